@@ -1,0 +1,37 @@
+# Flags of our own code, on one interface target that every target of ours links PRIVATE.
+add_library(stowage_flags INTERFACE)
+target_compile_options(stowage_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+if(STOWAGE_WERROR)
+  target_compile_options(stowage_flags INTERFACE -Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(stowage_flags INTERFACE -Wthread-safety)
+endif()
+
+# Sanitizers and the linker concern every object and every link, generated code included.
+if(STOWAGE_SANITIZE)
+  add_compile_options(-fsanitize=${STOWAGE_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${STOWAGE_SANITIZE})
+endif()
+if(STOWAGE_LINKER)
+  add_link_options(-fuse-ld=${STOWAGE_LINKER})
+endif()
+
+# stowage_library(NAME SOURCES… DEPENDS…): one folder's library. Includes are rooted at the
+# repository; dependencies are public, flags are not.
+function(stowage_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE stowage_flags)
+endfunction()
+
+# The solvers' inner loops are too slow to test unoptimized; asserts stay on.
+function(stowage_optimize)
+  if(STOWAGE_SOLVER_OPTIMIZED)
+    foreach(target ${ARGN})
+      target_compile_options(${target} PRIVATE -O2)
+    endforeach()
+  endif()
+endfunction()

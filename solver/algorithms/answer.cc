@@ -1,0 +1,122 @@
+#include "solver/algorithms/answer.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "solver/algorithms/auto.h"
+#include "solver/algorithms/catalog.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/simulator/explain.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+absl::Status CheckWorkingBytes(const SolverInfo& info, const Solver& solver,
+                               const Instance& instance, const SolveContext& context) {
+  const int64_t needed = solver.WorkingBytes(instance);
+  if (needed <= context.working_bytes) return absl::OkStatus();
+  const std::optional<int64_t> slots = MostSlotsWithin(solver, instance, context.working_bytes);
+  const std::string remedy = slots.has_value()
+                                 ? absl::StrCat("set options.memory_slots to at most ", *slots)
+                                 : "the chain is too long for it";
+  return absl::ResourceExhaustedError(
+      absl::StrCat(info.description.name, " would need ", FormatBytes(needed), " for ",
+                   instance.chain().length(), " stages, and ", FormatBytes(context.working_bytes),
+                   " are set aside for one solve: ", remedy, ", or ask solver auto"));
+}
+
+// The solver's schedule for the request's budget, from the rounded instance or, where only the
+// rounding makes the budget too small, from exact sizes. nullopt: it has none.
+absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& request,
+                                                       const SolverInfo& info, const Solver& solver,
+                                                       const SolveContext& context) {
+  const Instance rounded = Instance::Rounded(request);
+  const Instance exact = Instance::Exact(request);
+  for (const Instance* instance : {&rounded, &exact}) {
+    RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context));
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
+                     solver.Solve(*instance, context));
+    std::optional<Candidate> candidate =
+        solution->ScheduleWithin(instance->platform().memory_bytes);
+    if (candidate.has_value()) {
+      const bool rounds = instance->sizes_rounded() || instance->times_rounded();
+      if (rounds && candidate->limit == Limit::kNone) candidate->limit = Limit::kRounding;
+      return candidate;
+    }
+  }
+  return std::optional<Candidate>();
+}
+
+// Fills the answer when the candidate passes the simulator; else returns false.
+bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
+  absl::StatusOr<ExplainedSimulation> checked =
+      SimulateAndExplain(request.chain, request.platform, candidate.schedule);
+  if (!checked.ok() || !checked->simulation.feasible()) {
+    answer->rejected.emplace_back(candidate.solver);
+    return false;
+  }
+  answer->prediction = checked->simulation.prediction;
+  answer->explanation = std::move(checked->explanation);
+  answer->schedule = std::move(candidate.schedule);
+  answer->solver = candidate.solver;
+  answer->limit = answer->prediction.gap <= 0 ? Limit::kNone : candidate.limit;
+  answer->outcome = answer->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+  return true;
+}
+
+// The asked solver first, then, for the case that its schedule is refused, all others.
+std::vector<const SolverInfo*> InOrder(const SolverInfo& asked) {
+  std::vector<const SolverInfo*> order = {&asked};
+  for (const SolverInfo& info : AllSolvers()) {
+    if (&info != &asked) order.push_back(&info);
+  }
+  return order;
+}
+
+}  // namespace
+
+absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context) {
+  const SolverInfo& info = *FindSolver(request.solver);
+  const std::unique_ptr<Solver> solver = info.make();
+  const Instance exact = Instance::Exact(request);
+  RETURN_IF_ERROR(CheckWorkingBytes(info, *solver, Instance::Rounded(request), context));
+
+  Answer answer;
+  answer.platform = request.platform;
+  answer.solver = info.description.name;
+  const MemoryFloor floor = FloorOfMemory(request.chain);
+  answer.memory_floor_bytes = floor.bytes;
+  answer.memory_floor_operation = floor.operation;
+  ASSIGN_OR_RETURN(answer.minimum_memory_bytes, solver->LeastBytes(exact, context));
+  if (!answer.minimum_memory_bytes.has_value() ||
+      *answer.minimum_memory_bytes > request.platform.memory_bytes) {
+    return answer;
+  }
+  for (const SolverInfo* next : InOrder(info)) {
+    absl::StatusOr<std::optional<Candidate>> candidate =
+        FindCandidate(request, *next, *next->make(), context);
+    if (next == &info || absl::IsCancelled(candidate.status())) RETURN_IF_ERROR(candidate.status());
+    if (!candidate.ok() || !candidate->has_value()) continue;
+    if (Accept(request, **std::move(candidate), &answer)) return answer;
+  }
+  return absl::InternalError(
+      absl::StrCat("no solver's schedule passed the simulator; refused: ", answer.rejected.size()));
+}
+
+absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,
+                                                       const Schedule& schedule) {
+  ExplainedSimulation result;
+  ASSIGN_OR_RETURN(result.simulation, Simulate(chain, platform, schedule, &result.timeline));
+  result.explanation = Explain(chain, platform, schedule, result.timeline);
+  return result;
+}
+
+}  // namespace stowage

@@ -1,0 +1,24 @@
+// "auto", the default: asks every solver whose memory need allows it and keeps the schedule with
+// the least makespan on the instance, of equally fast ones that with the lowest peak. A dynamic
+// program that does not fit is asked with fewer memory slots, as long as enough are left to be
+// worth it. Stops early when a schedule reaches the lower bound, which nothing can beat.
+#ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_H_
+#define STOWAGE_SOLVER_ALGORITHMS_AUTO_H_
+
+#include <memory>
+#include <optional>
+
+#include "solver/algorithms/solver.h"
+
+namespace stowage {
+
+std::unique_ptr<Solver> MakeAuto();
+
+// The most memory slots with which `solver` stays within `working_bytes`; nullopt when it does not
+// with a single one, or does whatever the slots. O(log slots).
+std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& instance,
+                                       int64_t working_bytes);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_ALGORITHMS_AUTO_H_

@@ -1,0 +1,83 @@
+#include "solver/algorithms/catalog.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "solver/algorithms/auto.h"
+#include "solver/algorithms/periodic.h"
+#include "solver/algorithms/rotor.h"
+#include "solver/algorithms/store_all.h"
+
+namespace stowage {
+namespace {
+
+constexpr const char* kAutoOptions[] = {"memory_slots", "segments", "time_precision"};
+constexpr const char* kPeriodicOptions[] = {"segments", "time_precision"};
+constexpr const char* kRotorOptions[] = {"memory_slots", "time_precision"};
+
+constexpr SolverInfo kSolvers[] = {
+    {{.name = "auto",
+      .summary = "the best schedule of all solvers below",
+      .guarantee = "never slower than any of them",
+      .complexity = "the sum of theirs",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kAutoOptions},
+     MakeAuto},
+    {{.name = "store_all",
+      .summary = "keeps everything: no recomputation, the most memory",
+      .guarantee = "no schedule is faster, where it fits",
+      .complexity = "O(L) time and memory",
+      .version = 1,
+      .recomputes = false,
+      .offloads = false,
+      .options = {}},
+     MakeStoreAll},
+    {{.name = "periodic",
+      .summary =
+          "segments of equal length, of which only the input is kept (checkpoint_sequential)",
+      .guarantee = "the fastest of all segment counts that fit",
+      .complexity = "O(L^2) time, O(L) memory; O(L) time for one count",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kPeriodicOptions},
+     MakePeriodic},
+    {{.name = "rotor",
+      .summary = "optimal rematerialization of a heterogeneous chain (RR-9302)",
+      .guarantee = "the fastest persistent schedule without offloading, up to the rounding of "
+                   "memory to slots",
+      .complexity = "O(L^3 S) time, O(L^2 S) memory",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kRotorOptions},
+     MakeRotor},
+};
+
+}  // namespace
+
+std::span<const SolverInfo> AllSolvers() { return kSolvers; }
+
+const SolverInfo* FindSolver(absl::string_view name) {
+  if (name.empty()) name = "auto";
+  for (const SolverInfo& info : kSolvers) {
+    if (name == info.description.name) return &info;
+  }
+  return nullptr;
+}
+
+std::vector<FieldViolation> RequestViolations(const SolveRequest& request) {
+  std::vector<FieldViolation> violations = Violations(request);
+  if (FindSolver(request.solver) == nullptr) {
+    const auto name = [](std::string* out, const SolverInfo& info) {
+      absl::StrAppend(out, info.description.name);
+    };
+    violations.push_back(
+        {"solver", absl::StrCat("'", request.solver, "' is not known; choose one of ",
+                                absl::StrJoin(AllSolvers(), ", ", name))});
+  }
+  return violations;
+}
+
+}  // namespace stowage

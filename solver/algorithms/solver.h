@@ -1,0 +1,79 @@
+// What every algorithm is: from an instance to schedules.
+#ifndef STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_
+#define STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solver/model/answer.h"
+#include "solver/model/instance.h"
+#include "solver/model/schedule.h"
+
+namespace stowage {
+
+// What a solve may use while it runs; borrowed for the call.
+struct SolveContext {
+  std::stop_token stop;                           // polled: a solve stops within 50 ms
+  int64_t working_bytes = INT64_MAX;              // the most that it may allocate
+  std::function<void(double fraction)> progress;  // 0..1, from the calling thread; may be empty
+
+  void Report(double fraction) const {
+    if (progress) progress(fraction);
+  }
+  absl::Status CheckStop() const {
+    return stop.stop_requested() ? absl::CancelledError("the solve was cancelled")
+                                 : absl::OkStatus();
+  }
+};
+
+// One schedule that a solver found.
+struct Candidate {
+  Schedule schedule;
+  const char* solver = "";          // whose it is; a solver that asks others names the one that won
+  Limit limit = Limit::kHeuristic;  // kNone: nothing in its class is faster on the instance
+};
+
+// The outcome of one solve, for the instance's budget. Immutable, thread-safe.
+class Solution {
+ public:
+  virtual ~Solution() = default;
+  // The best schedule found whose peak on the instance's chain is at most `memory_bytes`; nullopt
+  // when there is none. Requires: memory_bytes is at most the instance's.
+  virtual std::optional<Candidate> ScheduleWithin(int64_t memory_bytes) const = 0;
+};
+
+// One algorithm. Stateless and thread-safe: everything a solve needs is in its arguments.
+class Solver {
+ public:
+  virtual ~Solver() = default;
+
+  // An upper bound on the bytes that Solve() and LeastBytes() allocate at once.
+  virtual int64_t WorkingBytes(const Instance& instance) const = 0;
+
+  // The least device memory with which this solver has a schedule for the instance's chain, to the
+  // byte; the instance's own budget plays no part. nullopt: no memory is enough.
+  // Errors: CANCELLED once `context.stop` is set.
+  virtual absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
+                                                            const SolveContext& context) const = 0;
+
+  // Errors: CANCELLED once `context.stop` is set. "Nothing fits" is an outcome, not an error: a
+  // solution without schedules. With a budget of LeastBytes() or more it has one.
+  virtual absl::StatusOr<std::unique_ptr<const Solution>> Solve(
+      const Instance& instance, const SolveContext& context) const = 0;
+};
+
+// One entry of the catalog.
+struct SolverInfo {
+  SolverDescription description;
+  std::unique_ptr<Solver> (*make)();
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_

@@ -1,0 +1,27 @@
+// 64-bit additions and products that tell when they overflow.
+#ifndef STOWAGE_SOLVER_BASE_CHECKED_MATH_H_
+#define STOWAGE_SOLVER_BASE_CHECKED_MATH_H_
+
+#include <cstdint>
+#include <optional>
+
+namespace stowage {
+
+// a + b, or nullopt when it does not fit in 64 bits.
+inline std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
+  int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+  return sum;
+}
+
+// a * b, or INT64_MAX when that does not fit; for non-negative operands. Meant for sizes that are
+// only compared with a limit.
+inline int64_t SaturatingMultiply(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (__builtin_mul_overflow(a, b, &product)) return INT64_MAX;
+  return product;
+}
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_BASE_CHECKED_MATH_H_

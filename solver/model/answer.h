@@ -1,0 +1,81 @@
+// A question to the solvers and its answer. Source: service.md, "RPCs".
+#ifndef STOWAGE_SOLVER_MODEL_ANSWER_H_
+#define STOWAGE_SOLVER_MODEL_ANSWER_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "solver/model/chain.h"
+#include "solver/model/explanation.h"
+#include "solver/model/platform.h"
+#include "solver/model/prediction.h"
+#include "solver/model/schedule.h"
+
+namespace stowage {
+
+// What a caller may set; a solver ignores what it does not read (see SolverDescription::options).
+struct SolveOptions {
+  int64_t memory_slots = 0;  // how finely a dynamic program divides memory; 0: the solver's default
+  int segments = 0;          // how many segments `periodic` cuts; 0: the best of all counts
+  double time_precision = 0;  // relative grid that times and bandwidths are rounded to; 0: exact
+
+  bool operator==(const SolveOptions&) const = default;
+};
+inline constexpr int64_t kMaxMemorySlots = int64_t{1} << 40;
+inline constexpr double kMaxTimePrecision = 0.5;
+
+struct SolveRequest {
+  Chain chain;
+  Platform platform;
+  std::string solver;  // empty: "auto"
+  SolveOptions options;
+};
+
+enum class Outcome {
+  kOptimal,     // in the solver's class, with nothing rounded; or equal to the lower bound
+  kFeasible,    // `limit` says why it may not be the best
+  kInfeasible,  // the solver has no schedule within this memory
+};
+
+// Why a feasible answer is not called optimal.
+enum class Limit {
+  kNone,
+  kHeuristic,  // the solver gives no guarantee
+  kRounding,   // sizes, times or memory slots were rounded
+};
+
+struct Answer {
+  Outcome outcome = Outcome::kInfeasible;
+  Limit limit = Limit::kNone;
+  Schedule schedule;      // empty when infeasible
+  Prediction prediction;  // simulated on the request's own chain; unset when infeasible
+  Explanation explanation;
+  Platform platform;  // as solved
+
+  // The least memory with which this solver has a schedule for the chain, exact; unset: none is
+  // enough (the host memory limit is in the way, say).
+  std::optional<int64_t> minimum_memory_bytes;
+  int64_t memory_floor_bytes = 0;     // M_low: no schedule of any solver exists below it
+  Operation memory_floor_operation;   // the operation that needs it by itself
+  std::string solver;                 // whose schedule it is; the asked one when infeasible
+  std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: a bug each
+};
+
+// How a solver presents itself to people and to clients.
+struct SolverDescription {
+  const char* name;
+  const char* summary;     // one line
+  const char* guarantee;   // what its answers are the best of
+  const char* complexity;  // time and memory, L stages, S slots
+  int version;             // raised when equal requests get other answers than before
+  bool recomputes;
+  bool offloads;
+  std::span<const char* const> options;  // fields of SolveOptions that it reads
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_MODEL_ANSWER_H_

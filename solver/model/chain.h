@@ -1,0 +1,56 @@
+// A chain of layers as a training job profiles it, and as the solvers see it.
+// Source: model.md, "Chain"; letters are the papers'. Bytes and seconds throughout.
+#ifndef STOWAGE_SOLVER_MODEL_CHAIN_H_
+#define STOWAGE_SOLVER_MODEL_CHAIN_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stowage {
+
+// The limits of model.md, checked by Violations().
+inline constexpr int kMaxStages = 10'000;
+inline constexpr int64_t kMaxTotalBytes = int64_t{1} << 62;  // every sum of sizes is below it
+
+// One layer or block of layers.
+struct Stage {
+  std::string name;                       // free text, unique in the chain when set
+  double forward_seconds = 0;             // u_F, the same for every kind of forward
+  double backward_seconds = 0;            // u_B
+  int64_t output_bytes = 0;               // |a^l|
+  int64_t saved_bytes = 0;                // |ā^l|: all the backward needs, output included
+  std::optional<int64_t> gradient_bytes;  // |δ^l|; unset: output_bytes
+  int64_t forward_overhead_bytes = 0;     // o_F: temporary, beyond input and output
+  int64_t backward_overhead_bytes = 0;    // o_B
+  bool no_recompute = false;              // the forward may run only once, as FORWARD_SAVE
+  bool no_offload = false;                // its value may not leave the device
+
+  bool operator==(const Stage&) const = default;
+};
+
+// L stages, numbered from 1, and the loss, stage L+1. Value 0 is the chain's input.
+// Requires of every method: l in the range it states. Plain data: copyable, thread-compatible.
+struct Chain {
+  std::string name;
+  int64_t input_bytes = 0;                      // |a^0|
+  std::optional<int64_t> input_gradient_bytes;  // |δ^0|; unset: input_bytes
+  std::vector<Stage> stages;
+  Stage loss;
+
+  int length() const { return static_cast<int>(stages.size()); }     // L
+  const Stage& stage(int l) const;                                   // l in 1..L+1
+  int64_t output_bytes(int l) const;                                 // |a^l|, l in 0..L+1
+  int64_t saved_bytes(int l) const { return stage(l).saved_bytes; }  // |ā^l|, l in 1..L+1
+  int64_t gradient_bytes(int l) const;                               // |δ^l|, l in 0..L+1; loss: 0
+
+  // One forward and one backward of every stage and the loss: the time with unlimited memory.
+  double ComputeSeconds() const;
+
+  bool operator==(const Chain&) const = default;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_MODEL_CHAIN_H_

@@ -1,0 +1,103 @@
+#include "solver/model/instance.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kGranulesOfMemory = int64_t{1} << 20;
+
+class Rounding {
+ public:
+  Rounding(int64_t granule_bytes, double time_precision)
+      : granule_bytes_(granule_bytes), log_step_(std::log1p(time_precision)) {}
+
+  // No overflow: a size is below 2^62, a granule at most 2^42.
+  int64_t Up(int64_t bytes) {
+    const int64_t over = bytes % granule_bytes_;
+    if (over == 0) return bytes;
+    sizes_rounded = true;
+    return bytes - over + granule_bytes_;
+  }
+
+  int64_t Down(int64_t bytes) {
+    const int64_t over = bytes % granule_bytes_;
+    if (over != 0) sizes_rounded = true;
+    return bytes - over;
+  }
+
+  // To the nearest power of (1 + precision).
+  double Nearest(double value) {
+    if (log_step_ == 0 || value == 0) return value;
+    const double rounded = std::exp(std::round(std::log(value) / log_step_) * log_step_);
+    if (rounded != value) times_rounded = true;
+    return rounded;
+  }
+
+  bool sizes_rounded = false;
+  bool times_rounded = false;
+
+ private:
+  int64_t granule_bytes_;
+  double log_step_;
+};
+
+Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
+  const Stage& stage = chain.stage(l);
+  Stage rounded;
+  rounded.forward_seconds = rounding.Nearest(stage.forward_seconds);
+  rounded.backward_seconds = rounding.Nearest(stage.backward_seconds);
+  rounded.output_bytes = rounding.Up(stage.output_bytes);
+  rounded.saved_bytes = rounding.Up(stage.saved_bytes);
+  rounded.gradient_bytes = rounding.Up(chain.gradient_bytes(l));
+  rounded.forward_overhead_bytes = rounding.Up(stage.forward_overhead_bytes);
+  rounded.backward_overhead_bytes = rounding.Up(stage.backward_overhead_bytes);
+  rounded.no_recompute = stage.no_recompute;
+  rounded.no_offload = stage.no_offload;
+  return rounded;
+}
+
+Platform RoundPlatform(const Platform& platform, Rounding& rounding) {
+  Platform rounded;
+  rounded.memory_bytes = rounding.Down(platform.memory_bytes);
+  rounded.offload_bytes_per_second = rounding.Nearest(platform.offload_bytes_per_second);
+  rounded.prefetch_bytes_per_second = rounding.Nearest(platform.prefetch_rate());
+  rounded.transfer_latency_seconds = rounding.Nearest(platform.transfer_latency_seconds);
+  rounded.half_duplex = platform.half_duplex;
+  rounded.host_memory_bytes = rounding.Down(platform.host_memory_bytes);
+  // 0 would mean "unlimited": a limit below one granule stays as it is.
+  if (rounded.host_memory_bytes == 0) rounded.host_memory_bytes = platform.host_memory_bytes;
+  return rounded;
+}
+
+}  // namespace
+
+Instance Instance::Rounded(const SolveRequest& request) {
+  const int64_t granule = std::max<int64_t>(1, request.platform.memory_bytes / kGranulesOfMemory);
+  return {request, granule, request.options.time_precision};
+}
+
+Instance Instance::Exact(const SolveRequest& request) { return {request, 1, 0}; }
+
+Instance::Instance(const SolveRequest& request, int64_t granule_bytes, double time_precision)
+    : options_(request.options), granule_bytes_(granule_bytes) {
+  Rounding rounding(granule_bytes, time_precision);
+  const Chain& chain = request.chain;
+  chain_.input_bytes = rounding.Up(chain.input_bytes);
+  chain_.input_gradient_bytes = rounding.Up(chain.gradient_bytes(0));
+  chain_.stages.reserve(chain.stages.size());
+  for (int l = 1; l <= chain.length(); ++l) chain_.stages.push_back(RoundStage(chain, l, rounding));
+  chain_.loss = RoundStage(chain, chain.length() + 1, rounding);
+  platform_ = RoundPlatform(request.platform, rounding);
+  sizes_rounded_ = rounding.sizes_rounded;
+  times_rounded_ = rounding.times_rounded;
+}
+
+Instance Instance::WithMemorySlots(int64_t memory_slots) const {
+  Instance copy = *this;
+  copy.options_.memory_slots = memory_slots;
+  return copy;
+}
+
+}  // namespace stowage

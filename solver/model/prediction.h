@@ -1,0 +1,45 @@
+// What the simulator says of a schedule. Figures come from nowhere else. Bytes and seconds.
+// Source: model.md, "Operations and schedules"; service.md, "prediction".
+#ifndef STOWAGE_SOLVER_MODEL_PREDICTION_H_
+#define STOWAGE_SOLVER_MODEL_PREDICTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace stowage {
+
+struct Prediction {
+  double makespan_seconds = 0;     // when the last operation ends
+  double compute_seconds = 0;      // all forwards and backwards, recomputation included
+  double recompute_seconds = 0;    // the part of it beyond one forward of each stage
+  double idle_seconds = 0;         // makespan minus compute
+  int64_t peak_memory_bytes = 0;   // the most that any operation needs on the device
+  int64_t peak_host_bytes = 0;     // the most that offloaded values hold on the host
+  double overhead = 0;             // makespan / one forward and backward of each stage - 1; 0 where
+                                   // those take no time
+  double lower_bound_seconds = 0;  // no schedule of this chain is faster
+  double gap = 0;                  // makespan / lower bound - 1; 0 where the bound is 0
+};
+
+// One operation of a simulated schedule.
+struct TimelineEntry {
+  double start_seconds = 0;
+  double end_seconds = 0;
+  int64_t memory_bytes = 0;         // on the device while it runs, its overhead included
+  int64_t host_bytes = 0;           // on the host while it runs
+  std::optional<size_t> waits_for;  // the operation that made it start later than its queue allowed
+};
+
+struct Simulation {
+  Prediction prediction;
+  // The first operation that needs more than a limit of the platform, device or host.
+  std::optional<size_t> first_over_limit;
+
+  bool feasible() const { return !first_over_limit.has_value(); }
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_MODEL_PREDICTION_H_

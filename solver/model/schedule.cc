@@ -1,0 +1,44 @@
+#include "solver/model/schedule.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+
+bool IsForward(OperationKind kind) {
+  return kind == OperationKind::kForwardSave || kind == OperationKind::kForwardCheckpoint ||
+         kind == OperationKind::kForwardDiscard;
+}
+
+bool IsCompute(OperationKind kind) { return IsForward(kind) || kind == OperationKind::kBackward; }
+
+absl::string_view KindName(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kForwardSave:
+      return "FORWARD_SAVE";
+    case OperationKind::kForwardCheckpoint:
+      return "FORWARD_CHECKPOINT";
+    case OperationKind::kForwardDiscard:
+      return "FORWARD_DISCARD";
+    case OperationKind::kBackward:
+      return "BACKWARD";
+    case OperationKind::kOffload:
+      return "OFFLOAD";
+    case OperationKind::kRelease:
+      return "RELEASE";
+    case OperationKind::kPrefetch:
+      return "PREFETCH";
+  }
+  return "UNKNOWN";
+}
+
+std::string OperationName(const Operation& operation) {
+  return absl::StrCat(KindName(operation.kind), " ", operation.stage);
+}
+
+std::string OperationPath(const Schedule& schedule, size_t index) {
+  const std::string name =
+      index < schedule.operations.size() ? OperationName(schedule.operations[index]) : "END";
+  return absl::StrCat("operations[", index, "] ", name);
+}
+
+}  // namespace stowage

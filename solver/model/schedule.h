@@ -1,0 +1,50 @@
+// What a training process executes: one list of operations in program order.
+// Source: model.md, "Operations and schedules"; what each needs and does stands in its table.
+#ifndef STOWAGE_SOLVER_MODEL_SCHEDULE_H_
+#define STOWAGE_SOLVER_MODEL_SCHEDULE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace stowage {
+
+inline constexpr int kMaxOperations = 1'000'000;
+
+enum class OperationKind {
+  kForwardSave,        // F_all: leaves ā^l
+  kForwardCheckpoint,  // F_ck: leaves a^l, keeps value l-1
+  kForwardDiscard,     // F_∅: leaves a^l, drops value l-1
+  kBackward,           // B
+  kOffload,            // starts copying value l to the host
+  kRelease,            // waits for that copy, then value l leaves the device
+  kPrefetch,           // starts copying value l back
+};
+
+struct Operation {
+  OperationKind kind = OperationKind::kForwardSave;
+  int stage = 0;  // l: 1..L+1, the loss being L+1; transfers also of value 0, the input
+
+  bool operator==(const Operation&) const = default;
+};
+
+struct Schedule {
+  std::vector<Operation> operations;
+
+  bool operator==(const Schedule&) const = default;
+};
+
+bool IsForward(OperationKind kind);
+bool IsCompute(OperationKind kind);  // a forward or a backward
+
+absl::string_view KindName(OperationKind kind);         // "FORWARD_SAVE", as in JSON
+std::string OperationName(const Operation& operation);  // "BACKWARD 4"
+
+// "operations[12] BACKWARD 4", or "operations[40] END" for an index past the end.
+std::string OperationPath(const Schedule& schedule, size_t index);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_MODEL_SCHEDULE_H_

@@ -1,0 +1,190 @@
+#include "solver/model/validate.h"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "solver/base/checked_math.h"
+
+namespace stowage {
+namespace {
+
+// Longer than any step; keeps every sum of times finite.
+constexpr double kMaxSeconds = 1e9;
+// Slower than any link; keeps every transfer time finite.
+constexpr double kMinBytesPerSecond = 1e-6;
+constexpr double kMaxBytesPerSecond = 1e18;
+
+// Collects violations below one path.
+class Checker {
+ public:
+  Checker(std::string path, std::vector<FieldViolation>* out) : path_(std::move(path)), out_(out) {}
+
+  void Add(absl::string_view field, absl::string_view problem) {
+    out_->push_back({absl::StrCat(path_, field), std::string(problem)});
+  }
+
+  void Seconds(absl::string_view field, double value) {
+    if (!std::isfinite(value) || value < 0 || value > kMaxSeconds) {
+      Add(field,
+          absl::StrCat("is ", value, "; it must be a number of seconds from 0 to ", kMaxSeconds));
+    }
+  }
+
+  // Returns whether the size is sound.
+  bool Bytes(absl::string_view field, int64_t value) {
+    if (value >= 0 && value < kMaxTotalBytes) return true;
+    Add(field, absl::StrCat("is ", value, "; it must be a number of bytes from 0 to below 2^62"));
+    return false;
+  }
+
+  void Rate(absl::string_view field, double value) {
+    if (value == 0) return;
+    if (!(value >= kMinBytesPerSecond && value <= kMaxBytesPerSecond)) {
+      Add(field, absl::StrCat("is ", value, "; it must be 0 (no transfer that way) or from ",
+                              kMinBytesPerSecond, " to ", kMaxBytesPerSecond, " bytes a second"));
+    }
+  }
+
+ private:
+  std::string path_;
+  std::vector<FieldViolation>* out_;
+};
+
+// Adds up every size of the chain and reports the field that takes the sum past the limit, once.
+class TotalBytes {
+ public:
+  void Add(Checker& checker, absl::string_view field, int64_t bytes) {
+    if (exceeded_ || !checker.Bytes(field, bytes)) return;
+    total_ = CheckedAdd(total_, bytes).value_or(kMaxTotalBytes);
+    if (total_ < kMaxTotalBytes) return;
+    exceeded_ = true;
+    checker.Add(field, "takes the sum of all sizes of the chain to 2^62 bytes or more");
+  }
+
+ private:
+  int64_t total_ = 0;
+  bool exceeded_ = false;
+};
+
+void CheckStage(const Stage& stage, std::string path, TotalBytes& total,
+                std::vector<FieldViolation>* out) {
+  Checker checker(std::move(path), out);
+  checker.Seconds("forward_seconds", stage.forward_seconds);
+  checker.Seconds("backward_seconds", stage.backward_seconds);
+  total.Add(checker, "output_bytes", stage.output_bytes);
+  total.Add(checker, "saved_bytes", stage.saved_bytes);
+  total.Add(checker, "gradient_bytes", stage.gradient_bytes.value_or(0));
+  total.Add(checker, "forward_overhead_bytes", stage.forward_overhead_bytes);
+  total.Add(checker, "backward_overhead_bytes", stage.backward_overhead_bytes);
+  if (stage.saved_bytes < stage.output_bytes) {
+    checker.Add("saved_bytes", absl::StrCat("is ", stage.saved_bytes, ", less than output_bytes ",
+                                            stage.output_bytes, ", which it must include"));
+  }
+}
+
+void CheckNames(const Chain& chain, std::vector<FieldViolation>* out) {
+  absl::flat_hash_map<absl::string_view, int> first;  // name -> stage
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    const std::string& name = chain.stage(l).name;
+    if (name.empty()) continue;
+    const auto [it, inserted] = first.try_emplace(name, l);
+    if (inserted) continue;
+    const std::string path =
+        l > chain.length() ? "chain.loss.name" : absl::StrCat("chain.stages[", l - 1, "].name");
+    out->push_back({path, absl::StrCat("'", name, "' is also the name of stages[", it->second - 1,
+                                       "]; names must be unique or empty")});
+  }
+}
+
+}  // namespace
+
+std::vector<FieldViolation> Violations(const Chain& chain) {
+  std::vector<FieldViolation> out;
+  if (chain.stages.empty())
+    out.push_back({"chain.stages", "is empty; a chain has at least one stage"});
+  if (chain.stages.size() > kMaxStages) {
+    out.push_back(
+        {"chain.stages", absl::StrCat("has ", chain.stages.size(), " stages; at most ", kMaxStages,
+                                      " are allowed, so merge layers into blocks")});
+    return out;  // the rest would cost time and tell nothing
+  }
+  TotalBytes total;
+  Checker checker("chain.", &out);
+  total.Add(checker, "input_bytes", chain.input_bytes);
+  total.Add(checker, "input_gradient_bytes", chain.input_gradient_bytes.value_or(0));
+  for (size_t i = 0; i < chain.stages.size(); ++i) {
+    CheckStage(chain.stages[i], absl::StrCat("chain.stages[", i, "]."), total, &out);
+  }
+  CheckStage(chain.loss, "chain.loss.", total, &out);
+  CheckNames(chain, &out);
+  return out;
+}
+
+std::vector<FieldViolation> Violations(const Platform& platform) {
+  std::vector<FieldViolation> out;
+  Checker checker("platform.", &out);
+  checker.Bytes("memory_bytes", platform.memory_bytes);
+  checker.Bytes("host_memory_bytes", platform.host_memory_bytes);
+  checker.Rate("offload_bytes_per_second", platform.offload_bytes_per_second);
+  checker.Rate("prefetch_bytes_per_second", platform.prefetch_rate());
+  checker.Seconds("transfer_latency_seconds", platform.transfer_latency_seconds);
+  // An unset prefetch bandwidth repeats the offload's fault; once is enough.
+  if (!platform.prefetch_bytes_per_second.has_value() && !out.empty() &&
+      out.back().field == "platform.prefetch_bytes_per_second") {
+    out.pop_back();
+  }
+  return out;
+}
+
+std::vector<FieldViolation> Violations(const Schedule& schedule) {
+  if (schedule.operations.size() <= kMaxOperations) return {};
+  return {{"schedule.operations",
+           absl::StrCat("has ", schedule.operations.size(), " operations; at most ", kMaxOperations,
+                        " are allowed")}};
+}
+
+std::vector<FieldViolation> Violations(const SolveRequest& request) {
+  std::vector<FieldViolation> out = Violations(request.chain);
+  for (FieldViolation& violation : Violations(request.platform))
+    out.push_back(std::move(violation));
+  Checker checker("options.", &out);
+  const SolveOptions& options = request.options;
+  if (options.memory_slots < 0 || options.memory_slots > kMaxMemorySlots) {
+    checker.Add("memory_slots",
+                absl::StrCat("is ", options.memory_slots,
+                             "; it must be from 1 to 2^40, or 0 for the solver's default"));
+  }
+  if (options.segments < 0 || options.segments > request.chain.length()) {
+    checker.Add("segments",
+                absl::StrCat("is ", options.segments, "; it must be from 1 to the chain's ",
+                             request.chain.length(), " stages, or 0 for the best of all"));
+  }
+  if (!(options.time_precision >= 0 && options.time_precision <= kMaxTimePrecision)) {
+    checker.Add("time_precision",
+                absl::StrCat("is ", options.time_precision, "; it must be from 0 (exact) to ",
+                             kMaxTimePrecision));
+  }
+  return out;
+}
+
+absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
+                              size_t most_characters) {
+  if (violations.empty()) return absl::OkStatus();
+  std::string message;
+  for (size_t i = 0; i < violations.size(); ++i) {
+    const std::string one = absl::StrCat(violations[i].field, ": ", violations[i].problem);
+    if (i > 0 && message.size() + one.size() > most_characters) {
+      absl::StrAppend(&message, "; and ", violations.size() - i, " more violated fields");
+      break;
+    }
+    absl::StrAppend(&message, i > 0 ? "; " : "", one);
+  }
+  return absl::InvalidArgumentError(message);
+}
+
+}  // namespace stowage

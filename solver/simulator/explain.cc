@@ -1,0 +1,114 @@
+#include "solver/simulator/explain.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <utility>
+
+#include "solver/simulator/memory_walk.h"
+
+namespace stowage {
+namespace {
+
+// The operations with the highest memory, in program order.
+std::vector<size_t> HighestOperations(const std::vector<TimelineEntry>& timeline) {
+  std::vector<size_t> indices(timeline.size());
+  std::iota(indices.begin(), indices.end(), size_t{0});
+  const size_t count = std::min(kPeaksShown, indices.size());
+  std::partial_sort(indices.begin(), indices.begin() + static_cast<std::ptrdiff_t>(count),
+                    indices.end(), [&timeline](size_t a, size_t b) {
+                      return std::pair(-timeline[a].memory_bytes, a) <
+                             std::pair(-timeline[b].memory_bytes, b);
+                    });
+  indices.resize(count);
+  std::sort(indices.begin(), indices.end());
+  return indices;
+}
+
+Peak MakePeak(size_t operation, std::vector<Holding> holdings) {
+  Peak peak;
+  peak.operation = operation;
+  std::stable_sort(holdings.begin(), holdings.end(),
+                   [](const Holding& a, const Holding& b) { return a.bytes > b.bytes; });
+  for (size_t i = 0; i < holdings.size(); ++i) {
+    peak.memory_bytes += holdings[i].bytes;
+    if (i >= kHoldingsShown) peak.other_bytes += holdings[i].bytes;
+  }
+  holdings.resize(std::min(holdings.size(), kHoldingsShown));
+  peak.holdings = std::move(holdings);
+  return peak;
+}
+
+std::vector<Peak> Peaks(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                        const std::vector<TimelineEntry>& timeline) {
+  std::vector<Peak> peaks;
+  MemoryWalk walk(chain, platform);
+  size_t next = 0;
+  for (const size_t index : HighestOperations(timeline)) {
+    for (; next < index; ++next) {
+      const absl::Status status = walk.Execute(schedule.operations[next]);
+      assert(status.ok());
+      (void)status;
+    }
+    peaks.push_back(MakePeak(index, walk.HoldingsDuring(schedule.operations[index])));
+  }
+  std::stable_sort(peaks.begin(), peaks.end(),
+                   [](const Peak& a, const Peak& b) { return a.memory_bytes > b.memory_bytes; });
+  return peaks;
+}
+
+std::vector<Idle> Idles(const Schedule& schedule, const std::vector<TimelineEntry>& timeline) {
+  std::vector<Idle> idles;
+  double compute_end = 0;
+  double end = 0;
+  size_t last = 0;  // the operation that ends last
+  for (size_t i = 0; i < timeline.size(); ++i) {
+    const TimelineEntry& entry = timeline[i];
+    if (entry.end_seconds > end) last = i;
+    end = std::max(end, entry.end_seconds);
+    if (!IsCompute(schedule.operations[i].kind)) continue;
+    const double wait = entry.start_seconds - compute_end;
+    if (wait > 0) idles.push_back({i, wait, entry.waits_for});
+    compute_end = entry.end_seconds;
+  }
+  if (end > compute_end) idles.push_back({timeline.size(), end - compute_end, last});
+  std::stable_sort(idles.begin(), idles.end(),
+                   [](const Idle& a, const Idle& b) { return a.seconds > b.seconds; });
+  idles.resize(std::min(idles.size(), kIdlesShown));
+  return idles;
+}
+
+std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
+  using FirstSweep = StageFate::FirstSweep;
+  const int loss = chain.length() + 1;
+  std::vector<StageFate> fates(static_cast<size_t>(loss) + 1);  // 0..L+1; 0 and L+1 stay inside
+  std::vector<int> forwards(fates.size());
+  for (const Operation& operation : schedule.operations) {
+    const int l = operation.stage;
+    if (operation.kind == OperationKind::kOffload) ++fates[l].offloaded;
+    if (!IsForward(operation.kind)) continue;
+    if (++forwards[l] > 1) {
+      ++fates[l].recomputed;
+      continue;
+    }
+    const bool saves = operation.kind == OperationKind::kForwardSave;
+    fates[l].first_sweep = saves ? FirstSweep::kSaved : FirstSweep::kOutput;
+    if (operation.kind == OperationKind::kForwardDiscard) {
+      fates[l - 1].first_sweep = FirstSweep::kNothing;
+    }
+  }
+  for (int l = 1; l < loss; ++l) fates[l].stage = l;
+  return {fates.begin() + 1, fates.end() - 1};
+}
+
+}  // namespace
+
+Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                    const std::vector<TimelineEntry>& timeline) {
+  return {Peaks(chain, platform, schedule, timeline), Idles(schedule, timeline),
+          Fates(chain, schedule)};
+}
+
+}  // namespace stowage

@@ -1,0 +1,22 @@
+// Says in words that people can use where a schedule's memory and time go.
+#ifndef STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_
+#define STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_
+
+#include <vector>
+
+#include "solver/model/chain.h"
+#include "solver/model/explanation.h"
+#include "solver/model/platform.h"
+#include "solver/model/prediction.h"
+#include "solver/model/schedule.h"
+
+namespace stowage {
+
+// Requires: `timeline` is what Simulate() filled for this chain, platform and schedule.
+// O(operations + stages), thread-safe.
+Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                    const std::vector<TimelineEntry>& timeline);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_

@@ -1,0 +1,221 @@
+#include "solver/simulator/memory_walk.h"
+
+#include "absl/strings/str_cat.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+absl::Status Invalid(absl::string_view what) { return absl::InvalidArgumentError(what); }
+
+}  // namespace
+
+MemoryWalk::MemoryWalk(const Chain& chain, const Platform& platform)
+    : chain_(chain),
+      platform_(platform),
+      values_(static_cast<size_t>(chain.length()) + 2),
+      gradient_(chain.length() + 1),
+      device_bytes_(chain.input_bytes) {
+  values_[0].form = Form::kOutput;
+}
+
+absl::Status MemoryWalk::Execute(const Operation& operation) {
+  const int l = operation.stage;
+  const int first = IsCompute(operation.kind) ? 1 : 0;
+  if (l < first || l > chain_.length() + 1) {
+    return Invalid(absl::StrCat("there is no such ", first == 1 ? "stage" : "value",
+                                "; they go from ", first, " to ", chain_.length() + 1,
+                                ", the loss"));
+  }
+  host_bytes_ = host_after_bytes_;
+  switch (operation.kind) {
+    case OperationKind::kForwardSave:
+    case OperationKind::kForwardCheckpoint:
+    case OperationKind::kForwardDiscard:
+      return Forward(operation.kind, l);
+    case OperationKind::kBackward:
+      return Backward(l);
+    case OperationKind::kOffload:
+      return Offload(l);
+    case OperationKind::kRelease:
+      return Release(l);
+    case OperationKind::kPrefetch:
+      return Prefetch(l);
+  }
+  return Invalid("is of an unknown kind");
+}
+
+absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
+  const Stage& stage = chain_.stage(l);
+  const bool saves = kind == OperationKind::kForwardSave;
+  if (!saves && l == chain_.length() + 1) return Invalid("the loss can only run as FORWARD_SAVE");
+  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", l, " is already done"));
+  if (!saves && stage.no_recompute) {
+    return Invalid(absl::StrCat("stage ", l, " is no_recompute and can only run as FORWARD_SAVE"));
+  }
+  if (stage.no_recompute && values_[l].forward_done) {
+    return Invalid(absl::StrCat("stage ", l, " is no_recompute and has already run"));
+  }
+  if (values_[l].form != Form::kNone) {
+    return Invalid(absl::StrCat("value ", l, " is still live ",
+                                OnDevice(l) ? "on the device" : "on the host"));
+  }
+  RETURN_IF_ERROR(NeedOnDevice(l - 1));
+  if (kind != OperationKind::kForwardDiscard) return absl::OkStatus();
+  if (l == 1) return Invalid("would drop the chain's input, which nothing can bring back");
+  return MayDrop(l - 1);
+}
+
+absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
+  RETURN_IF_ERROR(CheckForward(kind, l));
+  const bool saves = kind == OperationKind::kForwardSave;
+  const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+  Account(added + chain_.stage(l).forward_overhead_bytes);
+  values_[l] = {saves ? Form::kSaved : Form::kOutput, Place::kDevice, /*forward_done=*/true};
+  device_bytes_ += added;
+  if (kind == OperationKind::kForwardDiscard) Drop(l - 1);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryWalk::CheckBackward(int l) const {
+  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", l, " is already done"));
+  if (l < gradient_) {
+    return Invalid(absl::StrCat("gradient ", l, " is missing: BACKWARD ", l + 1, " has not run"));
+  }
+  RETURN_IF_ERROR(NeedOnDevice(l));
+  if (values_[l].form != Form::kSaved) {
+    return Invalid(absl::StrCat("stage ", l,
+                                " left only its output; its backward needs what "
+                                "FORWARD_SAVE ",
+                                l, " saves"));
+  }
+  RETURN_IF_ERROR(NeedOnDevice(l - 1));
+  RETURN_IF_ERROR(MayDrop(l));
+  return values_[l - 1].form == Form::kOutput ? MayDrop(l - 1) : absl::OkStatus();
+}
+
+absl::Status MemoryWalk::Backward(int l) {
+  RETURN_IF_ERROR(CheckBackward(l));
+  const int64_t added = chain_.gradient_bytes(l - 1);
+  Account(added + chain_.stage(l).backward_overhead_bytes);
+  device_bytes_ += added - chain_.gradient_bytes(l);
+  Drop(l);
+  if (values_[l - 1].form == Form::kOutput) Drop(l - 1);
+  gradient_ = l - 1;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryWalk::Offload(int l) {
+  if (platform_.offload_bytes_per_second == 0) {
+    return Invalid("the platform's offload_bytes_per_second is 0: nothing can be offloaded");
+  }
+  RETURN_IF_ERROR(NeedOnDevice(l));
+  if (l > 0 && chain_.stage(l).no_offload) {
+    return Invalid(absl::StrCat("stage ", l, " is no_offload: its value may not leave the device"));
+  }
+  if (values_[l].place == Place::kDeviceAndHost) {
+    return Invalid(absl::StrCat("value ", l, " already has a copy on the host"));
+  }
+  Account(0);
+  values_[l].place = Place::kDeviceAndHost;
+  host_bytes_ += Bytes(l);
+  host_after_bytes_ = host_bytes_;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryWalk::Release(int l) {
+  RETURN_IF_ERROR(NeedOnDevice(l));
+  if (values_[l].place != Place::kDeviceAndHost) {
+    return Invalid(absl::StrCat("value ", l, " has no copy on the host; OFFLOAD ", l, " first"));
+  }
+  Account(0);
+  device_bytes_ -= Bytes(l);
+  values_[l].place = Place::kHost;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryWalk::Prefetch(int l) {
+  if (platform_.prefetch_rate() == 0) {
+    return Invalid("the platform's prefetch_bytes_per_second is 0: nothing can be brought back");
+  }
+  if (values_[l].form == Form::kNone) {
+    return Invalid(absl::StrCat("value ", l, " has no copy on the host: it ", Whereabouts(l)));
+  }
+  if (OnDevice(l)) return Invalid(absl::StrCat("value ", l, " is already on the device"));
+  Account(Bytes(l));
+  device_bytes_ += Bytes(l);
+  values_[l].place = Place::kDevice;
+  host_after_bytes_ -= Bytes(l);
+  return absl::OkStatus();
+}
+
+absl::Status MemoryWalk::Finish() const {
+  if (gradient_ != 0) {
+    return Invalid(
+        absl::StrCat("the last gradient is missing: BACKWARD ", gradient_, " has not run"));
+  }
+  for (int l = 0; l <= chain_.length() + 1; ++l) {
+    if (values_[l].form == Form::kNone) continue;
+    return Invalid(
+        absl::StrCat("value ", l, " is left ", OnDevice(l) ? "on the device" : "on the host"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) const {
+  std::vector<Holding> out;
+  const auto add = [&out](Holding::Kind kind, int stage, int64_t bytes) {
+    if (bytes > 0) out.push_back({kind, stage, bytes});
+  };
+  const int l = operation.stage;
+  for (int v = 0; v <= chain_.length() + 1; ++v) {
+    const bool comes_back = operation.kind == OperationKind::kPrefetch && v == l;
+    if (!OnDevice(v) && !comes_back) continue;
+    add(values_[v].form == Form::kSaved ? Holding::Kind::kSaved : Holding::Kind::kOutput, v,
+        Bytes(v));
+  }
+  add(Holding::Kind::kGradient, gradient_, chain_.gradient_bytes(gradient_));
+  if (operation.kind == OperationKind::kBackward) {
+    add(Holding::Kind::kGradient, l - 1, chain_.gradient_bytes(l - 1));
+    add(Holding::Kind::kOverhead, l, chain_.stage(l).backward_overhead_bytes);
+  } else if (operation.kind == OperationKind::kForwardSave) {
+    add(Holding::Kind::kSaved, l, chain_.saved_bytes(l));
+    add(Holding::Kind::kOverhead, l, chain_.stage(l).forward_overhead_bytes);
+  } else if (IsForward(operation.kind)) {
+    add(Holding::Kind::kOutput, l, chain_.output_bytes(l));
+    add(Holding::Kind::kOverhead, l, chain_.stage(l).forward_overhead_bytes);
+  }
+  return out;
+}
+
+absl::Status MemoryWalk::NeedOnDevice(int l) const {
+  if (OnDevice(l)) return absl::OkStatus();
+  return Invalid(absl::StrCat("value ", l, " is not on device: it ", Whereabouts(l)));
+}
+
+absl::Status MemoryWalk::MayDrop(int l) const {
+  if (values_[l].place != Place::kDeviceAndHost) return absl::OkStatus();
+  return Invalid(absl::StrCat("would drop value ", l, ", whose OFFLOAD has no RELEASE yet"));
+}
+
+absl::string_view MemoryWalk::Whereabouts(int l) const {
+  if (values_[l].form != Form::kNone) return "is on the host";
+  return values_[l].forward_done || l == 0 ? "was dropped" : "was never computed";
+}
+
+bool MemoryWalk::OnDevice(int l) const {
+  return values_[l].form != Form::kNone && values_[l].place != Place::kHost;
+}
+
+int64_t MemoryWalk::Bytes(int l) const {
+  return values_[l].form == Form::kSaved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+}
+
+void MemoryWalk::Drop(int l) {
+  device_bytes_ -= Bytes(l);
+  values_[l].form = Form::kNone;
+}
+
+void MemoryWalk::Account(int64_t extra_bytes) { memory_bytes_ = device_bytes_ + extra_bytes; }
+
+}  // namespace stowage

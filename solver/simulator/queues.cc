@@ -1,0 +1,100 @@
+#include "solver/simulator/queues.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage {
+namespace {
+
+// The later of two events; `a` on a tie, so that an operation's own queue is named first.
+template <typename Event>
+const Event& Later(const Event& a, const Event& b) {
+  return b.seconds > a.seconds ? b : a;
+}
+
+}  // namespace
+
+Queues::Queues(const Chain& chain, const Platform& platform)
+    : chain_(chain), platform_(platform), values_(static_cast<size_t>(chain.length()) + 2) {}
+
+Queues::Span Queues::Run(const Operation& operation) {
+  const int l = operation.stage;
+  Span span;
+  switch (operation.kind) {
+    case OperationKind::kOffload:
+      span = Offload(l);
+      break;
+    case OperationKind::kRelease:
+      span = Release(l);
+      break;
+    case OperationKind::kPrefetch:
+      span = Prefetch(l);
+      break;
+    default:
+      span = Compute(operation);
+      break;
+  }
+  makespan_ = std::max(makespan_, span.end_seconds);
+  ++index_;
+  return span;
+}
+
+Queues::Span Queues::Compute(const Operation& operation) {
+  const int l = operation.stage;
+  const bool backward = operation.kind == OperationKind::kBackward;
+  Event ready = Later(compute_, released_);
+  ready = Later(ready, values_[l - 1].prefetched);
+  if (backward) ready = Later(ready, values_[l].prefetched);
+  const Stage& stage = chain_.stage(l);
+  const double seconds = backward ? stage.backward_seconds : stage.forward_seconds;
+  Span span{ready.seconds, ready.seconds + seconds, std::nullopt};
+  if (ready.seconds > compute_.seconds) span.waits_for = ready.operation;
+  compute_ = {span.end_seconds, index_};
+  compute_seconds_ += seconds;
+  if (!backward) {
+    values_[l] = Value{};
+    values_[l].saved = operation.kind == OperationKind::kForwardSave;
+  }
+  return span;
+}
+
+Queues::Span Queues::Transfer(Event& queue, const Event& ready, double seconds) {
+  const Event& begin = Later(queue, ready);
+  Span span{begin.seconds, begin.seconds + seconds, std::nullopt};
+  if (ready.seconds > queue.seconds) span.waits_for = ready.operation;
+  queue = {span.end_seconds, index_};
+  return span;
+}
+
+Queues::Span Queues::Offload(int l) {
+  const double seconds = platform_.transfer_latency_seconds +
+                         static_cast<double>(Bytes(l)) / platform_.offload_bytes_per_second;
+  const Event ready = Later(compute_, values_[l].prefetched);
+  const Span span = Transfer(to_host_, ready, seconds);
+  values_[l].offloaded = {span.end_seconds, index_};
+  return span;
+}
+
+Queues::Span Queues::Release(int l) {
+  Event done = Later(compute_, released_);
+  done = Later(done, values_[l].offloaded);
+  Span span{done.seconds, done.seconds, std::nullopt};
+  if (done.seconds > compute_.seconds) span.waits_for = done.operation;
+  released_ = {done.seconds, index_};
+  return span;
+}
+
+Queues::Span Queues::Prefetch(int l) {
+  const double seconds = platform_.transfer_latency_seconds +
+                         static_cast<double>(Bytes(l)) / platform_.prefetch_rate();
+  Event& queue = platform_.half_duplex ? to_host_ : to_device_;
+  const Span span = Transfer(queue, Later(compute_, released_), seconds);
+  values_[l].prefetched = {span.end_seconds, index_};
+  return span;
+}
+
+int64_t Queues::Bytes(int l) const {
+  return values_[l].saved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+}
+
+}  // namespace stowage

@@ -1,0 +1,81 @@
+#include "solver/simulator/simulator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/memory_walk.h"
+#include "solver/simulator/queues.h"
+
+namespace stowage {
+namespace {
+
+absl::Status AtOperation(const absl::Status& status, const Schedule& schedule, size_t index) {
+  return {status.code(), absl::StrCat(OperationPath(schedule, index), ": ", status.message())};
+}
+
+bool OverLimit(const MemoryWalk& memory, const Platform& platform) {
+  return memory.memory_bytes() > platform.memory_bytes ||
+         (platform.host_memory_bytes > 0 && memory.host_bytes() > platform.host_memory_bytes);
+}
+
+// a / b - 1; 0 where b is 0, and where they are the same sum added up in another order.
+double Excess(double a, double b) {
+  constexpr double kSummation = 1e-12;
+  return std::abs(a - b) > kSummation * b && b > 0 ? a / b - 1 : 0;
+}
+
+void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction) {
+  prediction.makespan_seconds = queues.makespan_seconds();
+  prediction.compute_seconds = queues.compute_seconds();
+  prediction.idle_seconds = std::max(0.0, prediction.makespan_seconds - prediction.compute_seconds);
+  prediction.overhead = Excess(prediction.makespan_seconds, chain.ComputeSeconds());
+  prediction.lower_bound_seconds = LowerBoundSeconds(chain);
+  prediction.gap = Excess(prediction.makespan_seconds, prediction.lower_bound_seconds);
+}
+
+}  // namespace
+
+absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
+                                    const Schedule& schedule,
+                                    std::vector<TimelineEntry>* timeline) {
+  MemoryWalk memory(chain, platform);
+  Queues queues(chain, platform);
+  Simulation simulation;
+  Prediction& prediction = simulation.prediction;
+  std::vector<bool> has_run(static_cast<size_t>(chain.length()) + 2);
+  if (timeline != nullptr) {
+    timeline->clear();
+    timeline->reserve(schedule.operations.size());
+  }
+  prediction.peak_memory_bytes = chain.input_bytes;
+  for (size_t i = 0; i < schedule.operations.size(); ++i) {
+    const Operation& operation = schedule.operations[i];
+    if (const absl::Status status = memory.Execute(operation); !status.ok()) {
+      return AtOperation(status, schedule, i);
+    }
+    const Queues::Span span = queues.Run(operation);
+    if (IsForward(operation.kind)) {
+      if (has_run[operation.stage]) {
+        prediction.recompute_seconds += chain.stage(operation.stage).forward_seconds;
+      }
+      has_run[operation.stage] = true;
+    }
+    prediction.peak_memory_bytes = std::max(prediction.peak_memory_bytes, memory.memory_bytes());
+    prediction.peak_host_bytes = std::max(prediction.peak_host_bytes, memory.host_bytes());
+    if (simulation.feasible() && OverLimit(memory, platform)) simulation.first_over_limit = i;
+    if (timeline != nullptr) {
+      timeline->push_back({span.start_seconds, span.end_seconds, memory.memory_bytes(),
+                           memory.host_bytes(), span.waits_for});
+    }
+  }
+  if (const absl::Status status = memory.Finish(); !status.ok()) {
+    return AtOperation(status, schedule, schedule.operations.size());
+  }
+  FillTimes(chain, queues, prediction);
+  return simulation;
+}
+
+}  // namespace stowage

@@ -1,0 +1,30 @@
+// The judge: replays a schedule on the exact chain and says whether it is valid, what memory it
+// needs and how long it takes. Every schedule of every solver goes through here.
+#ifndef STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
+#define STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solver/model/chain.h"
+#include "solver/model/platform.h"
+#include "solver/model/prediction.h"
+#include "solver/model/schedule.h"
+
+namespace stowage {
+
+// Pure: no clock, no randomness, no I/O. O(stages + operations). Fills `timeline` with one entry an
+// operation unless it is null.
+// Errors: INVALID_ARGUMENT names the first bad operation and what it lacks, as in
+//   "operations[12] BACKWARD 4: value 3 is not on device: it was dropped", past the end
+//   "operations[40] END: value 2 is left on the host".
+// Needing more than a limit of the platform is no error: see Simulation::first_over_limit.
+// Requires: Violations() of chain, platform and schedule are empty. Thread-safe.
+// Source: model.md, "Operations and schedules".
+absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
+                                    const Schedule& schedule,
+                                    std::vector<TimelineEntry>* timeline = nullptr);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_

@@ -1,0 +1,174 @@
+#include "tests/support/brute_force.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace stowage {
+namespace {
+
+// All that decides what may happen next. Dijkstra's algorithm walks these states; a step is one
+// operation, its length the operation's time.
+struct State {
+  // Of each value 0..L+1: ' ' absent, 'a' output, 'A' saved.
+  std::vector<char> live;
+  // Of each live value: whether a forward has read it and left it.
+  std::vector<bool> was_read;
+  // Of each stage: whether it has run forward (kept for no_recompute stages only).
+  std::vector<bool> has_run;
+  int gradient = 0;  // δ^gradient is there; L+1 before the backward of the loss
+
+  bool operator<(const State& other) const {
+    return std::tie(live, was_read, has_run, gradient) <
+           std::tie(other.live, other.was_read, other.has_run, other.gradient);
+  }
+};
+
+struct Step {
+  State to;
+  Operation operation;
+  double seconds = 0;
+};
+
+class Search {
+ public:
+  Search(const Chain& chain, int64_t memory_bytes, ScheduleClass schedules)
+      : chain_(chain),
+        memory_bytes_(memory_bytes),
+        schedules_(schedules),
+        loss_(chain.length() + 1) {}
+
+  std::optional<BruteForceResult> Run() {
+    State start;
+    start.live.assign(loss_ + 1, ' ');
+    start.live[0] = 'a';
+    start.was_read.assign(loss_ + 1, false);
+    start.has_run.assign(loss_ + 1, false);
+    start.gradient = loss_;
+    Reach(start, 0, nullptr, {});
+    while (!queue_.empty()) {
+      const auto [seconds, state] = queue_.top();
+      queue_.pop();
+      if (seconds > reached_.at(*state).seconds) continue;
+      if (state->gradient == 0) return Result(*state);
+      for (const Step& step : Steps(*state)) {
+        Reach(step.to, seconds + step.seconds, state, step.operation);
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Reached {
+    double seconds = 0;
+    const State* from = nullptr;
+    Operation operation;
+  };
+  struct Later {
+    bool operator()(const std::pair<double, const State*>& a,
+                    const std::pair<double, const State*>& b) const {
+      return a.first > b.first;
+    }
+  };
+
+  void Reach(const State& state, double seconds, const State* from, Operation operation) {
+    const auto [it, inserted] = reached_.try_emplace(state, Reached{seconds, from, operation});
+    if (!inserted && it->second.seconds <= seconds) return;
+    it->second = Reached{seconds, from, operation};
+    queue_.emplace(seconds, &it->first);
+  }
+
+  BruteForceResult Result(const State& end) const {
+    BruteForceResult result;
+    result.seconds = reached_.at(end).seconds;
+    for (const State* state = &end; reached_.at(*state).from != nullptr;
+         state = reached_.at(*state).from) {
+      result.schedule.operations.push_back(reached_.at(*state).operation);
+    }
+    std::reverse(result.schedule.operations.begin(), result.schedule.operations.end());
+    return result;
+  }
+
+  int64_t OnDevice(const State& state) const {
+    int64_t bytes = chain_.gradient_bytes(state.gradient);
+    for (int l = 0; l <= loss_; ++l) {
+      if (state.live[l] == 'a') bytes += chain_.output_bytes(l);
+      if (state.live[l] == 'A') bytes += chain_.saved_bytes(l);
+    }
+    return bytes;
+  }
+
+  std::vector<Step> Steps(const State& state) const {
+    std::vector<Step> steps;
+    for (int l = 1; l <= state.gradient; ++l) {
+      AddForward(state, OperationKind::kForwardSave, l, &steps);
+      AddForward(state, OperationKind::kForwardCheckpoint, l, &steps);
+      AddForward(state, OperationKind::kForwardDiscard, l, &steps);
+    }
+    AddBackward(state, &steps);
+    return steps;
+  }
+
+  void AddForward(const State& state, OperationKind kind, int l, std::vector<Step>* steps) const {
+    const bool saves = kind == OperationKind::kForwardSave;
+    const bool discards = kind == OperationKind::kForwardDiscard;
+    if (state.live[l - 1] == ' ' || state.live[l] != ' ') return;
+    if (!saves && (l == loss_ || chain_.stage(l).no_recompute)) return;
+    if (chain_.stage(l).no_recompute && state.has_run[l]) return;
+    if (discards && l == 1) return;
+    if (discards && schedules_ != ScheduleClass::kAny && state.was_read[l - 1]) return;
+    if (schedules_ == ScheduleClass::kNestedPersistent && AnythingLiveFrom(state, l)) return;
+    const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+    if (OnDevice(state) + added + chain_.stage(l).forward_overhead_bytes > memory_bytes_) return;
+    State to = state;
+    to.live[l] = saves ? 'A' : 'a';
+    to.was_read[l] = false;
+    to.was_read[l - 1] = !discards;
+    if (discards) to.live[l - 1] = ' ';
+    if (chain_.stage(l).no_recompute) to.has_run[l] = true;
+    steps->push_back({std::move(to), {kind, l}, chain_.stage(l).forward_seconds});
+  }
+
+  void AddBackward(const State& state, std::vector<Step>* steps) const {
+    const int l = state.gradient;
+    if (state.live[l] != 'A' || state.live[l - 1] == ' ') return;
+    const int64_t added = chain_.gradient_bytes(l - 1) + chain_.stage(l).backward_overhead_bytes;
+    if (OnDevice(state) + added > memory_bytes_) return;
+    State to = state;
+    to.live[l] = ' ';
+    to.was_read[l] = false;
+    if (to.live[l - 1] == 'a') {
+      to.live[l - 1] = ' ';
+      to.was_read[l - 1] = false;
+    }
+    to.gradient = l - 1;
+    steps->push_back(
+        {std::move(to), {OperationKind::kBackward, l}, chain_.stage(l).backward_seconds});
+  }
+
+  bool AnythingLiveFrom(const State& state, int first) const {
+    return std::any_of(state.live.begin() + first, state.live.end(),
+                       [](char c) { return c != ' '; });
+  }
+
+  const Chain& chain_;
+  const int64_t memory_bytes_;
+  const ScheduleClass schedules_;
+  const int loss_;
+  std::map<State, Reached> reached_;
+  std::priority_queue<std::pair<double, const State*>, std::vector<std::pair<double, const State*>>,
+                      Later>
+      queue_;
+};
+
+}  // namespace
+
+std::optional<BruteForceResult> FastestByBruteForce(const Chain& chain, int64_t memory_bytes,
+                                                    ScheduleClass schedules) {
+  return Search(chain, memory_bytes, schedules).Run();
+}
+
+}  // namespace stowage

@@ -1,0 +1,118 @@
+#include "tests/support/chains.h"
+
+#include <cassert>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+
+namespace stowage {
+namespace {
+
+constexpr absl::string_view kLetters = "SCDBORP";  // in the order of OperationKind
+
+int64_t Size() { return *rc::gen::inRange<int64_t>(0, 7); }
+double Seconds() { return static_cast<double>(*rc::gen::inRange(0, 6)); }
+// Two thirds of the chains' fields are zero: overheads at every stage would hide one another.
+int64_t Overhead() {
+  return *rc::gen::oneOf(rc::gen::just<int64_t>(0), rc::gen::just<int64_t>(0),
+                         rc::gen::inRange<int64_t>(0, 10));
+}
+
+Stage SmallStage() {
+  Stage stage;
+  stage.forward_seconds = Seconds();
+  stage.backward_seconds = Seconds();
+  stage.output_bytes = Size();
+  stage.saved_bytes = stage.output_bytes +
+                      *rc::gen::oneOf(rc::gen::just<int64_t>(0), rc::gen::inRange<int64_t>(0, 7));
+  if (*rc::gen::arbitrary<bool>()) stage.gradient_bytes = Size();
+  stage.forward_overhead_bytes = Overhead();
+  stage.backward_overhead_bytes = Overhead();
+  stage.no_recompute = *rc::gen::inRange(0, 8) == 0;
+  return stage;
+}
+
+}  // namespace
+
+Schedule Ops(absl::string_view text) {
+  Schedule schedule;
+  for (const absl::string_view token : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    const size_t kind = kLetters.find(token[0]);
+    int stage = 0;
+    const bool sound = kind != absl::string_view::npos && absl::SimpleAtoi(token.substr(1), &stage);
+    assert(sound);
+    (void)sound;
+    schedule.operations.push_back({static_cast<OperationKind>(kind), stage});
+  }
+  return schedule;
+}
+
+Platform Memory(int64_t bytes) {
+  Platform platform;
+  platform.memory_bytes = bytes;
+  return platform;
+}
+
+Chain EqualChain(int stages) {
+  Chain chain;
+  chain.input_bytes = 10;
+  Stage stage;
+  stage.forward_seconds = 1;
+  stage.backward_seconds = 2;
+  stage.output_bytes = 10;
+  stage.saved_bytes = 30;
+  chain.stages.assign(static_cast<size_t>(stages), stage);
+  return chain;
+}
+
+Chain NonPersistentChain(int n) {
+  Chain chain;
+  const int length = n + 4;
+  chain.input_bytes = 1;
+  chain.input_gradient_bytes = 0;
+  for (int l = 1; l <= length; ++l) {
+    Stage stage;
+    stage.output_bytes = l == 1 ? 1 : l == 2 ? 2 : l < length ? 3 : 4;
+    stage.saved_bytes = stage.output_bytes;
+    stage.gradient_bytes = 0;
+    stage.forward_seconds = l == 1 ? n - 1 : l == 2 ? 2 : 0;
+    chain.stages.push_back(stage);
+  }
+  return chain;
+}
+
+rc::Gen<Chain> SmallChains(int most_stages) {
+  // Without the resize RapidCheck's early cases are all but empty chains.
+  return rc::gen::resize(rc::kNominalSize, rc::gen::exec([most_stages] {
+                           Chain chain;
+                           chain.input_bytes = Size();
+                           if (*rc::gen::arbitrary<bool>()) chain.input_gradient_bytes = Size();
+                           const int stages = *rc::gen::inRange(1, most_stages + 1);
+                           for (int l = 1; l <= stages; ++l) chain.stages.push_back(SmallStage());
+                           if (*rc::gen::arbitrary<bool>()) chain.loss = SmallStage();
+                           return chain;
+                         }));
+}
+
+std::ostream& operator<<(std::ostream& out, const Chain& chain) {
+  out << "chain: a0=" << chain.input_bytes << " d0=" << chain.gradient_bytes(0);
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    const Stage& stage = chain.stage(l);
+    out << "\n  " << l << ": uF=" << stage.forward_seconds << " uB=" << stage.backward_seconds
+        << " a=" << stage.output_bytes << " saved=" << stage.saved_bytes
+        << " d=" << chain.gradient_bytes(l) << " oF=" << stage.forward_overhead_bytes
+        << " oB=" << stage.backward_overhead_bytes << (stage.no_recompute ? " no_recompute" : "")
+        << (stage.no_offload ? " no_offload" : "");
+  }
+  return out << "\n";
+}
+
+std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
+  for (const Operation& operation : schedule.operations) {
+    out << kLetters[static_cast<size_t>(operation.kind)] << operation.stage << ' ';
+  }
+  return out;
+}
+
+}  // namespace stowage

@@ -1,0 +1,42 @@
+// Chains and schedules for tests: short notations, and random chains for RapidCheck.
+#ifndef STOWAGE_TESTS_SUPPORT_CHAINS_H_
+#define STOWAGE_TESTS_SUPPORT_CHAINS_H_
+
+#include <cstdint>
+#include <ostream>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "rapidcheck.h"
+#include "solver/model/chain.h"
+#include "solver/model/platform.h"
+#include "solver/model/schedule.h"
+
+namespace stowage {
+
+// "S1 C2 D3 B2 O1 R1 P1": FORWARD_SAVE 1, FORWARD_CHECKPOINT 2, FORWARD_DISCARD 3, BACKWARD 2,
+// OFFLOAD 1, RELEASE 1, PREFETCH 1.
+Schedule Ops(absl::string_view text);
+
+// A platform with that much memory and no link to the host.
+Platform Memory(int64_t bytes);
+
+// `stages` equal stages: forward 1 s, backward 2 s, output 10 bytes, saved 30 bytes, input 10
+// bytes, no overheads, a loss that takes nothing.
+Chain EqualChain(int stages);
+
+// The chain on which a persistent schedule is not the best (RR-9302 section 4.1, in our
+// accounting): n + 4 stages, memory 9; persistent 3n + 3, not persistent 2n + 4. Requires: n >= 2.
+Chain NonPersistentChain(int n);
+
+// Small random chains: 1 to `most_stages` stages, sizes 0..6, gradients of any size, all kinds of
+// overheads, zero times, a loss that may take memory and time, and no_recompute stages.
+rc::Gen<Chain> SmallChains(int most_stages);
+
+// For RapidCheck's and GoogleTest's failure messages.
+std::ostream& operator<<(std::ostream& out, const Chain& chain);
+std::ostream& operator<<(std::ostream& out, const Schedule& schedule);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_SUPPORT_CHAINS_H_
