@@ -1,6 +1,7 @@
 #include "solver/algorithms/answer.h"
 
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -81,9 +82,7 @@ std::vector<const SolverInfo*> InOrder(const SolverInfo& asked) {
   return order;
 }
 
-}  // namespace
-
-absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context) {
+absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContext& context) {
   const SolverInfo& info = *FindSolver(request.solver);
   const std::unique_ptr<Solver> solver = info.make();
   const Instance exact = Instance::Exact(request);
@@ -109,6 +108,19 @@ absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveCon
   }
   return absl::InternalError(
       absl::StrCat("no solver's schedule passed the simulator; refused: ", answer.rejected.size()));
+}
+
+}  // namespace
+
+absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context) {
+  try {
+    return FindAnswer(request, context);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "this machine has too little free memory for the solve; ask for fewer "
+        "options.memory_slots, "
+        "or lower the memory that a solve may take so that auto leaves out what does not fit");
+  }
 }
 
 absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,

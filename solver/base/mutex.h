@@ -3,6 +3,7 @@
 #ifndef STOWAGE_SOLVER_BASE_MUTEX_H_
 #define STOWAGE_SOLVER_BASE_MUTEX_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -41,6 +42,11 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { condition_.wait(mutex); }
+  // Returns false once `deadline` has passed.
+  bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    return condition_.wait_until(mutex, deadline) == std::cv_status::no_timeout;
+  }
   void Signal() { condition_.notify_one(); }
   void SignalAll() { condition_.notify_all(); }
 

@@ -1,0 +1,176 @@
+#include "proto/convert/answer.h"
+
+#include <cstdint>
+
+#include "proto/convert/chain.h"
+#include "proto/convert/schedule.h"
+
+namespace stowage {
+namespace {
+
+v1::Outcome ToMessage(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOptimal:
+      return v1::OPTIMAL;
+    case Outcome::kFeasible:
+      return v1::FEASIBLE;
+    case Outcome::kInfeasible:
+      return v1::INFEASIBLE;
+  }
+  return v1::OUTCOME_UNSPECIFIED;
+}
+
+v1::Limit ToMessage(Limit limit) {
+  switch (limit) {
+    case Limit::kNone:
+      return v1::LIMIT_NONE;
+    case Limit::kHeuristic:
+      return v1::HEURISTIC;
+    case Limit::kRounding:
+      return v1::ROUNDING;
+  }
+  return v1::LIMIT_NONE;
+}
+
+v1::Holding::Kind ToMessage(Holding::Kind kind) {
+  switch (kind) {
+    case Holding::Kind::kOutput:
+      return v1::Holding::OUTPUT;
+    case Holding::Kind::kSaved:
+      return v1::Holding::SAVED;
+    case Holding::Kind::kGradient:
+      return v1::Holding::GRADIENT;
+    case Holding::Kind::kOverhead:
+      return v1::Holding::OVERHEAD;
+  }
+  return v1::Holding::KIND_UNSPECIFIED;
+}
+
+v1::StageFate::FirstSweep ToMessage(StageFate::FirstSweep sweep) {
+  switch (sweep) {
+    case StageFate::FirstSweep::kSaved:
+      return v1::StageFate::KEEPS_SAVED;
+    case StageFate::FirstSweep::kOutput:
+      return v1::StageFate::KEEPS_OUTPUT;
+    case StageFate::FirstSweep::kNothing:
+      return v1::StageFate::KEEPS_NOTHING;
+  }
+  return v1::StageFate::FIRST_SWEEP_UNSPECIFIED;
+}
+
+v1::Prediction ToMessage(const Prediction& prediction) {
+  v1::Prediction message;
+  message.set_makespan_seconds(prediction.makespan_seconds);
+  message.set_compute_seconds(prediction.compute_seconds);
+  message.set_recompute_seconds(prediction.recompute_seconds);
+  message.set_idle_seconds(prediction.idle_seconds);
+  message.set_peak_memory_bytes(prediction.peak_memory_bytes);
+  message.set_peak_host_bytes(prediction.peak_host_bytes);
+  message.set_overhead(prediction.overhead);
+  message.set_lower_bound_seconds(prediction.lower_bound_seconds);
+  message.set_gap(prediction.gap);
+  return message;
+}
+
+v1::Explanation ToMessage(const Explanation& explanation) {
+  v1::Explanation message;
+  for (const Peak& peak : explanation.peaks) {
+    v1::Peak& out = *message.add_peaks();
+    out.set_operation(static_cast<int64_t>(peak.operation));
+    out.set_memory_bytes(peak.memory_bytes);
+    out.set_other_bytes(peak.other_bytes);
+    for (const Holding& holding : peak.holdings) {
+      v1::Holding& held = *out.add_holdings();
+      held.set_kind(ToMessage(holding.kind));
+      held.set_stage(holding.stage);
+      held.set_bytes(holding.bytes);
+    }
+  }
+  for (const Idle& idle : explanation.idles) {
+    v1::Idle& out = *message.add_idles();
+    out.set_operation(static_cast<int64_t>(idle.operation));
+    out.set_seconds(idle.seconds);
+    if (idle.waits_for.has_value()) out.set_waits_for(static_cast<int64_t>(*idle.waits_for));
+  }
+  for (const StageFate& fate : explanation.stages) {
+    v1::StageFate& out = *message.add_stages();
+    out.set_stage(fate.stage);
+    out.set_first_sweep(ToMessage(fate.first_sweep));
+    out.set_recomputed(fate.recomputed);
+    out.set_offloaded(fate.offloaded);
+  }
+  return message;
+}
+
+}  // namespace
+
+SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViolation>* violations) {
+  *violations = MissingFields(message.platform());
+  SolveRequest request;
+  request.chain = FromMessage(message.chain());
+  request.platform = FromMessage(message.platform());
+  request.solver = message.solver();
+  const v1::SolveOptions& options = message.options();
+  request.options.memory_slots = options.memory_slots();
+  request.options.segments = options.segments();
+  request.options.time_precision =
+      options.has_time_precision() ? options.time_precision() : kDefaultTimePrecision;
+  return request;
+}
+
+v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing) {
+  v1::SolveResponse message;
+  message.set_outcome(ToMessage(answer.outcome));
+  message.set_limit(ToMessage(answer.limit));
+  *message.mutable_platform() = ToMessage(answer.platform);
+  if (answer.minimum_memory_bytes.has_value()) {
+    message.set_minimum_memory_bytes(*answer.minimum_memory_bytes);
+  }
+  message.set_memory_floor_bytes(answer.memory_floor_bytes);
+  *message.mutable_memory_floor_operation() = ToMessage(answer.memory_floor_operation);
+  v1::Origin& origin = *message.mutable_origin();
+  origin.set_solver(answer.solver);
+  origin.set_queue_seconds(timing.queue_seconds);
+  origin.set_solve_seconds(timing.solve_seconds);
+  if (answer.outcome == Outcome::kInfeasible) return message;
+  *message.mutable_schedule() = ToMessage(answer.schedule);
+  *message.mutable_prediction() = ToMessage(answer.prediction);
+  *message.mutable_explanation() = ToMessage(answer.explanation);
+  return message;
+}
+
+v1::SimulateResponse ToMessage(const Simulation& simulation,
+                               const std::vector<TimelineEntry>& timeline,
+                               const Explanation& explanation) {
+  v1::SimulateResponse message;
+  message.set_feasible(simulation.feasible());
+  if (simulation.first_over_limit.has_value()) {
+    message.set_first_over_limit(static_cast<int64_t>(*simulation.first_over_limit));
+  }
+  *message.mutable_prediction() = ToMessage(simulation.prediction);
+  message.mutable_timeline()->Reserve(static_cast<int>(timeline.size()));
+  for (const TimelineEntry& entry : timeline) {
+    v1::TimelineEntry& out = *message.add_timeline();
+    out.set_start_seconds(entry.start_seconds);
+    out.set_end_seconds(entry.end_seconds);
+    out.set_memory_bytes(entry.memory_bytes);
+    out.set_host_bytes(entry.host_bytes);
+  }
+  *message.mutable_explanation() = ToMessage(explanation);
+  return message;
+}
+
+v1::SolverDescription ToMessage(const SolverDescription& description) {
+  v1::SolverDescription message;
+  message.set_name(description.name);
+  message.set_summary(description.summary);
+  message.set_guarantee(description.guarantee);
+  message.set_complexity(description.complexity);
+  message.set_version(description.version);
+  message.set_recomputes(description.recomputes);
+  message.set_offloads(description.offloads);
+  for (const char* option : description.options) message.add_options(option);
+  return message;
+}
+
+}  // namespace stowage

@@ -1,0 +1,36 @@
+// Requests and answers between messages and solver types. Thread-safe.
+#ifndef STOWAGE_PROTO_CONVERT_ANSWER_H_
+#define STOWAGE_PROTO_CONVERT_ANSWER_H_
+
+#include <vector>
+
+#include "solver/model/answer.h"
+#include "solver/model/explanation.h"
+#include "solver/model/prediction.h"
+#include "solver/model/validate.h"
+#include "stowage/v1/scheduler.pb.h"
+
+namespace stowage {
+
+// The service's grid for times where the caller sets none.
+inline constexpr double kDefaultTimePrecision = 0.01;
+
+// Adds to `violations` what the result cannot express; the rest is for Violations() to check.
+SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViolation>* violations);
+
+// How long an answer took; clocks are not the solvers' business.
+struct AnswerTiming {
+  double queue_seconds = 0;
+  double solve_seconds = 0;
+};
+v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing);
+
+v1::SimulateResponse ToMessage(const Simulation& simulation,
+                               const std::vector<TimelineEntry>& timeline,
+                               const Explanation& explanation);
+
+v1::SolverDescription ToMessage(const SolverDescription& description);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_PROTO_CONVERT_ANSWER_H_

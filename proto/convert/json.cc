@@ -1,0 +1,184 @@
+#include "proto/convert/json.h"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/util/json_util.h"
+#include "nlohmann/json.hpp"
+#include "solver/base/status_macros.h"
+#include "stowage/v1/scheduler.pb.h"
+
+namespace stowage {
+namespace {
+
+// Follows a text that is not JSON up to its first error, to say in which field that is; protobuf's
+// own parser tells only the characters around it.
+class ErrorLocator : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  bool null() override { return Value(); }
+  bool boolean(bool) override { return Value(); }
+  bool number_integer(number_integer_t) override { return Value(); }
+  bool number_unsigned(number_unsigned_t) override { return Value(); }
+  bool number_float(number_float_t, const string_t&) override { return Value(); }
+  bool string(string_t&) override { return Value(); }
+  bool binary(binary_t&) override { return Value(); }
+  bool start_object(size_t) override { return Open(/*is_array=*/false); }
+  bool key(string_t& name) override {
+    levels_.back().key = name;
+    return true;
+  }
+  bool end_object() override { return Close(); }
+  bool start_array(size_t) override { return Open(/*is_array=*/true); }
+  bool end_array() override { return Close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    problem = error.what();
+    for (const Level& level : levels_) {
+      if (level.is_array) {
+        absl::StrAppend(&path, "[", level.index, "]");
+      } else if (!level.key.empty()) {
+        absl::StrAppend(&path, ".", level.key);
+      }
+    }
+    return false;
+  }
+
+  std::string path;     // ".stages[3].forward_seconds"
+  std::string problem;  // the library's words; empty while no error is found
+
+ private:
+  struct Level {
+    bool is_array = false;
+    size_t index = 0;
+    std::string key;
+  };
+
+  bool Value() {
+    if (!levels_.empty()) {
+      ++levels_.back().index;
+      levels_.back().key.clear();
+    }
+    return true;
+  }
+  bool Open(bool is_array) {
+    levels_.push_back({is_array, 0, ""});
+    return true;
+  }
+  bool Close() {
+    levels_.pop_back();
+    return Value();
+  }
+
+  std::vector<Level> levels_;
+};
+
+// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing
+// value - invalid literal; last read: 'N'" -> "line 1, column 5: not JSON: … invalid literal; …"
+std::string Shorten(absl::string_view problem) {
+  const size_t bracket = problem.find("] ");
+  if (bracket != absl::string_view::npos) problem.remove_prefix(bracket + 2);
+  if (!absl::ConsumePrefix(&problem, "parse error at ")) return std::string(problem);
+  return absl::StrReplaceAll(problem,
+                             {{": syntax error while parsing ", ": not JSON: "}, {"\n", " "}});
+}
+
+// What a protobuf type is called in front of people.
+std::string TypeName(absl::string_view type) {
+  if (absl::ConsumePrefix(&type, "type.googleapis.com/")) {
+    const auto* pool = google::protobuf::DescriptorPool::generated_pool();
+    const auto* values = pool->FindEnumTypeByName(std::string(type));
+    if (values == nullptr) return absl::StrCat("an object of type ", type);
+    std::string names = "one of";
+    for (int i = 1; i < values->value_count(); ++i) {  // 0 is "unspecified"
+      absl::StrAppend(&names, i > 1 ? ", " : " ", values->value(i)->name());
+    }
+    return names;
+  }
+  if (type == "TYPE_INT64") return "a whole number from -2^63 to below 2^63";
+  if (type == "TYPE_INT32") return "a whole number from -2^31 to below 2^31";
+  if (type == "TYPE_DOUBLE") return "a number";
+  if (type == "TYPE_BOOL") return "true or false";
+  if (type == "TYPE_STRING") return "a string";
+  return std::string(type);
+}
+
+// Protobuf says "(stages[1].x): invalid value 9 for type TYPE_INT64", "(stages[1]) y: Cannot find
+// field." and, at the top, "y: Cannot find field.".
+std::string FieldProblem(absl::string_view message, absl::string_view root) {
+  std::string path(root);
+  if (absl::ConsumePrefix(&message, "(")) {
+    const size_t end = message.find(')');
+    if (end != absl::string_view::npos && end > 0)
+      absl::StrAppend(&path, ".", message.substr(0, end));
+    if (end != absl::string_view::npos) message.remove_prefix(end + 1);
+  }
+  message = absl::StripLeadingAsciiWhitespace(message);
+  if (absl::ConsumeSuffix(&message, ": Cannot find field.")) {
+    return absl::StrCat(path, ".", message, ": unknown field");
+  }
+  absl::ConsumePrefix(&message, ": ");
+  constexpr absl::string_view kInvalid = "invalid value ";
+  const size_t type = message.rfind(" for type ");
+  if (absl::StartsWith(message, kInvalid) && type != absl::string_view::npos) {
+    return absl::StrCat(path, ": ", message.substr(kInvalid.size(), type - kInvalid.size()),
+                        " is not ", TypeName(message.substr(type + 10)));
+  }
+  return absl::StrCat(path, ": ", absl::StrReplaceAll(message, {{"\n", " "}}));
+}
+
+absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_unknown_fields,
+                   google::protobuf::Message* message) {
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = ignore_unknown_fields;
+  const auto status =
+      google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, message, options);
+  if (status.ok()) return absl::OkStatus();
+  ErrorLocator locator;
+  nlohmann::json::sax_parse(json.begin(), json.end(), &locator);
+  if (!locator.problem.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(root, locator.path, ": ", Shorten(locator.problem)));
+  }
+  const absl::string_view problem(status.message().data(), status.message().size());
+  return absl::InvalidArgumentError(FieldProblem(problem, root));
+}
+
+}  // namespace
+
+absl::Status FromJson(absl::string_view json, absl::string_view root,
+                      google::protobuf::Message* message) {
+  return Parse(json, root, /*ignore_unknown_fields=*/false, message);
+}
+
+absl::StatusOr<v1::Schedule> ScheduleFromJson(absl::string_view json) {
+  v1::SolveResponse answer;
+  // A newer server's answer may have fields that are not known here.
+  if (Parse(json, "answer", /*ignore_unknown_fields=*/true, &answer).ok() &&
+      answer.has_schedule()) {
+    return std::move(*answer.mutable_schedule());
+  }
+  if (answer.outcome() == v1::INFEASIBLE) {
+    return absl::InvalidArgumentError("schedule: this answer is INFEASIBLE and holds no schedule");
+  }
+  v1::Schedule schedule;
+  RETURN_IF_ERROR(FromJson(json, "schedule", &schedule));
+  return schedule;
+}
+
+std::string ToJson(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  return status.ok() ? json : std::string();
+}
+
+}  // namespace stowage

@@ -1,0 +1,30 @@
+// JSON in and out: protobuf's mapping with snake_case names, as model.md and service.md define it.
+#ifndef STOWAGE_PROTO_CONVERT_JSON_H_
+#define STOWAGE_PROTO_CONVERT_JSON_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+#include "stowage/v1/model.pb.h"
+
+namespace stowage {
+
+// Fills `message`, which errors call `root`. Errors: INVALID_ARGUMENT, one line that names the
+// field, and the place where the text is not JSON, as in
+//   "chain.stages[3].forward_secnds: unknown field"
+//   "chain.stages[3]: line 12, column 9: not JSON: unexpected end of input; expected '}'".
+absl::Status FromJson(absl::string_view json, absl::string_view root,
+                      google::protobuf::Message* message);
+
+// A schedule from a bare one ({"operations": …}) or from a whole Solve answer.
+absl::StatusOr<v1::Schedule> ScheduleFromJson(absl::string_view json);
+
+// Indented, every field without presence printed, 64-bit integers as strings, ends with a newline.
+std::string ToJson(const google::protobuf::Message& message);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_PROTO_CONVERT_JSON_H_

@@ -1,0 +1,88 @@
+#include "proto/convert/schedule.h"
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+std::optional<OperationKind> FromMessage(v1::Operation::Kind kind) {
+  switch (kind) {
+    case v1::Operation::FORWARD_SAVE:
+      return OperationKind::kForwardSave;
+    case v1::Operation::FORWARD_CHECKPOINT:
+      return OperationKind::kForwardCheckpoint;
+    case v1::Operation::FORWARD_DISCARD:
+      return OperationKind::kForwardDiscard;
+    case v1::Operation::BACKWARD:
+      return OperationKind::kBackward;
+    case v1::Operation::OFFLOAD:
+      return OperationKind::kOffload;
+    case v1::Operation::RELEASE:
+      return OperationKind::kRelease;
+    case v1::Operation::PREFETCH:
+      return OperationKind::kPrefetch;
+    default:
+      return std::nullopt;  // unset, or from a newer client
+  }
+}
+
+v1::Operation::Kind ToMessage(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::kForwardSave:
+      return v1::Operation::FORWARD_SAVE;
+    case OperationKind::kForwardCheckpoint:
+      return v1::Operation::FORWARD_CHECKPOINT;
+    case OperationKind::kForwardDiscard:
+      return v1::Operation::FORWARD_DISCARD;
+    case OperationKind::kBackward:
+      return v1::Operation::BACKWARD;
+    case OperationKind::kOffload:
+      return v1::Operation::OFFLOAD;
+    case OperationKind::kRelease:
+      return v1::Operation::RELEASE;
+    case OperationKind::kPrefetch:
+      return v1::Operation::PREFETCH;
+  }
+  return v1::Operation::KIND_UNSPECIFIED;
+}
+
+}  // namespace
+
+Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* violations) {
+  constexpr int kMostReported = 10;
+  Schedule schedule;
+  schedule.operations.reserve(static_cast<size_t>(message.operations_size()));
+  int reported = 0;
+  for (int i = 0; i < message.operations_size() && reported < kMostReported; ++i) {
+    const v1::Operation& operation = message.operations(i);
+    if (const auto kind = FromMessage(operation.kind())) {
+      schedule.operations.push_back({*kind, operation.stage()});
+      continue;
+    }
+    violations->push_back({absl::StrCat("schedule.operations[", i, "].kind"),
+                           absl::StrCat("is ", static_cast<int>(operation.kind()),
+                                        ", which is no kind of operation; set e.g. FORWARD_SAVE")});
+    ++reported;
+  }
+  return schedule;
+}
+
+v1::Schedule ToMessage(const Schedule& schedule) {
+  v1::Schedule message;
+  message.mutable_operations()->Reserve(static_cast<int>(schedule.operations.size()));
+  for (const Operation& operation : schedule.operations) {
+    *message.add_operations() = ToMessage(operation);
+  }
+  return message;
+}
+
+v1::Operation ToMessage(const Operation& operation) {
+  v1::Operation message;
+  message.set_kind(ToMessage(operation.kind));
+  message.set_stage(operation.stage);
+  return message;
+}
+
+}  // namespace stowage

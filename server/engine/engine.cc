@@ -1,0 +1,95 @@
+#include "server/engine/engine.h"
+
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace stowage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsBetween(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+// Set when either of two tokens is.
+class EitherStop {
+ public:
+  EitherStop(std::stop_token first, std::stop_token second)
+      : on_first_(std::move(first), [this] { source_.request_stop(); }),
+        on_second_(std::move(second), [this] { source_.request_stop(); }) {}
+
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  using Callback = std::stop_callback<std::function<void()>>;
+  std::stop_source source_;
+  Callback on_first_;
+  Callback on_second_;
+};
+
+absl::Status NotStarted() { return absl::CancelledError("nobody waits for the answer any more"); }
+
+// Adds work that owns `job`; refused jobs are told so.
+template <typename Job>
+void AddOrRefuse(WorkQueue& queue, std::shared_ptr<Job> job) {
+  const absl::Status added = queue.Add([job] { job->Run(); });
+  if (!added.ok()) job->done(added);
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options)
+    : options_(options), queue_({options.threads, options.queue_length}) {}
+
+void Engine::Solve(SolveRequest request, std::stop_token stop, SolveDone done) {
+  struct Job {
+    SolveRequest request;
+    EitherStop stop;
+    int64_t solve_bytes;
+    SolveDone done;
+    Clock::time_point queued = Clock::now();
+
+    void Run() {
+      const Clock::time_point started = Clock::now();
+      if (stop.token().stop_requested()) return done(NotStarted());
+      SolveContext context;
+      context.stop = stop.token();
+      context.working_bytes = solve_bytes;
+      absl::StatusOr<Answer> answer = AnswerRequest(request, context);
+      if (!answer.ok()) return done(answer.status());
+      done(TimedAnswer{*std::move(answer), SecondsBetween(queued, started),
+                       SecondsBetween(started, Clock::now())});
+    }
+  };
+  AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request),
+                                                   {std::move(stop), stop_all_.get_token()},
+                                                   options_.solve_bytes,
+                                                   std::move(done)}));
+}
+
+void Engine::Simulate(SimulateRequest request, std::stop_token stop, SimulateDone done) {
+  struct Job {
+    SimulateRequest request;
+    std::stop_token stop;
+    SimulateDone done;
+
+    void Run() {
+      if (stop.stop_requested()) return done(NotStarted());
+      done(SimulateAndExplain(request.chain, request.platform, request.schedule));
+    }
+  };
+  AddOrRefuse(queue_,
+              std::shared_ptr<Job>(new Job{std::move(request), std::move(stop), std::move(done)}));
+}
+
+void Engine::Drain(Clock::time_point deadline) {
+  queue_.Close();
+  if (queue_.WaitUntilIdle(deadline)) return;
+  stop_all_.request_stop();
+  queue_.WaitUntilIdle(Clock::time_point::max());
+}
+
+}  // namespace stowage

@@ -1,0 +1,37 @@
+// What the server tells those who watch it (logs now; whoever implements this next).
+#ifndef STOWAGE_SERVER_ENGINE_OBSERVER_H_
+#define STOWAGE_SERVER_ENGINE_OBSERVER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace stowage {
+
+// One call, ended. Fields that its method does not have are empty or 0.
+struct CallRecord {
+  std::string method;  // "Solve"
+  std::string id;      // the caller's x-request-id, or one of ours
+  std::string peer;
+  absl::Status status;
+  double seconds = 0;  // from the request's arrival to the answer
+  double queue_seconds = 0;
+  double solve_seconds = 0;
+  int stages = 0;
+  std::string solver;                 // asked for
+  std::string origin;                 // whose schedule was returned
+  std::string outcome;                // "OPTIMAL"
+  std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: bugs
+};
+
+// Thread-safe. Must be quick: it is called on the path of every call.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void CallEnded(const CallRecord& record) = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_ENGINE_OBSERVER_H_

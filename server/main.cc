@@ -1,0 +1,75 @@
+// stowage-server: parses options, serves until SIGTERM or SIGINT, drains, exits 0.
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/support/log.h"
+#include "server/ops/log.h"
+#include "server/options.h"
+#include "server/server.h"
+
+namespace stowage {
+namespace {
+
+// Signals are waited for, not handled: blocked here, before any thread starts.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+// gRPC's own messages, in our format; the failures among them are reported by us as well.
+void LogFromGrpc(gpr_log_func_args* args) {
+  Log(LogLevel::kDebug, "grpc", {{"message", args->message}});
+}
+
+int Serve(const ServerOptions& options, const sigset_t& signals) {
+  LogObserver observer;
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, observer);
+  if (!server.ok()) {
+    Log(LogLevel::kError, "cannot_start", {{"message", std::string(server.status().message())}});
+    return EXIT_FAILURE;
+  }
+  Log(LogLevel::kInfo, "serving",
+      {{"address", (*server)->address()},
+       {"version", STOWAGE_VERSION},
+       {"threads", absl::StrCat(options.engine.threads)}});
+  int signal = 0;
+  sigwait(&signals, &signal);
+  Log(LogLevel::kInfo, "draining",
+      {{"signal", absl::StrCat(signal)}, {"grace_seconds", absl::StrCat(options.grace_seconds)}});
+  // A second signal ends the process at once.
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  (*server)->Drain();
+  Log(LogLevel::kInfo, "stopped", {});
+  return EXIT_SUCCESS;
+}
+
+int Main(int argc, char** argv) {
+  const sigset_t signals = BlockSignals();
+  const absl::StatusOr<ParsedOptions> parsed = ParseServerOptions(argc, argv, STOWAGE_VERSION);
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "stowage-server: %s\n", std::string(parsed.status().message()).c_str());
+    return EXIT_FAILURE;
+  }
+  if (!parsed->text.empty()) {
+    std::fputs(parsed->text.c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  if (const absl::Status status = SetLogLevel(parsed->options.log_level); !status.ok()) {
+    std::fprintf(stderr, "stowage-server: --log-level: %s\n",
+                 std::string(status.message()).c_str());
+    return EXIT_FAILURE;
+  }
+  gpr_set_log_function(LogFromGrpc);
+  return Serve(parsed->options, signals);
+}
+
+}  // namespace
+}  // namespace stowage
+
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

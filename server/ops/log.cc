@@ -1,0 +1,102 @@
+#include "server/ops/log.h"
+
+#include <memory>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace stowage {
+namespace {
+
+spdlog::logger& Logger() {
+  static spdlog::logger* const logger = [] {
+    auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    auto* made =
+        new spdlog::logger("stowage", std::move(sink));  // never destroyed: threads log late
+    made->set_pattern("time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v");
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return *logger;
+}
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+std::string Quoted(absl::string_view value) {
+  const bool plain =
+      !value.empty() && value.find_first_of(" \"=\\\n\r\t") == absl::string_view::npos;
+  return plain ? std::string(value) : absl::StrCat("\"", absl::CHexEscape(value), "\"");
+}
+
+}  // namespace
+
+absl::Status SetLogLevel(absl::string_view level) {
+  for (const char* name : {"debug", "info", "warning", "error"}) {
+    if (level != name) continue;
+    Logger().set_level(spdlog::level::from_str(name));
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("log level '", level, "' is none of debug, info, warning, error"));
+}
+
+void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
+  const spdlog::level::level_enum spdlog_level = SpdlogLevel(level);
+  if (!Logger().should_log(spdlog_level)) return;
+  std::string line = absl::StrCat("event=", event);
+  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", Quoted(value));
+  Logger().log(spdlog_level, line);
+}
+
+void FlushLog() { Logger().flush(); }
+
+void LogObserver::CallEnded(const CallRecord& record) {
+  const auto seconds = [](double value) { return absl::StrFormat("%.6f", value); };
+  if (record.method == "Solve" && record.status.ok()) {
+    Log(LogLevel::kInfo, "call",
+        {{"method", record.method},
+         {"id", record.id},
+         {"peer", record.peer},
+         {"code", "OK"},
+         {"solver", record.solver},
+         {"origin", record.origin},
+         {"outcome", record.outcome},
+         {"stages", absl::StrCat(record.stages)},
+         {"seconds", seconds(record.seconds)},
+         {"queue_seconds", seconds(record.queue_seconds)},
+         {"solve_seconds", seconds(record.solve_seconds)}});
+  } else {
+    Log(LogLevel::kInfo, "call",
+        {{"method", record.method},
+         {"id", record.id},
+         {"peer", record.peer},
+         {"code", absl::StatusCodeToString(record.status.code())},
+         {"stages", absl::StrCat(record.stages)},
+         {"seconds", seconds(record.seconds)},
+         {"message", std::string(record.status.message())}});
+  }
+  if (!record.rejected.empty()) {
+    Log(LogLevel::kError, "schedule_refused",
+        {{"id", record.id},
+         {"solvers", absl::StrJoin(record.rejected, ",")},
+         {"remedy", "a solver has a bug: report it with the request"}});
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,37 @@
+// Structured logs: one line an event, `key=value` pairs after the time and the level, on standard
+// error. Values with spaces or quotes are quoted. The only place that knows the logging library.
+#ifndef STOWAGE_SERVER_OPS_LOG_H_
+#define STOWAGE_SERVER_OPS_LOG_H_
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "server/engine/observer.h"
+
+namespace stowage {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+using LogField = std::pair<absl::string_view, std::string>;
+
+// Errors: INVALID_ARGUMENT for a level that is none of debug, info, warning, error.
+absl::Status SetLogLevel(absl::string_view level);
+
+// Thread-safe. `event` is a word: Log(kInfo, "serving", {{"address", address}}).
+void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields);
+
+// Flushes what is buffered; call before exit.
+void FlushLog();
+
+// Writes a line for every call that ended.
+class LogObserver final : public Observer {
+ public:
+  void CallEnded(const CallRecord& record) override;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_OPS_LOG_H_

@@ -1,0 +1,31 @@
+// The server's command line: every option with its unit, default and range.
+#ifndef STOWAGE_SERVER_OPTIONS_H_
+#define STOWAGE_SERVER_OPTIONS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/engine/engine.h"
+
+namespace stowage {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:50051";  // host:port, port 0: any free one; or unix:PATH
+  EngineOptions engine;
+  int max_message_bytes = 64 << 20;  // larger requests are refused
+  double grace_seconds = 30;         // for running solves, after SIGTERM
+  std::string log_level = "info";
+};
+
+// What the command line asks for: options, or a text to print (help, version).
+struct ParsedOptions {
+  ServerOptions options;
+  std::string text;  // not empty: print it and exit 0
+};
+
+// Errors: INVALID_ARGUMENT, one line that names the option.
+absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv, const std::string& version);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_OPTIONS_H_

@@ -1,0 +1,56 @@
+#include "server/rpc/status.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "google/protobuf/message.h"
+#include "stowage/v1/errors.pb.h"
+
+namespace stowage {
+namespace {
+
+// Clients accept 8 KiB of trailers by default; the text and the details each get a part of it.
+constexpr size_t kMessageCharacters = 1500;
+constexpr size_t kDetailBytes = 2500;
+
+grpc::Status WithDetail(grpc::StatusCode code, const std::string& message,
+                        const google::protobuf::Message& detail) {
+  v1::ErrorStatus status;
+  status.set_code(code);
+  status.set_message(message);
+  status.add_details()->PackFrom(detail);
+  return {code, message, status.SerializeAsString()};
+}
+
+}  // namespace
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  const auto code = static_cast<grpc::StatusCode>(status.code());  // the numbers are the same
+  const std::string message(status.message().substr(0, kMessageCharacters));
+  if (absl::IsResourceExhausted(status) && absl::StrContains(message, "try again")) {
+    v1::RetryAdvice advice;
+    advice.set_retry_after_seconds(1);
+    return WithDetail(code, message, advice);
+  }
+  return {code, message};
+}
+
+grpc::Status ToGrpc(const std::vector<FieldViolation>& violations) {
+  v1::Violations detail;
+  size_t bytes = 0;
+  for (const FieldViolation& violation : violations) {
+    bytes += violation.field.size() + violation.problem.size() + 8;
+    if (bytes > kDetailBytes && detail.violations_size() > 0) break;
+    v1::FieldViolation& out = *detail.add_violations();
+    out.set_field(violation.field);
+    out.set_problem(violation.problem.substr(0, kDetailBytes));
+  }
+  detail.set_more(static_cast<int64_t>(violations.size()) - detail.violations_size());
+  const absl::Status status = ViolationsStatus(violations, kMessageCharacters);
+  const std::string message(status.message().substr(0, 2 * kMessageCharacters));
+  return WithDetail(grpc::StatusCode::INVALID_ARGUMENT, message, detail);
+}
+
+}  // namespace stowage

@@ -1,0 +1,105 @@
+#include "server/server.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/grpcpp.h"
+#include "grpcpp/health_check_service_interface.h"
+
+namespace stowage {
+namespace {
+
+// How long answers may take to leave once their work is done.
+constexpr std::chrono::seconds kFlush{1};
+
+struct HostPort {
+  std::string host;
+  std::string port;
+};
+
+// "127.0.0.1:80", "[::1]:80"
+HostPort SplitAddress(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos) return {std::string(address), ""};
+  absl::string_view host = address.substr(0, colon);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  return {std::string(host), std::string(address.substr(colon + 1))};
+}
+
+// gRPC says only that it could not listen; trying once by hand tells why.
+std::string WhyNot(const std::string& address) {
+  if (absl::StartsWith(address, "unix:"))
+    return "check the directory, its permissions and the path's length";
+  const HostPort target = SplitAddress(address);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int resolved = getaddrinfo(target.host.c_str(), target.port.c_str(), &hints, &found);
+  if (resolved != 0) return absl::StrCat(gai_strerror(resolved), "; write host:port");
+  const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
+  const bool bound = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  freeaddrinfo(found);
+  if (bound) return "the address is free now; try again";
+  if (error == EADDRINUSE) {
+    return "Address already in use: stop the process that holds it, or choose another with "
+           "--listen";
+  }
+  return std::strerror(error);
+}
+
+std::string WithPort(const std::string& address, int port) {
+  if (absl::StartsWith(address, "unix:")) return address;
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+}  // namespace
+
+Server::Server(const ServerOptions& options, Observer& observer)
+    : options_(options), engine_(options.engine), service_(engine_, observer) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      Observer& observer) {
+  std::unique_ptr<Server> server(new Server(options, observer));
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // or two servers share a port silently
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.RegisterService(&server->service_);
+  server->grpc_ = builder.BuildAndStart();
+  if (server->grpc_ == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", options.listen, ": ", WhyNot(options.listen)));
+  }
+  server->address_ = WithPort(options.listen, port);
+  grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
+  health->SetServingStatus(v1::Scheduler::service_full_name(), true);
+  health->SetServingStatus(true);
+  return server;
+}
+
+void Server::Drain() {
+  grpc_->GetHealthCheckService()->SetServingStatus(false);
+  const auto grace = std::chrono::duration<double>(options_.grace_seconds);
+  engine_.Drain(std::chrono::steady_clock::now() +
+                std::chrono::duration_cast<std::chrono::steady_clock::duration>(grace));
+  grpc_->Shutdown(std::chrono::system_clock::now() + kFlush);
+  grpc_->Wait();
+}
+
+}  // namespace stowage

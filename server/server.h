@@ -1,0 +1,45 @@
+// The running service: constructs the parts and connects them, nothing else.
+#ifndef STOWAGE_SERVER_SERVER_H_
+#define STOWAGE_SERVER_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "grpcpp/server.h"
+#include "server/engine/engine.h"
+#include "server/engine/observer.h"
+#include "server/options.h"
+#include "server/rpc/scheduler_service.h"
+
+namespace stowage {
+
+// Serves from Start() until Drain(), which must be called before it is destroyed.
+class Server {
+ public:
+  // Listens and serves; health says SERVING when it returns.
+  // Errors: UNAVAILABLE when the address cannot be listened on, with the reason ("Address already
+  // in use") and the remedy. Borrows `observer`.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       Observer& observer);
+
+  // Where it listens, with the port that was chosen: "127.0.0.1:43211".
+  const std::string& address() const { return address_; }
+
+  // Health turns NOT_SERVING, new requests get UNAVAILABLE, running ones have the grace period to
+  // finish. Blocks until all is done.
+  void Drain();
+
+ private:
+  Server(const ServerOptions& options, Observer& observer);
+
+  const ServerOptions options_;
+  std::string address_;  // set by Start()
+  Engine engine_;
+  SchedulerService service_;
+  std::unique_ptr<grpc::Server> grpc_;  // last: its calls use all of the above
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_SERVER_H_
