@@ -1,0 +1,170 @@
+#include "client/cli/arguments.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "proto/convert/chain.h"
+#include "proto/convert/json.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/model/validate.h"
+#include "solver/simulator/lower_bound.h"
+
+namespace stowage {
+namespace {
+
+// A terminal's worth of violated fields.
+constexpr size_t kMessageCharacters = 1000;
+constexpr const char* kPlatformGroup = "Platform";
+
+// bytes = M_low + percent of the way to M_high.
+absl::StatusOr<int64_t> ParseMemory(absl::string_view text, const Chain& chain) {
+  absl::string_view number = text;
+  if (!absl::ConsumeSuffix(&number, "%")) return ParseBytes(text);
+  double percent = 0;
+  if (!absl::SimpleAtod(number, &percent) || !(percent >= 0 && percent <= 1000)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text,
+        "' is not a share of the range from the least to the most memory; write e.g. 40%"));
+  }
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);
+  return low + static_cast<int64_t>(std::floor(range * percent / 100));
+}
+
+// Parses `text` into `*value` where it is given.
+template <typename Parser, typename Value>
+absl::Status Read(absl::string_view flag, const std::string& text, Parser parse, Value* value) {
+  if (text.empty()) return absl::OkStatus();
+  const auto parsed = parse(text);
+  if (!parsed.ok()) return Prefixed(flag, parsed.status());
+  *value = *parsed;
+  return absl::OkStatus();
+}
+
+absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
+  if (path.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
+  return Prefixed(path, FromJson(json, "platform", platform));
+}
+
+}  // namespace
+
+absl::Status Prefixed(absl::string_view where, const absl::Status& status) {
+  if (status.ok()) return status;
+  return {status.code(), absl::StrCat(where, ": ", status.message())};
+}
+
+absl::StatusOr<std::string> ReadInput(const std::string& path) {
+  std::FILE* const file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
+  std::string text;
+  std::vector<char> buffer(size_t{1} << 16);
+  size_t read = 0;
+  while ((read = std::fread(buffer.data(), 1, buffer.size(), file)) > 0)
+    text.append(buffer.data(), read);
+  const bool failed = std::ferror(file) != 0;
+  const int error = errno;
+  if (file != stdin) std::fclose(file);
+  if (failed) return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(error)));
+  return text;
+}
+
+absl::StatusOr<ChainFile> ReadChain(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
+  const std::string name = path == "-" ? "standard input" : path;
+  ChainFile file;
+  RETURN_IF_ERROR(Prefixed(name, FromJson(json, "chain", &file.message)));
+  file.chain = FromMessage(file.message);
+  RETURN_IF_ERROR(Prefixed(name, ViolationsStatus(Violations(file.chain), kMessageCharacters)));
+  return file;
+}
+
+void AddFormat(CLI::App& command, std::string* format) {
+  command.add_option("--format", *format, "text for people, json for programs")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str()
+      ->type_name("FORMAT")
+      ->group("Output");
+}
+
+void AddPlatform(CLI::App& command, PlatformFlags* flags) {
+  const auto add = [&command](const char* name, std::string& value, const char* type,
+                              const char* help) {
+    command.add_option(name, value, help)->type_name(type)->group(kPlatformGroup);
+  };
+  add("--platform", flags->file, "FILE",
+      "JSON of a platform; the flags below win over it; - reads standard input");
+  add("--memory", flags->memory, "SIZE",
+      "device memory for activations: 4GiB, 1.5GB, bytes without a unit; or 40%: from the least "
+      "that "
+      "any schedule needs (0%) to storing everything (100%)");
+  add("--offload-bandwidth", flags->offload_bandwidth, "RATE",
+      "device to host: 12GB/s, bytes a second without a unit; default 0: nothing is offloaded");
+  add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE",
+      "host to device; default: as offload");
+  add("--transfer-latency", flags->transfer_latency, "DURATION",
+      "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
+  add("--host-memory", flags->host_memory, "SIZE",
+      "most that offloaded values may hold; default 0: unlimited");
+  command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
+      ->group(kPlatformGroup);
+}
+
+absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain) {
+  v1::Platform message;
+  RETURN_IF_ERROR(ReadPlatformFile(flags.file, &message));
+  if (!message.has_memory_bytes() && flags.memory.empty()) {
+    return absl::InvalidArgumentError(
+        "--memory: is missing; give the device memory for activations, as in --memory 4GiB or "
+        "--memory 40%, or a --platform file with memory_bytes");
+  }
+  Platform platform = FromMessage(message);
+  RETURN_IF_ERROR(Read(
+      "--memory", flags.memory,
+      [&chain](const std::string& text) { return ParseMemory(text, chain); },
+      &platform.memory_bytes));
+  RETURN_IF_ERROR(Read("--offload-bandwidth", flags.offload_bandwidth, ParseBytesPerSecond,
+                       &platform.offload_bytes_per_second));
+  RETURN_IF_ERROR(Read("--prefetch-bandwidth", flags.prefetch_bandwidth, ParseBytesPerSecond,
+                       &platform.prefetch_bytes_per_second));
+  RETURN_IF_ERROR(Read("--transfer-latency", flags.transfer_latency, ParseSeconds,
+                       &platform.transfer_latency_seconds));
+  RETURN_IF_ERROR(
+      Read("--host-memory", flags.host_memory, ParseBytes, &platform.host_memory_bytes));
+  if (flags.half_duplex) platform.half_duplex = true;
+  RETURN_IF_ERROR(ViolationsStatus(Violations(platform), kMessageCharacters));
+  return platform;
+}
+
+void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags) {
+  command
+      .add_option("--server", flags->server,
+                  "host:port or unix:PATH of a server; default: " + when_absent)
+      ->type_name("ADDRESS")
+      ->group("Server");
+  command
+      .add_option("--timeout", flags->timeout,
+                  "longest wait for the answer: 30s, 500ms; default: none")
+      ->type_name("DURATION")
+      ->group("Server");
+}
+
+absl::StatusOr<double> ReadTimeout(const ServerFlags& flags) {
+  double seconds = 0;
+  RETURN_IF_ERROR(Read("--timeout", flags.timeout, ParseSeconds, &seconds));
+  if (!flags.timeout.empty() && !(seconds > 0 && seconds <= 1e6)) {
+    return absl::InvalidArgumentError("--timeout: must be more than 0 and at most 1e6 seconds");
+  }
+  return seconds;
+}
+
+}  // namespace stowage

@@ -1,0 +1,174 @@
+// stowage chain: what is in a profile.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/figures.h"
+#include "client/cli/table.h"
+#include "google/protobuf/struct.pb.h"
+#include "proto/convert/json.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/simulator/lower_bound.h"
+
+namespace stowage {
+namespace {
+
+using Align = Table::Align;
+
+constexpr size_t kStagesShown = 12;
+constexpr size_t kProvenanceCharacters = 76;
+
+struct Arguments {
+  std::string file;
+  std::string format = "text";
+};
+
+// Sums over the stages, the loss included in the times.
+struct Totals {
+  double forward_seconds = 0;
+  double backward_seconds = 0;
+  int64_t output_bytes = 0;
+  int64_t saved_bytes = 0;
+  int no_recompute = 0;
+  int no_offload = 0;
+};
+
+Totals Sum(const Chain& chain) {
+  Totals totals{chain.loss.forward_seconds, chain.loss.backward_seconds, 0, 0, 0, 0};
+  for (const Stage& stage : chain.stages) {
+    totals.forward_seconds += stage.forward_seconds;
+    totals.backward_seconds += stage.backward_seconds;
+    totals.output_bytes += stage.output_bytes;
+    totals.saved_bytes += stage.saved_bytes;
+    totals.no_recompute += stage.no_recompute ? 1 : 0;
+    totals.no_offload += stage.no_offload ? 1 : 0;
+  }
+  return totals;
+}
+
+std::string TotalsText(const Chain& chain) {
+  const Totals totals = Sum(chain);
+  const MemoryFloor floor = FloorOfMemory(chain);
+  Table table({Align::kLeft, Align::kRight, Align::kLeft});
+  table.Add(
+      {"stages", absl::StrCat(chain.length()),
+       absl::StrCat(totals.no_recompute, " no_recompute, ", totals.no_offload, " no_offload")});
+  table.Add({"forward", FormatSeconds(totals.forward_seconds), ""});
+  table.Add({"backward", FormatSeconds(totals.backward_seconds), ""});
+  table.Add({"a step", FormatSeconds(chain.ComputeSeconds()), "with unlimited memory"});
+  table.Add({"input", FormatBytes(chain.input_bytes),
+             absl::StrCat("its gradient ", FormatBytes(chain.gradient_bytes(0)))});
+  table.Add({"outputs", FormatBytes(totals.output_bytes), "of all stages together"});
+  table.Add(
+      {"saved", FormatBytes(totals.saved_bytes), "for all backwards together, outputs included"});
+  table.Add(
+      {"least memory", FormatBytes(floor.bytes),
+       absl::StrCat("which ", NamedOperation(chain, floor.operation), " needs by itself (0 %)")});
+  table.Add({"most memory", FormatBytes(StoreAllPeakBytes(chain)), "to store everything (100 %)"});
+  return table.ToString(2);
+}
+
+std::string StagesText(const Chain& chain) {
+  std::vector<int> stages(static_cast<size_t>(chain.length()));
+  std::iota(stages.begin(), stages.end(), 1);
+  std::string title = "\nstages\n";
+  if (stages.size() > kStagesShown) {
+    title = absl::StrCat("\nthe ", kStagesShown, " stages that save most\n");
+    std::stable_sort(stages.begin(), stages.end(), [&chain](int a, int b) {
+      return chain.saved_bytes(a) > chain.saved_bytes(b);
+    });
+    stages.resize(kStagesShown);
+  }
+  Table table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
+               Align::kRight, Align::kRight});
+  table.Add({"", "name", "forward", "backward", "output", "saved", "overheads"});
+  for (const int l : stages) {
+    const Stage& stage = chain.stage(l);
+    table.Add({absl::StrCat(l), stage.name, FormatSeconds(stage.forward_seconds),
+               FormatSeconds(stage.backward_seconds), FormatBytes(stage.output_bytes),
+               FormatBytes(stage.saved_bytes),
+               FormatBytes(std::max(stage.forward_overhead_bytes, stage.backward_overhead_bytes))});
+  }
+  return title + table.ToString(2);
+}
+
+std::string ProvenanceText(const v1::Chain& chain) {
+  if (chain.provenance().fields().empty()) return "";
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : chain.provenance().fields()) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  Table table({Align::kLeft, Align::kLeft});
+  for (const std::string& key : keys) {
+    const google::protobuf::Value& value = chain.provenance().fields().at(key);
+    std::string text = value.has_string_value() ? value.string_value() : ToJson(value);
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    if (text.size() > kProvenanceCharacters) {
+      size_t end = kProvenanceCharacters;
+      while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // a character is whole
+      text = text.substr(0, end) + "…";
+    }
+    table.Add({key, text});
+  }
+  return absl::StrCat("\nprovenance\n", table.ToString(2));
+}
+
+// No message of the service describes a profile; 64-bit integers are strings as in those.
+std::string SummaryJson(const Chain& chain) {
+  const Totals totals = Sum(chain);
+  const MemoryFloor floor = FloorOfMemory(chain);
+  google::protobuf::Struct summary;
+  const auto number = [&summary](const char* key, double value) {
+    (*summary.mutable_fields())[key].set_number_value(value);
+  };
+  const auto text = [&summary](const char* key, const std::string& value) {
+    (*summary.mutable_fields())[key].set_string_value(value);
+  };
+  text("name", chain.name);
+  number("stages", chain.length());
+  number("no_recompute_stages", totals.no_recompute);
+  number("no_offload_stages", totals.no_offload);
+  number("forward_seconds", totals.forward_seconds);
+  number("backward_seconds", totals.backward_seconds);
+  text("input_bytes", absl::StrCat(chain.input_bytes));
+  text("output_bytes", absl::StrCat(totals.output_bytes));
+  text("saved_bytes", absl::StrCat(totals.saved_bytes));
+  text("least_memory_bytes", absl::StrCat(floor.bytes));
+  text("least_memory_operation", OperationName(floor.operation));
+  text("most_memory_bytes", absl::StrCat(StoreAllPeakBytes(chain)));
+  return ToJson(summary);
+}
+
+absl::StatusOr<int> Run(const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.file));
+  const std::string text =
+      arguments.format == "json"
+          ? SummaryJson(file.chain)
+          : absl::StrCat(file.chain.name.empty() ? "unnamed chain" : file.chain.name, "\n",
+                         TotalsText(file.chain), StagesText(file.chain),
+                         ProvenanceText(file.message));
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddChainCommand(CLI::App& app, Command* chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App& command = *app.add_subcommand("chain", "show what is in a profile");
+  command
+      .add_option("file", arguments->file, "profile of the network, JSON; - reads standard input")
+      ->required()
+      ->type_name("FILE");
+  AddFormat(command, &arguments->format);
+  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+}
+
+}  // namespace stowage

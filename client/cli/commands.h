@@ -1,0 +1,18 @@
+// The commands of `stowage`. Each adds itself to the command line and, when it is the one that was
+// asked for, sets `chosen` to what runs it. Exit codes: arguments.h.
+#ifndef STOWAGE_CLIENT_CLI_COMMANDS_H_
+#define STOWAGE_CLIENT_CLI_COMMANDS_H_
+
+#include "CLI/CLI.hpp"
+#include "client/cli/arguments.h"
+
+namespace stowage {
+
+void AddSolveCommand(CLI::App& app, Command* chosen);
+void AddSimulateCommand(CLI::App& app, Command* chosen);
+void AddChainCommand(CLI::App& app, Command* chosen);
+void AddSolversCommand(CLI::App& app, Command* chosen);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_COMMANDS_H_

@@ -1,0 +1,160 @@
+#include "client/cli/figures.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/table.h"
+#include "client/cli/timeline.h"
+#include "solver/base/units.h"
+#include "solver/simulator/lower_bound.h"
+
+namespace stowage {
+namespace {
+
+using Align = Table::Align;
+
+constexpr int kColumns = 72;           // of the bars and of a line of stages
+constexpr size_t kMostStageLines = 4;  // a longer map would not fit the screen
+
+std::string StageName(const Chain& chain, int l) {
+  if (l == 0) return "the input";
+  if (l == chain.length() + 1) return "the loss";
+  const std::string& name = chain.stage(l).name;
+  return name.empty() ? absl::StrCat("stage ", l) : absl::StrCat("stage ", l, " (", name, ")");
+}
+
+std::string HoldingName(const Chain& chain, const Holding& holding) {
+  switch (holding.kind) {
+    case Holding::Kind::kOutput:
+      return holding.stage == 0 ? "the input" : "output of " + StageName(chain, holding.stage);
+    case Holding::Kind::kSaved:
+      return "saved by " + StageName(chain, holding.stage);
+    case Holding::Kind::kGradient:
+      return "gradient of " + StageName(chain, holding.stage);
+    case Holding::Kind::kOverhead:
+      return "temporary, of the operation itself";
+  }
+  return "";
+}
+
+std::string BudgetShare(const Chain& chain, int64_t memory_bytes) {
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const int64_t high = StoreAllPeakBytes(chain);
+  std::string range = absl::StrCat("from ", FormatBytes(low), " (least of any schedule) to ",
+                                   FormatBytes(high), " (store all)");
+  if (memory_bytes >= high || high == low) return range;
+  const double share = static_cast<double>(memory_bytes - low) / static_cast<double>(high - low);
+  return absl::StrCat(FormatPercent(share), " of the way ", range);
+}
+
+std::string Share(int64_t part, int64_t whole) {
+  return whole > 0 ? FormatPercent(static_cast<double>(part) / static_cast<double>(whole)) : "";
+}
+
+std::string FigureTable(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                        const ExplainedSimulation& result) {
+  const Prediction& prediction = result.simulation.prediction;
+  const std::vector<Peak>& peaks = result.explanation.peaks;
+  Table table({Align::kLeft, Align::kRight, Align::kLeft});
+  table.Add(
+      {"budget", FormatBytes(platform.memory_bytes), BudgetShare(chain, platform.memory_bytes)});
+  table.Add({"peak", FormatBytes(prediction.peak_memory_bytes),
+             peaks.empty()
+                 ? ""
+                 : absl::StrCat(Share(prediction.peak_memory_bytes, platform.memory_bytes),
+                                " of the budget, at ",
+                                OperationPath(schedule, peaks.front().operation))});
+  if (prediction.peak_host_bytes > 0)
+    table.Add({"on the host", FormatBytes(prediction.peak_host_bytes), ""});
+  table.Add({"makespan", FormatSeconds(prediction.makespan_seconds),
+             absl::StrFormat("%+.1f %% over storing everything", prediction.overhead * 100)});
+  table.Add({"recompute", FormatSeconds(prediction.recompute_seconds),
+             "forwards that run more than once"});
+  table.Add({"idle", FormatSeconds(prediction.idle_seconds), "waiting for transfers"});
+  table.Add({"lower bound", FormatSeconds(prediction.lower_bound_seconds),
+             absl::StrCat("no schedule takes less; gap ", FormatPercent(prediction.gap))});
+  return table.ToString(2);
+}
+
+std::string PeakTable(const Chain& chain, const Schedule& schedule, const Peak& peak) {
+  Table table({Align::kRight, Align::kLeft});
+  for (const Holding& holding : peak.holdings) {
+    table.Add({FormatBytes(holding.bytes), HoldingName(chain, holding)});
+  }
+  if (peak.other_bytes > 0) table.Add({FormatBytes(peak.other_bytes), "other values"});
+  return absl::StrCat("\nheld at the peak, ",
+                      NamedOperation(chain, schedule.operations[peak.operation]), "\n",
+                      table.ToString(2));
+}
+
+std::string IdleTable(const Schedule& schedule, const std::vector<Idle>& idles) {
+  constexpr size_t kShown = 3;
+  Table table({Align::kRight, Align::kLeft});
+  for (size_t i = 0; i < std::min(kShown, idles.size()); ++i) {
+    const Idle& idle = idles[i];
+    const std::string what =
+        idle.waits_for.has_value()
+            ? absl::StrCat(" waits for ", OperationPath(schedule, *idle.waits_for))
+            : "";
+    table.Add({FormatSeconds(idle.seconds), OperationPath(schedule, idle.operation) + what});
+  }
+  return absl::StrCat("\nlongest waits\n", table.ToString(2));
+}
+
+std::string StageMap(const std::vector<StageFate>& stages) {
+  const std::string letters = SweepLetters(stages);
+  const std::string digits = RecomputeDigits(stages);
+  const auto count = [&letters](char c) { return std::count(letters.begin(), letters.end(), c); };
+  int again = 0;
+  for (const StageFate& fate : stages) again += fate.recomputed > 0 ? 1 : 0;
+  std::string text =
+      absl::StrCat("\nstages in the first sweep: ", count('S'), " saved (S), ", count('c'),
+                   " kept as checkpoint (c), ", count('.'), " dropped (.)",
+                   count('O') > 0 ? absl::StrCat(", ", count('O'), " offloaded (O)") : "", "; ",
+                   again, " recomputed (times below)\n");
+  if (letters.size() > kMostStageLines * kColumns) return text;
+  Table table({Align::kRight, Align::kLeft});
+  for (size_t begin = 0; begin < letters.size(); begin += kColumns) {
+    table.Add({absl::StrCat(begin + 1), letters.substr(begin, kColumns)});
+    if (again > 0) table.Add({"", digits.substr(begin, kColumns)});
+  }
+  return text + table.ToString(2);
+}
+
+}  // namespace
+
+std::string ChainLine(const Chain& chain) {
+  return absl::StrCat(chain.name.empty() ? "unnamed chain" : chain.name, ": ", chain.length(),
+                      " stages; storing everything takes ", FormatSeconds(chain.ComputeSeconds()),
+                      " a step and ", FormatBytes(StoreAllPeakBytes(chain)), "\n");
+}
+
+std::string NamedOperation(const Chain& chain, const Operation& operation) {
+  const int l = operation.stage;
+  const std::string name = l >= 1 && l <= chain.length() ? chain.stage(l).name : "";
+  return name.empty() ? OperationName(operation)
+                      : absl::StrCat(OperationName(operation), " (", name, ")");
+}
+
+std::string FiguresText(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                        const ExplainedSimulation& result) {
+  const Explanation& explanation = result.explanation;
+  std::string text = FigureTable(chain, platform, schedule, result);
+  const int64_t full =
+      std::max(platform.memory_bytes, result.simulation.prediction.peak_memory_bytes);
+  if (const std::string bars = MemoryBars(result.timeline, full, kColumns); !bars.empty()) {
+    absl::StrAppend(&text, "\nmemory over the makespan, full height ", FormatBytes(full), "\n  ",
+                    bars, "\n");
+  }
+  if (!explanation.peaks.empty()) {
+    absl::StrAppend(&text, PeakTable(chain, schedule, explanation.peaks.front()));
+  }
+  if (!explanation.idles.empty()) absl::StrAppend(&text, IdleTable(schedule, explanation.idles));
+  return text + StageMap(explanation.stages);
+}
+
+}  // namespace stowage

@@ -1,0 +1,56 @@
+// stowage: the command line. Exit codes: 0, 1 error, 2 infeasible.
+#include <cstdio>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+
+namespace stowage {
+namespace {
+
+void AddVersionCommand(CLI::App& app, Command* chosen) {
+  CLI::App& command = *app.add_subcommand("version", "print the version");
+  command.callback([chosen] {
+    *chosen = []() -> absl::StatusOr<int> {
+      std::puts("stowage " STOWAGE_VERSION);
+      return kExitOk;
+    };
+  });
+}
+
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "stowage: %s\n", message.c_str());
+  return kExitError;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Stowage: fits a training job into GPU memory with the least time lost.\n"
+      "Exit codes: 0 done, 1 error, 2 infeasible.",
+      "stowage");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "stowage " STOWAGE_VERSION);
+  Command chosen;
+  AddSolveCommand(app, &chosen);
+  AddSimulateCommand(app, &chosen);
+  AddSolversCommand(app, &chosen);
+  AddChainCommand(app, &chosen);
+  AddVersionCommand(app, &chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help_or_version) {
+    return app.exit(help_or_version);
+  } catch (const CLI::ParseError& error) {
+    return Fail(std::string(error.what()) + "; see stowage --help or stowage COMMAND --help");
+  }
+  const absl::StatusOr<int> code = chosen();
+  if (!code.ok()) return Fail(std::string(code.status().message()));
+  if (std::fflush(stdout) != 0) return Fail("cannot write to standard output");
+  return *code;
+}
+
+}  // namespace
+}  // namespace stowage
+
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

@@ -1,0 +1,64 @@
+#include "client/lib/client.h"
+
+#include <chrono>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+
+namespace stowage {
+namespace {
+
+// How long connecting may take; gRPC's own limit is 20 s.
+constexpr int kConnectMilliseconds = 5000;
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);  // a schedule may have a million operations
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
+  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+}
+
+absl::Status FromGrpc(const grpc::Status& status, const std::string& server) {
+  const auto code = static_cast<absl::StatusCode>(status.error_code());  // the numbers are the same
+  if (code == absl::StatusCode::kUnavailable) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot reach a server at ", server, " (", status.error_message(),
+                     "); start stowage-server, or name another with --server"));
+  }
+  return {code, status.error_message()};
+}
+
+}  // namespace
+
+Client::Client(const ClientOptions& options)
+    : options_(options), stub_(v1::Scheduler::NewStub(Connect(options.server))) {}
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Request& request) {
+  grpc::ClientContext context;
+  if (options_.timeout_seconds.has_value()) {
+    const std::chrono::duration<double> timeout(*options_.timeout_seconds);
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+  }
+  Response response;
+  const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status, options_.server);
+  return response;
+}
+
+absl::StatusOr<v1::SolveResponse> Client::Solve(const v1::SolveRequest& request) {
+  return Call(&v1::Scheduler::Stub::Solve, request);
+}
+
+absl::StatusOr<v1::SimulateResponse> Client::Simulate(const v1::SimulateRequest& request) {
+  return Call(&v1::Scheduler::Stub::Simulate, request);
+}
+
+absl::StatusOr<v1::ListSolversResponse> Client::ListSolvers() {
+  return Call(&v1::Scheduler::Stub::ListSolvers, v1::ListSolversRequest());
+}
+
+}  // namespace stowage
