@@ -29,7 +29,6 @@ int Main(int argc, char** argv) {
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
       "Exit codes: 0 done, 1 error, 2 infeasible.",
       "stowage");
-  app.require_subcommand(1);
   app.set_version_flag("--version", "stowage " STOWAGE_VERSION);
   Command chosen;
   AddSolveCommand(app, &chosen);
@@ -44,6 +43,9 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return Fail(std::string(error.what()) + "; see stowage --help or stowage COMMAND --help");
   }
+  if (!chosen)
+    return Fail(
+        "a command is required: solve, simulate, solvers, chain or version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
   if (std::fflush(stdout) != 0) return Fail("cannot write to standard output");
