@@ -34,6 +34,12 @@ absl::Status CheckWorkingBytes(const SolverInfo& info, const Solver& solver,
                    " are set aside for one solve: ", remedy, ", or ask solver auto"));
 }
 
+// Whether rounding sizes to granules alone makes the budget too small to store everything.
+bool RoundingForbidsStoringAll(const SolveRequest& request, const Instance& rounded) {
+  return StoreAllPeakBytes(request.chain) <= request.platform.memory_bytes &&
+         StoreAllPeakBytes(rounded.chain()) > rounded.platform().memory_bytes;
+}
+
 // The solver's schedule for the request's budget, from the rounded instance or, where only the
 // rounding makes the budget too small, from exact sizes. nullopt: it has none.
 absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& request,
@@ -42,6 +48,7 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
   const Instance rounded = Instance::Rounded(request);
   const Instance exact = Instance::Exact(request);
   for (const Instance* instance : {&rounded, &exact}) {
+    if (instance == &rounded && RoundingForbidsStoringAll(request, rounded)) continue;
     RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context));
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
                      solver.Solve(*instance, context));

@@ -1,0 +1,76 @@
+// The simulator on schedules that nobody in their right mind would write.
+#include "solver/simulator/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "rapidcheck/gtest.h"
+#include "solver/algorithms/answer.h"
+#include "tests/support/chains.h"
+
+namespace stowage {
+namespace {
+
+Schedule AnyOperations(const Chain& chain) {
+  Schedule schedule;
+  const int count = *rc::gen::inRange(0, 40);
+  for (int i = 0; i < count; ++i) {
+    schedule.operations.push_back({static_cast<OperationKind>(*rc::gen::inRange(0, 7)),
+                                   *rc::gen::inRange(-1, chain.length() + 3)});
+  }
+  return schedule;
+}
+
+// Goes wrong only at the end, if at all: each operation is one that the walk so far allows.
+Schedule ValidPrefix(const Chain& chain, const Platform& platform) {
+  Schedule schedule;
+  for (const Operation& operation : AnyOperations(chain).operations) {
+    schedule.operations.push_back(operation);
+    const auto result = Simulate(chain, platform, schedule);
+    const std::string end = "operations[" + std::to_string(schedule.operations.size()) + "] END";
+    if (!result.ok() && result.status().message().substr(0, end.size()) != end)
+      schedule.operations.pop_back();
+  }
+  return schedule;
+}
+
+RC_GTEST_PROP(Simulator, AnswersOrNamesAnOperationForAnyList, ()) {
+  const Chain chain = *SmallChains(4);
+  Platform platform = Memory(30);
+  platform.offload_bytes_per_second = *rc::gen::inRange(0, 3);
+  platform.host_memory_bytes = *rc::gen::inRange(0, 10);
+  platform.half_duplex = *rc::gen::arbitrary<bool>();
+  const Schedule schedule = AnyOperations(chain);
+  const auto result = SimulateAndExplain(chain, platform, schedule);
+  if (result.ok()) return;
+  RC_ASSERT(result.status().code() == absl::StatusCode::kInvalidArgument);
+  RC_ASSERT(result.status().message().substr(0, 11) == "operations[");
+}
+
+RC_GTEST_PROP(Simulator, KeepsEachQueueInOrder, ()) {
+  const Chain chain = *SmallChains(3);
+  Platform platform = Memory(1000);
+  platform.offload_bytes_per_second = *rc::gen::inRange(1, 4);
+  platform.half_duplex = *rc::gen::arbitrary<bool>();
+  Schedule schedule = ValidPrefix(chain, platform);
+  std::vector<TimelineEntry> timeline;
+  (void)Simulate(chain, platform, schedule, &timeline);
+  RC_ASSERT(timeline.size() == schedule.operations.size());
+  double ends[3] = {0, 0, 0};  // of compute, to host, to device
+  for (size_t i = 0; i < timeline.size(); ++i) {
+    const OperationKind kind = schedule.operations[i].kind;
+    RC_ASSERT(timeline[i].start_seconds <= timeline[i].end_seconds);
+    RC_ASSERT(timeline[i].memory_bytes >= 0);
+    RC_ASSERT(timeline[i].host_bytes >= 0);
+    if (kind == OperationKind::kRelease) continue;
+    size_t queue = 0;
+    if (kind == OperationKind::kOffload) queue = 1;
+    if (kind == OperationKind::kPrefetch) queue = platform.half_duplex ? 1 : 2;
+    RC_ASSERT(timeline[i].start_seconds >= ends[queue]);
+    ends[queue] = timeline[i].end_seconds;
+  }
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,135 @@
+#include "proto/convert/json.h"
+
+#include <gtest/gtest.h>
+
+#include "proto/convert/answer.h"
+#include "proto/convert/chain.h"
+#include "proto/convert/schedule.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+absl::Status ParseChain(const char* json) {
+  v1::Chain chain;
+  return FromJson(json, "chain", &chain);
+}
+
+TEST(FromJson, ReadsNumbersAndStringsAlike) {
+  v1::Chain chain;
+  ASSERT_THAT(FromJson(R"({"input_bytes": "12", "stages": [{"output_bytes": 34}],
+                           "provenance": {"any": [1, {"thing": null}]}})",
+                       "chain", &chain),
+              IsOk());
+  EXPECT_EQ(chain.input_bytes(), 12);
+  EXPECT_EQ(chain.stages(0).output_bytes(), 34);
+  EXPECT_FALSE(chain.has_input_gradient_bytes());
+}
+
+TEST(FromJson, NamesTheFieldInOneLine) {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"stages": [{}, {"forwrd": 1}]})", "chain.stages[1].forwrd: unknown field"},
+      {R"({"nam": 1})", "chain.nam: unknown field"},
+      {R"({"stages": [{"output_bytes": 9223372036854775808}]})",
+       "chain.stages[0].output_bytes: 9223372036854775808 is not a whole number"},
+      {R"({"stages": [{"output_bytes": 1.5}]})",
+       "chain.stages[0].output_bytes: 1.5 is not a whole number"},
+      {R"({"stages": [{"forward_seconds": "fast"}]})",
+       "chain.stages[0].forward_seconds: \"fast\" is not a number"},
+      {R"({"stages": [{"no_recompute": 3}]})",
+       "chain.stages[0].no_recompute: 3 is not true or false"},
+      {R"({"stages": [{}, {"forward_seconds": NaN}]})",
+       "chain.stages[1].forward_seconds: line 1, column 37: not JSON"},
+      {R"({"stages": [{}, {"forward_seconds": -Infinity}]})",
+       "chain.stages[1].forward_seconds: line 1"},
+      {R"({"stages": [{"forward_seconds": 1e999}]})", "chain.stages[0].forward_seconds: "},
+      {R"({"stages": [{"name": "x")", "chain.stages[0]: line 1, column 25: not JSON"},
+      {R"({"stages": 3})", "chain.stages: 3 is not"},
+      {"[1]", "chain: "},
+      {"", "chain: line 1, column 1: not JSON"},
+  };
+  for (const auto& [json, message] : cases) {
+    EXPECT_THAT(ParseChain(json), Fails(absl::StatusCode::kInvalidArgument,
+                                        AllOf(StartsWith(message), Not(HasSubstr("\n")))))
+        << json;
+  }
+}
+
+TEST(FromJson, NamesTheKindsOfOperations) {
+  v1::Schedule schedule;
+  EXPECT_THAT(FromJson(R"({"operations": [{"kind": "FORWARD"}]})", "schedule", &schedule),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    AllOf(HasSubstr("schedule.operations[0].kind"),
+                          HasSubstr("FORWARD_SAVE, FORWARD_CHECKPOINT"))));
+}
+
+TEST(ScheduleFromJson, TakesABareScheduleOrAWholeAnswer) {
+  const v1::Schedule bare = ToMessage(Ops("S1 B1"));
+  EXPECT_EQ(ScheduleFromJson(ToJson(bare))->operations_size(), 2);
+  v1::SolveResponse answer;
+  *answer.mutable_schedule() = bare;
+  EXPECT_EQ(ScheduleFromJson(ToJson(answer))->operations_size(), 2);
+  EXPECT_EQ(ScheduleFromJson(R"({"schedule": {"operations": []}, "of_a_newer_server": 1})")
+                ->operations_size(),
+            0);
+  EXPECT_THAT(ScheduleFromJson(R"({"outcome": "INFEASIBLE"})"),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("INFEASIBLE")));
+  EXPECT_THAT(
+      ScheduleFromJson(R"({"operation": []})"),
+      Fails(absl::StatusCode::kInvalidArgument, StartsWith("schedule.operation: unknown field")));
+}
+
+TEST(ToJson, PrintsDefaultsInSnakeCaseAndLongNumbersAsStrings) {
+  v1::SolveResponse answer;
+  answer.set_memory_floor_bytes(5);
+  const std::string json = ToJson(answer);
+  EXPECT_THAT(json, HasSubstr("\"memory_floor_bytes\": \"5\""));
+  EXPECT_THAT(json, HasSubstr("\"outcome\": \"OUTCOME_UNSPECIFIED\""));
+  EXPECT_THAT(json, Not(HasSubstr("minimum_memory_bytes")));  // unset is not 0
+}
+
+TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
+  Chain chain = EqualChain(2);
+  chain.name = "net";
+  chain.input_gradient_bytes = 0;
+  Stage& stage = chain.stages[0];
+  stage = {"conv", 1, 2, 3, 4, 5, 6, 7, true, true};
+  chain.loss = {"loss", 8, 9, 10, 11, {}, 12, 13, false, true};
+  EXPECT_EQ(FromMessage(ToMessage(chain)), chain);
+  const Platform platform = {"gpu", 1, 2, 3, 4, true, 5};
+  EXPECT_EQ(FromMessage(ToMessage(platform)), platform);
+  EXPECT_EQ(FromMessage(ToMessage(Memory(7))), Memory(7));
+}
+
+TEST(Convert, KeepsEveryKindOfOperation) {
+  const Schedule schedule = Ops("S1 C2 D3 B4 O5 R6 P7");
+  std::vector<FieldViolation> violations;
+  EXPECT_EQ(FromMessage(ToMessage(schedule), &violations), schedule);
+  EXPECT_TRUE(violations.empty());
+}
+
+TEST(Convert, ReportsOperationsOfNoKind) {
+  v1::Schedule schedule = ToMessage(Ops("S1 B1"));
+  schedule.mutable_operations(1)->set_kind(static_cast<v1::Operation::Kind>(99));
+  std::vector<FieldViolation> violations;
+  FromMessage(schedule, &violations);
+  ASSERT_EQ(violations.size(), 1);
+  EXPECT_EQ(violations[0].field, "schedule.operations[1].kind");
+}
+
+TEST(Convert, MissesMemoryThatIsNotGiven) {
+  v1::SolveRequest request;
+  std::vector<FieldViolation> violations;
+  EXPECT_EQ(FromMessage(request, &violations).options.time_precision, kDefaultTimePrecision);
+  ASSERT_EQ(violations.size(), 1);
+  EXPECT_EQ(violations[0].field, "platform.memory_bytes");
+}
+
+}  // namespace
+}  // namespace stowage

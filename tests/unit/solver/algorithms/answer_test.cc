@@ -1,0 +1,117 @@
+#include "solver/algorithms/answer.h"
+
+#include <gtest/gtest.h>
+
+#include "solver/algorithms/auto.h"
+#include "solver/algorithms/catalog.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+TEST(AnswerRequest, NamesTheFloorAndItsOperationWhenInfeasible) {
+  const auto answer = AnswerRequest({EqualChain(4), Memory(10), "", {}}, {});
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->outcome, Outcome::kInfeasible);
+  EXPECT_EQ(answer->solver, "auto");
+  EXPECT_EQ(answer->memory_floor_bytes, 60);
+  EXPECT_EQ(answer->memory_floor_operation, (Operation{OperationKind::kBackward, 1}));
+  EXPECT_GE(answer->minimum_memory_bytes, 60);
+  EXPECT_TRUE(answer->schedule.operations.empty());
+}
+
+TEST(AnswerRequest, PredictsForTheExactChainNotTheRoundedOne) {
+  SolveRequest request{EqualChain(6), Memory(int64_t{150} << 20), "rotor", {.time_precision = 0.5}};
+  for (Stage& stage : request.chain.stages) {
+    stage.forward_seconds = 1.234567;
+    stage.output_bytes = 10'000'001;
+    stage.saved_bytes = 30'000'001;
+  }
+  const auto answer = AnswerRequest(request, {});
+  ASSERT_THAT(answer, IsOk());
+  ASSERT_NE(answer->outcome, Outcome::kInfeasible);
+  const auto exact = Simulate(request.chain, request.platform, answer->schedule);
+  ASSERT_THAT(exact, IsOk());
+  EXPECT_EQ(answer->prediction.makespan_seconds, exact->prediction.makespan_seconds);
+  EXPECT_EQ(answer->prediction.peak_memory_bytes, exact->prediction.peak_memory_bytes);
+  EXPECT_TRUE(exact->feasible());
+}
+
+TEST(AnswerRequest, CallsNothingOptimalThatWasRounded) {
+  SolveRequest request{EqualChain(6), Memory(120), "rotor", {.memory_slots = 1000}};
+  EXPECT_EQ(AnswerRequest(request, {})->outcome, Outcome::kOptimal);
+  request.options.time_precision = 0.3;
+  const auto rounded = AnswerRequest(request, {});
+  EXPECT_EQ(rounded->outcome, Outcome::kFeasible);
+  EXPECT_EQ(rounded->limit, Limit::kRounding);
+}
+
+// A budget that only the rounding of sizes to granules would miss.
+TEST(AnswerRequest, SolvesExactSizesWhereOnlyRoundingMakesABudgetTooSmall) {
+  Chain chain = EqualChain(6);
+  for (Stage& stage : chain.stages) {
+    stage.output_bytes = 10'000'001;
+    stage.saved_bytes = 30'000'001;
+  }
+  for (const char* solver : {"store_all", "periodic", "rotor", "auto"}) {
+    const auto probe = AnswerRequest({chain, Memory(1000), solver, {}}, {});
+    ASSERT_THAT(probe, IsOk());
+    const int64_t least = *probe->minimum_memory_bytes;
+    ASSERT_GT(least, int64_t{2} << 20) << "a granule is more than a byte";
+    const auto at_least = AnswerRequest({chain, Memory(least), solver, {}}, {});
+    ASSERT_THAT(at_least, IsOk());
+    EXPECT_NE(at_least->outcome, Outcome::kInfeasible) << solver;
+    EXPECT_EQ(at_least->prediction.peak_memory_bytes, least) << solver;
+  }
+}
+
+TEST(Auto, TakesTheBestAndSaysWhoseItIs) {
+  const Chain chain = EqualChain(12);
+  const auto best = AnswerRequest({chain, Memory(200), "", {}}, {});
+  ASSERT_THAT(best, IsOk());
+  for (const SolverInfo& info : AllSolvers()) {
+    const auto one = AnswerRequest({chain, Memory(200), info.description.name, {}}, {});
+    ASSERT_THAT(one, IsOk());
+    if (one->outcome == Outcome::kInfeasible) continue;
+    EXPECT_LE(best->prediction.makespan_seconds, one->prediction.makespan_seconds);
+  }
+  EXPECT_EQ(best->solver, "rotor");
+  EXPECT_EQ(AnswerRequest({chain, Memory(1000), "", {}}, {})->solver, "store_all");
+}
+
+TEST(Auto, AsksForFewerSlotsOrLeavesOutWhatDoesNotFit) {
+  Chain chain = EqualChain(40);
+  for (Stage& stage : chain.stages) {
+    stage.output_bytes = 200'001;
+    stage.saved_bytes = 1'000'003;
+  }
+  const SolveRequest request{chain, Memory(12'000'000), "", {}};
+  SolveContext context;
+  context.working_bytes = 2'000'000;  // rotor with some 130 slots
+  const auto fewer = AnswerRequest(request, context);
+  ASSERT_THAT(fewer, IsOk());
+  EXPECT_EQ(fewer->solver, "rotor");
+  context.working_bytes = 100'000;  // no table at all
+  const auto without = AnswerRequest(request, context);
+  ASSERT_THAT(without, IsOk());
+  EXPECT_EQ(without->solver, "periodic");
+  EXPECT_LT(fewer->prediction.makespan_seconds, without->prediction.makespan_seconds);
+}
+
+TEST(MostSlotsWithin, FindsTheLastCountThatFits) {
+  const auto rotor = FindSolver("rotor")->make();
+  Chain chain = EqualChain(30);
+  chain.input_bytes = 1 << 20;
+  const Instance instance = Instance::Exact({chain, Memory(1 << 20), "rotor", {}});
+  const auto most = MostSlotsWithin(*rotor, instance, 3'000'000);
+  ASSERT_TRUE(most.has_value());
+  EXPECT_LE(rotor->WorkingBytes(instance.WithMemorySlots(*most)), 3'000'000);
+  EXPECT_GT(rotor->WorkingBytes(instance.WithMemorySlots(*most + 1)), 3'000'000);
+  EXPECT_EQ(MostSlotsWithin(*rotor, instance, 10), std::nullopt);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,135 @@
+#include "solver/model/validate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "solver/algorithms/catalog.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+auto Names(const char* field, const char* problem) {
+  return AllOf(Field(&FieldViolation::field, field),
+               Field(&FieldViolation::problem, HasSubstr(problem)));
+}
+
+TEST(Violations, AreNoneForASoundChainAndPlatform) {
+  EXPECT_THAT(Violations(EqualChain(5)), IsEmpty());
+  EXPECT_THAT(Violations(Memory(0)), IsEmpty());
+}
+
+TEST(Violations, NameEveryFieldAtOnce) {
+  Chain chain = EqualChain(4);
+  chain.input_bytes = -1;
+  chain.stages[0].forward_seconds = -1;
+  chain.stages[1].backward_seconds = std::nan("");
+  chain.stages[2].saved_bytes = 5;
+  chain.stages[3].backward_overhead_bytes = -7;
+  chain.loss.forward_seconds = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(Violations(chain),
+              ElementsAre(Names("chain.input_bytes", "is -1"),
+                          Names("chain.stages[0].forward_seconds", "is -1"),
+                          Names("chain.stages[1].backward_seconds", "is nan"),
+                          Names("chain.stages[2].saved_bytes", "less than output_bytes 10"),
+                          Names("chain.stages[3].backward_overhead_bytes", "is -7"),
+                          Names("chain.loss.forward_seconds", "is inf")));
+}
+
+// Each of these breaks one field of a sound chain and must be found, wherever the field is.
+TEST(Violations, CoverEveryFieldOfAStage) {
+  const std::pair<const char*, std::function<void(Stage&)>> faults[] = {
+      {"forward_seconds", [](Stage& s) { s.forward_seconds = -1; }},
+      {"backward_seconds", [](Stage& s) { s.backward_seconds = -1; }},
+      {"output_bytes", [](Stage& s) { s.output_bytes = -1; }},
+      {"saved_bytes", [](Stage& s) { s.saved_bytes = s.output_bytes - 1; }},
+      {"gradient_bytes", [](Stage& s) { s.gradient_bytes = -1; }},
+      {"forward_overhead_bytes", [](Stage& s) { s.forward_overhead_bytes = -1; }},
+      {"backward_overhead_bytes", [](Stage& s) { s.backward_overhead_bytes = -1; }},
+  };
+  for (const auto& [field, fault] : faults) {
+    Chain chain = EqualChain(3);
+    fault(chain.stages[1]);
+    EXPECT_THAT(Violations(chain),
+                ElementsAre(Names((std::string("chain.stages[1].") + field).c_str(), "is ")))
+        << field;
+  }
+}
+
+TEST(Violations, RefuseAnEmptyChainAndOneThatIsTooLong) {
+  EXPECT_THAT(Violations(EqualChain(0)), ElementsAre(Names("chain.stages", "is empty")));
+  EXPECT_THAT(Violations(EqualChain(kMaxStages)), IsEmpty());
+  EXPECT_THAT(Violations(EqualChain(100'000)),
+              ElementsAre(Names("chain.stages", "has 100000 stages; at most 10000")));
+}
+
+TEST(Violations, RefuseSumsOfSizesThatReachTwoToThe62) {
+  Chain chain = EqualChain(3);
+  chain.stages[0].saved_bytes = (int64_t{1} << 61);
+  EXPECT_THAT(Violations(chain), IsEmpty());
+  chain.stages[2].forward_overhead_bytes = (int64_t{1} << 61);
+  EXPECT_THAT(Violations(chain),
+              ElementsAre(Names("chain.stages[2].forward_overhead_bytes", "2^62 bytes or more")));
+}
+
+TEST(Violations, RefuseNamesGivenTwice) {
+  Chain chain = EqualChain(3);
+  chain.stages[0].name = chain.stages[2].name = "conv";
+  EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.stages[2].name", "stages[0]")));
+  chain.stages[2].name = "";
+  EXPECT_THAT(Violations(chain), IsEmpty());
+}
+
+TEST(Violations, CoverThePlatform) {
+  Platform platform = Memory(-1);
+  platform.offload_bytes_per_second = -2;
+  platform.prefetch_bytes_per_second = std::nan("");
+  platform.transfer_latency_seconds = -3;
+  platform.host_memory_bytes = -4;
+  EXPECT_THAT(Violations(platform),
+              ElementsAre(Names("platform.memory_bytes", "is -1"),
+                          Names("platform.host_memory_bytes", "is -4"),
+                          Names("platform.offload_bytes_per_second", "is -2"),
+                          Names("platform.prefetch_bytes_per_second", "is nan"),
+                          Names("platform.transfer_latency_seconds", "is -3")));
+}
+
+TEST(Violations, DoNotBlameAnUnsetPrefetchBandwidth) {
+  Platform platform = Memory(1);
+  platform.offload_bytes_per_second = -2;
+  EXPECT_THAT(Violations(platform),
+              ElementsAre(Names("platform.offload_bytes_per_second", "is -2")));
+}
+
+TEST(Violations, CoverOptionsAndTheSolversName) {
+  SolveRequest request{EqualChain(3), Memory(100), "fastest", {}};
+  request.options.memory_slots = -1;
+  request.options.segments = 4;
+  request.options.time_precision = 0.6;
+  EXPECT_THAT(RequestViolations(request),
+              ElementsAre(Names("options.memory_slots", "is -1"),
+                          Names("options.segments", "the chain's 3 stages"),
+                          Names("options.time_precision", "is 0.6"),
+                          Names("solver", "choose one of auto, store_all, periodic, rotor")));
+}
+
+TEST(ViolationsStatus, JoinsAllAndCountsWhatDoesNotFit) {
+  EXPECT_THAT(ViolationsStatus({}), IsOk());
+  const std::vector<FieldViolation> two = {{"a", "is 1"}, {"b", "is 2"}};
+  EXPECT_THAT(ViolationsStatus(two), Fails(absl::StatusCode::kInvalidArgument, "a: is 1; b: is 2"));
+  EXPECT_THAT(ViolationsStatus(two, 8),
+              Fails(absl::StatusCode::kInvalidArgument, "a: is 1; and 1 more violated fields"));
+}
+
+}  // namespace
+}  // namespace stowage
