@@ -88,6 +88,7 @@ TEST(Auto, AsksForFewerSlotsOrLeavesOutWhatDoesNotFit) {
     stage.output_bytes = 200'001;
     stage.saved_bytes = 1'000'003;
   }
+  chain.stages[0].forward_seconds = 5;  // every periodic schedule runs it twice
   const SolveRequest request{chain, Memory(12'000'000), "", {}};
   SolveContext context;
   context.working_bytes = 2'000'000;  // rotor with some 130 slots
