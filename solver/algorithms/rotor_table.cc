@@ -26,7 +26,7 @@ RotorTable::RotorTable(const Chain& chain, const SlotGrid& grid, int64_t levels)
       grid_(grid),
       index_(chain.length() + 1),
       width_(static_cast<size_t>(levels) + 1),
-      lost_seconds_(index_.size() * width_, kInfeasible) {
+      lost_seconds_(std::make_unique_for_overwrite<double[]>(index_.size() * width_)) {
   for (int l = 0; l <= chain.length() + 1; ++l) {
     output_slots_.push_back(grid.Slots(chain.output_bytes(l)));
     saved_slots_.push_back(l == 0 ? 0 : grid.Slots(chain.saved_bytes(l)));
@@ -57,6 +57,7 @@ absl::StatusOr<RotorTable> RotorTable::Build(const Chain& chain, const SlotGrid&
 void RotorTable::FillRow(int s, int t) {
   const auto width = static_cast<int64_t>(width_);
   double* const row = Row(s, t);
+  std::fill_n(row, width, kInfeasible);
   const int64_t save_need = grid_.Slots(SaveNeedBytes(*chain_, s, t));
   if (s == t) {
     for (int64_t m = save_need; m < width; ++m) row[m] = 0;

@@ -14,6 +14,7 @@
 #define STOWAGE_SOLVER_ALGORITHMS_ROTOR_TABLE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -62,8 +63,8 @@ class RotorTable {
 
   void FillRow(int s, int t);
   RotorChoice BestChoice(const RotorPart& part) const;
-  double* Row(int s, int t) { return lost_seconds_.data() + index_(s, t) * width_; }
-  const double* Row(int s, int t) const { return lost_seconds_.data() + index_(s, t) * width_; }
+  double* Row(int s, int t) { return lost_seconds_.get() + index_(s, t) * width_; }
+  const double* Row(int s, int t) const { return lost_seconds_.get() + index_(s, t) * width_; }
 
   const Chain* chain_;
   SlotGrid grid_;
@@ -71,7 +72,8 @@ class RotorTable {
   size_t width_;                       // levels + 1
   std::vector<int64_t> output_slots_;  // |a^l|, 0..L+1
   std::vector<int64_t> saved_slots_;   // |ā^l|, 0 unused
-  std::vector<double> lost_seconds_;   // written only by Build()
+  // Written only by Build(), row by row: clearing gigabytes at once could not be cancelled.
+  std::unique_ptr<double[]> lost_seconds_;
 };
 
 }  // namespace stowage
