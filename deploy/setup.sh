@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs what Stowage needs on Debian 12. The only place that names packages.
+#   deploy/setup.sh build   what it takes to build and run
+#   deploy/setup.sh test    that, and what the tests need
+#   deploy/setup.sh dev     that, and what deploy/dev/* needs
+# Quiet, and does nothing when all is there.
+set -euo pipefail
+
+build=(
+  g++ cmake ninja-build ccache mold           # tools
+  libabsl-dev libgrpc++-dev                   # Abseil, gRPC
+  libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libspdlog-dev                               # logs of the server
+  libcli11-dev                                # command lines
+  nlohmann-json3-dev                          # where in a text the JSON error is
+)
+test=(libgtest-dev libgmock-dev librapidcheck-dev)
+dev=(clang clang-format clang-tidy git)
+
+case "${1:-}" in
+  build) packages=("${build[@]}") ;;
+  test) packages=("${build[@]}" "${test[@]}") ;;
+  dev) packages=("${build[@]}" "${test[@]}" "${dev[@]}") ;;
+  *) echo "usage: $0 build|test|dev" >&2; exit 2 ;;
+esac
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+  [ "$state" = "install ok installed" ] || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "setup: run as root, or install sudo: needs ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+echo "setup: installing ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+if ! { "${as_root[@]}" apt-get update -qq &&
+       "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+  tail -n 20 "$log" >&2
+  echo "setup: installing failed; see above" >&2
+  exit 1
+fi
