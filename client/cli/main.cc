@@ -1,5 +1,6 @@
 // stowage: the command line. Exit codes: 0, 1 error, 2 infeasible.
 #include <cstdio>
+#include <exception>
 #include <string>
 
 #include "CLI/CLI.hpp"
@@ -55,4 +56,13 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace stowage
 
-int main(int argc, char** argv) { return stowage::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return stowage::Main(argc, argv);
+  } catch (const std::exception& error) {  // out of memory; nothing of ours throws
+    std::fputs("stowage: ", stderr);
+    std::fputs(error.what(), stderr);
+    std::fputs("\n", stderr);
+    return 1;
+  }
+}

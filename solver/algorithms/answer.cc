@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/auto.h"
 #include "solver/algorithms/catalog.h"
@@ -52,8 +53,8 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
     RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context));
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
                      solver.Solve(*instance, context));
-    std::optional<Candidate> candidate =
-        solution->ScheduleWithin(instance->platform().memory_bytes);
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                     solution->ScheduleWithin(instance->platform().memory_bytes, context));
     if (candidate.has_value()) {
       const bool rounds = instance->sizes_rounded() || instance->times_rounded();
       if (rounds && candidate->limit == Limit::kNone) candidate->limit = Limit::kRounding;
@@ -89,6 +90,13 @@ std::vector<const SolverInfo*> InOrder(const SolverInfo& asked) {
   return order;
 }
 
+// The budget is enough for the solver, and yet it has no schedule: see Solver::Solve().
+absl::Status TooManyOperations(const SolveRequest& request) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "no schedule of at most ", kMaxOperations, " operations was found within ",
+      request.platform.memory_bytes, " bytes: with more memory schedules are shorter"));
+}
+
 absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContext& context) {
   const SolverInfo& info = *FindSolver(request.solver);
   const std::unique_ptr<Solver> solver = info.make();
@@ -109,12 +117,15 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
   for (const SolverInfo* next : InOrder(info)) {
     absl::StatusOr<std::optional<Candidate>> candidate =
         FindCandidate(request, *next, *next->make(), context);
-    if (next == &info || absl::IsCancelled(candidate.status())) RETURN_IF_ERROR(candidate.status());
+    if (next == &info || absl::IsCancelled(candidate.status())) {
+      RETURN_IF_ERROR(candidate.status());
+      if (!candidate->has_value()) return TooManyOperations(request);
+    }
     if (!candidate.ok() || !candidate->has_value()) continue;
     if (Accept(request, **std::move(candidate), &answer)) return answer;
   }
-  return absl::InternalError(
-      absl::StrCat("no solver's schedule passed the simulator; refused: ", answer.rejected.size()));
+  return absl::InternalError(absl::StrCat("the simulator refused the schedules of ",
+                                          absl::StrJoin(answer.rejected, ", ")));
 }
 
 }  // namespace

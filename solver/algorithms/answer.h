@@ -20,8 +20,8 @@ namespace stowage {
 // exact platform. A solver whose schedule does not is listed in Answer::rejected and the next one
 // is asked. "Infeasible" is an answer, with the least memory that works. Errors: CANCELLED;
 // RESOURCE_EXHAUSTED when the solver would need more than
-//   `context.working_bytes`, with the memory slots that would fit; INTERNAL when no solver's
-//   schedule passes the simulator.
+//   `context.working_bytes`, with the memory slots that would fit, or when only schedules of more
+//   than kMaxOperations are within the budget; INTERNAL when no schedule passes the simulator.
 // Requires: RequestViolations(request) is empty. Thread-safe.
 absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context);
 

@@ -57,10 +57,12 @@ class AutoSolution final : public Solution {
     Candidate candidate;
     Prediction prediction;
   };
-  std::optional<Measured> BestWithin(int64_t memory_bytes) const {
+  absl::StatusOr<std::optional<Measured>> BestWithin(int64_t memory_bytes,
+                                                     const SolveContext& context) const {
     std::optional<Measured> best;
     for (const auto& solution : solutions_) {
-      std::optional<Candidate> candidate = solution->ScheduleWithin(memory_bytes);
+      ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                       solution->ScheduleWithin(memory_bytes, context));
       if (!candidate.has_value()) continue;
       const absl::StatusOr<Simulation> simulation =
           Simulate(instance_.chain(), instance_.platform(), candidate->schedule);
@@ -72,9 +74,10 @@ class AutoSolution final : public Solution {
     return best;
   }
 
-  std::optional<Candidate> ScheduleWithin(int64_t memory_bytes) const override {
-    std::optional<Measured> best = BestWithin(memory_bytes);
-    if (!best.has_value()) return std::nullopt;
+  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
+      int64_t memory_bytes, const SolveContext& context) const override {
+    ASSIGN_OR_RETURN(std::optional<Measured> best, BestWithin(memory_bytes, context));
+    if (!best.has_value()) return std::optional<Candidate>();
     best->candidate.limit = Limit::kHeuristic;  // best of the members, not of a class
     return std::move(best->candidate);
   }
@@ -119,7 +122,8 @@ class Auto final : public Solver {
           std::unique_ptr<const Solution> one,
           members[i].solver->Solve(members[i].instance, ShareOf(context, i, members.size())));
       solution->Add(std::move(one));
-      const auto best = solution->BestWithin(instance.platform().memory_bytes);
+      ASSIGN_OR_RETURN(const auto best,
+                       solution->BestWithin(instance.platform().memory_bytes, context));
       if (best.has_value() && best->prediction.gap <= 0) break;
     }
     return solution;

@@ -53,7 +53,8 @@ class PeriodicSolution final : public Solution {
   PeriodicSolution(Chain chain, std::vector<Trial> trials)
       : chain_(std::move(chain)), trials_(std::move(trials)) {}
 
-  std::optional<Candidate> ScheduleWithin(int64_t memory_bytes) const override {
+  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(int64_t memory_bytes,
+                                                          const SolveContext&) const override {
     const Trial* best = nullptr;
     for (const Trial& trial : trials_) {
       if (trial.peak_bytes > memory_bytes) continue;
@@ -62,7 +63,7 @@ class PeriodicSolution final : public Solution {
         best = &trial;
       }
     }
-    if (best == nullptr) return std::nullopt;
+    if (best == nullptr) return std::optional<Candidate>();
     return Candidate{PeriodicSchedule(chain_, best->segments), "periodic", Limit::kHeuristic};
   }
 

@@ -43,7 +43,8 @@ class RotorSolution final : public Solution {
   static absl::StatusOr<std::unique_ptr<const Solution>> Build(const Instance& instance,
                                                                const SolveContext& context);
 
-  std::optional<Candidate> ScheduleWithin(int64_t memory_bytes) const override;
+  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
+      int64_t memory_bytes, const SolveContext& context) const override;
 
  private:
   explicit RotorSolution(const Instance& instance) : instance_(instance) {}
@@ -54,7 +55,8 @@ class RotorSolution final : public Solution {
     double seconds = 0;
   };
   std::optional<Found> Measure(std::optional<Schedule> schedule, int64_t memory_bytes) const;
-  std::optional<Found> FastestOf(const RotorTable& table, int64_t memory_bytes) const;
+  absl::StatusOr<std::optional<Found>> FastestOf(const RotorTable& table, int64_t memory_bytes,
+                                                 const SolveContext& context) const;
 
   const Instance instance_;
   std::vector<RotorTable> tables_;
@@ -91,32 +93,36 @@ std::optional<RotorSolution::Found> RotorSolution::Measure(std::optional<Schedul
   return Found{*std::move(schedule), simulation->prediction.makespan_seconds};
 }
 
-std::optional<RotorSolution::Found> RotorSolution::FastestOf(const RotorTable& table,
-                                                             int64_t memory_bytes) const {
+absl::StatusOr<std::optional<RotorSolution::Found>> RotorSolution::FastestOf(
+    const RotorTable& table, int64_t memory_bytes, const SolveContext& context) const {
   // A level never does worse than those below it, so the highest whose schedule fits is the best.
   const SlotGrid& grid = table.grid();
   const int64_t budget_level = std::min(grid.slots, grid.Slots(memory_bytes));
   const int64_t top = std::min(table.levels(), budget_level + table.levels() - grid.slots);
   for (int64_t level = top; level >= 0; --level) {
+    RETURN_IF_ERROR(context.CheckStop());
     std::optional<Schedule> schedule = table.ScheduleAt(level);
-    if (!schedule.has_value()) return std::nullopt;
+    if (!schedule.has_value()) break;  // nor is there one below
     if (std::optional<Found> found = Measure(std::move(schedule), memory_bytes)) return found;
   }
-  return std::nullopt;
+  return std::optional<Found>();
 }
 
-std::optional<Candidate> RotorSolution::ScheduleWithin(int64_t memory_bytes) const {
+absl::StatusOr<std::optional<Candidate>> RotorSolution::ScheduleWithin(
+    int64_t memory_bytes, const SolveContext& context) const {
   std::optional<Found> best;
   const auto consider = [&best](std::optional<Found> found) {
     if (found.has_value() && (!best.has_value() || found->seconds < best->seconds)) {
       best = std::move(found);
     }
   };
-  for (const RotorTable& table : tables_) consider(FastestOf(table, memory_bytes));
-  const Chain& chain = instance_.chain();
-  consider(Measure(StoreAllSchedule(chain), memory_bytes));
+  for (const RotorTable& table : tables_) {
+    ASSIGN_OR_RETURN(std::optional<Found> found, FastestOf(table, memory_bytes, context));
+    consider(std::move(found));
+  }
+  consider(Measure(StoreAllSchedule(instance_.chain()), memory_bytes));
   consider(Measure(minimum_->LeastSchedule(), memory_bytes));
-  if (!best.has_value()) return std::nullopt;
+  if (!best.has_value()) return std::optional<Candidate>();
   const bool exact = tables_.front().grid().IsExact(instance_.granule_bytes());
   return Candidate{std::move(best->schedule), "rotor", exact ? Limit::kNone : Limit::kRounding};
 }

@@ -8,7 +8,9 @@
 namespace stowage {
 
 RotorMinimum::RotorMinimum(const Chain& chain)
-    : chain_(&chain), index_(chain.length() + 1), least_(index_.size()) {}
+    : chain_(&chain),
+      index_(chain.length() + 1),
+      least_(std::make_unique_for_overwrite<int64_t[]>(index_.size())) {}
 
 absl::StatusOr<RotorMinimum> RotorMinimum::Build(const Chain& chain, const SolveContext& context) {
   RotorMinimum minimum(chain);
@@ -48,7 +50,7 @@ int64_t RotorMinimum::least_bytes() const {
   return chain_->input_bytes + least_[index_(1, chain_->length() + 1)];
 }
 
-Schedule RotorMinimum::LeastSchedule() const {
+std::optional<Schedule> RotorMinimum::LeastSchedule() const {
   return UnrollChoices({1, chain_->length() + 1, 0}, [this](const RotorPart& part) {
     return RotorChoice{BestStart(part.s, part.t).split, 0};
   });

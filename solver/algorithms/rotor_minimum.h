@@ -9,7 +9,8 @@
 #define STOWAGE_SOLVER_ALGORITHMS_ROTOR_MINIMUM_H_
 
 #include <cstdint>
-#include <vector>
+#include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "solver/algorithms/rotor_part.h"
@@ -28,8 +29,8 @@ class RotorMinimum {
 
   // Of the whole chain, its input included.
   int64_t least_bytes() const;
-  // A schedule whose peak is least_bytes().
-  Schedule LeastSchedule() const;
+  // A schedule whose peak is least_bytes(); nullopt when it would have more than kMaxOperations.
+  std::optional<Schedule> LeastSchedule() const;
 
  private:
   explicit RotorMinimum(const Chain& chain);
@@ -43,7 +44,8 @@ class RotorMinimum {
 
   const Chain* chain_;
   PairIndex index_;
-  std::vector<int64_t> least_;  // K, written only by Build()
+  // K. Written only by Build(), which clears nothing: that could not be cancelled.
+  std::unique_ptr<int64_t[]> least_;
 };
 
 }  // namespace stowage

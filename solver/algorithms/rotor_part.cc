@@ -18,8 +18,8 @@ int64_t SweepNeedBytes(const Chain& chain, int s, int k, int t) {
          chain.stage(k).forward_overhead_bytes;
 }
 
-Schedule UnrollChoices(const RotorPart& root,
-                       const std::function<RotorChoice(const RotorPart&)>& choose) {
+std::optional<Schedule> UnrollChoices(const RotorPart& root,
+                                      const std::function<RotorChoice(const RotorPart&)>& choose) {
   // What is still to come, the next on top: a part, or the backward of stage s where t is 0.
   std::vector<RotorPart> pending = {root};
   Schedule schedule;
@@ -27,6 +27,7 @@ Schedule UnrollChoices(const RotorPart& root,
     schedule.operations.push_back({kind, l});
   };
   while (!pending.empty()) {
+    if (schedule.operations.size() > kMaxOperations) return std::nullopt;
     const RotorPart part = pending.back();
     pending.pop_back();
     if (part.t == 0) {
@@ -45,6 +46,7 @@ Schedule UnrollChoices(const RotorPart& root,
       pending.push_back({choice.split, part.t, choice.remaining_level});
     }
   }
+  if (schedule.operations.size() > kMaxOperations) return std::nullopt;
   return schedule;
 }
 

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "solver/model/chain.h"
@@ -46,9 +47,10 @@ int64_t SaveNeedBytes(const Chain& chain, int s, int t);
 // δ^t + a^(k-1) + a^k + oF_k, without a^(k-1) when it is the part's input (k = s).
 int64_t SweepNeedBytes(const Chain& chain, int s, int k, int t);
 
-// The schedule that `choose` describes, from the root part down. Not recursive: chains are long.
-Schedule UnrollChoices(const RotorPart& root,
-                       const std::function<RotorChoice(const RotorPart&)>& choose);
+// The schedule that `choose` describes, from the root part down; nullopt when it would have more
+// than kMaxOperations. Not recursive: chains are long.
+std::optional<Schedule> UnrollChoices(const RotorPart& root,
+                                      const std::function<RotorChoice(const RotorPart&)>& choose);
 
 // Index of the pair (s, t), 1 <= s <= t <= last, in a triangular table, rows of one s together.
 class PairIndex {

@@ -54,8 +54,8 @@ class RotorTable {
   const SlotGrid& grid() const { return grid_; }
   int64_t levels() const { return static_cast<int64_t>(width_) - 1; }
 
-  // The fastest schedule within `level` slots, the chain's input included; nullopt when none is.
-  // Requires: level <= levels().
+  // The fastest schedule within `level` slots, the chain's input included; nullopt when there is
+  // none or it would have more than kMaxOperations. Requires: level <= levels().
   std::optional<Schedule> ScheduleAt(int64_t level) const;
 
  private:

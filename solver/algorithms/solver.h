@@ -43,9 +43,11 @@ struct Candidate {
 class Solution {
  public:
   virtual ~Solution() = default;
-  // The best schedule found whose peak on the instance's chain is at most `memory_bytes`; nullopt
-  // when there is none. Requires: memory_bytes is at most the instance's.
-  virtual std::optional<Candidate> ScheduleWithin(int64_t memory_bytes) const = 0;
+  // The best schedule found whose peak on the instance's chain is at most `memory_bytes` and that
+  // has at most kMaxOperations operations; nullopt when there is none. Errors: CANCELLED once
+  // `context.stop` is set. Requires: memory_bytes is at most the instance's.
+  virtual absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
+      int64_t memory_bytes, const SolveContext& context) const = 0;
 };
 
 // One algorithm. Stateless and thread-safe: everything a solve needs is in its arguments.
@@ -63,7 +65,8 @@ class Solver {
                                                             const SolveContext& context) const = 0;
 
   // Errors: CANCELLED once `context.stop` is set. "Nothing fits" is an outcome, not an error: a
-  // solution without schedules. With a budget of LeastBytes() or more it has one.
+  // solution without schedules. With a budget of LeastBytes() or more it has one, unless that would
+  // take more than kMaxOperations operations.
   virtual absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const = 0;
 };

@@ -12,8 +12,9 @@ class StoreAllSolution final : public Solution {
   explicit StoreAllSolution(const Chain& chain)
       : schedule_(StoreAllSchedule(chain)), peak_bytes_(StoreAllPeakBytes(chain)) {}
 
-  std::optional<Candidate> ScheduleWithin(int64_t memory_bytes) const override {
-    if (memory_bytes < peak_bytes_) return std::nullopt;
+  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(int64_t memory_bytes,
+                                                          const SolveContext&) const override {
+    if (memory_bytes < peak_bytes_) return std::optional<Candidate>();
     return Candidate{schedule_, "store_all", Limit::kNone};
   }
 
@@ -25,7 +26,8 @@ class StoreAllSolution final : public Solution {
 class StoreAll final : public Solver {
  public:
   int64_t WorkingBytes(const Instance& instance) const override {
-    return 2 * (instance.chain().length() + 1) * static_cast<int64_t>(sizeof(Operation));
+    constexpr int64_t kBytesPerStage = 2 * sizeof(Operation);
+    return (instance.chain().length() + 1) * kBytesPerStage;
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,

@@ -7,6 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot be in parentheses.
+
 // Returns from the enclosing function when `expression` is not OK.
 #define RETURN_IF_ERROR(expression)                                         \
   do {                                                                      \
@@ -23,5 +25,7 @@
   target = *std::move(result)
 #define STOWAGE_CONCAT_(a, b) STOWAGE_CONCAT_INNER_(a, b)
 #define STOWAGE_CONCAT_INNER_(a, b) a##b
+
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // STOWAGE_SOLVER_BASE_STATUS_MACROS_H_

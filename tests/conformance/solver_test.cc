@@ -12,6 +12,10 @@
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
+
+// Names tests and failures after the solver.
+void PrintTo(const SolverInfo& info, std::ostream* out) { *out << info.description.name; }
+
 namespace {
 
 class EverySolver : public testing::TestWithParam<SolverInfo> {

@@ -186,6 +186,15 @@ TEST(Rotor, FindsTheExactMinimumWhateverTheSlots) {
   EXPECT_EQ(coarse->prediction.peak_memory_bytes, least);
 }
 
+// Recomputing everything for every backward takes a number of operations that grows with the square
+// of the chain.
+TEST(UnrollChoices, GivesUpOnSchedulesThatAreTooLong) {
+  const auto keep_nothing = [](const RotorPart& part) { return RotorChoice{part.t, 0}; };
+  EXPECT_EQ(UnrollChoices({1, 3, 0}, keep_nothing), Ops("C1 D2 S3 B3 C1 S2 B2 S1 B1"));
+  EXPECT_TRUE(UnrollChoices({1, 1400, 0}, keep_nothing).has_value());
+  EXPECT_FALSE(UnrollChoices({1, 1420, 0}, keep_nothing).has_value());
+}
+
 TEST(PairIndex, NumbersEveryPairOnce) {
   const PairIndex index(7);
   size_t expected = 0;
