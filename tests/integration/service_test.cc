@@ -2,9 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <chrono>
 #include <functional>
 #include <limits>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -215,6 +217,8 @@ struct BadRequest {
   const char* problem;  // part of what is said of it
   std::function<void(v1::SolveRequest&)> spoil;
 };
+
+std::ostream& operator<<(std::ostream& out, const BadRequest& bad) { return out << bad.name; }
 
 std::vector<BadRequest> BadRequests() {
   const auto stage = [](auto set) {

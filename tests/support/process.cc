@@ -144,6 +144,12 @@ std::string FindLine(absl::string_view log, const std::vector<std::string>& part
 
 }  // namespace
 
+std::ostream& operator<<(std::ostream& out, const ProgramResult& result) {
+  return out << "exit code " << result.exit_code << "\nstandard output:\n"
+             << result.out << "standard error:\n"
+             << result.err;
+}
+
 ProgramResult RunProgram(const std::vector<std::string>& argv, const std::string& input) {
   const Fd in(MemoryFile(), "memfd_create");
   const Fd out(MemoryFile(), "memfd_create");

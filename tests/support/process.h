@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +25,8 @@ struct ProgramResult {
   std::string out;
   std::string err;
 };
+// For GoogleTest's failure messages.
+std::ostream& operator<<(std::ostream& out, const ProgramResult& result);
 
 // Runs `argv` (argv[0] is a path) to its end, with `input` on standard input. No shell.
 // Throws std::runtime_error, the program killed, when it takes longer than kPatience.
