@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "google/protobuf/struct.pb.h"
 #include "proto/convert/json.h"
 #include "stowage/v1/scheduler.pb.h"
 #include "tests/integration/rpc.h"
@@ -346,8 +347,12 @@ TEST_F(Cli, ChainShowsEveryProfile) {
     EXPECT_THAT(text.out, AllOf(HasSubstr("least memory"), HasSubstr("most memory"),
                                 HasSubstr("provenance")));
     const ProgramResult json = Stowage({"chain", "--format", "json", ProfilePath(name)});
-    EXPECT_THAT(json, Succeeds());
-    EXPECT_THAT(json.out, StartsWith("{"));
+    ASSERT_THAT(json, Succeeds());
+    const v1::Chain chain = Profile(name);
+    const auto summary = Parsed<google::protobuf::Struct>(json.out).fields();
+    EXPECT_EQ(summary.at("name").string_value(), chain.name());
+    EXPECT_EQ(summary.at("stages").number_value(), chain.stages_size());
+    EXPECT_EQ(summary.at("input_bytes").string_value(), absl::StrCat(chain.input_bytes()));
   }
 }
 
