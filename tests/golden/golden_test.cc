@@ -1,0 +1,169 @@
+// What the programs print, compared with what was reviewed: <name>.txt beside this file, one a
+// case, each a command line with all that it prints. Inputs are the *.json files beside them.
+//   stowage_golden_tests --update    rewrites the files; review the diff
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <ostream>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+bool update = false;  // set by main()
+
+struct Case {
+  const char* name;     // of the file, without .txt
+  const char* command;  // split at spaces; the first word is the program
+};
+std::ostream& operator<<(std::ostream& out, const Case& golden) { return out << golden.name; }
+
+constexpr Case kCases[] = {
+    // Somebody looks around,
+    {"help", "stowage --help"},
+    {"help_solve", "stowage solve --help"},
+    {"help_simulate", "stowage simulate --help"},
+    {"help_solvers", "stowage solvers --help"},
+    {"help_chain", "stowage chain --help"},
+    {"help_version", "stowage version --help"},
+    {"help_server", "stowage-server --help"},
+    {"solvers", "stowage solvers"},
+    {"solvers_json", "stowage solvers --format json"},
+
+    // looks at a profile,
+    {"chain", "stowage chain tiny.json"},
+
+    // fits it into less and less memory
+    {"solve_store_all", "stowage solve --local --chain tiny.json --memory 1MiB"},
+    {"solve", "stowage solve --local --chain tiny.json --memory 140KiB --solver rotor"},
+    {"solve_json",
+     "stowage solve --local --chain tiny.json --memory 140KiB --solver rotor --format json"},
+    {"solve_percent", "stowage solve --local --chain tiny.json --memory 40%"},
+
+    // until it no longer fits,
+    {"solve_infeasible", "stowage solve --local --chain tiny.json --memory 100KiB"},
+    {"solve_infeasible_json",
+     "stowage solve --local --chain tiny.json --memory 100KiB --format json"},
+
+    // tries a schedule of their own, with transfers, which fits,
+    {"simulate",
+     "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB "
+     "--offload-bandwidth 4MB/s --transfer-latency 10us"},
+    {"simulate_json",
+     "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB "
+     "--offload-bandwidth 4MB/s --transfer-latency 10us --format json"},
+    // fits the device no more, nor the host,
+    {"simulate_over_limit",
+     "stowage simulate --chain tiny.json --schedule offload.json --memory 150KiB "
+     "--offload-bandwidth 4MB/s"},
+    {"simulate_over_host_limit",
+     "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB "
+     "--offload-bandwidth 4MB/s --host-memory 32KiB"},
+    // is impossible on the platform or altogether,
+    {"simulate_no_link",
+     "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB"},
+    {"simulate_invalid",
+     "stowage simulate --chain tiny.json --schedule invalid_schedule.json --memory 200KiB "
+     "--offload-bandwidth 4MB/s"},
+
+    // and makes every mistake there is.
+    {"error_no_command", "stowage"},
+    {"error_unknown_command", "stowage sovle"},
+    {"error_unknown_flag", "stowage solve --chain tiny.json --memroy 1GiB"},
+    {"error_no_memory", "stowage solve --local --chain tiny.json"},
+    {"error_bad_memory", "stowage solve --local --chain tiny.json --memory 4Gb"},
+    {"error_bad_bandwidth",
+     "stowage solve --local --chain tiny.json --memory 1MiB --offload-bandwidth 12GBps"},
+    {"error_no_file", "stowage chain no_such_file.json"},
+    {"error_truncated", "stowage chain truncated.json"},
+    {"error_misspelt", "stowage chain misspelt.json"},
+    {"error_unsound", "stowage chain unsound.json"},
+    {"error_unknown_solver",
+     "stowage solve --local --chain tiny.json --memory 1MiB --solver rotter"},
+    {"error_unknown_format", "stowage chain tiny.json --format yaml"},
+    {"error_no_server",
+     "stowage solve --chain tiny.json --memory 1MiB --server unix:/no/such/socket"},
+    {"error_server_flag", "stowage-server --threads none"},
+    {"error_server_size", "stowage-server --solve-memory lots"},
+};
+
+// Figures that differ from run to run.
+std::string WithoutTimings(const std::string& text) {
+  static const std::regex solved("solved in [0-9.]+ (ns|us|ms|s)");
+  static const std::regex seconds("\"solve_seconds\": [-+.e0-9]+");
+  static const std::regex log_time("time=[-:+.T0-9]+ ");
+  std::string stable = std::regex_replace(text, solved, "solved in TIME");
+  stable = std::regex_replace(stable, seconds, "\"solve_seconds\": TIME");
+  return std::regex_replace(stable, log_time, "time=TIME ");
+}
+
+// The command and what came of it, as in a terminal.
+std::string Transcript(const Case& golden) {
+  std::vector<std::string> argv = absl::StrSplit(golden.command, ' ');
+  argv[0] = argv[0] == "stowage" ? STOWAGE_CLI_BINARY : STOWAGE_SERVER_BINARY;
+  const ProgramResult result = RunProgram(argv);
+  std::string text = absl::StrCat("$ ", golden.command, "\n", result.out);
+  if (!result.err.empty()) absl::StrAppend(&text, "--- standard error\n", result.err);
+  absl::StrAppend(&text, "--- exit code ", result.exit_code, "\n");
+  return WithoutTimings(text);
+}
+
+std::string FileOf(const Case& golden) { return absl::StrCat(golden.name, ".txt"); }
+
+class Golden : public testing::TestWithParam<Case> {};
+
+TEST_P(Golden, IsAsReviewed) {
+  const std::string actual = Transcript(GetParam());
+  if (update) WriteFile(FileOf(GetParam()), actual);
+  ASSERT_TRUE(std::filesystem::exists(FileOf(GetParam())))
+      << "run stowage_golden_tests --update and review " << FileOf(GetParam());
+  EXPECT_EQ(ReadFile(FileOf(GetParam())), actual);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Golden, testing::ValuesIn(kCases),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(GoldenFiles, BelongToACase) {
+  std::set<std::string> known;
+  for (const Case& golden : kCases) known.insert(FileOf(golden));
+  EXPECT_EQ(known.size(), std::size(kCases)) << "two cases have one name";
+  for (const auto& entry : std::filesystem::directory_iterator(".")) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() != ".txt" || name == "CMakeLists.txt") continue;
+    EXPECT_TRUE(known.count(name) == 1) << name << " is no case's; delete it";
+  }
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--update") != 0) {
+      std::fprintf(stderr, "unknown argument %s; there is only --update\n", argv[i]);
+      return 1;
+    }
+    update = true;
+  }
+  // Paths in commands and in errors are then the same on every machine.
+  if (chdir(STOWAGE_GOLDEN_FOLDER) != 0) {
+    std::perror(STOWAGE_GOLDEN_FOLDER);
+    return 1;
+  }
+  return RUN_ALL_TESTS();
+}
+
+}  // namespace stowage
+
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

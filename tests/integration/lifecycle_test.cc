@@ -1,0 +1,236 @@
+// How the server starts, drains, dies and comes back.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "grpcpp/grpcpp.h"
+#include "support/reflection.grpc.pb.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::Contains;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Optional;
+using testing::StartsWith;
+
+std::vector<std::string> OneAtATime(const std::vector<std::string>& more = {}) {
+  std::vector<std::string> flags(std::begin(kOneAtATime), std::end(kOneAtATime));
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+ProgramResult RunServer(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), STOWAGE_SERVER_BINARY);
+  return RunProgram(flags);
+}
+
+size_t Lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(Lifecycle, HealthSaysServingOfTheServerAndTheService) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  EXPECT_EQ(remote.Health(), HealthState::SERVING);
+  EXPECT_EQ(remote.Health("stowage.v1.Scheduler"), HealthState::SERVING);
+  EXPECT_EQ(remote.Health("stowage.v1.Nothing"), HealthState::UNKNOWN);
+}
+
+TEST(Lifecycle, ReflectionListsTheServices) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  using grpc::reflection::v1alpha::ServerReflection;
+  const auto stub = ServerReflection::NewStub(remote.channel());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  const auto stream = stub->ServerReflectionInfo(&context);
+  grpc::reflection::v1alpha::ServerReflectionRequest request;
+  request.set_list_services("*");
+  ASSERT_TRUE(stream->Write(request));
+  stream->WritesDone();
+  grpc::reflection::v1alpha::ServerReflectionResponse response;
+  ASSERT_TRUE(stream->Read(&response));
+  ASSERT_TRUE(stream->Finish().ok());
+
+  std::vector<std::string> names;
+  for (const auto& service : response.list_services_response().service()) {
+    names.push_back(service.name());
+  }
+  EXPECT_THAT(names, Contains("stowage.v1.Scheduler"));
+  EXPECT_THAT(names, Contains("grpc.health.v1.Health"));
+}
+
+TEST(Lifecycle, AnIdleServerStopsAtOnceOnEitherSignal) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    ServerProcess server;
+    EXPECT_TRUE(Remote(server.address()).Answers());
+    server.Signal(signal);
+    EXPECT_THAT(server.WaitForExit(), Optional(0));
+    EXPECT_THAT(server.Log(), AllOf(HasSubstr("event=draining"), HasSubstr("event=stopped")));
+  }
+}
+
+// What a rolling update relies on.
+TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
+  ServerProcess server(OneAtATime());
+  const Remote remote(server.address());
+  grpc::ClientContext watch_context;
+  watch_context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  const auto health = grpc::health::v1::Health::NewStub(remote.channel());
+  const auto watch = health->Watch(&watch_context, grpc::health::v1::HealthCheckRequest());
+  HealthState state;
+  ASSERT_TRUE(watch->Read(&state));
+  EXPECT_EQ(state.status(), HealthState::SERVING);
+
+  const auto running = Occupy(remote, LongQuestion(400));
+  server.Signal(SIGTERM);
+
+  ASSERT_TRUE(watch->Read(&state)) << server.Log();
+  EXPECT_EQ(state.status(), HealthState::NOT_SERVING);
+  EXPECT_EQ(remote.Health(), HealthState::NOT_SERVING);
+  EXPECT_EQ(remote.Health("stowage.v1.Scheduler"), HealthState::NOT_SERVING);
+  // Refused by the draining engine: until that has begun, the queue is still merely full.
+  v1::SolveResponse refused;
+  grpc::Status status;
+  do {
+    status = remote.Solve(SmallQuestion(), &refused);
+  } while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << Text(status);
+  EXPECT_THAT(status.error_message(), HasSubstr("draining"));
+
+  const grpc::Status finished = running->Wait();
+  EXPECT_TRUE(finished.ok()) << Text(finished);
+  EXPECT_EQ(running->response().outcome(), v1::FEASIBLE);
+  EXPECT_GT(running->response().schedule().operations_size(), 2 * 339);
+  watch_context.TryCancel();
+  EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
+  const std::string log = server.Log();
+  const std::string after = log.substr(std::min(log.size(), log.find("event=draining")));
+  EXPECT_THAT(after, AllOf(HasSubstr("origin=rotor"), HasSubstr("event=stopped")));
+}
+
+TEST(Lifecycle, ASolveThatOutlastsTheGraceIsStopped) {
+  ServerProcess server(OneAtATime({"--grace", "0.2s"}));
+  const Remote remote(server.address());
+  const auto running = Occupy(remote, LongQuestion());
+  server.Signal(SIGTERM);
+  EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
+  const grpc::Status status = running->Wait();
+  EXPECT_THAT(status.error_code(),
+              AnyOf(grpc::StatusCode::CANCELLED, grpc::StatusCode::UNAVAILABLE))
+      << Text(status);
+  EXPECT_THAT(server.Log(), HasSubstr("event=stopped"));
+}
+
+TEST(Lifecycle, ASecondSignalEndsItAtOnce) {
+  ServerProcess server(OneAtATime({"--grace", "1000s"}));
+  const Remote remote(server.address());
+  const auto running = Occupy(remote, LongQuestion());
+  server.Signal(SIGTERM);
+  // By then the second signal is let through.
+  while (remote.Health() == HealthState::SERVING) {
+  }
+  server.Signal(SIGTERM);
+  EXPECT_THAT(server.WaitForExit(), Optional(128 + SIGTERM));
+  EXPECT_EQ(running->Wait().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(Lifecycle, AKilledServerComesBackOnItsPort) {
+  // An address of its own: ports that other tests get do not collide with the one to come back to.
+  ServerProcess first({}, "127.0.0.2:0");
+  const std::string address = first.address();
+  const Remote remote(address);
+  EXPECT_TRUE(remote.Answers());
+  first.Signal(SIGKILL);
+  EXPECT_THAT(first.WaitForExit(), Optional(128 + SIGKILL));
+  EXPECT_FALSE(remote.Answers());
+
+  ServerProcess second({}, address);
+  EXPECT_EQ(second.address(), address);
+  EXPECT_TRUE(Remote(address).Answers());
+}
+
+TEST(Lifecycle, APortThatIsTakenIsSaidInOneLine) {
+  ServerProcess first;
+  const ProgramResult second = RunServer({"--listen", first.address()});
+  EXPECT_EQ(second.exit_code, 1);
+  EXPECT_EQ(second.out, "");
+  EXPECT_EQ(Lines(second.err), 1U) << second.err;
+  EXPECT_THAT(second.err,
+              AllOf(HasSubstr("level=error event=cannot_start"), HasSubstr(first.address()),
+                    HasSubstr("Address already in use"), HasSubstr("--listen")));
+  EXPECT_TRUE(Remote(first.address()).Answers());
+}
+
+TEST(Lifecycle, AUnixSocketServesToo) {
+  const TempFolder folder;
+  const std::string address = "unix:" + folder.Path("socket");
+  ServerProcess server({}, address);
+  EXPECT_EQ(server.address(), address);
+  EXPECT_TRUE(Remote(address).Answers());
+}
+
+TEST(Lifecycle, EveryAddressThatCannotBeListenedOnIsSaid) {
+  for (const char* listen :
+       {"127.0.0.1:x", "no such host:1", "192.0.2.1:50051", "unix:/no/such/folder/socket"}) {
+    const ProgramResult result = RunServer({"--listen", listen});
+    EXPECT_EQ(result.exit_code, 1) << listen;
+    EXPECT_EQ(Lines(result.err), 1U) << result.err;
+    EXPECT_THAT(result.err, AllOf(HasSubstr("event=cannot_start"), HasSubstr(listen)));
+  }
+}
+
+TEST(Lifecycle, ABadFlagIsOneLineThatNamesIt) {
+  struct Case {
+    std::vector<std::string> flags;
+    const char* named;
+  };
+  const Case cases[] = {
+      {{"--threads", "0"}, "--threads"},
+      {{"--threads", "2000"}, "--threads"},
+      {{"--queue-length", "-1"}, "--queue-length"},
+      {{"--solve-memory", "lots"}, "--solve-memory"},
+      {{"--solve-memory", "-1GiB"}, "--solve-memory"},
+      {{"--max-message", "3GiB"}, "--max-message"},
+      {{"--max-message", "1"}, "--max-message"},
+      {{"--grace", "soon"}, "--grace"},
+      {{"--grace", "nan"}, "--grace"},
+      {{"--grace", "2000000s"}, "--grace"},
+      {{"--log-level", "loud"}, "--log-level"},
+      {{"--no-such-flag"}, "--no-such-flag"},
+      {{"--listen"}, "--listen"},
+      {{"stray"}, "stray"},
+  };
+  for (const Case& bad : cases) {
+    const ProgramResult result = RunServer(bad.flags);
+    EXPECT_EQ(result.exit_code, 1) << bad.flags[0];
+    EXPECT_EQ(result.out, "") << bad.flags[0];
+    EXPECT_EQ(Lines(result.err), 1U) << result.err;
+    EXPECT_THAT(result.err, AllOf(StartsWith("stowage-server: "), HasSubstr(bad.named)));
+  }
+}
+
+TEST(Lifecycle, VersionAndHelpGoToStandardOutput) {
+  const ProgramResult version = RunServer({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, AllOf(StartsWith("stowage-server "), EndsWith("\n")));
+  const ProgramResult help = RunServer({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("--listen"));
+  EXPECT_THAT(version.err + help.err, IsEmpty());
+}
+
+}  // namespace
+}  // namespace stowage

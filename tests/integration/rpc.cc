@@ -1,0 +1,166 @@
+#include "tests/integration/rpc.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/impl/codegen/client_unary_call.h"
+#include "proto/convert/chain.h"
+#include "proto/convert/json.h"
+#include "tests/support/chains.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+template <typename Detail>
+std::optional<Detail> DetailOf(const grpc::Status& status) {
+  v1::ErrorStatus error;
+  Detail detail;
+  if (!error.ParseFromString(status.error_details()) || error.details_size() != 1 ||
+      error.code() != status.error_code() || error.message() != status.error_message() ||
+      !error.details(0).UnpackTo(&detail)) {
+    return std::nullopt;
+  }
+  return detail;
+}
+
+void LimitTo(std::chrono::system_clock::duration timeout, grpc::ClientContext* context) {
+  context->set_deadline(std::chrono::system_clock::now() + timeout);
+}
+
+}  // namespace
+
+v1::Chain Profile(const std::string& name) {
+  v1::Chain chain;
+  const absl::Status status = FromJson(ReadFile(ProfilePath(name)), "chain", &chain);
+  if (!status.ok()) throw std::runtime_error(std::string(status.message()));
+  return chain;
+}
+
+v1::SolveRequest SmallQuestion() {
+  v1::SolveRequest request;
+  *request.mutable_chain() = ToMessage(EqualChain(3));
+  request.mutable_platform()->set_memory_bytes(1000);
+  return request;
+}
+
+v1::SolveRequest LongQuestion(int slots) {
+  v1::SolveRequest request;
+  *request.mutable_chain() = Profile("preact-resnet1001-8-224");
+  request.mutable_platform()->set_memory_bytes(int64_t{4} << 30);
+  request.set_solver("rotor");
+  request.mutable_options()->set_memory_slots(slots);
+  return request;
+}
+
+std::optional<v1::Violations> ViolationsOf(const grpc::Status& status) {
+  return DetailOf<v1::Violations>(status);
+}
+
+std::optional<v1::RetryAdvice> RetryAdviceOf(const grpc::Status& status) {
+  return DetailOf<v1::RetryAdvice>(status);
+}
+
+std::string Text(const grpc::Status& status) {
+  const auto code = static_cast<absl::StatusCode>(status.error_code());
+  return status.ok() ? "OK"
+                     : absl::StrCat(absl::StatusCodeToString(code), ": ", status.error_message());
+}
+
+Remote::Remote(const std::string& address)
+    : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
+      scheduler_(v1::Scheduler::NewStub(channel_)),
+      health_(grpc::health::v1::Health::NewStub(channel_)) {}
+
+grpc::Status Remote::Solve(const v1::SolveRequest& request, v1::SolveResponse* response,
+                           grpc::ClientContext* context) const {
+  if (context != nullptr) return scheduler_->Solve(context, request, response);
+  grpc::ClientContext own;
+  LimitTo(kPatience, &own);
+  return scheduler_->Solve(&own, request, response);
+}
+
+grpc::Status Remote::Simulate(const v1::SimulateRequest& request,
+                              v1::SimulateResponse* response) const {
+  grpc::ClientContext context;
+  LimitTo(kPatience, &context);
+  return scheduler_->Simulate(&context, request, response);
+}
+
+grpc::Status Remote::ListSolvers(v1::ListSolversResponse* response) const {
+  grpc::ClientContext context;
+  LimitTo(kPatience, &context);
+  return scheduler_->ListSolvers(&context, v1::ListSolversRequest(), response);
+}
+
+HealthState::ServingStatus Remote::Health(const std::string& service) const {
+  grpc::ClientContext context;
+  LimitTo(kPatience, &context);
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(service);
+  HealthState state;
+  const grpc::Status status = health_->Check(&context, request, &state);
+  return status.ok() ? state.status() : HealthState::UNKNOWN;
+}
+
+grpc::Status Remote::SendRaw(const std::string& method, const std::string& bytes) const {
+  grpc::ClientContext context;
+  LimitTo(kPatience, &context);
+  const grpc::Slice slice(bytes);
+  const grpc::ByteBuffer request(&slice, 1);
+  grpc::ByteBuffer response;
+  const std::string path = "/stowage.v1.Scheduler/" + method;
+  const grpc::internal::RpcMethod rpc(path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC);
+  return grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(
+      channel_.get(), rpc, &context, request, &response);
+}
+
+bool Remote::Answers() const {
+  v1::SolveResponse response;
+  return Solve(SmallQuestion(), &response).ok() && response.outcome() == v1::OPTIMAL;
+}
+
+RunningSolve::RunningSolve(const Remote& remote, v1::SolveRequest request,
+                           std::optional<Clock::duration> timeout)
+    : request_(std::move(request)) {
+  LimitTo(timeout.value_or(kPatience), &context_);
+  thread_ = std::thread([this, &remote] {
+    status_ = remote.Solve(request_, &response_, &context_);
+    ended_ = true;
+  });
+}
+
+RunningSolve::~RunningSolve() {
+  Cancel();
+  if (thread_.joinable()) thread_.join();
+}
+
+grpc::Status RunningSolve::Wait() {
+  thread_.join();
+  return status_;
+}
+
+std::unique_ptr<RunningSolve> Occupy(const Remote& remote, const v1::SolveRequest& request,
+                                     std::optional<RunningSolve::Clock::duration> timeout) {
+  // An answer leaves a moment before its thread counts as free, so one refusal proves nothing.
+  constexpr int kRefusals = 10;
+  auto solve = std::make_unique<RunningSolve>(remote, request, timeout);
+  for (int refusals = 0; refusals < kRefusals;) {
+    v1::SolveResponse ignored;
+    const grpc::Status probe = remote.Solve(SmallQuestion(), &ignored);
+    refusals = probe.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? refusals + 1 : 0;
+    if (!solve->ended()) continue;
+    const grpc::Status status = solve->Wait();
+    if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) {
+      throw std::runtime_error("the solve ended too early: " + Text(status));
+    }
+    solve = std::make_unique<RunningSolve>(remote, request, timeout);  // a probe was in its way
+    refusals = 0;
+  }
+  return solve;
+}
+
+}  // namespace stowage

@@ -1,0 +1,100 @@
+// What tests of the service ask a server, over gRPC and without our own client in between.
+#ifndef STOWAGE_TESTS_INTEGRATION_RPC_H_
+#define STOWAGE_TESTS_INTEGRATION_RPC_H_
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "grpcpp/grpcpp.h"
+#include "stowage/v1/errors.pb.h"
+#include "stowage/v1/scheduler.grpc.pb.h"
+#include "support/health.grpc.pb.h"
+
+namespace stowage {
+
+using HealthState = grpc::health::v1::HealthCheckResponse;
+
+// A profile of tests/data.
+v1::Chain Profile(const std::string& name);
+
+// Solved in no time: three equal stages and memory for everything.
+v1::SolveRequest SmallQuestion();
+// The chain of a 1001-layer network at a small budget: minutes at 2000 slots, seconds at a fifth of
+// them. Needs a server with --solve-memory 8GiB.
+v1::SolveRequest LongQuestion(int slots = 2000);
+
+// The typed details of an error, as the trailer carries them.
+std::optional<v1::Violations> ViolationsOf(const grpc::Status& status);
+std::optional<v1::RetryAdvice> RetryAdviceOf(const grpc::Status& status);
+
+// For assertions: "INVALID_ARGUMENT: chain.stages: is empty; …", "OK".
+std::string Text(const grpc::Status& status);
+
+// One connection to a server. Calls block, for kPatience at most. Thread-safe.
+class Remote {
+ public:
+  explicit Remote(const std::string& address);
+
+  // `context` is for those who add metadata, a deadline or a cancellation.
+  grpc::Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response,
+                     grpc::ClientContext* context = nullptr) const;
+  grpc::Status Simulate(const v1::SimulateRequest& request, v1::SimulateResponse* response) const;
+  grpc::Status ListSolvers(v1::ListSolversResponse* response) const;
+  // UNKNOWN when the server does not answer.
+  HealthState::ServingStatus Health(const std::string& service = "") const;
+  // Sends bytes that need not be a message.
+  grpc::Status SendRaw(const std::string& method, const std::string& bytes) const;
+
+  // Whether it solves a small chain, now.
+  bool Answers() const;
+
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+ private:
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Scheduler::Stub> scheduler_;
+  const std::unique_ptr<grpc::health::v1::Health::Stub> health_;
+};
+
+// A Solve that a thread waits for. Borrows `remote`. The destructor cancels it.
+class RunningSolve {
+ public:
+  using Clock = std::chrono::system_clock;
+  RunningSolve(const Remote& remote, v1::SolveRequest request,
+               std::optional<Clock::duration> timeout = std::nullopt);
+  ~RunningSolve();
+  RunningSolve(const RunningSolve&) = delete;
+  RunningSolve& operator=(const RunningSolve&) = delete;
+
+  void Cancel() { context_.TryCancel(); }
+  bool ended() const { return ended_; }
+  // Blocks until it ends. Once.
+  grpc::Status Wait();
+  const v1::SolveResponse& response() const { return response_; }  // after Wait()
+
+ private:
+  const v1::SolveRequest request_;
+  v1::SolveResponse response_;
+  grpc::Status status_;
+  grpc::ClientContext context_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;
+};
+
+// Flags of a server that refuses everything while it solves one request.
+inline constexpr const char* kOneAtATime[] = {"--threads",      "1",   "--queue-length", "0",
+                                              "--solve-memory", "8GiB"};
+
+// Starts the solve at a server with those flags and returns once its only thread is busy with it.
+// Throws std::runtime_error when the solve ends before that could be seen.
+std::unique_ptr<RunningSolve> Occupy(
+    const Remote& remote, const v1::SolveRequest& request,
+    std::optional<RunningSolve::Clock::duration> timeout = std::nullopt);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_INTEGRATION_RPC_H_
