@@ -12,7 +12,7 @@ build=(
   libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libspdlog-dev                               # logs of the server
   libcli11-dev                                # command lines
-  nlohmann-json3-dev                          # where in a text the JSON error is
+  nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`
 )
 test=(libgtest-dev libgmock-dev librapidcheck-dev)
 dev=(clang clang-format clang-tidy git)

@@ -13,6 +13,7 @@
 #include "client/cli/figures.h"
 #include "client/cli/table.h"
 #include "google/protobuf/struct.pb.h"
+#include "nlohmann/json.hpp"
 #include "proto/convert/json.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -124,26 +125,21 @@ std::string ProvenanceText(const v1::Chain& chain) {
 std::string SummaryJson(const Chain& chain) {
   const Totals totals = Sum(chain);
   const MemoryFloor floor = FloorOfMemory(chain);
-  google::protobuf::Struct summary;
-  const auto number = [&summary](const char* key, double value) {
-    (*summary.mutable_fields())[key].set_number_value(value);
+  const nlohmann::ordered_json summary = {
+      {"name", chain.name},
+      {"stages", chain.length()},
+      {"no_recompute_stages", totals.no_recompute},
+      {"no_offload_stages", totals.no_offload},
+      {"forward_seconds", totals.forward_seconds},
+      {"backward_seconds", totals.backward_seconds},
+      {"input_bytes", absl::StrCat(chain.input_bytes)},
+      {"output_bytes", absl::StrCat(totals.output_bytes)},
+      {"saved_bytes", absl::StrCat(totals.saved_bytes)},
+      {"least_memory_bytes", absl::StrCat(floor.bytes)},
+      {"least_memory_operation", OperationName(floor.operation)},
+      {"most_memory_bytes", absl::StrCat(StoreAllPeakBytes(chain))},
   };
-  const auto text = [&summary](const char* key, const std::string& value) {
-    (*summary.mutable_fields())[key].set_string_value(value);
-  };
-  text("name", chain.name);
-  number("stages", chain.length());
-  number("no_recompute_stages", totals.no_recompute);
-  number("no_offload_stages", totals.no_offload);
-  number("forward_seconds", totals.forward_seconds);
-  number("backward_seconds", totals.backward_seconds);
-  text("input_bytes", absl::StrCat(chain.input_bytes));
-  text("output_bytes", absl::StrCat(totals.output_bytes));
-  text("saved_bytes", absl::StrCat(totals.saved_bytes));
-  text("least_memory_bytes", absl::StrCat(floor.bytes));
-  text("least_memory_operation", OperationName(floor.operation));
-  text("most_memory_bytes", absl::StrCat(StoreAllPeakBytes(chain)));
-  return ToJson(summary);
+  return summary.dump(1) + "\n";
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {

@@ -24,7 +24,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& server) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // the numbers are the same
   if (code == absl::StatusCode::kUnavailable) {
     return absl::UnavailableError(
-        absl::StrCat("cannot reach a server at ", server, " (", status.error_message(),
+        absl::StrCat("no answer from a server at ", server, " (", status.error_message(),
                      "); start stowage-server, or name another with --server"));
   }
   return {code, status.error_message()};

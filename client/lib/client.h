@@ -16,8 +16,8 @@ struct ClientOptions {
   std::optional<double> timeout_seconds;   // of one call; unset: none
 };
 
-// Errors of every call: those of the service, and UNAVAILABLE "cannot reach a server at …" within a
-// few seconds when none listens. Thread-safe.
+// Errors of every call: those of the service, and UNAVAILABLE "no answer from a server at …" within
+// a few seconds when none listens. Thread-safe.
 class Client {
  public:
   explicit Client(const ClientOptions& options);

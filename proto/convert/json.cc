@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -18,9 +19,12 @@
 namespace stowage {
 namespace {
 
-// Follows a text that is not JSON up to its first error, to say in which field that is; protobuf's
-// own parser tells only the characters around it.
-class ErrorLocator : public nlohmann::json_sax<nlohmann::json> {
+// Deeper texts take protobuf's parser quadratic time, and then fail without a word on where.
+constexpr size_t kMostLevels = 32;
+
+// Follows a text up to the first thing that is wrong with it as JSON and says in which field that
+// is; protobuf's own parser tells only the characters around it, and takes a key given twice.
+class Inspector : public nlohmann::json_sax<nlohmann::json> {
  public:
   bool null() override { return Value(); }
   bool boolean(bool) override { return Value(); }
@@ -32,55 +36,66 @@ class ErrorLocator : public nlohmann::json_sax<nlohmann::json> {
   bool start_object(size_t) override { return Open(/*is_array=*/false); }
   bool key(string_t& name) override {
     levels_.back().key = name;
-    return true;
+    return levels_.back().keys.insert(name).second || Stop("is given twice");
   }
   bool end_object() override { return Close(); }
   bool start_array(size_t) override { return Open(/*is_array=*/true); }
   bool end_array() override { return Close(); }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    problem = error.what();
-    for (const Level& level : levels_) {
-      if (level.is_array) {
-        absl::StrAppend(&path, "[", level.index, "]");
-      } else if (!level.key.empty()) {
-        absl::StrAppend(&path, ".", level.key);
-      }
-    }
-    return false;
+    return Stop(Shorten(error.what()));
   }
 
-  std::string path;     // ".stages[3].forward_seconds"
-  std::string problem;  // the library's words; empty while no error is found
+  // Whether it stopped; then where, as in ".stages[3].forward_seconds", and why.
+  bool stopped() const { return !problem_.empty(); }
+  const std::string& path() const { return path_; }
+  const std::string& problem() const { return problem_; }
 
  private:
   struct Level {
     bool is_array = false;
     size_t index = 0;
     std::string key;
+    absl::flat_hash_set<std::string> keys;
   };
 
-  bool Value() {
-    if (!levels_.empty()) {
-      ++levels_.back().index;
-      levels_.back().key.clear();
+  static std::string Shorten(absl::string_view problem);
+
+  bool Stop(std::string problem) {
+    problem_ = std::move(problem);
+    for (const Level& level : levels_) {
+      if (level.is_array) {
+        absl::StrAppend(&path_, "[", level.index, "]");
+      } else if (!level.key.empty()) {
+        absl::StrAppend(&path_, ".", level.key);
+      }
     }
+    return false;
+  }
+  bool Value() {
+    if (levels_.empty()) return Stop("is not a JSON object");
+    ++levels_.back().index;
+    levels_.back().key.clear();
     return true;
   }
   bool Open(bool is_array) {
-    levels_.push_back({is_array, 0, ""});
+    if (levels_.empty() && is_array) return Stop("is an array, not a JSON object");
+    if (levels_.size() == kMostLevels) return Stop("is nested too deep");
+    levels_.push_back({is_array, 0, "", {}});
     return true;
   }
   bool Close() {
     levels_.pop_back();
-    return Value();
+    return levels_.empty() || Value();
   }
 
   std::vector<Level> levels_;
+  std::string path_;
+  std::string problem_;
 };
 
 // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing
 // value - invalid literal; last read: 'N'" -> "line 1, column 5: not JSON: … invalid literal; …"
-std::string Shorten(absl::string_view problem) {
+std::string Inspector::Shorten(absl::string_view problem) {
   const size_t bracket = problem.find("] ");
   if (bracket != absl::string_view::npos) problem.remove_prefix(bracket + 2);
   if (!absl::ConsumePrefix(&problem, "parse error at ")) return std::string(problem);
@@ -134,17 +149,18 @@ std::string FieldProblem(absl::string_view message, absl::string_view root) {
 
 absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_unknown_fields,
                    google::protobuf::Message* message) {
+  absl::ConsumePrefix(&json, "\xEF\xBB\xBF");  // a byte order mark
+  Inspector inspector;
+  nlohmann::json::sax_parse(json.begin(), json.end(), &inspector);
+  if (inspector.stopped()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(root, inspector.path(), ": ", inspector.problem()));
+  }
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = ignore_unknown_fields;
   const auto status =
       google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, message, options);
   if (status.ok()) return absl::OkStatus();
-  ErrorLocator locator;
-  nlohmann::json::sax_parse(json.begin(), json.end(), &locator);
-  if (!locator.problem.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(root, locator.path, ": ", Shorten(locator.problem)));
-  }
   const absl::string_view problem(status.message().data(), status.message().size());
   return absl::InvalidArgumentError(FieldProblem(problem, root));
 }

@@ -56,7 +56,7 @@ absl::Status SetLogLevel(absl::string_view level) {
       absl::StrCat("log level '", level, "' is none of debug, info, warning, error"));
 }
 
-void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields) {
+void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields) {
   const spdlog::level::level_enum spdlog_level = SpdlogLevel(level);
   if (!Logger().should_log(spdlog_level)) return;
   std::string line = absl::StrCat("event=", event);
@@ -68,35 +68,26 @@ void FlushLog() { Logger().flush(); }
 
 void LogObserver::CallEnded(const CallRecord& record) {
   const auto seconds = [](double value) { return absl::StrFormat("%.6f", value); };
-  if (record.method == "Solve" && record.status.ok()) {
-    Log(LogLevel::kInfo, "call",
-        {{"method", record.method},
-         {"id", record.id},
-         {"peer", record.peer},
-         {"code", "OK"},
-         {"solver", record.solver},
-         {"origin", record.origin},
-         {"outcome", record.outcome},
-         {"stages", absl::StrCat(record.stages)},
-         {"seconds", seconds(record.seconds)},
-         {"queue_seconds", seconds(record.queue_seconds)},
-         {"solve_seconds", seconds(record.solve_seconds)}});
-  } else {
-    Log(LogLevel::kInfo, "call",
-        {{"method", record.method},
-         {"id", record.id},
-         {"peer", record.peer},
-         {"code", absl::StatusCodeToString(record.status.code())},
-         {"stages", absl::StrCat(record.stages)},
-         {"seconds", seconds(record.seconds)},
-         {"message", std::string(record.status.message())}});
+  std::vector<LogField> fields = {{"method", record.method},
+                                  {"id", record.id},
+                                  {"peer", record.peer},
+                                  {"code", absl::StatusCodeToString(record.status.code())},
+                                  {"seconds", seconds(record.seconds)}};
+  if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
+  if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
+  if (!record.outcome.empty()) {
+    fields.emplace_back("origin", record.origin);
+    fields.emplace_back("outcome", record.outcome);
+    fields.emplace_back("queue_seconds", seconds(record.queue_seconds));
+    fields.emplace_back("solve_seconds", seconds(record.solve_seconds));
   }
-  if (!record.rejected.empty()) {
-    Log(LogLevel::kError, "schedule_refused",
-        {{"id", record.id},
-         {"solvers", absl::StrJoin(record.rejected, ",")},
-         {"remedy", "a solver has a bug: report it with the request"}});
-  }
+  if (!record.status.ok()) fields.emplace_back("message", std::string(record.status.message()));
+  Log(LogLevel::kInfo, "call", fields);
+  if (record.rejected.empty()) return;
+  Log(LogLevel::kError, "schedule_refused",
+      {{"id", record.id},
+       {"solvers", absl::StrJoin(record.rejected, ",")},
+       {"remedy", "a solver has a bug: report it with the request"}});
 }
 
 }  // namespace stowage

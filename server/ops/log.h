@@ -3,9 +3,9 @@
 #ifndef STOWAGE_SERVER_OPS_LOG_H_
 #define STOWAGE_SERVER_OPS_LOG_H_
 
-#include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -21,7 +21,7 @@ using LogField = std::pair<absl::string_view, std::string>;
 absl::Status SetLogLevel(absl::string_view level);
 
 // Thread-safe. `event` is a word: Log(kInfo, "serving", {{"address", address}}).
-void Log(LogLevel level, absl::string_view event, std::initializer_list<LogField> fields);
+void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields);
 
 // Flushes what is buffered; call before exit.
 void FlushLog();

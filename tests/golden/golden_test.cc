@@ -43,6 +43,7 @@ constexpr Case kCases[] = {
 
     // looks at a profile,
     {"chain", "stowage chain tiny.json"},
+    {"chain_json", "stowage chain tiny.json --format json"},
 
     // fits it into less and less memory
     {"solve_store_all", "stowage solve --local --chain tiny.json --memory 1MiB"},

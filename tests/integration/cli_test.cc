@@ -361,12 +361,12 @@ TEST_F(Cli, AServerThatIsNotThereIsSaidWithTheRemedy) {
   const std::string nowhere = "unix:" + folder.Path("nobody");
   EXPECT_THAT(
       Stowage({"solve", "--chain", chain_, "--memory", "100", "--server", nowhere}),
-      Fails({"cannot reach a server at " + nowhere, "stowage-server", "--server", "--local"}));
+      Fails({"no answer from a server at " + nowhere, "stowage-server", "--server", "--local"}));
   EXPECT_THAT(Stowage({"solvers", "--server", nowhere}),
-              Fails({"cannot reach a server at " + nowhere, "stowage-server"}));
+              Fails({"no answer from a server at " + nowhere, "stowage-server"}));
   const std::string schedule = folder_.Write("schedule.json", kStoreAll);
   EXPECT_THAT(SimulateSmall(schedule, {"--memory", "1000", "--server", nowhere}),
-              Fails({"cannot reach a server at " + nowhere, "stowage-server"}));
+              Fails({"no answer from a server at " + nowhere, "stowage-server"}));
   // Over TCP: a port whose server has just gone.
   std::string gone;
   {
@@ -374,7 +374,7 @@ TEST_F(Cli, AServerThatIsNotThereIsSaidWithTheRemedy) {
     gone = server.address();
   }
   EXPECT_THAT(Stowage({"solve", "--chain", chain_, "--memory", "100", "--server", gone}),
-              Fails({"cannot reach a server at " + gone, "--local"}));
+              Fails({"no answer from a server at " + gone, "--local"}));
 }
 
 TEST_F(Cli, ATimeoutEndsALongSolve) {

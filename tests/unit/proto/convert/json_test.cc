@@ -51,7 +51,9 @@ TEST(FromJson, NamesTheFieldInOneLine) {
       {R"({"stages": [{"forward_seconds": 1e999}]})", "chain.stages[0].forward_seconds: "},
       {R"({"stages": [{"name": "x")", "chain.stages[0]: line 1, column 25: not JSON"},
       {R"({"stages": 3})", "chain.stages: 3 is not"},
-      {"[1]", "chain: "},
+      {"[1]", "chain: is an array, not a JSON object"},
+      {"7", "chain: is not a JSON object"},
+      {R"({"stages": [{"name": "a", "name": "b"}]})", "chain.stages[0].name: is given twice"},
       {"", "chain: line 1, column 1: not JSON"},
   };
   for (const auto& [json, message] : cases) {
@@ -59,6 +61,22 @@ TEST(FromJson, NamesTheFieldInOneLine) {
                                         AllOf(StartsWith(message), Not(HasSubstr("\n")))))
         << json;
   }
+}
+
+// Protobuf's parser would take minutes for this, and then fail without naming anything.
+TEST(FromJson, RefusesDeepNestingAtOnce) {
+  const std::string deep =
+      R"({"provenance": {"a": )" + std::string(200'000, '[') + std::string(200'000, ']') + "}}";
+  EXPECT_THAT(ParseChain(deep.c_str()),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    AllOf(StartsWith("chain.provenance.a[0][0]"), HasSubstr("too deep"))));
+  std::string allowed = R"({"stages": [{}], "provenance": )";
+  for (int level = 0; level < 30; ++level) allowed += R"({"b": )";
+  EXPECT_THAT(ParseChain((allowed + "1" + std::string(31, '}')).c_str()), IsOk());
+}
+
+TEST(FromJson, IgnoresAByteOrderMark) {
+  EXPECT_THAT(ParseChain("\xEF\xBB\xBF{\"name\": \"x\"}"), IsOk());
 }
 
 TEST(FromJson, NamesTheKindsOfOperations) {
