@@ -20,12 +20,18 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
 }
 
-absl::Status FromGrpc(const grpc::Status& status, const std::string& server) {
+absl::Status FromGrpc(const grpc::Status& status, const ClientOptions& options) {
+  const std::string& server = options.server;
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // the numbers are the same
   if (code == absl::StatusCode::kUnavailable) {
     return absl::UnavailableError(
         absl::StrCat("no answer from a server at ", server, " (", status.error_message(),
                      "); start stowage-server, or name another with --server"));
+  }
+  if (code == absl::StatusCode::kDeadlineExceeded) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the server at ", server, " did not answer within ", options.timeout_seconds.value_or(0),
+        " s; give it more time, or ask for a coarser answer (fewer memory slots)"));
   }
   return {code, status.error_message()};
 }
@@ -45,7 +51,7 @@ absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Re
   }
   Response response;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status, options_.server);
+  if (!status.ok()) return FromGrpc(status, options_);
   return response;
 }
 

@@ -82,6 +82,7 @@ TEST_F(EngineTest, DoesNotStartWhatNobodyWaitsFor) {
 TEST_F(EngineTest, RefusesWhatTheQueueCannotHold) {
   std::stop_source callers;
   std::vector<std::future<Result>> results;
+  results.reserve(7);
   for (int i = 0; i < 7; ++i)
     results.push_back(Solve(Endless(), callers.get_token()));  // 2 + 4 fit
   EXPECT_THAT(results.back().get(),
