@@ -5,10 +5,8 @@
 #include <thread>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "solver/base/address.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 
@@ -26,23 +24,6 @@ absl::Status Read(const char* option, const std::string& text, Parser parse, Val
   if (!parsed.ok()) return Prefixed(option, parsed.status());
   *value = *parsed;
   return absl::OkStatus();
-}
-
-// gRPC reads a missing port as 443 and takes any port modulo 2^16.
-absl::Status CheckAddress(absl::string_view address) {
-  if (absl::StartsWith(address, "unix:") && address.size() > 5) return absl::OkStatus();
-  const size_t colon = address.rfind(':');
-  const bool has_port = colon != absl::string_view::npos && colon > 0;
-  absl::string_view host = has_port ? address.substr(0, colon) : "";
-  const bool bracketed = absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]");
-  int port = 0;
-  if (has_port && absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 &&
-      port <= 65535 && !host.empty() && (bracketed || !absl::StrContains(host, ":"))) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--listen: '", address,
-                   "' is not host:port with a port from 0 to 65535, [::1]:port or unix:PATH"));
 }
 
 }  // namespace
@@ -102,7 +83,8 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see stowage-server --help"));
   }
-  RETURN_IF_ERROR(CheckAddress(options.listen));
+  const absl::Status address = CheckAddress(options.listen);
+  if (!address.ok()) return Prefixed("--listen", address);
   RETURN_IF_ERROR(Read("--solve-memory", solve_memory, ParseBytes, &options.engine.solve_bytes));
   RETURN_IF_ERROR(Read("--grace", grace, ParseSeconds, &options.grace_seconds));
   int64_t message_bytes = 0;

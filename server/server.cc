@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,6 +21,9 @@ namespace {
 
 // How long answers may take to leave once their work is done.
 constexpr std::chrono::seconds kFlush{1};
+
+constexpr const char* kInUse =
+    "Address already in use: stop the process that holds it, or choose another with --listen";
 
 struct HostPort {
   std::string host;
@@ -53,11 +57,23 @@ std::string WhyNot(const std::string& address) {
   if (fd >= 0) close(fd);
   freeaddrinfo(found);
   if (bound) return "the address is free now; try again";
-  if (error == EADDRINUSE) {
-    return "Address already in use: stop the process that holds it, or choose another with "
-           "--listen";
-  }
+  if (error == EADDRINUSE) return kInUse;
   return std::strerror(error);
+}
+
+// gRPC removes a socket that is there before it listens, even from under a server that lives.
+bool SomeoneListensOn(const std::string& address) {
+  if (!absl::StartsWith(address, "unix:")) return false;
+  const std::string path = address.substr(5);
+  sockaddr_un target{};
+  if (path.size() >= sizeof(target.sun_path)) return false;
+  target.sun_family = AF_UNIX;
+  std::memcpy(target.sun_path, path.data(), path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool connected =
+      fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&target), sizeof(target)) == 0;
+  if (fd >= 0) close(fd);
+  return connected;
 }
 
 std::string WithPort(const std::string& address, int port) {
@@ -72,6 +88,10 @@ Server::Server(const ServerOptions& options, Observer& observer)
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       Observer& observer) {
+  const auto cannot_listen = [&options](const std::string& why) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen, ": ", why));
+  };
+  if (SomeoneListensOn(options.listen)) return cannot_listen(kInUse);
   std::unique_ptr<Server> server(new Server(options, observer));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -82,10 +102,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.RegisterService(&server->service_);
   server->grpc_ = builder.BuildAndStart();
-  if (server->grpc_ == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen, ": ", WhyNot(options.listen)));
-  }
+  if (server->grpc_ == nullptr) return cannot_listen(WhyNot(options.listen));
   server->address_ = WithPort(options.listen, port);
   grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
   health->SetServingStatus(v1::Scheduler::service_full_name(), true);

@@ -1,5 +1,6 @@
 #include "client/cli/arguments.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
@@ -7,12 +8,14 @@
 #include <cstring>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "proto/convert/chain.h"
 #include "proto/convert/json.h"
+#include "solver/base/address.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
@@ -58,6 +61,14 @@ absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
 
 }  // namespace
 
+std::string Printable(absl::string_view text) {
+  std::string printable(text);
+  std::replace_if(
+      printable.begin(), printable.end(),
+      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }, ' ');
+  return printable;
+}
+
 absl::Status Prefixed(absl::string_view where, const absl::Status& status) {
   if (status.ok()) return status;
   return {status.code(), absl::StrCat(where, ": ", status.message())};
@@ -85,6 +96,8 @@ absl::StatusOr<ChainFile> ReadChain(const std::string& path) {
   RETURN_IF_ERROR(Prefixed(name, FromJson(json, "chain", &file.message)));
   file.chain = FromMessage(file.message);
   RETURN_IF_ERROR(Prefixed(name, ViolationsStatus(Violations(file.chain), kMessageCharacters)));
+  file.chain.name = Printable(file.chain.name);
+  for (Stage& stage : file.chain.stages) stage.name = Printable(stage.name);
   return file;
 }
 
@@ -158,13 +171,19 @@ void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* f
       ->group("Server");
 }
 
-absl::StatusOr<double> ReadTimeout(const ServerFlags& flags) {
+absl::StatusOr<ClientOptions> ReadServer(const ServerFlags& flags,
+                                         const std::string& default_server) {
+  ClientOptions options;
+  options.server = flags.server.empty() ? default_server : flags.server;
+  if (!options.server.empty()) RETURN_IF_ERROR(Prefixed("--server", CheckAddress(options.server)));
+  if (flags.timeout.empty()) return options;
   double seconds = 0;
   RETURN_IF_ERROR(Read("--timeout", flags.timeout, ParseSeconds, &seconds));
-  if (!flags.timeout.empty() && !(seconds > 0 && seconds <= 1e6)) {
+  if (!(seconds > 0 && seconds <= 1e6)) {
     return absl::InvalidArgumentError("--timeout: must be more than 0 and at most 1e6 seconds");
   }
-  return seconds;
+  options.timeout_seconds = seconds;
+  return options;
 }
 
 }  // namespace stowage

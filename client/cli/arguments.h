@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "client/lib/client.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "stowage/v1/model.pb.h"
@@ -26,7 +27,11 @@ inline constexpr int kExitInfeasible = 2;
 // Errors: NOT_FOUND and the like, with the path.
 absl::StatusOr<std::string> ReadInput(const std::string& path);
 
-// The chain in a file and its checked form. Errors name the file and the field.
+// `text` without the control characters that would forge lines or colours on a terminal.
+std::string Printable(absl::string_view text);
+
+// The chain in a file and its checked form, whose names are printable. Errors name the file and the
+// field.
 struct ChainFile {
   v1::Chain message;
   Chain chain;
@@ -59,8 +64,9 @@ struct ServerFlags {
 };
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags);
 
-// The timeout in seconds; 0 when none is given. Errors name the flag.
-absl::StatusOr<double> ReadTimeout(const ServerFlags& flags);
+// What the flags say; `default_server` where they name none. Errors name the flag.
+absl::StatusOr<ClientOptions> ReadServer(const ServerFlags& flags,
+                                         const std::string& default_server = "");
 
 // `status` with `where` before its message.
 absl::Status Prefixed(absl::string_view where, const absl::Status& status);

@@ -110,13 +110,13 @@ std::string ProvenanceText(const v1::Chain& chain) {
   for (const std::string& key : keys) {
     const google::protobuf::Value& value = chain.provenance().fields().at(key);
     std::string text = value.has_string_value() ? value.string_value() : ToJson(value);
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    text = Printable(text);
     if (text.size() > kProvenanceCharacters) {
       size_t end = kProvenanceCharacters;
       while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // a character is whole
       text = text.substr(0, end) + "…";
     }
-    table.Add({key, text});
+    table.Add({Printable(key), text});
   }
   return absl::StrCat("\nprovenance\n", table.ToString(2));
 }

@@ -1,11 +1,9 @@
 // stowage: the command line. Exit codes: 0, 1 error, 2 infeasible.
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/ascii.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 
@@ -23,11 +21,8 @@ void AddVersionCommand(CLI::App& app, Command* chosen) {
 }
 
 // One line, whatever the input had in its names.
-int Fail(std::string message) {
-  std::replace_if(
-      message.begin(), message.end(),
-      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }, ' ');
-  std::fprintf(stderr, "stowage: %s\n", message.c_str());
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "stowage: %s\n", Printable(message).c_str());
   return kExitError;
 }
 

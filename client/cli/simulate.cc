@@ -66,10 +66,7 @@ absl::StatusOr<v1::SimulateResponse> AskServer(const Arguments& arguments,
   *request.mutable_chain() = ToMessage(question.chain);
   *request.mutable_platform() = ToMessage(question.platform);
   *request.mutable_schedule() = question.message;
-  ClientOptions options;
-  options.server = arguments.server.server;
-  ASSIGN_OR_RETURN(const double timeout, ReadTimeout(arguments.server));
-  if (timeout > 0) options.timeout_seconds = timeout;
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server));
   return Client(options).Simulate(request);
 }
 

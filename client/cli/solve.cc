@@ -1,14 +1,18 @@
 // stowage solve: a chain and a memory budget in, a schedule out.
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/figures.h"
@@ -56,36 +60,73 @@ absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const C
   return request;
 }
 
+// Sets `stop` after the timeout, unless it is destroyed before.
+class Timer {
+ public:
+  Timer(std::optional<double> timeout_seconds, std::stop_source stop) {
+    if (!timeout_seconds.has_value()) return;
+    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) mutable {
+      std::mutex mutex;
+      std::condition_variable_any never;
+      std::unique_lock<std::mutex> lock(mutex);
+      never.wait_for(lock, destroyed, std::chrono::duration<double>(*timeout_seconds),
+                     [] { return false; });
+      if (!destroyed.stop_requested()) stop.request_stop();
+    });
+  }
+
+ private:
+  std::jthread thread_;
+};
+
 absl::StatusOr<v1::SolveResponse> SolveHere(const Arguments& arguments, v1::SolveRequest message) {
   // Nobody shares the answer, so nothing is gained by rounding times.
   if (!arguments.time_precision.has_value()) message.mutable_options()->set_time_precision(0);
   std::vector<FieldViolation> violations;
   const SolveRequest request = FromMessage(message, &violations);
-  for (FieldViolation& violation : RequestViolations(request))
+  for (FieldViolation& violation : RequestViolations(request)) {
     violations.push_back(std::move(violation));
+  }
   RETURN_IF_ERROR(ViolationsStatus(violations));
   const absl::StatusOr<int64_t> bytes = ParseBytes(arguments.solve_memory);
   if (!bytes.ok()) return Prefixed("--solve-memory", bytes.status());
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server));
+  std::stop_source stop;
   SolveContext context;
+  context.stop = stop.get_token();
   context.working_bytes = *bytes;
+  const Timer timer(options.timeout_seconds, stop);
   const auto begin = std::chrono::steady_clock::now();
-  ASSIGN_OR_RETURN(const Answer answer, AnswerRequest(request, context));
+  const absl::StatusOr<Answer> answer = AnswerRequest(request, context);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  return ToMessage(answer, {.queue_seconds = 0, .solve_seconds = elapsed.count()});
+  if (absl::IsCancelled(answer.status())) {
+    return absl::DeadlineExceededError(absl::StrCat("no answer within ", *options.timeout_seconds,
+                                                    " s; raise --timeout, or ask for "
+                                                    "a coarser answer with --slots"));
+  }
+  RETURN_IF_ERROR(answer.status());
+  return ToMessage(*answer, {.queue_seconds = 0, .solve_seconds = elapsed.count()});
 }
 
 absl::StatusOr<v1::SolveResponse> AskServer(const Arguments& arguments,
                                             const v1::SolveRequest& request) {
-  ClientOptions options;
-  options.server = arguments.server.server.empty() ? kDefaultServer : arguments.server.server;
-  ASSIGN_OR_RETURN(const double timeout, ReadTimeout(arguments.server));
-  if (timeout > 0) options.timeout_seconds = timeout;
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server, kDefaultServer));
   absl::StatusOr<v1::SolveResponse> response = Client(options).Solve(request);
   if (absl::IsUnavailable(response.status())) {
     return absl::UnavailableError(
         absl::StrCat(response.status().message(), ", or solve here with --local"));
   }
   return response;
+}
+
+// Errors speak of the API's fields; here they are flags.
+absl::Status InFlags(const absl::Status& status) {
+  return {status.code(),
+          absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},
+                                                 {"options.segments", "--segments"},
+                                                 {"options.time_precision", "--time-precision"},
+                                                 {"set aside for one solve",
+                                                  "set aside for one solve (--solve-memory)"}})};
 }
 
 absl::Status WriteSchedule(const std::string& path, const v1::Schedule& schedule) {
@@ -122,7 +163,11 @@ std::string OutcomeText(const v1::SolveResponse& response) {
       absl::StrCat(response.origin().solver(), ": ", v1::Outcome_Name(response.outcome()));
   if (response.limit() == v1::HEURISTIC) absl::StrAppend(&text, " (heuristic)");
   if (response.limit() == v1::ROUNDING) absl::StrAppend(&text, " (up to rounding)");
-  return absl::StrCat(text, ", solved in ", FormatSeconds(response.origin().solve_seconds()), "\n");
+  absl::StrAppend(&text, ", solved in ", FormatSeconds(response.origin().solve_seconds()), "\n");
+  for (const std::string& note : response.explanation().notes()) {
+    absl::StrAppend(&text, "  note: ", Printable(note), "\n");
+  }
+  return text;
 }
 
 // Simulates once more, here: what is printed is what this chain would do.
@@ -139,10 +184,16 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   if (arguments.chain == "-" && arguments.platform.file == "-") {
     return absl::InvalidArgumentError("--platform: standard input is already read by --chain");
   }
+  if (arguments.output == "-") {
+    return absl::InvalidArgumentError(
+        "--output: is a file's path; --format json prints the schedule");
+  }
   ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.chain));
   ASSIGN_OR_RETURN(const v1::SolveRequest request, MakeRequest(arguments, file));
-  ASSIGN_OR_RETURN(const v1::SolveResponse response,
-                   arguments.local ? SolveHere(arguments, request) : AskServer(arguments, request));
+  const absl::StatusOr<v1::SolveResponse> answered =
+      arguments.local ? SolveHere(arguments, request) : AskServer(arguments, request);
+  if (!answered.ok()) return InFlags(answered.status());
+  const v1::SolveResponse& response = *answered;
   const bool feasible = response.outcome() != v1::INFEASIBLE;
   if (feasible && !arguments.output.empty()) {
     RETURN_IF_ERROR(WriteSchedule(arguments.output, response.schedule()));

@@ -24,10 +24,7 @@ struct Arguments {
 
 absl::StatusOr<v1::ListSolversResponse> List(const Arguments& arguments) {
   if (!arguments.server.server.empty()) {
-    ClientOptions options;
-    options.server = arguments.server.server;
-    ASSIGN_OR_RETURN(const double timeout, ReadTimeout(arguments.server));
-    if (timeout > 0) options.timeout_seconds = timeout;
+    ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server));
     return Client(options).ListSolvers();
   }
   v1::ListSolversResponse response;

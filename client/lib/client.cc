@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 
@@ -27,6 +28,10 @@ absl::Status FromGrpc(const grpc::Status& status, const ClientOptions& options) 
     return absl::UnavailableError(
         absl::StrCat("no answer from a server at ", server, " (", status.error_message(),
                      "); start stowage-server, or name another with --server"));
+  }
+  if (absl::StrContains(status.error_message(), "message larger than max")) {
+    return {code, absl::StrCat("the request is larger than the server at ", server, " reads (",
+                               status.error_message(), "); raise its --max-message")};
   }
   if (code == absl::StatusCode::kDeadlineExceeded) {
     return absl::DeadlineExceededError(absl::StrCat(

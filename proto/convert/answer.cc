@@ -1,6 +1,7 @@
 #include "proto/convert/answer.h"
 
 #include <cstdint>
+#include <string>
 
 #include "proto/convert/chain.h"
 #include "proto/convert/schedule.h"
@@ -92,6 +93,7 @@ v1::Explanation ToMessage(const Explanation& explanation) {
     out.set_seconds(idle.seconds);
     if (idle.waits_for.has_value()) out.set_waits_for(static_cast<int64_t>(*idle.waits_for));
   }
+  for (const std::string& note : explanation.notes) message.add_notes(note);
   for (const StageFate& fate : explanation.stages) {
     v1::StageFate& out = *message.add_stages();
     out.set_stage(fate.stage);
@@ -130,6 +132,7 @@ v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing) {
   *message.mutable_memory_floor_operation() = ToMessage(answer.memory_floor_operation);
   v1::Origin& origin = *message.mutable_origin();
   origin.set_solver(answer.solver);
+  origin.set_source(v1::Origin::SOLVED);
   origin.set_queue_seconds(timing.queue_seconds);
   origin.set_solve_seconds(timing.solve_seconds);
   if (answer.outcome == Outcome::kInfeasible) return message;

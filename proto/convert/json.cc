@@ -26,7 +26,12 @@ constexpr size_t kMostLevels = 32;
 // is; protobuf's own parser tells only the characters around it, and takes a key given twice.
 class Inspector : public nlohmann::json_sax<nlohmann::json> {
  public:
-  bool null() override { return Value(); }
+  // Protobuf drops nulls from arrays without a word; a provenance may have them.
+  bool null() override {
+    const bool dropped =
+        !levels_.empty() && levels_.back().is_array && levels_[0].key != "provenance";
+    return dropped ? Stop("is null, not an object") : Value();
+  }
   bool boolean(bool) override { return Value(); }
   bool number_integer(number_integer_t) override { return Value(); }
   bool number_unsigned(number_unsigned_t) override { return Value(); }

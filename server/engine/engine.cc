@@ -30,7 +30,14 @@ class EitherStop {
   Callback on_second_;
 };
 
-absl::Status NotStarted() { return absl::CancelledError("nobody waits for the answer any more"); }
+// What a request that was stopped ends with: it is the server's doing when the server stopped.
+absl::Status Stopped(const std::stop_token& server) {
+  if (server.stop_requested()) {
+    return absl::UnavailableError(
+        "the server stopped before the answer was ready; ask another one");
+  }
+  return absl::CancelledError("nobody waits for the answer any more");
+}
 
 // Adds work that owns `job`; refused jobs are told so.
 template <typename Job>
@@ -48,17 +55,19 @@ void Engine::Solve(SolveRequest request, std::stop_token stop, SolveDone done) {
   struct Job {
     SolveRequest request;
     EitherStop stop;
+    std::stop_token server;
     int64_t solve_bytes;
     SolveDone done;
     Clock::time_point queued = Clock::now();
 
     void Run() {
       const Clock::time_point started = Clock::now();
-      if (stop.token().stop_requested()) return done(NotStarted());
+      if (stop.token().stop_requested()) return done(Stopped(server));
       SolveContext context;
       context.stop = stop.token();
       context.working_bytes = solve_bytes;
       absl::StatusOr<Answer> answer = AnswerRequest(request, context);
+      if (absl::IsCancelled(answer.status())) return done(Stopped(server));
       if (!answer.ok()) return done(answer.status());
       done(TimedAnswer{*std::move(answer), SecondsBetween(queued, started),
                        SecondsBetween(started, Clock::now())});
@@ -66,6 +75,7 @@ void Engine::Solve(SolveRequest request, std::stop_token stop, SolveDone done) {
   };
   AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request),
                                                    {std::move(stop), stop_all_.get_token()},
+                                                   stop_all_.get_token(),
                                                    options_.solve_bytes,
                                                    std::move(done)}));
 }
@@ -74,15 +84,16 @@ void Engine::Simulate(SimulateRequest request, std::stop_token stop, SimulateDon
   struct Job {
     SimulateRequest request;
     std::stop_token stop;
+    std::stop_token server;
     SimulateDone done;
 
     void Run() {
-      if (stop.stop_requested()) return done(NotStarted());
+      if (stop.stop_requested() || server.stop_requested()) return done(Stopped(server));
       done(SimulateAndExplain(request.chain, request.platform, request.schedule));
     }
   };
-  AddOrRefuse(queue_,
-              std::shared_ptr<Job>(new Job{std::move(request), std::move(stop), std::move(done)}));
+  AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request), std::move(stop),
+                                                   stop_all_.get_token(), std::move(done)}));
 }
 
 void Engine::Drain(Clock::time_point deadline) {

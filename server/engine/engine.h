@@ -46,7 +46,7 @@ class Engine {
   // Calls `done` exactly once: from a thread of the pool, or from the caller's before Solve()
   // returns when the request is refused. A request whose `stop` is set before its turn is not
   // started; one that runs ends within 50 ms.
-  // Errors: AnswerRequest()'s, and those of WorkQueue::Add().
+  // Errors: AnswerRequest()'s, those of WorkQueue::Add(), and UNAVAILABLE when Drain() stopped it.
   // Requires: RequestViolations(request) is empty.
   void Solve(SolveRequest request, std::stop_token stop, SolveDone done);
 
@@ -54,7 +54,7 @@ class Engine {
   void Simulate(SimulateRequest request, std::stop_token stop, SimulateDone done);
 
   // Refuses new requests with UNAVAILABLE and waits for the others; those that still run at
-  // `deadline` are stopped and end with CANCELLED.
+  // `deadline` are stopped and end with UNAVAILABLE, too.
   void Drain(std::chrono::steady_clock::time_point deadline);
 
  private:

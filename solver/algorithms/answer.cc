@@ -74,6 +74,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   }
   answer->prediction = checked->simulation.prediction;
   answer->explanation = std::move(checked->explanation);
+  answer->explanation.notes = std::move(candidate.notes);
   answer->schedule = std::move(candidate.schedule);
   answer->solver = candidate.solver;
   answer->limit = answer->prediction.gap <= 0 ? Limit::kNone : candidate.limit;
@@ -122,7 +123,12 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
       if (!candidate->has_value()) return TooManyOperations(request);
     }
     if (!candidate.ok() || !candidate->has_value()) continue;
-    if (Accept(request, **std::move(candidate), &answer)) return answer;
+    if (!Accept(request, **std::move(candidate), &answer)) continue;
+    if (request.platform.offload_bytes_per_second > 0 && !next->description.offloads) {
+      answer.explanation.notes.push_back(absl::StrCat(
+          next->description.name, " does not offload: the bandwidths make no difference"));
+    }
+    return answer;
   }
   return absl::InternalError(absl::StrCat("the simulator refused the schedules of ",
                                           absl::StrJoin(answer.rejected, ", ")));

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/catalog.h"
 #include "solver/base/status_macros.h"
+#include "solver/base/units.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -21,21 +25,35 @@ struct Member {
   Instance instance;  // with as many slots as fit
 };
 
-// All other solvers, as far as `working_bytes` allows.
-std::vector<Member> Members(const Instance& instance, int64_t working_bytes) {
+struct Membership {
   std::vector<Member> members;
+  std::vector<std::string> notes;  // who was left out or got fewer slots
+};
+
+// All other solvers, as far as `working_bytes` allows.
+Membership Members(const Instance& instance, int64_t working_bytes) {
+  Membership result;
   for (const SolverInfo& info : AllSolvers()) {
-    if (absl::string_view(info.description.name) == "auto") continue;
+    const absl::string_view name = info.description.name;
+    if (name == "auto") continue;
     std::unique_ptr<Solver> solver = info.make();
-    if (solver->WorkingBytes(instance) <= working_bytes) {
-      members.push_back({std::move(solver), instance});
+    const int64_t needed = solver->WorkingBytes(instance);
+    if (needed <= working_bytes) {
+      result.members.push_back({std::move(solver), instance});
       continue;
     }
+    const std::string why =
+        absl::StrCat(": it would need ", FormatBytes(needed), ", and ", FormatBytes(working_bytes),
+                     " are set aside for one solve");
     const std::optional<int64_t> slots = MostSlotsWithin(*solver, instance, working_bytes);
-    if (slots.value_or(0) < kFewestUsefulSlots) continue;
-    members.push_back({std::move(solver), instance.WithMemorySlots(*slots)});
+    if (slots.value_or(0) < kFewestUsefulSlots) {
+      result.notes.push_back(absl::StrCat(name, " was left out", why));
+      continue;
+    }
+    result.notes.push_back(absl::StrCat(name, " was given only ", *slots, " memory slots", why));
+    result.members.push_back({std::move(solver), instance.WithMemorySlots(*slots)});
   }
-  return members;
+  return result;
 }
 
 // The context of member `index` of `count`: an equal share of the progress.
@@ -49,13 +67,22 @@ SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
 
 class AutoSolution final : public Solution {
  public:
-  explicit AutoSolution(const Instance& instance) : instance_(instance) {}
+  AutoSolution(const Instance& instance, std::vector<std::string> notes)
+      : instance_(instance), notes_(std::move(notes)) {}
 
   void Add(std::unique_ptr<const Solution> solution) { solutions_.push_back(std::move(solution)); }
+
+  // The faster one first, of equally fast ones that which promises more, then the lower peak.
+  using Order = std::tuple<double, bool, int64_t>;
+  static Order Key(const Simulation& simulation, const Candidate& candidate) {
+    return {simulation.prediction.makespan_seconds, candidate.limit != Limit::kNone,
+            simulation.prediction.peak_memory_bytes};
+  }
 
   struct Measured {
     Candidate candidate;
     Prediction prediction;
+    Order key;
   };
   absl::StatusOr<std::optional<Measured>> BestWithin(int64_t memory_bytes,
                                                      const SolveContext& context) const {
@@ -67,8 +94,8 @@ class AutoSolution final : public Solution {
       const absl::StatusOr<Simulation> simulation =
           Simulate(instance_.chain(), instance_.platform(), candidate->schedule);
       if (!simulation.ok() || !simulation->feasible()) continue;
-      if (!best.has_value() || Key(simulation->prediction) < Key(best->prediction)) {
-        best = Measured{*std::move(candidate), simulation->prediction};
+      if (!best.has_value() || Key(*simulation, *candidate) < best->key) {
+        best = Measured{*candidate, simulation->prediction, Key(*simulation, *candidate)};
       }
     }
     return best;
@@ -78,16 +105,13 @@ class AutoSolution final : public Solution {
       int64_t memory_bytes, const SolveContext& context) const override {
     ASSIGN_OR_RETURN(std::optional<Measured> best, BestWithin(memory_bytes, context));
     if (!best.has_value()) return std::optional<Candidate>();
-    best->candidate.limit = Limit::kHeuristic;  // best of the members, not of a class
+    best->candidate.notes = notes_;
     return std::move(best->candidate);
   }
 
  private:
-  static std::pair<double, int64_t> Key(const Prediction& prediction) {
-    return {prediction.makespan_seconds, prediction.peak_memory_bytes};
-  }
-
   const Instance instance_;
+  const std::vector<std::string> notes_;
   std::vector<std::unique_ptr<const Solution>> solutions_;
 };
 
@@ -96,7 +120,7 @@ class Auto final : public Solver {
   // Members that need more than they may are left out, so this is what the least of them needs.
   int64_t WorkingBytes(const Instance& instance) const override {
     int64_t least = INT64_MAX;
-    for (const Member& member : Members(instance, INT64_MAX)) {
+    for (const Member& member : Members(instance, INT64_MAX).members) {
       least = std::min(least, member.solver->WorkingBytes(member.instance));
     }
     return least;
@@ -105,7 +129,7 @@ class Auto final : public Solver {
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
     std::optional<int64_t> least;
-    for (const Member& member : Members(instance, context.working_bytes)) {
+    for (const Member& member : Members(instance, context.working_bytes).members) {
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                        member.solver->LeastBytes(member.instance, context));
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);
@@ -115,8 +139,9 @@ class Auto final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    auto solution = std::make_unique<AutoSolution>(instance);
-    const std::vector<Member> members = Members(instance, context.working_bytes);
+    Membership membership = Members(instance, context.working_bytes);
+    const std::vector<Member>& members = membership.members;
+    auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes));
     for (size_t i = 0; i < members.size(); ++i) {
       ASSIGN_OR_RETURN(
           std::unique_ptr<const Solution> one,

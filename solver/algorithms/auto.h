@@ -1,5 +1,5 @@
 // "auto", the default: asks every solver whose memory need allows it and keeps the schedule with
-// the least makespan on the instance, of equally fast ones that with the lowest peak. A dynamic
+// the least makespan on the instance, of equally fast ones that which promises most. A dynamic
 // program that does not fit is asked with fewer memory slots, as long as enough are left to be
 // worth it. Stops early when a schedule reaches the lower bound, which nothing can beat.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_H_

@@ -17,7 +17,7 @@ constexpr const char* kRotorOptions[] = {"memory_slots", "time_precision"};
 constexpr SolverInfo kSolvers[] = {
     {{.name = "auto",
       .summary = "the best schedule of all solvers below",
-      .guarantee = "never slower than any of them",
+      .guarantee = "never slower than any of them, with the promise of the one that wins",
       .complexity = "the sum of theirs",
       .version = 1,
       .recomputes = true,
@@ -45,8 +45,9 @@ constexpr SolverInfo kSolvers[] = {
      MakePeriodic},
     {{.name = "rotor",
       .summary = "optimal rematerialization of a heterogeneous chain (RR-9302)",
-      .guarantee = "the fastest persistent schedule without offloading, up to the rounding of "
-                   "memory to slots",
+      .guarantee =
+          "the fastest nested persistent schedule without offloading, up to the rounding of "
+          "memory to slots",
       .complexity = "O(L^3 S) time, O(L^2 S) memory",
       .version = 1,
       .recomputes = true,

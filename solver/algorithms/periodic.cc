@@ -64,7 +64,7 @@ class PeriodicSolution final : public Solution {
       }
     }
     if (best == nullptr) return std::optional<Candidate>();
-    return Candidate{PeriodicSchedule(chain_, best->segments), "periodic", Limit::kHeuristic};
+    return Candidate{PeriodicSchedule(chain_, best->segments), "periodic", Limit::kHeuristic, {}};
   }
 
  private:

@@ -124,7 +124,7 @@ absl::StatusOr<std::optional<Candidate>> RotorSolution::ScheduleWithin(
   consider(Measure(minimum_->LeastSchedule(), memory_bytes));
   if (!best.has_value()) return std::optional<Candidate>();
   const bool exact = tables_.front().grid().IsExact(instance_.granule_bytes());
-  return Candidate{std::move(best->schedule), "rotor", exact ? Limit::kNone : Limit::kRounding};
+  return Candidate{std::move(best->schedule), "rotor", exact ? Limit::kNone : Limit::kRounding, {}};
 }
 
 class Rotor final : public Solver {

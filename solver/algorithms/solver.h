@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,6 +38,7 @@ struct Candidate {
   Schedule schedule;
   const char* solver = "";          // whose it is; a solver that asks others names the one that won
   Limit limit = Limit::kHeuristic;  // kNone: nothing in its class is faster on the instance
+  std::vector<std::string> notes;   // see Explanation::notes
 };
 
 // The outcome of one solve, for the instance's budget. Immutable, thread-safe.

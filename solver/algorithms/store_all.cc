@@ -15,7 +15,7 @@ class StoreAllSolution final : public Solution {
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(int64_t memory_bytes,
                                                           const SolveContext&) const override {
     if (memory_bytes < peak_bytes_) return std::optional<Candidate>();
-    return Candidate{schedule_, "store_all", Limit::kNone};
+    return Candidate{schedule_, "store_all", Limit::kNone, {}};
   }
 
  private:

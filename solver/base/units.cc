@@ -124,10 +124,11 @@ std::string FormatBytes(int64_t bytes) {
 }
 
 std::string FormatSeconds(double seconds) {
+  // The thresholds are where rounding would carry into the next unit.
   if (seconds == 0) return "0 s";
-  if (seconds < 1e-6) return absl::StrFormat("%.1f ns", seconds * 1e9);
-  if (seconds < 1e-3) return absl::StrFormat("%.1f us", seconds * 1e6);
-  if (seconds < 1) return absl::StrFormat("%.1f ms", seconds * 1e3);
+  if (seconds < 0.99995e-6) return absl::StrFormat("%.1f ns", seconds * 1e9);
+  if (seconds < 0.99995e-3) return absl::StrFormat("%.1f us", seconds * 1e6);
+  if (seconds < 0.99995) return absl::StrFormat("%.1f ms", seconds * 1e3);
   return absl::StrFormat("%.3f s", seconds);
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace stowage {
@@ -54,6 +55,9 @@ struct Explanation {
   std::vector<Peak> peaks;        // highest first, at most kPeaksShown
   std::vector<Idle> idles;        // longest first, at most kIdlesShown
   std::vector<StageFate> stages;  // 1..L
+  // What else a caller should know, a sentence each: a solver that was left out, an option that
+  // made no difference.
+  std::vector<std::string> notes;
 };
 
 }  // namespace stowage

@@ -108,7 +108,7 @@ std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
 Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
                     const std::vector<TimelineEntry>& timeline) {
   return {Peaks(chain, platform, schedule, timeline), Idles(schedule, timeline),
-          Fates(chain, schedule)};
+          Fates(chain, schedule), /*notes=*/{}};
 }
 
 }  // namespace stowage

@@ -382,8 +382,31 @@ TEST_F(Cli, ATimeoutEndsALongSolve) {
   const ProgramResult result = Stowage({"solve", "--chain", ProfilePath("preact-resnet1001-8-224"),
                                         "--memory", "4GiB", "--solver", "rotor", "--slots", "2000",
                                         "--timeout", "500ms", "--server", server.address()});
-  EXPECT_THAT(result, Fails({"eadline"}));
+  EXPECT_THAT(result, Fails({"did not answer within"}));
   EXPECT_TRUE(Remote(server.address()).Answers());
+}
+
+TEST_F(Cli, ATimeoutEndsALongLocalSolve) {
+  const ProgramResult result = Stowage(
+      {"solve", "--local", "--chain", ProfilePath("preact-resnet1001-8-224"), "--memory", "4GiB",
+       "--solver", "rotor", "--slots", "2000", "--solve-memory", "8GiB", "--timeout", "200ms"});
+  EXPECT_THAT(result, Fails({"no answer within 0.2 s", "--timeout"}));
+}
+
+TEST_F(Cli, AServersAddressIsCheckedBeforeItIsAsked) {
+  for (const char* address : {"localhost", "localhost:99999", "::1"}) {
+    EXPECT_THAT(Stowage({"solvers", "--server", address}),
+                Fails({"--server: '" + std::string(address)}));
+  }
+}
+
+TEST_F(Cli, NamesCannotForgeLinesOrColours) {
+  const ProgramResult result =
+      RunProgram({STOWAGE_CLI_BINARY, "chain", "-"},
+                 R"({"name": "\u001b[31mnet\nfeasible", "stages": [{"name": "a\nb"}]})");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, testing::StartsWith(" [31mnet feasible\n"));
+  EXPECT_THAT(result.out, testing::HasSubstr("a b"));
 }
 
 // Every kind of unsound profile, asked of a server that must answer afterwards. The command line
@@ -534,9 +557,9 @@ TEST_F(Cli, ABadArgumentIsOneLineThatNamesIt) {
       {{"solve", "--chain", chain_, "--memory", "1", "--local", "--solver", "rotter"},
        {"solver: 'rotter' is not known; choose one of auto, store_all"}},
       {{"solve", "--chain", chain_, "--memory", "1", "--local", "--segments", "4"},
-       {"options.segments: is 4"}},
+       {"--segments: is 4"}},
       {{"solve", "--chain", chain_, "--memory", "1", "--local", "--slots", "-1"},
-       {"options.memory_slots: is -1"}},
+       {"--slots: is -1"}},
       {{"solve", "--chain", chain_, "--memory", "1", "--local", "--time-precision", "nan"},
        {"precision"}},
       {{"solve", "--chain", chain_, "--memory", "1", "--local", "--solve-memory", "much"},
@@ -565,7 +588,7 @@ TEST_F(Cli, AnUnknownSolverAtAServerNamesTheKnownOnes) {
 TEST_F(Cli, ASolveThatNeedsTooMuchMemoryNamesWhatWouldFit) {
   EXPECT_THAT(Stowage({"solve", "--local", "--chain", ProfilePath("torchvision-resnet101-32-224"),
                        "--memory", "1GiB", "--solver", "rotor", "--solve-memory", "1MiB"}),
-              Fails({"rotor", "1.00 MiB", "memory_slots"}));
+              Fails({"rotor", "1.00 MiB", "--solve-memory", "--slots"}));
 }
 
 TEST_F(Cli, VersionAndHelpGoToStandardOutput) {

@@ -52,6 +52,7 @@ TEST(FromJson, NamesTheFieldInOneLine) {
       {R"({"stages": [{"name": "x")", "chain.stages[0]: line 1, column 25: not JSON"},
       {R"({"stages": 3})", "chain.stages: 3 is not"},
       {"[1]", "chain: is an array, not a JSON object"},
+      {R"({"stages": [{}, null]})", "chain.stages[1]: is null"},
       {"7", "chain: is not a JSON object"},
       {R"({"stages": [{"name": "a", "name": "b"}]})", "chain.stages[0].name: is given twice"},
       {"", "chain: line 1, column 1: not JSON"},

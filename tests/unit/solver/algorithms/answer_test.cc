@@ -49,6 +49,14 @@ TEST(AnswerRequest, CallsNothingOptimalThatWasRounded) {
   EXPECT_EQ(rounded->limit, Limit::kRounding);
 }
 
+TEST(AnswerRequest, SaysWhenABandwidthMakesNoDifference) {
+  SolveRequest request{EqualChain(3), Memory(1000), "rotor", {}};
+  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());
+  request.platform.offload_bytes_per_second = 12e9;
+  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes,
+              testing::ElementsAre("rotor does not offload: the bandwidths make no difference"));
+}
+
 // A budget that only the rounding of sizes to granules would miss.
 TEST(AnswerRequest, SolvesExactSizesWhereOnlyRoundingMakesABudgetTooSmall) {
   Chain chain = EqualChain(6);
@@ -79,6 +87,7 @@ TEST(Auto, TakesTheBestAndSaysWhoseItIs) {
     EXPECT_LE(best->prediction.makespan_seconds, one->prediction.makespan_seconds);
   }
   EXPECT_EQ(best->solver, "rotor");
+  EXPECT_EQ(best->outcome, Outcome::kOptimal);  // the promise of the one that wins
   EXPECT_EQ(AnswerRequest({chain, Memory(1000), "", {}}, {})->solver, "store_all");
 }
 
@@ -95,10 +104,14 @@ TEST(Auto, AsksForFewerSlotsOrLeavesOutWhatDoesNotFit) {
   const auto fewer = AnswerRequest(request, context);
   ASSERT_THAT(fewer, IsOk());
   EXPECT_EQ(fewer->solver, "rotor");
+  EXPECT_THAT(fewer->explanation.notes,
+              testing::ElementsAre(testing::StartsWith("rotor was given only")));
   context.working_bytes = 100'000;  // no table at all
   const auto without = AnswerRequest(request, context);
   ASSERT_THAT(without, IsOk());
   EXPECT_EQ(without->solver, "periodic");
+  EXPECT_THAT(without->explanation.notes,
+              testing::ElementsAre(testing::StartsWith("rotor was left out")));
   EXPECT_LT(fewer->prediction.makespan_seconds, without->prediction.makespan_seconds);
 }
 

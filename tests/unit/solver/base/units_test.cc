@@ -61,6 +61,8 @@ TEST(Format, PicksTheUnitThatReadsBest) {
   EXPECT_EQ(FormatBytes((int64_t{1} << 30) - 1), "1.00 GiB");
   EXPECT_EQ(FormatSeconds(0), "0 s");
   EXPECT_EQ(FormatSeconds(0.1655), "165.5 ms");
+  EXPECT_EQ(FormatSeconds(0.9999999), "1.000 s");
+  EXPECT_EQ(FormatSeconds(0.0009999999), "1.0 ms");
   EXPECT_EQ(FormatSeconds(2.5), "2.500 s");
   EXPECT_EQ(FormatSeconds(12e-6), "12.0 us");
   EXPECT_EQ(FormatBytesPerSecond(12e9), "12.0 GB/s");
