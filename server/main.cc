@@ -51,6 +51,8 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
 
 int Main(int argc, char** argv) {
   const sigset_t signals = BlockSignals();
+  // Whoever read the log may be gone; that is no reason to go, too.
+  std::signal(SIGPIPE, SIG_IGN);
   const absl::StatusOr<ParsedOptions> parsed = ParseServerOptions(argc, argv, STOWAGE_VERSION);
   if (!parsed.ok()) {
     std::fprintf(stderr, "stowage-server: %s\n", std::string(parsed.status().message()).c_str());

@@ -34,7 +34,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   ServerOptions& options = parsed.options;
   options.engine.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   std::string solve_memory = "4GiB";
-  std::string max_message = "64MiB";
+  std::string max_message = "16MiB";
   std::string grace = "30s";
 
   CLI::App app(
@@ -46,7 +46,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
       ->capture_default_str()
       ->type_name("ADDRESS")
       ->group("Network");
-  app.add_option("--max-message", max_message, "largest request that is read; e.g. 64MiB")
+  app.add_option("--max-message", max_message, "largest request that is read; e.g. 16MiB")
       ->capture_default_str()
       ->type_name("SIZE")
       ->group("Network");

@@ -12,7 +12,7 @@ namespace stowage {
 struct ServerOptions {
   std::string listen = "127.0.0.1:50051";  // host:port, port 0: any free one; or unix:PATH
   EngineOptions engine;
-  int max_message_bytes = 64 << 20;  // larger requests are refused
+  int max_message_bytes = 16 << 20;  // larger requests are refused
   double grace_seconds = 30;         // for running solves, after SIGTERM
   std::string log_level = "info";
 };

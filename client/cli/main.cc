@@ -50,7 +50,8 @@ int Main(int argc, char** argv) {
         "a command is required: solve, simulate, solvers, chain or version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
-  if (std::fflush(stdout) != 0) return Fail("cannot write to standard output");
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return Fail("cannot write to standard output");
   return *code;
 }
 

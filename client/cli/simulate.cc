@@ -86,22 +86,25 @@ std::string VerdictText(const Question& question, const ExplainedSimulation& res
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Question question, Read(arguments));
-  const auto exit_code = [](bool feasible) { return feasible ? kExitOk : kExitInfeasible; };
-  if (!arguments.server.server.empty() && arguments.format == "json") {
-    ASSIGN_OR_RETURN(const v1::SimulateResponse response, AskServer(arguments, question));
-    std::fputs(ToJson(response).c_str(), stdout);
-    return exit_code(response.feasible());
-  }
-  if (!arguments.server.server.empty()) RETURN_IF_ERROR(AskServer(arguments, question).status());
   ASSIGN_OR_RETURN(const ExplainedSimulation result,
                    SimulateAndExplain(question.chain, question.platform, question.schedule));
+  const v1::SimulateResponse response =
+      ToMessage(result.simulation, result.timeline, result.explanation);
+  if (!arguments.server.server.empty()) {
+    ASSIGN_OR_RETURN(const v1::SimulateResponse answered, AskServer(arguments, question));
+    if (ToJson(answered) != ToJson(response)) {
+      return absl::InternalError(
+          absl::StrCat("the server at ", arguments.server.server,
+                       " and this program disagree on the schedule; use the same version of both"));
+    }
+  }
   const std::string text =
       arguments.format == "json"
-          ? ToJson(ToMessage(result.simulation, result.timeline, result.explanation))
+          ? ToJson(response)
           : absl::StrCat(ChainLine(question.chain), VerdictText(question, result),
                          FiguresText(question.chain, question.platform, question.schedule, result));
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return exit_code(result.simulation.feasible());
+  return result.simulation.feasible() ? kExitOk : kExitInfeasible;
 }
 
 }  // namespace

@@ -63,9 +63,9 @@ absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const C
 // Sets `stop` after the timeout, unless it is destroyed before.
 class Timer {
  public:
-  Timer(std::optional<double> timeout_seconds, std::stop_source stop) {
+  Timer(std::optional<double> timeout_seconds, const std::stop_source& stop) {
     if (!timeout_seconds.has_value()) return;
-    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) mutable {
+    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) {
       std::mutex mutex;
       std::condition_variable_any never;
       std::unique_lock<std::mutex> lock(mutex);

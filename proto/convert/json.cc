@@ -178,18 +178,18 @@ absl::Status FromJson(absl::string_view json, absl::string_view root,
 }
 
 absl::StatusOr<v1::Schedule> ScheduleFromJson(absl::string_view json) {
+  v1::Schedule schedule;
   v1::SolveResponse answer;
+  const absl::Status bare = FromJson(json, "schedule", &schedule);
+  if (bare.ok()) return schedule;
   // A newer server's answer may have fields that are not known here.
-  if (Parse(json, "answer", /*ignore_unknown_fields=*/true, &answer).ok() &&
-      answer.has_schedule()) {
-    return std::move(*answer.mutable_schedule());
-  }
+  const absl::Status whole = Parse(json, "answer", /*ignore_unknown_fields=*/true, &answer);
   if (answer.outcome() == v1::INFEASIBLE) {
     return absl::InvalidArgumentError("schedule: this answer is INFEASIBLE and holds no schedule");
   }
-  v1::Schedule schedule;
-  RETURN_IF_ERROR(FromJson(json, "schedule", &schedule));
-  return schedule;
+  if (whole.ok() && answer.has_schedule()) return std::move(*answer.mutable_schedule());
+  // Both are wrong; what the text has at its top says which error is meant.
+  return absl::StrContains(json, "\"schedule\"") && !whole.ok() ? whole : bare;
 }
 
 std::string ToJson(const google::protobuf::Message& message) {

@@ -1,11 +1,14 @@
 #include "server/ops/log.h"
 
+#include <algorithm>
 #include <memory>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "solver/base/quote.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 
@@ -38,10 +41,14 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::info;
 }
 
-std::string Quoted(absl::string_view value) {
-  const bool plain =
-      !value.empty() && value.find_first_of(" \"=\\\n\r\t") == absl::string_view::npos;
-  return plain ? std::string(value) : absl::StrCat("\"", absl::CHexEscape(value), "\"");
+// One word, or quoted; never a control character, never more than a line's worth.
+std::string Field(absl::string_view value) {
+  constexpr size_t kMostBytes = 2048;
+  const std::string shown = Shortened(value, kMostBytes);
+  const bool plain = !shown.empty() && std::all_of(shown.begin(), shown.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '"' && c != '=' && c != '\\';
+  });
+  return plain ? shown : absl::StrCat("\"", absl::CHexEscape(shown), "\"");
 }
 
 }  // namespace
@@ -60,7 +67,7 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
   const spdlog::level::level_enum spdlog_level = SpdlogLevel(level);
   if (!Logger().should_log(spdlog_level)) return;
   std::string line = absl::StrCat("event=", event);
-  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", Quoted(value));
+  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", Field(value));
   Logger().log(spdlog_level, line);
 }
 

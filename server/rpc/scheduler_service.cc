@@ -1,5 +1,6 @@
 #include "server/rpc/scheduler_service.h"
 
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,57 @@ void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* viola
   for (FieldViolation& violation : more) violations->push_back(std::move(violation));
 }
 
+// Runs `convert`, and says so when a message is too large for the memory that is left.
+template <typename Convert>
+absl::Status WithMemory(Convert convert) {
+  try {
+    convert();
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("the server has too little free memory; try again");
+  }
+}
+
+// What is wrong with the size of a message, before anything is converted: that would cost memory.
+std::vector<FieldViolation> TooLong(const v1::Chain& chain, int operations) {
+  std::vector<FieldViolation> violations;
+  if (chain.stages_size() > kMaxStages) violations.push_back(TooManyStages(chain.stages_size()));
+  if (operations > kMaxOperations) violations.push_back(TooManyOperations(operations));
+  return violations;
+}
+
+// Fills `question` unless there are violations, which it returns.
+std::vector<FieldViolation> Read(const v1::SolveRequest& message, SolveRequest* question) {
+  std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
+  if (!violations.empty()) return violations;
+  *question = FromMessage(message, &violations);
+  Append(RequestViolations(*question), &violations);
+  return violations;
+}
+
+std::vector<FieldViolation> Read(const v1::SimulateRequest& message, SimulateRequest* question) {
+  std::vector<FieldViolation> violations =
+      TooLong(message.chain(), message.schedule().operations_size());
+  if (!violations.empty()) return violations;
+  violations = MissingFields(message.platform());
+  *question = {FromMessage(message.chain()), FromMessage(message.platform()),
+               FromMessage(message.schedule(), &violations)};
+  Append(Violations(question->chain), &violations);
+  Append(Violations(question->platform), &violations);
+  return violations;
+}
+
+// Reads a request; ends the call and returns false when that fails.
+template <typename Message, typename Question>
+bool ReadOrEnd(const Message& message, Question* question, Call* call) {
+  call->record().stages = message.chain().stages_size();
+  std::vector<FieldViolation> violations;
+  const absl::Status read = WithMemory([&] { violations = Read(message, question); });
+  if (read.ok() && violations.empty()) return true;
+  read.ok() ? call->EndWithViolations(violations) : call->End(read);
+  return false;
+}
+
 void Record(const TimedAnswer& timed, const v1::SolveResponse& response, CallRecord& record) {
   record.queue_seconds = timed.queue_seconds;
   record.solve_seconds = timed.solve_seconds;
@@ -32,22 +84,19 @@ grpc::ServerUnaryReactor* SchedulerService::Solve(grpc::CallbackServerContext* c
                                                   const v1::SolveRequest* request,
                                                   v1::SolveResponse* response) {
   auto* const call = new Call("Solve", *context, observer_);
-  std::vector<FieldViolation> violations;
-  SolveRequest question = FromMessage(*request, &violations);
-  Append(RequestViolations(question), &violations);
-  call->record().stages = question.chain.length();
-  call->record().solver = question.solver.empty() ? "auto" : question.solver;
-  if (!violations.empty()) {
-    call->EndWithViolations(violations);
-    return call;
+  // Only known names reach the log: what else a caller writes may be long, or worse.
+  if (const SolverInfo* info = FindSolver(request->solver())) {
+    call->record().solver = info->description.name;
   }
+  SolveRequest question;
+  if (!ReadOrEnd(*request, &question, call)) return call;
   engine_.Solve(
       std::move(question), call->stop_token(), [call, response](absl::StatusOr<TimedAnswer> timed) {
-        if (timed.ok()) {
+        if (!timed.ok()) return call->End(timed.status());
+        call->End(WithMemory([&] {
           *response = ToMessage(timed->answer, {timed->queue_seconds, timed->solve_seconds});
           Record(*timed, *response, call->record());
-        }
-        call->End(timed.status());
+        }));
       });
   return call;
 }
@@ -56,24 +105,15 @@ grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext
                                                      const v1::SimulateRequest* request,
                                                      v1::SimulateResponse* response) {
   auto* const call = new Call("Simulate", *context, observer_);
-  std::vector<FieldViolation> violations = MissingFields(request->platform());
-  SimulateRequest question{FromMessage(request->chain()), FromMessage(request->platform()),
-                           FromMessage(request->schedule(), &violations)};
-  Append(Violations(question.chain), &violations);
-  Append(Violations(question.platform), &violations);
-  Append(Violations(question.schedule), &violations);
-  call->record().stages = question.chain.length();
-  if (!violations.empty()) {
-    call->EndWithViolations(violations);
-    return call;
-  }
+  SimulateRequest question;
+  if (!ReadOrEnd(*request, &question, call)) return call;
   engine_.Simulate(std::move(question), call->stop_token(),
                    [call, response](absl::StatusOr<ExplainedSimulation> result) {
-                     if (result.ok()) {
+                     if (!result.ok()) return call->End(result.status());
+                     call->End(WithMemory([&] {
                        *response =
                            ToMessage(result->simulation, result->timeline, result->explanation);
-                     }
-                     call->End(result.status());
+                     }));
                    });
   return call;
 }
@@ -82,8 +122,9 @@ grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerCont
                                                         const v1::ListSolversRequest*,
                                                         v1::ListSolversResponse* response) {
   auto* const call = new Call("ListSolvers", *context, observer_);
-  for (const SolverInfo& info : AllSolvers())
+  for (const SolverInfo& info : AllSolvers()) {
     *response->add_solvers() = ToMessage(info.description);
+  }
   call->End(absl::OkStatus());
   return call;
 }

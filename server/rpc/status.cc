@@ -1,20 +1,22 @@
 #include "server/rpc/status.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "google/protobuf/message.h"
+#include "solver/base/quote.h"
 #include "stowage/v1/errors.pb.h"
 
 namespace stowage {
 namespace {
 
-// Clients accept 8 KiB of trailers by default; the text and the details each get a part of it.
-constexpr size_t kMessageCharacters = 1500;
-constexpr size_t kDetailBytes = 2500;
+// Clients accept 8 KiB of trailers by default. The text may be percent-encoded to three times its
+// size; the details, which repeat it, are base64: 3 * 1000 + 4/3 * (1000 + 1800 + names) < 7000.
+constexpr size_t kMessageBytes = 1000;
+constexpr size_t kDetailBytes = 1800;
 
+// Clients' helpers insist that the details repeat code and text.
 grpc::Status WithDetail(grpc::StatusCode code, const std::string& message,
                         const google::protobuf::Message& detail) {
   v1::ErrorStatus status;
@@ -28,7 +30,7 @@ grpc::Status WithDetail(grpc::StatusCode code, const std::string& message,
 
 grpc::Status ToGrpc(const absl::Status& status) {
   const auto code = static_cast<grpc::StatusCode>(status.code());  // the numbers are the same
-  const std::string message(status.message().substr(0, kMessageCharacters));
+  const std::string message = Shortened(status.message(), kMessageBytes);
   if (absl::IsResourceExhausted(status) && absl::StrContains(message, "try again")) {
     v1::RetryAdvice advice;
     advice.set_retry_after_seconds(1);
@@ -45,11 +47,11 @@ grpc::Status ToGrpc(const std::vector<FieldViolation>& violations) {
     if (bytes > kDetailBytes && detail.violations_size() > 0) break;
     v1::FieldViolation& out = *detail.add_violations();
     out.set_field(violation.field);
-    out.set_problem(violation.problem.substr(0, kDetailBytes));
+    out.set_problem(violation.problem);
   }
   detail.set_more(static_cast<int64_t>(violations.size()) - detail.violations_size());
-  const absl::Status status = ViolationsStatus(violations, kMessageCharacters);
-  const std::string message(status.message().substr(0, 2 * kMessageCharacters));
+  const absl::Status status = ViolationsStatus(violations, kMessageBytes);
+  const std::string message = Shortened(status.message(), kMessageBytes);
   return WithDetail(grpc::StatusCode::INVALID_ARGUMENT, message, detail);
 }
 

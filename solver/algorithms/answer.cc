@@ -1,5 +1,6 @@
 #include "solver/algorithms/answer.h"
 
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <optional>
@@ -47,8 +48,13 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
                                                        const SolverInfo& info, const Solver& solver,
                                                        const SolveContext& context) {
   const Instance rounded = Instance::Rounded(request);
-  const Instance exact = Instance::Exact(request);
-  for (const Instance* instance : {&rounded, &exact}) {
+  Instance exact = Instance::Exact(request);
+  // More granules than slots make two tables of one; fewer slots lose less than no answer.
+  if (solver.WorkingBytes(exact) > context.working_bytes) {
+    exact =
+        exact.WithMemorySlots(MostSlotsWithin(solver, exact, context.working_bytes).value_or(1));
+  }
+  for (const Instance* instance : std::initializer_list<const Instance*>{&rounded, &exact}) {
     if (instance == &rounded && RoundingForbidsStoringAll(request, rounded)) continue;
     RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context));
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
@@ -149,10 +155,15 @@ absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveCon
 
 absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,
                                                        const Schedule& schedule) {
-  ExplainedSimulation result;
-  ASSIGN_OR_RETURN(result.simulation, Simulate(chain, platform, schedule, &result.timeline));
-  result.explanation = Explain(chain, platform, schedule, result.timeline);
-  return result;
+  try {
+    ExplainedSimulation result;
+    ASSIGN_OR_RETURN(result.simulation, Simulate(chain, platform, schedule, &result.timeline));
+    result.explanation = Explain(chain, platform, schedule, result.timeline);
+    return result;
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "this machine has too little free memory for the simulation");
+  }
 }
 
 }  // namespace stowage

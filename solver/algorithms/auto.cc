@@ -164,9 +164,13 @@ std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& ins
   const auto fits = [&](int64_t slots) {
     return solver.WorkingBytes(instance.WithMemorySlots(slots)) <= working_bytes;
   };
-  if (!fits(1) || fits(kMaxMemorySlots)) return std::nullopt;
+  // As many slots as granules are exact, which may take less than a few slots fewer do; below, the
+  // need grows with the slots.
+  const int64_t exact = instance.platform().memory_bytes / instance.granule_bytes();
+  if (exact >= 1 && fits(exact)) return exact;
+  if (exact < 2 || !fits(1)) return std::nullopt;
   int64_t most = 1;
-  int64_t too_many = kMaxMemorySlots;
+  int64_t too_many = exact;
   while (too_many - most > 1) {
     const int64_t middle = most + (too_many - most) / 2;
     (fits(middle) ? most : too_many) = middle;

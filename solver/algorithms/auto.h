@@ -14,8 +14,8 @@ namespace stowage {
 
 std::unique_ptr<Solver> MakeAuto();
 
-// The most memory slots with which `solver` stays within `working_bytes`; nullopt when it does not
-// with a single one, or does whatever the slots. O(log slots).
+// The most memory slots that are of use and with which `solver` stays within `working_bytes`;
+// nullopt when it does not with a single one. O(log slots).
 std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& instance,
                                        int64_t working_bytes);
 

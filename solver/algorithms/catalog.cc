@@ -6,6 +6,7 @@
 #include "solver/algorithms/periodic.h"
 #include "solver/algorithms/rotor.h"
 #include "solver/algorithms/store_all.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 namespace {
@@ -75,7 +76,7 @@ std::vector<FieldViolation> RequestViolations(const SolveRequest& request) {
       absl::StrAppend(out, info.description.name);
     };
     violations.push_back(
-        {"solver", absl::StrCat("'", request.solver, "' is not known; choose one of ",
+        {"solver", absl::StrCat(Quoted(request.solver), " is not known; choose one of ",
                                 absl::StrJoin(AllSolvers(), ", ", name))});
   }
   return violations;

@@ -116,14 +116,15 @@ absl::StatusOr<std::optional<Candidate>> RotorSolution::ScheduleWithin(
       best = std::move(found);
     }
   };
+  bool exact = false;  // a table without rounding has had its say
   for (const RotorTable& table : tables_) {
     ASSIGN_OR_RETURN(std::optional<Found> found, FastestOf(table, memory_bytes, context));
+    exact = exact || (found.has_value() && table.grid().IsExact(instance_.granule_bytes()));
     consider(std::move(found));
   }
   consider(Measure(StoreAllSchedule(instance_.chain()), memory_bytes));
   consider(Measure(minimum_->LeastSchedule(), memory_bytes));
   if (!best.has_value()) return std::optional<Candidate>();
-  const bool exact = tables_.front().grid().IsExact(instance_.granule_bytes());
   return Candidate{std::move(best->schedule), "rotor", exact ? Limit::kNone : Limit::kRounding, {}};
 }
 

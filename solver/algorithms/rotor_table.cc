@@ -11,6 +11,13 @@ namespace {
 
 constexpr double kInfeasible = std::numeric_limits<double>::infinity();
 
+double TieSeconds(const Chain& chain) {
+  constexpr double kShare = 1e-15;
+  double forward_seconds = chain.loss.forward_seconds;
+  for (const Stage& stage : chain.stages) forward_seconds += stage.forward_seconds;
+  return forward_seconds > 0 ? kShare * forward_seconds : 1;
+}
+
 }  // namespace
 
 int64_t SlotGrid::Slots(int64_t size_bytes) const {
@@ -24,6 +31,7 @@ int64_t SlotGrid::Slots(int64_t size_bytes) const {
 RotorTable::RotorTable(const Chain& chain, const SlotGrid& grid, int64_t levels)
     : chain_(&chain),
       grid_(grid),
+      tie_seconds_(TieSeconds(chain)),
       index_(chain.length() + 1),
       width_(static_cast<size_t>(levels) + 1),
       lost_seconds_(std::make_unique_for_overwrite<double[]>(index_.size() * width_)) {
@@ -70,7 +78,7 @@ void RotorTable::FillRow(int s, int t) {
   double sweep_seconds = 0;
   int64_t sweep_need = 0;
   for (int split = s + 1; split <= t && !chain_->stage(split - 1).no_recompute; ++split) {
-    sweep_seconds += chain_->stage(split - 1).forward_seconds;
+    sweep_seconds += SweepSeconds(split - 1);
     sweep_need = std::max(sweep_need, grid_.Slots(SweepNeedBytes(*chain_, s, split - 1, t)));
     const int64_t kept = output_slots_[split - 1];
     const double* const rest = Row(split, t);
@@ -92,7 +100,7 @@ RotorChoice RotorTable::BestChoice(const RotorPart& part) const {
   double sweep_seconds = 0;
   int64_t sweep_need = 0;
   for (int split = s + 1; split < t; ++split) {
-    sweep_seconds += chain_->stage(split - 1).forward_seconds;
+    sweep_seconds += SweepSeconds(split - 1);
     sweep_need = std::max(sweep_need, grid_.Slots(SweepNeedBytes(*chain_, s, split - 1, t)));
     const int64_t kept = output_slots_[split - 1];
     if (m >= std::max(sweep_need, kept) &&

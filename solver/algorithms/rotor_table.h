@@ -5,7 +5,9 @@
 //   C(s,t,m) = min( uF_s + uB_s + C(s+1,t, m - ā^s)              if m >= m_all(s,t),
 //                   min over s' in s+1..t of  Σ_{k=s}^{s'-1} uF_k + C(s',t, m - a^(s'-1))
 //                                             + C(s,s'-1,m)      if m >= m_∅(s..s'-1, t) )
-// The table keeps C - Σ(uF + uB), the time lost: saving then adds nothing.
+// The table keeps C - Σ(uF + uB), the time lost: saving then adds nothing. Each forward of a sweep
+// costs 1e-15 of all forwards more than it takes, so that of equally fast schedules the one with
+// the fewest operations wins; where recomputing is all but free there are absurdly long ones.
 // Departures: filled by the length of the part (Algorithm 1's loop over s ascending reads entries
 // that are not there yet); the sweep of Algorithm 2 ends at s'-1; the root's limit leaves out a^0.
 //
@@ -61,6 +63,7 @@ class RotorTable {
  private:
   RotorTable(const Chain& chain, const SlotGrid& grid, int64_t levels);
 
+  double SweepSeconds(int k) const { return chain_->stage(k).forward_seconds + tie_seconds_; }
   void FillRow(int s, int t);
   RotorChoice BestChoice(const RotorPart& part) const;
   double* Row(int s, int t) { return lost_seconds_.get() + index_(s, t) * width_; }
@@ -68,6 +71,7 @@ class RotorTable {
 
   const Chain* chain_;
   SlotGrid grid_;
+  double tie_seconds_;  // what an operation of a sweep costs more than its time
   PairIndex index_;
   size_t width_;                       // levels + 1
   std::vector<int64_t> output_slots_;  // |a^l|, 0..L+1

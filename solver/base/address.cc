@@ -4,6 +4,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 namespace {
@@ -27,7 +28,7 @@ bool IsHostAndPort(absl::string_view address) {
 absl::Status CheckAddress(absl::string_view address) {
   if (IsUnixSocket(address) || IsHostAndPort(address)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
-      "'", address, "' is not host:port with a port from 0 to 65535, [::1]:port or unix:PATH"));
+      Quoted(address), " is not host:port with a port from 0 to 65535, [::1]:port or unix:PATH"));
 }
 
 }  // namespace stowage

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 namespace {
@@ -56,7 +57,7 @@ const Unit* FindByteUnit(absl::string_view name) {
 }
 
 absl::Status BadValue(absl::string_view text, absl::string_view accepted) {
-  return absl::InvalidArgumentError(absl::StrCat("'", text, "' is not ", accepted));
+  return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is not ", accepted));
 }
 
 // A finite number that is not negative.

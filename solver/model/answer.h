@@ -25,6 +25,7 @@ struct SolveOptions {
   bool operator==(const SolveOptions&) const = default;
 };
 inline constexpr int64_t kMaxMemorySlots = int64_t{1} << 40;
+inline constexpr double kMinTimePrecision = 1e-6;  // but for 0
 inline constexpr double kMaxTimePrecision = 0.5;
 
 struct SolveRequest {

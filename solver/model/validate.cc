@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "solver/base/checked_math.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 namespace {
@@ -66,6 +68,14 @@ class TotalBytes {
     checker.Add(field, "takes the sum of all sizes of the chain to 2^62 bytes or more");
   }
 
+  // An unset size counts as `otherwise`, which has been checked under its own name.
+  void AddOptional(Checker& checker, absl::string_view field, std::optional<int64_t> bytes,
+                   int64_t otherwise) {
+    if (bytes.has_value() || (otherwise >= 0 && otherwise < kMaxTotalBytes)) {
+      Add(checker, field, bytes.value_or(otherwise));
+    }
+  }
+
  private:
   int64_t total_ = 0;
   bool exceeded_ = false;
@@ -78,7 +88,7 @@ void CheckStage(const Stage& stage, std::string path, TotalBytes& total,
   checker.Seconds("backward_seconds", stage.backward_seconds);
   total.Add(checker, "output_bytes", stage.output_bytes);
   total.Add(checker, "saved_bytes", stage.saved_bytes);
-  total.Add(checker, "gradient_bytes", stage.gradient_bytes.value_or(0));
+  total.AddOptional(checker, "gradient_bytes", stage.gradient_bytes, stage.output_bytes);
   total.Add(checker, "forward_overhead_bytes", stage.forward_overhead_bytes);
   total.Add(checker, "backward_overhead_bytes", stage.backward_overhead_bytes);
   if (stage.saved_bytes < stage.output_bytes) {
@@ -96,7 +106,7 @@ void CheckNames(const Chain& chain, std::vector<FieldViolation>* out) {
     if (inserted) continue;
     const std::string path =
         l > chain.length() ? "chain.loss.name" : absl::StrCat("chain.stages[", l - 1, "].name");
-    out->push_back({path, absl::StrCat("'", name, "' is also the name of stages[", it->second - 1,
+    out->push_back({path, absl::StrCat(Quoted(name), " is also the name of stages[", it->second - 1,
                                        "]; names must be unique or empty")});
   }
 }
@@ -108,15 +118,13 @@ std::vector<FieldViolation> Violations(const Chain& chain) {
   if (chain.stages.empty())
     out.push_back({"chain.stages", "is empty; a chain has at least one stage"});
   if (chain.stages.size() > kMaxStages) {
-    out.push_back(
-        {"chain.stages", absl::StrCat("has ", chain.stages.size(), " stages; at most ", kMaxStages,
-                                      " are allowed, so merge layers into blocks")});
+    out.push_back(TooManyStages(chain.length()));
     return out;  // the rest would cost time and tell nothing
   }
   TotalBytes total;
   Checker checker("chain.", &out);
   total.Add(checker, "input_bytes", chain.input_bytes);
-  total.Add(checker, "input_gradient_bytes", chain.input_gradient_bytes.value_or(0));
+  total.AddOptional(checker, "input_gradient_bytes", chain.input_gradient_bytes, chain.input_bytes);
   for (size_t i = 0; i < chain.stages.size(); ++i) {
     CheckStage(chain.stages[i], absl::StrCat("chain.stages[", i, "]."), total, &out);
   }
@@ -143,9 +151,17 @@ std::vector<FieldViolation> Violations(const Platform& platform) {
 
 std::vector<FieldViolation> Violations(const Schedule& schedule) {
   if (schedule.operations.size() <= kMaxOperations) return {};
-  return {{"schedule.operations",
-           absl::StrCat("has ", schedule.operations.size(), " operations; at most ", kMaxOperations,
-                        " are allowed")}};
+  return {TooManyOperations(static_cast<int64_t>(schedule.operations.size()))};
+}
+
+FieldViolation TooManyStages(int64_t stages) {
+  return {"chain.stages", absl::StrCat("has ", stages, " stages; at most ", kMaxStages,
+                                       " are allowed, so merge layers into blocks")};
+}
+
+FieldViolation TooManyOperations(int64_t operations) {
+  return {"schedule.operations", absl::StrCat("has ", operations, " operations; at most ",
+                                              kMaxOperations, " are allowed")};
 }
 
 std::vector<FieldViolation> Violations(const SolveRequest& request) {
@@ -164,10 +180,11 @@ std::vector<FieldViolation> Violations(const SolveRequest& request) {
                 absl::StrCat("is ", options.segments, "; it must be from 1 to the chain's ",
                              request.chain.length(), " stages, or 0 for the best of all"));
   }
-  if (!(options.time_precision >= 0 && options.time_precision <= kMaxTimePrecision)) {
+  const double precision = options.time_precision;
+  if (precision != 0 && !(precision >= kMinTimePrecision && precision <= kMaxTimePrecision)) {
     checker.Add("time_precision",
-                absl::StrCat("is ", options.time_precision, "; it must be from 0 (exact) to ",
-                             kMaxTimePrecision));
+                absl::StrCat("is ", options.time_precision, "; it must be 0 (exact) or from ",
+                             kMinTimePrecision, " to ", kMaxTimePrecision));
   }
   return out;
 }

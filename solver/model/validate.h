@@ -4,6 +4,7 @@
 #ifndef STOWAGE_SOLVER_MODEL_VALIDATE_H_
 #define STOWAGE_SOLVER_MODEL_VALIDATE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,11 @@ struct FieldViolation {
 // O(stages).
 std::vector<FieldViolation> Violations(const Chain& chain);
 std::vector<FieldViolation> Violations(const Platform& platform);
-// Sizes only: whether the operations make sense is the simulator's to say.
+// The number of operations only: whether they make sense is the simulator's to say.
 std::vector<FieldViolation> Violations(const Schedule& schedule);
+// For those who know the number before they have the rest.
+FieldViolation TooManyStages(int64_t stages);
+FieldViolation TooManyOperations(int64_t operations);
 // Chain, platform and options; whether the solver exists is the catalog's to say.
 std::vector<FieldViolation> Violations(const SolveRequest& request);
 

@@ -372,6 +372,22 @@ TEST_F(Service, BytesThatAreNoMessageAreRefused) {
   EXPECT_EQ(remote_.SendRaw("NoSuchMethod", "").error_code(), StatusCode::UNIMPLEMENTED);
 }
 
+// A status that does not fit the trailers would arrive as nothing at all.
+TEST_F(Service, QuotesNoMoreOfTheCallersTextThanAnErrorHolds) {
+  v1::SolveRequest request = SmallQuestion();
+  std::string name;
+  for (int i = 0; i < 4000; ++i) name += "é";
+  request.set_solver(name);
+  request.mutable_chain()->mutable_stages(0)->set_name(name);
+  request.mutable_chain()->mutable_stages(1)->set_name(name);
+  v1::SolveResponse response;
+  const grpc::Status status = remote_.Solve(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << Text(status);
+  EXPECT_THAT(status.error_message(), HasSubstr("is not known; choose one of auto"));
+  ASSERT_TRUE(ViolationsOf(status).has_value());
+  EXPECT_EQ(ViolationsOf(status)->violations_size(), 2);
+}
+
 TEST_F(Service, NamesAreAnyText) {
   v1::SolveRequest request = SmallQuestion();
   request.mutable_chain()->set_name("öäü \"quoted\"\nsecond line");

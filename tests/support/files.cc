@@ -20,7 +20,7 @@ TempFolder::~TempFolder() {
 }
 
 std::string TempFolder::Write(const std::string& name, const std::string& text) const {
-  const std::string path = Path(name);
+  std::string path = Path(name);
   WriteFile(path, text);
   return path;
 }

@@ -100,6 +100,9 @@ TEST(ScheduleFromJson, TakesABareScheduleOrAWholeAnswer) {
   EXPECT_THAT(ScheduleFromJson(R"({"outcome": "INFEASIBLE"})"),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("INFEASIBLE")));
   EXPECT_THAT(
+      ScheduleFromJson(R"({"outcome": "OPTIMAL", "schedule": {"operations": [{"stage": "x"}]}})"),
+      Fails(absl::StatusCode::kInvalidArgument, StartsWith("answer.schedule.operations[0].stage")));
+  EXPECT_THAT(
       ScheduleFromJson(R"({"operation": []})"),
       Fails(absl::StatusCode::kInvalidArgument, StartsWith("schedule.operation: unknown field")));
 }

@@ -127,5 +127,16 @@ TEST(MostSlotsWithin, FindsTheLastCountThatFits) {
   EXPECT_EQ(MostSlotsWithin(*rotor, instance, 10), std::nullopt);
 }
 
+// One exact table takes less than two of nearly as many slots.
+TEST(MostSlotsWithin, FindsThatExactTakesLess) {
+  const auto rotor = FindSolver("rotor")->make();
+  Chain chain = EqualChain(30);
+  chain.input_bytes = 600;
+  const Instance instance = Instance::Exact({chain, Memory(800), "rotor", {}});
+  const int64_t exact_bytes = rotor->WorkingBytes(instance.WithMemorySlots(800));
+  ASSERT_GT(rotor->WorkingBytes(instance), exact_bytes);  // 500 slots, two tables
+  EXPECT_EQ(MostSlotsWithin(*rotor, instance, exact_bytes), 800);
+}
+
 }  // namespace
 }  // namespace stowage

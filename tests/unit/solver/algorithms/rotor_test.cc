@@ -134,6 +134,18 @@ TEST(Rotor, LeavesOutPersistentSchedulesThatAreNotNested) {
   EXPECT_EQ(ExactRotor(chain, 16)->prediction.makespan_seconds, nested);
 }
 
+// Where recomputing costs nothing every schedule is equally fast, and most are absurdly long.
+TEST(Rotor, TakesTheShortestOfEquallyFastSchedules) {
+  Chain chain = EqualChain(200);
+  for (Stage& stage : chain.stages) stage.forward_seconds = 0;
+  const auto answer = ExactRotor(chain, 400);
+  ASSERT_THAT(answer, IsOk());
+  ASSERT_NE(answer->outcome, Outcome::kInfeasible);
+  // The same with forwards that take time, which are not wasted.
+  const auto timed = ExactRotor(EqualChain(200), 400);
+  EXPECT_EQ(answer->schedule.operations.size(), timed->schedule.operations.size());
+}
+
 TEST(Rotor, StopsWhenAsked) {
   std::stop_source stop;
   SolveContext context;

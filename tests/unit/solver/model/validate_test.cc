@@ -82,6 +82,15 @@ TEST(Violations, RefuseSumsOfSizesThatReachTwoToThe62) {
               ElementsAre(Names("chain.stages[2].forward_overhead_bytes", "2^62 bytes or more")));
 }
 
+TEST(Violations, CountUnsetGradientsAsLargeAsTheirOutputs) {
+  Chain chain = EqualChain(1);
+  chain.input_bytes = (int64_t{1} << 61) + 1;  // and the gradient the same
+  EXPECT_THAT(Violations(chain),
+              ElementsAre(Names("chain.input_gradient_bytes", "2^62 bytes or more")));
+  chain.input_gradient_bytes = 0;
+  EXPECT_THAT(Violations(chain), IsEmpty());
+}
+
 TEST(Violations, RefuseNamesGivenTwice) {
   Chain chain = EqualChain(3);
   chain.stages[0].name = chain.stages[2].name = "conv";
@@ -121,6 +130,18 @@ TEST(Violations, CoverOptionsAndTheSolversName) {
                           Names("options.segments", "the chain's 3 stages"),
                           Names("options.time_precision", "is 0.6"),
                           Names("solver", "choose one of auto, store_all, periodic, rotor")));
+}
+
+TEST(Violations, RefuseATimePrecisionTooSmallToRoundTo) {
+  SolveRequest request{EqualChain(3), Memory(100), "", {.time_precision = 1e-320}};
+  EXPECT_THAT(RequestViolations(request),
+              ElementsAre(Names("options.time_precision", "from 1e-06")));
+}
+
+TEST(Violations, QuoteNoMoreOfANameThanAMessageHolds) {
+  SolveRequest request{EqualChain(3), Memory(100), std::string(100'000, 'x'), {}};
+  ASSERT_EQ(RequestViolations(request).size(), 1);
+  EXPECT_LT(RequestViolations(request)[0].problem.size(), 200);
 }
 
 TEST(ViolationsStatus, JoinsAllAndCountsWhatDoesNotFit) {
