@@ -84,27 +84,30 @@ std::string VerdictText(const Question& question, const ExplainedSimulation& res
       device ? " device memory\n" : " host memory\n");
 }
 
+void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
 absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Question question, Read(arguments));
+  v1::SimulateResponse response;
+  if (!arguments.server.server.empty()) {
+    ASSIGN_OR_RETURN(response, AskServer(arguments, question));
+  }
   ASSIGN_OR_RETURN(const ExplainedSimulation result,
                    SimulateAndExplain(question.chain, question.platform, question.schedule));
-  const v1::SimulateResponse response =
-      ToMessage(result.simulation, result.timeline, result.explanation);
-  if (!arguments.server.server.empty()) {
-    ASSIGN_OR_RETURN(const v1::SimulateResponse answered, AskServer(arguments, question));
-    if (ToJson(answered) != ToJson(response)) {
-      return absl::InternalError(
-          absl::StrCat("the server at ", arguments.server.server,
-                       " and this program disagree on the schedule; use the same version of both"));
-    }
+  if (arguments.server.server.empty()) {
+    response = ToMessage(result.simulation, result.timeline, result.explanation);
   }
-  const std::string text =
-      arguments.format == "json"
-          ? ToJson(response)
-          : absl::StrCat(ChainLine(question.chain), VerdictText(question, result),
-                         FiguresText(question.chain, question.platform, question.schedule, result));
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  return result.simulation.feasible() ? kExitOk : kExitInfeasible;
+  if (arguments.format == "json") {
+    Print(ToJson(response));
+  } else if (response.feasible() == result.simulation.feasible()) {
+    Print(absl::StrCat(ChainLine(question.chain), VerdictText(question, result),
+                       FiguresText(question.chain, question.platform, question.schedule, result)));
+  } else {
+    return absl::InternalError(
+        absl::StrCat("the server at ", arguments.server.server,
+                     " and this program disagree on whether the schedule fits; see --format json"));
+  }
+  return response.feasible() ? kExitOk : kExitInfeasible;
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ class MemoryWalk {
   // without naming the operation; the walk must not go on after that. O(1).
   absl::Status Execute(const Operation& operation);
 
-  // What is left to say past the last operation: δ^0 must be there, and nothing else.
+  // What is left to say past the last operation: δ^0 must be there. Then nothing else is: BACKWARD
+  // l drops value l, BACKWARD 1 the input, too, and no forward of l may follow it.
   absl::Status Finish() const;
 
   // Of the operation executed last, in bytes: all that was on the device before it, what it added

@@ -17,7 +17,7 @@ namespace stowage {
 // operation unless it is null.
 // Errors: INVALID_ARGUMENT names the first bad operation and what it lacks, as in
 //   "operations[12] BACKWARD 4: value 3 is not on device: it was dropped", past the end
-//   "operations[40] END: value 2 is left on the host".
+//   "operations[40] END: the last gradient is missing: BACKWARD 1 has not run".
 // Needing more than a limit of the platform is no error: see Simulation::first_over_limit.
 // Requires: Violations() of chain, platform and schedule are empty. Thread-safe.
 // Source: model.md, "Operations and schedules".
