@@ -10,6 +10,7 @@ build=(
   g++ cmake ninja-build ccache mold           # tools
   libabsl-dev libgrpc++-dev                   # Abseil, gRPC
   libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libhwy-dev                                  # SIMD of the solvers' inner loops
   libspdlog-dev                               # logs of the server
   libcli11-dev                                # command lines
   nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`

@@ -18,13 +18,14 @@ if(STOWAGE_LINKER)
   add_link_options(-fuse-ld=${STOWAGE_LINKER})
 endif()
 
-# stowage_library(NAME SOURCES… DEPENDS…): one folder's library. Includes are rooted at the
-# repository; dependencies are public, flags are not.
+# stowage_library(NAME SOURCES… DEPENDS… PRIVATE…): one folder's library. Includes are rooted at the
+# repository; dependencies are public unless they are named as PRIVATE, flags are not.
 function(stowage_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
-  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE stowage_flags)
+  target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE}
+                        stowage_flags)
 endfunction()
 
 # The solvers' inner loops are too slow to test unoptimized; asserts stay on. -O3 as in a release

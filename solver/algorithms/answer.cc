@@ -42,8 +42,9 @@ bool RoundingForbidsStoringAll(const SolveRequest& request, const Instance& roun
          StoreAllPeakBytes(rounded.chain()) > rounded.platform().memory_bytes;
 }
 
-// The solver's schedule for the request's budget, from the rounded instance or, where only the
-// rounding makes the budget too small, from exact sizes. nullopt: it has none.
+// The solver's schedule for the request's budget, from the rounded instance or, where exact times
+// are asked for or only the rounding makes the budget too small, from exact sizes. nullopt: it has
+// none.
 absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& request,
                                                        const SolverInfo& info, const Solver& solver,
                                                        const SolveContext& context) {
@@ -55,7 +56,10 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
         exact.WithMemorySlots(MostSlotsWithin(solver, exact, context.working_bytes).value_or(1));
   }
   for (const Instance* instance : std::initializer_list<const Instance*>{&rounded, &exact}) {
-    if (instance == &rounded && RoundingForbidsStoringAll(request, rounded)) continue;
+    if (instance == &rounded &&
+        (request.options.time_precision == 0 || RoundingForbidsStoringAll(request, rounded))) {
+      continue;
+    }
     RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context));
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
                      solver.Solve(*instance, context));

@@ -21,6 +21,7 @@ namespace {
 constexpr int64_t kFewestUsefulSlots = 50;
 
 struct Member {
+  const SolverInfo* info = nullptr;
   std::unique_ptr<Solver> solver;
   Instance instance;  // with as many slots as fit
 };
@@ -39,7 +40,7 @@ Membership Members(const Instance& instance, int64_t working_bytes) {
     std::unique_ptr<Solver> solver = info.make();
     const int64_t needed = solver->WorkingBytes(instance);
     if (needed <= working_bytes) {
-      result.members.push_back({std::move(solver), instance});
+      result.members.push_back({&info, std::move(solver), instance});
       continue;
     }
     const std::string why =
@@ -51,7 +52,7 @@ Membership Members(const Instance& instance, int64_t working_bytes) {
       continue;
     }
     result.notes.push_back(absl::StrCat(name, " was given only ", *slots, " memory slots", why));
-    result.members.push_back({std::move(solver), instance.WithMemorySlots(*slots)});
+    result.members.push_back({&info, std::move(solver), instance.WithMemorySlots(*slots)});
   }
   return result;
 }
@@ -142,10 +143,13 @@ class Auto final : public Solver {
     Membership membership = Members(instance, context.working_bytes);
     const std::vector<Member>& members = membership.members;
     auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes));
+    absl::string_view optimal;  // whose class has been searched to the end
     for (size_t i = 0; i < members.size(); ++i) {
+      if (!optimal.empty() && members[i].info->inside_of == optimal) continue;
       ASSIGN_OR_RETURN(
           std::unique_ptr<const Solution> one,
           members[i].solver->Solve(members[i].instance, ShareOf(context, i, members.size())));
+      if (one->exact()) optimal = members[i].info->description.name;
       solution->Add(std::move(one));
       ASSIGN_OR_RETURN(const auto best,
                        solution->BestWithin(instance.platform().memory_bytes, context));

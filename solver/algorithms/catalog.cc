@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "solver/algorithms/auto.h"
 #include "solver/algorithms/periodic.h"
+#include "solver/algorithms/revolve.h"
 #include "solver/algorithms/rotor.h"
 #include "solver/algorithms/store_all.h"
 #include "solver/base/quote.h"
@@ -13,14 +14,14 @@ namespace {
 
 constexpr const char* kAutoOptions[] = {"memory_slots", "segments", "time_precision"};
 constexpr const char* kPeriodicOptions[] = {"segments", "time_precision"};
-constexpr const char* kRotorOptions[] = {"memory_slots", "time_precision"};
+constexpr const char* kSlotOptions[] = {"memory_slots", "time_precision"};
 
 constexpr SolverInfo kSolvers[] = {
     {{.name = "auto",
       .summary = "the best schedule of all solvers below",
       .guarantee = "never slower than any of them, with the promise of the one that wins",
       .complexity = "the sum of theirs",
-      .version = 1,
+      .version = 2,
       .recomputes = true,
       .offloads = false,
       .options = kAutoOptions},
@@ -48,13 +49,25 @@ constexpr SolverInfo kSolvers[] = {
       .summary = "optimal rematerialization of a heterogeneous chain (RR-9302)",
       .guarantee =
           "the fastest nested persistent schedule without offloading, up to the rounding of "
-          "memory to slots",
+          "memory to slots; exact for short chains",
+      .complexity = "O(L^3 S) time, O(L^2 S) memory",
+      .version = 2,
+      .recomputes = true,
+      .offloads = false,
+      .options = kSlotOptions},
+     MakeRotor},
+    {{.name = "revolve",
+      .summary = "keeps outputs only, as automatic differentiation does (RR-9302, section 5.3)",
+      .guarantee =
+          "the fastest nested persistent schedule that saves a stage only right before its "
+          "backward, up to the rounding of memory to slots; exact for short chains",
       .complexity = "O(L^3 S) time, O(L^2 S) memory",
       .version = 1,
       .recomputes = true,
       .offloads = false,
-      .options = kRotorOptions},
-     MakeRotor},
+      .options = kSlotOptions},
+     MakeRevolve,
+     "rotor"},
 };
 
 }  // namespace

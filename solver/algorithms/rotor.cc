@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "solver/algorithms/rotor_guided.h"
 #include "solver/algorithms/rotor_minimum.h"
+#include "solver/algorithms/rotor_steps.h"
 #include "solver/algorithms/rotor_table.h"
 #include "solver/algorithms/store_all.h"
 #include "solver/base/checked_math.h"
@@ -17,142 +19,198 @@ namespace stowage {
 namespace {
 
 constexpr int64_t kDefaultSlots = 500;
-// How far beyond the budget a table of sizes rounded to nearest goes: what it believes to be over
-// the budget may fit in bytes.
-constexpr int64_t kExtraLevelsPerSlots = 20;  // 1 / 20 = 5 %
+// Up to where exact steps are tried before slots, and how much they may cost: some 50 ms.
+constexpr int kMostStagesOfSteps = 64;
+constexpr int64_t kMostWorkOfSteps = 25'000'000;
 
-// The grids that one solve builds a table for.
-std::vector<SlotGrid> Grids(const Instance& instance) {
+// Beyond what storing everything takes memory makes no difference.
+int64_t UsefulBytes(const Instance& instance) {
+  return std::min(instance.platform().memory_bytes, StoreAllPeakBytes(instance.chain()));
+}
+
+// What one solve builds.
+struct Plan {
+  RotorTable::Options table;
+  bool exact = false;       // the table rounds nothing
+  bool try_steps = false;   // in bytes first
+  int64_t table_bytes = 0;  // an upper bound
+};
+
+Plan PlanOf(const Instance& instance, Saving saving) {
   const int64_t asked = instance.options().memory_slots;
   const int64_t slots = asked > 0 ? asked : kDefaultSlots;
-  const int64_t bytes =
-      std::min(instance.platform().memory_bytes, StoreAllPeakBytes(instance.chain()));
+  const int64_t bytes = UsefulBytes(instance);
   const int64_t granules = bytes / instance.granule_bytes();
-  if (slots >= granules) return {{bytes, granules, SlotGrid::Rounding::kUp}};
-  return {{bytes, slots, SlotGrid::Rounding::kNearest}, {bytes, slots, SlotGrid::Rounding::kUp}};
+  Plan plan;
+  plan.exact = slots >= granules;
+  plan.try_steps = asked == 0 && instance.chain().length() <= kMostStagesOfSteps;
+  if (plan.exact) {
+    plan.table = {{bytes, granules, SlotGrid::Rounding::kUp}, granules, saving};
+  } else {
+    const SlotGrid grid = BestFittingGrid(instance.chain(), bytes, slots);
+    plan.table = {grid, LevelsBeyond(instance.chain(), grid), saving};
+  }
+  plan.table_bytes = RotorTable::WorkingBytes(instance.chain(), plan.table.levels);
+  return plan;
 }
 
-int64_t Levels(const SlotGrid& grid) {
-  const bool nearest = grid.rounding == SlotGrid::Rounding::kNearest;
-  return nearest ? grid.slots + grid.slots / kExtraLevelsPerSlots + 1 : grid.slots;
-}
-
-// The instance is kept beside the tables, which borrow its chain.
-class RotorSolution final : public Solution {
+// The instance is kept beside the rest, for measuring.
+class PersistentSolution final : public Solution {
  public:
-  static absl::StatusOr<std::unique_ptr<const Solution>> Build(const Instance& instance,
+  static absl::StatusOr<std::unique_ptr<const Solution>> Build(const char* name, Saving saving,
+                                                               const Instance& instance,
                                                                const SolveContext& context);
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override;
+  int64_t serves_from_bytes() const override {
+    // Half as many slots for half the memory is as coarse as a table should get.
+    return exact() ? 0 : plan_.table.grid.bytes / 2;
+  }
+  bool exact() const override { return !table_.has_value() || plan_.exact; }
 
  private:
-  explicit RotorSolution(const Instance& instance) : instance_(instance) {}
+  PersistentSolution(const char* name, Saving saving, const Instance& instance)
+      : name_(name), saving_(saving), instance_(instance), plan_(PlanOf(instance, saving)) {}
 
   // A schedule that fits, and its time.
   struct Found {
     Schedule schedule;
     double seconds = 0;
   };
-  std::optional<Found> Measure(std::optional<Schedule> schedule, int64_t memory_bytes) const;
-  absl::StatusOr<std::optional<Found>> FastestOf(const RotorTable& table, int64_t memory_bytes,
-                                                 const SolveContext& context) const;
+  // Adds it to `found` where there is one and it fits.
+  void Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
+               std::vector<Found>* found) const;
+  absl::StatusOr<std::vector<Found>> FastestOfTable(int64_t memory_bytes,
+                                                    const SolveContext& context) const;
+  std::optional<Candidate> ToCandidate(std::vector<Found> found, Limit limit) const;
 
+  const char* const name_;
+  const Saving saving_;
   const Instance instance_;
-  std::vector<RotorTable> tables_;
-  std::optional<RotorMinimum> minimum_;  // set by Build()
+  const Plan plan_;
+  // Written by Build(). The minimum is always there, and the steps or the table unless storing
+  // everything fits whatever will be asked.
+  std::optional<RotorMinimum> minimum_;
+  std::optional<RotorSteps> steps_;
+  std::optional<RotorTable> table_;
 };
 
-absl::StatusOr<std::unique_ptr<const Solution>> RotorSolution::Build(const Instance& instance,
-                                                                     const SolveContext& context) {
-  std::unique_ptr<RotorSolution> solution(new RotorSolution(instance));
+absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
+    const char* name, Saving saving, const Instance& instance, const SolveContext& context) {
+  std::unique_ptr<PersistentSolution> solution(new PersistentSolution(name, saving, instance));
   const Chain& chain = solution->instance_.chain();
-  ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, context));
-  const std::vector<SlotGrid> grids = Grids(instance);
-  solution->tables_.reserve(grids.size());
-  for (const SlotGrid& grid : grids) {
-    const auto done = static_cast<double>(solution->tables_.size());
-    SolveContext one_table = context;
-    one_table.progress = [&](double fraction) {
-      context.Report((done + fraction) / static_cast<double>(grids.size()));
-    };
-    ASSIGN_OR_RETURN(RotorTable table, RotorTable::Build(chain, grid, Levels(grid), one_table));
-    solution->tables_.push_back(std::move(table));
+  const Plan& plan = solution->plan_;
+  ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
+  const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
+  if (saving == Saving::kAlways && lowest >= StoreAllPeakBytes(chain)) return solution;
+  if (plan.try_steps) {
+    const auto most_steps = static_cast<size_t>(plan.table_bytes) / RotorSteps::BytesPerStep();
+    const RotorSteps::Options options{.memory_bytes = plan.table.grid.bytes,
+                                      .saving = saving,
+                                      .most_steps = most_steps,
+                                      .most_work = kMostWorkOfSteps};
+    ASSIGN_OR_RETURN(solution->steps_, RotorSteps::Build(chain, options, context));
   }
+  if (!solution->steps_.has_value()) {
+    ASSIGN_OR_RETURN(solution->table_, RotorTable::Build(chain, plan.table, context));
+  }
+  context.Report(1);
   return solution;
 }
 
-std::optional<RotorSolution::Found> RotorSolution::Measure(std::optional<Schedule> schedule,
-                                                           int64_t memory_bytes) const {
-  if (!schedule.has_value()) return std::nullopt;
+void PersistentSolution::Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
+                                 std::vector<Found>* found) const {
+  if (!schedule.has_value()) return;
   const absl::StatusOr<Simulation> simulation =
       Simulate(instance_.chain(), instance_.platform(), *schedule);
-  if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) {
-    return std::nullopt;
-  }
-  return Found{*std::move(schedule), simulation->prediction.makespan_seconds};
+  if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) return;
+  found->push_back({*std::move(schedule), simulation->prediction.makespan_seconds});
 }
 
-absl::StatusOr<std::optional<RotorSolution::Found>> RotorSolution::FastestOf(
-    const RotorTable& table, int64_t memory_bytes, const SolveContext& context) const {
-  // A level never does worse than those below it, so the highest whose schedule fits is the best.
-  const SlotGrid& grid = table.grid();
-  const int64_t budget_level = std::min(grid.slots, grid.Slots(memory_bytes));
-  const int64_t top = std::min(table.levels(), budget_level + table.levels() - grid.slots);
-  for (int64_t level = top; level >= 0; --level) {
-    RETURN_IF_ERROR(context.CheckStop());
-    std::optional<Schedule> schedule = table.ScheduleAt(level);
-    if (!schedule.has_value()) break;  // nor is there one below
-    if (std::optional<Found> found = Measure(std::move(schedule), memory_bytes)) return found;
-  }
-  return std::optional<Found>();
-}
-
-absl::StatusOr<std::optional<Candidate>> RotorSolution::ScheduleWithin(
+absl::StatusOr<std::vector<PersistentSolution::Found>> PersistentSolution::FastestOfTable(
     int64_t memory_bytes, const SolveContext& context) const {
-  std::optional<Found> best;
-  const auto consider = [&best](std::optional<Found> found) {
-    if (found.has_value() && (!best.has_value() || found->seconds < best->seconds)) {
-      best = std::move(found);
-    }
-  };
-  bool exact = false;  // a table without rounding has had its say
-  for (const RotorTable& table : tables_) {
-    ASSIGN_OR_RETURN(std::optional<Found> found, FastestOf(table, memory_bytes, context));
-    exact = exact || (found.has_value() && table.grid().IsExact(instance_.granule_bytes()));
-    consider(std::move(found));
+  const SlotGrid& grid = table_->grid();
+  const int64_t budget_level = std::min(grid.slots, grid.Slots(memory_bytes));
+  const int64_t beyond =
+      (table_->levels() - grid.slots) * budget_level / std::max<int64_t>(1, grid.slots);
+  std::vector<Found> found;
+  // A level never does worse than those below it, so the highest whose schedule fits is the best;
+  // of levels that lose the same the lowest needs the least.
+  for (int64_t level = budget_level + beyond; level >= 0; --level) {
+    RETURN_IF_ERROR(context.CheckStop());
+    const std::optional<double> lost = table_->LostSecondsAt(level);
+    if (!lost.has_value()) break;  // nor is there one below
+    if (level > 0 && table_->LostSecondsAt(level - 1) == lost) continue;
+    std::optional<Schedule> schedule = table_->ScheduleAt(level);
+    if (!schedule.has_value()) break;
+    Measure(std::move(schedule), memory_bytes, &found);
+    if (!found.empty()) break;
   }
-  consider(Measure(StoreAllSchedule(instance_.chain()), memory_bytes));
-  consider(Measure(minimum_->LeastSchedule(), memory_bytes));
-  if (!best.has_value()) return std::optional<Candidate>();
-  return Candidate{std::move(best->schedule), "rotor", exact ? Limit::kNone : Limit::kRounding, {}};
+  return found;
 }
 
-class Rotor final : public Solver {
+std::optional<Candidate> PersistentSolution::ToCandidate(std::vector<Found> found,
+                                                         Limit limit) const {
+  if (found.empty()) return std::nullopt;
+  const auto fastest =
+      std::min_element(found.begin(), found.end(),
+                       [](const Found& a, const Found& b) { return a.seconds < b.seconds; });
+  return Candidate{std::move(fastest->schedule), name_, limit, {}};
+}
+
+absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
+    int64_t memory_bytes, const SolveContext& context) const {
+  const Chain& chain = instance_.chain();
+  if (saving_ == Saving::kAlways && memory_bytes >= StoreAllPeakBytes(chain)) {
+    return std::optional<Candidate>({StoreAllSchedule(chain), name_, Limit::kNone, {}});
+  }
+  const int64_t useful = std::min(memory_bytes, plan_.table.grid.bytes);
+  if (steps_.has_value()) {
+    std::optional<Schedule> schedule = steps_->ScheduleWithin(useful);
+    if (!schedule.has_value()) return std::optional<Candidate>();
+    return std::optional<Candidate>({*std::move(schedule), name_, Limit::kNone, {}});
+  }
+  ASSIGN_OR_RETURN(std::vector<Found> found, FastestOfTable(useful, context));
+  if (plan_.exact && !found.empty()) return ToCandidate(std::move(found), Limit::kNone);
+  Measure(GuidedSchedule(*table_, *minimum_, useful), useful, &found);
+  Measure(minimum_->LeastSchedule(), useful, &found);
+  return ToCandidate(std::move(found), Limit::kRounding);
+}
+
+class PersistentSolver final : public Solver {
  public:
+  PersistentSolver(const char* name, Saving saving) : name_(name), saving_(saving) {}
+
   int64_t WorkingBytes(const Instance& instance) const override {
-    int64_t bytes = 2 * RotorMinimum::WorkingBytes(instance.chain());
-    for (const SlotGrid& grid : Grids(instance)) {
-      const int64_t table = RotorTable::WorkingBytes(instance.chain(), Levels(grid));
-      bytes = CheckedAdd(bytes, table).value_or(INT64_MAX);
-    }
-    return bytes;
+    return CheckedAdd(2 * RotorMinimum::WorkingBytes(instance.chain()),
+                      PlanOf(instance, saving_).table_bytes)
+        .value_or(INT64_MAX);
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
-    ASSIGN_OR_RETURN(const RotorMinimum minimum, RotorMinimum::Build(instance.chain(), context));
+    ASSIGN_OR_RETURN(const RotorMinimum minimum,
+                     RotorMinimum::Build(instance.chain(), saving_, context));
     return minimum.least_bytes();
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    return RotorSolution::Build(instance, context);
+    return PersistentSolution::Build(name_, saving_, instance, context);
   }
+
+ private:
+  const char* const name_;
+  const Saving saving_;
 };
 
 }  // namespace
 
-std::unique_ptr<Solver> MakeRotor() { return std::make_unique<Rotor>(); }
+std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving) {
+  return std::make_unique<PersistentSolver>(name, saving);
+}
+
+std::unique_ptr<Solver> MakeRotor() { return MakePersistentSolver("rotor", Saving::kAlways); }
 
 }  // namespace stowage

@@ -2,23 +2,30 @@
 // Algorithms 1 and 2), in the memory model of model.md.
 //
 // "Persistent" is the report's class: a checkpoint stays until its backward, and the forwards of a
-// stage run again only when no later value is live. Memory is counted in `memory_slots` equal slots
-// (500 by default) of the budget, or of what storing everything takes where that is less. With at
-// least as many slots as the instance has granules nothing is rounded and the answer is the
-// optimum. Otherwise sizes are rounded to nearest, and up in a second table; the schedules of both
-// are measured in bytes and the fastest that fits wins; a schedule of least memory stands behind
-// them, so that every budget with a persistent schedule gets one.
+// stage run again only when no later value is live.
+//
+// Short chains are solved in bytes, exactly (rotor_steps.h), unless option `memory_slots` is set or
+// that takes too long. Otherwise memory is counted in slots (500 by default; rotor_table.h): sizes
+// are rounded to nearest, on the grid of about as many slots on which they fit best, the table goes
+// some way beyond the budget, and the schedule of its highest level that fits in bytes wins, unless
+// one that follows the table but counts in bytes (rotor_guided.h) is faster. With at least as many
+// slots as the instance has granules nothing is rounded. Every budget with a persistent schedule
+// gets one.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_ROTOR_H_
 #define STOWAGE_SOLVER_ALGORITHMS_ROTOR_H_
 
 #include <memory>
 
+#include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/solver.h"
 
 namespace stowage {
 
-// O(L^3 S) time, O(L^2 S) memory.
+// O(L^3 S) time at most, O(L^2 S) memory.
 std::unique_ptr<Solver> MakeRotor();
+
+// What rotor and revolve have in common: Theorem 1 under a rule for saving.
+std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving);
 
 }  // namespace stowage
 

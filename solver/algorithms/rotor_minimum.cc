@@ -6,54 +6,64 @@
 #include "solver/base/status_macros.h"
 
 namespace stowage {
+namespace {
 
-RotorMinimum::RotorMinimum(const Chain& chain)
-    : chain_(&chain),
-      index_(chain.length() + 1),
-      least_(std::make_unique_for_overwrite<int64_t[]>(index_.size())) {}
+// More than any part needs: sums of sizes stay below it.
+constexpr int64_t kNeverBytes = kMaxTotalBytes;
 
-absl::StatusOr<RotorMinimum> RotorMinimum::Build(const Chain& chain, const SolveContext& context) {
-  RotorMinimum minimum(chain);
-  const int last = chain.length() + 1;
-  for (int length = 1; length <= last; ++length) {
-    for (int s = 1; s + length - 1 <= last; ++s) {
-      RETURN_IF_ERROR(context.CheckStop());
-      const int t = s + length - 1;
-      minimum.least_[minimum.index_(s, t)] = minimum.BestStart(s, t).bytes;
-    }
-  }
+}  // namespace
+
+RotorMinimum::RotorMinimum(const Chain& chain, Saving saving)
+    : input_bytes_(chain.input_bytes),
+      sizes_(MakePartSizes<int64_t>(chain, saving, [](int64_t bytes) { return bytes; })),
+      index_(sizes_.stages()),
+      least_(MakeLargeBuffer<int64_t>(index_.size())) {}
+
+absl::StatusOr<RotorMinimum> RotorMinimum::Build(const Chain& chain, Saving saving,
+                                                 const SolveContext& context) {
+  RotorMinimum minimum(chain, saving);
+  RETURN_IF_ERROR(FillLeast<int64_t>(minimum.sizes_, kNeverBytes, context, minimum.least_.get()));
   return minimum;
 }
 
 int64_t RotorMinimum::WorkingBytes(const Chain& chain) {
-  const auto pairs = static_cast<int64_t>(PairIndex(chain.length() + 1).size());
-  return SaturatingMultiply(pairs, sizeof(int64_t));
+  constexpr int64_t kPerStage = 256;  // the sizes of the stages
+  constexpr int64_t kHugePage = int64_t{2} << 20;
+  const int stages = chain.length() + 1;
+  const auto parts = static_cast<int64_t>(Triangle(stages).size());
+  const int64_t exact = parts * static_cast<int64_t>(sizeof(int64_t)) + stages * kPerStage;
+  return exact < kHugePage ? exact : exact + kHugePage;
 }
 
-RotorMinimum::Start RotorMinimum::BestStart(int s, int t) const {
-  const int64_t save_need = SaveNeedBytes(*chain_, s, t);
-  if (s == t) return {save_need, 0};
-  Start best{std::max(save_need, chain_->saved_bytes(s) + least_[index_(s + 1, t)]), 0};
-  int64_t sweep_need = 0;
-  for (int split = s + 1; split <= t && !chain_->stage(split - 1).no_recompute; ++split) {
-    sweep_need = std::max(sweep_need, SweepNeedBytes(*chain_, s, split - 1, t));
-    if (sweep_need >= best.bytes) break;  // it only grows with the split
-    const int64_t bytes =
-        std::max({sweep_need, chain_->output_bytes(split - 1) + least_[index_(split, t)],
-                  least_[index_(s, split - 1)]});
-    if (bytes < best.bytes) best = {bytes, split};
+RotorChoice RotorMinimum::BestChoice(const RotorPart& part) const {
+  const int s = part.s - 1;
+  const int t = part.t - 1;
+  RotorChoice best;
+  int64_t least = kNeverBytes;
+  if (sizes_.may_save[s] != 0) {
+    least = std::max(sizes_.SaveNeed(s, t), sizes_.saved[s] + least_[index_(s + 1, t)]);
+  }
+  int64_t sweep = 0;
+  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
+    sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
+    const int64_t need =
+        std::max({sweep + sizes_.gradient[t], sizes_.output[k] + least_[index_(k + 1, t)],
+                  least_[index_(s, k)]});
+    if (need < least) {
+      least = need;
+      best = {k + 2, 0};
+    }
   }
   return best;
 }
 
 int64_t RotorMinimum::least_bytes() const {
-  return chain_->input_bytes + least_[index_(1, chain_->length() + 1)];
+  return input_bytes_ + least_[index_(0, sizes_.stages() - 1)];
 }
 
 std::optional<Schedule> RotorMinimum::LeastSchedule() const {
-  return UnrollChoices({1, chain_->length() + 1, 0}, [this](const RotorPart& part) {
-    return RotorChoice{BestStart(part.s, part.t).split, 0};
-  });
+  return UnrollChoices({1, sizes_.stages(), 0},
+                       [this](const RotorPart& part) { return BestChoice(part); });
 }
 
 }  // namespace stowage

@@ -1,22 +1,6 @@
 #include "solver/algorithms/rotor_part.h"
 
-#include <algorithm>
-
 namespace stowage {
-
-int64_t SaveNeedBytes(const Chain& chain, int s, int t) {
-  const Stage& stage = chain.stage(s);
-  const int64_t forward = chain.gradient_bytes(t) + stage.forward_overhead_bytes;
-  const int64_t backward =
-      chain.gradient_bytes(s) + chain.gradient_bytes(s - 1) + stage.backward_overhead_bytes;
-  return stage.saved_bytes + std::max(forward, backward);
-}
-
-int64_t SweepNeedBytes(const Chain& chain, int s, int k, int t) {
-  const int64_t input = k == s ? 0 : chain.output_bytes(k - 1);
-  return chain.gradient_bytes(t) + input + chain.output_bytes(k) +
-         chain.stage(k).forward_overhead_bytes;
-}
 
 std::optional<Schedule> UnrollChoices(const RotorPart& root,
                                       const std::function<RotorChoice(const RotorPart&)>& choose) {

@@ -8,13 +8,7 @@
 //   checkpoint  FORWARD_CHECKPOINT s, FORWARD_DISCARD s+1 .. s'-1, part [s'..t], part [s..s'-1]
 // A `no_recompute` stage can only be saved, so a checkpoint's sweep stops before it.
 //
-//   letter | meaning                                | here
-//   -------|----------------------------------------|------------------------
-//   s', k  | split, stage inside the sweep          | split, k
-//   m_all  | need of FORWARD_SAVE s and BACKWARD s  | SaveNeedBytes
-//   m_∅    | need of the forward of k in the sweep  | SweepNeedBytes
-//
-// Departures from the report, which leaves δ^(s-1) out of BACKWARD s: it counts here (model.md).
+// Stages count from 1 here, as in schedules; what parts need stands in part_sizes.h.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_ROTOR_PART_H_
 #define STOWAGE_SOLVER_ALGORITHMS_ROTOR_PART_H_
 
@@ -41,31 +35,10 @@ struct RotorChoice {
   int64_t remaining_level = 0;  // of part [s+1..t] or [s'..t]
 };
 
-// δ^t + ā^s + oF_s and ā^s + δ^s + δ^(s-1) + oB_s, whichever is more.
-int64_t SaveNeedBytes(const Chain& chain, int s, int t);
-
-// δ^t + a^(k-1) + a^k + oF_k, without a^(k-1) when it is the part's input (k = s).
-int64_t SweepNeedBytes(const Chain& chain, int s, int k, int t);
-
 // The schedule that `choose` describes, from the root part down; nullopt when it would have more
 // than kMaxOperations. Not recursive: chains are long.
 std::optional<Schedule> UnrollChoices(const RotorPart& root,
                                       const std::function<RotorChoice(const RotorPart&)>& choose);
-
-// Index of the pair (s, t), 1 <= s <= t <= last, in a triangular table, rows of one s together.
-class PairIndex {
- public:
-  explicit PairIndex(int last) : last_(static_cast<size_t>(last)) {}
-
-  size_t operator()(int s, int t) const {
-    const auto row = static_cast<size_t>(s) - 1;  // the rows above hold last, last - 1, ...
-    return row * last_ - row * (row + 1) / 2 + static_cast<size_t>(t) - 1;
-  }
-  size_t size() const { return last_ * (last_ + 1) / 2; }
-
- private:
-  size_t last_;
-};
 
 }  // namespace stowage
 

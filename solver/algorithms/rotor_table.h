@@ -5,13 +5,18 @@
 //   C(s,t,m) = min( uF_s + uB_s + C(s+1,t, m - ā^s)              if m >= m_all(s,t),
 //                   min over s' in s+1..t of  Σ_{k=s}^{s'-1} uF_k + C(s',t, m - a^(s'-1))
 //                                             + C(s,s'-1,m)      if m >= m_∅(s..s'-1, t) )
-// The table keeps C - Σ(uF + uB), the time lost: saving then adds nothing. Each forward of a sweep
-// costs 1e-15 of all forwards more than it takes, so that of equally fast schedules the one with
-// the fewest operations wins; where recomputing is all but free there are absurdly long ones.
-// Departures: filled by the length of the part (Algorithm 1's loop over s ascending reads entries
-// that are not there yet); the sweep of Algorithm 2 ends at s'-1; the root's limit leaves out a^0.
+// The table keeps C - Σ(uF + uB), the time lost: saving then adds nothing, and single precision is
+// enough (the time lost is off by some 1e-6 of itself). Each forward of a sweep costs a little more
+// than it takes, 1e-6 of all forwards for the whole chain, so that of equally fast schedules one
+// with few operations wins; where recomputing is all but free there are absurdly long ones.
+// Departures: filled by memory level, then by part (kernels/min_plus.h; Algorithm 1's loop over s
+// ascending reads entries that are not there yet); the sweep of Algorithm 2 ends at s'-1; the
+// root's limit leaves out a^0; the gradient held meanwhile is rounded to slots apart from the rest
+// of a need.
 //
-// Table: (L+1)(L+2)/2 rows of levels()+1 doubles; O(L^3 levels) time.
+// No table of choices is kept: a schedule is read off by finding the minimum again on its way.
+// O(L^3 levels) time at most; single-precision values of (L+1)(L+2)/2 parts at all levels, fewer
+// where a part is not feasible yet, or costs nothing any more.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_ROTOR_TABLE_H_
 #define STOWAGE_SOLVER_ALGORITHMS_ROTOR_TABLE_H_
 
@@ -21,63 +26,79 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/rotor_part.h"
+#include "solver/algorithms/slot_grid.h"
 #include "solver/algorithms/solver.h"
+#include "solver/base/large_buffer.h"
+#include "solver/kernels/min_plus.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
 
-// How bytes become slots: `slots` of them make `bytes`.
-struct SlotGrid {
-  enum class Rounding {
-    kUp,       // what fits in slots fits in bytes
-    kNearest,  // less is lost, but the schedule's true peak must be checked
-  };
-
-  int64_t bytes = 0;
-  int64_t slots = 0;
-  Rounding rounding = Rounding::kUp;
-
-  int64_t Slots(int64_t size_bytes) const;
-  // Whether the grid rounds none of the sizes that are multiples of `granule_bytes`.
-  bool IsExact(int64_t granule_bytes) const { return bytes == slots * granule_bytes; }
-};
-
-// Immutable after Build(). Borrows the chain.
+// Immutable after Build(), thread-safe.
 class RotorTable {
  public:
-  // A table with levels 0..levels. Reports progress from `context`.
-  // Errors: CANCELLED once context.stop is set.
-  static absl::StatusOr<RotorTable> Build(const Chain& chain, const SlotGrid& grid, int64_t levels,
+  struct Options {
+    SlotGrid grid;
+    int64_t levels = 0;  // the highest that ScheduleAt() answers; may be more than grid.slots
+    Saving saving = Saving::kAlways;
+  };
+
+  // Reports progress, and borrows threads, from `context`. Errors: CANCELLED once context.stop is
+  // set. Requires: WorkingBytes() is less than INT64_MAX.
+  static absl::StatusOr<RotorTable> Build(const Chain& chain, const Options& options,
                                           const SolveContext& context);
+  // An upper bound on what Build() allocates, for any chain of that many stages; INT64_MAX where
+  // that is beyond all machines.
   static int64_t WorkingBytes(const Chain& chain, int64_t levels);
 
-  const SlotGrid& grid() const { return grid_; }
-  int64_t levels() const { return static_cast<int64_t>(width_) - 1; }
+  RotorTable(RotorTable&&) = default;
+  RotorTable& operator=(RotorTable&&) = default;
 
-  // The fastest schedule within `level` slots, the chain's input included; nullopt when there is
-  // none or it would have more than kMaxOperations. Requires: level <= levels().
+  const SlotGrid& grid() const { return options_.grid; }
+  int64_t levels() const { return options_.levels; }
+
+  // The time lost within `level` slots, the chain's input included; nullopt where nothing fits.
+  // Requires of both: level <= levels().
+  std::optional<double> LostSecondsAt(int64_t level) const;
+  // For part [s..t], stages counted from 0, its input counted apart: what it loses within `bytes`,
+  // by the nearest level that the table has and that is enough for it. For guidance only.
+  double EstimateLostSeconds(int s, int t, int64_t bytes) const;
+  // One forward of each of the stages s..k.
+  double SweepSeconds(int s, int k) const { return seconds_ * (prefix_[k + 1] - prefix_[s]); }
+  // The fastest schedule; nullopt when there is none or it would have more than kMaxOperations.
   std::optional<Schedule> ScheduleAt(int64_t level) const;
 
  private:
-  RotorTable(const Chain& chain, const SlotGrid& grid, int64_t levels);
+  RotorTable(const Chain& chain, const Options& options);
 
-  double SweepSeconds(int k) const { return chain_->stage(k).forward_seconds + tie_seconds_; }
-  void FillRow(int s, int t);
-  RotorChoice BestChoice(const RotorPart& part) const;
-  double* Row(int s, int t) { return lost_seconds_.get() + index_(s, t) * width_; }
-  const double* Row(int s, int t) const { return lost_seconds_.get() + index_(s, t) * width_; }
+  absl::Status FillNeeds(const SolveContext& context);
+  void PlaceRows();
+  absl::Status FillChunks(const SolveContext& context);
+  TableView View() const;
+  RotorChoice BestChoice(const TableView& view, const RotorPart& part) const;
+  int64_t RootLevel(int64_t level) const { return level - input_slots_; }
 
-  const Chain* chain_;
-  SlotGrid grid_;
-  double tie_seconds_;  // what an operation of a sweep costs more than its time
-  PairIndex index_;
-  size_t width_;                       // levels + 1
-  std::vector<int64_t> output_slots_;  // |a^l|, 0..L+1
-  std::vector<int64_t> saved_slots_;   // |ā^l|, 0 unused
-  // Written only by Build(), row by row: clearing gigabytes at once could not be cancelled.
-  std::unique_ptr<double[]> lost_seconds_;
+  Options options_;
+  int64_t input_slots_;
+  PartSizes<int32_t> sizes_;
+  double seconds_;  // what 1 in the table means: a power of two
+  std::vector<float> prefix_;
+  std::vector<int32_t> top_;  // the highest level that anything asks a row for
+  std::vector<ChunkRows> rows_;
+  int chunks_ = 0;
+  LargeBuffer<float> values_;
+
+  // Only while building.
+  LargeBuffer<int32_t> least_;
+  LargeBuffer<int32_t> most_;
+  std::vector<BlockNeeds> needs_;
+  LargeBuffer<float> right_;
+  LargeBuffer<float> bounds_;
+  std::vector<int32_t> first_group_;
+  std::vector<float> below_;
 };
 
 }  // namespace stowage

@@ -12,16 +12,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "solver/model/answer.h"
 #include "solver/model/instance.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
 
+class Executor;
+
 // What a solve may use while it runs; borrowed for the call.
 struct SolveContext {
   std::stop_token stop;                           // polled: a solve stops within 50 ms
   int64_t working_bytes = INT64_MAX;              // the most that it may allocate
+  Executor* executor = nullptr;                   // null: the calling thread only
+  int64_t lowest_bytes = INT64_MAX;               // the least that the Solution will be asked for
   std::function<void(double fraction)> progress;  // 0..1, from the calling thread; may be empty
 
   void Report(double fraction) const {
@@ -47,9 +52,16 @@ class Solution {
   virtual ~Solution() = default;
   // The best schedule found whose peak on the instance's chain is at most `memory_bytes` and that
   // has at most kMaxOperations operations; nullopt when there is none. Errors: CANCELLED once
-  // `context.stop` is set. Requires: memory_bytes is at most the instance's.
+  // `context.stop` is set. Requires: memory_bytes is at most the instance's, and either the
+  // instance's or at least what SolveContext::lowest_bytes was.
   virtual absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const = 0;
+
+  // Down to which budget its schedules are as good as a solve for that budget alone would find; 0:
+  // all of them.
+  virtual int64_t serves_from_bytes() const { return 0; }
+  // Whether each schedule is the best of the solver's class, nothing rounded.
+  virtual bool exact() const { return false; }
 };
 
 // One algorithm. Stateless and thread-safe: everything a solve needs is in its arguments.
@@ -77,6 +89,7 @@ class Solver {
 struct SolverInfo {
   SolverDescription description;
   std::unique_ptr<Solver> (*make)();
+  absl::string_view inside_of = "";  // the solver whose class holds all schedules of this one
 };
 
 }  // namespace stowage

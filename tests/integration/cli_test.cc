@@ -380,7 +380,7 @@ TEST_F(Cli, AServerThatIsNotThereIsSaidWithTheRemedy) {
 TEST_F(Cli, ATimeoutEndsALongSolve) {
   ServerProcess server({"--solve-memory", "8GiB"});
   const ProgramResult result = Stowage({"solve", "--chain", ProfilePath("preact-resnet1001-8-224"),
-                                        "--memory", "4GiB", "--solver", "rotor", "--slots", "2000",
+                                        "--memory", "4GiB", "--solver", "rotor", "--slots", "20000",
                                         "--timeout", "500ms", "--server", server.address()});
   EXPECT_THAT(result, Fails({"did not answer within"}));
   EXPECT_TRUE(Remote(server.address()).Answers());
@@ -389,7 +389,7 @@ TEST_F(Cli, ATimeoutEndsALongSolve) {
 TEST_F(Cli, ATimeoutEndsALongLocalSolve) {
   const ProgramResult result = Stowage(
       {"solve", "--local", "--chain", ProfilePath("preact-resnet1001-8-224"), "--memory", "4GiB",
-       "--solver", "rotor", "--slots", "2000", "--solve-memory", "8GiB", "--timeout", "200ms"});
+       "--solver", "rotor", "--slots", "20000", "--solve-memory", "8GiB", "--timeout", "200ms"});
   EXPECT_THAT(result, Fails({"no answer within 0.2 s", "--timeout"}));
 }
 

@@ -93,7 +93,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   ASSERT_TRUE(watch->Read(&state));
   EXPECT_EQ(state.status(), HealthState::SERVING);
 
-  const auto running = Occupy(remote, LongQuestion(400));
+  const auto running = Occupy(remote, LongQuestion(4000));
   server.Signal(SIGTERM);
 
   ASSERT_TRUE(watch->Read(&state)) << server.Log();

@@ -25,7 +25,7 @@ v1::Chain Profile(const std::string& name);
 v1::SolveRequest SmallQuestion();
 // The chain of a 1001-layer network at a small budget: minutes at 2000 slots, seconds at a fifth of
 // them. Needs a server with --solve-memory 8GiB.
-v1::SolveRequest LongQuestion(int slots = 2000);
+v1::SolveRequest LongQuestion(int slots = 12'000);
 
 // The typed details of an error, as the trailer carries them.
 std::optional<v1::Violations> ViolationsOf(const grpc::Status& status);

@@ -125,11 +125,12 @@ TEST(Violations, CoverOptionsAndTheSolversName) {
   request.options.memory_slots = -1;
   request.options.segments = 4;
   request.options.time_precision = 0.6;
-  EXPECT_THAT(RequestViolations(request),
-              ElementsAre(Names("options.memory_slots", "is -1"),
-                          Names("options.segments", "the chain's 3 stages"),
-                          Names("options.time_precision", "is 0.6"),
-                          Names("solver", "choose one of auto, store_all, periodic, rotor")));
+  EXPECT_THAT(
+      RequestViolations(request),
+      ElementsAre(Names("options.memory_slots", "is -1"),
+                  Names("options.segments", "the chain's 3 stages"),
+                  Names("options.time_precision", "is 0.6"),
+                  Names("solver", "choose one of auto, store_all, periodic, rotor, revolve")));
 }
 
 TEST(Violations, RefuseATimePrecisionTooSmallToRoundTo) {

@@ -1,0 +1,89 @@
+#include "solver/kernels/min_plus.h"
+
+#include <algorithm>
+
+#include "solver/kernels/min_plus_scalar.h"
+
+// SVE and RISC-V vectors have no size at compile time, which the register blocks need.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "solver/kernels/min_plus.cc"
+#include "hwy/foreach_target.h"
+// Once for every target:
+#include "solver/kernels/min_plus_tile-inl.h"
+
+#if HWY_ONCE
+namespace stowage {
+namespace {
+
+HWY_EXPORT(FillTileHere);
+
+struct Constant {
+  explicit Constant(float value) { std::fill_n(values, 3 * kLanes, value); }
+
+  float values[3 * kLanes];
+};
+
+bool use_scalar = false;  // written only by SetMinPlusTarget()
+
+}  // namespace
+
+const float* ZeroLanes() {
+  static const Constant zero(0);
+  return zero.values + kLanes;
+}
+
+const float* NeverLanes() {
+  static const Constant never(kNever);
+  return never.values + kLanes;
+}
+
+const ChunkRows* RowsOf(const TableView& table, int chunk, int row_block) {
+  static constexpr ChunkRows kAllNever = {nullptr, 0, 0};
+  static constexpr ChunkRows kAllZero = {nullptr, std::numeric_limits<int>::max(),
+                                         std::numeric_limits<int>::max()};
+  if (chunk < 0) return &kAllNever;
+  if (chunk >= table.chunks) return &kAllZero;
+  return &table.rows[static_cast<size_t>(chunk) * static_cast<size_t>(table.blocks) +
+                     static_cast<size_t>(row_block)];
+}
+
+const float* LanesOf(const TableView& table, int chunk, int s, int t) {
+  const ChunkRows& rows = *RowsOf(table, chunk, s / kBlock);
+  const int column_block = t / kBlock;
+  if (column_block < rows.begin) return ZeroLanes();
+  if (column_block >= rows.end) return NeverLanes();
+  const auto column = static_cast<size_t>(t - rows.begin * kBlock);
+  return rows.values + (column * kBlock + static_cast<size_t>(s % kBlock)) * kLanes;
+}
+
+void FillTile(const TableView& table, int chunk, int row, int column) {
+  if (use_scalar) return FillTileScalar(table, chunk, row, column);
+  HWY_DYNAMIC_DISPATCH(FillTileHere)(table, chunk, row, column);
+}
+
+std::vector<std::string> MinPlusTargets() {
+  std::vector<std::string> names = {"scalar"};
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    names.emplace_back(hwy::TargetName(target));
+  }
+  return names;
+}
+
+bool SetMinPlusTarget(const std::string& name) {
+  use_scalar = name == "scalar";
+  hwy::SetSupportedTargetsForTest(0);
+  if (!use_scalar && name != "best") {
+    const std::vector<int64_t> targets = hwy::SupportedAndGeneratedTargets();
+    const auto found = std::find_if(targets.begin(), targets.end(), [&name](int64_t target) {
+      return name == hwy::TargetName(target);
+    });
+    if (found == targets.end()) return false;
+    hwy::SetSupportedTargetsForTest(*found);
+  }
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return true;
+}
+
+}  // namespace stowage
+#endif

@@ -1,0 +1,72 @@
+#include "solver/kernels/min_plus_scalar.h"
+
+#include <algorithm>
+
+namespace stowage {
+namespace {
+
+// The value of part (s,t) at any level; kNever below the lowest.
+float ValueAt(const TableView& table, int s, int t, int level) {
+  if (level < 0) return kNever;
+  return LanesOf(table, level / kLanes, s, t)[level % kLanes];
+}
+
+float* Right(const TableView& table, int k, int t) {
+  const size_t column = static_cast<size_t>(k) * kBlock + static_cast<size_t>(t % kBlock);
+  return table.right + TableView::RightOffset(t / kBlock) + column * kLanes;
+}
+
+float Best(const TableView& table, int s, int t, int level) {
+  const int lane = level % kLanes;
+  if (s == t) return 0;
+  float best = kNever;
+  int32_t need = 0;
+  for (int k = s; k < std::min(t, table.sweep_limit[s]); ++k) {
+    need = std::max(need, k == s ? table.sweep_first[k] : table.sweep[k]);
+    if (level < need + table.gradient[t]) break;
+    best = std::min(best, ValueAt(table, s, k, level) + Right(table, k, t)[lane]);
+  }
+  best -= table.prefix[s];
+  if (table.may_save[s] != 0 && level >= table.SaveNeed(s, t)) {
+    best = std::min(best, ValueAt(table, s + 1, t, level - table.saved[s]));
+  }
+  return best;
+}
+
+void FillPart(const TableView& table, int chunk, int s, int t) {
+  const size_t row_block = static_cast<size_t>(s / kBlock);
+  const ChunkRows& rows =
+      table.rows[static_cast<size_t>(chunk) * static_cast<size_t>(table.blocks) + row_block];
+  const int column_block = t / kBlock;
+  if (column_block >= rows.begin && column_block < rows.end) {
+    const size_t part = Triangle(table.stages)(s, t);
+    float* const values = rows.values + ((t - rows.begin * kBlock) * kBlock + s % kBlock) * kLanes;
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int level = chunk * kLanes + lane;
+      if (level < table.least[part]) {
+        values[lane] = kNever;
+      } else if (level >= table.most[part] || level > table.top[s]) {
+        values[lane] = 0;
+      } else {
+        values[lane] = Best(table, s, t, level);
+      }
+    }
+  }
+  if (s == 0) return;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    const int level = chunk * kLanes + lane - table.output[s - 1];
+    Right(table, s - 1, t)[lane] = ValueAt(table, s, t, level) + table.prefix[s];
+  }
+}
+
+}  // namespace
+
+void FillTileScalar(const TableView& table, int chunk, int row, int column) {
+  const int end_row = std::min((row + kTile) * kBlock, table.stages);
+  const int end_column = std::min((column + kTile) * kBlock, table.stages);
+  for (int s = end_row - 1; s >= row * kBlock; --s) {
+    for (int t = std::max(s, column * kBlock); t < end_column; ++t) FillPart(table, chunk, s, t);
+  }
+}
+
+}  // namespace stowage
