@@ -28,21 +28,6 @@ namespace {
 constexpr size_t kMessageCharacters = 1000;
 constexpr const char* kPlatformGroup = "Platform";
 
-// bytes = M_low + percent of the way to M_high.
-absl::StatusOr<int64_t> ParseMemory(absl::string_view text, const Chain& chain) {
-  absl::string_view number = text;
-  if (!absl::ConsumeSuffix(&number, "%")) return ParseBytes(text);
-  double percent = 0;
-  if (!absl::SimpleAtod(number, &percent) || !(percent >= 0 && percent <= 1000)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", text,
-        "' is not a share of the range from the least to the most memory; write e.g. 40%"));
-  }
-  const int64_t low = FloorOfMemory(chain).bytes;
-  const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);
-  return low + static_cast<int64_t>(std::floor(range * percent / 100));
-}
-
 // Parses `text` into `*value` where it is given.
 template <typename Parser, typename Value>
 absl::Status Read(absl::string_view flag, const std::string& text, Parser parse, Value* value) {
@@ -60,6 +45,21 @@ absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
 }
 
 }  // namespace
+
+// bytes = M_low + percent of the way to M_high.
+absl::StatusOr<int64_t> ParseMemory(absl::string_view text, const Chain& chain) {
+  absl::string_view number = text;
+  if (!absl::ConsumeSuffix(&number, "%")) return ParseBytes(text);
+  double percent = 0;
+  if (!absl::SimpleAtod(number, &percent) || !(percent >= 0 && percent <= 1000)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text,
+        "' is not a share of the range from the least to the most memory; write e.g. 40%"));
+  }
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);
+  return low + static_cast<int64_t>(std::floor(range * percent / 100));
+}
 
 std::string Printable(absl::string_view text) {
   std::string printable(text);
@@ -109,17 +109,19 @@ void AddFormat(CLI::App& command, std::string* format) {
       ->group("Output");
 }
 
-void AddPlatform(CLI::App& command, PlatformFlags* flags) {
+void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
   const auto add = [&command](const char* name, std::string& value, const char* type,
                               const char* help) {
     command.add_option(name, value, help)->type_name(type)->group(kPlatformGroup);
   };
   add("--platform", flags->file, "FILE",
       "JSON of a platform; the flags below win over it; - reads standard input");
-  add("--memory", flags->memory, "SIZE",
-      "device memory for activations: 4GiB, 1.5GB, bytes without a unit; or 40%: from the least "
-      "that "
-      "any schedule needs (0%) to storing everything (100%)");
+  if (memory == MemoryFlag::kRequired) {
+    add("--memory", flags->memory, "SIZE",
+        "device memory for activations: 4GiB, 1.5GB, bytes without a unit; or 40%: from the least "
+        "that "
+        "any schedule needs (0%) to storing everything (100%)");
+  }
   add("--offload-bandwidth", flags->offload_bandwidth, "RATE",
       "device to host: 12GB/s, bytes a second without a unit; default 0: nothing is offloaded");
   add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE",
@@ -132,10 +134,11 @@ void AddPlatform(CLI::App& command, PlatformFlags* flags) {
       ->group(kPlatformGroup);
 }
 
-absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain) {
+absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,
+                                      MemoryFlag memory) {
   v1::Platform message;
   RETURN_IF_ERROR(ReadPlatformFile(flags.file, &message));
-  if (!message.has_memory_bytes() && flags.memory.empty()) {
+  if (memory == MemoryFlag::kRequired && !message.has_memory_bytes() && flags.memory.empty()) {
     return absl::InvalidArgumentError(
         "--memory: is missing; give the device memory for activations, as in --memory 4GiB or "
         "--memory 40%, or a --platform file with memory_bytes");

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_CLIENT_CLI_ARGUMENTS_H_
 #define STOWAGE_CLIENT_CLI_ARGUMENTS_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -51,11 +52,16 @@ struct PlatformFlags {
   std::string host_memory;
   bool half_duplex = false;
 };
-void AddPlatform(CLI::App& command, PlatformFlags* flags);
+// Whether a command asks about one budget.
+enum class MemoryFlag { kRequired, kAbsent };
+void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags);
 
 // The platform that the flags describe for `chain`, checked. "--memory 40%" runs from M_low (0 %)
 // to M_high (100 %) of the chain. Errors name the flag.
-absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain);
+absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,
+                                      MemoryFlag memory);
+// "4GiB", "1000" or "40%" as bytes.
+absl::StatusOr<int64_t> ParseMemory(absl::string_view text, const Chain& chain);
 
 // How a server is asked.
 struct ServerFlags {

@@ -47,8 +47,7 @@ std::string BudgetShare(const Chain& chain, int64_t memory_bytes) {
   std::string range = absl::StrCat("from ", FormatBytes(low), " (least of any schedule) to ",
                                    FormatBytes(high), " (store all)");
   if (memory_bytes >= high || high == low) return range;
-  const double share = static_cast<double>(memory_bytes - low) / static_cast<double>(high - low);
-  return absl::StrCat(FormatPercent(share), " of the way ", range);
+  return absl::StrCat(RangeShare(chain, memory_bytes), " of the way ", range);
 }
 
 std::string Share(int64_t part, int64_t whole) {
@@ -126,6 +125,13 @@ std::string StageMap(const std::vector<StageFate>& stages) {
 }
 
 }  // namespace
+
+std::string RangeShare(const Chain& chain, int64_t memory_bytes) {
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const int64_t high = StoreAllPeakBytes(chain);
+  if (high == low) return "";
+  return FormatPercent(static_cast<double>(memory_bytes - low) / static_cast<double>(high - low));
+}
 
 std::string ChainLine(const Chain& chain) {
   return absl::StrCat(chain.name.empty() ? "unnamed chain" : chain.name, ": ", chain.length(),

@@ -48,7 +48,8 @@ absl::StatusOr<Question> Read(const Arguments& arguments) {
   Question question;
   ASSIGN_OR_RETURN(ChainFile file, ReadChain(arguments.chain));
   question.chain = std::move(file.chain);
-  ASSIGN_OR_RETURN(question.platform, ReadPlatform(arguments.platform, question.chain));
+  ASSIGN_OR_RETURN(question.platform,
+                   ReadPlatform(arguments.platform, question.chain, MemoryFlag::kRequired));
   ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.schedule));
   absl::StatusOr<v1::Schedule> message = ScheduleFromJson(json);
   if (!message.ok()) return Prefixed(arguments.schedule, message.status());
@@ -126,7 +127,7 @@ void AddSimulateCommand(CLI::App& app, Command* chosen) {
                   "a schedule or a whole answer of solve, JSON; - reads standard input")
       ->required()
       ->type_name("FILE");
-  AddPlatform(command, &arguments->platform);
+  AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
   AddServer(command, "none, simulate in this process", &arguments->server);
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });

@@ -1,21 +1,15 @@
 // stowage solve: a chain and a memory budget in, a schedule out.
-#include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <memory>
-#include <mutex>
-#include <optional>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/figures.h"
+#include "client/cli/question.h"
 #include "client/lib/client.h"
 #include "proto/convert/answer.h"
 #include "proto/convert/chain.h"
@@ -30,103 +24,45 @@
 namespace stowage {
 namespace {
 
-constexpr const char* kDefaultServer = "127.0.0.1:50051";
-
 struct Arguments {
-  std::string chain;
+  QuestionFlags question;
   PlatformFlags platform;
-  std::string solver;
-  int64_t slots = 0;
-  int segments = 0;
-  std::optional<double> time_precision;
-  bool local = false;
-  std::string solve_memory = "4GiB";
-  ServerFlags server;
   std::string output;
   std::string format = "text";
 };
 
 absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
-  ASSIGN_OR_RETURN(const Platform platform, ReadPlatform(arguments.platform, file.chain));
+  ASSIGN_OR_RETURN(const Platform platform,
+                   ReadPlatform(arguments.platform, file.chain, MemoryFlag::kRequired));
   v1::SolveRequest request;
   *request.mutable_chain() = file.message;
   *request.mutable_platform() = ToMessage(platform);
-  request.set_solver(arguments.solver);
-  request.mutable_options()->set_memory_slots(arguments.slots);
-  request.mutable_options()->set_segments(arguments.segments);
-  if (arguments.time_precision.has_value()) {
-    request.mutable_options()->set_time_precision(*arguments.time_precision);
-  }
+  request.set_solver(arguments.question.solver);
+  *request.mutable_options() = OptionsOf(arguments.question);
   return request;
 }
 
-// Sets `stop` after the timeout, unless it is destroyed before.
-class Timer {
- public:
-  Timer(std::optional<double> timeout_seconds, const std::stop_source& stop) {
-    if (!timeout_seconds.has_value()) return;
-    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) {
-      std::mutex mutex;
-      std::condition_variable_any never;
-      std::unique_lock<std::mutex> lock(mutex);
-      never.wait_for(lock, destroyed, std::chrono::duration<double>(*timeout_seconds),
-                     [] { return false; });
-      if (!destroyed.stop_requested()) stop.request_stop();
-    });
-  }
-
- private:
-  std::jthread thread_;
-};
-
-absl::StatusOr<v1::SolveResponse> SolveHere(const Arguments& arguments, v1::SolveRequest message) {
-  // Nobody shares the answer, so nothing is gained by rounding times.
-  if (!arguments.time_precision.has_value()) message.mutable_options()->set_time_precision(0);
+absl::StatusOr<v1::SolveResponse> SolveHere(const QuestionFlags& flags,
+                                            const v1::SolveRequest& message) {
   std::vector<FieldViolation> violations;
   const SolveRequest request = FromMessage(message, &violations);
   for (FieldViolation& violation : RequestViolations(request)) {
     violations.push_back(std::move(violation));
   }
   RETURN_IF_ERROR(ViolationsStatus(violations));
-  const absl::StatusOr<int64_t> bytes = ParseBytes(arguments.solve_memory);
-  if (!bytes.ok()) return Prefixed("--solve-memory", bytes.status());
-  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server));
-  std::stop_source stop;
-  SolveContext context;
-  context.stop = stop.get_token();
-  context.working_bytes = *bytes;
-  const Timer timer(options.timeout_seconds, stop);
-  const auto begin = std::chrono::steady_clock::now();
-  const absl::StatusOr<Answer> answer = AnswerRequest(request, context);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  if (absl::IsCancelled(answer.status())) {
-    return absl::DeadlineExceededError(absl::StrCat("no answer within ", *options.timeout_seconds,
-                                                    " s; raise --timeout, or ask for "
-                                                    "a coarser answer with --slots"));
-  }
-  RETURN_IF_ERROR(answer.status());
-  return ToMessage(*answer, {.queue_seconds = 0, .solve_seconds = elapsed.count()});
+  Answer answer;
+  ASSIGN_OR_RETURN(const double seconds,
+                   AnswerHere(flags, [&](const SolveContext& context) -> absl::Status {
+                     ASSIGN_OR_RETURN(answer, AnswerRequest(request, context));
+                     return absl::OkStatus();
+                   }));
+  return ToMessage(answer, {.queue_seconds = 0, .solve_seconds = seconds});
 }
 
-absl::StatusOr<v1::SolveResponse> AskServer(const Arguments& arguments,
-                                            const v1::SolveRequest& request) {
-  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server, kDefaultServer));
-  absl::StatusOr<v1::SolveResponse> response = Client(options).Solve(request);
-  if (absl::IsUnavailable(response.status())) {
-    return absl::UnavailableError(
-        absl::StrCat(response.status().message(), ", or solve here with --local"));
-  }
-  return response;
-}
-
-// Errors speak of the API's fields; here they are flags.
-absl::Status InFlags(const absl::Status& status) {
-  return {status.code(),
-          absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},
-                                                 {"options.segments", "--segments"},
-                                                 {"options.time_precision", "--time-precision"},
-                                                 {"set aside for one solve",
-                                                  "set aside for one solve (--solve-memory)"}})};
+absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::SolveRequest& request) {
+  if (flags.local) return SolveHere(flags, request);
+  ASSIGN_OR_RETURN(Client client, ClientOf(flags));
+  return client.Solve(request);
 }
 
 absl::Status WriteSchedule(const std::string& path, const v1::Schedule& schedule) {
@@ -181,17 +117,16 @@ absl::StatusOr<std::string> ScheduleText(const Chain& chain, const v1::SolveResp
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
-  if (arguments.chain == "-" && arguments.platform.file == "-") {
+  if (arguments.question.chain == "-" && arguments.platform.file == "-") {
     return absl::InvalidArgumentError("--platform: standard input is already read by --chain");
   }
   if (arguments.output == "-") {
     return absl::InvalidArgumentError(
         "--output: is a file's path; --format json prints the schedule");
   }
-  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.chain));
+  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.question.chain));
   ASSIGN_OR_RETURN(const v1::SolveRequest request, MakeRequest(arguments, file));
-  const absl::StatusOr<v1::SolveResponse> answered =
-      arguments.local ? SolveHere(arguments, request) : AskServer(arguments, request);
+  const absl::StatusOr<v1::SolveResponse> answered = Ask(arguments.question, request);
   if (!answered.ok()) return InFlags(answered.status());
   const v1::SolveResponse& response = *answered;
   const bool feasible = response.outcome() != v1::INFEASIBLE;
@@ -211,53 +146,14 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   return feasible ? kExitOk : kExitInfeasible;
 }
 
-std::string SolverHelp() {
-  std::string help = "one of";
-  for (const SolverInfo& info : AllSolvers()) absl::StrAppend(&help, " ", info.description.name);
-  return help + "; see stowage solvers; default auto";
-}
-
 }  // namespace
 
 void AddSolveCommand(CLI::App& app, Command* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand("solve", "find the schedule with the least time lost");
-  command
-      .add_option("--chain", arguments->chain,
-                  "profile of the network, JSON; - reads standard input")
-      ->required()
-      ->type_name("FILE");
-  AddPlatform(command, &arguments->platform);
-  command.add_option("--solver", arguments->solver, SolverHelp())
-      ->type_name("NAME")
-      ->group("Solver");
-  command
-      .add_option("--slots", arguments->slots,
-                  "memory slots of a dynamic program; default: the solver's own (rotor: 500)")
-      ->type_name("N")
-      ->group("Solver");
-  command
-      .add_option("--segments", arguments->segments,
-                  "segments that periodic cuts; default: the best of all counts")
-      ->type_name("N")
-      ->group("Solver");
-  command
-      .add_option(
-          "--time-precision", arguments->time_precision,
-          "relative grid for times, 0 (exact) to 0.5; default 0.01 at a server, 0 with --local")
-      ->type_name("X")
-      ->group("Solver");
-  AddServer(command, kDefaultServer, &arguments->server);
-  CLI::Option* const local =
-      command.add_flag("--local", arguments->local, "solve in this process, ask no server")
-          ->group("Server");
-  local->excludes("--server");
-  command
-      .add_option("--solve-memory", arguments->solve_memory,
-                  "most memory that a --local solve may take; e.g. 4GiB")
-      ->capture_default_str()
-      ->type_name("SIZE")
-      ->group("Server");
+  AddChainOption(command, &arguments->question);
+  AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
+  AddQuestion(command, &arguments->question);
   command.add_option("--output", arguments->output, "write the bare schedule there, as JSON")
       ->type_name("FILE")
       ->group("Output");

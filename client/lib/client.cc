@@ -64,6 +64,10 @@ absl::StatusOr<v1::SolveResponse> Client::Solve(const v1::SolveRequest& request)
   return Call(&v1::Scheduler::Stub::Solve, request);
 }
 
+absl::StatusOr<v1::FrontierResponse> Client::Frontier(const v1::FrontierRequest& request) {
+  return Call(&v1::Scheduler::Stub::Frontier, request);
+}
+
 absl::StatusOr<v1::SimulateResponse> Client::Simulate(const v1::SimulateRequest& request) {
   return Call(&v1::Scheduler::Stub::Simulate, request);
 }

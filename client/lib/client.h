@@ -23,6 +23,7 @@ class Client {
   explicit Client(const ClientOptions& options);
 
   absl::StatusOr<v1::SolveResponse> Solve(const v1::SolveRequest& request);
+  absl::StatusOr<v1::FrontierResponse> Frontier(const v1::FrontierRequest& request);
   absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request);
   absl::StatusOr<v1::ListSolversResponse> ListSolvers();
 

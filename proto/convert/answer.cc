@@ -104,6 +104,24 @@ v1::Explanation ToMessage(const Explanation& explanation) {
   return message;
 }
 
+SolveOptions FromMessage(const v1::SolveOptions& message) {
+  SolveOptions options;
+  options.memory_slots = message.memory_slots();
+  options.segments = message.segments();
+  options.time_precision =
+      message.has_time_precision() ? message.time_precision() : kDefaultTimePrecision;
+  return options;
+}
+
+v1::Origin OriginOf(const std::string& solver, const AnswerTiming& timing) {
+  v1::Origin origin;
+  origin.set_solver(solver);
+  origin.set_source(v1::Origin::SOLVED);
+  origin.set_queue_seconds(timing.queue_seconds);
+  origin.set_solve_seconds(timing.solve_seconds);
+  return origin;
+}
+
 }  // namespace
 
 SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViolation>* violations) {
@@ -112,11 +130,18 @@ SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViola
   request.chain = FromMessage(message.chain());
   request.platform = FromMessage(message.platform());
   request.solver = message.solver();
-  const v1::SolveOptions& options = message.options();
-  request.options.memory_slots = options.memory_slots();
-  request.options.segments = options.segments();
-  request.options.time_precision =
-      options.has_time_precision() ? options.time_precision() : kDefaultTimePrecision;
+  request.options = FromMessage(message.options());
+  return request;
+}
+
+FrontierRequest FromMessage(const v1::FrontierRequest& message) {
+  FrontierRequest request;
+  request.chain = FromMessage(message.chain());
+  request.platform = FromMessage(message.platform());
+  request.solver = message.solver();
+  request.options = FromMessage(message.options());
+  request.points = message.points();
+  request.budgets.assign(message.memory_bytes().begin(), message.memory_bytes().end());
   return request;
 }
 
@@ -130,15 +155,35 @@ v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing) {
   }
   message.set_memory_floor_bytes(answer.memory_floor_bytes);
   *message.mutable_memory_floor_operation() = ToMessage(answer.memory_floor_operation);
-  v1::Origin& origin = *message.mutable_origin();
-  origin.set_solver(answer.solver);
-  origin.set_source(v1::Origin::SOLVED);
-  origin.set_queue_seconds(timing.queue_seconds);
-  origin.set_solve_seconds(timing.solve_seconds);
+  *message.mutable_origin() = OriginOf(answer.solver, timing);
   if (answer.outcome == Outcome::kInfeasible) return message;
   *message.mutable_schedule() = ToMessage(answer.schedule);
   *message.mutable_prediction() = ToMessage(answer.prediction);
   *message.mutable_explanation() = ToMessage(answer.explanation);
+  return message;
+}
+
+v1::FrontierResponse ToMessage(const Frontier& frontier, const AnswerTiming& timing) {
+  v1::FrontierResponse message;
+  for (const FrontierPoint& point : frontier.points) {
+    v1::FrontierPoint& out = *message.add_points();
+    out.set_memory_bytes(point.memory_bytes);
+    out.set_outcome(ToMessage(point.outcome));
+    out.set_limit(ToMessage(point.limit));
+    out.set_solver(point.solver);
+    if (point.outcome != Outcome::kInfeasible) {
+      *out.mutable_prediction() = ToMessage(point.prediction);
+    }
+  }
+  if (frontier.knee.has_value()) message.set_knee(static_cast<int>(*frontier.knee));
+  if (frontier.minimum_memory_bytes.has_value()) {
+    message.set_minimum_memory_bytes(*frontier.minimum_memory_bytes);
+  }
+  message.set_memory_floor_bytes(frontier.memory_floor_bytes);
+  message.set_most_memory_bytes(frontier.most_memory_bytes);
+  message.set_solves(frontier.solves);
+  *message.mutable_origin() = OriginOf(frontier.solver, timing);
+  for (const std::string& note : frontier.notes) message.add_notes(note);
   return message;
 }
 

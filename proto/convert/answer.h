@@ -6,6 +6,7 @@
 
 #include "solver/model/answer.h"
 #include "solver/model/explanation.h"
+#include "solver/model/frontier.h"
 #include "solver/model/prediction.h"
 #include "solver/model/validate.h"
 #include "stowage/v1/scheduler.pb.h"
@@ -18,12 +19,16 @@ inline constexpr double kDefaultTimePrecision = 0.01;
 // Adds to `violations` what the result cannot express; the rest is for Violations() to check.
 SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViolation>* violations);
 
+FrontierRequest FromMessage(const v1::FrontierRequest& message);
+
 // How long an answer took; clocks are not the solvers' business.
 struct AnswerTiming {
   double queue_seconds = 0;
   double solve_seconds = 0;
 };
 v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing);
+
+v1::FrontierResponse ToMessage(const Frontier& frontier, const AnswerTiming& timing);
 
 v1::SimulateResponse ToMessage(const Simulation& simulation,
                                const std::vector<TimelineEntry>& timeline,

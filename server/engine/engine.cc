@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "solver/algorithms/frontier.h"
 
 namespace stowage {
 namespace {
@@ -46,37 +47,62 @@ void AddOrRefuse(WorkQueue& queue, std::shared_ptr<Job> job) {
   if (!added.ok()) job->done(added);
 }
 
+// A solve of either kind: waits its turn, runs unless nobody waits for it any more, takes its
+// times.
+template <typename Request, typename Result>
+struct SolveJob {
+  using Find = absl::StatusOr<Result> (*)(const Request&, const SolveContext&);
+
+  Request request;
+  Find find;
+  EitherStop stop;
+  std::stop_token server;
+  int64_t solve_bytes;
+  Executor* executor;
+  absl::AnyInvocable<void(absl::StatusOr<Timed<Result>>)> done;
+  Clock::time_point queued = Clock::now();
+
+  void Run() {
+    const Clock::time_point started = Clock::now();
+    if (stop.token().stop_requested()) return done(Stopped(server));
+    SolveContext context;
+    context.stop = stop.token();
+    context.working_bytes = solve_bytes;
+    context.executor = executor;
+    absl::StatusOr<Result> result = find(request, context);
+    if (absl::IsCancelled(result.status())) return done(Stopped(server));
+    if (!result.ok()) return done(result.status());
+    done(Timed<Result>{*std::move(result), SecondsBetween(queued, started),
+                       SecondsBetween(started, Clock::now())});
+  }
+};
+
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
-    : options_(options), queue_({options.threads, options.queue_length}) {}
+    : options_(options),
+      helpers_(options.threads - 1),
+      queue_({options.threads, options.queue_length}) {}
 
 void Engine::Solve(SolveRequest request, std::stop_token stop, SolveDone done) {
-  struct Job {
-    SolveRequest request;
-    EitherStop stop;
-    std::stop_token server;
-    int64_t solve_bytes;
-    SolveDone done;
-    Clock::time_point queued = Clock::now();
-
-    void Run() {
-      const Clock::time_point started = Clock::now();
-      if (stop.token().stop_requested()) return done(Stopped(server));
-      SolveContext context;
-      context.stop = stop.token();
-      context.working_bytes = solve_bytes;
-      absl::StatusOr<Answer> answer = AnswerRequest(request, context);
-      if (absl::IsCancelled(answer.status())) return done(Stopped(server));
-      if (!answer.ok()) return done(answer.status());
-      done(TimedAnswer{*std::move(answer), SecondsBetween(queued, started),
-                       SecondsBetween(started, Clock::now())});
-    }
-  };
+  using Job = SolveJob<SolveRequest, Answer>;
   AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request),
+                                                   AnswerRequest,
                                                    {std::move(stop), stop_all_.get_token()},
                                                    stop_all_.get_token(),
                                                    options_.solve_bytes,
+                                                   &helpers_,
+                                                   std::move(done)}));
+}
+
+void Engine::FindFrontier(FrontierRequest request, std::stop_token stop, FrontierDone done) {
+  using Job = SolveJob<FrontierRequest, Frontier>;
+  AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request),
+                                                   stowage::FindFrontier,
+                                                   {std::move(stop), stop_all_.get_token()},
+                                                   stop_all_.get_token(),
+                                                   options_.solve_bytes,
+                                                   &helpers_,
                                                    std::move(done)}));
 }
 

@@ -13,21 +13,27 @@
 #include "absl/status/statusor.h"
 #include "server/engine/work_queue.h"
 #include "solver/algorithms/answer.h"
+#include "solver/base/executor.h"
 #include "solver/model/answer.h"
+#include "solver/model/frontier.h"
 
 namespace stowage {
 
 struct EngineOptions {
-  int threads = 1;                         // solves that run at once
+  int threads = 1;                         // solves that run at once; one alone may use them all
   size_t queue_length = 256;               // requests that wait beyond those
   int64_t solve_bytes = int64_t{4} << 30;  // the most memory that one solve may take
 };
 
-struct TimedAnswer {
-  Answer answer;
+// What a request led to, and how long that took.
+template <typename Result>
+struct Timed {
+  Result result;
   double queue_seconds = 0;
   double solve_seconds = 0;
 };
+using TimedAnswer = Timed<Answer>;
+using TimedFrontier = Timed<Frontier>;
 
 struct SimulateRequest {
   Chain chain;
@@ -39,6 +45,7 @@ struct SimulateRequest {
 class Engine {
  public:
   using SolveDone = absl::AnyInvocable<void(absl::StatusOr<TimedAnswer>)>;
+  using FrontierDone = absl::AnyInvocable<void(absl::StatusOr<TimedFrontier>)>;
   using SimulateDone = absl::AnyInvocable<void(absl::StatusOr<ExplainedSimulation>)>;
 
   explicit Engine(const EngineOptions& options);
@@ -50,6 +57,10 @@ class Engine {
   // Requires: RequestViolations(request) is empty.
   void Solve(SolveRequest request, std::stop_token stop, SolveDone done);
 
+  // The same for a frontier. Errors: FindFrontier()'s and so on.
+  // Requires: RequestViolations(request) is empty.
+  void FindFrontier(FrontierRequest request, std::stop_token stop, FrontierDone done);
+
   // The same for a simulation. Requires: as Simulate() of solver/simulator.
   void Simulate(SimulateRequest request, std::stop_token stop, SimulateDone done);
 
@@ -60,7 +71,8 @@ class Engine {
  private:
   const EngineOptions options_;
   std::stop_source stop_all_;
-  WorkQueue queue_;  // last: its threads use all of the above
+  HelperThreads helpers_;  // for a solve that runs while others do not
+  WorkQueue queue_;        // last: its threads use all of the above
 };
 
 }  // namespace stowage

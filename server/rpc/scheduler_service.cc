@@ -47,6 +47,13 @@ std::vector<FieldViolation> Read(const v1::SolveRequest& message, SolveRequest* 
   return violations;
 }
 
+std::vector<FieldViolation> Read(const v1::FrontierRequest& message, FrontierRequest* question) {
+  std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
+  if (!violations.empty()) return violations;
+  *question = FromMessage(message);
+  return RequestViolations(*question);
+}
+
 std::vector<FieldViolation> Read(const v1::SimulateRequest& message, SimulateRequest* question) {
   std::vector<FieldViolation> violations =
       TooLong(message.chain(), message.schedule().operations_size());
@@ -70,12 +77,17 @@ bool ReadOrEnd(const Message& message, Question* question, Call* call) {
   return false;
 }
 
-void Record(const TimedAnswer& timed, const v1::SolveResponse& response, CallRecord& record) {
+// Only known names reach the log: what else a caller writes may be long, or worse.
+void RecordSolver(const std::string& name, CallRecord& record) {
+  if (const SolverInfo* info = FindSolver(name)) record.solver = info->description.name;
+}
+
+template <typename Result>
+void Record(const Timed<Result>& timed, CallRecord& record) {
   record.queue_seconds = timed.queue_seconds;
   record.solve_seconds = timed.solve_seconds;
-  record.origin = timed.answer.solver;
-  record.outcome = v1::Outcome_Name(response.outcome());
-  record.rejected = timed.answer.rejected;
+  record.origin = timed.result.solver;
+  record.rejected = timed.result.rejected;
 }
 
 }  // namespace
@@ -84,18 +96,35 @@ grpc::ServerUnaryReactor* SchedulerService::Solve(grpc::CallbackServerContext* c
                                                   const v1::SolveRequest* request,
                                                   v1::SolveResponse* response) {
   auto* const call = new Call("Solve", *context, observer_);
-  // Only known names reach the log: what else a caller writes may be long, or worse.
-  if (const SolverInfo* info = FindSolver(request->solver())) {
-    call->record().solver = info->description.name;
-  }
+  RecordSolver(request->solver(), call->record());
   SolveRequest question;
   if (!ReadOrEnd(*request, &question, call)) return call;
   engine_.Solve(
       std::move(question), call->stop_token(), [call, response](absl::StatusOr<TimedAnswer> timed) {
         if (!timed.ok()) return call->End(timed.status());
         call->End(WithMemory([&] {
-          *response = ToMessage(timed->answer, {timed->queue_seconds, timed->solve_seconds});
-          Record(*timed, *response, call->record());
+          *response = ToMessage(timed->result, {timed->queue_seconds, timed->solve_seconds});
+          Record(*timed, call->record());
+          call->record().outcome = v1::Outcome_Name(response->outcome());
+        }));
+      });
+  return call;
+}
+
+grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext* context,
+                                                     const v1::FrontierRequest* request,
+                                                     v1::FrontierResponse* response) {
+  auto* const call = new Call("Frontier", *context, observer_);
+  RecordSolver(request->solver(), call->record());
+  FrontierRequest question;
+  if (!ReadOrEnd(*request, &question, call)) return call;
+  engine_.FindFrontier(
+      std::move(question), call->stop_token(),
+      [call, response](absl::StatusOr<TimedFrontier> timed) {
+        if (!timed.ok()) return call->End(timed.status());
+        call->End(WithMemory([&] {
+          *response = ToMessage(timed->result, {timed->queue_seconds, timed->solve_seconds});
+          Record(*timed, call->record());
         }));
       });
   return call;

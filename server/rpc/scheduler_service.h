@@ -17,6 +17,9 @@ class SchedulerService final : public v1::Scheduler::CallbackService {
   grpc::ServerUnaryReactor* Solve(grpc::CallbackServerContext* context,
                                   const v1::SolveRequest* request,
                                   v1::SolveResponse* response) override;
+  grpc::ServerUnaryReactor* Frontier(grpc::CallbackServerContext* context,
+                                     const v1::FrontierRequest* request,
+                                     v1::FrontierResponse* response) override;
   grpc::ServerUnaryReactor* Simulate(grpc::CallbackServerContext* context,
                                      const v1::SimulateRequest* request,
                                      v1::SimulateResponse* response) override;

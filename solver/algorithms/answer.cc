@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "solver/algorithms/auto.h"
 #include "solver/algorithms/catalog.h"
+#include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/simulator/explain.h"
@@ -21,20 +21,6 @@
 
 namespace stowage {
 namespace {
-
-absl::Status CheckWorkingBytes(const SolverInfo& info, const Solver& solver,
-                               const Instance& instance, const SolveContext& context) {
-  const int64_t needed = solver.WorkingBytes(instance);
-  if (needed <= context.working_bytes) return absl::OkStatus();
-  const std::optional<int64_t> slots = MostSlotsWithin(solver, instance, context.working_bytes);
-  const std::string remedy = slots.has_value()
-                                 ? absl::StrCat("set options.memory_slots to at most ", *slots)
-                                 : "the chain is too long for it";
-  return absl::ResourceExhaustedError(
-      absl::StrCat(info.description.name, " would need ", FormatBytes(needed), " for ",
-                   instance.chain().length(), " stages, and ", FormatBytes(context.working_bytes),
-                   " are set aside for one solve: ", remedy, ", or ask solver auto"));
-}
 
 // Whether rounding sizes to granules alone makes the budget too small to store everything.
 bool RoundingForbidsStoringAll(const SolveRequest& request, const Instance& rounded) {
@@ -60,7 +46,7 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
         (request.options.time_precision == 0 || RoundingForbidsStoringAll(request, rounded))) {
       continue;
     }
-    RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context));
+    RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context.working_bytes));
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
                      solver.Solve(*instance, context));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
@@ -112,7 +98,8 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
   const SolverInfo& info = *FindSolver(request.solver);
   const std::unique_ptr<Solver> solver = info.make();
   const Instance exact = Instance::Exact(request);
-  RETURN_IF_ERROR(CheckWorkingBytes(info, *solver, Instance::Rounded(request), context));
+  RETURN_IF_ERROR(
+      CheckWorkingBytes(info, *solver, Instance::Rounded(request), context.working_bytes));
 
   Answer answer;
   answer.platform = request.platform;
@@ -150,10 +137,7 @@ absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveCon
   try {
     return FindAnswer(request, context);
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        "this machine has too little free memory for the solve; ask for fewer "
-        "options.memory_slots, "
-        "or lower the memory that a solve may take so that auto leaves out what does not fit");
+    return OutOfMemory();
   }
 }
 

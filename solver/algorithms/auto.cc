@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/catalog.h"
+#include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/simulator/simulator.h"
@@ -94,12 +95,18 @@ class AutoSolution final : public Solution {
       if (!candidate.has_value()) continue;
       const absl::StatusOr<Simulation> simulation =
           Simulate(instance_.chain(), instance_.platform(), candidate->schedule);
-      if (!simulation.ok() || !simulation->feasible()) continue;
+      if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) continue;
       if (!best.has_value() || Key(*simulation, *candidate) < best->key) {
         best = Measured{*candidate, simulation->prediction, Key(*simulation, *candidate)};
       }
     }
     return best;
+  }
+
+  int64_t serves_from_bytes() const override {
+    int64_t from = 0;
+    for (const auto& solution : solutions_) from = std::max(from, solution->serves_from_bytes());
+    return from;
   }
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
@@ -143,6 +150,7 @@ class Auto final : public Solver {
     Membership membership = Members(instance, context.working_bytes);
     const std::vector<Member>& members = membership.members;
     auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes));
+    const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
     absl::string_view optimal;  // whose class has been searched to the end
     for (size_t i = 0; i < members.size(); ++i) {
       if (!optimal.empty() && members[i].info->inside_of == optimal) continue;
@@ -151,8 +159,8 @@ class Auto final : public Solver {
           members[i].solver->Solve(members[i].instance, ShareOf(context, i, members.size())));
       if (one->exact()) optimal = members[i].info->description.name;
       solution->Add(std::move(one));
-      ASSIGN_OR_RETURN(const auto best,
-                       solution->BestWithin(instance.platform().memory_bytes, context));
+      // For the lowest budget: what is fast enough there is so for all.
+      ASSIGN_OR_RETURN(const auto best, solution->BestWithin(lowest, context));
       if (best.has_value() && best->prediction.gap <= 0) break;
     }
     return solution;
@@ -162,24 +170,5 @@ class Auto final : public Solver {
 }  // namespace
 
 std::unique_ptr<Solver> MakeAuto() { return std::make_unique<Auto>(); }
-
-std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& instance,
-                                       int64_t working_bytes) {
-  const auto fits = [&](int64_t slots) {
-    return solver.WorkingBytes(instance.WithMemorySlots(slots)) <= working_bytes;
-  };
-  // As many slots as granules are exact, which may take less than a few slots fewer do; below, the
-  // need grows with the slots.
-  const int64_t exact = instance.platform().memory_bytes / instance.granule_bytes();
-  if (exact >= 1 && fits(exact)) return exact;
-  if (exact < 2 || !fits(1)) return std::nullopt;
-  int64_t most = 1;
-  int64_t too_many = exact;
-  while (too_many - most > 1) {
-    const int64_t middle = most + (too_many - most) / 2;
-    (fits(middle) ? most : too_many) = middle;
-  }
-  return most;
-}
 
 }  // namespace stowage

@@ -6,18 +6,12 @@
 #define STOWAGE_SOLVER_ALGORITHMS_AUTO_H_
 
 #include <memory>
-#include <optional>
 
 #include "solver/algorithms/solver.h"
 
 namespace stowage {
 
 std::unique_ptr<Solver> MakeAuto();
-
-// The most memory slots that are of use and with which `solver` stays within `working_bytes`;
-// nullopt when it does not with a single one. O(log slots).
-std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& instance,
-                                       int64_t working_bytes);
 
 }  // namespace stowage
 

@@ -95,4 +95,29 @@ std::vector<FieldViolation> RequestViolations(const SolveRequest& request) {
   return violations;
 }
 
+std::vector<FieldViolation> RequestViolations(const FrontierRequest& request) {
+  std::vector<FieldViolation> violations = RequestViolations(
+      SolveRequest{request.chain, request.platform, request.solver, request.options});
+  const auto most = static_cast<size_t>(kMaxFrontierPoints);
+  const bool listed = !request.budgets.empty();
+  if (listed && request.points != 0) {
+    violations.push_back({"points", "is set, and so is memory_bytes; give one of the two"});
+  } else if (request.points != 0 && (request.points < 2 || request.points > kMaxFrontierPoints)) {
+    violations.push_back(
+        {"points", absl::StrCat("is ", request.points, "; must be from 2 to ", most)});
+  }
+  if (request.budgets.size() > most) {
+    violations.push_back({"memory_bytes", absl::StrCat("lists ", request.budgets.size(),
+                                                       " budgets; at most ", most, " at once")});
+    return violations;
+  }
+  for (size_t i = 0; i < request.budgets.size(); ++i) {
+    if (request.budgets[i] >= 0 && request.budgets[i] < kMaxTotalBytes) continue;
+    violations.push_back(
+        {absl::StrCat("memory_bytes[", i, "]"),
+         absl::StrCat("is ", request.budgets[i], "; must be from 0 to below 2^62")});
+  }
+  return violations;
+}
+
 }  // namespace stowage

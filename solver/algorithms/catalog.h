@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/answer.h"
+#include "solver/model/frontier.h"
 #include "solver/model/validate.h"
 
 namespace stowage {
@@ -22,6 +23,7 @@ const SolverInfo* FindSolver(absl::string_view name);
 
 // All that is wrong with a request, an unknown solver included.
 std::vector<FieldViolation> RequestViolations(const SolveRequest& request);
+std::vector<FieldViolation> RequestViolations(const FrontierRequest& request);
 
 }  // namespace stowage
 

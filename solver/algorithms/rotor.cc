@@ -43,7 +43,7 @@ Plan PlanOf(const Instance& instance, Saving saving) {
   const int64_t granules = bytes / instance.granule_bytes();
   Plan plan;
   plan.exact = slots >= granules;
-  plan.try_steps = asked == 0 && instance.chain().length() <= kMostStagesOfSteps;
+  plan.try_steps = !plan.exact && instance.chain().length() <= kMostStagesOfSteps;
   if (plan.exact) {
     plan.table = {{bytes, granules, SlotGrid::Rounding::kUp}, granules, saving};
   } else {
@@ -173,7 +173,10 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
   }
   ASSIGN_OR_RETURN(std::vector<Found> found, FastestOfTable(useful, context));
   if (plan_.exact && !found.empty()) return ToCandidate(std::move(found), Limit::kNone);
-  Measure(GuidedSchedule(*table_, *minimum_, useful), useful, &found);
+  for (const int64_t levels_up : {0, 1, 2, 4, 8, 16}) {
+    RETURN_IF_ERROR(context.CheckStop());
+    Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &found);
+  }
   Measure(minimum_->LeastSchedule(), useful, &found);
   return ToCandidate(std::move(found), Limit::kRounding);
 }

@@ -4,13 +4,13 @@
 // "Persistent" is the report's class: a checkpoint stays until its backward, and the forwards of a
 // stage run again only when no later value is live.
 //
-// Short chains are solved in bytes, exactly (rotor_steps.h), unless option `memory_slots` is set or
-// that takes too long. Otherwise memory is counted in slots (500 by default; rotor_table.h): sizes
-// are rounded to nearest, on the grid of about as many slots on which they fit best, the table goes
-// some way beyond the budget, and the schedule of its highest level that fits in bytes wins, unless
-// one that follows the table but counts in bytes (rotor_guided.h) is faster. With at least as many
-// slots as the instance has granules nothing is rounded. Every budget with a persistent schedule
-// gets one.
+// Short chains are solved in bytes, exactly (rotor_steps.h), unless that takes too long or more
+// memory than a table of slots. Otherwise memory is counted in slots (500 by default;
+// rotor_table.h): sizes are rounded to nearest, on the grid of about as many slots on which they
+// fit best, the table goes some way beyond the budget, and the schedule of its highest level that
+// fits in bytes wins, unless one that follows the table but counts in bytes (rotor_guided.h) is
+// faster. With at least as many slots as the instance has granules nothing is rounded. Every budget
+// with a persistent schedule gets one.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_ROTOR_H_
 #define STOWAGE_SOLVER_ALGORITHMS_ROTOR_H_
 

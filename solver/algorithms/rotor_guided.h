@@ -16,8 +16,10 @@ namespace stowage {
 
 // Both were built for one chain and one Saving. nullopt when `memory_bytes` is below the least, or
 // the schedule would have more than kMaxOperations. O(parts of the schedule x their lengths).
+// `levels_up`: so many levels above what it has it looks parts up in the table, in case that
+// rounding makes them look larger than they are.
 std::optional<Schedule> GuidedSchedule(const RotorTable& table, const RotorMinimum& minimum,
-                                       int64_t memory_bytes);
+                                       int64_t memory_bytes, int64_t levels_up = 0);
 
 }  // namespace stowage
 

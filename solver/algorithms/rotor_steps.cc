@@ -37,6 +37,7 @@ absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,
                                                             const Options& options,
                                                             const SolveContext& context) {
   RotorSteps steps(chain, options);
+  steps.steps_.reserve(options.most_steps);  // growing would take up to three times as much
   const int count = steps.sizes_.stages();
   for (int s = count - 1; s >= 0; --s) {
     RETURN_IF_ERROR(context.CheckStop());
@@ -128,9 +129,11 @@ bool RotorSteps::FillPart(int s, int t) {
       Lower(s, k, t, sweep + sizes_.gradient[t]);
     }
   }
+  if (steps_.size() + best_.size() > options_.most_steps || work_ > options_.most_work)
+    return false;
   parts_[index_(s, t)] = {steps_.size(), steps_.size() + best_.size()};
   steps_.insert(steps_.end(), best_.begin(), best_.end());
-  return steps_.size() <= options_.most_steps && work_ <= options_.most_work;
+  return true;
 }
 
 double RotorSteps::LostAt(int s, int t, int64_t bytes) const {

@@ -34,7 +34,7 @@ class RotorSteps {
   // Errors: CANCELLED once context.stop is set.
   static absl::StatusOr<std::optional<RotorSteps>> Build(const Chain& chain, const Options& options,
                                                          const SolveContext& context);
-  static constexpr size_t BytesPerStep() { return 2 * sizeof(Step); }  // a growing vector's worst
+  static constexpr size_t BytesPerStep() { return sizeof(Step); }
 
   // The fastest schedule whose peak is at most `memory_bytes`; nullopt when there is none or it
   // would have more than kMaxOperations. Requires: memory_bytes is at most the options'.

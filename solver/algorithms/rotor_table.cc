@@ -329,12 +329,12 @@ std::optional<double> RotorTable::LostSecondsAt(int64_t level) const {
   return seconds_ * static_cast<double>(lost);
 }
 
-double RotorTable::EstimateLostSeconds(int s, int t, int64_t bytes) const {
+double RotorTable::EstimateLostSeconds(int s, int t, int64_t bytes, int64_t levels_up) const {
   // The roundings of a part may add up to some slots; beyond that the table knows no better.
   constexpr int64_t kMostSlotsUp = 64;
   const TableView view = View();
   const int64_t top = top_[s];
-  const int64_t level = std::min(top, options_.grid.Slots(bytes));
+  const int64_t level = std::min(top, options_.grid.Slots(bytes) + levels_up);
   for (int64_t up = 0; up <= kMostSlotsUp && level + up <= top; ++up) {
     const float lost = LostAt(view, s, t, level + up);
     if (lost < kNever) return seconds_ * static_cast<double>(lost);

@@ -64,8 +64,8 @@ class RotorTable {
   // Requires of both: level <= levels().
   std::optional<double> LostSecondsAt(int64_t level) const;
   // For part [s..t], stages counted from 0, its input counted apart: what it loses within `bytes`,
-  // by the nearest level that the table has and that is enough for it. For guidance only.
-  double EstimateLostSeconds(int s, int t, int64_t bytes) const;
+  // by the nearest level from `levels_up` above it on that is enough for it. For guidance only.
+  double EstimateLostSeconds(int s, int t, int64_t bytes, int64_t levels_up) const;
   // One forward of each of the stages s..k.
   double SweepSeconds(int s, int k) const { return seconds_ * (prefix_[k + 1] - prefix_[s]); }
   // The fastest schedule; nullopt when there is none or it would have more than kMaxOperations.

@@ -16,17 +16,38 @@ int64_t SlotGrid::Slots(int64_t size_bytes) const {
 
 namespace {
 
-// By how much, in slots, the values are off; outputs, of which fewer are kept, count half.
+// How unevenly rounding treats the values of a chain. What all of them gain or lose alike does no
+// harm, a table that goes further makes up for it; what some gain and others lose makes the wrong
+// ones look cheap. In slots a stage; outputs, of which fewer are kept, count little.
 double Misfit(const Chain& chain, double slots_per_byte) {
-  double misfit = 0;
-  const auto off = [slots_per_byte](int64_t bytes) {
-    const double slots = static_cast<double>(bytes) * slots_per_byte;
-    return std::abs(slots - std::nearbyint(slots));
+  struct Sum {
+    double slots = 0;
+    double rounded = 0;
   };
+  const auto in_slots = [slots_per_byte](int64_t bytes) {
+    const double slots = static_cast<double>(bytes) * slots_per_byte;
+    return Sum{slots, std::nearbyint(slots)};
+  };
+  Sum saved;
   for (int l = 1; l <= chain.length(); ++l) {
-    misfit += off(chain.saved_bytes(l)) + off(chain.output_bytes(l)) / 2;
+    const Sum one = in_slots(chain.saved_bytes(l));
+    saved.slots += one.slots;
+    saved.rounded += one.rounded;
   }
-  return misfit;
+  if (saved.slots <= 0) return 0;
+  const double scale = saved.rounded / saved.slots;
+  double saved_off = 0;
+  double output_off = 0;
+  double output_slots = 0;
+  for (int l = 1; l <= chain.length(); ++l) {
+    const Sum value = in_slots(chain.saved_bytes(l));
+    const Sum output = in_slots(chain.output_bytes(l));
+    saved_off += std::abs(value.rounded - scale * value.slots);
+    output_off += std::abs(output.rounded - scale * output.slots);
+    output_slots += output.slots;
+  }
+  constexpr double kOutputs = 0.05;
+  return saved_off / saved.slots + (output_slots > 0 ? kOutputs * output_off / output_slots : 0);
 }
 
 }  // namespace
@@ -34,17 +55,16 @@ double Misfit(const Chain& chain, double slots_per_byte) {
 SlotGrid BestFittingGrid(const Chain& chain, int64_t bytes, int64_t slots) {
   SlotGrid best{bytes, slots, SlotGrid::Rounding::kNearest};
   if (bytes == 0) return best;
-  // A few more are tried than a step of one slot could tell apart on a fine grid.
   constexpr int64_t kMostTried = 1000;
   const int64_t first = std::max<int64_t>(1, slots * 7 / 10);
-  const int64_t last = slots + slots / 4;
+  const int64_t last = slots + slots / 2;
   const int64_t step = (last - first) / kMostTried + 1;
   double least = INFINITY;
-  for (int64_t tried = last; tried >= first; tried -= step) {
+  for (int64_t tried = first; tried <= last; tried += step) {
     const double slots_per_byte = static_cast<double>(tried) / static_cast<double>(bytes);
-    const double misfit = Misfit(chain, slots_per_byte) / static_cast<double>(tried);
-    constexpr double kWorthIt = 0.999;  // else the finer one
-    if (misfit >= least * kWorthIt) continue;
+    // Finer grids fit better by themselves and take longer: only what is better than that counts.
+    const double misfit = Misfit(chain, slots_per_byte) * static_cast<double>(tried);
+    if (misfit >= least) continue;
     least = misfit;
     best.slots = tried;
   }

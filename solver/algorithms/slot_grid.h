@@ -24,7 +24,7 @@ struct SlotGrid {
   bool IsExact(int64_t granule_bytes) const { return bytes == slots * granule_bytes; }
 };
 
-// The grid of some 0.7 to 1.25 times `slots`, rounding to nearest, on which the sizes of the
+// The grid of some 0.7 to 1.5 times `slots`, rounding to nearest, on which the sizes of the
 // chain's values fit best: where stages are alike, what one of them loses to rounding all of them
 // lose. O(slots x stages).
 SlotGrid BestFittingGrid(const Chain& chain, int64_t bytes, int64_t slots);

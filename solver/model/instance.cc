@@ -78,6 +78,10 @@ Instance Instance::Rounded(const SolveRequest& request) {
   return {request, granule, request.options.time_precision};
 }
 
+Instance Instance::ExactSizes(const SolveRequest& request) {
+  return {request, 1, request.options.time_precision};
+}
+
 Instance Instance::Exact(const SolveRequest& request) { return {request, 1, 0}; }
 
 Instance::Instance(const SolveRequest& request, int64_t granule_bytes, double time_precision)

@@ -21,6 +21,8 @@ class Instance {
   // Rounded sizes, and times rounded to request.options.time_precision.
   // Requires of both: Violations(request) is empty.
   static Instance Rounded(const SolveRequest& request);
+  // The sizes as they are, and times rounded likewise.
+  static Instance ExactSizes(const SolveRequest& request);
   // The sizes and times of the request as they are.
   static Instance Exact(const SolveRequest& request);
 

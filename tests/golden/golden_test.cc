@@ -33,6 +33,7 @@ constexpr Case kCases[] = {
     // Somebody looks around,
     {"help", "stowage --help"},
     {"help_solve", "stowage solve --help"},
+    {"help_frontier", "stowage frontier --help"},
     {"help_simulate", "stowage simulate --help"},
     {"help_solvers", "stowage solvers --help"},
     {"help_chain", "stowage chain --help"},
@@ -51,6 +52,12 @@ constexpr Case kCases[] = {
     {"solve_json",
      "stowage solve --local --chain tiny.json --memory 140KiB --solver rotor --format json"},
     {"solve_percent", "stowage solve --local --chain tiny.json --memory 40%"},
+
+    // wonders what more memory would buy,
+    {"frontier", "stowage frontier --local --chain tiny.json --points 6"},
+    {"frontier_json",
+     "stowage frontier --local --chain tiny.json --solver rotor --budgets 100KiB,50% "
+     "--format json"},
 
     // until it no longer fits,
     {"solve_infeasible", "stowage solve --local --chain tiny.json --memory 100KiB"},
@@ -84,6 +91,9 @@ constexpr Case kCases[] = {
     {"error_unknown_flag", "stowage solve --chain tiny.json --memroy 1GiB"},
     {"error_no_memory", "stowage solve --local --chain tiny.json"},
     {"error_bad_memory", "stowage solve --local --chain tiny.json --memory 4Gb"},
+    {"error_bad_budgets", "stowage frontier --local --chain tiny.json --budgets 1MiB,half"},
+    {"error_bad_points", "stowage frontier --local --chain tiny.json --points 1"},
+    {"frontier_infeasible", "stowage frontier --local --chain tiny.json --budgets 1KiB,2KiB"},
     {"error_bad_bandwidth",
      "stowage solve --local --chain tiny.json --memory 1MiB --offload-bandwidth 12GBps"},
     {"error_no_file", "stowage chain no_such_file.json"},

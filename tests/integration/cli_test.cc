@@ -119,6 +119,22 @@ TEST_F(Cli, SolvesTheSameAtAServerAndHere) {
   EXPECT_EQ(answers[0].DebugString(), answers[1].DebugString());
 }
 
+TEST_F(Cli, TheFrontierIsTheSameAtAServerAndHere) {
+  ServerProcess server;
+  const std::vector<std::string> ask = {"frontier", "--chain",          chain_, "--points",
+                                        "5",        "--time-precision", "0"};
+  std::vector<std::string> there = ask;
+  there.insert(there.end(), {"--server", server.address()});
+  std::vector<std::string> here = ask;
+  here.emplace_back("--local");
+  const ProgramResult remote = Stowage(there);
+  const ProgramResult local = Stowage(here);
+  EXPECT_EQ(remote.exit_code, 0) << remote.err;
+  const auto table = [](const std::string& text) { return text.substr(text.find("budget  ")); };
+  EXPECT_EQ(table(remote.out), table(local.out));
+  EXPECT_THAT(remote.out, testing::HasSubstr("store all"));
+}
+
 TEST_F(Cli, InfeasibleIsExitCodeTwoAndSaysWhatWouldWork) {
   const ProgramResult text = SolveSmall({"--memory", "59"});
   EXPECT_EQ(text.exit_code, kInfeasible);

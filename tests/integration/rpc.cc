@@ -83,6 +83,12 @@ grpc::Status Remote::Solve(const v1::SolveRequest& request, v1::SolveResponse* r
   return scheduler_->Solve(&own, request, response);
 }
 
+grpc::Status Remote::Frontier(const v1::FrontierRequest& request,
+                              v1::FrontierResponse* response) const {
+  grpc::ClientContext context;
+  return scheduler_->Frontier(&context, request, response);
+}
+
 grpc::Status Remote::Simulate(const v1::SimulateRequest& request,
                               v1::SimulateResponse* response) const {
   grpc::ClientContext context;

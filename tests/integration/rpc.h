@@ -42,6 +42,7 @@ class Remote {
   // `context` is for those who add metadata, a deadline or a cancellation.
   grpc::Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response,
                      grpc::ClientContext* context = nullptr) const;
+  grpc::Status Frontier(const v1::FrontierRequest& request, v1::FrontierResponse* response) const;
   grpc::Status Simulate(const v1::SimulateRequest& request, v1::SimulateResponse* response) const;
   grpc::Status ListSolvers(v1::ListSolversResponse* response) const;
   // UNKNOWN when the server does not answer.

@@ -133,6 +133,66 @@ TEST_F(Service, MemoryForEverythingIsUsedForEverything) {
   EXPECT_EQ(response.prediction().gap(), 0);
 }
 
+// What the frontier says of a budget, a solve for that budget says, too.
+TEST_F(Service, AFrontierIsWhatSolvesOfItsBudgetsFind) {
+  v1::FrontierRequest request;
+  *request.mutable_chain() = Profile("torchvision-resnet101-32-224");
+  request.set_solver("rotor");
+  request.set_points(6);
+  v1::FrontierResponse frontier;
+  ASSERT_TRUE(remote_.Frontier(request, &frontier).ok());
+  ASSERT_EQ(frontier.points_size(), 6);
+  EXPECT_EQ(frontier.solves(), 1);
+  EXPECT_EQ(frontier.origin().solver(), "rotor");
+  EXPECT_EQ(frontier.points(0).memory_bytes(), frontier.minimum_memory_bytes());
+  EXPECT_EQ(frontier.points(5).memory_bytes(), frontier.most_memory_bytes());
+  EXPECT_EQ(frontier.points(5).prediction().overhead(), 0);
+  ASSERT_TRUE(frontier.has_knee());
+  double last = std::numeric_limits<double>::infinity();
+  for (const v1::FrontierPoint& point : frontier.points()) {
+    v1::SolveRequest solve;
+    *solve.mutable_chain() = request.chain();
+    solve.mutable_platform()->set_memory_bytes(point.memory_bytes());
+    solve.set_solver("rotor");
+    v1::SolveResponse answer;
+    ASSERT_TRUE(remote_.Solve(solve, &answer).ok());
+    EXPECT_NEAR(point.prediction().makespan_seconds(), answer.prediction().makespan_seconds(),
+                2e-3 * answer.prediction().makespan_seconds());
+    EXPECT_LE(point.prediction().peak_memory_bytes(), point.memory_bytes());
+    EXPECT_LE(point.prediction().makespan_seconds(), last);
+    last = point.prediction().makespan_seconds();
+  }
+  EXPECT_NE(server_->WaitForLogLine({"method=Frontier", "solver=rotor", "stages=38", "code=OK"}),
+            "");
+}
+
+TEST_F(Service, AFrontierTakesItsBudgetsFromTheCaller) {
+  v1::FrontierRequest request;
+  *request.mutable_chain() = ToMessage(EqualChain(3));
+  for (const int64_t bytes : {1000, 1}) request.add_memory_bytes(bytes);
+  v1::FrontierResponse frontier;
+  ASSERT_TRUE(remote_.Frontier(request, &frontier).ok());
+  ASSERT_EQ(frontier.points_size(), 2);
+  EXPECT_EQ(frontier.points(0).outcome(), v1::INFEASIBLE);
+  EXPECT_EQ(frontier.points(1).outcome(), v1::OPTIMAL);
+}
+
+TEST_F(Service, ABadFrontierRequestIsRefusedByTheNameOfItsField) {
+  v1::FrontierRequest request;
+  *request.mutable_chain() = ToMessage(EqualChain(3));
+  request.set_points(1);
+  request.set_solver("rotter");
+  v1::FrontierResponse frontier;
+  const grpc::Status status = remote_.Frontier(request, &frontier);
+  EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("points"));
+  EXPECT_THAT(status.error_message(), HasSubstr("rotter"));
+  request.add_memory_bytes(5);
+  request.set_solver("");
+  const grpc::Status both = remote_.Frontier(request, &frontier);
+  EXPECT_THAT(both.error_message(), HasSubstr("give one of the two"));
+}
+
 TEST_F(Service, ListsItsSolvers) {
   v1::ListSolversResponse response;
   ASSERT_TRUE(remote_.ListSolvers(&response).ok());

@@ -44,7 +44,7 @@ class EngineTest : public testing::Test {
 TEST_F(EngineTest, AnswersWithTheTimeItTook) {
   const Result result = Solve(Quick()).get();
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->answer.solver, "rotor");
+  EXPECT_EQ(result->result.solver, "rotor");
   EXPECT_GT(result->solve_seconds, 0);
   EXPECT_GE(result->queue_seconds, 0);
 }
@@ -60,7 +60,7 @@ TEST_F(EngineTest, AnswersManyAtOnceAlike) {
   const Result first = results.front().get();
   ASSERT_THAT(first, IsOk());
   for (size_t i = 1; i < results.size(); ++i) {
-    EXPECT_EQ(results[i].get()->answer.schedule, first->answer.schedule);
+    EXPECT_EQ(results[i].get()->result.schedule, first->result.schedule);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <stop_token>
+#include <string>
 
 #include "solver/algorithms/answer.h"
 #include "solver/algorithms/rotor_part.h"
@@ -182,14 +183,34 @@ TEST(Rotor, SaysHowManySlotsFitTheMemoryForASolve) {
   for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'000;
   SolveRequest request{chain, Memory(30'000'000), "rotor", {}};
   const auto refused = AnswerRequest(request, context);
-  EXPECT_THAT(refused, Fails(absl::StatusCode::kResourceExhausted,
-                             testing::HasSubstr("set options.memory_slots to at most 19")));
-  request.options.memory_slots = 19;
+  ASSERT_THAT(refused, Fails(absl::StatusCode::kResourceExhausted,
+                             testing::HasSubstr("set options.memory_slots to at most ")));
+  const std::string text(refused.status().message());
+  request.options.memory_slots = std::stoi(text.substr(text.find("at most ") + 8));
+  EXPECT_GT(request.options.memory_slots, 5);
   EXPECT_THAT(AnswerRequest(request, context), IsOk());
+  request.options.memory_slots *= 2;
+  EXPECT_THAT(AnswerRequest(request, context),
+              Fails(absl::StatusCode::kResourceExhausted, testing::_));
 }
 
-TEST(Rotor, FindsTheExactMinimumWhateverTheSlots) {
-  const Chain chain = EqualChain(12);
+TEST(Rotor, SolvesShortChainsInBytesWhateverTheSlots) {
+  Chain chain = EqualChain(12);
+  for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'003;
+  const int64_t high = StoreAllPeakBytes(chain);
+  const auto exact = ExactRotor(chain, high / 2);
+  ASSERT_THAT(exact, IsOk());
+  for (const int64_t slots : {100, 500}) {
+    const auto answer =
+        AnswerRequest({chain, Memory(high / 2), "rotor", {.memory_slots = slots}}, {});
+    ASSERT_THAT(answer, IsOk());
+    EXPECT_EQ(answer->outcome, Outcome::kOptimal);
+    EXPECT_EQ(answer->prediction.makespan_seconds, exact->prediction.makespan_seconds);
+  }
+}
+
+TEST(Rotor, FindsTheExactMinimumOfLongChainsWhateverTheSlots) {
+  const Chain chain = EqualChain(70);
   const int64_t least = *ExactRotor(chain, 0)->minimum_memory_bytes;
   const auto coarse = AnswerRequest({chain, Memory(least), "rotor", {.memory_slots = 3}}, {});
   ASSERT_THAT(coarse, IsOk());

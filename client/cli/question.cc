@@ -1,0 +1,142 @@
+#include "client/cli/question.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "solver/algorithms/catalog.h"
+#include "solver/base/executor.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+
+namespace stowage {
+namespace {
+
+constexpr const char* kDefaultServer = "127.0.0.1:50051";
+
+// Sets `stop` after the timeout, unless it is destroyed before.
+class Timer {
+ public:
+  Timer(std::optional<double> timeout_seconds, const std::stop_source& stop) {
+    if (!timeout_seconds.has_value()) return;
+    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) {
+      std::mutex mutex;
+      std::condition_variable_any never;
+      std::unique_lock<std::mutex> lock(mutex);
+      never.wait_for(lock, destroyed, std::chrono::duration<double>(*timeout_seconds),
+                     [] { return false; });
+      if (!destroyed.stop_requested()) stop.request_stop();
+    });
+  }
+
+ private:
+  std::jthread thread_;
+};
+
+std::string SolverHelp() {
+  std::string help = "one of";
+  for (const SolverInfo& info : AllSolvers()) absl::StrAppend(&help, " ", info.description.name);
+  return help + "; see stowage solvers; default auto";
+}
+
+}  // namespace
+
+void AddChainOption(CLI::App& command, QuestionFlags* flags) {
+  command
+      .add_option("--chain", flags->chain, "profile of the network, JSON; - reads standard input")
+      ->required()
+      ->type_name("FILE");
+}
+
+void AddQuestion(CLI::App& command, QuestionFlags* flags) {
+  command.add_option("--solver", flags->solver, SolverHelp())->type_name("NAME")->group("Solver");
+  command
+      .add_option("--slots", flags->slots,
+                  "memory slots of a dynamic program; default: the solver's own (rotor: exact for "
+                  "short chains, 500 for long ones)")
+      ->type_name("N")
+      ->group("Solver");
+  command
+      .add_option("--segments", flags->segments,
+                  "segments that periodic cuts; default: the best of all counts")
+      ->type_name("N")
+      ->group("Solver");
+  command
+      .add_option(
+          "--time-precision", flags->time_precision,
+          "relative grid for times, 0 (exact) to 0.5; default 0.01 at a server, 0 with --local")
+      ->type_name("X")
+      ->group("Solver");
+  AddServer(command, kDefaultServer, &flags->server);
+  CLI::Option* const local =
+      command.add_flag("--local", flags->local, "solve in this process, ask no server")
+          ->group("Server");
+  local->excludes("--server");
+  command
+      .add_option("--solve-memory", flags->solve_memory,
+                  "most memory that a --local solve may take; e.g. 4GiB")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Server");
+}
+
+v1::SolveOptions OptionsOf(const QuestionFlags& flags) {
+  v1::SolveOptions options;
+  options.set_memory_slots(flags.slots);
+  options.set_segments(flags.segments);
+  if (flags.time_precision.has_value()) {
+    options.set_time_precision(*flags.time_precision);
+  } else if (flags.local) {
+    options.set_time_precision(0);
+  }
+  return options;
+}
+
+absl::StatusOr<Client> ClientOf(const QuestionFlags& flags) {
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(flags.server, kDefaultServer));
+  return Client(options);
+}
+
+absl::StatusOr<double> AnswerHere(const QuestionFlags& flags,
+                                  absl::FunctionRef<absl::Status(const SolveContext&)> find) {
+  const absl::StatusOr<int64_t> bytes = ParseBytes(flags.solve_memory);
+  if (!bytes.ok()) return Prefixed("--solve-memory", bytes.status());
+  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(flags.server));
+  std::stop_source stop;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  HelperThreads helpers(cores - 1);
+  SolveContext context;
+  context.stop = stop.get_token();
+  context.working_bytes = *bytes;
+  context.executor = &helpers;
+  const Timer timer(options.timeout_seconds, stop);
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status found = find(context);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  if (absl::IsCancelled(found)) {
+    return absl::DeadlineExceededError(absl::StrCat("no answer within ", *options.timeout_seconds,
+                                                    " s; raise --timeout, or ask for "
+                                                    "a coarser answer with --slots"));
+  }
+  RETURN_IF_ERROR(found);
+  return elapsed.count();
+}
+
+absl::Status InFlags(const absl::Status& status) {
+  if (absl::IsUnavailable(status)) {
+    return absl::UnavailableError(absl::StrCat(status.message(), ", or solve here with --local"));
+  }
+  return {status.code(),
+          absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},
+                                                 {"options.segments", "--segments"},
+                                                 {"options.time_precision", "--time-precision"},
+                                                 {"set aside for one solve",
+                                                  "set aside for one solve (--solve-memory)"}})};
+}
+
+}  // namespace stowage

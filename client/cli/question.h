@@ -1,0 +1,52 @@
+// What the commands that need a solver share: which one, its options, and who answers, a server or
+// this process.
+#ifndef STOWAGE_CLIENT_CLI_QUESTION_H_
+#define STOWAGE_CLIENT_CLI_QUESTION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/cli/arguments.h"
+#include "client/lib/client.h"
+#include "solver/algorithms/solver.h"
+#include "stowage/v1/scheduler.pb.h"
+
+namespace stowage {
+
+struct QuestionFlags {
+  std::string chain;
+  std::string solver;
+  int64_t slots = 0;
+  int segments = 0;
+  std::optional<double> time_precision;
+  bool local = false;
+  std::string solve_memory = "4GiB";
+  ServerFlags server;
+};
+// Adds --chain alone, to stand first in the help, and all others.
+void AddChainOption(CLI::App& command, QuestionFlags* flags);
+void AddQuestion(CLI::App& command, QuestionFlags* flags);
+
+// The flags as options of a request. With --local times are exact unless the flags say otherwise:
+// nobody shares the answer, so nothing is gained by rounding them.
+v1::SolveOptions OptionsOf(const QuestionFlags& flags);
+
+// The server to ask. Errors name the flag.
+absl::StatusOr<Client> ClientOf(const QuestionFlags& flags);
+
+// Runs `find` in this process with the memory, the threads and the patience that the flags allow;
+// returns the seconds it took. Errors: those of `find`, DEADLINE_EXCEEDED instead of CANCELLED.
+absl::StatusOr<double> AnswerHere(const QuestionFlags& flags,
+                                  absl::FunctionRef<absl::Status(const SolveContext&)> find);
+
+// Errors speak of the API's fields; here they are flags, and there is --local.
+absl::Status InFlags(const absl::Status& status);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_CLI_QUESTION_H_
