@@ -15,7 +15,7 @@ build=(
   libcli11-dev                                # command lines
   nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`
 )
-test=(libgtest-dev libgmock-dev librapidcheck-dev)
+test=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
 dev=(clang clang-format clang-tidy git)
 
 case "${1:-}" in

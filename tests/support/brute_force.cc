@@ -120,7 +120,11 @@ class Search {
     if (chain_.stage(l).no_recompute && state.has_run[l]) return;
     if (discards && l == 1) return;
     if (discards && schedules_ != ScheduleClass::kAny && state.was_read[l - 1]) return;
-    if (schedules_ == ScheduleClass::kNestedPersistent && AnythingLiveFrom(state, l)) return;
+    if (Nested() && AnythingLiveFrom(state, l)) return;
+    if (schedules_ == ScheduleClass::kOutputsOnly && saves && !chain_.stage(l).no_recompute &&
+        l != state.gradient) {
+      return;
+    }
     const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
     if (OnDevice(state) + added + chain_.stage(l).forward_overhead_bytes > memory_bytes_) return;
     State to = state;
@@ -147,6 +151,11 @@ class Search {
     to.gradient = l - 1;
     steps->push_back(
         {std::move(to), {OperationKind::kBackward, l}, chain_.stage(l).backward_seconds});
+  }
+
+  bool Nested() const {
+    return schedules_ == ScheduleClass::kNestedPersistent ||
+           schedules_ == ScheduleClass::kOutputsOnly;
   }
 
   bool AnythingLiveFrom(const State& state, int first) const {

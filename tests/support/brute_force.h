@@ -16,6 +16,9 @@ enum class ScheduleClass {
   // RR-9302's: persistent, and a stage runs again only when nothing at or after it is live any more
   // (the recomputation of a part starts when the part behind it is done).
   kNestedPersistent,
+  // Of these, RR-9302's "revolve": a stage that may run again is saved right before its backward
+  // only.
+  kOutputsOnly,
   // A value that the next forward to read it did not drop stays until the BACKWARD that drops it.
   kPersistent,
   // Any value may be dropped at any time that an operation allows.

@@ -1,0 +1,159 @@
+// The programs behind rotor and revolve, each against something slow and plain: the table of slots
+// against the textbook's and the brute force, the steps in bytes against other steps, the least
+// memory against both.
+#include "solver/algorithms/rotor_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <ostream>
+#include <string>
+
+#include "rapidcheck/gtest.h"
+#include "solver/algorithms/rotor_minimum.h"
+#include "solver/algorithms/rotor_steps.h"
+#include "solver/kernels/min_plus.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/chains.h"
+#include "tests/support/step_rotor.h"
+#include "tests/support/textbook_rotor.h"
+
+namespace stowage {
+
+// For failure messages.
+void showValue(Saving saving, std::ostream& out) {
+  out << (saving == Saving::kAlways ? "rotor" : "revolve");
+}
+
+namespace {
+
+// The naive programs keep pace with 5,000 chains up to these lengths.
+constexpr int kMostStages = 32;
+constexpr int kMostStagesOfSteps = 20;
+
+Saving SomeSaving() { return *rc::gen::element(Saving::kAlways, Saving::kWhereForced); }
+
+// From just below the least possible to just above what storing everything takes.
+int64_t SomeBudget(const Chain& chain) {
+  const int64_t least = std::max<int64_t>(0, FloorOfMemory(chain).bytes - 1);
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, StoreAllPeakBytes(chain) + 2));
+}
+
+bool OutputsOnly(Saving saving) { return saving == Saving::kWhereForced; }
+
+RotorTable OneSlotAByte(const Chain& chain, int64_t bytes, Saving saving) {
+  return *RotorTable::Build(chain, {{bytes, bytes, SlotGrid::Rounding::kUp}, bytes, saving}, {});
+}
+
+// The time of a schedule that must be valid and fit.
+double SecondsWithin(int64_t memory_bytes, const Chain& chain, const Schedule& schedule) {
+  const auto simulation = Simulate(chain, Memory(memory_bytes), schedule);
+  RC_ASSERT(simulation.ok());
+  RC_ASSERT(simulation->feasible());
+  return simulation->prediction.makespan_seconds;
+}
+
+double ForwardSeconds(const Chain& chain) {
+  double seconds = 0;
+  for (int l = 1; l <= chain.length() + 1; ++l) seconds += chain.stage(l).forward_seconds;
+  return seconds;
+}
+
+RC_GTEST_PROP(RotorTable, EqualsTheTextbookAtEveryLevel, ()) {
+  const Chain chain = *SmallChains(kMostStages);
+  const Saving saving = SomeSaving();
+  const int64_t levels = SomeBudget(chain);
+  const RotorTable table = OneSlotAByte(chain, levels, saving);
+  const TextbookRotor textbook(
+      chain, [](int64_t bytes) { return bytes; }, static_cast<int>(levels), OutputsOnly(saving));
+  // What the table adds to each forward of a sweep to prefer short schedules, in its rounding.
+  const double tie = 1.1e-6 * ForwardSeconds(chain) / (chain.length() + 1);
+  std::optional<double> below;
+  for (int64_t level = 0; level <= levels; ++level) {
+    const double expected = textbook.Seconds(static_cast<int>(level));
+    const std::optional<double> lost = table.LostSecondsAt(level);
+    RC_ASSERT(lost.has_value() == (expected != TextbookRotor::kNone));
+    if (!lost.has_value() || lost == below) continue;
+    below = lost;
+    const std::optional<Schedule> schedule = table.ScheduleAt(level);
+    RC_ASSERT(schedule.has_value());
+    RC_ASSERT(SecondsWithin(level, chain, *schedule) == expected);
+    if (tie == 0) continue;  // it then counts forwards
+    const double expected_loss = expected - chain.ComputeSeconds();
+    RC_ASSERT(std::abs(*lost - expected_loss) <=
+              1e-5 * expected_loss + tie * static_cast<double>(schedule->operations.size()));
+  }
+}
+
+RC_GTEST_PROP(RotorMinimum, IsTheFirstFeasibleLevel, ()) {
+  const Chain chain = *SmallChains(kMostStages);
+  const Saving saving = SomeSaving();
+  const RotorMinimum minimum = *RotorMinimum::Build(chain, saving, {});
+  const int64_t levels = minimum.least_bytes() + 1;
+  const TextbookRotor textbook(
+      chain, [](int64_t bytes) { return bytes; }, static_cast<int>(levels), OutputsOnly(saving));
+  int first = 0;
+  while (first <= levels && textbook.Seconds(first) == TextbookRotor::kNone) ++first;
+  RC_ASSERT(minimum.least_bytes() == first);
+  const std::optional<Schedule> schedule = minimum.LeastSchedule();
+  RC_ASSERT(schedule.has_value());
+  SecondsWithin(first, chain, *schedule);
+}
+
+RC_GTEST_PROP(RotorSteps, EqualsOtherSteps, ()) {
+  const Chain chain = *SmallChains(kMostStagesOfSteps);
+  const Saving saving = SomeSaving();
+  const StepRotor expected(chain, OutputsOnly(saving));
+  const int64_t least = expected.LeastBytes();
+  const int64_t most = std::max(least, StoreAllPeakBytes(chain));
+  RC_ASSERT(RotorMinimum::Build(chain, saving, {})->least_bytes() == least);
+  const auto steps = *RotorSteps::Build(chain,
+                                        {.memory_bytes = most,
+                                         .saving = saving,
+                                         .most_steps = 1 << 20,
+                                         .most_work = int64_t{1} << 40},
+                                        {});
+  RC_ASSERT(steps.has_value());
+  RC_ASSERT(least == 0 || !steps->ScheduleWithin(least - 1).has_value());
+  for (int i = 0; i < 10; ++i) {
+    const int64_t bytes = least + (most - least) * i / 9;
+    const std::optional<Schedule> schedule = steps->ScheduleWithin(bytes);
+    RC_ASSERT(schedule.has_value());
+    const double seconds = *expected.Seconds(bytes);
+    RC_ASSERT(std::abs(SecondsWithin(bytes, chain, *schedule) - seconds) <= 1e-12 * seconds);
+  }
+}
+
+// On every target of the kernel in turn.
+void ExpectTheTimeOfTheBruteForce(Saving saving, ScheduleClass schedules) {
+  const Chain chain = *SmallChains(5);
+  const int64_t budget = SomeBudget(chain);
+  const auto fastest = FastestByBruteForce(chain, budget, schedules);
+  RC_CLASSIFY(!fastest.has_value(), "infeasible");
+  RC_CLASSIFY(fastest.has_value() && fastest->seconds > chain.ComputeSeconds(), "recomputes");
+  for (const std::string& target : MinPlusTargets()) {
+    RC_ASSERT(SetMinPlusTarget(target));
+    const RotorTable table = OneSlotAByte(chain, budget, saving);
+    SetMinPlusTarget("best");
+    const std::optional<Schedule> schedule = table.ScheduleAt(budget);
+    RC_ASSERT(schedule.has_value() == fastest.has_value());
+    if (!fastest.has_value()) continue;
+    RC_ASSERT(SecondsWithin(budget, chain, *schedule) == fastest->seconds);
+  }
+}
+
+RC_GTEST_PROP(RotorTable, HasExactlyTheTimeOfTheBruteForceOnEveryTarget, ()) {
+  ExpectTheTimeOfTheBruteForce(Saving::kAlways, ScheduleClass::kNestedPersistent);
+}
+
+RC_GTEST_PROP(RotorTable, HasExactlyTheTimeOfTheBruteForceOnEveryTargetWhenOnlyOutputsAreKept, ()) {
+  ExpectTheTimeOfTheBruteForce(Saving::kWhereForced, ScheduleClass::kOutputsOnly);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,78 @@
+#include "tests/support/profiles.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "nlohmann/json.hpp"
+
+namespace stowage {
+namespace {
+
+// Protobuf's JSON writes 64-bit integers as strings and reads both.
+int64_t Integer(const nlohmann::json& value) {
+  return value.is_string() ? std::stoll(value.get<std::string>()) : value.get<int64_t>();
+}
+
+int64_t Bytes(const nlohmann::json& object, const char* key) {
+  return object.contains(key) ? Integer(object[key]) : 0;
+}
+
+std::optional<int64_t> OptionalBytes(const nlohmann::json& object, const char* key) {
+  if (!object.contains(key)) return std::nullopt;
+  return Integer(object[key]);
+}
+
+Stage ToStage(const nlohmann::json& object) {
+  Stage stage;
+  stage.name = object.value("name", "");
+  stage.forward_seconds = object.value("forward_seconds", 0.0);
+  stage.backward_seconds = object.value("backward_seconds", 0.0);
+  stage.output_bytes = Bytes(object, "output_bytes");
+  stage.saved_bytes = Bytes(object, "saved_bytes");
+  stage.gradient_bytes = OptionalBytes(object, "gradient_bytes");
+  stage.forward_overhead_bytes = Bytes(object, "forward_overhead_bytes");
+  stage.backward_overhead_bytes = Bytes(object, "backward_overhead_bytes");
+  stage.no_recompute = object.value("no_recompute", false);
+  stage.no_offload = object.value("no_offload", false);
+  return stage;
+}
+
+Chain ToChain(const nlohmann::json& object) {
+  Chain chain;
+  chain.name = object.value("name", "");
+  chain.input_bytes = Bytes(object, "input_bytes");
+  chain.input_gradient_bytes = OptionalBytes(object, "input_gradient_bytes");
+  for (const nlohmann::json& stage : object.at("stages")) chain.stages.push_back(ToStage(stage));
+  if (object.contains("loss")) chain.loss = ToStage(object["loss"]);
+  return chain;
+}
+
+}  // namespace
+
+std::vector<std::string> AllProfiles() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(STOWAGE_TEST_DATA)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Chain LoadProfile(const std::string& name) {
+  const std::string path = std::string(STOWAGE_TEST_DATA) + "/" + name + ".json";
+  try {
+    std::ifstream file(path);
+    return ToChain(nlohmann::json::parse(file));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s: %s\n", path.c_str(), error.what());
+    std::exit(1);
+  }
+}
+
+}  // namespace stowage

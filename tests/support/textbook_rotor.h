@@ -1,0 +1,46 @@
+// Algorithm 1 of RR-9302 the way that a textbook has it, and nothing else: the table C[m][s][t] of
+// doubles, memory outermost, every entry by trying every choice. What the fast table must equal,
+// and what it is timed against. Shares no code with the solvers.
+#ifndef STOWAGE_TESTS_SUPPORT_TEXTBOOK_ROTOR_H_
+#define STOWAGE_TESTS_SUPPORT_TEXTBOOK_ROTOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "solver/model/chain.h"
+
+namespace stowage {
+
+class TextbookRotor {
+ public:
+  // `slots` turns bytes into memory slots. `levels`: of memory, the chain's input included.
+  // `keep_outputs_only`: the "revolve" strategy of section 5.3.
+  TextbookRotor(const Chain& chain, const std::function<int64_t(int64_t)>& slots, int levels,
+                bool keep_outputs_only = false);
+
+  // The least time of the whole chain within `level`; infinity when there is none.
+  double Seconds(int level) const;
+  // Of part [s..t], stages counted from 1, its input counted apart.
+  double Seconds(int s, int t, int level) const { return level < 0 ? kNone : At(level, s, t); }
+  size_t bytes() const { return table_.size() * sizeof(double); }
+
+  static const double kNone;
+
+ private:
+  double At(int m, int s, int t) const {
+    return table_[(static_cast<size_t>(m) * static_cast<size_t>(count_) +
+                   static_cast<size_t>(s - 1)) *
+                      static_cast<size_t>(count_) +
+                  static_cast<size_t>(t - 1)];
+  }
+
+  int count_;  // L + 1
+  int input_slots_;
+  std::vector<double> table_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_SUPPORT_TEXTBOOK_ROTOR_H_
