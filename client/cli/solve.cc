@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/figures.h"
@@ -27,6 +28,7 @@ namespace {
 struct Arguments {
   QuestionFlags question;
   PlatformFlags platform;
+  bool rounding_loss = false;
   std::string output;
   std::string format = "text";
 };
@@ -39,6 +41,7 @@ absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const C
   *request.mutable_platform() = ToMessage(platform);
   request.set_solver(arguments.question.solver);
   *request.mutable_options() = OptionsOf(arguments.question);
+  request.mutable_options()->set_report_rounding_loss(arguments.rounding_loss);
   return request;
 }
 
@@ -94,12 +97,20 @@ std::string InfeasibleText(const Chain& chain, const v1::SolveResponse& response
   return text;
 }
 
+std::string LossText(const v1::RoundingLoss& loss) {
+  if (loss.finer_slots() == 0) return "  rounding costs nothing: the schedule is optimal\n";
+  return absl::StrFormat("  rounding costs %.2f %%: with %d memory slots the makespan is %s\n",
+                         loss.loss() * 100, loss.finer_slots(),
+                         FormatSeconds(loss.finer_makespan_seconds()));
+}
+
 std::string OutcomeText(const v1::SolveResponse& response) {
   std::string text =
       absl::StrCat(response.origin().solver(), ": ", v1::Outcome_Name(response.outcome()));
   if (response.limit() == v1::HEURISTIC) absl::StrAppend(&text, " (heuristic)");
   if (response.limit() == v1::ROUNDING) absl::StrAppend(&text, " (up to rounding)");
   absl::StrAppend(&text, ", solved in ", FormatSeconds(response.origin().solve_seconds()), "\n");
+  if (response.has_rounding_loss()) absl::StrAppend(&text, LossText(response.rounding_loss()));
   for (const std::string& note : response.explanation().notes()) {
     absl::StrAppend(&text, "  note: ", Printable(note), "\n");
   }
@@ -154,6 +165,10 @@ void AddSolveCommand(CLI::App& app, Command* chosen) {
   AddChainOption(command, &arguments->question);
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
   AddQuestion(command, &arguments->question);
+  command
+      .add_flag("--rounding-loss", arguments->rounding_loss,
+                "solve again with ten times the slots and say what rounding costs")
+      ->group("Solver");
   command.add_option("--output", arguments->output, "write the bare schedule there, as JSON")
       ->type_name("FILE")
       ->group("Output");

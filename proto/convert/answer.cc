@@ -110,6 +110,7 @@ SolveOptions FromMessage(const v1::SolveOptions& message) {
   options.segments = message.segments();
   options.time_precision =
       message.has_time_precision() ? message.time_precision() : kDefaultTimePrecision;
+  options.report_rounding_loss = message.report_rounding_loss();
   return options;
 }
 
@@ -160,6 +161,12 @@ v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing) {
   *message.mutable_schedule() = ToMessage(answer.schedule);
   *message.mutable_prediction() = ToMessage(answer.prediction);
   *message.mutable_explanation() = ToMessage(answer.explanation);
+  if (answer.rounding_loss.has_value()) {
+    v1::RoundingLoss& loss = *message.mutable_rounding_loss();
+    loss.set_finer_slots(answer.rounding_loss->finer_slots);
+    loss.set_finer_makespan_seconds(answer.rounding_loss->finer_seconds);
+    loss.set_loss(answer.rounding_loss->loss);
+  }
   return message;
 }
 

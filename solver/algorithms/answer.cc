@@ -1,5 +1,6 @@
 #include "solver/algorithms/answer.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -7,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -78,6 +80,43 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   return true;
 }
 
+bool ReadsSlots(const SolverInfo& info) {
+  return absl::c_linear_search(info.description.options, absl::string_view("memory_slots"));
+}
+
+// Compares the answer with what ten times as many memory slots find.
+absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
+                                const SolveContext& context, Answer* answer) {
+  answer->rounding_loss.emplace();
+  const double seconds = answer->prediction.makespan_seconds;
+  answer->rounding_loss->finer_seconds = seconds;
+  if (answer->limit == Limit::kNone) return absl::OkStatus();
+  constexpr int64_t kTimes = 10;
+  int64_t& slots = request.options.memory_slots;
+  slots = std::min(kMaxMemorySlots, kTimes * (slots > 0 ? slots : kDefaultMemorySlots));
+  const std::unique_ptr<Solver> solver = info.make();
+  const absl::Status fits =
+      CheckWorkingBytes(info, *solver, Instance::ExactSizes(request), context.working_bytes);
+  if (!fits.ok()) {
+    answer->rounding_loss.reset();
+    answer->explanation.notes.push_back(
+        absl::StrCat("the loss due to rounding is not known: ", fits.message()));
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<std::optional<Candidate>> finer =
+      FindCandidate(request, info, *solver, context);
+  RETURN_IF_ERROR(finer.status());
+  answer->rounding_loss->finer_slots = slots;
+  if (!finer->has_value()) return absl::OkStatus();
+  const absl::StatusOr<Simulation> simulation =
+      Simulate(request.chain, request.platform, (*finer)->schedule);
+  if (!simulation.ok() || !simulation->feasible()) return absl::OkStatus();
+  const double finer_seconds = simulation->prediction.makespan_seconds;
+  answer->rounding_loss->finer_seconds = finer_seconds;
+  if (finer_seconds > 0) answer->rounding_loss->loss = std::max(0.0, seconds / finer_seconds - 1);
+  return absl::OkStatus();
+}
+
 // The asked solver first, then, for the case that its schedule is refused, all others.
 std::vector<const SolverInfo*> InOrder(const SolverInfo& asked) {
   std::vector<const SolverInfo*> order = {&asked};
@@ -124,6 +163,9 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
     if (request.platform.offload_bytes_per_second > 0 && !next->description.offloads) {
       answer.explanation.notes.push_back(absl::StrCat(
           next->description.name, " does not offload: the bandwidths make no difference"));
+    }
+    if (request.options.report_rounding_loss && ReadsSlots(*next)) {
+      RETURN_IF_ERROR(ReportRoundingLoss(request, *next, context, &answer));
     }
     return answer;
   }

@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/catalog.h"
+#include "solver/algorithms/store_all.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -32,28 +34,32 @@ struct Membership {
   std::vector<std::string> notes;  // who was left out or got fewer slots
 };
 
-// All other solvers, as far as `working_bytes` allows.
+// All other solvers, as far as `working_bytes` allows; all that they build is kept at once.
 Membership Members(const Instance& instance, int64_t working_bytes) {
   Membership result;
+  int64_t left = working_bytes;
   for (const SolverInfo& info : AllSolvers()) {
     const absl::string_view name = info.description.name;
     if (name == "auto") continue;
     std::unique_ptr<Solver> solver = info.make();
+    Instance with_slots = instance;
     const int64_t needed = solver->WorkingBytes(instance);
-    if (needed <= working_bytes) {
-      result.members.push_back({&info, std::move(solver), instance});
-      continue;
+    if (needed > left) {
+      const std::string why =
+          absl::StrCat(": it would need ", FormatBytes(needed), ", and ",
+                       FormatBytes(working_bytes), " are set aside for one solve");
+      const std::optional<int64_t> slots = MostSlotsWithin(*solver, instance, left);
+      const bool useful = slots.value_or(0) >= kFewestUsefulSlots;
+      std::string note = useful
+                             ? absl::StrCat(name, " was given only ", *slots, " memory slots", why)
+                             : absl::StrCat(name, " was left out", why);
+      // Whoever holds all of its schedules makes up for it.
+      if (info.inside_of.empty()) result.notes.push_back(std::move(note));
+      if (!useful) continue;
+      with_slots = instance.WithMemorySlots(*slots);
     }
-    const std::string why =
-        absl::StrCat(": it would need ", FormatBytes(needed), ", and ", FormatBytes(working_bytes),
-                     " are set aside for one solve");
-    const std::optional<int64_t> slots = MostSlotsWithin(*solver, instance, working_bytes);
-    if (slots.value_or(0) < kFewestUsefulSlots) {
-      result.notes.push_back(absl::StrCat(name, " was left out", why));
-      continue;
-    }
-    result.notes.push_back(absl::StrCat(name, " was given only ", *slots, " memory slots", why));
-    result.members.push_back({&info, std::move(solver), instance.WithMemorySlots(*slots)});
+    left -= solver->WorkingBytes(with_slots);
+    result.members.push_back({&info, std::move(solver), std::move(with_slots)});
   }
   return result;
 }
@@ -81,28 +87,6 @@ class AutoSolution final : public Solution {
             simulation.prediction.peak_memory_bytes};
   }
 
-  struct Measured {
-    Candidate candidate;
-    Prediction prediction;
-    Order key;
-  };
-  absl::StatusOr<std::optional<Measured>> BestWithin(int64_t memory_bytes,
-                                                     const SolveContext& context) const {
-    std::optional<Measured> best;
-    for (const auto& solution : solutions_) {
-      ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
-                       solution->ScheduleWithin(memory_bytes, context));
-      if (!candidate.has_value()) continue;
-      const absl::StatusOr<Simulation> simulation =
-          Simulate(instance_.chain(), instance_.platform(), candidate->schedule);
-      if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) continue;
-      if (!best.has_value() || Key(*simulation, *candidate) < best->key) {
-        best = Measured{*candidate, simulation->prediction, Key(*simulation, *candidate)};
-      }
-    }
-    return best;
-  }
-
   int64_t serves_from_bytes() const override {
     int64_t from = 0;
     for (const auto& solution : solutions_) from = std::max(from, solution->serves_from_bytes());
@@ -111,10 +95,22 @@ class AutoSolution final : public Solution {
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override {
-    ASSIGN_OR_RETURN(std::optional<Measured> best, BestWithin(memory_bytes, context));
-    if (!best.has_value()) return std::optional<Candidate>();
-    best->candidate.notes = notes_;
-    return std::move(best->candidate);
+    std::optional<Candidate> best;
+    Order best_key;
+    for (const auto& solution : solutions_) {
+      ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                       solution->ScheduleWithin(memory_bytes, context));
+      if (!candidate.has_value()) continue;
+      const absl::StatusOr<Simulation> simulation =
+          Simulate(instance_.chain(), instance_.platform(), candidate->schedule);
+      if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) continue;
+      const Order key = Key(*simulation, *candidate);
+      if (best.has_value() && best_key <= key) continue;
+      best_key = key;
+      best = std::move(candidate);
+    }
+    if (best.has_value()) best->notes = notes_;
+    return best;
   }
 
  private:
@@ -147,10 +143,13 @@ class Auto final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
+    // Nothing beats storing everything where it always fits.
+    const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
+    if (lowest >= StoreAllPeakBytes(instance.chain()))
+      return MakeStoreAll()->Solve(instance, context);
     Membership membership = Members(instance, context.working_bytes);
     const std::vector<Member>& members = membership.members;
     auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes));
-    const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
     absl::string_view optimal;  // whose class has been searched to the end
     for (size_t i = 0; i < members.size(); ++i) {
       if (!optimal.empty() && members[i].info->inside_of == optimal) continue;
@@ -159,9 +158,6 @@ class Auto final : public Solver {
           members[i].solver->Solve(members[i].instance, ShareOf(context, i, members.size())));
       if (one->exact()) optimal = members[i].info->description.name;
       solution->Add(std::move(one));
-      // For the lowest budget: what is fast enough there is so for all.
-      ASSIGN_OR_RETURN(const auto best, solution->BestWithin(lowest, context));
-      if (best.has_value() && best->prediction.gap <= 0) break;
     }
     return solution;
   }

@@ -1,7 +1,8 @@
 // "auto", the default: asks every solver whose memory need allows it and keeps the schedule with
 // the least makespan on the instance, of equally fast ones that which promises most. A dynamic
 // program that does not fit is asked with fewer memory slots, as long as enough are left to be
-// worth it. Stops early when a schedule reaches the lower bound, which nothing can beat.
+// worth it, and one whose class another has searched to the end is not asked. Where everything can
+// be stored nobody else is asked.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_H_
 #define STOWAGE_SOLVER_ALGORITHMS_AUTO_H_
 

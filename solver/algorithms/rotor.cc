@@ -18,7 +18,6 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kDefaultSlots = 500;
 // Up to where exact steps are tried before slots, and how much they may cost: some 50 ms.
 constexpr int kMostStagesOfSteps = 64;
 constexpr int64_t kMostWorkOfSteps = 25'000'000;
@@ -38,7 +37,7 @@ struct Plan {
 
 Plan PlanOf(const Instance& instance, Saving saving) {
   const int64_t asked = instance.options().memory_slots;
-  const int64_t slots = asked > 0 ? asked : kDefaultSlots;
+  const int64_t slots = asked > 0 ? asked : kDefaultMemorySlots;
   const int64_t bytes = UsefulBytes(instance);
   const int64_t granules = bytes / instance.granule_bytes();
   Plan plan;
@@ -173,11 +172,14 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
   }
   ASSIGN_OR_RETURN(std::vector<Found> found, FastestOfTable(useful, context));
   if (plan_.exact && !found.empty()) return ToCandidate(std::move(found), Limit::kNone);
-  for (const int64_t levels_up : {0, 1, 2, 4, 8, 16}) {
-    RETURN_IF_ERROR(context.CheckStop());
-    Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &found);
+  // Where a slot more or less decides, the table's schedules may fit badly or not at all.
+  if (found.empty() || useful / 2 < minimum_->least_bytes()) {
+    for (const int64_t levels_up : {0, 1, 2, 4, 8, 16}) {
+      RETURN_IF_ERROR(context.CheckStop());
+      Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &found);
+    }
+    Measure(minimum_->LeastSchedule(), useful, &found);
   }
-  Measure(minimum_->LeastSchedule(), useful, &found);
   return ToCandidate(std::move(found), Limit::kRounding);
 }
 

@@ -21,9 +21,11 @@ struct SolveOptions {
   int64_t memory_slots = 0;  // how finely a dynamic program divides memory; 0: the solver's default
   int segments = 0;          // how many segments `periodic` cuts; 0: the best of all counts
   double time_precision = 0;  // relative grid that times and bandwidths are rounded to; 0: exact
+  bool report_rounding_loss = false;  // see Answer::rounding_loss; takes a solve on a finer grid
 
   bool operator==(const SolveOptions&) const = default;
 };
+inline constexpr int64_t kDefaultMemorySlots = 500;
 inline constexpr int64_t kMaxMemorySlots = int64_t{1} << 40;
 inline constexpr double kMinTimePrecision = 1e-6;  // but for 0
 inline constexpr double kMaxTimePrecision = 0.5;
@@ -48,6 +50,13 @@ enum class Limit {
   kRounding,   // sizes, times or memory slots were rounded
 };
 
+// What a solver found with more memory slots than it was asked to take.
+struct RoundingLoss {
+  int64_t finer_slots = 0;   // 0: there was nothing to compare with, the answer is optimal
+  double finer_seconds = 0;  // the makespan with these
+  double loss = 0;           // by how much the answer's makespan is longer, relatively
+};
+
 struct Answer {
   Outcome outcome = Outcome::kInfeasible;
   Limit limit = Limit::kNone;
@@ -59,9 +68,10 @@ struct Answer {
   // The least memory with which this solver has a schedule for the chain, exact; unset: none is
   // enough (the host memory limit is in the way, say).
   std::optional<int64_t> minimum_memory_bytes;
-  int64_t memory_floor_bytes = 0;     // M_low: no schedule of any solver exists below it
-  Operation memory_floor_operation;   // the operation that needs it by itself
-  std::string solver;                 // whose schedule it is; the asked one when infeasible
+  int64_t memory_floor_bytes = 0;             // M_low: no schedule of any solver exists below it
+  Operation memory_floor_operation;           // the operation that needs it by itself
+  std::optional<RoundingLoss> rounding_loss;  // where it was asked for and the solver uses slots
+  std::string solver;                         // whose schedule it is; the asked one when infeasible
   std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: a bug each
 };
 
