@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/setup.sh test
-deploy/build.sh release -DSTOWAGE_TESTS=ON
-build/release/bin/stowage_rotor_benchmark "$@"
+deploy/build.sh benchmark
+build/benchmark/bin/stowage_rotor_benchmark "$@"
 echo
-build/release/bin/stowage_periodic_comparison
+build/benchmark/bin/stowage_periodic_comparison

@@ -134,6 +134,7 @@ absl::Status InFlags(const absl::Status& status) {
   return {status.code(),
           absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},
                                                  {"options.segments", "--segments"},
+                                                 {"memory_bytes: lists", "--budgets: lists"},
                                                  {"options.time_precision", "--time-precision"},
                                                  {"set aside for one solve",
                                                   "set aside for one solve (--solve-memory)"}})};

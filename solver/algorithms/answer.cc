@@ -95,19 +95,21 @@ absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
   int64_t& slots = request.options.memory_slots;
   slots = std::min(kMaxMemorySlots, kTimes * (slots > 0 ? slots : kDefaultMemorySlots));
   const std::unique_ptr<Solver> solver = info.make();
-  const absl::Status fits =
-      CheckWorkingBytes(info, *solver, Instance::ExactSizes(request), context.working_bytes);
-  if (!fits.ok()) {
+  // The answer is there; that nothing can be said about it is no reason to withhold it.
+  const auto unknown = [answer](const absl::Status& why) {
     answer->rounding_loss.reset();
     answer->explanation.notes.push_back(
-        absl::StrCat("the loss due to rounding is not known: ", fits.message()));
+        absl::StrCat("the loss due to rounding is not known: ", why.message()));
     return absl::OkStatus();
-  }
+  };
+  const absl::Status fits =
+      CheckWorkingBytes(info, *solver, Instance::ExactSizes(request), context.working_bytes);
+  if (!fits.ok()) return unknown(fits);
   const absl::StatusOr<std::optional<Candidate>> finer =
       FindCandidate(request, info, *solver, context);
-  RETURN_IF_ERROR(finer.status());
+  if (absl::IsCancelled(finer.status())) return finer.status();
+  if (!finer.ok() || !finer->has_value()) return unknown(finer.status());
   answer->rounding_loss->finer_slots = slots;
-  if (!finer->has_value()) return absl::OkStatus();
   const absl::StatusOr<Simulation> simulation =
       Simulate(request.chain, request.platform, (*finer)->schedule);
   if (!simulation.ok() || !simulation->feasible()) return absl::OkStatus();

@@ -133,7 +133,13 @@ class Auto final : public Solver {
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
     std::optional<int64_t> least;
-    for (const Member& member : Members(instance, context.working_bytes).members) {
+    const std::vector<Member> members = Members(instance, context.working_bytes).members;
+    for (const Member& member : members) {
+      // Whoever holds all of its schedules needs no more than it does.
+      const bool covered = std::any_of(members.begin(), members.end(), [&member](const Member& m) {
+        return member.info->inside_of == m.info->description.name;
+      });
+      if (covered) continue;
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                        member.solver->LeastBytes(member.instance, context));
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);

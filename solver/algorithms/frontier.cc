@@ -61,8 +61,11 @@ class FrontierSearch {
     frontier_.solver = info_.description.name;
     frontier_.memory_floor_bytes = FloorOfMemory(request.chain).bytes;
     frontier_.most_memory_bytes = StoreAllPeakBytes(request.chain);
-    RETURN_IF_ERROR(CheckWorkingBytes(info_, *solver_, InstanceFor(frontier_.most_memory_bytes),
-                                      context_.working_bytes));
+    const int64_t highest = request.budgets.empty()
+                                ? frontier_.most_memory_bytes
+                                : *std::max_element(request.budgets.begin(), request.budgets.end());
+    RETURN_IF_ERROR(
+        CheckWorkingBytes(info_, *solver_, InstanceFor(highest), context_.working_bytes));
     ASSIGN_OR_RETURN(frontier_.minimum_memory_bytes,
                      solver_->LeastBytes(Instance::Exact(exact_), context_));
     const std::vector<int64_t> budgets =
@@ -141,10 +144,14 @@ class FrontierSearch {
           (point.outcome == Outcome::kInfeasible ||
            point.prediction.makespan_seconds > best->prediction.makespan_seconds)) {
         const int64_t memory_bytes = point.memory_bytes;
+        constexpr double kNoise = 1e-12;  // sums of the same times in another order
+        const bool same =
+            point.outcome == Outcome::kOptimal &&
+            point.prediction.makespan_seconds <= best->prediction.makespan_seconds * (1 + kNoise);
         point = *best;
         point.memory_bytes = memory_bytes;
         // The best for less memory need not be the best for more.
-        if (point.prediction.gap > 0 && point.limit == Limit::kNone) {
+        if (!same && point.prediction.gap > 0 && point.limit == Limit::kNone) {
           point.limit = Limit::kRounding;
           point.outcome = Outcome::kFeasible;
         }

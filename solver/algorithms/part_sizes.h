@@ -96,6 +96,8 @@ absl::Status FillLeast(const PartSizes<T>& sizes, T never, const SolveContext& c
     }
     T sweep = 0;
     for (int k = s; k < std::min(count - 1, sizes.sweep_limit[s]); ++k) {
+      constexpr int kSplitsBetweenPolls = 1024;
+      if (k % kSplitsBetweenPolls == 0) RETURN_IF_ERROR(context.CheckStop());
       sweep = std::max(sweep, k == s ? sizes.sweep_first[k] : sizes.sweep[k]);
       LowerLeast(SplitNeed<T>{sizes.output[k], row[k], sweep}, least + index(k + 1, k + 1),
                  sizes.gradient.data() + k + 1, static_cast<size_t>(count - 1 - k), row + k + 1);

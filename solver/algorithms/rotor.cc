@@ -18,38 +18,66 @@
 namespace stowage {
 namespace {
 
-// Up to where exact steps are tried before slots, and how much they may cost: some 50 ms.
+// Up to where exact steps are tried before slots, and how much they may cost: some 50 ms on
+// networks, twice that on chains of random sizes.
 constexpr int kMostStagesOfSteps = 64;
-constexpr int64_t kMostWorkOfSteps = 25'000'000;
+constexpr int64_t kMostWorkOfSteps = 10'000'000;
 
-// Beyond what storing everything takes memory makes no difference.
-int64_t UsefulBytes(const Instance& instance) {
-  return std::min(instance.platform().memory_bytes, StoreAllPeakBytes(instance.chain()));
+// Beyond it memory makes no difference. Storing everything never holds a gradient while it saves; a
+// program that saves late does.
+int64_t UsefulBytes(const Instance& instance, Saving saving) {
+  const Chain& chain = instance.chain();
+  int64_t most = StoreAllPeakBytes(chain);
+  if (saving != Saving::kAlways) {
+    int64_t gradient = 0;
+    int64_t overhead = 0;
+    for (int l = 1; l <= chain.length() + 1; ++l) {
+      gradient = std::max(gradient, chain.gradient_bytes(l));
+      overhead = std::max(overhead, chain.stage(l).forward_overhead_bytes);
+    }
+    most += gradient + overhead;  // each below 2^62, and their sum with all others, too
+  }
+  return std::min(instance.platform().memory_bytes, most);
 }
+
+int64_t SlotsOf(const Instance& instance) {
+  const int64_t asked = instance.options().memory_slots;
+  return asked > 0 ? asked : kDefaultMemorySlots;
+}
+
+// More levels than any grid near so many slots is given.
+int64_t MostLevels(int64_t slots) { return slots + slots * 3 / 5 + 2; }
 
 // What one solve builds.
 struct Plan {
   RotorTable::Options table;
-  bool exact = false;       // the table rounds nothing
-  bool try_steps = false;   // in bytes first
   int64_t table_bytes = 0;  // an upper bound
 };
 
+bool IsExact(const Instance& instance, Saving saving) {
+  return SlotsOf(instance) >= UsefulBytes(instance, saving) / instance.granule_bytes();
+}
+
+// Without looking for the grid, which takes a while: grows with the slots, but that exact ones are
+// no more than there are granules.
+int64_t TableBytes(const Instance& instance, Saving saving) {
+  const int64_t granules = UsefulBytes(instance, saving) / instance.granule_bytes();
+  const int64_t levels = IsExact(instance, saving) ? granules : MostLevels(SlotsOf(instance));
+  return RotorTable::WorkingBytes(instance.chain(), levels);
+}
+
 Plan PlanOf(const Instance& instance, Saving saving) {
-  const int64_t asked = instance.options().memory_slots;
-  const int64_t slots = asked > 0 ? asked : kDefaultMemorySlots;
-  const int64_t bytes = UsefulBytes(instance);
-  const int64_t granules = bytes / instance.granule_bytes();
+  const int64_t bytes = UsefulBytes(instance, saving);
   Plan plan;
-  plan.exact = slots >= granules;
-  plan.try_steps = !plan.exact && instance.chain().length() <= kMostStagesOfSteps;
-  if (plan.exact) {
+  plan.table_bytes = TableBytes(instance, saving);
+  if (IsExact(instance, saving)) {
+    const int64_t granules = bytes / instance.granule_bytes();
     plan.table = {{bytes, granules, SlotGrid::Rounding::kUp}, granules, saving};
   } else {
+    const int64_t slots = SlotsOf(instance);
     const SlotGrid grid = BestFittingGrid(instance.chain(), bytes, slots);
-    plan.table = {grid, LevelsBeyond(instance.chain(), grid), saving};
+    plan.table = {grid, std::min(MostLevels(slots), LevelsBeyond(instance.chain(), grid)), saving};
   }
-  plan.table_bytes = RotorTable::WorkingBytes(instance.chain(), plan.table.levels);
   return plan;
 }
 
@@ -66,7 +94,7 @@ class PersistentSolution final : public Solution {
     // Half as many slots for half the memory is as coarse as a table should get.
     return exact() ? 0 : plan_.table.grid.bytes / 2;
   }
-  bool exact() const override { return !table_.has_value() || plan_.exact; }
+  bool exact() const override { return !table_.has_value(); }
 
  private:
   PersistentSolution(const char* name, Saving saving, const Instance& instance)
@@ -103,7 +131,7 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
   ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
   const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
   if (saving == Saving::kAlways && lowest >= StoreAllPeakBytes(chain)) return solution;
-  if (plan.try_steps) {
+  if (chain.length() <= kMostStagesOfSteps) {
     const auto most_steps = static_cast<size_t>(plan.table_bytes) / RotorSteps::BytesPerStep();
     const RotorSteps::Options options{.memory_bytes = plan.table.grid.bytes,
                                       .saving = saving,
@@ -171,7 +199,6 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
     return std::optional<Candidate>({*std::move(schedule), name_, Limit::kNone, {}});
   }
   ASSIGN_OR_RETURN(std::vector<Found> found, FastestOfTable(useful, context));
-  if (plan_.exact && !found.empty()) return ToCandidate(std::move(found), Limit::kNone);
   // Where a slot more or less decides, the table's schedules may fit badly or not at all.
   if (found.empty() || useful / 2 < minimum_->least_bytes()) {
     for (const int64_t levels_up : {0, 1, 2, 4, 8, 16}) {
@@ -180,6 +207,7 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
     }
     Measure(minimum_->LeastSchedule(), useful, &found);
   }
+  // Whatever the slots: times are in single precision.
   return ToCandidate(std::move(found), Limit::kRounding);
 }
 
@@ -189,7 +217,7 @@ class PersistentSolver final : public Solver {
 
   int64_t WorkingBytes(const Instance& instance) const override {
     return CheckedAdd(2 * RotorMinimum::WorkingBytes(instance.chain()),
-                      PlanOf(instance, saving_).table_bytes)
+                      TableBytes(instance, saving_))
         .value_or(INT64_MAX);
   }
 

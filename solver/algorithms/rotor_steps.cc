@@ -119,7 +119,7 @@ void RotorSteps::LowerBySaving(int s, int t) {
 bool RotorSteps::FillPart(int s, int t) {
   best_.clear();
   if (s == t) {
-    if (sizes_.SaveNeed(s, t) <= most_part_bytes_) best_.push_back({sizes_.SaveNeed(s, t), 0});
+    if (sizes_.SaveNeed(s, t) <= most_part_bytes_) best_.push_back({sizes_.SaveNeed(s, t), 0.0});
   } else {
     if (sizes_.may_save[s] != 0) LowerBySaving(s, t);
     int64_t sweep = 0;
@@ -127,6 +127,7 @@ bool RotorSteps::FillPart(int s, int t) {
       sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
       if (sweep + sizes_.gradient[t] > most_part_bytes_) break;
       Lower(s, k, t, sweep + sizes_.gradient[t]);
+      if (work_ > options_.most_work) return false;
     }
   }
   if (steps_.size() + best_.size() > options_.most_steps || work_ > options_.most_work)

@@ -69,7 +69,7 @@ class Filling {
         context_(context),
         tiles_((view.blocks + kTile - 1) / kTile),
         order_(TilesInOrder(tiles_)),
-        done_(static_cast<size_t>(tiles_ * tiles_)),
+        done_(static_cast<size_t>(tiles_) * static_cast<size_t>(tiles_)),
         total_(order_.size() * static_cast<size_t>(view.chunks)),
         caller_(std::this_thread::get_id()) {}
 
@@ -117,7 +117,8 @@ class Filling {
   }
 
   std::atomic<int>& Done(const Tile& tile) {
-    return done_[static_cast<size_t>(tile.row * tiles_ + tile.column)];
+    return done_[static_cast<size_t>(tile.row) * static_cast<size_t>(tiles_) +
+                 static_cast<size_t>(tile.column)];
   }
 
   const TableView& view_;
@@ -157,7 +158,7 @@ int64_t RotorTable::WorkingBytes(const Chain& chain, int64_t levels) {
   const int64_t chunks = levels / kLanes + 1;
   const auto block_bytes = static_cast<int64_t>(kBlockFloats * sizeof(float));
   const int64_t row_bytes =
-      blocks * static_cast<int64_t>(kPadding * sizeof(float) + sizeof(ChunkRows));
+      blocks * static_cast<int64_t>(kPadding * sizeof(float) + sizeof(ChunkRows) + sizeof(size_t));
   const int64_t chunk_bytes = block_pairs * block_bytes + row_bytes;
   const int64_t bounds = 2 * blocks * Groups(stages) * kLanes * static_cast<int64_t>(sizeof(float));
   const auto parts = static_cast<int64_t>(Triangle(stages).size());
@@ -231,8 +232,10 @@ void RotorTable::PlaceRows() {
           static_cast<size_t>(chunk) * static_cast<size_t>(blocks) + static_cast<size_t>(I);
       ChunkRows& rows = rows_[place];
       offsets[place] = floats;
-      const auto row_top = *std::max_element(top_.begin() + I * kBlock,
-                                             top_.begin() + std::min((I + 1) * kBlock, count));
+      int32_t row_top = -1;
+      for (int stage = I * kBlock; stage < std::min((I + 1) * kBlock, count); ++stage) {
+        row_top = std::max(row_top, top_[stage]);
+      }
       rows.begin = I;
       rows.end = blocks;
       const int32_t low = chunk * kLanes;

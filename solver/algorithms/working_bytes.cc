@@ -29,7 +29,8 @@ std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& ins
 absl::Status CheckWorkingBytes(const SolverInfo& info, const Solver& solver,
                                const Instance& instance, int64_t working_bytes) {
   const int64_t needed = solver.WorkingBytes(instance);
-  if (needed <= working_bytes) return absl::OkStatus();
+  const bool beyond_all_machines = needed == INT64_MAX;
+  if (needed <= working_bytes && !beyond_all_machines) return absl::OkStatus();
   const std::optional<int64_t> slots = MostSlotsWithin(solver, instance, working_bytes);
   const std::string remedy = slots.has_value()
                                  ? absl::StrCat("set options.memory_slots to at most ", *slots)

@@ -1,10 +1,16 @@
 #include "solver/base/executor.h"
 
+#include <system_error>
+
 namespace stowage {
 
 HelperThreads::HelperThreads(int threads) {
   threads_.reserve(static_cast<size_t>(threads));
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+  } catch (const std::system_error&) {
+    // The system has no more to give: those that there are will do.
+  }
 }
 
 HelperThreads::~HelperThreads() {

@@ -23,8 +23,9 @@ class Executor {
   virtual void RunOnFreeThreads(absl::FunctionRef<void()> body) = 0;
 };
 
-// A fixed number of threads that sleep until they are borrowed. Whoever asks while others have them
-// works alone: many solves at once are better off with a thread each.
+// Some threads, as many as asked for unless the system refuses, that sleep until they are borrowed.
+// Whoever asks while others have them works alone: many solves at once are better off with a thread
+// each.
 class HelperThreads final : public Executor {
  public:
   explicit HelperThreads(int threads);

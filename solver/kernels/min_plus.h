@@ -110,8 +110,8 @@ struct TableView {
 
   int groups() const { return (stages + kGroup - 1) / kGroup; }
   // Of the first k of column block J.
-  static size_t RightOffset(int J) {
-    const auto before = static_cast<size_t>(J);  // columns of 4, 8, ... k
+  static size_t RightOffset(int column_block) {
+    const auto before = static_cast<size_t>(column_block);  // columns of 4, 8, ... k
     return before * (before + 1) / 2 * kBlock * kBlock * kLanes;
   }
 

@@ -40,7 +40,8 @@ void FillPart(const TableView& table, int chunk, int s, int t) {
   const int column_block = t / kBlock;
   if (column_block >= rows.begin && column_block < rows.end) {
     const size_t part = Triangle(table.stages)(s, t);
-    float* const values = rows.values + ((t - rows.begin * kBlock) * kBlock + s % kBlock) * kLanes;
+    const auto place = static_cast<size_t>((t - rows.begin * kBlock) * kBlock + s % kBlock);
+    float* const values = rows.values + place * kLanes;
     for (int lane = 0; lane < kLanes; ++lane) {
       const int level = chunk * kLanes + lane;
       if (level < table.least[part]) {

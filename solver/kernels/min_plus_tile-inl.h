@@ -31,6 +31,9 @@ inline constexpr float kAbove = 1 + 0x1p-21F;
 // Of a vector: kLanes or, on smaller machines, a part of it.
 constexpr int VectorLanes() { return static_cast<int>(hn::MaxLanes(D())); }
 
+// Offsets into one row or column stay far below 2^31: kMaxStages x kStep is 640,000.
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
+
 // One row of parts (s, .) at kLanes levels that are those of a chunk less some slots: they lie in
 // two chunks, or in one.
 class ShiftedRow {
@@ -47,17 +50,17 @@ class ShiftedRow {
     high_ = offset_ == 0 ? low_ : RowsOf(table, low + 1, s / kBlock);
   }
 
-  // The values of column block J, column by column kStep floats apart.
+  // The values of a column block, column by column kStep floats apart.
   struct Columns {
     const float* low = nullptr;
     const float* high = nullptr;
     int low_step = 0;
     int high_step = 0;
   };
-  Columns At(int J) const {
+  Columns At(int column_block) const {
     Columns columns;
-    columns.low = Find(*low_, J, &columns.low_step);
-    columns.high = Find(*high_, J, &columns.high_step);
+    columns.low = Find(*low_, column_block, &columns.low_step);
+    columns.high = Find(*high_, column_block, &columns.high_step);
     return columns;
   }
 
@@ -78,8 +81,8 @@ class ShiftedRow {
                           hn::LoadU(d, high + offset_ - kLanes));
   }
 
-  HWY_INLINE void Prefetch(int J) const {
-    const Columns columns = At(J);
+  HWY_INLINE void Prefetch(int column_block) const {
+    const Columns columns = At(column_block);
     for (int q = 0; q < kBlock; ++q) {
       hwy::Prefetch(columns.low + q * columns.low_step);
       if (high_far_) hwy::Prefetch(columns.high + q * columns.high_step);
@@ -87,11 +90,11 @@ class ShiftedRow {
   }
 
  private:
-  const float* Find(const ChunkRows& rows, int J, int* step) const {
-    if (J < rows.begin) return ZeroLanes();
-    if (J >= rows.end) return NeverLanes();
+  const float* Find(const ChunkRows& rows, int column_block, int* step) const {
+    if (column_block < rows.begin) return ZeroLanes();
+    if (column_block >= rows.end) return NeverLanes();
     *step = kStep;
-    return rows.values + (J - rows.begin) * kBlock * kStep + row_ * kLanes;
+    return rows.values + (column_block - rows.begin) * kBlock * kStep + row_ * kLanes;
   }
 
   const ChunkRows* low_ = nullptr;
@@ -110,7 +113,7 @@ class RowFill {
       : table_(table),
         chunk_(chunk),
         base_(chunk * kLanes),
-        I_(row_block),
+        row_block_(row_block),
         s0_(row_block * kBlock),
         count_(std::min(kBlock, table.stages - s0_)),
         rows_(*RowsOf(table, chunk, row_block)),
@@ -130,16 +133,16 @@ class RowFill {
   }
 
   void Fill(int column_block) {
-    J_ = column_block;
-    t0_ = J_ * kBlock;
-    pair_ = Triangle(table_.blocks)(I_, J_);
-    right_bound_ = table_.right_bound +
-                   static_cast<size_t>(J_) * static_cast<size_t>(table_.groups()) * kLanes;
-    right_ = table_.right + TableView::RightOffset(J_);
-    if (I_ == J_) ClearBounds();
-    if (J_ >= rows_.begin && J_ < rows_.end) {
+    column_block_ = column_block;
+    t0_ = column_block_ * kBlock;
+    pair_ = Triangle(table_.blocks)(row_block_, column_block_);
+    right_bound_ = table_.right_bound + static_cast<size_t>(column_block_) *
+                                            static_cast<size_t>(table_.groups()) * kLanes;
+    right_ = table_.right + TableView::RightOffset(column_block_);
+    if (row_block_ == column_block_) ClearBounds();
+    if (column_block_ >= rows_.begin && column_block_ < rows_.end) {
       Compute();
-    } else if (J_ < rows_.begin) {
+    } else if (column_block_ < rows_.begin) {
       std::fill_n(left_bound_ + (t0_ / kGroup) * kLanes, kLanes, 0.0F);
       StoreRightOfZeros();
     } else {
@@ -165,20 +168,21 @@ class RowFill {
     const int groups = table_.groups();
     std::fill_n(left_bound_, static_cast<size_t>(groups) * kLanes, kNever);
     std::fill_n(right_bound_, static_cast<size_t>(groups) * kLanes, kNever);
-    table_.first_group[J_] = groups;
+    table_.first_group[column_block_] = groups;
   }
 
   void Compute() {
     const BlockNeeds& needs = table_.needs[pair_];
     binds_ = needs.free_of_sweep > base_;
-    whole_ = I_ < J_ && t0_ + kBlock <= table_.stages && needs.last_least <= base_ &&
+    whole_ = row_block_ < column_block_ && t0_ + kBlock <= table_.stages &&
+             needs.last_least <= base_ &&
              std::min(needs.first_most, row_reaches_ + 1) >= base_ + kLanes;
-    values_ = rows_.values + (J_ - rows_.begin) * kBlock * kStep;
+    values_ = rows_.values + (column_block_ - rows_.begin) * kBlock * kStep;
     if constexpr (VectorLanes() == kLanes) {
       most_gradient_ = *std::max_element(table_.gradient + t0_,
                                          table_.gradient + std::min(t0_ + kBlock, table_.stages));
-      const bool regular =
-          I_ < J_ && t0_ + kBlock <= std::min(table_.stages, limit_from_) && !binds_;
+      const bool regular = row_block_ < column_block_ &&
+                           t0_ + kBlock <= std::min(table_.stages, limit_from_) && !binds_;
       if (regular && whole_) return ComputeRegular<true>();
       if (regular) return ComputeRegular<false>();
     }
@@ -187,7 +191,7 @@ class RowFill {
 
   void ComputeAny() {
     for (int r = 0; r < count_; ++r) StartRow(r);
-    if (I_ < J_) Multiply();
+    if (row_block_ < column_block_) Multiply();
     for (int r = count_ - 1; r >= 0; --r) {
       FinishRow(r);
       StoreRight(r);  // the rows above read it
@@ -230,7 +234,7 @@ class RowFill {
     const int first = s0_ + kBlock - 1;
     const int last = std::min(t0_, rows_.end * kBlock);  // exclusive
     const int zero_until = rows_.begin * kBlock;
-    const int first_group = std::max(first / kGroup, table_.first_group[J_]);
+    const int first_group = std::max(first / kGroup, table_.first_group[column_block_]);
     const int end_group = (last + kGroup - 1) / kGroup;
     const auto bound = [this, d](int g) HWY_ATTR {
       return hn::Add(hn::LoadU(d, left_bound_ + g * kLanes),
@@ -305,7 +309,7 @@ class RowFill {
     const V prefix = hn::Set(d, table_.prefix[s]);
     V value[kBlock];
     // The splits inside this row block.
-    const bool zero = I_ < rows_.begin;
+    const bool zero = row_block_ < rows_.begin;
     const float* diagonal = zero ? ZeroLanes() : rows_.values + kRow * (kStep + kLanes);
     HWY_UNROLL(kBlock)
     for (int k = kRow; k < kBlock - 1; ++k) {
@@ -317,7 +321,7 @@ class RowFill {
     // Saving the row.
     V saved[kBlock];
     if (table_.may_save[s] != 0) {
-      const ShiftedRow::Columns columns = save_row_[kRow].At(J_);
+      const ShiftedRow::Columns columns = save_row_[kRow].At(column_block_);
       HWY_UNROLL(kBlock)
       for (int q = 0; q < kBlock; ++q) saved[q] = save_row_[kRow].Load(columns, q, 0);
       if (SaveNeedOfBlock(s) > base_) KeepSavedFrom(s, saved);
@@ -340,7 +344,7 @@ class RowFill {
     for (const V& each : value) left_bound = hn::Min(left_bound, each);
     // What the rows above will read of it.
     if (kRow == 0 && s == 0) return;
-    const ShiftedRow::Columns columns = right_row_[kRow].At(J_);
+    const ShiftedRow::Columns columns = right_row_[kRow].At(column_block_);
     float* const bound = right_bound_ + ((s - 1) / kGroup) * kLanes;
     V least = hn::LoadU(d, bound);
     HWY_UNROLL(kBlock)
@@ -435,7 +439,7 @@ class RowFill {
     if (binds_) {
       MultiplyBound(first, last);
     } else {
-      const int first_group = std::max(first / kGroup, table_.first_group[J_]);
+      const int first_group = std::max(first / kGroup, table_.first_group[column_block_]);
       for (int p = 0; p < kLanes; p += VectorLanes()) MultiplyGroups(first, last, first_group, p);
     }
     for (int r = 0; r < masked_; ++r) StartRow(r);
@@ -591,7 +595,7 @@ class RowFill {
     const int s = s0_ + r;
     const ShiftedRow& save_row = save_row_[r];
     const ShiftedRow::Columns saved =
-        s + 1 < table_.stages ? save_row.At(J_) : ShiftedRow::Columns{};
+        s + 1 < table_.stages ? save_row.At(column_block_) : ShiftedRow::Columns{};
     for (int q = 0; q < kBlock; ++q) {
       const int t = t0_ + q;
       if (!whole_ && !IsPart(r, q)) {
@@ -599,7 +603,7 @@ class RowFill {
         continue;
       }
       float* const acc = Accumulated(r, q);
-      if (I_ == J_) {
+      if (row_block_ == column_block_) {
         SplitAt(r, q, s, t, acc);
       } else {
         SplitAt(r, q, s, s0_ + kBlock - 1, acc);
@@ -618,7 +622,7 @@ class RowFill {
     const float* left = nullptr;
     if (begin >= t0_) {
       left = Value(r, begin - t0_);
-    } else if (I_ < rows_.begin) {
+    } else if (row_block_ < rows_.begin) {
       left = ZeroLanes();
       step = 0;
     } else {
@@ -665,7 +669,8 @@ class RowFill {
 
   // What stands there from the chunk before holds once it was the least that it can be.
   void StoreRightOfZeros() {
-    if (I_ == J_ || table_.needs[pair_].last_most > base_ - kLanes - most_output_) {
+    if (row_block_ == column_block_ ||
+        table_.needs[pair_].last_most > base_ - kLanes - most_output_) {
       return StoreAllRight();
     }
     for (int r = 0; r < count_; ++r) {
@@ -685,7 +690,7 @@ class RowFill {
     const int s = s0_ + r;
     if (s == 0) return;
     const ShiftedRow& row = right_row_[r];
-    const ShiftedRow::Columns columns = row.At(J_);
+    const ShiftedRow::Columns columns = row.At(column_block_);
     float* const bound = right_bound_ + ((s - 1) / kGroup) * kLanes;
     const V prefix = hn::Set(d, table_.prefix[s]);
     for (int p = 0; p < kLanes; p += VectorLanes()) {
@@ -716,18 +721,23 @@ class RowFill {
     // The rows of this block are the k from s0 - 1 on.
     for (int k = std::max(0, s0_ - 1); k < s0_ + kBlock - 1; k += kBlock - 1) {
       const int g = k / kGroup;
-      if (g >= table_.first_group[J_]) continue;
+      if (g >= table_.first_group[column_block_]) continue;
       const float* const bound = right_bound_ + g * kLanes;
       if (std::any_of(bound, bound + kLanes, [](float b) { return b < kNever; })) {
-        table_.first_group[J_] = g;
+        table_.first_group[column_block_] = g;
       }
     }
   }
 
+  // By row, column and lane: the least sum so far.
+  alignas(64) float accumulated_[kBlock * kBlock * kLanes];
+  alignas(64) float prefixes_[kLanes] = {};  // of the rows, each kBlock times
+  ShiftedRow right_row_[kBlock];             // the row itself, at the levels that `right` holds
+  ShiftedRow save_row_[kBlock];              // the row below, once this one is saved
   const TableView& table_;
   const int chunk_;
   const int base_;  // the chunk's first level
-  const int I_;
+  const int row_block_;
   const int s0_;
   const int count_;  // rows: kBlock, but for the last block
   const ChunkRows& rows_;
@@ -736,13 +746,10 @@ class RowFill {
   int limit_from_ = std::numeric_limits<int>::max();  // the least of all rows
   int masked_ = 0;                                    // rows whose sweeps end inside the block
   int32_t most_output_ = 0;                           // of the stages before the rows
-  alignas(64) float prefixes_[kLanes] = {};           // of the rows, each kBlock times
   int32_t row_reaches_ = std::numeric_limits<int32_t>::max();
-  ShiftedRow right_row_[kBlock];  // the row itself, at the levels that `right` holds
-  ShiftedRow save_row_[kBlock];   // the row below, once this one is saved
 
   // Of the column block in work.
-  int J_ = 0;
+  int column_block_ = 0;
   int t0_ = 0;
   size_t pair_ = 0;
   float* right_bound_ = nullptr;
@@ -752,8 +759,6 @@ class RowFill {
   bool whole_ = false;  // every entry is a part and every lane of it is to be computed
   int32_t most_gradient_ = 0;
   int zero_until_ = 0;  // the k before it have a left part that costs nothing
-  // By row, column and lane: the least sum so far.
-  alignas(64) float accumulated_[kBlock * kBlock * kLanes];
 };
 
 void FillTileHere(const TableView& table, int chunk, int row, int column) {
@@ -766,6 +771,8 @@ void FillTileHere(const TableView& table, int chunk, int row, int column) {
     }
   }
 }
+
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
 
 }  // namespace HWY_NAMESPACE
 }  // namespace stowage

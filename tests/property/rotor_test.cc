@@ -46,6 +46,16 @@ RC_GTEST_PROP(Rotor, HasExactlyTheMakespanOfTheBruteForce, ()) {
   RC_ASSERT(answer->prediction.peak_memory_bytes <= budget);
 }
 
+RC_GTEST_PROP(Revolve, HasExactlyTheMakespanOfTheBruteForce, ()) {
+  const Chain chain = *SmallChains(5);
+  const int64_t budget = SomeBudget(chain) + *rc::gen::inRange<int64_t>(0, 20);
+  const auto fastest = FastestByBruteForce(chain, budget, ScheduleClass::kOutputsOnly);
+  const absl::StatusOr<Answer> answer = AnswerRequest({chain, Memory(budget), "revolve", {}}, {});
+  RC_ASSERT(answer.ok());
+  RC_ASSERT((answer->outcome == Outcome::kInfeasible) == !fastest.has_value());
+  if (fastest.has_value()) RC_ASSERT(answer->prediction.makespan_seconds == fastest->seconds);
+}
+
 // With gradients no larger than outputs and nothing of size zero, every persistent schedule counts,
 // nested or not: the report's proof holds.
 RC_GTEST_PROP(Rotor, IsTheBestOfAllPersistentSchedulesOfOrdinaryChains, ()) {

@@ -154,7 +154,7 @@ TEST(Rotor, StopsWhenAsked) {
   context.progress = [&stop](double fraction) {
     if (fraction > 0.1) stop.request_stop();
   };
-  const SolveRequest request{EqualChain(60), Memory(400), "rotor", {.memory_slots = 400}};
+  const SolveRequest request{EqualChain(100), Memory(400), "rotor", {}};
   EXPECT_THAT(AnswerRequest(request, context), Fails(absl::StatusCode::kCancelled, testing::_));
 }
 
