@@ -17,8 +17,7 @@
 // products cannot matter: for each kBlock rows (columns) and each kGroup consecutive k the least of
 // A (of B) is kept, lane by lane; a group is skipped when these two together reach what the block
 // already has in every lane. The most promising group goes first, and the block starts from what it
-// had one level below its chunk and from saving its rows outright. Skipping is exact:
-// floating-point addition is monotone.
+// had one level below its chunk. Skipping is exact: floating-point addition is monotone.
 //
 // Single precision; each value comes from one order of additions, min is exact, so every target and
 // the scalar twin agree to the bit. Memory is read and written in the places that TableView names,
@@ -85,7 +84,7 @@ struct TableView {
   const int32_t* gradient = nullptr;       // of the gradient of its output,
   const int32_t* save_forward = nullptr;   // of its saving forward without that of the part's last,
   const int32_t* save_backward = nullptr;  // of its backward,
-  const int32_t* sweep = nullptr;  // of its forward in a sweep, without ..., its input counted
+  const int32_t* sweep = nullptr;  // of its forward in a sweep, likewise, its input counted
   const int32_t* sweep_first = nullptr;  // and as the first of a sweep, its input not counted
   const int32_t* sweep_limit = nullptr;  // the first stage from s on that no sweep may run
   const uint8_t* may_save = nullptr;     // whether a part of two or more may start by saving it
