@@ -51,7 +51,8 @@ int64_t MostLevels(int64_t slots) { return slots + slots * 3 / 5 + 2; }
 // What one solve builds.
 struct Plan {
   RotorTable::Options table;
-  int64_t table_bytes = 0;  // an upper bound
+  int64_t table_bytes = 0;    // an upper bound
+  int64_t lowest_budget = 0;  // that the table answers
 };
 
 bool IsExact(const Instance& instance, Saving saving) {
@@ -66,17 +67,23 @@ int64_t TableBytes(const Instance& instance, Saving saving) {
   return RotorTable::WorkingBytes(instance.chain(), levels);
 }
 
-Plan PlanOf(const Instance& instance, Saving saving) {
+// `lowest_bytes`: the least that will be asked for.
+Plan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) {
   const int64_t bytes = UsefulBytes(instance, saving);
   Plan plan;
   plan.table_bytes = TableBytes(instance, saving);
+  // Half as many slots for half the memory is as coarse as a table should get.
+  plan.lowest_budget = std::max(bytes / 2, std::min(bytes, lowest_bytes));
   if (IsExact(instance, saving)) {
     const int64_t granules = bytes / instance.granule_bytes();
     plan.table = {{bytes, granules, SlotGrid::Rounding::kUp}, granules, saving};
+    plan.table.lowest_level = plan.table.grid.Slots(plan.lowest_budget);
   } else {
     const int64_t slots = SlotsOf(instance);
     const SlotGrid grid = BestFittingGrid(instance.chain(), bytes, slots);
     plan.table = {grid, std::min(MostLevels(slots), LevelsBeyond(instance.chain(), grid)), saving};
+    // What was rounded down may need some levels less to fit.
+    plan.table.lowest_level = grid.Slots(plan.lowest_budget / 4 * 3);
   }
   return plan;
 }
@@ -90,15 +97,16 @@ class PersistentSolution final : public Solution {
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override;
-  int64_t serves_from_bytes() const override {
-    // Half as many slots for half the memory is as coarse as a table should get.
-    return exact() ? 0 : plan_.table.grid.bytes / 2;
-  }
+  int64_t serves_from_bytes() const override { return exact() ? 0 : plan_.lowest_budget; }
   bool exact() const override { return !table_.has_value(); }
 
  private:
-  PersistentSolution(const char* name, Saving saving, const Instance& instance)
-      : name_(name), saving_(saving), instance_(instance), plan_(PlanOf(instance, saving)) {}
+  PersistentSolution(const char* name, Saving saving, const Instance& instance,
+                     int64_t lowest_bytes)
+      : name_(name),
+        saving_(saving),
+        instance_(instance),
+        plan_(PlanOf(instance, saving, lowest_bytes)) {}
 
   // A schedule that fits, and its time.
   struct Found {
@@ -125,7 +133,8 @@ class PersistentSolution final : public Solution {
 
 absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
     const char* name, Saving saving, const Instance& instance, const SolveContext& context) {
-  std::unique_ptr<PersistentSolution> solution(new PersistentSolution(name, saving, instance));
+  std::unique_ptr<PersistentSolution> solution(
+      new PersistentSolution(name, saving, instance, context.lowest_bytes));
   const Chain& chain = solution->instance_.chain();
   const Plan& plan = solution->plan_;
   ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
@@ -164,11 +173,11 @@ absl::StatusOr<std::vector<PersistentSolution::Found>> PersistentSolution::Faste
   std::vector<Found> found;
   // A level never does worse than those below it, so the highest whose schedule fits is the best;
   // of levels that lose the same the lowest needs the least.
-  for (int64_t level = budget_level + beyond; level >= 0; --level) {
+  for (int64_t level = budget_level + beyond; level >= table_->lowest_level(); --level) {
     RETURN_IF_ERROR(context.CheckStop());
     const std::optional<double> lost = table_->LostSecondsAt(level);
     if (!lost.has_value()) break;  // nor is there one below
-    if (level > 0 && table_->LostSecondsAt(level - 1) == lost) continue;
+    if (level > table_->lowest_level() && table_->LostSecondsAt(level - 1) == lost) continue;
     std::optional<Schedule> schedule = table_->ScheduleAt(level);
     if (!schedule.has_value()) break;
     Measure(std::move(schedule), memory_bytes, &found);

@@ -54,6 +54,18 @@ std::vector<Tile> TilesInOrder(int tiles) {
   return order;
 }
 
+// The lowest level that each block of rows is asked for when the root is asked for `root_level`:
+// whoever starts a part at stage s keeps at most what each stage before it outputs or saves.
+std::vector<int32_t> BottomOf(const PartSizes<int32_t>& sizes, int64_t root_level) {
+  std::vector<int32_t> bottom(static_cast<size_t>(Blocks(sizes.stages())));
+  int64_t level = root_level;
+  for (int s = 0; s < sizes.stages(); ++s) {
+    bottom[static_cast<size_t>(s / kBlock)] = static_cast<int32_t>(level);
+    level = std::max<int64_t>(0, level - std::max(sizes.saved[s], sizes.output[s]));
+  }
+  return bottom;
+}
+
 // What part (s,t) loses at a level.
 float LostAt(const TableView& view, int s, int t, int64_t level) {
   if (level < 0) return kNever;
@@ -147,6 +159,7 @@ RotorTable::RotorTable(const Chain& chain, const Options& options)
   top_.push_back(root_top);
   // Whoever starts a part at stage s keeps its input at least.
   for (int s = 1; s < sizes_.stages(); ++s) top_.push_back(root_top - sizes_.output[s - 1]);
+  bottom_ = BottomOf(sizes_, std::max<int64_t>(0, RootLevel(options.lowest_level)));
   chunks_ = (root_top + kLanes) / kLanes;
 }
 
@@ -162,9 +175,9 @@ int64_t RotorTable::WorkingBytes(const Chain& chain, int64_t levels) {
   const int64_t chunk_bytes = block_pairs * block_bytes + row_bytes;
   const int64_t bounds = 2 * blocks * Groups(stages) * kLanes * static_cast<int64_t>(sizeof(float));
   const auto parts = static_cast<int64_t>(Triangle(stages).size());
-  const int64_t needs =
-      parts * static_cast<int64_t>(2 * sizeof(int32_t)) +
-      block_pairs * static_cast<int64_t>(sizeof(BlockNeeds) + kBlock * kBlock * sizeof(float));
+  const int64_t needs = parts * static_cast<int64_t>(2 * sizeof(int32_t)) +
+                        block_pairs * static_cast<int64_t>(sizeof(BlockNeeds) +
+                                                           size_t{kBlock} * kBlock * sizeof(float));
   constexpr int64_t kPerStage = 256;  // small vectors
   const int64_t exact = CheckedAdd(SaturatingMultiply(chunks, chunk_bytes),
                                    block_pairs * block_bytes + bounds + needs + stages * kPerStage)
@@ -239,7 +252,8 @@ void RotorTable::PlaceRows() {
       rows.begin = I;
       rows.end = blocks;
       const int32_t low = chunk * kLanes;
-      if (row_top < low) rows.begin = blocks;  // nothing asks for it
+      if (low + kLanes <= bottom_[I]) rows.end = I;  // nothing asks for it
+      if (row_top < low) rows.begin = blocks;        // nor for it
       while (rows.begin < rows.end && needs_[block_index(I, rows.begin)].last_most <= low)
         ++rows.begin;
       while (rows.begin < rows.end &&
@@ -270,6 +284,7 @@ TableView RotorTable::View() const {
   view.sweep_limit = sizes_.sweep_limit.data();
   view.may_save = sizes_.may_save.data();
   view.top = top_.data();
+  view.bottom = bottom_.data();
   view.rows = rows_.data();
   view.chunks = chunks_;
   return view;

@@ -44,6 +44,7 @@ class RotorTable {
     SlotGrid grid;
     int64_t levels = 0;  // the highest that ScheduleAt() answers; may be more than grid.slots
     Saving saving = Saving::kAlways;
+    int64_t lowest_level = 0;  // the lowest: what only those below it can reach is left out
   };
 
   // Reports progress, and borrows threads, from `context`. Errors: CANCELLED once context.stop is
@@ -59,9 +60,10 @@ class RotorTable {
 
   const SlotGrid& grid() const { return options_.grid; }
   int64_t levels() const { return options_.levels; }
+  int64_t lowest_level() const { return options_.lowest_level; }
 
   // The time lost within `level` slots, the chain's input included; nullopt where nothing fits.
-  // Requires of both: level <= levels().
+  // Requires of both: lowest_level() <= level <= levels().
   std::optional<double> LostSecondsAt(int64_t level) const;
   // For part [s..t], stages counted from 0, its input counted apart: what it loses within `bytes`,
   // by the nearest level from `levels_up` above it on that is enough for it. For guidance only.
@@ -86,7 +88,8 @@ class RotorTable {
   PartSizes<int32_t> sizes_;
   double seconds_;  // what 1 in the table means: a power of two
   std::vector<float> prefix_;
-  std::vector<int32_t> top_;  // the highest level that anything asks a row for
+  std::vector<int32_t> top_;     // the highest level that anything asks a row for
+  std::vector<int32_t> bottom_;  // and, by block of rows, the lowest
   std::vector<ChunkRows> rows_;
   int chunks_ = 0;
   LargeBuffer<float> values_;

@@ -18,35 +18,9 @@ namespace {
 
 HWY_EXPORT(FillTileHere);
 
-struct Constant {
-  explicit Constant(float value) { std::fill_n(values, 3 * kLanes, value); }
-
-  float values[3 * kLanes];
-};
-
 bool use_scalar = false;  // written only by SetMinPlusTarget()
 
 }  // namespace
-
-const float* ZeroLanes() {
-  static const Constant zero(0);
-  return zero.values + kLanes;
-}
-
-const float* NeverLanes() {
-  static const Constant never(kNever);
-  return never.values + kLanes;
-}
-
-const ChunkRows* RowsOf(const TableView& table, int chunk, int row_block) {
-  static constexpr ChunkRows kAllNever = {nullptr, 0, 0};
-  static constexpr ChunkRows kAllZero = {nullptr, std::numeric_limits<int>::max(),
-                                         std::numeric_limits<int>::max()};
-  if (chunk < 0) return &kAllNever;
-  if (chunk >= table.chunks) return &kAllZero;
-  return &table.rows[static_cast<size_t>(chunk) * static_cast<size_t>(table.blocks) +
-                     static_cast<size_t>(row_block)];
-}
 
 const float* LanesOf(const TableView& table, int chunk, int s, int t) {
   const ChunkRows& rows = *RowsOf(table, chunk, s / kBlock);

@@ -13,7 +13,8 @@
 //   left  A[s][k] = C(s,k,m)   and   right  B[k][t] = C(k+1, t, m - output[k]) + prefix[k+1],
 // computed in blocks of kBlock x kBlock parts held in registers, k innermost, both operands stored
 // so that they are read in sequence. What is known in advance is not computed: levels below what a
-// part needs at least (`least`) and from what storing all of it takes (`most`) on. And most
+// part needs at least (`least`), from what storing all of it takes (`most`) on, and those that the
+// answers wanted cannot reach (`bottom`, `top`). And most
 // products cannot matter: for each kBlock rows (columns) and each kGroup consecutive k the least of
 // A (of B) is kept, lane by lane; a group is skipped when these two together reach what the block
 // already has in every lane. The most promising group goes first, and the block starts from what it
@@ -84,11 +85,12 @@ struct TableView {
   const int32_t* gradient = nullptr;       // of the gradient of its output,
   const int32_t* save_forward = nullptr;   // of its saving forward without that of the part's last,
   const int32_t* save_backward = nullptr;  // of its backward,
-  const int32_t* sweep = nullptr;  // of its forward in a sweep, likewise, its input counted
-  const int32_t* sweep_first = nullptr;  // and as the first of a sweep, its input not counted
-  const int32_t* sweep_limit = nullptr;  // the first stage from s on that no sweep may run
-  const uint8_t* may_save = nullptr;     // whether a part of two or more may start by saving it
-  const int32_t* top = nullptr;          // the highest level that anything asks a row for
+  const int32_t* sweep = nullptr;          // of its forward in a sweep, likewise, its input counted
+  const int32_t* sweep_first = nullptr;    // and as the first of a sweep, its input not counted
+  const int32_t* sweep_limit = nullptr;    // the first stage from s on that no sweep may run
+  const uint8_t* may_save = nullptr;       // whether a part of two or more may start by saving it
+  const int32_t* top = nullptr;            // the highest level that anything asks a row for
+  const int32_t* bottom = nullptr;         // by block of rows: the lowest
 
   // By part, in Triangle order.
   const int32_t* least = nullptr;     // the least level at which it is finite
@@ -120,12 +122,30 @@ struct TableView {
   }
 };
 
+// kLanes times one value; kLanes floats before and after them may be read, too.
+struct ConstantLanes {
+  alignas(64) float values[3 * kLanes] = {};
+
+  explicit constexpr ConstantLanes(float value) {
+    for (float& each : values) each = value;
+  }
+};
+inline constexpr ConstantLanes kZeroLanes(0);
+inline constexpr ConstantLanes kNeverLanes(kNever);
+inline const float* ZeroLanes() { return kZeroLanes.values + kLanes; }
+inline const float* NeverLanes() { return kNeverLanes.values + kLanes; }
+
 // The rows of a chunk; constant ones where the table has no such chunk: below its first level no
 // part is finite, and above its last one values mean nothing.
-const ChunkRows* RowsOf(const TableView& table, int chunk, int row_block);
-// kLanes times 0, and kNever. kLanes floats before and after them may be read, too.
-const float* ZeroLanes();
-const float* NeverLanes();
+inline constexpr ChunkRows kAllNever = {nullptr, 0, 0};
+inline constexpr ChunkRows kAllZero = {nullptr, std::numeric_limits<int>::max(),
+                                       std::numeric_limits<int>::max()};
+inline const ChunkRows* RowsOf(const TableView& table, int chunk, int row_block) {
+  if (chunk < 0) return &kAllNever;
+  if (chunk >= table.chunks) return &kAllZero;
+  return &table.rows[static_cast<size_t>(chunk) * static_cast<size_t>(table.blocks) +
+                     static_cast<size_t>(row_block)];
+}
 
 // The kLanes values of part (s,t) at levels from chunk * kLanes; constant ones where the table
 // holds none. kLanes floats before and after them may be read, too, but mean nothing.

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hwy/cache_control.h"
 #include "hwy/highway.h"
 #include "solver/kernels/min_plus.h"
 
@@ -34,6 +33,18 @@ constexpr int VectorLanes() { return static_cast<int>(hn::MaxLanes(D())); }
 // Offsets into one row or column stay far below 2^31: kMaxStages x kStep is 640,000.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
+// Lane i of a vector turned by n comes from lane from[n][i].
+struct Turns {
+  alignas(64) int32_t from[kLanes][kLanes] = {};
+
+  constexpr Turns() {
+    for (int n = 0; n < kLanes; ++n) {
+      for (int i = 0; i < kLanes; ++i) from[n][i] = (i + n) % kLanes;
+    }
+  }
+};
+inline constexpr Turns kTurns;
+
 // One row of parts (s, .) at kLanes levels that are those of a chunk less some slots: they lie in
 // two chunks, or in one.
 class ShiftedRow {
@@ -43,9 +54,8 @@ class ShiftedRow {
     const int level = chunk * kLanes - slots;
     const int low = level >= 0 ? level / kLanes : -((-level + kLanes - 1) / kLanes);
     offset_ = level - low * kLanes;
-    high_far_ = offset_ != 0 && low + 1 < chunk;
     edge_ = static_cast<float>(kLanes - offset_);
-    for (int i = 0; i < kLanes; ++i) turn_[i] = (i + offset_) % kLanes;
+    turn_ = kTurns.from[offset_];
     low_ = RowsOf(table, low, s / kBlock);
     high_ = offset_ == 0 ? low_ : RowsOf(table, low + 1, s / kBlock);
   }
@@ -81,14 +91,6 @@ class ShiftedRow {
                           hn::LoadU(d, high + offset_ - kLanes));
   }
 
-  HWY_INLINE void Prefetch(int column_block) const {
-    const Columns columns = At(column_block);
-    for (int q = 0; q < kBlock; ++q) {
-      hwy::Prefetch(columns.low + q * columns.low_step);
-      if (high_far_) hwy::Prefetch(columns.high + q * columns.high_step);
-    }
-  }
-
  private:
   const float* Find(const ChunkRows& rows, int column_block, int* step) const {
     if (column_block < rows.begin) return ZeroLanes();
@@ -99,11 +101,10 @@ class ShiftedRow {
 
   const ChunkRows* low_ = nullptr;
   const ChunkRows* high_ = nullptr;
-  int offset_ = 0;         // 0: only low counts
-  bool high_far_ = false;  // high was filled long ago
-  float edge_ = kLanes;    // lanes before it come from low
+  int offset_ = 0;       // 0: only low counts
+  float edge_ = kLanes;  // lanes before it come from low
   int row_ = 0;
-  alignas(64) int32_t turn_[kLanes];  // from which lane of low or high each lane comes
+  const int32_t* turn_ = nullptr;  // from which lane of low or high each lane comes
 };
 
 // Fills one row of blocks of a chunk, column block by column block.
@@ -151,16 +152,6 @@ class RowFill {
       return;
     }
     NoteFirstGroup();
-  }
-
-  // Asks for what the next column block will read that lies far away.
-  void Prefetch(int column_block) const {
-    for (int r = 0; r < count_; ++r) {
-      if (s0_ + r > 0) right_row_[r].Prefetch(column_block);
-      if (column_block >= rows_.begin && column_block < rows_.end) {
-        save_row_[r].Prefetch(column_block);
-      }
-    }
   }
 
  private:
@@ -260,10 +251,7 @@ class RowFill {
           }
         }
       }
-      worst = c[0][0];
-      for (int r = 0; r < kBlock; ++r) {
-        for (int q = 0; q < kBlock; ++q) worst = hn::Max(worst, c[r][q]);
-      }
+      worst = WorstOf(c);
     };
     // The most promising group first: where the bound of the last lane is least.
     V best = hn::Set(d, kNever);
@@ -286,6 +274,14 @@ class RowFill {
       if (hn::AllFalse(d, hn::Lt(bound(g), worst)) || g == high || g == low) continue;
       multiply(g);
     }
+  }
+
+  static HWY_INLINE V WorstOf(const V (&c)[kBlock][kBlock]) {
+    V row[kBlock];
+    for (int r = 0; r < kBlock; ++r) {
+      row[r] = hn::Max(hn::Max(c[r][0], c[r][1]), hn::Max(c[r][2], c[r][3]));
+    }
+    return hn::Max(hn::Max(row[0], row[1]), hn::Max(row[2], row[3]));
   }
 
   template <bool kWhole>
@@ -328,19 +324,23 @@ class RowFill {
     } else {
       for (V& v : saved) v = hn::Set(d, kNever);
     }
-    // Then the splits inside the column block, each with the values left of it.
+    // Then the splits inside the column block, each with the values left of it: what waits for
+    // these comes last, and rounding leaves the order of min and subtraction free.
+    V part[kBlock];
+    HWY_UNROLL(kBlock)
+    for (int q = 0; q < kBlock; ++q) {
+      part[q] = hn::Min(hn::Sub(c[kRow][q], prefix), saved[q]);
+    }
     const float* const right = Right(t0_, 0);
-    V v = hn::Sub(c[kRow][0], prefix);
-    value[0] = Finish<kWhole, kRow>(0, hn::Min(v, saved[0]));
-    v = hn::Min(c[kRow][1], hn::Add(value[0], hn::LoadU(d, right + kLanes)));
-    value[1] = Finish<kWhole, kRow>(1, hn::Min(hn::Sub(v, prefix), saved[1]));
-    v = hn::Min(c[kRow][2], hn::Add(value[0], hn::LoadU(d, right + 2 * kLanes)));
-    v = hn::Min(v, hn::Add(value[1], hn::LoadU(d, right + kStep + 2 * kLanes)));
-    value[2] = Finish<kWhole, kRow>(2, hn::Min(hn::Sub(v, prefix), saved[2]));
-    v = hn::Min(c[kRow][3], hn::Add(value[0], hn::LoadU(d, right + 3 * kLanes)));
-    v = hn::Min(v, hn::Add(value[1], hn::LoadU(d, right + kStep + 3 * kLanes)));
-    v = hn::Min(v, hn::Add(value[2], hn::LoadU(d, right + 2 * kStep + 3 * kLanes)));
-    value[3] = Finish<kWhole, kRow>(3, hn::Min(hn::Sub(v, prefix), saved[3]));
+    HWY_UNROLL(kBlock)
+    for (int q = 0; q < kBlock; ++q) {
+      value[q] = Finish<kWhole, kRow>(q, part[q]);
+      HWY_UNROLL(kBlock)
+      for (int p = q + 1; p < kBlock; ++p) {
+        const V sum = hn::Add(value[q], hn::LoadU(d, right + q * kStep + p * kLanes));
+        part[p] = hn::Min(part[p], hn::Sub(sum, prefix));
+      }
+    }
     for (const V& each : value) left_bound = hn::Min(left_bound, each);
     // What the rows above will read of it.
     if (kRow == 0 && s == 0) return;
@@ -669,8 +669,8 @@ class RowFill {
 
   // What stands there from the chunk before holds once it was the least that it can be.
   void StoreRightOfZeros() {
-    if (row_block_ == column_block_ ||
-        table_.needs[pair_].last_most > base_ - kLanes - most_output_) {
+    const int32_t zeros_from = std::max(table_.needs[pair_].last_most, table_.bottom[row_block_]);
+    if (row_block_ == column_block_ || zeros_from > base_ - kLanes - most_output_) {
       return StoreAllRight();
     }
     for (int r = 0; r < count_; ++r) {
@@ -761,14 +761,11 @@ class RowFill {
   int zero_until_ = 0;  // the k before it have a left part that costs nothing
 };
 
-void FillTileHere(const TableView& table, int chunk, int row, int column) {
+inline void FillTileHere(const TableView& table, int chunk, int row, int column) {
   const int end = std::min(column + kTile, table.blocks);
   for (int I = std::min(row + kTile, table.blocks) - 1; I >= row; --I) {
     RowFill rows(table, chunk, I);
-    for (int J = std::max(I, column); J < end; ++J) {
-      if (J + 1 < end) rows.Prefetch(J + 1);
-      rows.Fill(J);
-    }
+    for (int J = std::max(I, column); J < end; ++J) rows.Fill(J);
   }
 }
 

@@ -75,7 +75,7 @@ RotorTable::Options OptionsOf(const Chain& chain) {
   const int64_t low = FloorOfMemory(chain).bytes;
   const int64_t bytes = low + (StoreAllPeakBytes(chain) - low) / 100 * absl::GetFlag(FLAGS_percent);
   const int64_t slots = absl::GetFlag(FLAGS_slots);
-  return {{bytes, slots, SlotGrid::Rounding::kUp}, slots, Saving::kAlways};
+  return {{bytes, slots, SlotGrid::Rounding::kUp}, slots, Saving::kAlways, slots};
 }
 
 RotorTable Build(const Chain& chain, Executor* executor) {

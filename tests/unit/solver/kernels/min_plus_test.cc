@@ -103,7 +103,7 @@ Contents ContentsOf(const Chain& chain, const RotorTable::Options& options,
   const absl::StatusOr<RotorTable> table = RotorTable::Build(chain, options, context);
   EXPECT_THAT(table, IsOk());
   Contents contents;
-  for (int64_t level = 0; level <= options.levels; ++level) {
+  for (int64_t level = options.lowest_level; level <= options.levels; ++level) {
     contents.lost.push_back(table->LostSecondsAt(level));
     if (level % 16 == 0)
       contents.schedules.push_back(table->ScheduleAt(level).value_or(Schedule{}));
@@ -125,6 +125,32 @@ TEST_P(MinPlusTables, OfEveryTargetEqualTheScalarTwinToTheBit) {
         const Contents expected = ContentsOf(chain, options, "scalar");
         for (const std::string& target : targets) {
           if (target == "scalar") continue;
+          const Contents contents = ContentsOf(chain, options, target);
+          ASSERT_EQ(contents.lost, expected.lost) << target << ' ' << chain;
+          ASSERT_EQ(contents.schedules, expected.schedules) << target << ' ' << chain;
+        }
+      }
+    }
+  }
+}
+
+// Nothing is left out that a higher level can reach.
+TEST_P(MinPlusTables, SayTheSameFromTheirLowestLevelOn) {
+  const std::vector<std::string> targets = MinPlusTargets();
+  for (int stages = 1; stages <= 70; stages += 3) {
+    const Chain chain = MakeChain(GetParam(), stages);
+    for (const Saving saving : {Saving::kAlways, Saving::kWhereForced}) {
+      RotorTable::Options options = TableOf(chain, 200, saving);
+      options.levels = options.levels * 3 / 5;
+      options.lowest_level = 0;
+      const Contents all = ContentsOf(chain, options, "best");
+      for (int64_t lowest = options.levels / 16 * 16; lowest >= 0; lowest -= 48) {
+        options.lowest_level = lowest;
+        Contents expected = all;
+        expected.lost.erase(expected.lost.begin(), expected.lost.begin() + lowest);
+        expected.schedules.erase(expected.schedules.begin(),
+                                 expected.schedules.begin() + lowest / 16);
+        for (const std::string& target : targets) {
           const Contents contents = ContentsOf(chain, options, target);
           ASSERT_EQ(contents.lost, expected.lost) << target << ' ' << chain;
           ASSERT_EQ(contents.schedules, expected.schedules) << target << ' ' << chain;
