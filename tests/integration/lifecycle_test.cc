@@ -83,7 +83,7 @@ TEST(Lifecycle, AnIdleServerStopsAtOnceOnEitherSignal) {
 
 // What a rolling update relies on.
 TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
-  ServerProcess server(OneAtATime());
+  ServerProcess server(OneAtATime({"--grace", "100s"}));
   const Remote remote(server.address());
   grpc::ClientContext watch_context;
   watch_context.set_deadline(std::chrono::system_clock::now() + kPatience);
@@ -93,7 +93,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   ASSERT_TRUE(watch->Read(&state));
   EXPECT_EQ(state.status(), HealthState::SERVING);
 
-  const auto running = Occupy(remote, LongQuestion(4000));
+  const auto running = Occupy(remote, LongQuestion(2000));
   server.Signal(SIGTERM);
 
   ASSERT_TRUE(watch->Read(&state)) << server.Log();
@@ -112,12 +112,12 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   const grpc::Status finished = running->Wait();
   EXPECT_TRUE(finished.ok()) << Text(finished);
   EXPECT_EQ(running->response().outcome(), v1::FEASIBLE);
-  EXPECT_GT(running->response().schedule().operations_size(), 2 * 339);
+  EXPECT_GT(running->response().schedule().operations_size(), 2 * 2000);
   watch_context.TryCancel();
   EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
   const std::string log = server.Log();
   const std::string after = log.substr(std::min(log.size(), log.find("event=draining")));
-  EXPECT_THAT(after, AllOf(HasSubstr("origin=rotor"), HasSubstr("event=stopped")));
+  EXPECT_THAT(after, AllOf(HasSubstr("origin=periodic"), HasSubstr("event=stopped")));
 }
 
 TEST(Lifecycle, ASolveThatOutlastsTheGraceIsStopped) {

@@ -47,12 +47,18 @@ v1::SolveRequest SmallQuestion() {
   return request;
 }
 
-v1::SolveRequest LongQuestion(int slots) {
+v1::SolveRequest LongQuestion(int stages) {
+  const v1::Chain once = Profile("preact-resnet1001-8-224");
   v1::SolveRequest request;
-  *request.mutable_chain() = Profile("preact-resnet1001-8-224");
-  request.mutable_platform()->set_memory_bytes(int64_t{4} << 30);
-  request.set_solver("rotor");
-  request.mutable_options()->set_memory_slots(slots);
+  *request.mutable_chain() = once;
+  request.mutable_chain()->clear_stages();
+  for (int i = 0; i < stages; ++i) {
+    v1::Stage* const stage = request.mutable_chain()->add_stages();
+    *stage = once.stages(i % once.stages_size());
+    stage->clear_name();
+  }
+  request.mutable_platform()->set_memory_bytes(int64_t{500} << 30);
+  request.set_solver("periodic");
   return request;
 }
 

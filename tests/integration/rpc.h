@@ -23,9 +23,9 @@ v1::Chain Profile(const std::string& name);
 
 // Solved in no time: three equal stages and memory for everything.
 v1::SolveRequest SmallQuestion();
-// The chain of a 1001-layer network at a small budget: minutes at 2000 slots, seconds at a fifth of
-// them. Needs a server with --solve-memory 8GiB.
-v1::SolveRequest LongQuestion(int slots = 12'000);
+// The chain of a 1001-layer network over and over, and every number of segments tried: half a
+// minute for so many stages, a second for a fifth of them, little memory.
+v1::SolveRequest LongQuestion(int stages = 10'000);
 
 // The typed details of an error, as the trailer carries them.
 std::optional<v1::Violations> ViolationsOf(const grpc::Status& status);
@@ -87,8 +87,7 @@ class RunningSolve {
 };
 
 // Flags of a server that refuses everything while it solves one request.
-inline constexpr const char* kOneAtATime[] = {"--threads",      "1",   "--queue-length", "0",
-                                              "--solve-memory", "8GiB"};
+inline constexpr const char* kOneAtATime[] = {"--threads", "1", "--queue-length", "0"};
 
 // Starts the solve at a server with those flags and returns once its only thread is busy with it.
 // Throws std::runtime_error when the solve ends before that could be seen.
