@@ -1,0 +1,167 @@
+#include "client/agent/host_device.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solver/base/units.h"
+
+namespace stowage {
+namespace {
+
+constexpr std::align_val_t kAlignment{256};
+
+std::byte* NewBytes(int64_t bytes) {
+  return static_cast<std::byte*>(
+      ::operator new(static_cast<size_t>(bytes), kAlignment, std::nothrow));
+}
+
+void DeleteBytes(std::byte* data) { ::operator delete(data, kAlignment); }
+
+absl::Status OutOfMemory(int64_t bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the host has no ", FormatBytes(bytes), " of memory left"));
+}
+
+}  // namespace
+
+class HostDevice::HostEvent final : public Event {
+ public:
+  double Seconds() const override { return seconds; }
+
+  // Guarded by the device's mutex until it has happened, then constant.
+  bool happened = false;
+  double seconds = 0;
+};
+
+HostDevice::HostDevice(const LinkSpeed& link) : link_(link) {
+  for (size_t queue = 0; queue < kQueues; ++queue) {
+    threads_[queue] = std::thread([this, queue] { Run(queue); });
+  }
+}
+
+HostDevice::~HostDevice() {
+  {
+    MutexLock lock(mutex_);
+    over_ = true;
+    for (Line& line : lines_) line.wake.Signal();
+  }
+  for (std::thread& thread : threads_) thread.join();
+}
+
+absl::StatusOr<DeviceSpan> HostDevice::Allocate(int64_t bytes) {
+  std::byte* const data = NewBytes(bytes);
+  if (data == nullptr) return OutOfMemory(bytes);
+  return DeviceSpan{data, bytes};
+}
+
+absl::StatusOr<PinnedSpan> HostDevice::AllocatePinned(int64_t bytes) {
+  std::byte* const data = NewBytes(bytes);
+  if (data == nullptr) return OutOfMemory(bytes);
+  return PinnedSpan{data, bytes};
+}
+
+void HostDevice::Free(DeviceSpan span) { DeleteBytes(span.data); }
+void HostDevice::FreePinned(PinnedSpan span) { DeleteBytes(span.data); }
+
+absl::Status HostDevice::Copy(Queue queue, DeviceSpan from, PinnedSpan to) {
+  return CopyBytes(queue, from.data, to.data, from.bytes, link_.offload_bytes_per_second);
+}
+
+absl::Status HostDevice::Copy(Queue queue, PinnedSpan from, DeviceSpan to) {
+  return CopyBytes(queue, from.data, to.data, from.bytes, link_.prefetch_bytes_per_second);
+}
+
+absl::Status HostDevice::CopyBytes(Queue queue, const std::byte* from, std::byte* to, int64_t bytes,
+                                   double bytes_per_second) {
+  double seconds = link_.latency_seconds;
+  if (bytes_per_second > 0) seconds += static_cast<double>(bytes) / bytes_per_second;
+  return Launch(queue, [from, to, bytes, seconds](void*) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+    if (seconds > 0) std::this_thread::sleep_until(begin + std::chrono::duration<double>(seconds));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HostDevice::Launch(Queue queue, Work work) {
+  Enqueue(queue, [this, work = std::move(work)]() mutable { RunWork(work); });
+  return absl::OkStatus();
+}
+
+void HostDevice::RunWork(Work& work) {
+  {
+    MutexLock lock(mutex_);
+    if (!error_.ok()) return;
+  }
+  const absl::Status status = work(nullptr);
+  if (status.ok()) return;
+  MutexLock lock(mutex_);
+  if (error_.ok()) error_ = status;
+}
+
+absl::StatusOr<std::shared_ptr<const Event>> HostDevice::Record(Queue queue) {
+  auto event = std::make_shared<HostEvent>();
+  Enqueue(queue, [this, event] {
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - made_;
+    MutexLock lock(mutex_);
+    event->seconds = since.count();
+    event->happened = true;
+    for (Line& line : lines_) line.wake.Signal();
+  });
+  return event;
+}
+
+absl::Status HostDevice::Wait(Queue queue, const std::shared_ptr<const Event>& event) {
+  Enqueue(queue, [this, queue, host_event = std::static_pointer_cast<const HostEvent>(event)] {
+    MutexLock lock(mutex_);
+    CondVar& wake = lines_[static_cast<size_t>(queue)].wake;
+    while (!host_event->happened) wake.Wait(mutex_);
+  });
+  return absl::OkStatus();
+}
+
+absl::Status HostDevice::Synchronize() {
+  MutexLock lock(mutex_);
+  while (!Idle()) idle_.Wait(mutex_);
+  return std::exchange(error_, absl::OkStatus());
+}
+
+bool HostDevice::Idle() const {
+  for (const Line& line : lines_) {
+    if (line.busy || !line.tasks.empty()) return false;
+  }
+  return true;
+}
+
+void HostDevice::Enqueue(Queue queue, Task task) {
+  MutexLock lock(mutex_);
+  Line& line = lines_[static_cast<size_t>(queue)];
+  line.tasks.push_back(std::move(task));
+  line.wake.Signal();
+}
+
+void HostDevice::Run(size_t queue) {
+  Task task;
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      Line& line = lines_[queue];
+      line.busy = false;
+      if (line.tasks.empty()) idle_.Signal();
+      while (line.tasks.empty()) {
+        if (over_) return;
+        line.wake.Wait(mutex_);
+      }
+      line.busy = true;
+      task = std::move(line.tasks.front());
+      line.tasks.pop_front();
+    }
+    task();
+    task = nullptr;  // frees what it holds before it counts as done
+  }
+}
+
+}  // namespace stowage

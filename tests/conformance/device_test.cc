@@ -1,0 +1,262 @@
+// What every device owes the executor.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "client/agent/host_device.h"
+#include "gmock/gmock.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+struct DeviceKind {
+  std::string name;
+  std::unique_ptr<Device> (*make)();
+};
+
+void PrintTo(const DeviceKind& kind, std::ostream* out) { *out << kind.name; }
+
+std::vector<DeviceKind> AllDevices() {
+  return {{"host", [] { return std::unique_ptr<Device>(new HostDevice); }},
+          {"slow_host", [] {
+             return std::unique_ptr<Device>(new HostDevice({.offload_bytes_per_second = 1e8,
+                                                            .prefetch_bytes_per_second = 2e8,
+                                                            .latency_seconds = 1e-4}));
+           }}};
+}
+
+class EveryDevice : public testing::TestWithParam<DeviceKind> {
+ protected:
+  static constexpr int64_t kBytes = 100'000;
+
+  EveryDevice() : device_(GetParam().make()) {}
+
+  PinnedSpan Pinned(char fill) {
+    const auto span = device_->AllocatePinned(kBytes);
+    EXPECT_THAT(span, IsOk());
+    std::memset(span->data, fill, kBytes);
+    pinned_.push_back(*span);
+    return *span;
+  }
+
+  DeviceSpan OnDevice() {
+    const auto span = device_->Allocate(kBytes);
+    EXPECT_THAT(span, IsOk());
+    spans_.push_back(*span);
+    return *span;
+  }
+
+  // Keeps a queue busy until Go().
+  void Block(Queue queue) {
+    ASSERT_THAT(device_->Launch(queue,
+                                [this](void*) {
+                                  while (!go_) std::this_thread::sleep_for(kMoment);
+                                  return absl::OkStatus();
+                                }),
+                IsOk());
+  }
+  void Go() { go_ = true; }
+
+  void TearDown() override {
+    Go();
+    EXPECT_THAT(device_->Synchronize(), IsOk());
+    for (const DeviceSpan span : spans_) device_->Free(span);
+    for (const PinnedSpan span : pinned_) device_->FreePinned(span);
+  }
+
+  static constexpr std::chrono::milliseconds kMoment{1};
+  const std::unique_ptr<Device> device_;
+  std::atomic<bool> go_{false};
+  std::vector<DeviceSpan> spans_;
+  std::vector<PinnedSpan> pinned_;
+};
+
+TEST_P(EveryDevice, CopiesThereAndBack) {
+  const PinnedSpan from = Pinned('a');
+  const PinnedSpan to = Pinned('b');
+  const DeviceSpan middle = OnDevice();
+  ASSERT_THAT(device_->Copy(Queue::kToDevice, from, middle), IsOk());
+  const auto there = device_->Record(Queue::kToDevice);
+  ASSERT_THAT(there, IsOk());
+  ASSERT_THAT(device_->Wait(Queue::kToHost, *there), IsOk());
+  ASSERT_THAT(device_->Copy(Queue::kToHost, middle, to), IsOk());
+  ASSERT_THAT(device_->Synchronize(), IsOk());
+  EXPECT_EQ(std::memcmp(from.data, to.data, kBytes), 0);
+}
+
+TEST_P(EveryDevice, CopiesNothing) {
+  ASSERT_THAT(device_->Copy(Queue::kToDevice, PinnedSpan{}, DeviceSpan{}), IsOk());
+  ASSERT_THAT(device_->Copy(Queue::kToHost, DeviceSpan{}, PinnedSpan{}), IsOk());
+  EXPECT_THAT(device_->Synchronize(), IsOk());
+}
+
+TEST_P(EveryDevice, FreesAnEmptySpan) {
+  device_->Free(DeviceSpan{});
+  device_->FreePinned(PinnedSpan{});
+}
+
+TEST_P(EveryDevice, RunsAQueueInOrder) {
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_THAT(device_->Launch(Queue::kCompute,
+                                [&order, i](void*) {
+                                  order.push_back(i);
+                                  return absl::OkStatus();
+                                }),
+                IsOk());
+  }
+  ASSERT_THAT(device_->Synchronize(), IsOk());
+  ASSERT_EQ(order.size(), 100U);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST_P(EveryDevice, GivesEventsTimesInOrder) {
+  const auto first = device_->Record(Queue::kCompute);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(device_->Wait(Queue::kToDevice, *first), IsOk());
+  const PinnedSpan from = Pinned('a');
+  ASSERT_THAT(device_->Copy(Queue::kToDevice, from, OnDevice()), IsOk());
+  const auto second = device_->Record(Queue::kToDevice);
+  ASSERT_THAT(second, IsOk());
+  ASSERT_THAT(device_->Wait(Queue::kToHost, *second), IsOk());
+  const auto third = device_->Record(Queue::kToHost);
+  ASSERT_THAT(third, IsOk());
+  ASSERT_THAT(device_->Synchronize(), IsOk());
+  EXPECT_LT((*first)->Seconds(), (*second)->Seconds());
+  EXPECT_LE((*second)->Seconds(), (*third)->Seconds());
+}
+
+TEST_P(EveryDevice, WaitsForAnEventThatHasHappened) {
+  const auto event = device_->Record(Queue::kToHost);
+  ASSERT_THAT(event, IsOk());
+  ASSERT_THAT(device_->Synchronize(), IsOk());
+  ASSERT_THAT(device_->Wait(Queue::kCompute, *event), IsOk());
+  EXPECT_THAT(device_->Synchronize(), IsOk());
+}
+
+TEST_P(EveryDevice, ReturnsTheFirstErrorOnceAndGoesOn) {
+  const auto fail = [this](const char* message) {
+    const absl::Status status =
+        device_->Launch(Queue::kCompute, [message](void*) { return absl::InternalError(message); });
+    return status.ok() ? device_->Synchronize() : status;
+  };
+  EXPECT_THAT(fail("first"), Fails(absl::StatusCode::kInternal, HasSubstr("first")));
+  EXPECT_THAT(device_->Synchronize(), IsOk());
+  EXPECT_THAT(fail("second"), Fails(absl::StatusCode::kInternal, HasSubstr("second")));
+  bool ran = false;
+  ASSERT_THAT(device_->Launch(Queue::kToHost,
+                              [&ran](void*) {
+                                ran = true;
+                                return absl::OkStatus();
+                              }),
+              IsOk());
+  ASSERT_THAT(device_->Synchronize(), IsOk());
+  EXPECT_TRUE(ran);
+}
+
+TEST_P(EveryDevice, SaysWhatItHasNoMemoryFor) {
+  EXPECT_THAT(device_->Allocate(int64_t{1} << 60),
+              Fails(absl::StatusCode::kResourceExhausted, HasSubstr("1.00 EiB")));
+  EXPECT_THAT(device_->AllocatePinned(int64_t{1} << 60),
+              Fails(absl::StatusCode::kResourceExhausted, HasSubstr("1.00 EiB")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, EveryDevice, testing::ValuesIn(AllDevices()),
+                         [](const auto& kind) { return kind.param.name; });
+
+// What only a device with threads shows.
+class AHostDevice : public EveryDevice {};
+
+TEST_P(AHostDevice, OverlapsItsQueues) {
+  Block(Queue::kCompute);
+  const PinnedSpan from = Pinned('a');
+  const DeviceSpan to = OnDevice();
+  ASSERT_THAT(device_->Copy(Queue::kToDevice, from, to), IsOk());
+  std::atomic<bool> copied = false;
+  ASSERT_THAT(device_->Launch(Queue::kToDevice,
+                              [&copied](void*) {
+                                copied = true;
+                                return absl::OkStatus();
+                              }),
+              IsOk());
+  while (!copied) std::this_thread::sleep_for(kMoment);  // although compute has not ended
+}
+
+TEST_P(AHostDevice, KeepsAQueueFromBeginningBeforeItsEvent) {
+  Block(Queue::kCompute);
+  const auto event = device_->Record(Queue::kCompute);
+  ASSERT_THAT(event, IsOk());
+  ASSERT_THAT(device_->Wait(Queue::kToHost, *event), IsOk());
+  std::atomic<bool> ran = false;
+  ASSERT_THAT(device_->Launch(Queue::kToHost,
+                              [&ran](void*) {
+                                ran = true;
+                                return absl::OkStatus();
+                              }),
+              IsOk());
+  std::this_thread::sleep_for(20 * kMoment);
+  EXPECT_FALSE(ran);
+  Go();
+  ASSERT_THAT(device_->Synchronize(), IsOk());
+  EXPECT_TRUE(ran);
+}
+
+TEST_P(AHostDevice, SkipsWhatIsEnqueuedAfterAFailure) {
+  Block(Queue::kCompute);
+  ASSERT_THAT(device_->Launch(Queue::kCompute, [](void*) { return absl::DataLossError("broken"); }),
+              IsOk());
+  bool ran = false;
+  ASSERT_THAT(device_->Launch(Queue::kCompute,
+                              [&ran](void*) {
+                                ran = true;
+                                return absl::OkStatus();
+                              }),
+              IsOk());
+  const auto event = device_->Record(Queue::kCompute);
+  ASSERT_THAT(event, IsOk());
+  ASSERT_THAT(device_->Wait(Queue::kToHost, *event), IsOk());  // happens all the same
+  Go();
+  EXPECT_THAT(device_->Synchronize(), Fails(absl::StatusCode::kDataLoss, "broken"));
+  EXPECT_FALSE(ran);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AHostDevice, testing::ValuesIn(AllDevices()),
+                         [](const auto& kind) { return kind.param.name; });
+
+TEST(HostDevice, TakesTheTimeOfItsLink) {
+  HostDevice device({.offload_bytes_per_second = 1e7, .latency_seconds = 5e-3});
+  const auto from = device.Allocate(100'000);
+  const auto to = device.AllocatePinned(100'000);
+  const auto begin = device.Record(Queue::kToHost);
+  ASSERT_THAT(device.Copy(Queue::kToHost, *from, *to), IsOk());
+  const auto end = device.Record(Queue::kToHost);
+  ASSERT_THAT(device.Synchronize(), IsOk());
+  EXPECT_GE((*end)->Seconds() - (*begin)->Seconds(), 0.015);
+  device.Free(*from);
+  device.FreePinned(*to);
+}
+
+TEST(HostDevice, EndsWithWorkStillEnqueued) {
+  std::atomic<int> ran = 0;
+  {
+    HostDevice device;
+    for (int i = 0; i < 10; ++i) {
+      ASSERT_THAT(device.Launch(Queue::kCompute,
+                                [&ran](void*) {
+                                  ++ran;
+                                  return absl::OkStatus();
+                                }),
+                  IsOk());
+    }
+  }
+  EXPECT_EQ(ran, 10);
+}
+
+}  // namespace
+}  // namespace stowage

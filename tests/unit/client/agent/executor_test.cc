@@ -1,0 +1,193 @@
+#include "client/agent/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "client/agent/host_device.h"
+#include "gmock/gmock.h"
+#include "tests/support/chains.h"
+#include "tests/support/hash_stages.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// A device that counts its memory, and whose allocations and copies fail when told to.
+class FragileDevice final : public Device {
+ public:
+  absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override {
+    if (allocations_left-- <= 0) return absl::ResourceExhaustedError("no device memory");
+    auto span = device_.Allocate(bytes);
+    if (span.ok()) allocated += bytes;
+    return span;
+  }
+  absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) override {
+    if (allocations_left-- <= 0) return absl::ResourceExhaustedError("no pinned memory");
+    auto span = device_.AllocatePinned(bytes);
+    if (span.ok()) allocated += bytes;
+    return span;
+  }
+  void Free(DeviceSpan span) override {
+    allocated -= span.bytes;
+    device_.Free(span);
+  }
+  void FreePinned(PinnedSpan span) override {
+    allocated -= span.bytes;
+    device_.FreePinned(span);
+  }
+  absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
+    if (copies_left-- <= 0) return absl::InternalError("the copy failed");
+    return device_.Copy(queue, from, to);
+  }
+  absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
+    if (copies_left-- <= 0) return absl::InternalError("the copy failed");
+    return device_.Copy(queue, from, to);
+  }
+  absl::Status Launch(Queue queue, Work work) override {
+    return device_.Launch(queue, std::move(work));
+  }
+  absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
+    return device_.Record(queue);
+  }
+  absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) override {
+    return device_.Wait(queue, event);
+  }
+  absl::Status Synchronize() override { return device_.Synchronize(); }
+
+  int allocations_left = 1000;
+  int copies_left = 1'000'000;
+  int64_t allocated = 0;
+
+ private:
+  HostDevice device_;
+};
+
+// Fails in one backward, by a status or an exception.
+class FragileStages : public HeldHashStages {
+ public:
+  using HeldHashStages::HeldHashStages;
+  absl::Status Backward(const BackwardCall& call) override {
+    if (call.stage == throws_at) throw std::runtime_error("no such kernel");
+    if (call.stage == fails_at) return absl::DataLossError("not a number");
+    return HeldHashStages::Backward(call);
+  }
+
+  int throws_at = 0;
+  int fails_at = 0;
+};
+
+class PlanExecutorTest : public testing::Test {
+ protected:
+  PlanExecutorTest() : platform_(Memory(1000)) { platform_.offload_bytes_per_second = 1; }
+
+  void Make(const PlanOptions& options = {}) {
+    auto plan =
+        MakePlan(chain_, platform_, Ops("S1 O1 S2 R1 C3 D4 S5 B5 S3 S4 B4 B3 P1 B2 B1"), options);
+    ASSERT_THAT(plan, IsOk());
+    plan_ = *std::move(plan);
+    auto executor = PlanExecutor::Create(&plan_, &device_);
+    ASSERT_THAT(executor, IsOk());
+    executor_ = *std::move(executor);
+  }
+
+  const Chain chain_ = EqualChain(4);
+  Platform platform_;
+  FragileDevice device_;
+  Plan plan_;
+  std::unique_ptr<PlanExecutor> executor_;
+  HashStages stages_{chain_, 1};
+};
+
+TEST_F(PlanExecutorTest, TakesTheMemoryOfThePlanAndGivesItBack) {
+  Make();
+  EXPECT_EQ(device_.allocated, plan_.device.layout.bytes + plan_.host.layout.bytes);
+  executor_.reset();
+  EXPECT_EQ(device_.allocated, 0);
+}
+
+TEST_F(PlanExecutorTest, AllocatesNothingInAThousandSteps) {
+  Make();
+  device_.allocations_left = 0;
+  const int64_t allocated = device_.allocated;
+  const Digest expected = PlainStep(chain_, 1);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_THAT(executor_->Step(&stages_), IsOk());
+    ASSERT_EQ(stages_.digest(), expected);
+  }
+  EXPECT_EQ(device_.allocated, allocated);
+}
+
+TEST_F(PlanExecutorTest, TellsWhenEachOperationRan) {
+  Make();
+  const auto report = executor_->Step(&stages_, Timing::kEveryCommand);
+  ASSERT_THAT(report, IsOk());
+  ASSERT_EQ(report->commands.size(), plan_.commands.size());
+  for (size_t i = 0; i < plan_.commands.size(); ++i) {
+    EXPECT_LE(0, report->commands[i].start_seconds);
+    EXPECT_LE(report->commands[i].start_seconds, report->commands[i].end_seconds);
+    EXPECT_LE(report->commands[i].end_seconds, report->seconds);
+    for (const size_t other : plan_.commands[i].waits) {
+      EXPECT_LE(report->commands[other].end_seconds, report->commands[i].start_seconds);
+    }
+  }
+}
+
+TEST_F(PlanExecutorTest, GivesBackTheArenaWhereThePoolCannotBeHad) {
+  Make();
+  executor_.reset();
+  device_.allocations_left = 1;
+  EXPECT_THAT(PlanExecutor::Create(&plan_, &device_),
+              Fails(absl::StatusCode::kResourceExhausted, "no pinned memory"));
+  EXPECT_EQ(device_.allocated, 0);
+}
+
+TEST_F(PlanExecutorTest, NamesTheCopyThatFailsAndTriesAgain) {
+  Make();
+  device_.copies_left = 1;
+  EXPECT_THAT(executor_->Step(&stages_),
+              Fails(absl::StatusCode::kInternal, "operations[12] PREFETCH 1: the copy failed"));
+  device_.copies_left = 2;
+  ASSERT_THAT(executor_->Step(&stages_), IsOk());
+  EXPECT_EQ(stages_.digest(), PlainStep(chain_, 1));
+}
+
+TEST_F(PlanExecutorTest, NamesTheStageThatFailsAndTriesAgain) {
+  Make({.places_values = false});
+  FragileStages stages(chain_, 1);
+  stages.fails_at = 3;
+  EXPECT_THAT(executor_->Step(&stages),
+              Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
+  EXPECT_EQ(stages.held_bytes(), 0);
+  stages.fails_at = 0;
+  ASSERT_THAT(executor_->Step(&stages), IsOk());
+  EXPECT_EQ(stages.digest(), PlainStep(chain_, 1));
+}
+
+TEST_F(PlanExecutorTest, NamesTheStageThatThrowsAndTriesAgain) {
+  Make({.places_values = false});
+  FragileStages stages(chain_, 1);
+  stages.throws_at = 4;
+  EXPECT_THAT(executor_->Step(&stages),
+              Fails(absl::StatusCode::kInternal, "operations[10] BACKWARD 4: no such kernel"));
+  EXPECT_EQ(stages.held_bytes(), 0);
+  stages.throws_at = 0;
+  ASSERT_THAT(executor_->Step(&stages), IsOk());
+  EXPECT_EQ(stages.digest(), PlainStep(chain_, 1));
+}
+
+TEST_F(PlanExecutorTest, RefusesStagesThatDoNotSuitThePlan) {
+  HeldHashStages held(chain_, 1);
+  Make();
+  EXPECT_THAT(executor_->Step(&held),
+              Fails(absl::StatusCode::kFailedPrecondition, HasSubstr("places values")));
+  Make({.places_values = false});
+  EXPECT_THAT(executor_->Step(&stages_),
+              Fails(absl::StatusCode::kFailedPrecondition, StartsWith("the plan leaves values")));
+}
+
+}  // namespace
+}  // namespace stowage
