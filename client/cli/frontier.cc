@@ -55,22 +55,12 @@ absl::StatusOr<v1::FrontierRequest> MakeRequest(const Arguments& arguments, cons
   return request;
 }
 
-absl::StatusOr<v1::FrontierResponse> FindHere(const QuestionFlags& flags,
-                                              const v1::FrontierRequest& message) {
-  const FrontierRequest request = FromMessage(message);
-  RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
-  Frontier frontier;
-  ASSIGN_OR_RETURN(const double seconds,
-                   AnswerHere(flags, [&](const SolveContext& context) -> absl::Status {
-                     ASSIGN_OR_RETURN(frontier, FindFrontier(request, context));
-                     return absl::OkStatus();
-                   }));
-  return ToMessage(frontier, {.queue_seconds = 0, .solve_seconds = seconds});
-}
-
 absl::StatusOr<v1::FrontierResponse> Ask(const QuestionFlags& flags,
                                          const v1::FrontierRequest& request) {
-  if (flags.local) return FindHere(flags, request);
+  if (flags.local) {
+    ASSIGN_OR_RETURN(const LocalOptions options, LocalOptionsOf(flags));
+    return FindFrontierLocally(options, request);
+  }
   ASSIGN_OR_RETURN(Client client, ClientOf(flags));
   return client.Frontier(request);
 }

@@ -1,16 +1,9 @@
 #include "client/cli/question.h"
 
-#include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <stop_token>
-#include <thread>
-
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "solver/algorithms/catalog.h"
-#include "solver/base/executor.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 
@@ -18,25 +11,6 @@ namespace stowage {
 namespace {
 
 constexpr const char* kDefaultServer = "127.0.0.1:50051";
-
-// Sets `stop` after the timeout, unless it is destroyed before.
-class Timer {
- public:
-  Timer(std::optional<double> timeout_seconds, const std::stop_source& stop) {
-    if (!timeout_seconds.has_value()) return;
-    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) {
-      std::mutex mutex;
-      std::condition_variable_any never;
-      std::unique_lock<std::mutex> lock(mutex);
-      never.wait_for(lock, destroyed, std::chrono::duration<double>(*timeout_seconds),
-                     [] { return false; });
-      if (!destroyed.stop_requested()) stop.request_stop();
-    });
-  }
-
- private:
-  std::jthread thread_;
-};
 
 std::string SolverHelp() {
   std::string help = "one of";
@@ -102,34 +76,24 @@ absl::StatusOr<Client> ClientOf(const QuestionFlags& flags) {
   return Client(options);
 }
 
-absl::StatusOr<double> AnswerHere(const QuestionFlags& flags,
-                                  absl::FunctionRef<absl::Status(const SolveContext&)> find) {
+absl::StatusOr<LocalOptions> LocalOptionsOf(const QuestionFlags& flags) {
+  LocalOptions options;
   const absl::StatusOr<int64_t> bytes = ParseBytes(flags.solve_memory);
   if (!bytes.ok()) return Prefixed("--solve-memory", bytes.status());
-  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(flags.server));
-  std::stop_source stop;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  HelperThreads helpers(cores - 1);
-  SolveContext context;
-  context.stop = stop.get_token();
-  context.working_bytes = *bytes;
-  context.executor = &helpers;
-  const Timer timer(options.timeout_seconds, stop);
-  const auto begin = std::chrono::steady_clock::now();
-  const absl::Status found = find(context);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  if (absl::IsCancelled(found)) {
-    return absl::DeadlineExceededError(absl::StrCat("no answer within ", *options.timeout_seconds,
-                                                    " s; raise --timeout, or ask for "
-                                                    "a coarser answer with --slots"));
-  }
-  RETURN_IF_ERROR(found);
-  return elapsed.count();
+  options.working_bytes = *bytes;
+  ASSIGN_OR_RETURN(const ClientOptions server, ReadServer(flags.server));
+  options.timeout_seconds = server.timeout_seconds;
+  return options;
 }
 
 absl::Status InFlags(const absl::Status& status) {
   if (absl::IsUnavailable(status)) {
     return absl::UnavailableError(absl::StrCat(status.message(), ", or solve here with --local"));
+  }
+  if (absl::StartsWith(status.message(), "no answer within")) {
+    return {status.code(), absl::StrCat(status.message(),
+                                        "; raise --timeout, or ask for a coarser answer with "
+                                        "--slots")};
   }
   return {status.code(),
           absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},

@@ -8,12 +8,11 @@
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/arguments.h"
 #include "client/lib/client.h"
-#include "solver/algorithms/solver.h"
+#include "client/lib/local.h"
 #include "stowage/v1/scheduler.pb.h"
 
 namespace stowage {
@@ -39,10 +38,8 @@ v1::SolveOptions OptionsOf(const QuestionFlags& flags);
 // The server to ask. Errors name the flag.
 absl::StatusOr<Client> ClientOf(const QuestionFlags& flags);
 
-// Runs `find` in this process with the memory, the threads and the patience that the flags allow;
-// returns the seconds it took. Errors: those of `find`, DEADLINE_EXCEEDED instead of CANCELLED.
-absl::StatusOr<double> AnswerHere(const QuestionFlags& flags,
-                                  absl::FunctionRef<absl::Status(const SolveContext&)> find);
+// The memory and the patience of a solve in this process. Errors name the flag.
+absl::StatusOr<LocalOptions> LocalOptionsOf(const QuestionFlags& flags);
 
 // Errors speak of the API's fields; here they are flags, and there is --local.
 absl::Status InFlags(const absl::Status& status);

@@ -45,25 +45,11 @@ absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const C
   return request;
 }
 
-absl::StatusOr<v1::SolveResponse> SolveHere(const QuestionFlags& flags,
-                                            const v1::SolveRequest& message) {
-  std::vector<FieldViolation> violations;
-  const SolveRequest request = FromMessage(message, &violations);
-  for (FieldViolation& violation : RequestViolations(request)) {
-    violations.push_back(std::move(violation));
-  }
-  RETURN_IF_ERROR(ViolationsStatus(violations));
-  Answer answer;
-  ASSIGN_OR_RETURN(const double seconds,
-                   AnswerHere(flags, [&](const SolveContext& context) -> absl::Status {
-                     ASSIGN_OR_RETURN(answer, AnswerRequest(request, context));
-                     return absl::OkStatus();
-                   }));
-  return ToMessage(answer, {.queue_seconds = 0, .solve_seconds = seconds});
-}
-
 absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::SolveRequest& request) {
-  if (flags.local) return SolveHere(flags, request);
+  if (flags.local) {
+    ASSIGN_OR_RETURN(const LocalOptions options, LocalOptionsOf(flags));
+    return SolveLocally(options, request);
+  }
   ASSIGN_OR_RETURN(Client client, ClientOf(flags));
   return client.Solve(request);
 }

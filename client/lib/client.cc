@@ -6,23 +6,30 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/lib/retry.h"
 #include "grpcpp/grpcpp.h"
+#include "stowage/v1/errors.pb.h"
 
 namespace stowage {
 namespace {
 
 // How long connecting may take; gRPC's own limit is 20 s.
 constexpr int kConnectMilliseconds = 5000;
+// Between attempts to connect; gRPC's own are 1 s to 2 minutes.
+constexpr int kFirstReconnectMilliseconds = 100;
+constexpr int kMostReconnectMilliseconds = 1000;
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // a schedule may have a million operations
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostReconnectMilliseconds);
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
 }
 
-absl::Status FromGrpc(const grpc::Status& status, const ClientOptions& options) {
-  const std::string& server = options.server;
+absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
+                      std::optional<double> timeout_seconds) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // the numbers are the same
   if (code == absl::StatusCode::kUnavailable) {
     return absl::UnavailableError(
@@ -35,10 +42,18 @@ absl::Status FromGrpc(const grpc::Status& status, const ClientOptions& options) 
   }
   if (code == absl::StatusCode::kDeadlineExceeded) {
     return absl::DeadlineExceededError(absl::StrCat(
-        "the server at ", server, " did not answer within ", options.timeout_seconds.value_or(0),
+        "the server at ", server, " did not answer within ", timeout_seconds.value_or(0),
         " s; give it more time, or ask for a coarser answer (fewer memory slots)"));
   }
-  return {code, status.error_message()};
+  absl::Status result(code, status.error_message());
+  v1::ErrorStatus details;
+  if (details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& detail : details.details()) {
+      v1::RetryAdvice advice;
+      if (detail.UnpackTo(&advice)) SetAdvisedPause(advice.retry_after_seconds(), &result);
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -47,21 +62,24 @@ Client::Client(const ClientOptions& options)
     : options_(options), stub_(v1::Scheduler::NewStub(Connect(options.server))) {}
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Request& request) {
+absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Request& request,
+                                      std::optional<double> timeout_seconds) {
+  if (!timeout_seconds.has_value()) timeout_seconds = options_.timeout_seconds;
   grpc::ClientContext context;
-  if (options_.timeout_seconds.has_value()) {
-    const std::chrono::duration<double> timeout(*options_.timeout_seconds);
+  if (timeout_seconds.has_value()) {
+    const std::chrono::duration<double> timeout(*timeout_seconds);
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
   }
   Response response;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status, options_);
+  if (!status.ok()) return FromGrpc(status, options_.server, timeout_seconds);
   return response;
 }
 
-absl::StatusOr<v1::SolveResponse> Client::Solve(const v1::SolveRequest& request) {
-  return Call(&v1::Scheduler::Stub::Solve, request);
+absl::StatusOr<v1::SolveResponse> Client::Solve(const v1::SolveRequest& request,
+                                                std::optional<double> timeout_seconds) {
+  return Call(&v1::Scheduler::Stub::Solve, request, timeout_seconds);
 }
 
 absl::StatusOr<v1::FrontierResponse> Client::Frontier(const v1::FrontierRequest& request) {

@@ -22,7 +22,9 @@ class Client {
  public:
   explicit Client(const ClientOptions& options);
 
-  absl::StatusOr<v1::SolveResponse> Solve(const v1::SolveRequest& request);
+  // `timeout_seconds`: of this call, instead of the options'.
+  absl::StatusOr<v1::SolveResponse> Solve(const v1::SolveRequest& request,
+                                          std::optional<double> timeout_seconds = std::nullopt);
   absl::StatusOr<v1::FrontierResponse> Frontier(const v1::FrontierRequest& request);
   absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request);
   absl::StatusOr<v1::ListSolversResponse> ListSolvers();
@@ -32,7 +34,8 @@ class Client {
   using Method = grpc::Status (v1::Scheduler::Stub::*)(grpc::ClientContext*, const Request&,
                                                        Response*);
   template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request);
+  absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
+                                std::optional<double> timeout_seconds = std::nullopt);
 
   const ClientOptions options_;
   std::unique_ptr<v1::Scheduler::Stub> stub_;

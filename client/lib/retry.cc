@@ -1,0 +1,43 @@
+#include "client/lib/retry.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+constexpr char kAdvice[] = "stowage/retry_after_seconds";
+
+}  // namespace
+
+bool IsRetryable(const absl::Status& status) {
+  return absl::IsUnavailable(status) ||
+         (absl::IsResourceExhausted(status) && AdvisedPause(status).has_value());
+}
+
+std::optional<double> AdvisedPause(const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kAdvice);
+  double seconds = 0;
+  if (!payload.has_value() || !absl::SimpleAtod(std::string(*payload), &seconds)) {
+    return std::nullopt;
+  }
+  return seconds;
+}
+
+void SetAdvisedPause(double seconds, absl::Status* status) {
+  status->SetPayload(kAdvice, absl::Cord(absl::StrCat(seconds)));
+}
+
+double Backoff::NextSeconds(const absl::Status& failure) {
+  constexpr double kMostPause = 2;
+  const double share = 0.5 + static_cast<double>(random_()) * 0x1p-33;
+  const double pause = most_seconds_ * share;
+  most_seconds_ = std::min(kMostPause, 2 * most_seconds_);
+  return std::max(pause, AdvisedPause(failure).value_or(0) * (0.5 + share));
+}
+
+}  // namespace stowage

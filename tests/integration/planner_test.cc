@@ -1,0 +1,208 @@
+// A job that wants a schedule, against real servers in every state.
+#include "client/lib/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "client/lib/plan_file.h"
+#include "gmock/gmock.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class FindPlanTest : public testing::Test {
+ protected:
+  FindPlanTest() {
+    *request_.mutable_chain() = Profile("torchvision-resnet18-16-500");
+    request_.mutable_platform()->set_memory_bytes(int64_t{1400} << 20);
+    options_.server = "127.0.0.1:1";  // nobody
+    options_.patience_seconds = 0.05;
+  }
+
+  PlannedAnswer Find() {
+    auto answer = FindPlan(options_, request_);
+    EXPECT_THAT(answer, IsOk());
+    return answer.value_or(PlannedAnswer{});
+  }
+  std::string PlanFile() const { return options_.plan_cache + "/" + PlanFileName(request_); }
+
+  TempFolder folder_;
+  v1::SolveRequest request_;
+  PlannerOptions options_;
+};
+
+TEST_F(FindPlanTest, AsksTheServer) {
+  ServerProcess server;
+  options_.server = server.address();
+  options_.patience_seconds = 100;
+  const PlannedAnswer answer = Find();
+  EXPECT_EQ(answer.source, PlanSource::kServer);
+  EXPECT_THAT(answer.notes, IsEmpty());
+  EXPECT_NE(server.WaitForLogLine({"method=Solve", "code=OK"}), "");
+}
+
+TEST_F(FindPlanTest, SolvesHereWhereNoServerAnswers) {
+  const PlannedAnswer answer = Find();
+  EXPECT_EQ(answer.source, PlanSource::kLocal);
+  EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("no answer from a server at 127.0.0.1:1")));
+  EXPECT_GT(answer.response.schedule().operations_size(), 0);
+}
+
+TEST_F(FindPlanTest, SolvesHereAtOnceWhereThereIsNoServerToAsk) {
+  options_.server.clear();
+  const PlannedAnswer answer = Find();
+  EXPECT_EQ(answer.source, PlanSource::kLocal);
+  EXPECT_THAT(answer.notes, IsEmpty());
+}
+
+TEST_F(FindPlanTest, SaysWhatIsWrongWithARequestWithoutAskingTwice) {
+  ServerProcess server;
+  options_.server = server.address();
+  options_.patience_seconds = 100;
+  request_.mutable_chain()->mutable_stages(3)->set_saved_bytes(-1);
+  EXPECT_THAT(FindPlan(options_, request_),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("chain.stages[3].saved_bytes")));
+  options_.server.clear();
+  EXPECT_THAT(FindPlan(options_, request_),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("chain.stages[3].saved_bytes")));
+}
+
+TEST_F(FindPlanTest, WaitsForAServerThatComesBack) {
+  // An address of its own, so that no other test gets its port meanwhile.
+  std::string address;
+  {
+    ServerProcess server({}, "127.0.0.3:0");
+    address = server.address();
+  }
+  options_.server = address;
+  options_.patience_seconds = 100;
+  std::unique_ptr<ServerProcess> server;
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    server = std::make_unique<ServerProcess>(std::vector<std::string>(), address);
+  });
+  const PlannedAnswer answer = Find();
+  later.join();
+  EXPECT_EQ(answer.source, PlanSource::kServer);
+}
+
+TEST_F(FindPlanTest, SolvesHereWhereTheServerDiesInMidRequest) {
+  auto server = std::make_unique<ServerProcess>(
+      std::vector<std::string>(std::begin(kOneAtATime), std::end(kOneAtATime)));
+  options_.server = server->address();
+  options_.patience_seconds = 2;
+  // Its only thread is busy: the request is refused with advice, and again, until it is killed.
+  const Remote remote(server->address());
+  const auto running = Occupy(remote, LongQuestion());
+  std::thread killer([&server] {
+    EXPECT_NE(server->WaitForLogLine({"method=Solve", "code=RESOURCE_EXHAUSTED"}), "");
+    server->Signal(SIGKILL);
+  });
+  const PlannedAnswer answer = Find();
+  killer.join();
+  EXPECT_EQ(answer.source, PlanSource::kLocal);
+  EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("no answer from a server")));
+}
+
+TEST_F(FindPlanTest, DoesNotWaitForAServerThatTakesTooLong) {
+  ServerProcess server;
+  options_.server = server.address();
+  options_.patience_seconds = 0.3;
+  options_.local.timeout_seconds = 0.1;
+  request_ = LongQuestion();
+  EXPECT_THAT(FindPlan(options_, request_),
+              Fails(absl::StatusCode::kDeadlineExceeded,
+                    testing::AllOf(HasSubstr("did not answer within"),
+                                   HasSubstr("solving here: no answer within 0.1 s"))));
+}
+
+TEST_F(FindPlanTest, StartsAgainFromItsLastPlan) {
+  options_.plan_cache = folder_.Path("new/plans");
+  const PlannedAnswer first = Find();
+  EXPECT_EQ(first.source, PlanSource::kLocal);
+  EXPECT_TRUE(std::filesystem::exists(PlanFile()));
+
+  options_.patience_seconds = 100;  // it would wait if it asked
+  const PlannedAnswer second = Find();
+  EXPECT_EQ(second.source, PlanSource::kPlanFile);
+  EXPECT_THAT(second.notes, IsEmpty());
+  EXPECT_EQ(second.response.schedule().SerializeAsString(),
+            first.response.schedule().SerializeAsString());
+  EXPECT_EQ(second.response.prediction().makespan_seconds(),
+            first.response.prediction().makespan_seconds());
+}
+
+TEST_F(FindPlanTest, TakesAPlanForTimesThatWereMeasuredAgain) {
+  options_.plan_cache = folder_.Path("plans");
+  const PlannedAnswer first = Find();
+  for (v1::Stage& stage : *request_.mutable_chain()->mutable_stages()) {
+    stage.set_forward_seconds(stage.forward_seconds() * 1.1);
+    stage.set_backward_seconds(stage.backward_seconds() * 1.1);
+  }
+  const PlannedAnswer second = Find();
+  EXPECT_EQ(second.source, PlanSource::kPlanFile);
+  EXPECT_NEAR(second.response.prediction().makespan_seconds(),
+              1.1 * first.response.prediction().makespan_seconds(), 1e-4);
+  EXPECT_EQ(second.response.outcome(), v1::FEASIBLE);  // whatever the first was
+}
+
+TEST_F(FindPlanTest, SolvesAgainWhereTheChainHasChanged) {
+  options_.plan_cache = folder_.Path("plans");
+  Find();
+  request_.mutable_chain()->mutable_stages(4)->set_backward_overhead_bytes(12345);
+  const PlannedAnswer other_size = Find();
+  EXPECT_EQ(other_size.source, PlanSource::kLocal);
+  EXPECT_THAT(other_size.notes, Contains(HasSubstr("it is for other sizes")));
+  EXPECT_EQ(Find().source, PlanSource::kPlanFile);  // the new one was saved
+}
+
+TEST_F(FindPlanTest, SolvesAgainWhereTheScheduleLosesMoreThanItDid) {
+  options_.plan_cache = folder_.Path("plans");
+  const PlannedAnswer first = Find();
+  // What is recomputed has become slow.
+  ASSERT_GT(first.response.prediction().recompute_seconds(), 0);
+  for (const v1::StageFate& fate : first.response.explanation().stages()) {
+    if (fate.recomputed() == 0) continue;
+    v1::Stage* const stage = request_.mutable_chain()->mutable_stages(fate.stage() - 1);
+    stage->set_forward_seconds(stage->forward_seconds() * 3);
+  }
+  const PlannedAnswer second = Find();
+  EXPECT_EQ(second.source, PlanSource::kLocal);
+  EXPECT_THAT(second.notes, Contains(HasSubstr("loses more than it did")));
+}
+
+TEST_F(FindPlanTest, DropsAFileThatIsBroken) {
+  options_.plan_cache = folder_.Path("plans");
+  Find();
+  for (const char* content : {"", "garbage", "\x0a\xff\xff"}) {
+    WriteFile(PlanFile(), content);
+    const PlannedAnswer answer = Find();
+    EXPECT_EQ(answer.source, PlanSource::kLocal) << content;
+    EXPECT_THAT(answer.notes, Contains(HasSubstr("is not a saved plan")));
+  }
+  EXPECT_EQ(Find().source, PlanSource::kPlanFile);
+}
+
+TEST_F(FindPlanTest, AnswersAlsoWhereNoPlanCanBeSaved) {
+  folder_.Write("file", "in the way");
+  options_.plan_cache = folder_.Path("file");
+  const PlannedAnswer answer = Find();
+  EXPECT_GT(answer.response.schedule().operations_size(), 0);
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("cannot write")));
+}
+
+}  // namespace
+}  // namespace stowage
