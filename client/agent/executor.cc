@@ -31,6 +31,8 @@ absl::Status Guarded(const Call& call) {
     return absl::ResourceExhaustedError("out of memory");
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
+  } catch (...) {
+    return absl::InternalError("threw something that is no std::exception");
   }
 }
 
@@ -57,13 +59,12 @@ class PlanExecutor::Issue {
       const absl::Status status = One(i);
       if (!status.ok()) return At(i, plan_.commands[i], status);
     }
-    RETURN_IF_ERROR(LaunchGuarded("the end of the step", [this](void* stream) {
-      return stages_.End(Span(plan_.input_gradient), stream);
-    }));
     for (size_t queue = 0; queue < kQueues; ++queue) {
       ASSIGN_OR_RETURN(last_[queue], device_.Record(static_cast<Queue>(queue)));
     }
-    return absl::OkStatus();
+    return LaunchGuarded("the end of the step", [this](void* stream) {
+      return stages_.End(Span(plan_.input_gradient), stream);
+    });
   }
 
   // Requires: all has ended well.
@@ -235,7 +236,7 @@ absl::StatusOr<StepReport> PlanExecutor::Step(HeldStages* stages, Timing timing)
 
 absl::StatusOr<StepReport> PlanExecutor::Run(Stages* stages, HeldStages* holder, Timing timing) {
   Issue issue(this, stages, holder, timing);
-  absl::Status status = issue.All();
+  absl::Status status = Guarded([&issue] { return issue.All(); });
   // Whatever has failed, what is under way still uses the step's memory.
   status.Update(device_.Synchronize());
   if (status.ok()) return issue.Report();

@@ -16,6 +16,7 @@ namespace {
 // Pairs of blocks that are looked at in all orders together, and what else a block costs.
 constexpr int64_t kMostEffort = 60'000'000;
 constexpr int64_t kEffortABlock = 4;
+constexpr int64_t kMostRounds = 4000;  // of one order in one turn
 constexpr int64_t kCloseEnough = 200;  // 1 / it above the peak
 // Beyond it the pairs are not even listed: some 100 MB.
 constexpr size_t kMostPairs = 6'000'000;
@@ -190,6 +191,7 @@ class Search {
     const int64_t a_round =
         2 * neighbours_->pairs() + static_cast<int64_t>(blocks_->size()) * kEffortABlock;
     std::vector<size_t> changed;
+    effort = std::min(effort, kMostRounds * a_round);
     for (; effort > 0 && !Done(); effort -= a_round) {
       changed = order_;
       Shake(*blocks_, *neighbours_, layout_, layout_.bytes - 1, &random_, &changed);

@@ -256,9 +256,14 @@ absl::StatusOr<Prediction> Check(const Chain& chain, const Platform& platform,
                                      : ""));
 }
 
-void Place(int64_t alignment, Region* region) {
+absl::Status Place(absl::string_view name, int64_t alignment, int64_t most_bytes, Region* region) {
   region->peak_bytes = PeakOf(region->blocks, alignment);
   region->layout = LayOut(region->blocks, alignment);
+  const int64_t bytes = region->layout.bytes;
+  if (bytes <= most_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the ", name, " takes ", FormatBytes(bytes), ", ", bytes - most_bytes,
+                   " bytes more than it may; solve for so much less memory"));
 }
 
 }  // namespace
@@ -272,8 +277,10 @@ absl::StatusOr<Plan> MakePlan(const Chain& chain, const Platform& platform,
   CommandList commands(plan.chain, platform, &plan);
   for (const Operation& operation : schedule.operations) commands.Add(operation);
   commands.Finish();
-  if (options.places_values) Place(options.alignment, &plan.device);
-  Place(options.alignment, &plan.host);
+  if (options.places_values) {
+    RETURN_IF_ERROR(Place("arena", options.alignment, options.arena_bytes, &plan.device));
+  }
+  RETURN_IF_ERROR(Place("pool of host copies", options.alignment, options.pool_bytes, &plan.host));
   Waits(&plan).AddToAll();
   return plan;
 }

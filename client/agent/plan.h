@@ -50,6 +50,10 @@ struct PlanOptions {
   // Whether the agent places values, gradients and overheads; false where a framework's allocator
   // does, and only host copies are placed.
   bool places_values = true;
+  // The most that the arena and the pool may take, which is a little more than the schedule's
+  // peaks.
+  int64_t arena_bytes = INT64_MAX;
+  int64_t pool_bytes = INT64_MAX;
 };
 
 struct Plan {
@@ -64,7 +68,8 @@ struct Plan {
 };
 
 // Errors: INVALID_ARGUMENT for what Violations() and Simulate() name, as where the schedule is of
-// another chain, and where it needs more memory than the platform has.
+// another chain, and where it needs more memory than the platform has; RESOURCE_EXHAUSTED where the
+// arena or the pool would take more than the options allow: solve for that much less.
 absl::StatusOr<Plan> MakePlan(const Chain& chain, const Platform& platform,
                               const Schedule& schedule, const PlanOptions& options = {});
 

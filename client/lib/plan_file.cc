@@ -1,10 +1,12 @@
 #include "client/lib/plan_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,9 +21,9 @@
 #include "proto/convert/chain.h"
 #include "proto/convert/schedule.h"
 #include "solver/algorithms/answer.h"
+#include "solver/algorithms/catalog.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/validate.h"
-#include "stowage/v1/plan.pb.h"
 
 namespace stowage {
 namespace {
@@ -60,9 +62,12 @@ absl::Status CannotWrite(const fs::path& path, int error) {
       absl::StrCat("cannot write ", path.string(), ": ", std::strerror(error)));
 }
 
-absl::Status WriteDurably(const fs::path& path, const std::string& bytes) {
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+// To a file of its own beside `path`, whose name it puts into `fresh`.
+absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::string* fresh) {
+  *fresh = absl::StrCat(path.string(), ".XXXXXX");
+  const int file = mkostemp(fresh->data(), O_CLOEXEC);
   if (file < 0) return CannotWrite(path, errno);
+  (void)fchmod(file, 0644);
   size_t written = 0;
   int error = 0;
   while (written < bytes.size() && error == 0) {
@@ -80,13 +85,24 @@ absl::Status WriteDurably(const fs::path& path, const std::string& bytes) {
 
 absl::StatusOr<v1::SavedPlan> Read(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("there is no ", path.string()));
+  if (!file && errno == ENOENT)
+    return absl::NotFoundError(absl::StrCat("there is no ", path.string()));
+  if (!file) {
+    return absl::DataLossError(
+        absl::StrCat("cannot read ", path.string(), ": ", std::strerror(errno)));
+  }
   const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   v1::SavedPlan plan;
   if (!plan.ParseFromString(bytes) || !plan.has_request() || !plan.has_response()) {
     return absl::DataLossError(absl::StrCat(path.string(), " is not a saved plan"));
   }
   return plan;
+}
+
+// 0 of a solver that this program does not know.
+int VersionOf(const std::string& solver) {
+  const SolverInfo* const info = FindSolver(solver);
+  return info != nullptr ? info->description.version : 0;
 }
 
 }  // namespace
@@ -102,18 +118,15 @@ std::string PlanFileName(const v1::SolveRequest& request) {
                       request.platform().memory_bytes(), ".plan");
 }
 
-absl::Status SavePlan(const std::string& directory, const v1::SolveRequest& request,
-                      const v1::SolveResponse& response) {
-  const fs::path path = PathOf(directory, request);
+absl::Status SavePlan(const std::string& directory, v1::SavedPlan plan) {
+  const fs::path path = PathOf(directory, plan.request());
+  plan.set_solver_version(VersionOf(plan.response().origin().solver()));
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return CannotWrite(directory, error.value());
-  v1::SavedPlan plan;
-  *plan.mutable_request() = request;
-  *plan.mutable_response() = response;
-  // Its own for each process: of two ranks that save at once the later one wins.
-  const fs::path fresh = absl::StrCat(path.string(), ".", getpid());
-  absl::Status status = WriteDurably(fresh, plan.SerializeAsString());
+  // Of two ranks that save at once the later one wins.
+  std::string fresh;
+  absl::Status status = WriteDurably(path, plan.SerializeAsString(), &fresh);
   if (status.ok()) {
     fs::rename(fresh, path, error);
     if (error) status = CannotWrite(path, error.value());
@@ -122,8 +135,8 @@ absl::Status SavePlan(const std::string& directory, const v1::SolveRequest& requ
   return status;
 }
 
-absl::StatusOr<v1::SolveResponse> LoadPlan(const std::string& directory,
-                                           const v1::SolveRequest& request) {
+absl::StatusOr<v1::SavedPlan> LoadPlan(const std::string& directory,
+                                       const v1::SolveRequest& request) {
   const fs::path path = PathOf(directory, request);
   ASSIGN_OR_RETURN(v1::SavedPlan plan, Read(path));
   const auto useless = [&path](const std::string& why) {
@@ -132,6 +145,9 @@ absl::StatusOr<v1::SolveResponse> LoadPlan(const std::string& directory,
   if (!google::protobuf::util::MessageDifferencer::Equals(WithoutTimes(plan.request()),
                                                           WithoutTimes(request))) {
     return useless("it is for other sizes, options or another solver");
+  }
+  if (plan.solver_version() != VersionOf(plan.response().origin().solver())) {
+    return useless("it is by another version of its solver");
   }
   std::vector<FieldViolation> violations;
   const Schedule schedule = FromMessage(plan.response().schedule(), &violations);
@@ -148,17 +164,22 @@ absl::StatusOr<v1::SolveResponse> LoadPlan(const std::string& directory,
   if (simulated.prediction().overhead() > plan.response().prediction().overhead() + kMoreOverhead) {
     return useless("with these times its schedule loses more than it did");
   }
-  v1::SolveResponse response = std::move(*plan.mutable_response());
-  // The best for some times need not be the best for others.
-  if (response.outcome() == v1::OPTIMAL && simulated.prediction().gap() > 0 &&
-      !google::protobuf::util::MessageDifferencer::Equals(plan.request(), request)) {
-    response.set_outcome(v1::FEASIBLE);
-    response.set_limit(v1::ROUNDING);
+  v1::SolveResponse& response = *plan.mutable_response();
+  if (!google::protobuf::util::MessageDifferencer::Equals(plan.request(), request)) {
+    // The best for some times need not be the best for others.
+    if (response.outcome() == v1::OPTIMAL && simulated.prediction().gap() > 0) {
+      response.set_outcome(v1::FEASIBLE);
+      response.set_limit(v1::ROUNDING);
+    }
+    response.clear_rounding_loss();
   }
   *response.mutable_prediction() = simulated.prediction();
-  *response.mutable_explanation() = simulated.explanation();
+  v1::Explanation explanation = simulated.explanation();
+  *explanation.mutable_notes() = response.explanation().notes();
+  *response.mutable_explanation() = std::move(explanation);
   *response.mutable_platform() = request.platform();
-  return response;
+  *plan.mutable_request() = request;
+  return plan;
 }
 
 }  // namespace stowage

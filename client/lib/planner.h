@@ -28,9 +28,10 @@ struct PlannedAnswer {
   std::vector<std::string> notes;
 };
 
-// Asks the plan file, then the server, again and again where that may help and as long as the
-// patience lasts, then solves here. Only what is wrong with the request itself is an error at once.
-// Errors: INVALID_ARGUMENT with every violated field; those of SolveLocally(), after the notes.
+// Asks the plan file, unless what it has was solved without a server, then the server, again and
+// again where that may help and as long as the patience lasts, then takes the plan file at any
+// rate, then solves here. Only what is wrong with the request itself is an error at once. Errors:
+// INVALID_ARGUMENT with every violated field; those of SolveLocally(), after the notes.
 // Thread-safe.
 absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options,
                                        const v1::SolveRequest& request);

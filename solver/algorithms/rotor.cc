@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "solver/algorithms/periodic.h"
 #include "solver/algorithms/rotor_guided.h"
 #include "solver/algorithms/rotor_minimum.h"
 #include "solver/algorithms/rotor_steps.h"
@@ -77,14 +78,13 @@ Plan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) {
   if (IsExact(instance, saving)) {
     const int64_t granules = bytes / instance.granule_bytes();
     plan.table = {{bytes, granules, SlotGrid::Rounding::kUp}, granules, saving};
-    plan.table.lowest_level = plan.table.grid.Slots(plan.lowest_budget);
   } else {
     const int64_t slots = SlotsOf(instance);
     const SlotGrid grid = BestFittingGrid(instance.chain(), bytes, slots);
     plan.table = {grid, std::min(MostLevels(slots), LevelsBeyond(instance.chain(), grid)), saving};
-    // What was rounded down may need some levels less to fit.
-    plan.table.lowest_level = grid.Slots(plan.lowest_budget / 4 * 3);
   }
+  // What was rounded down may need some levels less to fit, and of equal levels the lowest is best.
+  plan.table.lowest_level = plan.table.grid.Slots(plan.lowest_budget / 4 * 3);
   return plan;
 }
 
@@ -112,7 +112,10 @@ class PersistentSolution final : public Solution {
   struct Found {
     Schedule schedule;
     double seconds = 0;
+    int64_t level = 0;  // of the table, where it is from there
   };
+  // With all levels where those near the budgets that will be asked for are not enough.
+  absl::Status BuildTable(const SolveContext& context);
   // Adds it to `found` where there is one and it fits.
   void Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
                std::vector<Found>* found) const;
@@ -148,11 +151,24 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
                                       .most_work = kMostWorkOfSteps};
     ASSIGN_OR_RETURN(solution->steps_, RotorSteps::Build(chain, options, context));
   }
-  if (!solution->steps_.has_value()) {
-    ASSIGN_OR_RETURN(solution->table_, RotorTable::Build(chain, plan.table, context));
-  }
+  if (!solution->steps_.has_value()) RETURN_IF_ERROR(solution->BuildTable(context));
   context.Report(1);
   return solution;
+}
+
+absl::Status PersistentSolution::BuildTable(const SolveContext& context) {
+  RotorTable::Options options = plan_.table;
+  ASSIGN_OR_RETURN(table_, RotorTable::Build(instance_.chain(), options, context));
+  if (options.lowest_level == 0 || !table_->LostSecondsAt(options.lowest_level).has_value()) {
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const std::vector<Found> found, FastestOfTable(plan_.lowest_budget, context));
+  if (!found.empty()) return absl::OkStatus();
+  // So much was rounded down that only schedules of far lower levels fit.
+  options.lowest_level = 0;
+  table_.reset();
+  ASSIGN_OR_RETURN(table_, RotorTable::Build(instance_.chain(), options, context));
+  return absl::OkStatus();
 }
 
 void PersistentSolution::Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
@@ -181,7 +197,9 @@ absl::StatusOr<std::vector<PersistentSolution::Found>> PersistentSolution::Faste
     std::optional<Schedule> schedule = table_->ScheduleAt(level);
     if (!schedule.has_value()) break;
     Measure(std::move(schedule), memory_bytes, &found);
-    if (!found.empty()) break;
+    if (found.empty()) continue;
+    found.front().level = level;
+    break;
   }
   return found;
 }
@@ -215,6 +233,14 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
       Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &found);
     }
     Measure(minimum_->LeastSchedule(), useful, &found);
+  }
+  // Where most of what is kept was rounded down, outputs to nothing perhaps, the table is no judge.
+  const int64_t budget_level = plan_.table.grid.Slots(useful);
+  const bool misjudged = !found.empty() && found.front().level < budget_level / 10 * 9;
+  if (saving_ == Saving::kAlways && (found.empty() || misjudged)) {
+    ASSIGN_OR_RETURN(const auto periodic, MakePeriodic()->Solve(instance_, context));
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate, periodic->ScheduleWithin(useful, context));
+    if (candidate.has_value()) Measure(std::move(candidate->schedule), useful, &found);
   }
   // Whatever the slots: times are in single precision.
   return ToCandidate(std::move(found), Limit::kRounding);

@@ -4,11 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <iostream>
 #include <thread>
 
 #include "client/agent/host_device.h"
 #include "gmock/gmock.h"
 #include "tests/support/status_matchers.h"
+#ifdef STOWAGE_CUDA
+#include "client/agent/cuda/cuda_device.h"
+#endif
 
 namespace stowage {
 namespace {
@@ -22,13 +26,24 @@ struct DeviceKind {
 
 void PrintTo(const DeviceKind& kind, std::ostream* out) { *out << kind.name; }
 
-std::vector<DeviceKind> AllDevices() {
+std::vector<DeviceKind> HostDevices() {
   return {{"host", [] { return std::unique_ptr<Device>(new HostDevice); }},
           {"slow_host", [] {
              return std::unique_ptr<Device>(new HostDevice({.offload_bytes_per_second = 1e8,
                                                             .prefetch_bytes_per_second = 2e8,
                                                             .latency_seconds = 1e-4}));
            }}};
+}
+
+// Those that this machine has.
+std::vector<DeviceKind> AllDevices() {
+  std::vector<DeviceKind> devices = HostDevices();
+#ifdef STOWAGE_CUDA
+  if (CudaDeviceCount() > 0) {
+    devices.push_back({"cuda", []() -> std::unique_ptr<Device> { return *CudaDevice::Create(); }});
+  }
+#endif
+  return devices;
 }
 
 class EveryDevice : public testing::TestWithParam<DeviceKind> {
@@ -226,8 +241,16 @@ TEST_P(AHostDevice, SkipsWhatIsEnqueuedAfterAFailure) {
   EXPECT_FALSE(ran);
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, AHostDevice, testing::ValuesIn(AllDevices()),
+INSTANTIATE_TEST_SUITE_P(Each, AHostDevice, testing::ValuesIn(HostDevices()),
                          [](const auto& kind) { return kind.param.name; });
+
+#ifdef STOWAGE_CUDA
+TEST(CudaDevice, IsTestedOrSaidToBeMissing) {
+  if (CudaDeviceCount() == 0) std::cout << "no CUDA device here: only host devices were tested\n";
+  EXPECT_THAT(CudaDevice::Create({.ordinal = CudaDeviceCount(), .compute_stream = nullptr}),
+              Fails(absl::StatusCode::kNotFound, HasSubstr("there is no CUDA device")));
+}
+#endif
 
 TEST(HostDevice, TakesTheTimeOfItsLink) {
   HostDevice device({.offload_bytes_per_second = 1e7, .latency_seconds = 5e-3});

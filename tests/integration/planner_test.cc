@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
+#include <iterator>
+#include <limits>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include "client/lib/plan_file.h"
 #include "gmock/gmock.h"
@@ -18,6 +22,7 @@
 namespace stowage {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -28,8 +33,12 @@ class FindPlanTest : public testing::Test {
   FindPlanTest() {
     *request_.mutable_chain() = Profile("torchvision-resnet18-16-500");
     request_.mutable_platform()->set_memory_bytes(int64_t{1400} << 20);
-    options_.server = "127.0.0.1:1";  // nobody
-    options_.patience_seconds = 0.05;
+    options_.server.clear();
+  }
+
+  void AskNobody() {
+    options_.server = "127.0.0.1:1";
+    options_.patience_seconds = 3;
   }
 
   PlannedAnswer Find() {
@@ -55,6 +64,7 @@ TEST_F(FindPlanTest, AsksTheServer) {
 }
 
 TEST_F(FindPlanTest, SolvesHereWhereNoServerAnswers) {
+  AskNobody();
   const PlannedAnswer answer = Find();
   EXPECT_EQ(answer.source, PlanSource::kLocal);
   EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("no answer from a server at 127.0.0.1:1")));
@@ -62,7 +72,6 @@ TEST_F(FindPlanTest, SolvesHereWhereNoServerAnswers) {
 }
 
 TEST_F(FindPlanTest, SolvesHereAtOnceWhereThereIsNoServerToAsk) {
-  options_.server.clear();
   const PlannedAnswer answer = Find();
   EXPECT_EQ(answer.source, PlanSource::kLocal);
   EXPECT_THAT(answer.notes, IsEmpty());
@@ -100,21 +109,34 @@ TEST_F(FindPlanTest, WaitsForAServerThatComesBack) {
 }
 
 TEST_F(FindPlanTest, SolvesHereWhereTheServerDiesInMidRequest) {
-  auto server = std::make_unique<ServerProcess>(
-      std::vector<std::string>(std::begin(kOneAtATime), std::end(kOneAtATime)));
-  options_.server = server->address();
-  options_.patience_seconds = 2;
-  // Its only thread is busy: the request is refused with advice, and again, until it is killed.
-  const Remote remote(server->address());
-  const auto running = Occupy(remote, LongQuestion());
+  ServerProcess server({std::begin(kOneAtATime), std::end(kOneAtATime)});
+  options_.server = server.address();
+  options_.patience_seconds = 20;
+  options_.local.timeout_seconds = 0.1;
+  request_ = LongQuestion();
   std::thread killer([&server] {
-    EXPECT_NE(server->WaitForLogLine({"method=Solve", "code=RESOURCE_EXHAUSTED"}), "");
-    server->Signal(SIGKILL);
+    WaitUntilBusy(Remote(server.address()));
+    server.Signal(SIGKILL);
   });
-  const PlannedAnswer answer = Find();
+  // What it is told here is that it was tried.
+  EXPECT_THAT(FindPlan(options_, request_),
+              Fails(absl::StatusCode::kDeadlineExceeded,
+                    AllOf(HasSubstr("no answer from a server"), HasSubstr("solving here"))));
   killer.join();
-  EXPECT_EQ(answer.source, PlanSource::kLocal);
-  EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("no answer from a server")));
+}
+
+TEST_F(FindPlanTest, WaitsForAPlaceInTheQueue) {
+  ServerProcess server({std::begin(kOneAtATime), std::end(kOneAtATime)});
+  options_.server = server.address();
+  options_.patience_seconds = 100;
+  const Remote remote(server.address());
+  const auto running = Occupy(remote, LongQuestion());
+  std::thread later([&] {
+    EXPECT_NE(server.WaitForLogLine({"method=Solve", "stages=13", "code=RESOURCE_EXHAUSTED"}), "");
+    running->Cancel();
+  });
+  EXPECT_EQ(Find().source, PlanSource::kServer);
+  later.join();
 }
 
 TEST_F(FindPlanTest, DoesNotWaitForAServerThatTakesTooLong) {
@@ -125,8 +147,8 @@ TEST_F(FindPlanTest, DoesNotWaitForAServerThatTakesTooLong) {
   request_ = LongQuestion();
   EXPECT_THAT(FindPlan(options_, request_),
               Fails(absl::StatusCode::kDeadlineExceeded,
-                    testing::AllOf(HasSubstr("did not answer within"),
-                                   HasSubstr("solving here: no answer within 0.1 s"))));
+                    AllOf(HasSubstr("did not answer within"),
+                          HasSubstr("solving here: no answer within 0.1 s"))));
 }
 
 TEST_F(FindPlanTest, StartsAgainFromItsLastPlan) {
@@ -135,7 +157,6 @@ TEST_F(FindPlanTest, StartsAgainFromItsLastPlan) {
   EXPECT_EQ(first.source, PlanSource::kLocal);
   EXPECT_TRUE(std::filesystem::exists(PlanFile()));
 
-  options_.patience_seconds = 100;  // it would wait if it asked
   const PlannedAnswer second = Find();
   EXPECT_EQ(second.source, PlanSource::kPlanFile);
   EXPECT_THAT(second.notes, IsEmpty());
@@ -143,6 +164,68 @@ TEST_F(FindPlanTest, StartsAgainFromItsLastPlan) {
             first.response.schedule().SerializeAsString());
   EXPECT_EQ(second.response.prediction().makespan_seconds(),
             first.response.prediction().makespan_seconds());
+}
+
+TEST_F(FindPlanTest, PrefersAServerToWhatWasSolvedWithoutOne) {
+  options_.plan_cache = folder_.Path("plans");
+  EXPECT_EQ(Find().source, PlanSource::kLocal);
+  {
+    ServerProcess server;
+    options_.server = server.address();
+    options_.patience_seconds = 100;
+    EXPECT_EQ(Find().source, PlanSource::kServer);
+  }
+  EXPECT_EQ(Find().source, PlanSource::kPlanFile);  // at once, now that it is a server's
+}
+
+TEST_F(FindPlanTest, TakesWhatWasSolvedWithoutAServerWhereStillNoneAnswers) {
+  options_.plan_cache = folder_.Path("plans");
+  EXPECT_EQ(Find().source, PlanSource::kLocal);
+  AskNobody();
+  const PlannedAnswer answer = Find();
+  EXPECT_EQ(answer.source, PlanSource::kPlanFile);
+  EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("no answer from a server")));
+}
+
+TEST_F(FindPlanTest, SolvesAgainAfterAnotherVersionOfTheSolver) {
+  options_.plan_cache = folder_.Path("plans");
+  Find();
+  v1::SavedPlan plan;
+  ASSERT_TRUE(plan.ParseFromString(ReadFile(PlanFile())));
+  EXPECT_GT(plan.solver_version(), 0);
+  plan.set_solver_version(plan.solver_version() + 1);
+  WriteFile(PlanFile(), plan.SerializeAsString());
+  const PlannedAnswer answer = Find();
+  EXPECT_EQ(answer.source, PlanSource::kLocal);
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("another version of its solver")));
+}
+
+TEST_F(FindPlanTest, SavesFromManyThreadsAtOnce) {
+  options_.plan_cache = folder_.Path("plans");
+  std::vector<std::thread> ranks;
+  for (int i = 0; i < 8; ++i) {
+    ranks.emplace_back([this] {
+      const auto answer = FindPlan(options_, request_);
+      EXPECT_THAT(answer, IsOk());
+      EXPECT_THAT(answer.value_or(PlannedAnswer{}).notes, IsEmpty());
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(Find().source, PlanSource::kPlanFile);
+  const std::filesystem::directory_iterator files(options_.plan_cache);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);  // nothing is left over
+}
+
+TEST_F(FindPlanTest, HasAnyPatience) {
+  ServerProcess server;
+  options_.server = server.address();
+  options_.patience_seconds = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(Find().source, PlanSource::kServer);
+  options_.patience_seconds = -1;
+  EXPECT_EQ(Find().source, PlanSource::kLocal);
+  options_.patience_seconds = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(FindPlan(options_, request_),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("patience_seconds")));
 }
 
 TEST_F(FindPlanTest, TakesAPlanForTimesThatWereMeasuredAgain) {

@@ -155,18 +155,32 @@ grpc::Status RunningSolve::Wait() {
   return status_;
 }
 
+namespace {
+
+// An answer leaves a moment before its thread counts as free, on a busy machine a long one, so it
+// takes refusals over a while to prove something.
+constexpr int kRefusals = 20;
+constexpr std::chrono::milliseconds kPauseBetweenProbes{5};
+
+// How many in a row, this one included.
+int Probe(const Remote& remote, int refusals) {
+  v1::SolveResponse ignored;
+  const grpc::Status probe = remote.Solve(SmallQuestion(), &ignored);
+  std::this_thread::sleep_for(kPauseBetweenProbes);
+  return probe.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? refusals + 1 : 0;
+}
+
+}  // namespace
+
+void WaitUntilBusy(const Remote& remote) {
+  for (int refusals = 0; refusals < kRefusals;) refusals = Probe(remote, refusals);
+}
+
 std::unique_ptr<RunningSolve> Occupy(const Remote& remote, const v1::SolveRequest& request,
                                      std::optional<RunningSolve::Clock::duration> timeout) {
-  // An answer leaves a moment before its thread counts as free, on a busy machine a long one, so it
-  // takes refusals over a while to prove something.
-  constexpr int kRefusals = 20;
-  constexpr std::chrono::milliseconds kPause{5};
   auto solve = std::make_unique<RunningSolve>(remote, request, timeout);
   for (int refusals = 0; refusals < kRefusals;) {
-    v1::SolveResponse ignored;
-    const grpc::Status probe = remote.Solve(SmallQuestion(), &ignored);
-    refusals = probe.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? refusals + 1 : 0;
-    std::this_thread::sleep_for(kPause);
+    refusals = Probe(remote, refusals);
     if (!solve->ended()) continue;
     const grpc::Status status = solve->Wait();
     if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) {

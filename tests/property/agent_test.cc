@@ -15,6 +15,8 @@
 #include "solver/simulator/lower_bound.h"
 #include "tests/support/chains.h"
 #include "tests/support/hash_stages.h"
+#include "tests/support/jittery_device.h"
+#include "tests/support/layouts.h"
 #include "tests/support/metered_device.h"
 #include "tests/support/transfers.h"
 
@@ -59,7 +61,10 @@ RC_GTEST_PROP(PlanExecutor, DoesWhatAPlainStepDoes, ()) {
   const Case some = SomeCase();
   const auto plan = MakePlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
-  const auto executor = PlanExecutor::Create(&*plan, &TheDevice());
+  ExpectSound(plan->device.blocks, plan->device.layout, 1);
+  ExpectSound(plan->host.blocks, plan->host.layout, 1);
+  JitteryDevice device(&TheDevice(), *rc::gen::arbitrary<uint32_t>());
+  const auto executor = PlanExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     HashStages stages(some.chain, seed);
@@ -75,7 +80,8 @@ RC_GTEST_PROP(PlanExecutor, DoesSoWhereAFrameworkHoldsTheValues, ()) {
   const auto plan =
       MakePlan(some.chain, some.platform, some.schedule, {.alignment = 1, .places_values = false});
   RC_ASSERT(plan.ok());
-  const auto executor = PlanExecutor::Create(&*plan, &TheDevice());
+  JitteryDevice device(&TheDevice(), *rc::gen::arbitrary<uint32_t>());
+  const auto executor = PlanExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
   HeldHashStages stages(some.chain, 3);
   RC_ASSERT((*executor)->Step(&stages).ok());

@@ -40,18 +40,19 @@ absl::Status HashStages::Begin(DeviceSpan input, void* /*stream*/) {
 }
 
 absl::Status HashStages::Forward(const ForwardCall& call) {
+  const uint64_t read = Mixed(static_cast<uint64_t>(call.stage), HashOf(call.input));
+  Fill(call.value, read);
   Fill(call.workspace, 0xDEAD);
-  Fill(call.value, Mixed(static_cast<uint64_t>(call.stage), HashOf(call.input)));
   return absl::OkStatus();
 }
 
 absl::Status HashStages::Backward(const BackwardCall& call) {
-  Fill(call.workspace, 0xBEEF);
   uint64_t read = Mixed(static_cast<uint64_t>(call.stage), HashOf(call.input));
   read = Mixed(read, HashOf(call.value));
   read = Mixed(read, HashOf(call.gradient));
   digest_.backwards[static_cast<size_t>(call.stage)] = read;
   Fill(call.input_gradient, read);
+  Fill(call.workspace, 0xBEEF);
   return absl::OkStatus();
 }
 

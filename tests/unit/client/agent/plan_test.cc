@@ -104,6 +104,20 @@ TEST_F(MakePlanTest, RefusesAScheduleThatDoesNotFit) {
                     HasSubstr("operations[1] FORWARD_SAVE 2 is over a limit")));
 }
 
+TEST_F(MakePlanTest, RefusesAnArenaOrAPoolThatTakesMoreThanItMay) {
+  const Schedule schedule = Ops("S1 O1 S2 R1 S3 B3 P1 B2 B1");
+  const auto make = [&](const PlanOptions& options) {
+    return MakePlan(EqualChain(2), platform_, schedule, options);
+  };
+  const int64_t arena = make({})->device.layout.bytes;
+  EXPECT_THAT(make({.arena_bytes = arena, .pool_bytes = 256}), IsOk());
+  EXPECT_THAT(make({.arena_bytes = arena - 1}),
+              Fails(absl::StatusCode::kResourceExhausted, HasSubstr("the arena takes")));
+  EXPECT_THAT(make({.pool_bytes = 255}),
+              Fails(absl::StatusCode::kResourceExhausted,
+                    HasSubstr("the pool of host copies takes 256 B, 1 bytes more")));
+}
+
 TEST_F(MakePlanTest, RefusesAChainThatIsNone) {
   Chain chain = EqualChain(2);
   chain.stages[1].saved_bytes = 3;

@@ -219,6 +219,26 @@ TEST(Rotor, FindsTheExactMinimumOfLongChainsWhateverTheSlots) {
   EXPECT_EQ(coarse->prediction.peak_memory_bytes, least);
 }
 
+// Saved values of some two slots, outputs of a fifth of one: rounded to nearest the latter cost
+// nothing, and the table's own best schedule that fits is slower than equal segments.
+TEST(Rotor, IsNoSlowerThanEqualSegmentsWhereOutputsAreRoundedToNothing) {
+  Chain chain = EqualChain(300);
+  chain.input_bytes = 100;
+  for (Stage& stage : chain.stages) {
+    stage.output_bytes = 100;
+    stage.saved_bytes = 1000;
+  }
+  for (const int64_t budget : {45'000, 60'000, 75'000}) {
+    const Platform platform = Memory(budget);
+    const auto rotor = AnswerRequest({chain, platform, "rotor", {.memory_slots = 150}}, {});
+    const auto periodic = AnswerRequest({chain, platform, "periodic", {}}, {});
+    ASSERT_THAT(rotor, IsOk());
+    ASSERT_THAT(periodic, IsOk());
+    EXPECT_EQ(rotor->solver, "rotor");
+    EXPECT_LE(rotor->prediction.makespan_seconds, periodic->prediction.makespan_seconds) << budget;
+  }
+}
+
 // Recomputing everything for every backward takes a number of operations that grows with the square
 // of the chain.
 TEST(UnrollChoices, GivesUpOnSchedulesThatAreTooLong) {

@@ -1,0 +1,302 @@
+#include "client/agent/cuda/cuda_device.h"
+
+#include <linux/mempolicy.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solver/base/mutex.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+
+namespace stowage {
+namespace {
+
+// Times since an origin are floats of milliseconds: beyond some seconds they lose microseconds.
+constexpr double kFarFromOrigin = 4;
+
+absl::Status FromCuda(cudaError_t error, absl::string_view what) {
+  if (error == cudaSuccess) return absl::OkStatus();
+  (void)cudaGetLastError();  // or the next call that is asked would be blamed for it
+  const std::string message = absl::StrCat(what, ": ", cudaGetErrorString(error));
+  if (error == cudaErrorMemoryAllocation) return absl::ResourceExhaustedError(message);
+  return absl::InternalError(message);
+}
+
+// -1 where the system does not say.
+int NumaNodeOf(int ordinal) {
+  std::array<char, 32> address = {};
+  if (cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), ordinal) !=
+      cudaSuccess) {
+    return -1;
+  }
+  std::string path(address.data());
+  std::transform(path.begin(), path.end(), path.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  std::ifstream file("/sys/bus/pci/devices/" + path + "/numa_node");
+  int node = -1;
+  return file >> node ? node : -1;
+}
+
+size_t WholePages(int64_t bytes) {
+  constexpr size_t kPage = size_t{2} << 20;  // huge ones
+  return (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
+}
+
+// Asks for pages near the GPU; where that cannot be had, any will do.
+void PreferNode(void* data, size_t bytes, int node) {
+  constexpr int kBits = 8 * sizeof(unsigned long);
+  constexpr int kMostNodes = 1024;
+  if (node < 0 || node >= kMostNodes) return;
+  std::array<unsigned long, kMostNodes / kBits> mask = {};
+  mask[static_cast<size_t>(node / kBits)] = 1UL << (node % kBits);
+  (void)syscall(SYS_mbind, data, bytes, MPOL_PREFERRED, mask.data(), kMostNodes, 0);
+}
+
+}  // namespace
+
+// Events are made once and used again.
+class CudaDevice::EventPool {
+ public:
+  ~EventPool() {
+    for (const cudaEvent_t event : free_) (void)cudaEventDestroy(event);
+  }
+
+  absl::StatusOr<cudaEvent_t> Take() {
+    {
+      MutexLock lock(mutex_);
+      if (!free_.empty()) {
+        const cudaEvent_t event = free_.back();
+        free_.pop_back();
+        return event;
+      }
+    }
+    cudaEvent_t event = nullptr;
+    RETURN_IF_ERROR(FromCuda(cudaEventCreate(&event), "making an event"));
+    return event;
+  }
+
+  void Return(cudaEvent_t event) {
+    MutexLock lock(mutex_);
+    free_.push_back(event);
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<cudaEvent_t> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A moment that has come, and how long after the device was made.
+class CudaDevice::Origin {
+ public:
+  Origin(std::shared_ptr<EventPool> pool, cudaEvent_t event, double seconds)
+      : pool_(std::move(pool)), event_(event), seconds_(seconds) {}
+  ~Origin() { pool_->Return(event_); }
+  Origin(const Origin&) = delete;
+  Origin& operator=(const Origin&) = delete;
+
+  // Of an event that has come, in device seconds.
+  cudaError_t SecondsOf(cudaEvent_t event, double* seconds) const {
+    float milliseconds = 0;
+    const cudaError_t error = cudaEventElapsedTime(&milliseconds, event_, event);
+    *seconds = seconds_ + 1e-3 * static_cast<double>(milliseconds);
+    return error;
+  }
+  double seconds() const { return seconds_; }
+
+ private:
+  const std::shared_ptr<EventPool> pool_;
+  const cudaEvent_t event_;
+  const double seconds_;
+};
+
+class CudaDevice::CudaEvent final : public Event {
+ public:
+  CudaEvent(std::shared_ptr<EventPool> pool, cudaEvent_t event,
+            std::shared_ptr<const Origin> origin)
+      : pool_(std::move(pool)), event_(event), origin_(std::move(origin)) {}
+  ~CudaEvent() override { pool_->Return(event_); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+
+  double Seconds() const override {
+    double seconds = 0;
+    if (origin_->SecondsOf(event_, &seconds) != cudaSuccess) (void)cudaGetLastError();
+    return seconds;
+  }
+
+  cudaEvent_t event() const { return event_; }
+
+ private:
+  const std::shared_ptr<EventPool> pool_;
+  const cudaEvent_t event_;
+  const std::shared_ptr<const Origin> origin_;
+};
+
+int CudaDeviceCount() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  (void)cudaGetLastError();
+  return 0;
+}
+
+absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaOptions& options) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(options));
+  RETURN_IF_ERROR(device->Open());
+  return device;
+}
+
+absl::Status CudaDevice::Open() {
+  const cudaError_t found = cudaSetDevice(options_.ordinal);
+  if (found != cudaSuccess) {
+    (void)cudaGetLastError();
+    return absl::NotFoundError(absl::StrCat("there is no CUDA device ", options_.ordinal, ": ",
+                                            cudaGetErrorString(found)));
+  }
+  int pools = 0;
+  if (cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, options_.ordinal) ==
+      cudaSuccess) {
+    has_pool_ = pools != 0;
+  }
+  numa_node_ = NumaNodeOf(options_.ordinal);
+  for (size_t queue = 0; queue < kQueues; ++queue) {
+    const bool borrowed =
+        static_cast<Queue>(queue) == Queue::kCompute && options_.compute_stream != nullptr;
+    if (borrowed) {
+      streams_[queue] = options_.compute_stream;
+      continue;
+    }
+    RETURN_IF_ERROR(FromCuda(cudaStreamCreateWithFlags(&streams_[queue], cudaStreamNonBlocking),
+                             "making a stream"));
+  }
+  events_ = std::make_shared<EventPool>();
+  return MoveOrigin();
+}
+
+CudaDevice::~CudaDevice() {
+  (void)Synchronize();
+  for (const cudaStream_t stream : streams_) {
+    if (stream != nullptr && stream != options_.compute_stream) (void)cudaStreamDestroy(stream);
+  }
+}
+
+absl::Status CudaDevice::MoveOrigin() {
+  ASSIGN_OR_RETURN(const cudaEvent_t event, events_->Take());
+  const auto fail = [&](const absl::Status& status) {
+    events_->Return(event);
+    return status;
+  };
+  absl::Status status = FromCuda(cudaEventRecord(event, stream(Queue::kCompute)), "timing");
+  if (status.ok()) status = FromCuda(cudaEventSynchronize(event), "timing");
+  if (!status.ok()) return fail(status);
+  double seconds = 0;
+  if (origin_ != nullptr) {
+    status = FromCuda(origin_->SecondsOf(event, &seconds), "timing");
+    if (!status.ok()) return fail(status);
+    if (seconds - origin_->seconds() < kFarFromOrigin) return fail(absl::OkStatus());
+  }
+  origin_ = std::make_shared<Origin>(events_, event, seconds);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DeviceSpan> CudaDevice::Allocate(int64_t bytes) {
+  void* data = nullptr;
+  const auto size = static_cast<size_t>(bytes);
+  const std::string what = absl::StrCat("allocating ", FormatBytes(bytes), " on the device");
+  if (!has_pool_) {
+    RETURN_IF_ERROR(FromCuda(cudaMalloc(&data, size), what));
+  } else {
+    const cudaStream_t compute = stream(Queue::kCompute);
+    RETURN_IF_ERROR(FromCuda(cudaMallocAsync(&data, size, compute), what));
+    // From here on every stream may use it.
+    RETURN_IF_ERROR(FromCuda(cudaStreamSynchronize(compute), what));
+  }
+  return DeviceSpan{static_cast<std::byte*>(data), bytes};
+}
+
+void CudaDevice::Free(DeviceSpan span) {
+  if (span.data == nullptr) return;
+  if (has_pool_) {
+    (void)cudaFreeAsync(span.data, stream(Queue::kCompute));
+  } else {
+    (void)cudaFree(span.data);
+  }
+}
+
+absl::StatusOr<PinnedSpan> CudaDevice::AllocatePinned(int64_t bytes) {
+  const std::string what = absl::StrCat("pinning ", FormatBytes(bytes), " of host memory");
+  const size_t size = WholePages(bytes);
+  void* const data =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) {
+    return absl::ResourceExhaustedError(absl::StrCat(what, ": ", std::strerror(errno)));
+  }
+  (void)madvise(data, size, MADV_HUGEPAGE);
+  PreferNode(data, size, numa_node_);
+  const absl::Status status =
+      FromCuda(cudaHostRegister(data, size, cudaHostRegisterPortable), what);
+  if (!status.ok()) {
+    (void)munmap(data, size);
+    return absl::ResourceExhaustedError(status.message());
+  }
+  return PinnedSpan{static_cast<std::byte*>(data), bytes};
+}
+
+void CudaDevice::FreePinned(PinnedSpan span) {
+  if (span.data == nullptr) return;
+  (void)cudaHostUnregister(span.data);
+  (void)munmap(span.data, WholePages(span.bytes));
+}
+
+absl::Status CudaDevice::Copy(Queue queue, DeviceSpan from, PinnedSpan to) {
+  if (from.bytes == 0) return absl::OkStatus();
+  return FromCuda(cudaMemcpyAsync(to.data, from.data, static_cast<size_t>(from.bytes),
+                                  cudaMemcpyDeviceToHost, stream(queue)),
+                  "copying to the host");
+}
+
+absl::Status CudaDevice::Copy(Queue queue, PinnedSpan from, DeviceSpan to) {
+  if (from.bytes == 0) return absl::OkStatus();
+  return FromCuda(cudaMemcpyAsync(to.data, from.data, static_cast<size_t>(from.bytes),
+                                  cudaMemcpyHostToDevice, stream(queue)),
+                  "copying to the device");
+}
+
+absl::Status CudaDevice::Launch(Queue queue, Work work) {
+  RETURN_IF_ERROR(work(stream(queue)));
+  return FromCuda(cudaPeekAtLastError(), "launching");
+}
+
+absl::StatusOr<std::shared_ptr<const Event>> CudaDevice::Record(Queue queue) {
+  ASSIGN_OR_RETURN(const cudaEvent_t event, events_->Take());
+  auto result = std::make_shared<CudaEvent>(events_, event, origin_);
+  RETURN_IF_ERROR(FromCuda(cudaEventRecord(event, stream(queue)), "recording an event"));
+  return result;
+}
+
+absl::Status CudaDevice::Wait(Queue queue, const std::shared_ptr<const Event>& event) {
+  const auto& cuda_event = static_cast<const CudaEvent&>(*event);
+  return FromCuda(cudaStreamWaitEvent(stream(queue), cuda_event.event(), 0),
+                  "waiting for an event");
+}
+
+absl::Status CudaDevice::Synchronize() {
+  absl::Status first;
+  for (const cudaStream_t stream : streams_) {
+    if (stream == nullptr) continue;  // Open() has failed
+    first.Update(FromCuda(cudaStreamSynchronize(stream), "the device"));
+  }
+  if (first.ok() && origin_ != nullptr) first = MoveOrigin();
+  return first;
+}
+
+}  // namespace stowage
