@@ -55,10 +55,7 @@ class PlanExecutor::Issue {
 
   absl::Status All() {
     RETURN_IF_ERROR(Begin());
-    for (size_t i = 0; i < plan_.commands.size(); ++i) {
-      const absl::Status status = One(i);
-      if (!status.ok()) return At(i, plan_.commands[i], status);
-    }
+    for (size_t i = 0; i < plan_.commands.size(); ++i) RETURN_IF_ERROR(One(i));
     for (size_t queue = 0; queue < kQueues; ++queue) {
       ASSIGN_OR_RETURN(last_[queue], device_.Record(static_cast<Queue>(queue)));
     }
@@ -98,17 +95,28 @@ class PlanExecutor::Issue {
     });
   }
 
+  // Errors name the operation, once: work may run, and fail, in the call that launches it.
   absl::Status One(size_t i) {
+    const Command& command = plan_.commands[i];
+    RETURN_IF_ERROR(At(i, command, Before(i)));
+    RETURN_IF_ERROR(Enqueue(i, command));
+    return At(i, command, After(i));
+  }
+
+  absl::Status Before(size_t i) {
     const Command& command = plan_.commands[i];
     for (const size_t other : command.waits) {
       RETURN_IF_ERROR(device_.Wait(command.queue, ends_[other]));
     }
-    const bool timed = timing_ == Timing::kEveryCommand;
-    if (timed) {
+    if (timing_ == Timing::kEveryCommand) {
       ASSIGN_OR_RETURN(starts_[i], device_.Record(command.queue));
     }
-    RETURN_IF_ERROR(Enqueue(i, command));
-    if (timed || command.awaited) {
+    return absl::OkStatus();
+  }
+
+  absl::Status After(size_t i) {
+    const Command& command = plan_.commands[i];
+    if (timing_ == Timing::kEveryCommand || command.awaited) {
       ASSIGN_OR_RETURN(ends_[i], device_.Record(command.queue));
     }
     return absl::OkStatus();
@@ -117,14 +125,16 @@ class PlanExecutor::Issue {
   absl::Status Enqueue(size_t i, const Command& command) {
     switch (command.kind) {
       case OperationKind::kOffload:
-        if (holder_ == nullptr)
-          return device_.Copy(command.queue, Span(command.value), Host(command));
+        if (holder_ == nullptr) {
+          return At(i, command, device_.Copy(command.queue, Span(command.value), Host(command)));
+        }
         return LaunchAt(i, [this, &command](void* stream) {
           return holder_->CopyToHost(command.stage, Host(command), stream);
         });
       case OperationKind::kPrefetch:
-        if (holder_ == nullptr)
-          return device_.Copy(command.queue, Host(command), Span(command.value));
+        if (holder_ == nullptr) {
+          return At(i, command, device_.Copy(command.queue, Host(command), Span(command.value)));
+        }
         return LaunchAt(i, [this, &command](void* stream) {
           return holder_->CopyToDevice(command.stage, Host(command), stream);
         });
