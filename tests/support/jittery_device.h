@@ -4,25 +4,18 @@
 
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
 
-#include "client/agent/device.h"
+#include "tests/support/forwarding_device.h"
 
 namespace stowage {
 
-class JitteryDevice final : public Device {
+class JitteryDevice final : public ForwardingDevice {
  public:
-  JitteryDevice(Device* device, uint32_t seed) : device_(*device), random_(seed) {}
+  JitteryDevice(Device* device, uint32_t seed) : ForwardingDevice(device), random_(seed) {}
 
-  absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override { return device_.Allocate(bytes); }
-  absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) override {
-    return device_.AllocatePinned(bytes);
-  }
-  void Free(DeviceSpan span) override { device_.Free(span); }
-  void FreePinned(PinnedSpan span) override { device_.FreePinned(span); }
   absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
     Dawdle(queue);
     return device_.Copy(queue, from, to);
@@ -35,13 +28,6 @@ class JitteryDevice final : public Device {
     Dawdle(queue);
     return device_.Launch(queue, std::move(work));
   }
-  absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
-    return device_.Record(queue);
-  }
-  absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) override {
-    return device_.Wait(queue, event);
-  }
-  absl::Status Synchronize() override { return device_.Synchronize(); }
 
  private:
   void Dawdle(Queue queue) {
@@ -55,7 +41,6 @@ class JitteryDevice final : public Device {
     });
   }
 
-  Device& device_;
   std::mt19937 random_;
 };
 

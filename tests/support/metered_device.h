@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
-#include "client/agent/device.h"
 #include "client/agent/plan.h"
 #include "solver/base/mutex.h"
+#include "tests/support/forwarding_device.h"
 
 namespace stowage {
 
 // For one step of a plan that places values, on a device whose work runs when its turn comes.
-class MeteredDevice final : public Device {
+class MeteredDevice final : public ForwardingDevice {
  public:
-  MeteredDevice(const Plan* plan, Device* device) : plan_(*plan), device_(*device) {
+  MeteredDevice(const Plan* plan, Device* device) : ForwardingDevice(device), plan_(*plan) {
     begins_.resize(plan->commands.size());
     ends_.resize(plan->commands.size());
     for (size_t block = 0; block < plan->device.blocks.size(); ++block) Schedule(block);
@@ -33,44 +33,21 @@ class MeteredDevice final : public Device {
     return alive_;
   }
 
-  absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override { return device_.Allocate(bytes); }
-  absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) override {
-    return device_.AllocatePinned(bytes);
-  }
-  void Free(DeviceSpan span) override { device_.Free(span); }
-  void FreePinned(PinnedSpan span) override { device_.FreePinned(span); }
   absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
-    const size_t command = Next();
-    (void)Note(queue, &begins_[command], +1);
-    absl::Status status = device_.Copy(queue, from, to);
-    (void)Note(queue, &ends_[command], -1);
-    return status;
+    return Noted(queue, Next(), [&] { return device_.Copy(queue, from, to); });
   }
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
-    const size_t command = Next();
-    (void)Note(queue, &begins_[command], +1);
-    absl::Status status = device_.Copy(queue, from, to);
-    (void)Note(queue, &ends_[command], -1);
-    return status;
+    return Noted(queue, Next(), [&] { return device_.Copy(queue, from, to); });
   }
   absl::Status Launch(Queue queue, Work work) override {
     const bool first = !begun_;
     begun_ = true;
     if (first) (void)Note(queue, &initial_, +1);
+    // Its beginning and its end are no commands.
     const size_t command = first ? plan_.commands.size() : Next();
-    const bool known = command < plan_.commands.size();  // else the step's beginning or end
-    if (known) (void)Note(queue, &begins_[command], +1);
-    absl::Status status = device_.Launch(queue, std::move(work));
-    if (known) (void)Note(queue, &ends_[command], -1);
-    return status;
+    if (command == plan_.commands.size()) return device_.Launch(queue, std::move(work));
+    return Noted(queue, command, [&] { return device_.Launch(queue, std::move(work)); });
   }
-  absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
-    return device_.Record(queue);
-  }
-  absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) override {
-    return device_.Wait(queue, event);
-  }
-  absl::Status Synchronize() override { return device_.Synchronize(); }
 
  private:
   // A block, and how many of the commands that its end waits for are still to end.
@@ -120,6 +97,14 @@ class MeteredDevice final : public Device {
     return next_ < plan_.commands.size() ? next_++ : next_;
   }
 
+  template <typename Enqueue>
+  absl::Status Noted(Queue queue, size_t command, const Enqueue& enqueue) {
+    (void)Note(queue, &begins_[command], +1);
+    absl::Status status = enqueue();
+    (void)Note(queue, &ends_[command], -1);
+    return status;
+  }
+
   absl::Status Note(Queue queue, Shares* shares, int sign) {
     return device_.Launch(queue, [this, shares, sign](void*) {
       MutexLock lock(mutex_);
@@ -133,7 +118,6 @@ class MeteredDevice final : public Device {
   }
 
   const Plan& plan_;
-  Device& device_;
   Shares initial_;
   std::vector<Shares> begins_;  // by command
   std::vector<Shares> ends_;

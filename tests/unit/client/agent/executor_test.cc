@@ -7,6 +7,7 @@
 #include "client/agent/host_device.h"
 #include "gmock/gmock.h"
 #include "tests/support/chains.h"
+#include "tests/support/forwarding_device.h"
 #include "tests/support/hash_stages.h"
 #include "tests/support/status_matchers.h"
 
@@ -17,8 +18,10 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 // A device that counts its memory, and whose allocations and copies fail when told to.
-class FragileDevice final : public Device {
+class FragileDevice final : public ForwardingDevice {
  public:
+  explicit FragileDevice(Device* device) : ForwardingDevice(device) {}
+
   absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override {
     if (allocations_left-- <= 0) return absl::ResourceExhaustedError("no device memory");
     auto span = device_.Allocate(bytes);
@@ -48,22 +51,13 @@ class FragileDevice final : public Device {
     return device_.Copy(queue, from, to);
   }
   absl::Status Launch(Queue queue, Work work) override {
-    return device_.Launch(queue, std::move(work));
+    return at_once ? work(nullptr) : device_.Launch(queue, std::move(work));
   }
-  absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
-    return device_.Record(queue);
-  }
-  absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) override {
-    return device_.Wait(queue, event);
-  }
-  absl::Status Synchronize() override { return device_.Synchronize(); }
 
   int allocations_left = 1000;
   int copies_left = 1'000'000;
   int64_t allocated = 0;
-
- private:
-  HostDevice device_;
+  bool at_once = false;  // work runs in the call, as on an accelerator
 };
 
 // Fails in one backward, by a status or an exception.
@@ -96,7 +90,8 @@ class PlanExecutorTest : public testing::Test {
 
   const Chain chain_ = EqualChain(4);
   Platform platform_;
-  FragileDevice device_;
+  HostDevice host_;
+  FragileDevice device_{&host_};
   Plan plan_;
   std::unique_ptr<PlanExecutor> executor_;
   HashStages stages_{chain_, 1};
@@ -162,6 +157,18 @@ TEST_F(PlanExecutorTest, NamesTheStageThatFailsAndTriesAgain) {
   EXPECT_THAT(executor_->Step(&stages),
               Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
   EXPECT_EQ(stages.held_bytes(), 0);
+  stages.fails_at = 0;
+  ASSERT_THAT(executor_->Step(&stages), IsOk());
+  EXPECT_EQ(stages.digest(), PlainStep(chain_, 1));
+}
+
+TEST_F(PlanExecutorTest, NamesItOnceWhereWorkRunsInTheCall) {
+  Make({.places_values = false});
+  device_.at_once = true;
+  FragileStages stages(chain_, 1);
+  stages.fails_at = 3;
+  EXPECT_THAT(executor_->Step(&stages),
+              Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
   stages.fails_at = 0;
   ASSERT_THAT(executor_->Step(&stages), IsOk());
   EXPECT_EQ(stages.digest(), PlainStep(chain_, 1));
