@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Stowage needs on Debian 12. The only place that names packages.
 #   deploy/setup.sh build   what it takes to build and run
+#   deploy/setup.sh train   that, and LibTorch: for stowage-train
 #   deploy/setup.sh test    that, and what the tests need
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 # Quiet, and does nothing when all is there.
@@ -15,14 +16,19 @@ build=(
   libcli11-dev                                # command lines
   nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`
 )
+train=(
+  libtorch-dev                                # LibTorch 1.13, for the CPU
+  libopenblas0-pthread                        # its matrix products, many times faster than without
+)
 test=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
 dev=(clang clang-format clang-tidy git)
 
 case "${1:-}" in
   build) packages=("${build[@]}") ;;
-  test) packages=("${build[@]}" "${test[@]}") ;;
-  dev) packages=("${build[@]}" "${test[@]}" "${dev[@]}") ;;
-  *) echo "usage: $0 build|test|dev" >&2; exit 2 ;;
+  train) packages=("${build[@]}" "${train[@]}") ;;
+  test) packages=("${build[@]}" "${train[@]}" "${test[@]}") ;;
+  dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${dev[@]}") ;;
+  *) echo "usage: $0 build|train|test|dev" >&2; exit 2 ;;
 esac
 
 missing=()

@@ -1,0 +1,116 @@
+#include "client/torch/held_value.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+const void* StorageOf(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
+
+int64_t RoundedUp(int64_t bytes, int64_t granularity) {
+  return (bytes + granularity - 1) / granularity * granularity;
+}
+
+at::Tensor Blob(std::byte* data, int64_t bytes) { return at::from_blob(data, {bytes}, at::kByte); }
+
+// On the current stream; a copy within the host is done when this returns.
+void CopyBytes(const at::Tensor& from, const at::Tensor& to) {
+  if (from.is_cpu() && to.is_cpu()) {
+    std::memcpy(to.data_ptr(), from.data_ptr(), static_cast<size_t>(from.numel()));
+  } else {
+    to.copy_(from, /*non_blocking=*/true);
+  }
+}
+
+}  // namespace
+
+TensorView ViewOf(const at::Tensor& tensor, size_t block) {
+  return {block, tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),
+          tensor.strides().vec()};
+}
+
+TensorView HeldValue::Hold(const at::Tensor& tensor) {
+  const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+    return block.identity == StorageOf(tensor);
+  });
+  const auto index = static_cast<size_t>(found - blocks_.begin());
+  if (found == blocks_.end()) {
+    const auto size = static_cast<int64_t>(tensor.storage().nbytes());
+    const at::Tensor bytes = at::empty({0}, at::dtype(at::kByte).device(tensor.device()))
+                                 .set_(tensor.storage(), 0, {size}, {1});
+    blocks_.push_back({bytes, StorageOf(tensor), size, tensor.device()});
+  }
+  return ViewOf(tensor, index);
+}
+
+bool HeldValue::IsBehindOutput(const at::Tensor& tensor) const {
+  return blocks_[output_.block].identity == StorageOf(tensor);
+}
+
+int64_t HeldValue::Bytes(int64_t granularity) const {
+  int64_t bytes = 0;
+  for (const Block& block : blocks_) bytes += RoundedUp(block.size, granularity);
+  return bytes;
+}
+
+bool HeldValue::IsShared() const {
+  return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
+    return block.bytes.storage().use_count() > 1 || block.bytes.use_count() > 1;
+  });
+}
+
+at::Tensor HeldValue::Tensor(const TensorView& view) const {
+  const at::Tensor& bytes = blocks_[view.block].bytes;
+  return at::empty({0}, at::dtype(view.type).device(bytes.device()))
+      .set_(bytes.storage(), view.offset, view.sizes, view.strides);
+}
+
+at::Tensor HeldValue::PartOfOutput(TensorView view) const {
+  view.block = output_.block;
+  return Tensor(view);
+}
+
+template <typename Copy>
+absl::Status HeldValue::ForEachPart(PinnedSpan span, int64_t granularity, const Copy& copy) const {
+  if (const int64_t bytes = Bytes(granularity); bytes != span.bytes) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("takes ", bytes, " bytes where its chain says ", span.bytes,
+                     ": the chain is of another network or another input; profile again"));
+  }
+  int64_t offset = 0;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    copy(i, Blob(span.data + offset, blocks_[i].size));
+    offset += RoundedUp(blocks_[i].size, granularity);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HeldValue::CopyToHost(PinnedSpan to, int64_t granularity) const {
+  return ForEachPart(to, granularity, [this](size_t i, const at::Tensor& host) {
+    CopyBytes(blocks_[i].bytes, host);
+  });
+}
+
+absl::Status HeldValue::CopyFromHost(PinnedSpan from, int64_t granularity) {
+  return ForEachPart(from, granularity, [this](size_t i, const at::Tensor& host) {
+    CopyBytes(host, blocks_[i].bytes);
+  });
+}
+
+void HeldValue::Release() {
+  for (Block& block : blocks_) block.bytes.reset();
+}
+
+void HeldValue::Allocate() {
+  for (Block& block : blocks_) {
+    block.bytes = at::empty({block.size}, at::dtype(at::kByte).device(block.device));
+    block.identity = StorageOf(block.bytes);
+  }
+}
+
+}  // namespace stowage

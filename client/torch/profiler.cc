@@ -1,0 +1,276 @@
+#include "client/torch/profiler.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+using Tensors = std::vector<at::Tensor>;
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// What profiling changes in a network and in the process, as it was before. Gradients are zero in
+// between, since memory for them is not the activations'.
+class Untouched {
+ public:
+  explicit Untouched(const TorchStages& stages)
+      : parameters_(stages.Parameters()),
+        buffers_(stages.Buffers()),
+        generator_(at::globalContext().defaultGenerator(stages.options().device)),
+        state_(generator_.get_state()) {
+    for (at::Tensor& parameter : parameters_) {
+      gradients_.push_back(parameter.grad());
+      if (parameter.requires_grad()) parameter.mutable_grad() = at::zeros_like(parameter.detach());
+    }
+    for (const at::Tensor& buffer : buffers_) contents_.push_back(buffer.clone());
+  }
+  ~Untouched() {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients_[i];
+    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(contents_[i]);
+    generator_.set_state(state_);
+  }
+
+ private:
+  Tensors parameters_;
+  Tensors gradients_;
+  Tensors buffers_;
+  Tensors contents_;
+  at::Generator generator_;
+  const at::Tensor state_;
+};
+
+class Profiler {
+ public:
+  Profiler(TorchStages* stages, Device* device, MemoryMeter* meter, const ProfileOptions& options)
+      : stages_(*stages), device_(*device), meter_(*meter), options_(options) {}
+
+  absl::StatusOr<Chain> Measure() {
+    RETURN_IF_ERROR(Timed([this](void* stream) { return stages_.Begin({}, stream); }).status());
+    Chain chain;
+    chain.input_bytes = stages_.ValueBytes(0);
+    for (int l = 1; l <= stages_.length() + 1; ++l) {
+      ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
+      // What the gradient of its input takes is known now.
+      if (l == 1) {
+        chain.input_gradient_bytes = input_gradient_bytes_;
+      } else {
+        chain.stages.back().gradient_bytes = input_gradient_bytes_;
+      }
+      (l <= stages_.length() ? chain.stages.emplace_back() : chain.loss) = std::move(stage);
+    }
+    return chain;
+  }
+
+ private:
+  // Of work on the compute queue, in seconds.
+  absl::StatusOr<double> Timed(Work work) {
+    ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
+    RETURN_IF_ERROR(device_.Launch(Queue::kCompute, std::move(work)));
+    ASSIGN_OR_RETURN(const auto end, device_.Record(Queue::kCompute));
+    RETURN_IF_ERROR(device_.Synchronize());
+    return end->Seconds() - begin->Seconds();
+  }
+
+  absl::StatusOr<double> Forward(int l, OperationKind kind) {
+    meter_.ResetPeak();
+    return Timed([this, l, kind](void* stream) {
+      return stages_.Forward({.stage = l, .kind = kind, .stream = stream});
+    });
+  }
+
+  absl::StatusOr<double> Backward(int l) {
+    meter_.ResetPeak();
+    return Timed(
+        [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); });
+  }
+
+  // What was live at most since, beyond what was live before and what is wanted.
+  int64_t Overhead(int64_t before, int64_t wanted) const {
+    return std::max<int64_t>(meter_.PeakBytes() - before - wanted, 0);
+  }
+
+  absl::StatusOr<Stage> MeasureStage(int l) {
+    Stage stage;
+    const bool is_loss = l > stages_.length();
+    stage.name = is_loss ? "" : stages_.stage(l).name;
+    stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
+    const at::Tensor input = stages_.Output(l - 1);
+    std::vector<double> forwards;
+    std::vector<double> backwards;
+    for (int run = -options_.warmups; run < options_.repeats; ++run) {
+      stages_.SetOutput(l - 1, input);
+      int64_t before = meter_.LiveBytes();
+      ASSIGN_OR_RETURN(const double forward, Forward(l, OperationKind::kForwardSave));
+      stage.saved_bytes = stages_.ValueBytes(l);
+      stage.forward_overhead_bytes =
+          std::max(stage.forward_overhead_bytes, Overhead(before, stage.saved_bytes));
+      if (!is_loss) {
+        const bool needed = stages_.differentiable(l);
+        stages_.SetGradient(l, needed ? at::ones_like(stages_.Output(l)) : at::Tensor());
+      }
+      before = meter_.LiveBytes();
+      ASSIGN_OR_RETURN(const double backward, Backward(l));
+      input_gradient_bytes_ = stages_.GradientBytes(l - 1);
+      stage.backward_overhead_bytes =
+          std::max(stage.backward_overhead_bytes, Overhead(before, input_gradient_bytes_));
+      stages_.SetGradient(l - 1, {});
+      if (run < 0) continue;
+      forwards.push_back(forward);
+      backwards.push_back(backward);
+    }
+    stage.forward_seconds = MedianOf(forwards);
+    stage.backward_seconds = MedianOf(backwards);
+    stage.no_offload = stages_.shared(l);
+    stages_.SetOutput(l - 1, input);
+    if (is_loss) return stage;
+    return WithOutput(l, std::move(stage));
+  }
+
+  // Leaves the output there, for the next stage, and nothing else.
+  absl::StatusOr<Stage> WithOutput(int l, Stage stage) {
+    const int64_t before = meter_.LiveBytes();
+    RETURN_IF_ERROR(Forward(l, OperationKind::kForwardCheckpoint).status());
+    stage.output_bytes = stages_.ValueBytes(l);
+    stage.forward_overhead_bytes =
+        std::max(stage.forward_overhead_bytes, Overhead(before, stage.output_bytes));
+    stages_.SetOutput(l - 1, {});
+    return stage;
+  }
+
+  TorchStages& stages_;
+  Device& device_;
+  MemoryMeter& meter_;
+  const ProfileOptions options_;
+  int64_t input_gradient_bytes_ = 0;  // of the stage measured last
+};
+
+// Times copies between memory of a device and of the host.
+class LinkTimer {
+ public:
+  struct Ways {
+    bool to_host = false;
+    bool to_device = false;
+  };
+
+  explicit LinkTimer(Device* device) : device_(*device) {}
+  ~LinkTimer() {
+    (void)device_.Synchronize();
+    for (const DeviceSpan span : {read_, written_}) device_.Free(span);
+    for (const PinnedSpan span : {host_read_, host_written_}) device_.FreePinned(span);
+  }
+  LinkTimer(const LinkTimer&) = delete;
+  LinkTimer& operator=(const LinkTimer&) = delete;
+
+  absl::Status Allocate(int64_t bytes) {
+    ASSIGN_OR_RETURN(read_, device_.Allocate(bytes));
+    ASSIGN_OR_RETURN(written_, device_.Allocate(bytes));
+    ASSIGN_OR_RETURN(host_read_, device_.AllocatePinned(bytes));
+    ASSIGN_OR_RETURN(host_written_, device_.AllocatePinned(bytes));
+    return absl::OkStatus();
+  }
+
+  // Of copies of so many bytes, all ways at once: the median, after one that does not count.
+  absl::StatusOr<double> Seconds(Ways ways, int64_t bytes, int repeats) {
+    std::vector<double> seconds;
+    for (int run = -1; run < repeats; ++run) {
+      ASSIGN_OR_RETURN(const double once, Once(ways, bytes));
+      if (run >= 0) seconds.push_back(once);
+    }
+    return MedianOf(std::move(seconds));
+  }
+
+ private:
+  absl::StatusOr<double> Once(Ways ways, int64_t bytes) {
+    ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
+    RETURN_IF_ERROR(device_.Wait(Queue::kToHost, begin));
+    RETURN_IF_ERROR(device_.Wait(Queue::kToDevice, begin));
+    if (ways.to_host) {
+      RETURN_IF_ERROR(
+          device_.Copy(Queue::kToHost, DeviceSpan{read_.data, bytes}, {host_written_.data, bytes}));
+    }
+    if (ways.to_device) {
+      RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, PinnedSpan{host_read_.data, bytes},
+                                   {written_.data, bytes}));
+    }
+    ASSIGN_OR_RETURN(const auto to_host, device_.Record(Queue::kToHost));
+    ASSIGN_OR_RETURN(const auto to_device, device_.Record(Queue::kToDevice));
+    RETURN_IF_ERROR(device_.Synchronize());
+    return std::max(to_host->Seconds(), to_device->Seconds()) - begin->Seconds();
+  }
+
+  Device& device_;
+  DeviceSpan read_;
+  DeviceSpan written_;
+  PinnedSpan host_read_;
+  PinnedSpan host_written_;
+};
+
+}  // namespace
+
+absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
+                                   const ProfileOptions& options) {
+  const Untouched untouched(*stages);
+  const auto abandon = absl::MakeCleanup([stages] { stages->Abandon(); });
+  auto chain = Profiler(stages, device, meter, options).Measure();
+  // Whatever has failed, nothing is at work any more.
+  (void)device->Synchronize();
+  return chain;
+}
+
+absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options) {
+  LinkTimer timer(device);
+  RETURN_IF_ERROR(timer.Allocate(options.bytes));
+  Platform platform;
+  platform.memory_bytes = INT64_MAX;
+  ASSIGN_OR_RETURN(platform.transfer_latency_seconds,
+                   timer.Seconds({.to_host = true}, 1, options.repeats));
+  ASSIGN_OR_RETURN(const double to_host,
+                   timer.Seconds({.to_host = true}, options.bytes, options.repeats));
+  ASSIGN_OR_RETURN(const double to_device,
+                   timer.Seconds({.to_device = true}, options.bytes, options.repeats));
+  ASSIGN_OR_RETURN(const double both, timer.Seconds({.to_host = true, .to_device = true},
+                                                    options.bytes, options.repeats));
+  const auto rate = [&](double seconds) {
+    const double moving = std::max(seconds - platform.transfer_latency_seconds, seconds / 2);
+    return static_cast<double>(options.bytes) / moving;
+  };
+  platform.offload_bytes_per_second = rate(to_host);
+  platform.prefetch_bytes_per_second = rate(to_device);
+  // Apart, the slower of the two would take as long as both.
+  platform.half_duplex = both > std::max(to_host, to_device) + 0.6 * std::min(to_host, to_device);
+  return platform;
+}
+
+MemoryBudget BudgetOf(const TorchStages& stages, int64_t device_bytes, int64_t context_bytes,
+                      int optimizer_copies, double margin) {
+  MemoryBudget budget;
+  budget.device = device_bytes;
+  budget.context = context_bytes;
+  for (const at::Tensor& parameter : stages.Parameters()) {
+    const auto bytes = static_cast<int64_t>(parameter.nbytes());
+    budget.weights += bytes;
+    if (!parameter.requires_grad()) continue;
+    budget.gradients += bytes;
+    budget.optimizer += optimizer_copies * bytes;
+  }
+  for (const at::Tensor& buffer : stages.Buffers()) {
+    budget.weights += static_cast<int64_t>(buffer.nbytes());
+  }
+  budget.margin = static_cast<int64_t>(margin * static_cast<double>(device_bytes));
+  return budget;
+}
+
+}  // namespace stowage

@@ -1,0 +1,56 @@
+#include "client/torch/saved_tensors.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
+
+#include <memory>
+#include <utility>
+
+namespace stowage {
+namespace {
+
+using torch::autograd::SavedVariableHooks;
+
+thread_local const SavedTensorScope::Save* current_save = nullptr;
+
+class Hooks final : public SavedVariableHooks {
+ public:
+  explicit Hooks(const SavedTensorScope::Save& save) : save_(save) {}
+  // Called once, at once: the scope is still there.
+  void call_pack_hook(const at::Tensor& tensor) override { saved_ = save_(tensor); }
+  at::Tensor call_unpack_hook() override { return saved_(); }
+
+ private:
+  const SavedTensorScope::Save& save_;
+  SavedTensor saved_;
+};
+
+// Hooks by default are open to Python only; in C++ they are the engine's to give.
+class Engine final : public torch::autograd::Engine {
+ public:
+  std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
+    if (current_save == nullptr) return nullptr;
+    return std::make_unique<Hooks>(*current_save);
+  }
+};
+
+torch::autograd::Engine& EngineOfProcess() {
+  // Never destroyed, as its threads may outlive any static object.
+  static Engine* const engine = new Engine();
+  return *engine;
+}
+
+}  // namespace
+
+SavedTensorScope::SavedTensorScope(Save save) : save_(std::move(save)), outer_(current_save) {
+  static const bool installed = [] {
+    torch::autograd::set_default_engine_stub(&EngineOfProcess);
+    return true;
+  }();
+  (void)installed;
+  current_save = &save_;
+}
+
+SavedTensorScope::~SavedTensorScope() { current_save = outer_; }
+
+}  // namespace stowage

@@ -1,0 +1,46 @@
+#include "client/torch/stage_graph.h"
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <utility>
+
+namespace stowage {
+
+using torch::autograd::variable_list;
+
+// Takes what comes back. A leaf tensor would do so too, but hold the input's memory.
+class GradientSink final : public torch::autograd::Node {
+ public:
+  at::Tensor Take() { return std::exchange(gradient_, {}); }
+
+ private:
+  variable_list apply(variable_list&& gradients) override {
+    gradient_ = std::move(gradients.at(0));
+    return {};
+  }
+
+  at::Tensor gradient_;
+};
+
+at::Tensor StageGraph::Enter(const at::Tensor& input) {
+  input_ = std::make_shared<GradientSink>();
+  at::Tensor entered = input.detach();
+  torch::autograd::set_history(entered, input_);
+  return entered;
+}
+
+void StageGraph::Leave(const at::Tensor& output) {
+  if (output.requires_grad()) output_ = torch::autograd::impl::gradient_edge(output);
+}
+
+at::Tensor StageGraph::Backward(const at::Tensor& output_gradient) {
+  torch::autograd::Engine::get_default_engine().execute(
+      {std::exchange(output_, {})}, {output_gradient}, /*keep_graph=*/false,
+      /*create_graph=*/false, /*accumulate_grad=*/true);
+  return input_ == nullptr ? at::Tensor() : input_->Take();
+}
+
+}  // namespace stowage

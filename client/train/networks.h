@@ -1,0 +1,43 @@
+// Networks to train, cut into stages where one tensor goes from one part to the next, with made-up
+// data of the right shape.
+#ifndef STOWAGE_CLIENT_TRAIN_NETWORKS_H_
+#define STOWAGE_CLIENT_TRAIN_NETWORKS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/torch/torch_stages.h"
+
+namespace stowage {
+
+struct NetworkOptions {
+  c10::Device device = c10::kCPU;
+  int batch = 8;
+  int image = 224;         // of a ResNet: pixels a side
+  int channels = 64;       // of a ResNet: of its first block
+  int classes = 1000;      // of a ResNet
+  int layers = 12;         // of a transformer
+  int width = 768;         // of a transformer: numbers a token, 64 a head
+  int sequence = 256;      // of a transformer: tokens
+  int vocabulary = 50257;  // of a transformer
+  double dropout = 0.1;    // of a transformer
+};
+
+struct Network {
+  std::vector<TorchStage> stages;
+  at::Tensor input;
+  TorchLoss loss;  // cross entropy against made-up classes or tokens
+};
+
+// "resnet18", "resnet50", "resnet101" (He et al. 2016, section 4) and "gpt2" (Radford et al. 2019,
+// section 2.3; its last layer has weights of its own).
+std::vector<std::string> NetworkNames();
+
+// Initialized by LibTorch's random generator. Errors: INVALID_ARGUMENT for a name that is not one.
+absl::StatusOr<Network> MakeNetwork(absl::string_view name, const NetworkOptions& options);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TRAIN_NETWORKS_H_

@@ -1,0 +1,159 @@
+#include "client/torch/profiler.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include "client/agent/host_device.h"
+#include "client/torch/memory_meter.h"
+#include "gmock/gmock.h"
+#include "solver/model/validate.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/training.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr int64_t kFloats = 4;
+
+class ProfilerTest : public testing::Test {
+ protected:
+  absl::StatusOr<Chain> Profile(const Training& training) {
+    TorchStages stages(training.stages, {});
+    stages.Feed(training.input, training.loss);
+    return ProfileChain(&stages, &device_, &HostMemory());
+  }
+
+  HostDevice device_;
+};
+
+TEST_F(ProfilerTest, MeasuresToTheByte) {
+  const Training training = ConvolutionTraining();
+  const auto chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_THAT(Violations(*chain), IsEmpty());
+  ASSERT_EQ(chain->length(), 7);
+  EXPECT_EQ(chain->input_bytes, 4 * 3 * 6 * 6 * kFloats);
+  EXPECT_EQ(chain->input_gradient_bytes, 0);
+  const int64_t image = int64_t{4} * 8 * 6 * 6 * kFloats;
+  const int64_t small = image / 2;
+  const auto stage = [&](int l) { return chain->stage(l); };
+  EXPECT_EQ(stage(1).name, "conv");
+  EXPECT_EQ(stage(1).output_bytes, image);
+  EXPECT_EQ(stage(1).saved_bytes, image);  // its input is another's
+  // Means and variances beside the output.
+  EXPECT_EQ(stage(2).saved_bytes, image + 2 * 8 * kFloats);
+  EXPECT_EQ(stage(3).saved_bytes, image);
+  // The mask of what is dropped, as numbers.
+  EXPECT_EQ(stage(4).saved_bytes, 2 * image);
+  // What the convolution put out, the statistics, what came after, the mask, the output.
+  EXPECT_EQ(stage(5).saved_bytes, 4 * small + 2 * 4 * kFloats);
+  EXPECT_EQ(stage(6).output_bytes, small);  // a view, copied
+  EXPECT_EQ(stage(7).output_bytes, 4 * 5 * kFloats);
+  EXPECT_EQ(chain->gradient_bytes(3), image);
+  EXPECT_EQ(chain->gradient_bytes(7), 4 * 5 * kFloats);
+  for (int l = 1; l <= 7; ++l) {
+    EXPECT_GT(stage(l).forward_seconds, 0) << l;
+    EXPECT_GT(stage(l).backward_seconds, 0) << l;
+    EXPECT_FALSE(stage(l).no_offload) << l;
+  }
+  // The gradient of the weights, before it is added to what is there.
+  EXPECT_GE(stage(1).backward_overhead_bytes, 8 * 3 * 3 * 3 * kFloats);
+}
+
+TEST_F(ProfilerTest, LeavesEverythingAsItWas) {
+  Training training = ConvolutionTraining();
+  PlainBackward(training);
+  const std::vector<at::Tensor> before = StateOf(training);
+  ASSERT_THAT(Profile(training), IsOk());
+  EXPECT_EQ(Difference(StateOf(training), before), "");
+}
+
+TEST_F(ProfilerTest, KnowsWhatNeedsNoGradient) {
+  Training training = ConvolutionTraining();
+  for (at::Tensor& parameter : training.stages[0].module->parameters()) {
+    parameter.set_requires_grad(false);
+  }
+  auto chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_EQ(chain->gradient_bytes(1), 0);
+  EXPECT_GT(chain->gradient_bytes(2), 0);
+  training.input.set_requires_grad(true);
+  chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_EQ(chain->input_gradient_bytes, chain->input_bytes);
+  EXPECT_EQ(chain->gradient_bytes(1), chain->output_bytes(1));
+}
+
+TEST_F(ProfilerTest, TellsWhatMayNotMoveOrRunTwice) {
+  const at::Tensor mask = at::ones({4, 8, 6, 6});
+  Training training = ConvolutionTraining();
+  training.stages[2].forward = [mask](const at::Tensor& input) { return input * mask; };
+  training.stages[3].no_recompute = true;
+  const auto chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_TRUE(chain->stage(3).no_offload);
+  EXPECT_FALSE(chain->stage(2).no_offload);
+  EXPECT_TRUE(chain->stage(4).no_recompute);
+}
+
+TEST_F(ProfilerTest, NamesTheStageThatFails) {
+  Training training = ConvolutionTraining();
+  training.stages[2].forward = [](at::Tensor input) { return input.relu_(); };
+  const int64_t before = HostMemory().LiveBytes();
+  EXPECT_THAT(Profile(training),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("relu: writes into its input")));
+  EXPECT_EQ(HostMemory().LiveBytes(), before);
+}
+
+TEST(ProfileLink, FindsTheSpeedOfAThrottledLink) {
+  HostDevice device({.offload_bytes_per_second = 1e8,
+                     .prefetch_bytes_per_second = 2e8,
+                     .latency_seconds = 0.002});
+  const auto link = ProfileLink(&device, {.bytes = 1 << 20, .repeats = 3});
+  ASSERT_THAT(link, IsOk());
+  // A busy machine makes it slower, never faster.
+  EXPECT_LE(link->offload_bytes_per_second, 1.05e8);
+  EXPECT_LE(*link->prefetch_bytes_per_second, 2.1e8);
+  EXPECT_GE(link->transfer_latency_seconds, 0.002);
+}
+
+TEST(BudgetOf, TakesOffWhatIsNotAnActivation) {
+  torch::nn::Linear frozen(10, 10);
+  torch::nn::Linear trained(10, 9);
+  for (at::Tensor& parameter : frozen->parameters()) parameter.set_requires_grad(false);
+  const TorchStages stages({{.name = "frozen", .module = frozen.ptr()},
+                            {.name = "trained", .module = trained.ptr()},
+                            {.name = "again", .module = trained.ptr()}},
+                           {});
+  const MemoryBudget budget = BudgetOf(stages, 100'000, 500, /*optimizer_copies=*/2, 0.01);
+  EXPECT_EQ(budget.weights, (110 + 99) * kFloats);
+  EXPECT_EQ(budget.gradients, 99 * kFloats);
+  EXPECT_EQ(budget.optimizer, 2 * 99 * kFloats);
+  EXPECT_EQ(budget.margin, 1000);
+  EXPECT_EQ(budget.activations(), 100'000 - 500 - 1000 - (110 + 4 * 99) * kFloats);
+}
+
+TEST(HostMemory, FailsBeyondItsLimitAndGivesBack) {
+  HostMemoryMeter& memory = HostMemory();
+  const int64_t before = memory.LiveBytes();
+  memory.SetLimit(before + 1000);
+  {
+    const at::Tensor some = at::empty({100});
+    EXPECT_EQ(memory.LiveBytes(), before + 400);
+    EXPECT_THROW(at::empty({200}), c10::OutOfMemoryError);
+    EXPECT_EQ(memory.LiveBytes(), before + 400);
+  }
+  memory.SetLimit(INT64_MAX);
+  EXPECT_EQ(memory.LiveBytes(), before);
+  memory.ResetPeak();
+  at::empty({250});
+  EXPECT_EQ(memory.PeakBytes(), before + 1000);
+}
+
+}  // namespace
+}  // namespace stowage

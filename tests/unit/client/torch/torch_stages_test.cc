@@ -1,0 +1,354 @@
+#include "client/torch/torch_stages.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/linear.h>
+
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/training.h"
+
+namespace stowage {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kStoreAll = "S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1";
+
+// Of the seven stages of ConvolutionTraining() and the loss.
+const std::vector<const char*> kSchedules = {
+    kStoreAll,
+    // Everything but the input is computed again for every backward, most of it several times.
+    "C1 D2 D3 D4 D5 D6 D7 S8 B8 C1 D2 D3 D4 D5 D6 S7 B7 C1 D2 D3 D4 D5 S6 B6 "
+    "C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1",
+    // Saved and dropped again, and a saved stage behind a checkpoint.
+    "S1 D2 C3 D4 S5 S6 C7 S8 B8 S7 B7 B6 B5 C3 S4 B4 S3 B3 S1 S2 B2 B1",
+    // Two segments.
+    "C1 D2 D3 C4 C5 S6 S7 S8 B8 B7 B6 S5 B5 S4 B4 S1 S2 S3 B3 B2 B1",
+};
+
+class SchedulesTest : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(TorchStages, SchedulesTest, testing::ValuesIn(kSchedules));
+
+TEST_P(SchedulesTest, TrainsToTheBitAsWithoutOne) {
+  Training plain = ConvolutionTraining();
+  at::manual_seed(1);
+  std::vector<at::Tensor> losses;
+  for (int step = 0; step < 4; ++step) {
+    losses.push_back(PlainBackward(plain));
+    OptimizerStep(plain);
+  }
+  const std::vector<at::Tensor> expected = StateOf(plain);
+
+  Training planned = ConvolutionTraining();
+  at::manual_seed(1);
+  Conductor conductor(planned, EqualChain(7), Ops(GetParam()), {.verifies = true});
+  for (const at::Tensor& loss : losses) {
+    ASSERT_THAT(conductor.Step(), IsOk());
+    EXPECT_TRUE(at::equal(conductor.stages().loss(), loss));
+    OptimizerStep(planned);
+  }
+  EXPECT_EQ(Difference(StateOf(planned), expected), "");
+}
+
+TEST_P(SchedulesTest, AccumulatesGradients) {
+  Training plain = ConvolutionTraining();
+  at::manual_seed(2);
+  for (int part = 0; part < 3; ++part) PlainBackward(plain);
+  const std::vector<at::Tensor> expected = StateOf(plain);
+
+  Training planned = ConvolutionTraining();
+  at::manual_seed(2);
+  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
+  for (int part = 0; part < 3; ++part) ASSERT_THAT(conductor.Step(), IsOk());
+  EXPECT_EQ(Difference(StateOf(planned), expected), "");
+}
+
+TEST_P(SchedulesTest, LeavesFrozenStagesAlone) {
+  const auto freeze = [](Training& training) {
+    for (size_t stage = 0; stage < 2; ++stage) {
+      for (at::Tensor& parameter : training.stages[stage].module->parameters()) {
+        parameter.set_requires_grad(false);
+      }
+    }
+  };
+  Training plain = ConvolutionTraining();
+  freeze(plain);
+  at::manual_seed(3);
+  PlainBackward(plain);
+  const std::vector<at::Tensor> expected = StateOf(plain);
+
+  Training planned = ConvolutionTraining();
+  freeze(planned);
+  at::manual_seed(3);
+  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
+  ASSERT_THAT(conductor.Step(), IsOk());
+  EXPECT_EQ(Difference(StateOf(planned), expected), "");
+  EXPECT_FALSE(planned.stages[0].module->parameters()[0].grad().defined());
+}
+
+TEST_P(SchedulesTest, FindsTheGradientOfAnInputThatNeedsOne) {
+  Training plain = ConvolutionTraining();
+  plain.input.set_requires_grad(true);
+  at::manual_seed(4);
+  PlainBackward(plain);
+
+  Training planned = ConvolutionTraining();
+  planned.input.set_requires_grad(true);
+  at::manual_seed(4);
+  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
+  ASSERT_THAT(conductor.Step(), IsOk());
+  EXPECT_TRUE(at::equal(conductor.stages().input_gradient(), plain.input.grad()));
+  EXPECT_FALSE(planned.input.grad().defined());
+}
+
+TEST_P(SchedulesTest, EvaluatesWithFrozenStatistics) {
+  const auto evaluate = [](Training& training) {
+    for (const TorchStage& stage : training.stages) {
+      if (stage.module != nullptr) stage.module->eval();
+    }
+  };
+  Training plain = ConvolutionTraining();
+  PlainBackward(plain);
+  evaluate(plain);
+  PlainBackward(plain);
+  const std::vector<at::Tensor> expected = StateOf(plain);
+
+  // The same stages, one after the other in both modes.
+  Training planned = ConvolutionTraining();
+  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
+  ASSERT_THAT(conductor.Step(), IsOk());
+  evaluate(planned);
+  ASSERT_THAT(conductor.Step(), IsOk());
+  EXPECT_EQ(Difference(StateOf(planned), expected), "");
+}
+
+// Two stages of our own around what a test is about.
+Training Around(TorchStage stage) {
+  at::manual_seed(5);
+  Training training;
+  const torch::nn::Linear first(4, 4);
+  const torch::nn::Linear last(4, 4);
+  const auto linear = [](std::string name, torch::nn::Linear module) -> TorchStage {
+    return {.name = std::move(name),
+            .forward = [module](const at::Tensor& input) mutable { return module(input); },
+            .module = module.ptr()};
+  };
+  training.stages = {linear("first", first), std::move(stage), linear("last", last)};
+  training.input = at::randn({2, 4});
+  training.loss = [](const at::Tensor& output) { return output.square().sum(); };
+  return training;
+}
+
+constexpr absl::string_view kThreeStored = "S1 S2 S3 S4 B4 B3 B2 B1";
+constexpr absl::string_view kThreeRecomputed = "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1";
+
+absl::Status StepOf(const Training& training, absl::string_view schedule,
+                    const TorchOptions& options = {}) {
+  Conductor conductor(training, EqualChain(static_cast<int>(training.stages.size())), Ops(schedule),
+                      options);
+  return conductor.Step();
+}
+
+TEST(TorchStages, RefuseAStageThatWritesIntoItsInput) {
+  const Training training =
+      Around({.name = "relu_", .forward = [](at::Tensor input) { return input.relu_(); }});
+  for (const absl::string_view schedule : {kThreeStored, kThreeRecomputed}) {
+    EXPECT_THAT(
+        StepOf(training, schedule),
+        Fails(absl::StatusCode::kInvalidArgument,
+              HasSubstr("2: relu_: writes into its input, which is another stage's: make it "
+                        "work out of place")));
+  }
+}
+
+TEST(TorchStages, RefuseAStageThatChangesWhatItSaved) {
+  const Training training = Around({.name = "late", .forward = [](const at::Tensor& input) {
+                                      at::Tensor middle = input * 2;
+                                      const at::Tensor output = middle.exp() * middle;
+                                      middle.add_(1);
+                                      return output;
+                                    }});
+  EXPECT_THAT(StepOf(training, kThreeStored),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("late: changes in place what it has saved for its backward")));
+}
+
+TEST(TorchStages, CopyAnOutputThatIsAnothersMemory) {
+  const at::Tensor weight = at::randn({4});
+  const std::vector<TorchStage> cases = {
+      {.name = "same", .forward = [](const at::Tensor& input) { return input; }},
+      {.name = "part", .forward = [](const at::Tensor& input) { return input.t().t(); }},
+      {.name = "in place on a view",
+       .forward =
+           [](const at::Tensor& input) {
+             return input.clone().view({4, 2}).mul_(3).view({2, 4});
+           }},
+  };
+  for (const TorchStage& stage : cases) {
+    Training plain = Around(stage);
+    PlainBackward(plain);
+    const std::vector<at::Tensor> expected = StateOf(plain);
+    for (const absl::string_view schedule : {kThreeStored, kThreeRecomputed}) {
+      const Training planned = Around(stage);
+      EXPECT_THAT(StepOf(planned, schedule), IsOk());
+      EXPECT_EQ(Difference(StateOf(planned), expected), "") << stage.name;
+    }
+  }
+}
+
+TEST(TorchStages, RefuseOutputsThatAreNone) {
+  EXPECT_THAT(StepOf(Around({.name = "nothing",
+                             .forward = [](const at::Tensor& /*input*/) { return at::Tensor(); }}),
+                     kThreeStored),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("nothing: returns no tensor")));
+  Training training =
+      Around({.name = "same", .forward = [](const at::Tensor& input) { return input; }});
+  training.loss = [](const at::Tensor& output) { return output; };
+  EXPECT_THAT(StepOf(training, kThreeStored),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("loss: has 8 numbers, not one")));
+}
+
+TEST(TorchStages, NameAStageThatThrowsAndTryAgain) {
+  bool throws = true;
+  const Training training = Around({.name = "moody", .forward = [&throws](const at::Tensor& input) {
+                                      if (throws) throw std::runtime_error("not today");
+                                      return input * 2;
+                                    }});
+  Conductor conductor(training, EqualChain(3), Ops(kThreeRecomputed));
+  EXPECT_THAT(conductor.Step(), Fails(absl::StatusCode::kInternal,
+                                      "operations[1] FORWARD_DISCARD 2: moody: not today"));
+  throws = false;
+  EXPECT_THAT(conductor.Step(), IsOk());
+}
+
+TEST(TorchStages, SayWhatLibTorchSays) {
+  const Training training = Around(
+      {.name = "sum", .forward = [](const at::Tensor& input) { return input + at::ones({3}); }});
+  EXPECT_THAT(StepOf(training, kThreeStored),
+              Fails(absl::StatusCode::kInternal,
+                    AllOf(HasSubstr("sum: The size of tensor a (4) must match"),
+                          testing::Not(HasSubstr("frame #")))));
+}
+
+TEST(TorchStages, RefuseAPlanOfAnotherNetwork) {
+  const Training training =
+      Around({.name = "double", .forward = [](const at::Tensor& input) { return input * 2; }});
+  for (const int stages : {2, 4}) {
+    Conductor conductor(training, EqualChain(stages),
+                        Ops(stages == 2 ? "S1 S2 S3 B3 B2 B1" : "S1 S2 S3 S4 S5 B5 B4 B3 B2 B1"));
+    EXPECT_THAT(conductor.Step(),
+                Fails(absl::StatusCode::kFailedPrecondition,
+                      HasSubstr("the plan is of another network than this one of 3 stages")));
+  }
+}
+
+TEST(TorchStages, RefuseToRunTwiceWhatMayNot) {
+  const Training training = Around({.name = "route",
+                                    .forward = [](const at::Tensor& input) { return input * 2; },
+                                    .no_recompute = true});
+  EXPECT_THAT(StepOf(training, kThreeStored), IsOk());
+  EXPECT_THAT(StepOf(training, kThreeRecomputed),
+              Fails(absl::StatusCode::kFailedPrecondition, HasSubstr("route: may not run twice")));
+}
+
+TEST(TorchStages, NameTheStageThatDoesNotComputeTheSameTwice) {
+  int runs = 0;
+  const Training training = Around(
+      {.name = "counter", .forward = [&runs](const at::Tensor& input) { return input * ++runs; }});
+  EXPECT_THAT(StepOf(training, kThreeRecomputed), IsOk());
+  EXPECT_THAT(StepOf(training, kThreeRecomputed, {.verifies = true}),
+              Fails(absl::StatusCode::kFailedPrecondition,
+                    AllOf(HasSubstr("FORWARD_DISCARD 2: counter: recomputed, 8 of 8 numbers"),
+                          HasSubstr("declare it no_recompute"))));
+  EXPECT_THAT(StepOf(training, kThreeRecomputed, {.verifies = true, .tolerance = 10}), IsOk());
+}
+
+TEST(TorchStages, NoticeParametersThatChangeWithinAStep) {
+  torch::nn::Linear linear(4, 4);
+  Training training =
+      Around({.name = "linear",
+              .forward = [linear](const at::Tensor& input) mutable { return linear(input); },
+              .module = linear.ptr()});
+  training.loss = [linear](const at::Tensor& output) {
+    const at::NoGradGuard no_grad;
+    linear->weight.mul_(2);
+    const at::AutoGradMode grad(true);
+    return output.sum();
+  };
+  EXPECT_THAT(
+      StepOf(training, kThreeStored),
+      Fails(absl::StatusCode::kInternal,
+            HasSubstr("linear: a parameter was changed between the forward and the backward")));
+}
+
+TEST(TorchStages, KnowWhatIsKeptElsewhere) {
+  at::Tensor mask;
+  const Training training = Around({.name = "mask", .forward = [&mask](const at::Tensor& input) {
+                                      if (!mask.defined()) mask = at::ones({2, 4}) * 2;
+                                      return input * mask;
+                                    }});
+  Conductor conductor(training, EqualChain(3), Ops(kThreeStored));
+  ASSERT_THAT(conductor.Step(), IsOk());
+  EXPECT_FALSE(conductor.stages().shared(1));
+  EXPECT_TRUE(conductor.stages().shared(2));
+  EXPECT_FALSE(conductor.stages().shared(3));
+}
+
+TEST(TorchStages, NeedAnInput) {
+  Training training =
+      Around({.name = "double", .forward = [](const at::Tensor& input) { return input * 2; }});
+  training.input = at::Tensor();
+  EXPECT_THAT(StepOf(training, kThreeStored),
+              Fails(absl::StatusCode::kFailedPrecondition, HasSubstr("Feed() it first")));
+}
+
+TEST(TorchStages, ComeFromASequential) {
+  torch::nn::Sequential sequential({{"first", torch::nn::AnyModule(torch::nn::Linear(4, 3))},
+                                    {"second", torch::nn::AnyModule(torch::nn::Linear(3, 2))}});
+  const at::Tensor input = at::randn({2, 4});
+  sequential->forward(input).square().sum().backward();
+  std::vector<at::Tensor> expected;
+  for (const at::Tensor& parameter : sequential->parameters()) {
+    expected.push_back(parameter.grad().clone());
+    parameter.grad().zero_();
+  }
+  Training training{.stages = StagesOf(sequential), .input = input};
+  training.loss = [](const at::Tensor& output) { return output.square().sum(); };
+  ASSERT_EQ(training.stages.size(), 2);
+  EXPECT_EQ(training.stages[1].name, "second");
+  ASSERT_THAT(StepOf(training, "C1 D2 S3 B3 S1 S2 B2 B1"), IsOk());
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : sequential->parameters()) {
+    gradients.push_back(parameter.grad());
+  }
+  EXPECT_EQ(Difference(gradients, expected), "");
+}
+
+TEST(TorchStages, LeaveOtherGraphsAlone) {
+  Conductor conductor(ConvolutionTraining(), EqualChain(7), Ops(kStoreAll));
+  const at::Tensor x = at::full({1}, 3.0).requires_grad_();
+  const at::Tensor before = x * x;
+  std::thread other([&] {
+    for (int i = 0; i < 20; ++i) ASSERT_THAT(conductor.Step(), IsOk());
+  });
+  for (int i = 0; i < 200; ++i) {
+    const at::Tensor y = at::full({1}, 3.0).requires_grad_();
+    (y * y).backward();
+    EXPECT_EQ(y.grad().item<float>(), 6.0F);
+  }
+  other.join();
+  before.backward();
+  EXPECT_EQ(x.grad().item<float>(), 6.0F);
+}
+
+}  // namespace
+}  // namespace stowage
