@@ -4,6 +4,7 @@
 #   deploy/setup.sh train   that, and LibTorch: for stowage-train
 #   deploy/setup.sh test    that, and what the tests need
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
+#   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
 # Quiet, and does nothing when all is there.
 set -euo pipefail
 
@@ -22,13 +23,18 @@ train=(
 )
 test=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
 dev=(clang clang-format clang-tidy git)
+carried=(
+  libabsl-dev libabsl20220623 libhwy-dev libhwy1 libcli11-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libbenchmark1debian
+)
 
 case "${1:-}" in
   build) packages=("${build[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
   test) packages=("${build[@]}" "${train[@]}" "${test[@]}") ;;
   dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${dev[@]}") ;;
-  *) echo "usage: $0 build|train|test|dev" >&2; exit 2 ;;
+  carried) echo "${carried[@]}"; exit 0 ;;
+  *) echo "usage: $0 build|train|test|dev|carried" >&2; exit 2 ;;
 esac
 
 missing=()

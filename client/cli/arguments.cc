@@ -2,24 +2,20 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "proto/convert/chain.h"
 #include "proto/convert/json.h"
 #include "solver/base/address.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/budget.h"
 
 namespace stowage {
 namespace {
@@ -45,21 +41,6 @@ absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
 }
 
 }  // namespace
-
-// bytes = M_low + percent of the way to M_high.
-absl::StatusOr<int64_t> ParseMemory(absl::string_view text, const Chain& chain) {
-  absl::string_view number = text;
-  if (!absl::ConsumeSuffix(&number, "%")) return ParseBytes(text);
-  double percent = 0;
-  if (!absl::SimpleAtod(number, &percent) || !(percent >= 0 && percent <= 1000)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", text,
-        "' is not a share of the range from the least to the most memory; write e.g. 40%"));
-  }
-  const int64_t low = FloorOfMemory(chain).bytes;
-  const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);
-  return low + static_cast<int64_t>(std::floor(range * percent / 100));
-}
 
 std::string Printable(absl::string_view text) {
   std::string printable(text);
@@ -146,7 +127,7 @@ absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& c
   Platform platform = FromMessage(message);
   RETURN_IF_ERROR(Read(
       "--memory", flags.memory,
-      [&chain](const std::string& text) { return ParseMemory(text, chain); },
+      [&chain](const std::string& text) { return ParseBudget(text, chain); },
       &platform.memory_bytes));
   RETURN_IF_ERROR(Read("--offload-bandwidth", flags.offload_bandwidth, ParseBytesPerSecond,
                        &platform.offload_bytes_per_second));

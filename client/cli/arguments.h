@@ -60,8 +60,6 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags);
 // to M_high (100 %) of the chain. Errors name the flag.
 absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,
                                       MemoryFlag memory);
-// "4GiB", "1000" or "40%" as bytes.
-absl::StatusOr<int64_t> ParseMemory(absl::string_view text, const Chain& chain);
 
 // How a server is asked.
 struct ServerFlags {

@@ -24,6 +24,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
+#include "solver/simulator/budget.h"
 #include "solver/simulator/lower_bound.h"
 
 namespace stowage {
@@ -48,7 +49,7 @@ absl::StatusOr<v1::FrontierRequest> MakeRequest(const Arguments& arguments, cons
   request.set_points(arguments.points);
   for (const absl::string_view budget :
        absl::StrSplit(arguments.budgets, ',', absl::SkipWhitespace())) {
-    const absl::StatusOr<int64_t> bytes = ParseMemory(budget, file.chain);
+    const absl::StatusOr<int64_t> bytes = ParseBudget(budget, file.chain);
     if (!bytes.ok()) return Prefixed("--budgets", bytes.status());
     request.add_memory_bytes(*bytes);
   }

@@ -94,4 +94,8 @@ absl::StatusOr<v1::ListSolversResponse> Client::ListSolvers() {
   return Call(&v1::Scheduler::Stub::ListSolvers, v1::ListSolversRequest());
 }
 
+absl::Status Client::ReportExecution(const v1::ReportExecutionRequest& request) {
+  return Call(&v1::Scheduler::Stub::ReportExecution, request).status();
+}
+
 }  // namespace stowage

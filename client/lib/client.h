@@ -28,6 +28,7 @@ class Client {
   absl::StatusOr<v1::FrontierResponse> Frontier(const v1::FrontierRequest& request);
   absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request);
   absl::StatusOr<v1::ListSolversResponse> ListSolvers();
+  absl::Status ReportExecution(const v1::ReportExecutionRequest& request);
 
  private:
   template <typename Request, typename Response>

@@ -92,6 +92,12 @@ class MeteredAllocator final : public c10::Allocator {
 
 #ifdef STOWAGE_TORCH_CUDA
 class CudaMeter final : public MemoryMeter {
+ private:
+  auto Bytes() const {
+    constexpr size_t kAllPools = 0;
+    return c10::cuda::CUDACachingAllocator::getDeviceStats(index_).allocated_bytes[kAllPools];
+  }
+
  public:
   explicit CudaMeter(c10::DeviceIndex index) : index_(index) {}
   int64_t LiveBytes() const override { return Bytes().current; }
@@ -100,11 +106,6 @@ class CudaMeter final : public MemoryMeter {
   int64_t Granularity() const override { return 512; }
 
  private:
-  auto Bytes() const -> decltype(auto) {
-    constexpr size_t kAllPools = 0;
-    return c10::cuda::CUDACachingAllocator::getDeviceStats(index_).allocated_bytes[kAllPools];
-  }
-
   const c10::DeviceIndex index_;
 };
 #endif

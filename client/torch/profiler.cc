@@ -26,10 +26,11 @@ double MedianOf(std::vector<double> values) {
 class Untouched {
  public:
   explicit Untouched(const TorchStages& stages)
-      : parameters_(stages.Parameters()),
-        buffers_(stages.Buffers()),
-        generator_(at::globalContext().defaultGenerator(stages.options().device)),
-        state_(generator_.get_state()) {
+      : parameters_(stages.Parameters()), buffers_(stages.Buffers()) {
+    generators_.push_back(at::globalContext().defaultGenerator(at::kCPU));
+    const c10::Device device = stages.options().device;
+    if (!device.is_cpu()) generators_.push_back(at::globalContext().defaultGenerator(device));
+    for (at::Generator& generator : generators_) states_.push_back(generator.get_state());
     for (at::Tensor& parameter : parameters_) {
       gradients_.push_back(parameter.grad());
       if (parameter.requires_grad()) parameter.mutable_grad() = at::zeros_like(parameter.detach());
@@ -40,7 +41,7 @@ class Untouched {
     const at::NoGradGuard no_grad;
     for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients_[i];
     for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(contents_[i]);
-    generator_.set_state(state_);
+    for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(states_[i]);
   }
 
  private:
@@ -48,8 +49,8 @@ class Untouched {
   Tensors gradients_;
   Tensors buffers_;
   Tensors contents_;
-  at::Generator generator_;
-  const at::Tensor state_;
+  std::vector<at::Generator> generators_;
+  Tensors states_;
 };
 
 class Profiler {

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_ENGINE_OBSERVER_H_
 #define STOWAGE_SERVER_ENGINE_OBSERVER_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,30 @@ struct CallRecord {
   std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: bugs
 };
 
+// What a job measured, beside what was predicted to it.
+struct ExecutionReport {
+  std::string id;  // of the call that brought it
+  std::string fingerprint;
+  std::string agent;
+  std::string job;
+  double predicted_seconds = 0;
+  double measured_seconds = 0;
+  int64_t predicted_peak_bytes = 0;
+  int64_t measured_peak_bytes = 0;
+
+  // How far the measurement is above the prediction, as a fraction; negative below.
+  double time_error() const { return measured_seconds / predicted_seconds - 1; }
+  double peak_error() const {
+    return static_cast<double>(measured_peak_bytes) / static_cast<double>(predicted_peak_bytes) - 1;
+  }
+};
+
 // Thread-safe. Must be quick: it is called on the path of every call.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void CallEnded(const CallRecord& record) = 0;
+  virtual void ExecutionReported(const ExecutionReport& report) = 0;
 };
 
 }  // namespace stowage

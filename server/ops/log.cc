@@ -51,6 +51,8 @@ std::string Field(absl::string_view value) {
   return plain ? shown : absl::StrCat("\"", absl::CHexEscape(shown), "\"");
 }
 
+std::string Seconds(double value) { return absl::StrFormat("%.6f", value); }
+
 }  // namespace
 
 absl::Status SetLogLevel(absl::string_view level) {
@@ -74,19 +76,18 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 void FlushLog() { Logger().flush(); }
 
 void LogObserver::CallEnded(const CallRecord& record) {
-  const auto seconds = [](double value) { return absl::StrFormat("%.6f", value); };
   std::vector<LogField> fields = {{"method", record.method},
                                   {"id", record.id},
                                   {"peer", record.peer},
                                   {"code", absl::StatusCodeToString(record.status.code())},
-                                  {"seconds", seconds(record.seconds)}};
+                                  {"seconds", Seconds(record.seconds)}};
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
   if (!record.outcome.empty()) {
     fields.emplace_back("origin", record.origin);
     fields.emplace_back("outcome", record.outcome);
-    fields.emplace_back("queue_seconds", seconds(record.queue_seconds));
-    fields.emplace_back("solve_seconds", seconds(record.solve_seconds));
+    fields.emplace_back("queue_seconds", Seconds(record.queue_seconds));
+    fields.emplace_back("solve_seconds", Seconds(record.solve_seconds));
   }
   if (!record.status.ok()) fields.emplace_back("message", std::string(record.status.message()));
   Log(LogLevel::kInfo, "call", fields);
@@ -95,6 +96,20 @@ void LogObserver::CallEnded(const CallRecord& record) {
       {{"id", record.id},
        {"solvers", absl::StrJoin(record.rejected, ",")},
        {"remedy", "a solver has a bug: report it with the request"}});
+}
+
+void LogObserver::ExecutionReported(const ExecutionReport& report) {
+  std::vector<LogField> fields = {{"id", report.id}};
+  if (!report.job.empty()) fields.emplace_back("job", report.job);
+  if (!report.agent.empty()) fields.emplace_back("agent", report.agent);
+  if (!report.fingerprint.empty()) fields.emplace_back("fingerprint", report.fingerprint);
+  fields.insert(fields.end(), {{"predicted_seconds", Seconds(report.predicted_seconds)},
+                               {"measured_seconds", Seconds(report.measured_seconds)},
+                               {"time_error", absl::StrFormat("%.4f", report.time_error())},
+                               {"predicted_peak_bytes", absl::StrCat(report.predicted_peak_bytes)},
+                               {"measured_peak_bytes", absl::StrCat(report.measured_peak_bytes)},
+                               {"peak_error", absl::StrFormat("%.4f", report.peak_error())}});
+  Log(LogLevel::kInfo, "execution", fields);
 }
 
 }  // namespace stowage

@@ -26,10 +26,11 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 // Flushes what is buffered; call before exit.
 void FlushLog();
 
-// Writes a line for every call that ended.
+// Writes a line for every call that ended, and for every report.
 class LogObserver final : public Observer {
  public:
   void CallEnded(const CallRecord& record) override;
+  void ExecutionReported(const ExecutionReport& report) override;
 };
 
 }  // namespace stowage

@@ -1,10 +1,13 @@
 #include "server/rpc/scheduler_service.h"
 
+#include <cmath>
+#include <cstddef>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/convert/answer.h"
 #include "proto/convert/chain.h"
 #include "proto/convert/schedule.h"
@@ -63,6 +66,28 @@ std::vector<FieldViolation> Read(const v1::SimulateRequest& message, SimulateReq
                FromMessage(message.schedule(), &violations)};
   Append(Violations(question->chain), &violations);
   Append(Violations(question->platform), &violations);
+  return violations;
+}
+
+std::vector<FieldViolation> Violations(const v1::ReportExecutionRequest& message) {
+  constexpr size_t kMostBytes = 256;
+  std::vector<FieldViolation> violations;
+  const auto positive = [&violations](const char* field, auto value) {
+    if (std::isfinite(static_cast<double>(value)) && value > 0) return;
+    violations.push_back({field, absl::StrCat("is ", value, "; must be positive")});
+  };
+  positive("predicted_step_seconds", message.predicted_step_seconds());
+  positive("measured_step_seconds", message.measured_step_seconds());
+  positive("predicted_peak_bytes", message.predicted_peak_bytes());
+  positive("measured_peak_bytes", message.measured_peak_bytes());
+  const auto name = [&violations](const char* field, const std::string& value) {
+    if (value.size() <= kMostBytes) return;
+    violations.push_back({field, absl::StrCat("has ", value.size(), " bytes; at most ", kMostBytes,
+                                              " are allowed")});
+  };
+  name("fingerprint", message.fingerprint());
+  name("agent", message.agent());
+  name("job", message.job());
   return violations;
 }
 
@@ -154,6 +179,27 @@ grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerCont
   for (const SolverInfo& info : AllSolvers()) {
     *response->add_solvers() = ToMessage(info.description);
   }
+  call->End(absl::OkStatus());
+  return call;
+}
+
+grpc::ServerUnaryReactor* SchedulerService::ReportExecution(
+    grpc::CallbackServerContext* context, const v1::ReportExecutionRequest* request,
+    v1::ReportExecutionResponse* /*response*/) {
+  auto* const call = new Call("ReportExecution", *context, observer_);
+  const std::vector<FieldViolation> violations = Violations(*request);
+  if (!violations.empty()) {
+    call->EndWithViolations(violations);
+    return call;
+  }
+  observer_.ExecutionReported({.id = call->record().id,
+                               .fingerprint = request->fingerprint(),
+                               .agent = request->agent(),
+                               .job = request->job(),
+                               .predicted_seconds = request->predicted_step_seconds(),
+                               .measured_seconds = request->measured_step_seconds(),
+                               .predicted_peak_bytes = request->predicted_peak_bytes(),
+                               .measured_peak_bytes = request->measured_peak_bytes()});
   call->End(absl::OkStatus());
   return call;
 }

@@ -26,6 +26,9 @@ class SchedulerService final : public v1::Scheduler::CallbackService {
   grpc::ServerUnaryReactor* ListSolvers(grpc::CallbackServerContext* context,
                                         const v1::ListSolversRequest* request,
                                         v1::ListSolversResponse* response) override;
+  grpc::ServerUnaryReactor* ReportExecution(grpc::CallbackServerContext* context,
+                                            const v1::ReportExecutionRequest* request,
+                                            v1::ReportExecutionResponse* response) override;
 
  private:
   Engine& engine_;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/torch/memory_meter.h"
 #include "gmock/gmock.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -301,6 +302,52 @@ TEST(TorchStages, KnowWhatIsKeptElsewhere) {
   EXPECT_FALSE(conductor.stages().shared(1));
   EXPECT_TRUE(conductor.stages().shared(2));
   EXPECT_FALSE(conductor.stages().shared(3));
+}
+
+TEST(TorchStages, SayWhatFoundNoMemoryAndGiveBackWhatTheyHad) {
+  HostMemoryMeter& memory = HostMemory();
+  const Training training = ConvolutionTraining();
+  Conductor conductor(training, EqualChain(7), Ops(kStoreAll));
+  ASSERT_THAT(conductor.Step(), IsOk());  // gradients are there now
+  const int64_t before = memory.LiveBytes();
+  memory.SetLimit(before + 20'000);
+  const absl::Status status = conductor.Step();
+  memory.SetLimit(INT64_MAX);
+  EXPECT_THAT(status, Fails(absl::StatusCode::kResourceExhausted,
+                            AllOf(HasSubstr("operations["), HasSubstr("out of memory: tried to"))));
+  EXPECT_EQ(memory.LiveBytes(), before);
+  EXPECT_THAT(conductor.Step(), IsOk());
+  EXPECT_EQ(memory.LiveBytes(), before);
+}
+
+TEST(TorchStages, LeakNothing) {
+  const Training training = ConvolutionTraining();
+  Conductor conductor(training, EqualChain(7), Ops(kSchedules[1]));
+  ASSERT_THAT(conductor.Step(), IsOk());
+  const int64_t before = HostMemory().LiveBytes();
+  for (int step = 0; step < 200; ++step) ASSERT_THAT(conductor.Step(), IsOk());
+  EXPECT_EQ(HostMemory().LiveBytes(), before);
+}
+
+TEST(TorchStages, RefuseToMoveWhatIsNotOfTheSizeThatTheChainSays) {
+  EXPECT_THAT(
+      StepOf(ConvolutionTraining(), "S1 O1 S2 R1 P1 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1"),
+      Fails(absl::StatusCode::kFailedPrecondition,
+            HasSubstr("OFFLOAD 1: conv: takes 4608 bytes where its chain says 30: the chain "
+                      "is of another network or another input; profile again")));
+}
+
+TEST(TorchStages, RefuseToMoveWhatIsKeptElsewhere) {
+  const at::Tensor mask = at::ones({2, 4});
+  const Training training =
+      Around({.name = "mask", .forward = [mask](const at::Tensor& input) { return input * mask; }});
+  Chain chain = EqualChain(3);
+  chain.stages[1].output_bytes = 2 * 4 * 4;
+  chain.stages[1].saved_bytes = 2 * chain.stages[1].output_bytes;  // the mask, too
+  Conductor conductor(training, chain, Ops("S1 S2 O2 S3 R2 P2 S4 B4 B3 B2 B1"));
+  EXPECT_THAT(conductor.Step(), Fails(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr("RELEASE 2: mask: something else keeps its value "
+                                                "on the device: its chain must say no_offload")));
 }
 
 TEST(TorchStages, NeedAnInput) {

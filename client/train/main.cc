@@ -1,0 +1,310 @@
+// stowage-train: trains a real network under a memory budget, and says what that costs. An example
+// to copy from: profile, ask, plan, train, report.
+#include <ATen/Context.h>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/agent/plan.h"
+#include "client/cli/table.h"
+#include "client/torch/memory_meter.h"
+#include "client/torch/profiler.h"
+#include "client/torch/torch_stages.h"
+#include "client/train/ask.h"
+#include "client/train/files.h"
+#include "client/train/networks.h"
+#include "client/train/options.h"
+#include "client/train/session.h"
+#include "client/train/trace.h"
+#include "client/train/train_device.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/simulator/budget.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+constexpr int kExitOk = 0;
+constexpr int kExitError = 1;
+constexpr int kExitInfeasible = 2;
+constexpr int kMomenta = 1;  // numbers that the optimizer keeps for each that is trained
+
+absl::Status InFlag(const char* flag, const absl::Status& status) {
+  return {status.code(), absl::StrCat(flag, ": ", status.message())};
+}
+
+// What a line of the final table says.
+struct Row {
+  std::string name;
+  absl::StatusOr<Measured> measured;
+  std::optional<Prediction> predicted;
+};
+
+class Program {
+ public:
+  explicit Program(TrainOptions options) : options_(std::move(options)) {}
+
+  absl::StatusOr<int> Run() {
+    RETURN_IF_ERROR(Open());
+    RETURN_IF_ERROR(Profile());
+    RETURN_IF_ERROR(SetBudget());
+    RETURN_IF_ERROR(WriteProfile());
+    ASSIGN_OR_RETURN(const Found found, FindSchedule(ask_, chain_, platform_, options_.solver));
+    for (const std::string& note : found.notes) absl::PrintF("  note: %s\n", note);
+    if (!found.schedule.has_value()) return Infeasible(found);
+    ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
+    absl::PrintF("schedule: %s, from %s\n\n", found.solver, found.source);
+    if (options_.compares) {
+      rows_.push_back({"plain", session_->TrainPlainly(), std::nullopt});
+      RETURN_IF_ERROR(TrainSegments());
+    }
+    Row row = {"stowage", session_->TrainUnder(plan, options_.verifies), plan.prediction};
+    RETURN_IF_ERROR(row.measured.status());
+    const Measured measured = *row.measured;
+    rows_.push_back(std::move(row));
+    PrintRows();
+    PrintErrors(plan.prediction, measured);
+    RETURN_IF_ERROR(WriteTrace(plan));
+    Tell(plan.prediction, measured);
+    return kExitOk;
+  }
+
+ private:
+  absl::Status Open() {
+    LinkSpeed link;
+    if (!options_.link.empty()) {
+      const auto rate = ParseBytesPerSecond(options_.link);
+      if (!rate.ok()) return InFlag("--link", rate.status());
+      link.offload_bytes_per_second = *rate;
+      link.prefetch_bytes_per_second = *rate;
+    }
+    auto device = OpenDevice(options_.device, link);
+    if (!device.ok()) return InFlag("--device", device.status());
+    device_ = *std::move(device);
+    const auto patience = ParseSeconds(options_.patience);
+    if (!patience.ok()) return InFlag("--patience", patience.status());
+    ask_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache};
+    if (options_.device_memory.empty()) return absl::OkStatus();
+    const auto bytes = ParseBytes(options_.device_memory);
+    if (!bytes.ok()) return InFlag("--device-memory", bytes.status());
+    device_.memory_bytes = *bytes;
+    device_.used_bytes = 0;
+    return absl::OkStatus();
+  }
+
+  // The chain and the link, measured.
+  absl::Status Profile() {
+    meter_ = &MemoryOf(device_.torch);
+    at::manual_seed(static_cast<uint64_t>(options_.seed));
+    options_.network.device = device_.torch;
+    ASSIGN_OR_RETURN(Network network, MakeNetwork(options_.network_name, options_.network));
+    TorchStages stages(network.stages,
+                       {.device = device_.torch, .granularity = meter_->Granularity()});
+    stages.Feed(network.input.clone(), network.loss);
+    ASSIGN_OR_RETURN(chain_, ProfileChain(&stages, device_.agent.get(), meter_));
+    chain_.name = absl::StrCat(options_.network_name, ", batch ", options_.network.batch);
+    ASSIGN_OR_RETURN(platform_, ProfileLink(device_.agent.get()));
+    platform_.name = options_.device;
+    budget_ = BudgetOf(stages, device_.memory_bytes, device_.used_bytes, kMomenta);
+    session_.emplace(std::move(network), &device_, meter_, options_.steps, options_.seed);
+    absl::PrintF("%s: %d stages; storing everything takes %s a step and %s\n", chain_.name,
+                 chain_.length(), FormatSeconds(chain_.ComputeSeconds()),
+                 FormatBytes(StoreAllPeakBytes(chain_)));
+    absl::PrintF("link: %s to the host, %s to the device, %s a transfer, %s duplex\n",
+                 FormatBytesPerSecond(platform_.offload_bytes_per_second),
+                 FormatBytesPerSecond(platform_.prefetch_rate()),
+                 FormatSeconds(platform_.transfer_latency_seconds),
+                 platform_.half_duplex ? "half" : "full");
+    return absl::OkStatus();
+  }
+
+  absl::Status SetBudget() {
+    Table table({Table::Align::kLeft, Table::Align::kRight});
+    table.Add({"memory of " + options_.device, FormatBytes(budget_.device)});
+    table.Add({"- in use, context", FormatBytes(budget_.context)});
+    table.Add({"- weights, buffers", FormatBytes(budget_.weights)});
+    table.Add({"- gradients", FormatBytes(budget_.gradients)});
+    table.Add({"- optimizer", FormatBytes(budget_.optimizer)});
+    table.Add({"- margin", FormatBytes(budget_.margin)});
+    table.Add({"= for activations", FormatBytes(std::max<int64_t>(budget_.activations(), 0))});
+    absl::PrintF("%s", table.ToString(2));
+    if (options_.memory == "all") {
+      platform_.memory_bytes = budget_.activations();
+    } else {
+      const auto bytes = ParseBudget(options_.memory, chain_);
+      if (!bytes.ok()) return InFlag("--memory", bytes.status());
+      platform_.memory_bytes = *bytes;
+    }
+    if (platform_.memory_bytes <= 0) {
+      return absl::InvalidArgumentError(
+          "--device-memory: nothing is left for activations: weights, gradients and the optimizer "
+          "take it all");
+    }
+    absl::PrintF(
+        "budget: %s%s\n", FormatBytes(platform_.memory_bytes),
+        platform_.memory_bytes > budget_.activations() ? ", which is more than is left" : "");
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteProfile() const {
+    if (!options_.chain_output.empty()) {
+      RETURN_IF_ERROR(WriteChain(options_.chain_output, chain_));
+    }
+    if (options_.platform_output.empty()) return absl::OkStatus();
+    return WritePlatform(options_.platform_output, platform_);
+  }
+
+  absl::StatusOr<Plan> PlanOf(const Schedule& schedule) const {
+    return MakePlan(chain_, platform_, schedule, {.places_values = false});
+  }
+
+  int Infeasible(const Found& found) const {
+    absl::PrintF("infeasible: %s has no schedule within %s\n", found.solver,
+                 FormatBytes(platform_.memory_bytes));
+    if (found.least_bytes.has_value()) {
+      absl::PrintF("  least that works  %s  --memory %d\n", FormatBytes(*found.least_bytes),
+                   *found.least_bytes);
+    }
+    return kExitInfeasible;
+  }
+
+  // What PyTorch's checkpoint_sequential does, with the number of segments that suits best.
+  absl::Status TrainSegments() {
+    AskOptions here;
+    here.server = "";
+    ASSIGN_OR_RETURN(const Found found, FindSchedule(here, chain_, platform_, "periodic"));
+    if (!found.schedule.has_value()) {
+      rows_.push_back(
+          {"segments", absl::ResourceExhaustedError("no number of segments fits"), std::nullopt});
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
+    rows_.push_back({"segments", session_->TrainUnder(plan, false), plan.prediction});
+    return absl::OkStatus();
+  }
+
+  void PrintRows() const {
+    constexpr auto kLeft = Table::Align::kLeft;
+    constexpr auto kRight = Table::Align::kRight;
+    Table table({kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight});
+    table.Add({"", "step", "predicted", "samples/s", "overhead", "peak", "predicted", "loss"});
+    for (const Row& row : rows_) {
+      if (!row.measured.ok()) {
+        table.Add({row.name, "does not fit"});
+        continue;
+      }
+      const Measured& measured = *row.measured;
+      const bool known = row.predicted.has_value();
+      table.Add({row.name, FormatSeconds(measured.step_seconds),
+                 known ? FormatSeconds(row.predicted->makespan_seconds) : "",
+                 absl::StrFormat("%.2f", options_.network.batch / measured.step_seconds),
+                 absl::StrFormat("%+.1f %%", 100 * (measured.step_seconds / Plain() - 1)),
+                 FormatBytes(measured.peak_bytes),
+                 known ? FormatBytes(row.predicted->peak_memory_bytes) : "",
+                 absl::StrFormat("%.6f", measured.loss)});
+    }
+    absl::PrintF("%s", table.ToString(2));
+  }
+
+  // A step without recomputation, in seconds: as measured where it was.
+  double Plain() const {
+    if (rows_.front().name == "plain" && rows_.front().measured.ok()) {
+      return rows_.front().measured->step_seconds;
+    }
+    return chain_.ComputeSeconds();
+  }
+
+  static void PrintErrors(const Prediction& predicted, const Measured& measured) {
+    absl::PrintF("\nmeasured against predicted: time %+.1f %%, peak %+.1f %%\n",
+                 100 * (measured.step_seconds / predicted.makespan_seconds - 1),
+                 100 * (static_cast<double>(measured.peak_bytes) /
+                            static_cast<double>(predicted.peak_memory_bytes) -
+                        1));
+  }
+
+  absl::Status WriteTrace(const Plan& plan) {
+    if (options_.trace.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const MeasuredStep measured, session_->Trace(plan));
+    std::vector<TimelineEntry> predicted;
+    Schedule schedule;
+    for (const Command& command : plan.commands) {
+      schedule.operations.push_back({command.kind, command.stage});
+    }
+    RETURN_IF_ERROR(Simulate(chain_, platform_, schedule, &predicted).status());
+    RETURN_IF_ERROR(WriteFile(options_.trace, TraceJson(plan, measured, predicted)));
+    absl::PrintF("trace: %s\n", options_.trace);
+    return absl::OkStatus();
+  }
+
+  // The service would like to know; the training does not depend on it.
+  void Tell(const Prediction& predicted, const Measured& measured) const {
+    if (ask_.server.empty()) return;
+    const absl::Status told = Report(ask_, options_.job,
+                                     {predicted.makespan_seconds, measured.step_seconds,
+                                      predicted.peak_memory_bytes, measured.peak_bytes});
+    if (told.ok()) {
+      absl::PrintF("reported to %s\n", ask_.server);
+    } else {
+      absl::PrintF("  note: not reported: %s\n", told.message());
+    }
+  }
+
+  TrainOptions options_;
+  AskOptions ask_;
+  TrainDevice device_;
+  MemoryMeter* meter_ = nullptr;
+  std::optional<Session> session_;
+  Chain chain_;
+  Platform platform_;
+  MemoryBudget budget_;
+  std::vector<Row> rows_;
+};
+
+int Fail(const std::string& message) {
+  std::fprintf(stderr, "stowage-train: %s\n", message.c_str());
+  return kExitError;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Trains a network on made-up data under a memory budget: profiles it, gets a schedule from "
+      "a\n"
+      "Stowage server or solves here, trains, and compares what was measured with what was\n"
+      "predicted, with training without a schedule and with the best segments.\n"
+      "Exit codes: 0 done, 1 error, 2 infeasible.",
+      "stowage-train");
+  app.set_version_flag("--version", "stowage-train " STOWAGE_VERSION);
+  TrainOptions options;
+  AddOptions(app, &options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& help_or_version) {
+    return app.exit(help_or_version);
+  } catch (const CLI::ParseError& error) {
+    return Fail(std::string(error.what()) + "; see stowage-train --help");
+  }
+  const absl::StatusOr<int> code = Program(std::move(options)).Run();
+  if (!code.ok()) return Fail(std::string(code.status().message()));
+  if (std::fflush(stdout) != 0) return Fail("cannot write to standard output");
+  return *code;
+}
+
+}  // namespace
+}  // namespace stowage
+
+int main(int argc, char** argv) {
+  try {
+    return stowage::Main(argc, argv);
+  } catch (const std::exception& error) {  // LibTorch, outside of any stage
+    std::fprintf(stderr, "stowage-train: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,63 @@
+// Steps of training, measured: without a schedule and under one, from the same weights.
+#ifndef STOWAGE_CLIENT_TRAIN_SESSION_H_
+#define STOWAGE_CLIENT_TRAIN_SESSION_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/agent/executor.h"
+#include "client/agent/plan.h"
+#include "client/torch/memory_meter.h"
+#include "client/torch/torch_stages.h"
+#include "client/train/networks.h"
+#include "client/train/trace.h"
+#include "client/train/train_device.h"
+
+namespace stowage {
+
+// Of forward and backward; the optimizer's part is the same for all.
+struct Measured {
+  double step_seconds = 0;  // the median
+  int64_t peak_bytes = 0;   // of activations and their gradients, the input included
+  double loss = 0;          // of the last step
+};
+
+// Not thread-safe.
+class Session {
+ public:
+  // Borrows `device` and `meter`.
+  Session(Network network, TrainDevice* device, MemoryMeter* meter, int steps, int seed);
+
+  const Network& network() const { return network_; }
+
+  // As LibTorch alone does it. Errors: RESOURCE_EXHAUSTED where it does not fit.
+  absl::StatusOr<Measured> TrainPlainly();
+  // Errors: those of the executor and of TorchStages.
+  absl::StatusOr<Measured> TrainUnder(const Plan& plan, bool verifies);
+  // One more step under a plan, every operation timed.
+  absl::StatusOr<MeasuredStep> Trace(const Plan& plan);
+
+ private:
+  using Step = std::function<absl::StatusOr<double>()>;  // returns its seconds
+
+  // Weights, momenta and random numbers as at first; then the steps.
+  absl::StatusOr<Measured> Train(const Step& step, const std::function<at::Tensor()>& loss);
+  void Restore();
+
+  const Network network_;
+  TrainDevice& device_;
+  MemoryMeter& meter_;
+  const int steps_;
+  const int seed_;
+  std::vector<at::Tensor> tensors_;  // parameters and buffers,
+  std::vector<at::Tensor> first_;    // and what was in them, on the host
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TRAIN_SESSION_H_

@@ -1,0 +1,30 @@
+// One step in the trace format of Chrome and Perfetto: what was measured above what was predicted.
+#ifndef STOWAGE_CLIENT_TRAIN_TRACE_H_
+#define STOWAGE_CLIENT_TRAIN_TRACE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/agent/executor.h"
+#include "client/agent/plan.h"
+#include "solver/model/platform.h"
+#include "solver/model/prediction.h"
+
+namespace stowage {
+
+// A step by a plan. Both vectors are by command; a negative peak was not measured.
+struct MeasuredStep {
+  std::vector<CommandTimes> times;
+  std::vector<int64_t> peaks;  // bytes of activations while it ran, at most
+};
+
+// JSON. Two processes, measured and predicted, each with its queues and a counter of device memory;
+// every operation names its stage. `predicted` is the simulator's timeline of the same operations.
+// Source: Chromium, "Trace Event Format".
+std::string TraceJson(const Plan& plan, const MeasuredStep& measured,
+                      const std::vector<TimelineEntry>& predicted);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TRAIN_TRACE_H_

@@ -1,0 +1,89 @@
+#include "client/train/train_device.h"
+
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solver/base/status_macros.h"
+
+#ifdef STOWAGE_TORCH_CUDA
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include "client/agent/cuda/cuda_device.h"
+#endif
+
+namespace stowage {
+namespace {
+
+// What the host has free for new programs, or everything where it does not say.
+int64_t AvailableBytes(int64_t all) {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  int64_t kibibytes = 0;
+  while (file >> key >> kibibytes) {
+    if (key == "MemAvailable:") return kibibytes * 1024;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return all;
+}
+
+TrainDevice Host(const LinkSpeed& link) {
+  TrainDevice device;
+  device.agent = std::make_unique<HostDevice>(link);
+  device.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  device.used_bytes = device.memory_bytes - AvailableBytes(device.memory_bytes);
+  return device;
+}
+
+#ifdef STOWAGE_TORCH_CUDA
+absl::StatusOr<TrainDevice> Cuda(c10::Device torch) {
+  if (!torch.has_index()) torch.set_index(0);
+  if (torch.index() >= CudaDeviceCount()) {
+    return absl::NotFoundError(absl::StrCat("there are ", CudaDeviceCount(), " CUDA devices"));
+  }
+  TrainDevice device;
+  device.torch = torch;
+  const auto stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, torch.index());
+  c10::cuda::setCurrentCUDAStream(stream);
+  ASSIGN_OR_RETURN(device.agent, CudaDevice::Create({.ordinal = torch.index(),
+                                                     .compute_stream = stream.stream()}));
+  size_t free_bytes = 0;
+  size_t all_bytes = 0;
+  if (cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess) {
+    return absl::InternalError("the device does not say how much memory it has");
+  }
+  device.memory_bytes = static_cast<int64_t>(all_bytes);
+  device.used_bytes = static_cast<int64_t>(all_bytes - free_bytes);
+  return device;
+}
+#endif
+
+absl::StatusOr<c10::Device> Parse(const std::string& name) {
+  try {
+    return c10::Device(name);
+  } catch (const c10::Error&) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", name, "' is no device; write cpu or cuda:0"));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<TrainDevice> OpenDevice(const std::string& name, const LinkSpeed& link) {
+  ASSIGN_OR_RETURN(const c10::Device torch, Parse(name));
+  if (torch.is_cpu()) return Host(link);
+#ifdef STOWAGE_TORCH_CUDA
+  if (torch.is_cuda()) return Cuda(torch);
+#endif
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is not among the devices that this program was built for"));
+}
+
+}  // namespace stowage

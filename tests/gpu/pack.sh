@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Puts what Stowage's agent, solvers and tests are built with into build/gpu, as a tree that CMake
+# finds packages in: for a machine with a GPU and PyTorch, but no network. Run on Debian 12; take
+# the repository with build/gpu to that machine, then run tests/gpu/run.sh there.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+deploy/setup.sh test
+rm -rf build/gpu
+mkdir -p build/gpu
+for package in $(deploy/setup.sh carried); do
+  dpkg -L "$package" | while IFS= read -r file; do
+    if [ -f "$file" ] || [ -L "$file" ]; then cp -d --parents "$file" build/gpu; fi
+  done
+done
+rm -rf build/gpu/usr/share/doc build/gpu/usr/share/lintian
+echo "pack: build/gpu, $(du -sm build/gpu | cut -f1) MiB"

@@ -1,0 +1,106 @@
+// stowage-train as its users run it, with a small network.
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "nlohmann/json.hpp"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+ProgramResult Train(std::vector<std::string> flags) {
+  std::vector<std::string> argv = {
+      STOWAGE_TRAIN_BINARY, "--batch", "2", "--image", "64", "--steps", "1"};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  return RunProgram(argv);
+}
+
+// What the table says in a column, from the right: 0 is the loss, 2 the peak.
+std::string Cell(const std::string& out, const std::string& row, int from_right) {
+  const std::regex line("\n +" + row + " +([^\n]*)\n");
+  std::smatch match;
+  if (!std::regex_search(out, match, line)) return "";
+  const std::string cells = match[1];
+  const std::regex gap(" {2,}");
+  const std::vector<std::string> all(
+      std::sregex_token_iterator(cells.begin(), cells.end(), gap, -1),
+      std::sregex_token_iterator());
+  return all[all.size() - 1 - static_cast<size_t>(from_right)];
+}
+
+TEST(Train, TrainsAsPlainTrainingDoesWithAServersSchedule) {
+  ServerProcess server;
+  const TempFolder folder;
+  const std::string trace = folder.Path("trace.json");
+  const std::string chain = folder.Path("chain.json");
+  const std::string platform = folder.Path("platform.json");
+  const ProgramResult result =
+      Train({"--memory", "30%", "--server", server.address(), "--job", "test-17", "--trace", trace,
+             "--chain-output", chain, "--platform-output", platform, "--verify"});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("resnet18, batch 2: 10 stages"),
+                                HasSubstr("from " + server.address()),
+                                HasSubstr("reported to " + server.address())));
+  const std::string loss = Cell(result.out, "plain", 0);
+  EXPECT_NE(loss, "");
+  EXPECT_EQ(Cell(result.out, "segments", 0), loss) << result;
+  EXPECT_EQ(Cell(result.out, "stowage", 0), loss) << result;
+  // Peaks of the right size: their error has a digit before the point.
+  EXPECT_TRUE(std::regex_search(result.out, std::regex("peak [+-][0-4]\\.[0-9] %"))) << result;
+  EXPECT_THAT(server.WaitForLogLine({"event=execution"}), HasSubstr("job=test-17"));
+
+  EXPECT_GT(nlohmann::json::parse(ReadFile(trace))["traceEvents"].size(), 60);
+  const ProgramResult solved = RunProgram(
+      {STOWAGE_CLI_BINARY, "solve", "--chain", chain, "--platform", platform, "--local"});
+  EXPECT_EQ(solved.exit_code, 0) << solved;
+}
+
+TEST(Train, TrainsWithoutAServer) {
+  const ProgramResult result = Train({"--memory", "50%", "--server", "127.0.0.1:1", "--patience",
+                                      "100ms", "--no-compare", "--link", "2GB/s"});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("note: no answer from a server at 127.0.0.1:1"),
+                                HasSubstr("from here"), HasSubstr("note: not reported")));
+}
+
+TEST(Train, TrainsATransformerLocally) {
+  const ProgramResult result =
+      Train({"--network", "gpt2", "--layers", "3", "--width", "64", "--sequence", "32",
+             "--vocabulary", "100", "--memory", "20%", "--local"});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(Cell(result.out, "stowage", 0), Cell(result.out, "plain", 0)) << result;
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("report")));
+}
+
+TEST(Train, SaysHowMuchMemoryWouldDo) {
+  const ProgramResult result = Train({"--memory", "1KB", "--local"});
+  EXPECT_EQ(result.exit_code, 2) << result;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("infeasible: auto has no schedule within 1000 B"),
+                                HasSubstr("least that works")));
+}
+
+TEST(Train, NamesTheFlagThatIsWrong) {
+  const auto error = [](std::vector<std::string> flags) {
+    const ProgramResult result = Train(std::move(flags));
+    EXPECT_EQ(result.exit_code, 1) << result;
+    return result.err;
+  };
+  EXPECT_THAT(error({"--network", "resnet19"}), HasSubstr("--network: resnet19 not in"));
+  EXPECT_THAT(error({"--device", "tpu"}), HasSubstr("--device: 'tpu' is no device"));
+  EXPECT_THAT(error({"--width", "100"}), HasSubstr("--width: must be a multiple of 64"));
+  EXPECT_THAT(error({"--memory", "lots", "--local"}), HasSubstr("--memory: "));
+  EXPECT_THAT(error({"--device-memory", "1MB", "--local"}),
+              HasSubstr("--device-memory: nothing is left for activations"));
+  EXPECT_THAT(error({"--patience", "soon"}), HasSubstr("--patience: "));
+}
+
+}  // namespace
+}  // namespace stowage
