@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <functional>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/agent/guarded.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -20,20 +19,6 @@ absl::Status At(size_t index, const Command& command, const absl::Status& status
   return {status.code(),
           absl::StrCat("operations[", index, "] ", OperationName({command.kind, command.stage}),
                        ": ", status.message())};
-}
-
-// Nothing that a stage throws goes further.
-template <typename Call>
-absl::Status Guarded(const Call& call) {
-  try {
-    return call();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory");
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
-  } catch (...) {
-    return absl::InternalError("threw something that is no std::exception");
-  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/figures.h"
+#include "client/cli/files.h"
 #include "client/cli/question.h"
 #include "client/lib/client.h"
 #include "proto/convert/answer.h"
@@ -52,16 +53,6 @@ absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::Solv
   }
   ASSIGN_OR_RETURN(Client client, ClientOf(flags));
   return client.Solve(request);
-}
-
-absl::Status WriteSchedule(const std::string& path, const v1::Schedule& schedule) {
-  const std::string json = ToJson(schedule);
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  const bool written =
-      file != nullptr && std::fwrite(json.data(), 1, json.size(), file) == json.size();
-  const bool closed = file != nullptr && std::fclose(file) == 0;
-  if (written && closed) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("--output: cannot write ", path));
 }
 
 std::string InfeasibleText(const Chain& chain, const v1::SolveResponse& response) {
@@ -128,7 +119,8 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   const v1::SolveResponse& response = *answered;
   const bool feasible = response.outcome() != v1::INFEASIBLE;
   if (feasible && !arguments.output.empty()) {
-    RETURN_IF_ERROR(WriteSchedule(arguments.output, response.schedule()));
+    const std::string json = ToJson(response.schedule());
+    RETURN_IF_ERROR(Prefixed("--output", WriteFile(arguments.output, json)));
   }
   std::string text;
   if (arguments.format == "json") {

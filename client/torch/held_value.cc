@@ -10,8 +10,6 @@
 namespace stowage {
 namespace {
 
-const void* StorageOf(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
-
 int64_t RoundedUp(int64_t bytes, int64_t granularity) {
   return (bytes + granularity - 1) / granularity * granularity;
 }
@@ -28,6 +26,8 @@ void CopyBytes(const at::Tensor& from, const at::Tensor& to) {
 }
 
 }  // namespace
+
+const void* StorageOf(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
 
 TensorView ViewOf(const at::Tensor& tensor, size_t block) {
   return {block, tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),

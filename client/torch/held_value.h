@@ -76,6 +76,8 @@ class HeldValue {
 };
 
 TensorView ViewOf(const at::Tensor& tensor, size_t block);
+// The same for two tensors that share memory. Requires: it has storage.
+const void* StorageOf(const at::Tensor& tensor);
 
 }  // namespace stowage
 

@@ -15,12 +15,6 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // What profiling changes in a network and in the process, as it was before. Gradients are zero in
 // between, since memory for them is not the activations'.
 class Untouched {
@@ -220,6 +214,12 @@ class LinkTimer {
 };
 
 }  // namespace
+
+double MedianOf(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
 
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options) {

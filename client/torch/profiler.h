@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_TORCH_PROFILER_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/agent/device.h"
@@ -55,6 +56,9 @@ struct MemoryBudget {
 // plain gradient descent, 1 with momentum, 2 for Adam. `margin`: a fraction of the device's memory.
 MemoryBudget BudgetOf(const TorchStages& stages, int64_t device_bytes, int64_t context_bytes,
                       int optimizer_copies, double margin = 0.02);
+
+// The upper one of two. Requires: not empty.
+double MedianOf(std::vector<double> values);
 
 }  // namespace stowage
 

@@ -2,46 +2,20 @@
 
 #include <ATen/ATen.h>
 
-#include <exception>
-#include <new>
 #include <unordered_set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/torch/saved_tensors.h"
 #include "client/torch/stream_guard.h"
+#include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
 
-const void* StorageOf(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
-
 bool IsOnDevice(const at::Tensor& tensor, c10::Device device) {
   return tensor.device().type() == device.type() && tensor.has_storage();
-}
-
-// What LibTorch says, without where in LibTorch.
-absl::Status StatusOf(const c10::Error& error) {
-  const std::string what = error.what_without_backtrace();
-  const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-                      absl::StrContains(what, "can't allocate memory");
-  return {memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal, what};
-}
-
-absl::Status Caught(const std::function<absl::Status()>& call) {
-  try {
-    return call();
-  } catch (const c10::Error& error) {
-    return StatusOf(error);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory");
-  } catch (const std::exception& error) {
-    return absl::InternalError(error.what());
-  } catch (...) {
-    return absl::InternalError("threw something that is no std::exception");
-  }
 }
 
 std::vector<at::Tensor> Distinct(
@@ -229,7 +203,7 @@ void TorchStages::FindConstants() {
 }
 
 absl::Status TorchStages::Begin(DeviceSpan /*input*/, void* stream) {
-  return Caught([&]() -> absl::Status {
+  return TorchGuarded([&]() -> absl::Status {
     Abandon();
     if (!input_.defined()) return absl::FailedPreconditionError("no input: Feed() it first");
     if (!IsOnDevice(input_, options_.device)) {
@@ -245,7 +219,7 @@ absl::Status TorchStages::Begin(DeviceSpan /*input*/, void* stream) {
 }
 
 absl::Status TorchStages::Named(int l, const std::function<absl::Status()>& call) const {
-  absl::Status status = Caught(call);
+  absl::Status status = TorchGuarded(call);
   if (status.ok()) return status;
   const bool known =
       l >= 1 && l <= length() + 1 && !stages_[static_cast<size_t>(l) - 1].name.empty();
@@ -343,7 +317,7 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
 }
 
 absl::Status TorchStages::End(DeviceSpan /*input_gradient*/, void* /*stream*/) {
-  return Caught([&] {
+  return TorchGuarded([&] {
     input_gradient_ = std::exchange(gradients_[0], {});
     Abandon();
     return absl::OkStatus();

@@ -1,10 +1,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/files.h"
 #include "client/lib/client.h"
 #include "client/lib/planner.h"
 #include "client/train/ask.h"
-#include "client/train/files.h"
 #include "proto/convert/chain.h"
 #include "proto/convert/json.h"
 #include "proto/convert/schedule.h"

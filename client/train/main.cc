@@ -2,8 +2,10 @@
 // to copy from: profile, ask, plan, train, report.
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,12 +14,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/agent/plan.h"
+#include "client/cli/files.h"
 #include "client/cli/table.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_stages.h"
 #include "client/train/ask.h"
-#include "client/train/files.h"
 #include "client/train/networks.h"
 #include "client/train/options.h"
 #include "client/train/session.h"
@@ -63,13 +65,11 @@ class Program {
     ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
     absl::PrintF("schedule: %s, from %s\n\n", found.solver, found.source);
     if (options_.compares) {
-      rows_.push_back({"plain", session_->TrainPlainly(), std::nullopt});
+      RETURN_IF_ERROR(Add("plain", session_->TrainPlainly(), std::nullopt));
       RETURN_IF_ERROR(TrainSegments());
     }
-    Row row = {"stowage", session_->TrainUnder(plan, options_.verifies), plan.prediction};
-    RETURN_IF_ERROR(row.measured.status());
-    const Measured measured = *row.measured;
-    rows_.push_back(std::move(row));
+    ASSIGN_OR_RETURN(const Measured measured, session_->TrainUnder(plan, options_.verifies));
+    RETURN_IF_ERROR(Add("stowage", measured, plan.prediction));
     PrintRows();
     PrintErrors(plan.prediction, measured);
     RETURN_IF_ERROR(WriteTrace(plan));
@@ -182,12 +182,18 @@ class Program {
     here.server = "";
     ASSIGN_OR_RETURN(const Found found, FindSchedule(here, chain_, platform_, "periodic"));
     if (!found.schedule.has_value()) {
-      rows_.push_back(
-          {"segments", absl::ResourceExhaustedError("no number of segments fits"), std::nullopt});
-      return absl::OkStatus();
+      return Add("segments", absl::ResourceExhaustedError("no number of segments fits"),
+                 std::nullopt);
     }
     ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
-    rows_.push_back({"segments", session_->TrainUnder(plan, false), plan.prediction});
+    return Add("segments", session_->TrainUnder(plan, /*verifies=*/false), plan.prediction);
+  }
+
+  // What does not fit is a row, too; any other error ends the program.
+  absl::Status Add(const char* name, absl::StatusOr<Measured> measured,
+                   std::optional<Prediction> predicted) {
+    if (!measured.ok() && !absl::IsResourceExhausted(measured.status())) return measured.status();
+    rows_.push_back({name, std::move(measured), std::move(predicted)});
     return absl::OkStatus();
   }
 

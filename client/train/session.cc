@@ -4,10 +4,10 @@
 #include <torch/optim/sgd.h>
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "client/torch/profiler.h"
+#include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -76,12 +76,6 @@ TorchStages StagesOfNetwork(const Network& network, const TrainDevice& device,
       {.device = device.torch, .granularity = meter.Granularity(), .verifies = verifies});
 }
 
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 }  // namespace
 
 Session::Session(Network network, TrainDevice* device, MemoryMeter* meter, int steps, int seed)
@@ -135,8 +129,8 @@ absl::StatusOr<Measured> Session::TrainPlainly() {
   const auto step = [&]() -> absl::StatusOr<double> {
     Device& device = *device_.agent;
     ASSIGN_OR_RETURN(const auto begin, device.Record(Queue::kCompute));
-    RETURN_IF_ERROR(device.Launch(Queue::kCompute, [&](void*) -> absl::Status {
-      try {
+    RETURN_IF_ERROR(device.Launch(Queue::kCompute, [&](void*) {
+      return TorchGuarded([&] {
         at::Tensor value = network_.input.clone();
         for (const TorchStage& stage : network_.stages) value = stage.forward(value);
         loss = network_.loss(value);
@@ -144,9 +138,7 @@ absl::StatusOr<Measured> Session::TrainPlainly() {
         loss.backward();
         loss = loss.detach();
         return absl::OkStatus();
-      } catch (const std::exception& error) {
-        return absl::ResourceExhaustedError(error.what());
-      }
+      });
     }));
     ASSIGN_OR_RETURN(const auto end, device.Record(Queue::kCompute));
     RETURN_IF_ERROR(device.Synchronize());

@@ -321,12 +321,13 @@ TEST(TorchStages, SayWhatFoundNoMemoryAndGiveBackWhatTheyHad) {
 }
 
 TEST(TorchStages, LeakNothing) {
+  const HostMemoryMeter& memory = HostMemory();
   const Training training = ConvolutionTraining();
   Conductor conductor(training, EqualChain(7), Ops(kSchedules[1]));
   ASSERT_THAT(conductor.Step(), IsOk());
-  const int64_t before = HostMemory().LiveBytes();
+  const int64_t before = memory.LiveBytes();
   for (int step = 0; step < 200; ++step) ASSERT_THAT(conductor.Step(), IsOk());
-  EXPECT_EQ(HostMemory().LiveBytes(), before);
+  EXPECT_EQ(memory.LiveBytes(), before);
 }
 
 TEST(TorchStages, RefuseToMoveWhatIsNotOfTheSizeThatTheChainSays) {

@@ -1,4 +1,4 @@
-#include "client/train/files.h"
+#include "client/cli/files.h"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Files that are written whole.
-#ifndef STOWAGE_CLIENT_TRAIN_FILES_H_
-#define STOWAGE_CLIENT_TRAIN_FILES_H_
+#ifndef STOWAGE_CLIENT_CLI_FILES_H_
+#define STOWAGE_CLIENT_CLI_FILES_H_
 
 #include <string>
 
@@ -14,4 +14,4 @@ absl::Status WriteFile(const std::string& path, absl::string_view text);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_TRAIN_FILES_H_
+#endif  // STOWAGE_CLIENT_CLI_FILES_H_
