@@ -31,6 +31,8 @@ struct PinnedSpan {
   int64_t bytes = 0;
 };
 
+enum class Direction { kToHost, kToDevice };
+
 // A moment on a queue.
 class Event {
  public:
@@ -61,6 +63,8 @@ class Device {
   virtual absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) = 0;
   virtual absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) = 0;
   virtual absl::Status Launch(Queue queue, Work work) = 0;
+  // Work that copies so many bytes itself: takes as long as a Copy() at least.
+  virtual absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) = 0;
   // Once all that was enqueued on `queue` before it has ended.
   virtual absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) = 0;
   // What is enqueued on `queue` from now on begins after the event.

@@ -113,14 +113,14 @@ class PlanExecutor::Issue {
         if (holder_ == nullptr) {
           return At(i, command, device_.Copy(command.queue, Span(command.value), Host(command)));
         }
-        return LaunchAt(i, [this, &command](void* stream) {
+        return LaunchCopyAt(i, Direction::kToHost, [this, &command](void* stream) {
           return holder_->CopyToHost(command.stage, Host(command), stream);
         });
       case OperationKind::kPrefetch:
         if (holder_ == nullptr) {
           return At(i, command, device_.Copy(command.queue, Host(command), Span(command.value)));
         }
-        return LaunchAt(i, [this, &command](void* stream) {
+        return LaunchCopyAt(i, Direction::kToDevice, [this, &command](void* stream) {
           return holder_->CopyToDevice(command.stage, Host(command), stream);
         });
       case OperationKind::kRelease:
@@ -139,10 +139,21 @@ class PlanExecutor::Issue {
 
   template <typename Call>
   absl::Status LaunchAt(size_t i, Call call) {
+    return device_.Launch(plan_.commands[i].queue, WorkAt(i, std::move(call)));
+  }
+
+  template <typename Call>
+  absl::Status LaunchCopyAt(size_t i, Direction direction, Call call) {
     const Command& command = plan_.commands[i];
-    return device_.Launch(command.queue, [i, &command, call](void* stream) {
+    return device_.LaunchCopy(command.queue, direction, Host(command).bytes,
+                              WorkAt(i, std::move(call)));
+  }
+
+  template <typename Call>
+  Work WorkAt(size_t i, Call call) {
+    return [i, &command = plan_.commands[i], call = std::move(call)](void* stream) {
       return At(i, command, Guarded([&] { return call(stream); }));
-    });
+    };
   }
 
   ForwardCall ForwardOf(const Command& command, void* stream) const {

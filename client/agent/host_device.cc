@@ -67,22 +67,31 @@ void HostDevice::Free(DeviceSpan span) { DeleteBytes(span.data); }
 void HostDevice::FreePinned(PinnedSpan span) { DeleteBytes(span.data); }
 
 absl::Status HostDevice::Copy(Queue queue, DeviceSpan from, PinnedSpan to) {
-  return CopyBytes(queue, from.data, to.data, from.bytes, link_.offload_bytes_per_second);
+  return CopyBytes(queue, Direction::kToHost, from.data, to.data, from.bytes);
 }
 
 absl::Status HostDevice::Copy(Queue queue, PinnedSpan from, DeviceSpan to) {
-  return CopyBytes(queue, from.data, to.data, from.bytes, link_.prefetch_bytes_per_second);
+  return CopyBytes(queue, Direction::kToDevice, from.data, to.data, from.bytes);
 }
 
-absl::Status HostDevice::CopyBytes(Queue queue, const std::byte* from, std::byte* to, int64_t bytes,
-                                   double bytes_per_second) {
-  double seconds = link_.latency_seconds;
-  if (bytes_per_second > 0) seconds += static_cast<double>(bytes) / bytes_per_second;
-  return Launch(queue, [from, to, bytes, seconds](void*) {
-    const auto begin = std::chrono::steady_clock::now();
+absl::Status HostDevice::CopyBytes(Queue queue, Direction direction, const std::byte* from,
+                                   std::byte* to, int64_t bytes) {
+  return LaunchCopy(queue, direction, bytes, [from, to, bytes](void*) {
     if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
-    if (seconds > 0) std::this_thread::sleep_until(begin + std::chrono::duration<double>(seconds));
     return absl::OkStatus();
+  });
+}
+
+absl::Status HostDevice::LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) {
+  const double rate = direction == Direction::kToHost ? link_.offload_bytes_per_second
+                                                      : link_.prefetch_bytes_per_second;
+  double seconds = link_.latency_seconds;
+  if (rate > 0) seconds += static_cast<double>(bytes) / rate;
+  return Launch(queue, [seconds, work = std::move(work)](void* stream) mutable {
+    const auto begin = std::chrono::steady_clock::now();
+    const absl::Status status = work(stream);
+    if (seconds > 0) std::this_thread::sleep_until(begin + std::chrono::duration<double>(seconds));
+    return status;
   });
 }
 

@@ -35,6 +35,7 @@ class HostDevice final : public Device {
   absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override;
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override;
   absl::Status Launch(Queue queue, Work work) override;
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override;
   absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override;
   absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) override;
   absl::Status Synchronize() override;
@@ -49,8 +50,8 @@ class HostDevice final : public Device {
   };
 
   void Enqueue(Queue queue, Task task);
-  absl::Status CopyBytes(Queue queue, const std::byte* from, std::byte* to, int64_t bytes,
-                         double bytes_per_second);
+  absl::Status CopyBytes(Queue queue, Direction direction, const std::byte* from, std::byte* to,
+                         int64_t bytes);
   void Run(size_t queue);
   void RunWork(Work& work);
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -30,8 +30,13 @@ void CopyBytes(const at::Tensor& from, const at::Tensor& to) {
 const void* StorageOf(const at::Tensor& tensor) { return tensor.storage().unsafeGetStorageImpl(); }
 
 TensorView ViewOf(const at::Tensor& tensor, size_t block) {
-  return {block, tensor.scalar_type(), tensor.storage_offset(), tensor.sizes().vec(),
-          tensor.strides().vec()};
+  return {block,
+          tensor.scalar_type(),
+          tensor.storage_offset(),
+          tensor.sizes().vec(),
+          tensor.strides().vec(),
+          tensor.is_conj(),
+          tensor.is_neg()};
 }
 
 TensorView HeldValue::Hold(const at::Tensor& tensor) {
@@ -66,8 +71,11 @@ bool HeldValue::IsShared() const {
 
 at::Tensor HeldValue::Tensor(const TensorView& view) const {
   const at::Tensor& bytes = blocks_[view.block].bytes;
-  return at::empty({0}, at::dtype(view.type).device(bytes.device()))
-      .set_(bytes.storage(), view.offset, view.sizes, view.strides);
+  at::Tensor tensor = at::empty({0}, at::dtype(view.type).device(bytes.device()))
+                          .set_(bytes.storage(), view.offset, view.sizes, view.strides);
+  tensor.unsafeGetTensorImpl()->_set_conj(view.conjugated);
+  tensor.unsafeGetTensorImpl()->_set_neg(view.negated);
+  return tensor;
 }
 
 at::Tensor HeldValue::PartOfOutput(TensorView view) const {

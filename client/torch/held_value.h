@@ -23,6 +23,8 @@ struct TensorView {
   int64_t offset = 0;  // in elements
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
+  bool conjugated = false;  // LibTorch's marks of lazy operations
+  bool negated = false;
 };
 
 // What LibTorch throws comes out of every member that takes or makes a tensor. Not thread-safe, but
@@ -33,9 +35,11 @@ class HeldValue {
   TensorView Hold(const at::Tensor& tensor);
   void HoldOutput(const at::Tensor& tensor) { output_ = Hold(tensor); }
   void set_saved() { saved_ = true; }
+  void set_differentiable(bool differentiable) { differentiable_ = differentiable; }
 
-  bool live() const { return !blocks_.empty(); }  // on the device or on the host
-  bool saved() const { return saved_; }           // ā^l rather than a^l
+  bool live() const { return !blocks_.empty(); }           // on the device or on the host
+  bool saved() const { return saved_; }                    // ā^l rather than a^l
+  bool differentiable() const { return differentiable_; }  // whether its gradient is of use
   bool IsBehindOutput(const at::Tensor& tensor) const;
 
   // Of all blocks, each rounded up to `granularity`, as the device's allocator does.
@@ -73,6 +77,7 @@ class HeldValue {
   std::vector<Block> blocks_;
   TensorView output_;
   bool saved_ = false;
+  bool differentiable_ = false;
 };
 
 TensorView ViewOf(const at::Tensor& tensor, size_t block);

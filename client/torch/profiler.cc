@@ -3,11 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <functional>
+#include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
+#include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -15,32 +16,46 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// What profiling changes in a network and in the process, as it was before. Gradients are zero in
-// between, since memory for them is not the activations'.
-class Untouched {
+// What profiling changes in a network and in the process. Gradients are zero in between, since
+// memory for them is not the activations'.
+class Saved {
  public:
-  explicit Untouched(const TorchStages& stages)
+  // Takes all the memory that it will need. May throw.
+  explicit Saved(const TorchStages& stages)
       : parameters_(stages.Parameters()), buffers_(stages.Buffers()) {
     generators_.push_back(at::globalContext().defaultGenerator(at::kCPU));
     const c10::Device device = stages.options().device;
     if (!device.is_cpu()) generators_.push_back(at::globalContext().defaultGenerator(device));
     for (at::Generator& generator : generators_) states_.push_back(generator.get_state());
-    for (at::Tensor& parameter : parameters_) {
-      gradients_.push_back(parameter.grad());
-      if (parameter.requires_grad()) parameter.mutable_grad() = at::zeros_like(parameter.detach());
-    }
     for (const at::Tensor& buffer : buffers_) contents_.push_back(buffer.clone());
+    for (const at::Tensor& parameter : parameters_) {
+      gradients_.push_back(parameter.grad());
+      zeros_.push_back(parameter.requires_grad() ? at::zeros_like(parameter.detach())
+                                                 : parameter.grad());
+    }
   }
-  ~Untouched() {
+
+  void SetGradientsToZero() { SetGradients(zeros_); }
+
+  // May throw, but then everything that can be has been put back.
+  void Restore() {
     const at::NoGradGuard no_grad;
-    for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients_[i];
-    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].copy_(contents_[i]);
+    SetGradients(gradients_);
     for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(states_[i]);
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      // Some cannot be written, and are not.
+      if (!at::equal(buffers_[i], contents_[i])) buffers_[i].copy_(contents_[i]);
+    }
   }
 
  private:
+  void SetGradients(const Tensors& gradients) {
+    for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients[i];
+  }
+
   Tensors parameters_;
   Tensors gradients_;
+  Tensors zeros_;
   Tensors buffers_;
   Tensors contents_;
   std::vector<at::Generator> generators_;
@@ -103,10 +118,11 @@ class Profiler {
     stage.name = is_loss ? "" : stages_.stage(l).name;
     stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
     const at::Tensor input = stages_.Output(l - 1);
+    const bool differentiable = stages_.differentiable(l - 1);
     std::vector<double> forwards;
     std::vector<double> backwards;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
-      stages_.SetOutput(l - 1, input);
+      stages_.SetOutput(l - 1, input, differentiable);
       int64_t before = meter_.LiveBytes();
       ASSIGN_OR_RETURN(const double forward, Forward(l, OperationKind::kForwardSave));
       stage.saved_bytes = stages_.ValueBytes(l);
@@ -129,7 +145,7 @@ class Profiler {
     stage.forward_seconds = MedianOf(forwards);
     stage.backward_seconds = MedianOf(backwards);
     stage.no_offload = stages_.shared(l);
-    stages_.SetOutput(l - 1, input);
+    stages_.SetOutput(l - 1, input, differentiable);
     if (is_loss) return stage;
     return WithOutput(l, std::move(stage));
   }
@@ -141,7 +157,7 @@ class Profiler {
     stage.output_bytes = stages_.ValueBytes(l);
     stage.forward_overhead_bytes =
         std::max(stage.forward_overhead_bytes, Overhead(before, stage.output_bytes));
-    stages_.SetOutput(l - 1, {});
+    stages_.SetOutput(l - 1, {}, false);
     return stage;
   }
 
@@ -174,17 +190,23 @@ class LinkTimer {
     ASSIGN_OR_RETURN(written_, device_.Allocate(bytes));
     ASSIGN_OR_RETURN(host_read_, device_.AllocatePinned(bytes));
     ASSIGN_OR_RETURN(host_written_, device_.AllocatePinned(bytes));
-    return absl::OkStatus();
+    // Memory that was never written is read too fast, and written too slowly.
+    for (const PinnedSpan span : {host_read_, host_written_}) {
+      std::memset(span.data, 1, static_cast<size_t>(bytes));
+    }
+    RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, host_read_, read_));
+    RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, host_read_, written_));
+    return device_.Synchronize();
   }
 
-  // Of copies of so many bytes, all ways at once: the median, after one that does not count.
-  absl::StatusOr<double> Seconds(Ways ways, int64_t bytes, int repeats) {
+  // Of copies of so many bytes, all ways at once, after one that does not count.
+  absl::StatusOr<std::vector<double>> Seconds(Ways ways, int64_t bytes, int repeats) {
     std::vector<double> seconds;
     for (int run = -1; run < repeats; ++run) {
       ASSIGN_OR_RETURN(const double once, Once(ways, bytes));
       if (run >= 0) seconds.push_back(once);
     }
-    return MedianOf(std::move(seconds));
+    return seconds;
   }
 
  private:
@@ -223,11 +245,24 @@ double MedianOf(std::vector<double> values) {
 
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options) {
-  const Untouched untouched(*stages);
-  const auto abandon = absl::MakeCleanup([stages] { stages->Abandon(); });
-  auto chain = Profiler(stages, device, meter, options).Measure();
+  absl::StatusOr<Chain> chain;
+  std::optional<Saved> saved;
+  absl::Status status = TorchGuarded([&] {
+    saved.emplace(*stages);
+    saved->SetGradientsToZero();
+    chain = Profiler(stages, device, meter, options).Measure();
+    return chain.status();
+  });
   // Whatever has failed, nothing is at work any more.
-  (void)device->Synchronize();
+  status.Update(device->Synchronize());
+  stages->Abandon();
+  if (saved.has_value()) {
+    status.Update(TorchGuarded([&saved] {
+      saved->Restore();
+      return absl::OkStatus();
+    }));
+  }
+  if (!status.ok()) return status;
   return chain;
 }
 
@@ -236,14 +271,18 @@ absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options)
   RETURN_IF_ERROR(timer.Allocate(options.bytes));
   Platform platform;
   platform.memory_bytes = INT64_MAX;
-  ASSIGN_OR_RETURN(platform.transfer_latency_seconds,
+  const auto median = [&](LinkTimer::Ways ways) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(std::vector<double> seconds,
+                     timer.Seconds(ways, options.bytes, options.repeats));
+    return MedianOf(std::move(seconds));
+  };
+  // What disturbs so short a time only adds to it.
+  ASSIGN_OR_RETURN(const std::vector<double> latencies,
                    timer.Seconds({.to_host = true}, 1, options.repeats));
-  ASSIGN_OR_RETURN(const double to_host,
-                   timer.Seconds({.to_host = true}, options.bytes, options.repeats));
-  ASSIGN_OR_RETURN(const double to_device,
-                   timer.Seconds({.to_device = true}, options.bytes, options.repeats));
-  ASSIGN_OR_RETURN(const double both, timer.Seconds({.to_host = true, .to_device = true},
-                                                    options.bytes, options.repeats));
+  platform.transfer_latency_seconds = *std::min_element(latencies.begin(), latencies.end());
+  ASSIGN_OR_RETURN(const double to_host, median({.to_host = true}));
+  ASSIGN_OR_RETURN(const double to_device, median({.to_device = true}));
+  ASSIGN_OR_RETURN(const double both, median({.to_host = true, .to_device = true}));
   const auto rate = [&](double seconds) {
     const double moving = std::max(seconds - platform.transfer_latency_seconds, seconds / 2);
     return static_cast<double>(options.bytes) / moving;

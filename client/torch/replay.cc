@@ -6,7 +6,8 @@
 #include <mutex>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "client/torch/torch_guarded.h"
 
 namespace stowage {
 namespace {
@@ -19,6 +20,14 @@ at::Tensor StateOf(at::Generator& generator) {
 void SetState(at::Generator& generator, const at::Tensor& state) {
   const std::lock_guard<std::mutex> lock(generator.mutex());
   generator.set_state(state);
+}
+
+// Of the module and all inside it: who is in training.
+std::vector<bool> ModesOf(torch::nn::Module* module) {
+  std::vector<bool> modes;
+  if (module == nullptr) return modes;
+  for (const auto& part : module->modules()) modes.push_back(part->is_training());
+  return modes;
 }
 
 }  // namespace
@@ -35,8 +44,11 @@ void Replay::First(const std::function<void()>& forward) {
   buffers_ = module_ == nullptr ? Tensors() : module_->buffers();
   // LibTorch does not tell who writes a buffer (batch normalization writes past its versions), so
   // it is found by comparing.
-  const bool learns = module_ != nullptr &&
-                      (written_.size() != buffers_.size() || training_ != module_->is_training());
+  std::vector<bool> modes = ModesOf(module_.get());
+  const bool learns = written_.size() != buffers_.size() || modes_ != modes;
+  late_ = false;
+  std::vector<int64_t> versions;
+  for (const at::Tensor& buffer : buffers_) versions.push_back(buffer._version());
   contents_.assign(buffers_.size(), {});
   for (size_t i = 0; i < buffers_.size(); ++i) {
     if (learns || written_[i]) contents_[i] = buffers_[i].clone();
@@ -45,8 +57,15 @@ void Replay::First(const std::function<void()>& forward) {
   for (size_t i = 0; i < generators_.size(); ++i) {
     if (at::equal(states_[i], StateOf(generators_[i]))) states_[i].reset();
   }
-  if (!learns) return;
-  training_ = module_->is_training();
+  if (!learns) {
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      if (written_[i] || buffers_[i]._version() == versions[i]) continue;
+      written_[i] = true;
+      late_ = true;
+    }
+    return;
+  }
+  modes_ = std::move(modes);
   written_.assign(buffers_.size(), false);
   for (size_t i = 0; i < buffers_.size(); ++i) {
     written_[i] = !at::equal(contents_[i], buffers_[i]);
@@ -64,8 +83,17 @@ void Replay::Again(const std::function<void()>& forward) {
     if (contents_[i].defined()) contents[i] = buffers_[i].clone();
   }
   Load(states_, contents_);
-  const auto back = absl::MakeCleanup([&] { Load(states, contents); });
-  forward();
+  try {
+    forward();
+  } catch (...) {
+    // What has failed first is what counts.
+    (void)TorchGuarded([&] {
+      Load(states, contents);
+      return absl::OkStatus();
+    });
+    throw;
+  }
+  Load(states, contents);
 }
 
 void Replay::Load(const Tensors& states, const Tensors& contents) {
@@ -79,6 +107,7 @@ void Replay::Load(const Tensors& states, const Tensors& contents) {
 }
 
 void Replay::Forget() {
+  late_ = false;
   states_.clear();
   contents_.clear();
   buffers_.clear();

@@ -24,6 +24,9 @@ class Replay {
   void First(const std::function<void()>& forward);
   void Again(const std::function<void()>& forward);
   void Forget();  // the step is over
+  // The first run wrote a buffer that it never wrote before, so that Again() cannot show how it
+  // was.
+  bool is_late() const { return late_; }
 
  private:
   using Tensors = std::vector<at::Tensor>;
@@ -37,7 +40,8 @@ class Replay {
   Tensors buffers_;   // of the module, at the first run
   Tensors contents_;  // by buffer, before the first run; undefined where that writes nothing
   std::vector<bool> written_;  // by buffer: whether a first run writes it,
-  bool training_ = false;      // as found in this mode of the module
+  std::vector<bool> modes_;    // as found in these modes of the module and its parts
+  bool late_ = false;
 };
 
 }  // namespace stowage

@@ -1,5 +1,6 @@
 #include "client/torch/stage_graph.h"
 
+#include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
@@ -14,14 +15,17 @@ using torch::autograd::variable_list;
 // Takes what comes back. A leaf tensor would do so too, but hold the input's memory.
 class GradientSink final : public torch::autograd::Node {
  public:
+  void Open() { open_ = true; }
   at::Tensor Take() { return std::exchange(gradient_, {}); }
 
  private:
   variable_list apply(variable_list&& gradients) override {
+    TORCH_CHECK(open_, kUsedElsewhere);
     gradient_ = std::move(gradients.at(0));
     return {};
   }
 
+  bool open_ = false;
   at::Tensor gradient_;
 };
 
@@ -37,6 +41,7 @@ void StageGraph::Leave(const at::Tensor& output) {
 }
 
 at::Tensor StageGraph::Backward(const at::Tensor& output_gradient) {
+  if (input_ != nullptr) input_->Open();
   torch::autograd::Engine::get_default_engine().execute(
       {std::exchange(output_, {})}, {output_gradient}, /*keep_graph=*/false,
       /*create_graph=*/false, /*accumulate_grad=*/true);

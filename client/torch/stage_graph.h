@@ -12,6 +12,11 @@ namespace stowage {
 
 class GradientSink;
 
+// What is wrong where a backward of another stage comes into this one's graph.
+inline constexpr const char* kUsedElsewhere =
+    "a tensor that a stage has computed is used outside of it, beside its output: make the stages "
+    "that use it one";
+
 // Everything here may throw, as LibTorch.
 class StageGraph {
  public:

@@ -1,10 +1,11 @@
-// LibTorch's current stream, set to one of the agent's queues.
+// LibTorch's current stream and the agent's queues.
 #ifndef STOWAGE_CLIENT_TORCH_STREAM_GUARD_H_
 #define STOWAGE_CLIENT_TORCH_STREAM_GUARD_H_
 
 #include <c10/core/Device.h>
 
 #ifdef STOWAGE_TORCH_CUDA
+#include <c10/core/Event.h>
 #include <c10/cuda/CUDAGuard.h>
 
 #include <optional>
@@ -29,6 +30,19 @@ class StreamGuard {
   StreamGuard(c10::Device /*device*/, void* /*stream*/) {}
 #endif
 };
+
+// What comes on `stream` from now on begins after what the calling thread's current stream has been
+// given: a caller's optimizer, say.
+#ifdef STOWAGE_TORCH_CUDA
+inline void WaitForCaller(c10::Device device, void* stream) {
+  if (!device.is_cuda()) return;
+  c10::Event given(device.type());
+  given.record(c10::cuda::getCurrentCUDAStream(device.index()));
+  given.block(c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream), device.index()));
+}
+#else
+inline void WaitForCaller(c10::Device /*device*/, void* /*stream*/) {}
+#endif
 
 }  // namespace stowage
 

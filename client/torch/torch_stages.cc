@@ -1,10 +1,12 @@
 #include "client/torch/torch_stages.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 
 #include <unordered_set>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/torch/saved_tensors.h"
 #include "client/torch/stream_guard.h"
@@ -15,7 +17,16 @@ namespace stowage {
 namespace {
 
 bool IsOnDevice(const at::Tensor& tensor, c10::Device device) {
-  return tensor.device().type() == device.type() && tensor.has_storage();
+  return tensor.has_storage() && (device.is_cpu() ? tensor.is_cpu() : tensor.device() == device);
+}
+
+TorchOptions WithIndex(TorchOptions options) {
+  if (!options.device.is_cpu() && !options.device.has_index()) options.device.set_index(0);
+  return options;
+}
+
+at::Tensor Differing(const at::Tensor& one, const at::Tensor& other, double tolerance) {
+  return at::isclose(one, other, tolerance, tolerance, /*equal_nan=*/true).logical_not();
 }
 
 std::vector<at::Tensor> Distinct(
@@ -56,14 +67,15 @@ class TorchStages::Run {
         constants_(stages->constants_),
         input_(stages->Value(l - 1)),
         value_(stages->Value(l)),
-        needs_gradient_(stages->differentiable(l - 1)),
+        active_(stages->active_),
+        l_(l),
         saves_(saves) {}
 
   absl::Status operator()() {
     // The same kernels in every kind of run: what none shall keep is saved, and dropped at once.
     const at::AutoGradMode grad(true);
     at::Tensor input = input_.Output();
-    if (needs_gradient_ && input.is_floating_point()) input = value_.graph.Enter(input);
+    if (input_.differentiable()) input = value_.graph.Enter(input);
     const auto version = input._version();
     at::Tensor output;
     {
@@ -89,6 +101,7 @@ class TorchStages::Run {
     } else {
       value_.graph = {};
     }
+    value_.set_differentiable(output.requires_grad());
     value_.HoldOutput(output.detach());
     return absl::OkStatus();
   }
@@ -109,16 +122,30 @@ class TorchStages::Run {
   }
 
   SavedTensor Keep(const at::Tensor& tensor) {
-    if (!saves_) return [] { return at::Tensor(); };
+    if (!saves_) {
+      return Guard([]() -> at::Tensor {
+        TORCH_CHECK(false, "runs a backward inside its forward: declare it no_recompute");
+        return {};
+      });
+    }
     if (!IsOnDevice(tensor, device_)) return KeepInPlace(tensor, /*checked=*/true);
-    if (const auto constant = constants_.find(StorageOf(tensor)); constant != constants_.end()) {
-      return KeepInPlace(tensor, constant->second);
-    }
     kept_.emplace_back(tensor.detach(), tensor._version());
-    if (input_.IsBehindOutput(tensor)) {
-      return [&held = input_, view = ViewOf(tensor, 0)] { return held.PartOfOutput(view); };
+    if (const auto constant = constants_.find(StorageOf(tensor)); constant != constants_.end()) {
+      return KeepInPlace(tensor, /*checked=*/constant->second);
     }
-    return [&held = value_, view = value_.Hold(tensor)] { return held.Tensor(view); };
+    if (input_.IsBehindOutput(tensor)) {
+      return Guard([&held = input_, view = ViewOf(tensor, 0)] { return held.PartOfOutput(view); });
+    }
+    return Guard([&held = value_, view = value_.Hold(tensor)] { return held.Tensor(view); });
+  }
+
+  // What is saved is there for the stage's own backward only, and for one inside its forward.
+  template <typename Load>
+  SavedTensor Guard(Load load) {
+    return [load = std::move(load), &active = active_, l = l_] {
+      TORCH_CHECK(active == l, kUsedElsewhere);
+      return load();
+    };
   }
 
   static SavedTensor KeepInPlace(const at::Tensor& tensor, bool checked) {
@@ -134,19 +161,19 @@ class TorchStages::Run {
   const std::unordered_map<const void*, bool>& constants_;
   HeldValue& input_;
   HeldValue& value_;
-  const bool needs_gradient_;
+  const int& active_;
+  const int l_;
   const bool saves_;
   std::vector<std::pair<at::Tensor, int64_t>> kept_;  // and their versions then
 };
 
 TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& options)
-    : stages_(std::move(stages)), options_(options) {
+    : stages_(std::move(stages)), options_(WithIndex(options)) {
   const size_t values = stages_.size() + 2;
   values_.resize(values);
   gradients_.resize(values);
   first_outputs_.resize(values);
   shared_.resize(values);
-  differentiable_.resize(values);
   stages_.push_back({.name = "loss"});
   replays_.emplace_back(nullptr, options_.device);  // of value 0: none
   for (const TorchStage& stage : stages_) replays_.emplace_back(stage.module, options_.device);
@@ -176,9 +203,10 @@ int64_t TorchStages::GradientBytes(int l) const {
   return held.Bytes(options_.granularity);
 }
 
-void TorchStages::SetOutput(int l, const at::Tensor& output) {
+void TorchStages::SetOutput(int l, const at::Tensor& output, bool differentiable) {
   Drop(l);
   if (output.defined()) Value(l).HoldOutput(output);
+  Value(l).set_differentiable(differentiable);
 }
 
 void TorchStages::SetGradient(int l, at::Tensor gradient) {
@@ -189,15 +217,12 @@ void TorchStages::SetGradient(int l, at::Tensor gradient) {
 // Anew every step: parameters may have been frozen, replaced, or moved.
 void TorchStages::FindConstants() {
   constants_.clear();
-  differentiable_[0] = input_.requires_grad();
   for (size_t l = 1; l <= stages_.size(); ++l) {
-    differentiable_[l] = differentiable_[l - 1];
     const std::shared_ptr<torch::nn::Module>& module = stages_[l - 1].module;
     if (module == nullptr) continue;
     for (const at::Tensor& buffer : module->buffers()) constants_.emplace(StorageOf(buffer), false);
     for (const at::Tensor& parameter : module->parameters()) {
       constants_[StorageOf(parameter)] = true;
-      if (parameter.requires_grad()) differentiable_[l] = true;
     }
   }
 }
@@ -212,8 +237,16 @@ absl::Status TorchStages::Begin(DeviceSpan /*input*/, void* stream) {
                                                      options_.device.str()));
     }
     compute_stream_ = stream;
+    WaitForCaller(options_.device, stream);
+    // Weights have changed since what this thread has cast of them, if it has.
+    at::autocast::clear_cache();
     FindConstants();
-    Value(0).HoldOutput(std::exchange(input_, {}).detach());
+    at::Tensor input = std::exchange(input_, {});
+    const bool differentiable = input.requires_grad();
+    input = input.detach();
+    // Of a part of something larger all would be held.
+    if (input.storage().nbytes() > input.nbytes()) input = input.clone();
+    SetOutput(0, input, differentiable);
     return absl::OkStatus();
   });
 }
@@ -253,8 +286,16 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
     const bool saves = call.kind == OperationKind::kForwardSave;
     Drop(l);
     absl::Status status;
+    Replay& replay = replays_[index];
+    if (call.run > 0 && replay.is_late()) {
+      return absl::FailedPreconditionError(
+          "has written a buffer for the first time in this step, and cannot be recomputed as it "
+          "was; the next step can be run");
+    }
     const auto run = [&] { status = Run(this, l, saves)(); };
-    call.run == 0 ? replays_[index].First(run) : replays_[index].Again(run);
+    active_ = l;
+    const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
+    call.run == 0 ? replay.First(run) : replay.Again(run);
     RETURN_IF_ERROR(status);
     if (saves && Value(l).IsShared()) shared_[index] = true;
     if (call.kind == OperationKind::kForwardDiscard) Drop(l - 1);
@@ -267,29 +308,26 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
 }
 
 absl::Status TorchStages::Verify(int l, int run) {
-  at::Tensor& first = first_outputs_[static_cast<size_t>(l)];
-  const at::Tensor now = Value(l).Output().to(at::kCPU);
+  FirstOutput& first = first_outputs_[static_cast<size_t>(l)];
+  const at::Tensor now = Value(l).Output().to(at::kCPU).contiguous();
   if (run == 0) {
-    first = now.clone();
+    const auto* const data = static_cast<const std::byte*>(now.data_ptr());
+    first = {ViewOf(now, 0), {data, data + now.nbytes()}};
     return absl::OkStatus();
   }
-  const bool same_shape = now.sizes() == first.sizes() && now.dtype() == first.dtype();
-  if (same_shape && at::allclose(now, first, options_.tolerance, options_.tolerance,
-                                 /*equal_nan=*/true)) {
-    return absl::OkStatus();
+  int64_t differing = now.numel();
+  std::string most;
+  if (now.sizes() == first.view.sizes && now.scalar_type() == first.view.type) {
+    const at::Tensor then = at::from_blob(first.bytes.data(), now.sizes(), now.options());
+    differing = Differing(now, then, options_.tolerance).sum().item<int64_t>();
+    if (now.is_floating_point()) {
+      most = absl::StrCat(" by up to ", (now - then).abs().max().item<double>());
+    }
   }
-  const auto differing = same_shape
-                             ? at::isclose(now, first, options_.tolerance, options_.tolerance, true)
-                                   .logical_not()
-                                   .sum()
-                                   .item<int64_t>()
-                             : now.numel();
+  if (differing == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("recomputed, ", differing, " of ", now.numel(),
-                   " numbers of its output differ from its ", "first run's",
-                   same_shape && now.is_floating_point()
-                       ? absl::StrCat(" by up to ", (now - first).abs().max().item<double>())
-                       : "",
+                   " numbers of its output differ from its first run's", most,
                    ": declare it no_recompute, or make it compute the same twice"));
 }
 
@@ -300,7 +338,14 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     const at::ThreadLocalStateGuard callers(*callers_);
     const StreamGuard on(options_.device, call.stream);
     const auto index = static_cast<size_t>(l);
+    const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
+    active_ = l;
+    const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
     if (l > length()) {
+      if (Value(l).graph.empty()) {
+        return absl::InvalidArgumentError(
+            "needs no gradient: no parameter of a stage, nor the input, takes one");
+      }
       gradients_[index] = at::ones_like(Value(l).Output());
       loss_is_done_ = true;
     }
@@ -319,6 +364,7 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
 absl::Status TorchStages::End(DeviceSpan /*input_gradient*/, void* /*stream*/) {
   return TorchGuarded([&] {
     input_gradient_ = std::exchange(gradients_[0], {});
+    at::autocast::clear_cache();
     Abandon();
     return absl::OkStatus();
   });
@@ -356,7 +402,7 @@ absl::Status TorchStages::CopyToDevice(int l, PinnedSpan from, void* stream) {
 void TorchStages::Abandon() {
   for (HeldValue& value : values_) value = HeldValue();
   for (at::Tensor& gradient : gradients_) gradient.reset();
-  for (at::Tensor& output : first_outputs_) output.reset();
+  for (FirstOutput& output : first_outputs_) output = {};
   for (Replay& replay : replays_) replay.Forget();
   loss_is_done_ = false;
 }

@@ -8,6 +8,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -55,8 +56,11 @@ struct TorchOptions {
 // - may work in place, but not on its input; its output may be a part of its input, and is copied;
 // - whose module is in training mode writes its buffers once a step, whatever is recomputed;
 // - that keeps a tensor of its own which its backward needs, outside parameters and buffers, is
-//   shared(): it can be recomputed, not offloaded.
-// Stages that share a parameter add to its gradient one after the other.
+//   shared(): it can be recomputed, not offloaded;
+// - whose tensors are used by another one, beside its output, fails the step;
+// - that runs a backward inside its forward must be no_recompute.
+// Stages that share a parameter add to its gradient one after the other. Backwards run without
+// autocast, as LibTorch recommends, whatever the forwards run under.
 //
 // The members of Stages and HeldStages are the executor's to call; none throws. Errors begin with
 // the stage's name and are
@@ -88,11 +92,11 @@ class TorchStages final : public HeldStages {
   int64_t ValueBytes(int l) const;
   int64_t GradientBytes(int l) const;
   at::Tensor Output(int l) const { return Value(l).Output(); }
-  void SetOutput(int l, const at::Tensor& output);  // undefined: nothing
+  void SetOutput(int l, const at::Tensor& output, bool differentiable);  // undefined: nothing
   void SetGradient(int l, at::Tensor gradient);
   // Whether any FORWARD_SAVE has found memory of value l held elsewhere, too.
   bool shared(int l) const { return shared_[static_cast<size_t>(l)]; }
-  bool differentiable(int l) const { return differentiable_[static_cast<size_t>(l)]; }
+  bool differentiable(int l) const { return Value(l).differentiable(); }
 
   absl::Status Begin(DeviceSpan input, void* stream) override;
   absl::Status Forward(const ForwardCall& call) override;
@@ -105,6 +109,12 @@ class TorchStages final : public HeldStages {
 
  private:
   class Run;
+
+  // What a first run put out, in memory that is not LibTorch's: it is no activation.
+  struct FirstOutput {
+    TensorView view;
+    std::vector<std::byte> bytes;
+  };
 
   HeldValue& Value(int l) { return values_[static_cast<size_t>(l)]; }
   const HeldValue& Value(int l) const { return values_[static_cast<size_t>(l)]; }
@@ -121,6 +131,7 @@ class TorchStages final : public HeldStages {
   at::Tensor input_;
   std::optional<at::ThreadLocalState> callers_;  // of the thread that fed
   void* compute_stream_ = nullptr;
+  int active_ = 0;             // the stage that is running forward or backward; 0: none
   bool loss_is_done_ = false;  // the backward of this step has begun
   at::Tensor loss_;
   at::Tensor input_gradient_;
@@ -129,9 +140,8 @@ class TorchStages final : public HeldStages {
   std::vector<HeldValue> values_;
   std::vector<at::Tensor> gradients_;
   std::vector<Replay> replays_;
-  std::vector<at::Tensor> first_outputs_;  // on the host, where recomputations are verified
+  std::vector<FirstOutput> first_outputs_;  // where recomputations are verified
   std::vector<bool> shared_;
-  std::vector<bool> differentiable_;  // whether value l may need a gradient
   // LibTorch's storages of parameters and buffers, and whether they are parameters'.
   std::unordered_map<const void*, bool> constants_;
 };

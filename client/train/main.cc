@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -72,6 +73,7 @@ class Program {
     RETURN_IF_ERROR(Add("stowage", measured, plan.prediction));
     PrintRows();
     PrintErrors(plan.prediction, measured);
+    RETURN_IF_ERROR(CompareLosses());
     RETURN_IF_ERROR(WriteTrace(plan));
     Tell(plan.prediction, measured);
     return kExitOk;
@@ -145,8 +147,9 @@ class Program {
     }
     if (platform_.memory_bytes <= 0) {
       return absl::InvalidArgumentError(
-          "--device-memory: nothing is left for activations: weights, gradients and the optimizer "
-          "take it all");
+          options_.memory == "all" ? "--device-memory: nothing is left for activations: weights, "
+                                     "gradients and the optimizer take it all"
+                                   : "--memory: must be more than nothing");
     }
     absl::PrintF(
         "budget: %s%s\n", FormatBytes(platform_.memory_bytes),
@@ -218,6 +221,23 @@ class Program {
                  absl::StrFormat("%.6f", measured.loss)});
     }
     absl::PrintF("%s", table.ToString(2));
+  }
+
+  // Training under a schedule is plain training: kernels that are not deterministic may differ, a
+  // little.
+  absl::Status CompareLosses() const {
+    constexpr double kRelative = 0.02;
+    constexpr double kAbsolute = 1e-3;
+    if (rows_.front().name != "plain" || !rows_.front().measured.ok()) return absl::OkStatus();
+    const double plain = rows_.front().measured->loss;
+    for (const Row& row : rows_) {
+      if (!row.measured.ok()) continue;
+      if (std::abs(row.measured->loss - plain) <= kAbsolute + kRelative * std::abs(plain)) continue;
+      return absl::InternalError(absl::StrCat(
+          row.name,
+          ": its loss is not that of plain training; --verify may say which stage differs"));
+    }
+    return absl::OkStatus();
   }
 
   // A step without recomputation, in seconds: as measured where it was.

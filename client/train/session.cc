@@ -91,7 +91,7 @@ Session::Session(Network network, TrainDevice* device, MemoryMeter* meter, int s
 void Session::Restore() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    tensors_[i].copy_(first_[i]);
+    if (!at::equal(tensors_[i].detach().to(at::kCPU), first_[i])) tensors_[i].copy_(first_[i]);
     tensors_[i].mutable_grad() = at::Tensor();
   }
   at::manual_seed(static_cast<uint64_t>(seed_));

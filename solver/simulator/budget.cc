@@ -1,5 +1,6 @@
 #include "solver/simulator/budget.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/numbers.h"
@@ -21,7 +22,8 @@ absl::StatusOr<int64_t> ParseBudget(absl::string_view text, const Chain& chain) 
   }
   const int64_t low = FloorOfMemory(chain).bytes;
   const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);
-  return low + static_cast<int64_t>(std::floor(range * percent / 100));
+  constexpr auto kMost = static_cast<long double>(kMaxTotalBytes);
+  return low + static_cast<int64_t>(std::min(std::floor(range * percent / 100), kMost));
 }
 
 }  // namespace stowage

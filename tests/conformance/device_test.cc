@@ -265,6 +265,17 @@ TEST(HostDevice, TakesTheTimeOfItsLink) {
   device.FreePinned(*to);
 }
 
+TEST(HostDevice, TakesThatTimeForCopiesThatOthersMake) {
+  HostDevice device({.offload_bytes_per_second = 1e9, .prefetch_bytes_per_second = 1e7});
+  const auto begin = device.Record(Queue::kToHost);
+  const auto nothing = [](void*) { return absl::OkStatus(); };
+  // On a half-duplex link both ways are one queue's.
+  ASSERT_THAT(device.LaunchCopy(Queue::kToHost, Direction::kToDevice, 150'000, nothing), IsOk());
+  const auto end = device.Record(Queue::kToHost);
+  ASSERT_THAT(device.Synchronize(), IsOk());
+  EXPECT_GE((*end)->Seconds() - (*begin)->Seconds(), 0.015);
+}
+
 TEST(HostDevice, EndsWithWorkStillEnqueued) {
   std::atomic<int> ran = 0;
   {

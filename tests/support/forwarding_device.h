@@ -28,6 +28,9 @@ class ForwardingDevice : public Device {
   absl::Status Launch(Queue queue, Work work) override {
     return device_.Launch(queue, std::move(work));
   }
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
+    return device_.LaunchCopy(queue, direction, bytes, std::move(work));
+  }
   absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
     return device_.Record(queue);
   }

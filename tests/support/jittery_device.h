@@ -28,6 +28,10 @@ class JitteryDevice final : public ForwardingDevice {
     Dawdle(queue);
     return device_.Launch(queue, std::move(work));
   }
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
+    Dawdle(queue);
+    return device_.LaunchCopy(queue, direction, bytes, std::move(work));
+  }
 
  private:
   void Dawdle(Queue queue) {

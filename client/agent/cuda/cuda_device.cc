@@ -276,6 +276,11 @@ absl::Status CudaDevice::Launch(Queue queue, Work work) {
   return FromCuda(cudaPeekAtLastError(), "launching");
 }
 
+absl::Status CudaDevice::LaunchCopy(Queue queue, Direction /*direction*/, int64_t /*bytes*/,
+                                    Work work) {
+  return Launch(queue, std::move(work));
+}
+
 absl::StatusOr<std::shared_ptr<const Event>> CudaDevice::Record(Queue queue) {
   ASSIGN_OR_RETURN(const cudaEvent_t event, events_->Take());
   auto result = std::make_shared<CudaEvent>(events_, event, origin_);

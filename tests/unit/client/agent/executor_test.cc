@@ -53,6 +53,10 @@ class FragileDevice final : public ForwardingDevice {
   absl::Status Launch(Queue queue, Work work) override {
     return at_once ? work(nullptr) : device_.Launch(queue, std::move(work));
   }
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
+    if (at_once) return work(nullptr);
+    return device_.LaunchCopy(queue, direction, bytes, std::move(work));
+  }
 
   int allocations_left = 1000;
   int copies_left = 1'000'000;

@@ -1,9 +1,13 @@
 #include "client/torch/torch_stages.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -132,6 +136,152 @@ TEST_P(SchedulesTest, EvaluatesWithFrozenStatistics) {
   EXPECT_EQ(Difference(StateOf(planned), expected), "");
 }
 
+// What a stage or a training may do that a recomputation must not get wrong.
+struct Habit {
+  const char* name;
+  std::function<Training()> make;
+  std::function<void(Training&, int step)> before_step = nullptr;
+};
+
+Training Around(TorchStage stage);
+
+TorchStage WithBuffer(std::function<at::Tensor(const at::Tensor&, at::Tensor buffer)> forward) {
+  auto module = std::make_shared<torch::nn::Module>("holder");
+  const at::Tensor buffer = module->register_buffer("held", at::ones({4}));
+  return {.name = "buffer",
+          .forward = [buffer, forward](const at::Tensor& input) { return forward(input, buffer); },
+          .module = module};
+}
+
+std::vector<Habit> Habits() {
+  const auto just = [](std::function<at::Tensor(const at::Tensor&)> forward) {
+    return [forward] { return Around({.name = "middle", .forward = forward}); };
+  };
+  return {
+      {"a moving average that is read",
+       [] {
+         return Around(WithBuffer([](const at::Tensor& input, at::Tensor held) {
+           const at::Tensor output = input * held.clone();
+           held.mul_(0.9).add_(input.detach().mean(0) * 0.1);
+           return output;
+         }));
+       }},
+      {"normalization that begins to learn",
+       [] {
+         const torch::nn::BatchNorm1d norm(4);
+         torch::nn::Sequential block(norm);
+         return Around(
+             {.name = "block",
+              .forward = [block](const at::Tensor& input) mutable { return block->forward(input); },
+              .module = block.ptr()});
+       },
+       [](Training& training, int step) {
+         training.stages[1].module->children().front()->train(step > 0);
+       }},
+      {"complex numbers between stages",
+       [] {
+         Training training = Around({.name = "transform", .forward = [](const at::Tensor& input) {
+                                       return at::fft_fft(input);
+                                     }});
+         const TorchStage last = training.stages.back();
+         training.stages.back().forward = [last](const at::Tensor& input) {
+           return last.forward(at::abs(input));
+         };
+         return training;
+       }},
+      {"a conjugate that is put out",
+       just([](const at::Tensor& input) { return at::imag(at::fft_fft(input).conj()) + 0; })},
+      {"a conjugate that is a view of the output",
+       just([](const at::Tensor& input) { return at::imag(at::fft_fft(input).conj()); })},
+      {"conjugates that are saved", just([](const at::Tensor& input) {
+         const at::Tensor x = input.tanh();
+         const at::Tensor z = at::complex(x, x * x);
+         return at::real(z * at::fft_fft(z).conj()) / 10;
+       })},
+      {"an output that is a half of something", just([](const at::Tensor& input) {
+         return at::cat({input, input.exp()}, 1).narrow(1, 2, 4);
+       })},
+      {"parameters that no module tells of",
+       [] {
+         at::manual_seed(8);
+         const at::Tensor weight = at::randn({4}).requires_grad_();
+         Training training = Around({.name = "own", .forward = [weight](const at::Tensor& input) {
+                                       return input * weight;
+                                     }});
+         for (at::Tensor& parameter : training.stages[0].module->parameters()) {
+           parameter.set_requires_grad(false);
+         }
+         training.stages[0].module->register_buffer("seen", at::zeros({1}));
+         return training;
+       }},
+      {"autocast",
+       [] {
+         Training training = Around(
+             {.name = "relu", .forward = [](const at::Tensor& input) { return at::relu(input); }});
+         training.loss = [](const at::Tensor& output) {
+           return output.to(at::kFloat).square().mean();
+         };
+         return training;
+       }},
+  };
+}
+
+// As torch.autocast does it in Python.
+class Autocast {
+ public:
+  explicit Autocast(bool enabled) : enabled_(enabled) {
+    if (!enabled_) return;
+    at::autocast::set_cpu_enabled(true);
+    at::autocast::increment_nesting();
+  }
+  ~Autocast() {
+    if (!enabled_) return;
+    if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+    at::autocast::set_cpu_enabled(false);
+  }
+
+ private:
+  const bool enabled_;
+};
+
+TEST(TorchStages, TrainToTheBitWhateverAStageDoes) {
+  for (const Habit& habit : Habits()) {
+    const bool casts = std::string(habit.name) == "autocast";
+    Training plain = habit.make();
+    std::vector<at::Tensor> losses;
+    for (int step = 0; step < 4; ++step) {
+      if (habit.before_step) habit.before_step(plain, step);
+      at::Tensor value = plain.input;
+      at::Tensor loss;
+      {
+        const Autocast autocast(casts);
+        for (const TorchStage& stage : plain.stages) value = stage.forward(value);
+        loss = plain.loss(value);
+      }
+      loss.backward();
+      losses.push_back(loss.detach());
+      OptimizerStep(plain);
+    }
+    for (const char* schedule :
+         {"S1 S2 S3 S4 B4 B3 B2 B1", "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1"}) {
+      SCOPED_TRACE(std::string(habit.name) + ": " + schedule);
+      Training planned = habit.make();
+      Conductor conductor(planned, EqualChain(3), Ops(schedule), {.verifies = true});
+      for (int step = 0; step < 4; ++step) {
+        if (habit.before_step) habit.before_step(planned, step);
+        {
+          const Autocast autocast(casts);
+          ASSERT_THAT(conductor.Step(), IsOk());
+        }
+        EXPECT_TRUE(at::equal(conductor.stages().loss(), losses[static_cast<size_t>(step)]))
+            << conductor.stages().loss() << losses[static_cast<size_t>(step)];
+        OptimizerStep(planned);
+      }
+      EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+    }
+  }
+}
+
 // Two stages of our own around what a test is about.
 Training Around(TorchStage stage) {
   at::manual_seed(5);
@@ -204,6 +354,76 @@ TEST(TorchStages, CopyAnOutputThatIsAnothersMemory) {
       EXPECT_EQ(Difference(StateOf(planned), expected), "") << stage.name;
     }
   }
+}
+
+TEST(TorchStages, RefuseWhatGoesPastAnOutput) {
+  at::Tensor aside;
+  const std::vector<std::function<at::Tensor(const at::Tensor&)>> asides = {
+      [](const at::Tensor& input) { return input.mean(); },
+      [](const at::Tensor& input) { return (input.exp() * input).mean(); },
+  };
+  for (const auto& make : asides) {
+    Training training = Around({.name = "router", .forward = [&](const at::Tensor& input) {
+                                  aside = make(input);
+                                  return input * 2;
+                                }});
+    training.loss = [&aside](const at::Tensor& output) { return output.sum() + aside; };
+    for (const absl::string_view schedule : {kThreeStored, kThreeRecomputed}) {
+      EXPECT_THAT(
+          StepOf(training, schedule),
+          Fails(absl::StatusCode::kInternal,
+                HasSubstr("loss: a tensor that a stage has computed is used outside of it")));
+    }
+    aside = at::Tensor();
+  }
+}
+
+TEST(TorchStages, RunABackwardInsideAForwardOnceOnly) {
+  const TorchStage stage = {.name = "forces", .forward = [](const at::Tensor& input) {
+                              const at::Tensor x = input.detach().requires_grad_();
+                              (x.exp() * x).sum().backward();
+                              return input * x.grad();
+                            }};
+  EXPECT_THAT(StepOf(Around(stage), kThreeStored), IsOk());
+  EXPECT_THAT(StepOf(Around(stage), kThreeRecomputed),
+              Fails(absl::StatusCode::kInternal,
+                    HasSubstr("forces: runs a backward inside its forward: declare it "
+                              "no_recompute")));
+}
+
+TEST(TorchStages, RefuseABufferThatChangesAfterItWasSaved) {
+  EXPECT_THAT(StepOf(Around(WithBuffer([](const at::Tensor& input, at::Tensor held) {
+                       at::Tensor output = input * held;
+                       held.mul_(2);
+                       return output;
+                     })),
+                     kThreeStored),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("buffer: changes in place")));
+}
+
+TEST(TorchStages, NoticeABufferThatIsWrittenLate) {
+  int runs = 0;
+  const Training training = Around(WithBuffer([&runs](const at::Tensor& input, at::Tensor held) {
+    const at::Tensor output = input + held;
+    if (++runs > 4) held.add_(1);
+    return output;
+  }));
+  Conductor conductor(training, EqualChain(3), Ops(kThreeRecomputed));
+  ASSERT_THAT(conductor.Step(), IsOk());  // three runs
+  ++runs;
+  EXPECT_THAT(conductor.Step(), Fails(absl::StatusCode::kFailedPrecondition,
+                                      HasSubstr("written a buffer for the first time")));
+  EXPECT_THAT(conductor.Step(), IsOk());
+}
+
+TEST(TorchStages, RefuseALossThatNothingLeadsTo) {
+  Training training =
+      Around({.name = "double", .forward = [](const at::Tensor& input) { return input * 2; }});
+  for (const at::Tensor& parameter : ParametersOf(training)) {
+    at::Tensor(parameter).set_requires_grad(false);
+  }
+  EXPECT_THAT(StepOf(training, kThreeStored),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("loss: needs no gradient")));
 }
 
 TEST(TorchStages, RefuseOutputsThatAreNone) {
