@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test: the dev preset with all of them, then the
-# ones that concern threads under ThreadSanitizer, then all again under AddressSanitizer and
-# UndefinedBehaviorSanitizer. Safe to run again.
+# ones that concern threads under ThreadSanitizer, then all but LibTorch's again under
+# AddressSanitizer and UndefinedBehaviorSanitizer. Safe to run again.
 #   deploy/test.sh [PRESET…]    default: dev tsan asan
 set -euo pipefail
 cd "$(dirname "$0")/.."

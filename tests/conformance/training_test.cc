@@ -1,18 +1,20 @@
-// Real networks, small: profiled, solved and trained under budgets, on a host device. What comes
-// out is what plain training leaves, to the bit, and takes the memory that was predicted.
+// Real networks, small: profiled, solved and trained under budgets. What comes out is what plain
+// training leaves, to the bit, and takes the memory that was predicted. On the host, or where
+// STOWAGE_TEST_DEVICE says cuda:0: there kernels may add in any order, and memory comes in pieces
+// that are large for such networks.
 #include "tests/support/training.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <random>
 
 #include "client/agent/executor.h"
-#include "client/agent/host_device.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/train/networks.h"
+#include "client/train/train_device.h"
 #include "gmock/gmock.h"
 #include "solver/algorithms/answer.h"
 #include "solver/algorithms/catalog.h"
@@ -24,9 +26,17 @@
 namespace stowage {
 namespace {
 
-Training SmallTraining(const char* name) {
+TrainDevice TheDevice() {
+  const char* const name = std::getenv("STOWAGE_TEST_DEVICE");
+  auto device = OpenDevice(name == nullptr ? "cpu" : name, {});
+  EXPECT_THAT(device, IsOk());
+  return *std::move(device);
+}
+
+Training SmallTraining(const char* name, c10::Device device) {
   at::manual_seed(11);
-  const NetworkOptions options{.batch = 4,
+  const NetworkOptions options{.device = device,
+                               .batch = 4,
                                .image = 96,
                                .channels = 16,
                                .classes = 10,
@@ -41,14 +51,18 @@ class TrainingTest : public testing::TestWithParam<const char*> {
  protected:
   static constexpr int kSteps = 2;
 
-  TrainingTest() : planned_(SmallTraining(GetParam())) {
-    Training plain = SmallTraining(GetParam());
+  TrainingTest()
+      : device_(TheDevice()),
+        options_{.device = device_.torch, .granularity = MemoryOf(device_.torch).Granularity()},
+        memory_(MemoryOf(device_.torch)),
+        planned_(SmallTraining(GetParam(), device_.torch)) {
+    Training plain = SmallTraining(GetParam(), device_.torch);
     at::manual_seed(12);
     Train(&plain, [&plain] { PlainBackward(plain); });
     expected_ = StateOf(plain);
-    stages_ = std::make_unique<TorchStages>(planned_.stages, TorchOptions{});
+    stages_ = std::make_unique<TorchStages>(planned_.stages, options_);
     stages_->Feed(planned_.input, planned_.loss);
-    auto chain = ProfileChain(stages_.get(), &device_, &HostMemory(), {.repeats = 1});
+    auto chain = ProfileChain(stages_.get(), device_.agent.get(), &memory_, {.repeats = 1});
     EXPECT_THAT(chain, IsOk());
     chain_ = *std::move(chain);
   }
@@ -62,28 +76,32 @@ class TrainingTest : public testing::TestWithParam<const char*> {
 
   // From the weights that it begins with, each time. Returns the measured peak over the predicted.
   void TrainUnder(const Schedule& schedule, double* peak_ratio) {
-    planned_ = SmallTraining(GetParam());
-    stages_ = std::make_unique<TorchStages>(planned_.stages, TorchOptions{});
+    planned_ = SmallTraining(GetParam(), device_.torch);
+    stages_ = std::make_unique<TorchStages>(planned_.stages, options_);
     const auto plan = MakePlan(chain_, platform_, schedule, {.places_values = false});
     ASSERT_THAT(plan, IsOk());
-    const auto executor = PlanExecutor::Create(&*plan, &device_);
+    const auto executor = PlanExecutor::Create(&*plan, device_.agent.get());
     ASSERT_THAT(executor, IsOk());
     at::manual_seed(12);
     int64_t peak = 0;
     Train(&planned_, [&] {
-      const int64_t others = HostMemory().LiveBytes();
-      HostMemory().ResetPeak();
+      const int64_t others = memory_.LiveBytes();
+      memory_.ResetPeak();
       // A copy that nobody else holds.
       stages_->Feed(planned_.input.clone(), planned_.loss);
       ASSERT_THAT((*executor)->Step(stages_.get()), IsOk());
-      peak = HostMemory().PeakBytes() - others;
+      peak = memory_.PeakBytes() - others;
     });
-    EXPECT_EQ(Difference(StateOf(planned_), expected_), "");
+    const double tolerance = device_.torch.is_cpu() ? 0 : 1e-3;
+    EXPECT_EQ(Difference(StateOf(planned_), expected_, tolerance), "");
     *peak_ratio =
         static_cast<double>(peak) / static_cast<double>(plan->prediction.peak_memory_bytes);
   }
 
-  HostDevice device_;
+  TrainDevice device_;
+  const TorchOptions options_;
+  MemoryMeter& memory_;
+  const double most_error_ = device_.torch.is_cpu() ? 0.05 : 0.3;  // of the predicted peak
   Training planned_;
   std::vector<at::Tensor> expected_;
   std::unique_ptr<TorchStages> stages_;
@@ -108,7 +126,7 @@ TEST_P(TrainingTest, IsThePlainOneUnderEveryBudget) {
     ASSERT_NE(answer->outcome, Outcome::kInfeasible);
     double peak_ratio = 0;
     TrainUnder(answer->schedule, &peak_ratio);
-    EXPECT_NEAR(peak_ratio, 1, 0.05);
+    EXPECT_NEAR(peak_ratio, 1, most_error_);
   }
 }
 
@@ -125,7 +143,7 @@ TEST_P(TrainingTest, IsThePlainOneUnderEverySolverWithTransfers) {
     double peak_ratio = 0;
     TrainUnder(WithTransfers(chain_, answer->schedule, 0.7, &random), &peak_ratio);
     // Values that come back just before a computation may wait for it without having come.
-    EXPECT_LE(peak_ratio, 1.05);
+    EXPECT_LE(peak_ratio, 1 + most_error_);
   }
 }
 

@@ -75,6 +75,8 @@ check() {  # NAME COMMAND…
 
 check agent_tests "$build/bin/stowage_agent_tests"
 check torch_tests "$build/bin/stowage_torch_tests"
+check training_tests env "STOWAGE_TEST_DEVICE=$device" "$build/bin/stowage_torch_tests" \
+  --gtest_filter='*TrainingTest*'
 if [ "$device" = cpu ]; then
   say "compute-sanitizer: not on a cpu"
 elif ! command -v compute-sanitizer >/dev/null; then

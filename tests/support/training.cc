@@ -104,11 +104,14 @@ std::vector<at::Tensor> StateOf(const Training& training) {
   return state;
 }
 
-std::string Difference(const std::vector<at::Tensor>& one, const std::vector<at::Tensor>& other) {
+std::string Difference(const std::vector<at::Tensor>& one, const std::vector<at::Tensor>& other,
+                       double tolerance) {
   if (one.size() != other.size()) return "not as many tensors";
   for (size_t i = 0; i < one.size(); ++i) {
     if (one[i].defined() != other[i].defined()) return absl::StrCat("tensor ", i, " is missing");
-    if (one[i].defined() && !at::equal(one[i], other[i])) {
+    if (!one[i].defined()) continue;
+    if (tolerance > 0 ? !at::allclose(one[i], other[i], tolerance, tolerance)
+                      : !at::equal(one[i], other[i])) {
       return absl::StrCat("tensor ", i, " of ", one.size(), " differs");
     }
   }

@@ -41,8 +41,10 @@ std::vector<at::Tensor> ParametersOf(const Training& training);
 
 // Parameters, gradients, momenta, buffers, and the random generator's state.
 std::vector<at::Tensor> StateOf(const Training& training);
-// "" where they are the same to the bit, else the first difference.
-std::string Difference(const std::vector<at::Tensor>& one, const std::vector<at::Tensor>& other);
+// "" where they are the same, to the bit unless there is a tolerance, relative and absolute; else
+// the first difference.
+std::string Difference(const std::vector<at::Tensor>& one, const std::vector<at::Tensor>& other,
+                       double tolerance = 0);
 
 // Steps of a network under one schedule, on a host device.
 class Conductor {
