@@ -194,9 +194,9 @@ class Program {
 
   // What does not fit is a row, too; any other error ends the program.
   absl::Status Add(const char* name, absl::StatusOr<Measured> measured,
-                   std::optional<Prediction> predicted) {
+                   const std::optional<Prediction>& predicted) {
     if (!measured.ok() && !absl::IsResourceExhausted(measured.status())) return measured.status();
-    rows_.push_back({name, std::move(measured), std::move(predicted)});
+    rows_.push_back({name, std::move(measured), predicted});
     return absl::OkStatus();
   }
 
