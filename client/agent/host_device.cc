@@ -89,7 +89,7 @@ absl::Status HostDevice::LaunchCopy(Queue queue, Direction direction, int64_t by
   if (rate > 0) seconds += static_cast<double>(bytes) / rate;
   return Launch(queue, [seconds, work = std::move(work)](void* stream) mutable {
     const auto begin = std::chrono::steady_clock::now();
-    const absl::Status status = work(stream);
+    absl::Status status = work(stream);
     if (seconds > 0) std::this_thread::sleep_until(begin + std::chrono::duration<double>(seconds));
     return status;
   });
