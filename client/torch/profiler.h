@@ -23,8 +23,10 @@ struct ProfileOptions {
 // stage's values: a network that does not fit may be profiled. Times are the medians of
 // FORWARD_SAVE and BACKWARD on the device's compute queue; bytes are what the allocator gave,
 // gradients of parameters apart, which are there. A stage whose saved memory is shared is
-// no_offload. Gradients, buffers and random generators are left as they were. Requires: `stages`
-// have been fed; at least one repeat. Errors: those of TorchStages. Source: RR-9302, section 5.1.
+// no_offload. One that is no_recompute runs as often as the others: where that is a collective,
+// every rank must profile. Gradients, buffers and random generators are left as they were.
+// Requires: `stages` have been fed; at least one repeat. Errors: those of TorchStages.
+// Source: RR-9302, section 5.1.
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options = {});
 
@@ -33,8 +35,8 @@ struct LinkOptions {
   int repeats = 5;
 };
 
-// The bandwidths of the link and its latency, as a platform without limits of memory. It is half
-// duplex where copies both ways at once take as long as one after the other, or nearly.
+// The bandwidths of the link and its latency, as a platform whose memory is the caller's to set. It
+// is half duplex where copies both ways at once take as long as one after the other, or nearly.
 // Errors: the device's.
 absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options = {});
 

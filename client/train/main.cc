@@ -91,6 +91,14 @@ class Program {
     auto device = OpenDevice(options_.device, link);
     if (!device.ok()) return InFlag("--device", device.status());
     device_ = *std::move(device);
+    // Better now than when the training is done.
+    for (const auto& [flag, path] : {std::pair("--trace", &options_.trace),
+                                     std::pair("--chain-output", &options_.chain_output),
+                                     std::pair("--platform-output", &options_.platform_output)}) {
+      if (path->empty()) continue;
+      const absl::Status written = WriteFile(*path, "");
+      if (!written.ok()) return InFlag(flag, written);
+    }
     const auto patience = ParseSeconds(options_.patience);
     if (!patience.ok()) return InFlag("--patience", patience.status());
     ask_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache};

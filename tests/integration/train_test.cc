@@ -100,6 +100,8 @@ TEST(Train, NamesTheFlagThatIsWrong) {
   EXPECT_THAT(error({"--device-memory", "1MB", "--local"}),
               HasSubstr("--device-memory: nothing is left for activations"));
   EXPECT_THAT(error({"--patience", "soon"}), HasSubstr("--patience: "));
+  EXPECT_THAT(error({"--trace", "/nowhere/step.json"}),
+              HasSubstr("--trace: cannot write /nowhere/step.json: No such file or directory"));
 }
 
 }  // namespace
