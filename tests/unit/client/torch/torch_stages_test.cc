@@ -27,115 +27,6 @@ using testing::HasSubstr;
 
 constexpr const char* kStoreAll = "S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1";
 
-// Of the seven stages of ConvolutionTraining() and the loss.
-const std::vector<const char*> kSchedules = {
-    kStoreAll,
-    // Everything but the input is computed again for every backward, most of it several times.
-    "C1 D2 D3 D4 D5 D6 D7 S8 B8 C1 D2 D3 D4 D5 D6 S7 B7 C1 D2 D3 D4 D5 S6 B6 "
-    "C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1",
-    // Saved and dropped again, and a saved stage behind a checkpoint.
-    "S1 D2 C3 D4 S5 S6 C7 S8 B8 S7 B7 B6 B5 C3 S4 B4 S3 B3 S1 S2 B2 B1",
-    // Two segments.
-    "C1 D2 D3 C4 C5 S6 S7 S8 B8 B7 B6 S5 B5 S4 B4 S1 S2 S3 B3 B2 B1",
-};
-
-class SchedulesTest : public testing::TestWithParam<const char*> {};
-
-INSTANTIATE_TEST_SUITE_P(TorchStages, SchedulesTest, testing::ValuesIn(kSchedules));
-
-TEST_P(SchedulesTest, TrainsToTheBitAsWithoutOne) {
-  Training plain = ConvolutionTraining();
-  at::manual_seed(1);
-  std::vector<at::Tensor> losses;
-  for (int step = 0; step < 4; ++step) {
-    losses.push_back(PlainBackward(plain));
-    OptimizerStep(plain);
-  }
-  const std::vector<at::Tensor> expected = StateOf(plain);
-
-  Training planned = ConvolutionTraining();
-  at::manual_seed(1);
-  Conductor conductor(planned, EqualChain(7), Ops(GetParam()), {.verifies = true});
-  for (const at::Tensor& loss : losses) {
-    ASSERT_THAT(conductor.Step(), IsOk());
-    EXPECT_TRUE(at::equal(conductor.stages().loss(), loss));
-    OptimizerStep(planned);
-  }
-  EXPECT_EQ(Difference(StateOf(planned), expected), "");
-}
-
-TEST_P(SchedulesTest, AccumulatesGradients) {
-  Training plain = ConvolutionTraining();
-  at::manual_seed(2);
-  for (int part = 0; part < 3; ++part) PlainBackward(plain);
-  const std::vector<at::Tensor> expected = StateOf(plain);
-
-  Training planned = ConvolutionTraining();
-  at::manual_seed(2);
-  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
-  for (int part = 0; part < 3; ++part) ASSERT_THAT(conductor.Step(), IsOk());
-  EXPECT_EQ(Difference(StateOf(planned), expected), "");
-}
-
-TEST_P(SchedulesTest, LeavesFrozenStagesAlone) {
-  const auto freeze = [](Training& training) {
-    for (size_t stage = 0; stage < 2; ++stage) {
-      for (at::Tensor& parameter : training.stages[stage].module->parameters()) {
-        parameter.set_requires_grad(false);
-      }
-    }
-  };
-  Training plain = ConvolutionTraining();
-  freeze(plain);
-  at::manual_seed(3);
-  PlainBackward(plain);
-  const std::vector<at::Tensor> expected = StateOf(plain);
-
-  Training planned = ConvolutionTraining();
-  freeze(planned);
-  at::manual_seed(3);
-  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
-  ASSERT_THAT(conductor.Step(), IsOk());
-  EXPECT_EQ(Difference(StateOf(planned), expected), "");
-  EXPECT_FALSE(planned.stages[0].module->parameters()[0].grad().defined());
-}
-
-TEST_P(SchedulesTest, FindsTheGradientOfAnInputThatNeedsOne) {
-  Training plain = ConvolutionTraining();
-  plain.input.set_requires_grad(true);
-  at::manual_seed(4);
-  PlainBackward(plain);
-
-  Training planned = ConvolutionTraining();
-  planned.input.set_requires_grad(true);
-  at::manual_seed(4);
-  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
-  ASSERT_THAT(conductor.Step(), IsOk());
-  EXPECT_TRUE(at::equal(conductor.stages().input_gradient(), plain.input.grad()));
-  EXPECT_FALSE(planned.input.grad().defined());
-}
-
-TEST_P(SchedulesTest, EvaluatesWithFrozenStatistics) {
-  const auto evaluate = [](Training& training) {
-    for (const TorchStage& stage : training.stages) {
-      if (stage.module != nullptr) stage.module->eval();
-    }
-  };
-  Training plain = ConvolutionTraining();
-  PlainBackward(plain);
-  evaluate(plain);
-  PlainBackward(plain);
-  const std::vector<at::Tensor> expected = StateOf(plain);
-
-  // The same stages, one after the other in both modes.
-  Training planned = ConvolutionTraining();
-  Conductor conductor(planned, EqualChain(7), Ops(GetParam()));
-  ASSERT_THAT(conductor.Step(), IsOk());
-  evaluate(planned);
-  ASSERT_THAT(conductor.Step(), IsOk());
-  EXPECT_EQ(Difference(StateOf(planned), expected), "");
-}
-
 // What a stage or a training may do that a recomputation must not get wrong.
 struct Habit {
   const char* name;
@@ -537,16 +428,6 @@ TEST(TorchStages, SayWhatFoundNoMemoryAndGiveBackWhatTheyHad) {
                             AllOf(HasSubstr("operations["), HasSubstr("out of memory: tried to"))));
   EXPECT_EQ(memory.LiveBytes(), before);
   EXPECT_THAT(conductor.Step(), IsOk());
-  EXPECT_EQ(memory.LiveBytes(), before);
-}
-
-TEST(TorchStages, LeakNothing) {
-  const HostMemoryMeter& memory = HostMemory();
-  const Training training = ConvolutionTraining();
-  Conductor conductor(training, EqualChain(7), Ops(kSchedules[1]));
-  ASSERT_THAT(conductor.Step(), IsOk());
-  const int64_t before = memory.LiveBytes();
-  for (int step = 0; step < 200; ++step) ASSERT_THAT(conductor.Step(), IsOk());
   EXPECT_EQ(memory.LiveBytes(), before);
 }
 
