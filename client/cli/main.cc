@@ -35,6 +35,7 @@ int Main(int argc, char** argv) {
   Command chosen;
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
+  AddExperimentCommand(app, &chosen);
   AddSimulateCommand(app, &chosen);
   AddSolversCommand(app, &chosen);
   AddChainCommand(app, &chosen);
@@ -48,8 +49,8 @@ int Main(int argc, char** argv) {
   }
   if (!chosen)
     return Fail(
-        "a command is required: solve, frontier, simulate, solvers, chain or version; see stowage "
-        "--help");
+        "a command is required: solve, frontier, experiment, simulate, solvers, chain or version; "
+        "see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
