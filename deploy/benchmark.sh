@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds for release, and prints three tables: what rotor's dynamic program
-# costs beside the textbook's, what it gains over equal segments on real chains, and how far the
-# executor's steps are from the simulator's. Some 2 minutes once built.
+# Installs what is missing, builds for release, and prints four tables: what rotor's dynamic program
+# costs beside the textbook's, what pofo and auto cost and gain with a link, what rotor gains over
+# equal segments on real chains, and how far the executor's steps are from the simulator's. Some
+# minutes once built.
 #   deploy/benchmark.sh [FLAG…]    flags of stowage_rotor_benchmark, as in --slots=1000 --textbook=339
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,6 +10,8 @@ cd "$(dirname "$0")/.."
 deploy/setup.sh test
 deploy/build.sh benchmark
 build/benchmark/bin/stowage_rotor_benchmark "$@"
+echo
+build/benchmark/bin/stowage_pofo_benchmark
 echo
 build/benchmark/bin/stowage_periodic_comparison
 echo

@@ -111,7 +111,7 @@ absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
   if (!finer.ok() || !finer->has_value()) return unknown(finer.status());
   answer->rounding_loss->finer_slots = slots;
   const absl::StatusOr<Simulation> simulation =
-      Simulate(request.chain, request.platform, (*finer)->schedule);
+      SimulateWithoutBound(request.chain, request.platform, (*finer)->schedule);
   if (!simulation.ok() || !simulation->feasible()) return absl::OkStatus();
   const double finer_seconds = simulation->prediction.makespan_seconds;
   answer->rounding_loss->finer_seconds = finer_seconds;

@@ -1,6 +1,7 @@
 #include "solver/algorithms/auto.h"
 
 #include <algorithm>
+#include <climits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/catalog.h"
+#include "solver/algorithms/improve.h"
+#include "solver/algorithms/part_sequences.h"
 #include "solver/algorithms/store_all.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
@@ -34,13 +37,16 @@ struct Membership {
   std::vector<std::string> notes;  // who was left out or got fewer slots
 };
 
-// All other solvers, as far as `working_bytes` allows; all that they build is kept at once.
+// All other solvers that have something to say, as far as `working_bytes` allows; all that they
+// build is kept at once.
 Membership Members(const Instance& instance, int64_t working_bytes) {
   Membership result;
   int64_t left = working_bytes;
   for (const SolverInfo& info : AllSolvers()) {
     const absl::string_view name = info.description.name;
     if (name == "auto") continue;
+    // Without a link those who offload have nothing that the others do not.
+    if (info.description.offloads && !instance.platform().has_link()) continue;
     std::unique_ptr<Solver> solver = info.make();
     Instance with_slots = instance;
     const int64_t needed = solver->WorkingBytes(instance);
@@ -73,6 +79,12 @@ SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
   return share;
 }
 
+// How many operations to place in search of something better: some seconds for long chains.
+int64_t EffortFor(const Chain& chain) {
+  constexpr int64_t kPerStage = 100'000;
+  return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, 30'000'000);
+}
+
 class AutoSolution final : public Solution {
  public:
   AutoSolution(const Instance& instance, std::vector<std::string> notes)
@@ -80,11 +92,10 @@ class AutoSolution final : public Solution {
 
   void Add(std::unique_ptr<const Solution> solution) { solutions_.push_back(std::move(solution)); }
 
-  // The faster one first, of equally fast ones that which promises more, then the lower peak.
-  using Order = std::tuple<double, bool, int64_t>;
-  static Order Key(const Simulation& simulation, const Candidate& candidate) {
-    return {simulation.prediction.makespan_seconds, candidate.limit != Limit::kNone,
-            simulation.prediction.peak_memory_bytes};
+  // What ScheduleWithin() says of the instance's own budget.
+  absl::Status Prepare(const SolveContext& context) {
+    ASSIGN_OR_RETURN(own_, Find(instance_.platform().memory_bytes, context));
+    return absl::OkStatus();
   }
 
   int64_t serves_from_bytes() const override {
@@ -95,28 +106,87 @@ class AutoSolution final : public Solution {
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override {
-    std::optional<Candidate> best;
-    Order best_key;
-    for (const auto& solution : solutions_) {
-      ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
-                       solution->ScheduleWithin(memory_bytes, context));
-      if (!candidate.has_value()) continue;
-      const absl::StatusOr<Simulation> simulation =
-          Simulate(instance_.chain(), instance_.platform(), candidate->schedule);
-      if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) continue;
-      const Order key = Key(*simulation, *candidate);
-      if (best.has_value() && best_key <= key) continue;
-      best_key = key;
-      best = std::move(candidate);
-    }
-    if (best.has_value()) best->notes = notes_;
-    return best;
+    if (memory_bytes == instance_.platform().memory_bytes) return own_;
+    return Find(memory_bytes, context);
   }
 
  private:
+  // The fastest so far.
+  struct Best {
+    std::optional<Candidate> candidate;
+    // The faster one first, of equally fast ones that which promises more, then the lower peak.
+    std::tuple<double, bool, int64_t> key;
+  };
+
+  absl::StatusOr<std::optional<Candidate>> Find(int64_t memory_bytes,
+                                                const SolveContext& context) const {
+    SolveContext quiet = context;
+    quiet.progress = nullptr;
+    Best best;
+    for (const auto& solution : solutions_) {
+      ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                       solution->ScheduleWithin(memory_bytes, quiet));
+      if (candidate.has_value()) Consider(*std::move(candidate), memory_bytes, context, &best);
+    }
+    if (best.candidate.has_value() && instance_.platform().has_link() &&
+        memory_bytes < StoreAllPeakBytes(instance_.chain())) {
+      RETURN_IF_ERROR(LookAround(memory_bytes, context, &best));
+    }
+    if (best.candidate.has_value()) best.candidate->notes = notes_;
+    return std::move(best.candidate);
+  }
+
+  void Consider(Candidate candidate, int64_t memory_bytes, const SolveContext& context,
+                Best* best) const {
+    const absl::StatusOr<Simulation> simulation =
+        SimulateWithoutBound(instance_.chain(), instance_.platform(), candidate.schedule);
+    if (!simulation.ok() || !simulation->feasible()) return;
+    const Prediction& prediction = simulation->prediction;
+    if (prediction.peak_memory_bytes > memory_bytes) return;
+    const std::tuple key(prediction.makespan_seconds, candidate.limit != Limit::kNone,
+                         prediction.peak_memory_bytes);
+    if (best->candidate.has_value() && best->key <= key) return;
+    const bool faster =
+        !best->candidate.has_value() || prediction.makespan_seconds < std::get<0>(best->key);
+    best->key = key;
+    best->candidate = std::move(candidate);
+    if (faster && context.improved) context.improved(*best->candidate);
+  }
+
+  // Local search around the best.
+  absl::Status LookAround(int64_t memory_bytes, const SolveContext& context, Best* best) const {
+    const Chain& chain = instance_.chain();
+    const PartSequences::Options options = SequenceOptions(memory_bytes, std::get<0>(best->key));
+    std::optional<PartSequences> sequences;
+    if (PartSequences::WorkingBytes(chain.length(), options) <= context.working_bytes) {
+      ASSIGN_OR_RETURN(sequences, PartSequences::Build(chain, options, context));
+    }
+    ASSIGN_OR_RETURN(std::optional<Schedule> better,
+                     Improve(chain, instance_.platform(), best->candidate->schedule,
+                             {.memory_bytes = memory_bytes,
+                              .effort = EffortFor(chain),
+                              .sequences = sequences.has_value() ? &*sequences : nullptr},
+                             context));
+    if (!better.has_value() || better->operations.size() > kMaxOperations) return absl::OkStatus();
+    Consider({*std::move(better), "auto", Limit::kHeuristic, {}}, memory_bytes, context, best);
+    return absl::OkStatus();
+  }
+
+  // Nothing that is to be faster runs more forwards again than the best has to lose.
+  PartSequences::Options SequenceOptions(int64_t memory_bytes, double seconds) const {
+    constexpr int kStepsPerPart = 12;
+    constexpr int kLongChain = 400;
+    constexpr int kLongPart = 64;
+    return {.memory_bytes = memory_bytes,
+            .most_recompute_seconds = seconds - instance_.chain().ComputeSeconds(),
+            .most_steps_per_part = kStepsPerPart,
+            .most_stages = instance_.chain().length() <= kLongChain ? INT_MAX : kLongPart};
+  }
+
   const Instance instance_;
   const std::vector<std::string> notes_;
   std::vector<std::unique_ptr<const Solution>> solutions_;
+  std::optional<Candidate> own_;  // written by Prepare()
 };
 
 class Auto final : public Solver {
@@ -165,6 +235,7 @@ class Auto final : public Solver {
       if (one->exact()) optimal = members[i].info->description.name;
       solution->Add(std::move(one));
     }
+    RETURN_IF_ERROR(solution->Prepare(context));
     return solution;
   }
 };

@@ -3,7 +3,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "solver/algorithms/auto.h"
+#include "solver/algorithms/autocapper.h"
+#include "solver/algorithms/offload_dynprog.h"
+#include "solver/algorithms/offload_greedy.h"
+#include "solver/algorithms/offload_vdnn.h"
+#include "solver/algorithms/opportunist.h"
 #include "solver/algorithms/periodic.h"
+#include "solver/algorithms/pofo.h"
 #include "solver/algorithms/revolve.h"
 #include "solver/algorithms/rotor.h"
 #include "solver/algorithms/store_all.h"
@@ -14,16 +20,17 @@ namespace {
 
 constexpr const char* kAutoOptions[] = {"memory_slots", "segments", "time_precision"};
 constexpr const char* kPeriodicOptions[] = {"segments", "time_precision"};
+constexpr const char* kTimeOptions[] = {"time_precision"};
 constexpr const char* kSlotOptions[] = {"memory_slots", "time_precision"};
 
 constexpr SolverInfo kSolvers[] = {
     {{.name = "auto",
-      .summary = "the best schedule of all solvers below",
+      .summary = "the best schedule of all solvers below, then local search from there",
       .guarantee = "never slower than any of them, with the promise of the one that wins",
-      .complexity = "the sum of theirs",
-      .version = 2,
+      .complexity = "the sum of theirs, and a bounded search",
+      .version = 3,
       .recomputes = true,
-      .offloads = false,
+      .offloads = true,
       .options = kAutoOptions},
      MakeAuto},
     {{.name = "store_all",
@@ -68,6 +75,67 @@ constexpr SolverInfo kSolvers[] = {
       .options = kSlotOptions},
      MakeRevolve,
      "rotor"},
+    {{.name = "offload_greedy",
+      .summary = "saves everything and offloads the first values of the chain (Euro-Par 2020)",
+      .guarantee = "optimal without recomputation if copies could stop anywhere",
+      .complexity = "O(L) placements of O(L) each",
+      .version = 1,
+      .recomputes = false,
+      .offloads = true,
+      .options = kTimeOptions},
+     MakeOffloadGreedy,
+     "pofo"},
+    {{.name = "offload_vdnn",
+      .summary = "saves everything and offloads what long forwards read (VDNN's rule)",
+      .guarantee = "none",
+      .complexity = "2 L placements of O(L) each",
+      .version = 1,
+      .recomputes = false,
+      .offloads = true,
+      .options = kTimeOptions},
+     MakeOffloadVdnn,
+     "pofo"},
+    {{.name = "offload_dynprog",
+      .summary = "saves everything and offloads what its dynamic program chooses (Euro-Par 2020)",
+      .guarantee =
+          "up to rounding, optimal without recomputation if copies could be interrupted and freed "
+          "memory as they run",
+      .complexity = "O(L) times the states kept",
+      .version = 1,
+      .recomputes = false,
+      .offloads = true,
+      .options = kSlotOptions},
+     MakeOffloadDynprog,
+     "pofo"},
+    {{.name = "opportunist",
+      .summary = "offloads whenever the link is free and recomputes the rest (POFO, section 5.1)",
+      .guarantee = "none",
+      .complexity = "O(L^3) time at worst",
+      .version = 1,
+      .recomputes = true,
+      .offloads = true,
+      .options = kTimeOptions},
+     MakeOpportunist,
+     "pofo"},
+    {{.name = "autocapper",
+      .summary = "rotor for more memory, made to fit by offloading (POFO, section 5.1)",
+      .guarantee = "none",
+      .complexity = "rotor's, and 40 placements",
+      .version = 1,
+      .recomputes = true,
+      .offloads = true,
+      .options = kSlotOptions},
+     MakeAutocapper},
+    {{.name = "pofo",
+      .summary = "recomputation and offloading chosen together (NeurIPS 2021)",
+      .guarantee =
+          "close to the fastest if copies freed memory as they run; never slower than rotor",
+      .complexity = "O(L^2) times the states kept, after O(L^3) for the ways to recompute",
+      .version = 1,
+      .recomputes = true,
+      .offloads = true,
+      .options = kSlotOptions},
+     MakePofo},
 };
 
 }  // namespace

@@ -150,6 +150,8 @@ class FrontierSearch {
             point.prediction.makespan_seconds <= best->prediction.makespan_seconds * (1 + kNoise);
         point = *best;
         point.memory_bytes = memory_bytes;
+        exact_.platform.memory_bytes = memory_bytes;
+        FillBound(exact_.chain, exact_.platform, &point.prediction);
         // The best for less memory need not be the best for more.
         if (!same && point.prediction.gap > 0 && point.limit == Limit::kNone) {
           point.limit = Limit::kRounding;

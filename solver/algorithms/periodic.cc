@@ -80,8 +80,8 @@ absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, const SolveC
   for (int segments = first; segments <= last; ++segments) {
     RETURN_IF_ERROR(context.CheckStop());
     ASSIGN_OR_RETURN(const Simulation simulation,
-                     Simulate(instance.chain(), instance.platform(),
-                              PeriodicSchedule(instance.chain(), segments)));
+                     SimulateWithoutBound(instance.chain(), instance.platform(),
+                                          PeriodicSchedule(instance.chain(), segments)));
     trials.push_back({segments, simulation.prediction.makespan_seconds,
                       simulation.prediction.peak_memory_bytes});
     context.Report(static_cast<double>(segments - first + 1) / (last - first + 1));

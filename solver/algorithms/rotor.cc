@@ -175,7 +175,7 @@ void PersistentSolution::Measure(std::optional<Schedule> schedule, int64_t memor
                                  std::vector<Found>* found) const {
   if (!schedule.has_value()) return;
   const absl::StatusOr<Simulation> simulation =
-      Simulate(instance_.chain(), instance_.platform(), *schedule);
+      SimulateWithoutBound(instance_.chain(), instance_.platform(), *schedule);
   if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) return;
   found->push_back({*std::move(schedule), simulation->prediction.makespan_seconds});
 }

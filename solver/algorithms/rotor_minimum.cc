@@ -61,8 +61,8 @@ int64_t RotorMinimum::least_bytes() const {
   return input_bytes_ + least_[index_(0, sizes_.stages() - 1)];
 }
 
-std::optional<Schedule> RotorMinimum::LeastSchedule() const {
-  return UnrollChoices({1, sizes_.stages(), 0},
+std::optional<Schedule> RotorMinimum::LeastSchedule(int s, int t) const {
+  return UnrollChoices({s + 1, t + 1, 0},
                        [this](const RotorPart& part) { return BestChoice(part); });
 }
 

@@ -33,7 +33,9 @@ class RotorMinimum {
   int64_t input_bytes() const { return input_bytes_; }
   const PartSizes<int64_t>& sizes() const { return sizes_; }
   // A schedule whose peak is least_bytes(); nullopt when it would have more than kMaxOperations.
-  std::optional<Schedule> LeastSchedule() const;
+  std::optional<Schedule> LeastSchedule() const { return LeastSchedule(0, sizes_.stages() - 1); }
+  // Of part [s..t] alone, stages counted from 0: its least_bytes(), its input counted apart.
+  std::optional<Schedule> LeastSchedule(int s, int t) const;
 
  private:
   RotorMinimum(const Chain& chain, Saving saving);

@@ -20,6 +20,7 @@
 namespace stowage {
 
 class Executor;
+struct Candidate;
 
 // What a solve may use while it runs; borrowed for the call.
 struct SolveContext {
@@ -28,6 +29,8 @@ struct SolveContext {
   Executor* executor = nullptr;                   // null: the calling thread only
   int64_t lowest_bytes = INT64_MAX;               // the least that the Solution will be asked for
   std::function<void(double fraction)> progress;  // 0..1, from the calling thread; may be empty
+  // Each schedule for the budget that is faster than those before; likewise.
+  std::function<void(const Candidate& candidate)> improved;
 
   void Report(double fraction) const {
     if (progress) progress(fraction);

@@ -20,6 +20,8 @@ struct Platform {
   double prefetch_rate() const {  // B/s
     return prefetch_bytes_per_second.value_or(offload_bytes_per_second);
   }
+  // Whether anything can leave the device and come back.
+  bool has_link() const { return offload_bytes_per_second > 0 && prefetch_rate() > 0; }
 
   bool operator==(const Platform&) const = default;
 };

@@ -19,7 +19,7 @@ struct Prediction {
   int64_t peak_host_bytes = 0;     // the most that offloaded values hold on the host
   double overhead = 0;             // makespan / one forward and backward of each stage - 1; 0 where
                                    // those take no time
-  double lower_bound_seconds = 0;  // no schedule of this chain is faster
+  double lower_bound_seconds = 0;  // no schedule within the limits is faster
   double gap = 0;                  // makespan / lower bound - 1; 0 where the bound is 0
 };
 

@@ -1,6 +1,9 @@
 #include "solver/simulator/lower_bound.h"
 
 #include <algorithm>
+#include <cmath>
+
+#include "solver/simulator/cut_bound.h"
 
 namespace stowage {
 namespace {
@@ -10,9 +13,29 @@ int64_t LeastValueBytes(const Chain& chain, int l) {
   return l > 0 && chain.stage(l).no_recompute ? chain.saved_bytes(l) : chain.output_bytes(l);
 }
 
+// Sums of the same times in another order differ by less.
+constexpr double kSummation = 1e-12;
+
 }  // namespace
 
-double LowerBoundSeconds(const Chain& chain) { return chain.ComputeSeconds(); }
+double LowerBoundSeconds(const Chain& chain, const Platform& platform) {
+  const double seconds = CutBoundSeconds(chain, platform);
+  return std::max(chain.ComputeSeconds(), seconds * (1 - kSummation / 2));
+}
+
+double Excess(double a, double b) {
+  return std::abs(a - b) > kSummation * b && b > 0 ? a / b - 1 : 0;
+}
+
+void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction) {
+  Platform limits = platform;
+  limits.memory_bytes = std::max(limits.memory_bytes, prediction->peak_memory_bytes);
+  if (limits.host_memory_bytes > 0) {
+    limits.host_memory_bytes = std::max(limits.host_memory_bytes, prediction->peak_host_bytes);
+  }
+  prediction->lower_bound_seconds = LowerBoundSeconds(chain, limits);
+  prediction->gap = Excess(prediction->makespan_seconds, prediction->lower_bound_seconds);
+}
 
 MemoryFloor FloorOfMemory(const Chain& chain) {
   MemoryFloor floor{-1, {}};

@@ -1,10 +1,10 @@
 #include "solver/simulator/simulator.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "solver/base/status_macros.h"
 #include "solver/simulator/lower_bound.h"
 #include "solver/simulator/memory_walk.h"
 #include "solver/simulator/queues.h"
@@ -21,19 +21,11 @@ bool OverLimit(const MemoryWalk& memory, const Platform& platform) {
          (platform.host_memory_bytes > 0 && memory.host_bytes() > platform.host_memory_bytes);
 }
 
-// a / b - 1; 0 where b is 0, and where they are the same sum added up in another order.
-double Excess(double a, double b) {
-  constexpr double kSummation = 1e-12;
-  return std::abs(a - b) > kSummation * b && b > 0 ? a / b - 1 : 0;
-}
-
 void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction) {
   prediction.makespan_seconds = queues.makespan_seconds();
   prediction.compute_seconds = queues.compute_seconds();
   prediction.idle_seconds = std::max(0.0, prediction.makespan_seconds - prediction.compute_seconds);
   prediction.overhead = Excess(prediction.makespan_seconds, chain.ComputeSeconds());
-  prediction.lower_bound_seconds = LowerBoundSeconds(chain);
-  prediction.gap = Excess(prediction.makespan_seconds, prediction.lower_bound_seconds);
 }
 
 }  // namespace
@@ -41,6 +33,15 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule,
                                     std::vector<TimelineEntry>* timeline) {
+  ASSIGN_OR_RETURN(Simulation simulation,
+                   SimulateWithoutBound(chain, platform, schedule, timeline));
+  FillBound(chain, platform, &simulation.prediction);
+  return simulation;
+}
+
+absl::StatusOr<Simulation> SimulateWithoutBound(const Chain& chain, const Platform& platform,
+                                                const Schedule& schedule,
+                                                std::vector<TimelineEntry>* timeline) {
   MemoryWalk memory(chain, platform);
   Queues queues(chain, platform);
   Simulation simulation;

@@ -22,8 +22,31 @@ class EverySolver : public testing::TestWithParam<SolverInfo> {
  protected:
   std::string Name() const { return GetParam().description.name; }
 
+  absl::StatusOr<Answer> Ask(const Chain& chain, const Platform& platform) const {
+    return AnswerRequest({chain, platform, Name(), {}}, {});
+  }
   absl::StatusOr<Answer> Ask(const Chain& chain, int64_t memory_bytes) const {
-    return AnswerRequest({chain, Memory(memory_bytes), Name(), {}}, {});
+    return Ask(chain, Memory(memory_bytes));
+  }
+
+  // Links that move a chain's values in a few of its steps, or in a tenth of one.
+  static std::vector<Platform> Links(const Chain& chain) {
+    const auto bytes = static_cast<double>(StoreAllPeakBytes(chain) + 1);
+    const double seconds = chain.ComputeSeconds() + 1;
+    Platform fast;
+    fast.offload_bytes_per_second = 10 * bytes / seconds;
+    Platform slow;
+    slow.offload_bytes_per_second = bytes / seconds / 3;
+    slow.half_duplex = true;
+    slow.transfer_latency_seconds = seconds / 100;
+    Platform uneven;
+    uneven.offload_bytes_per_second = bytes / seconds;
+    uneven.prefetch_bytes_per_second = 2 * bytes / seconds;
+    uneven.host_memory_bytes = StoreAllPeakBytes(chain) / 4;
+    Platform one_way;
+    one_way.offload_bytes_per_second = bytes / seconds;
+    one_way.prefetch_bytes_per_second = 0;
+    return {fast, slow, uneven, one_way};
   }
 
   // Chains that solvers tend to get wrong.
@@ -42,6 +65,9 @@ class EverySolver : public testing::TestWithParam<SolverInfo> {
     Chain all_fixed = EqualChain(4);
     for (Stage& stage : all_fixed.stages) stage.no_recompute = stage.no_offload = true;
     chains.push_back(all_fixed);
+    Chain half_fixed = EqualChain(6);
+    for (const int i : {1, 2}) half_fixed.stages[i].no_offload = true;
+    chains.push_back(half_fixed);
     Chain large = EqualChain(11);
     for (Stage& stage : large.stages) {
       stage.output_bytes = 123'456'789;
@@ -53,35 +79,62 @@ class EverySolver : public testing::TestWithParam<SolverInfo> {
   }
 };
 
+// Says whether the answer is what a job may rely on.
+void ExpectSound(const Chain& chain, const Platform& platform, const Answer& answer) {
+  EXPECT_TRUE(answer.rejected.empty()) << chain;
+  ASSERT_TRUE(answer.minimum_memory_bytes.has_value());
+  EXPECT_EQ(answer.outcome == Outcome::kInfeasible,
+            platform.memory_bytes < *answer.minimum_memory_bytes)
+      << chain;
+  if (answer.outcome == Outcome::kInfeasible) return;
+  const auto simulation = Simulate(chain, platform, answer.schedule);
+  ASSERT_THAT(simulation, IsOk()) << chain;
+  EXPECT_TRUE(simulation->feasible()) << chain;
+  EXPECT_GE(answer.prediction.makespan_seconds,
+            answer.prediction.lower_bound_seconds * (1 - 1e-12));
+}
+
 TEST_P(EverySolver, AnswersWithSchedulesThatFitOrWithTheLeastMemory) {
   for (const Chain& chain : Chains()) {
     const int64_t low = FloorOfMemory(chain).bytes;
     const int64_t high = StoreAllPeakBytes(chain);
     for (int percent = 0; percent <= 110; percent += 10) {
-      const int64_t memory = low + (high - low) * percent / 100;
-      const auto answer = Ask(chain, memory);
+      const Platform platform = Memory(low + (high - low) * percent / 100);
+      const auto answer = Ask(chain, platform);
       ASSERT_THAT(answer, IsOk()) << chain;
-      EXPECT_TRUE(answer->rejected.empty()) << chain;
-      ASSERT_TRUE(answer->minimum_memory_bytes.has_value());
-      EXPECT_EQ(answer->outcome == Outcome::kInfeasible, memory < *answer->minimum_memory_bytes)
-          << chain;
-      if (answer->outcome == Outcome::kInfeasible) continue;
-      const auto simulation = Simulate(chain, Memory(memory), answer->schedule);
-      ASSERT_THAT(simulation, IsOk()) << chain;
-      EXPECT_TRUE(simulation->feasible()) << chain;
-      EXPECT_GE(answer->prediction.makespan_seconds,
-                answer->prediction.lower_bound_seconds * (1 - 1e-12));
+      ExpectSound(chain, platform, *answer);
+    }
+  }
+}
+
+TEST_P(EverySolver, AnswersLikewiseWithALink) {
+  for (const Chain& chain : Chains()) {
+    const int64_t low = FloorOfMemory(chain).bytes;
+    const int64_t high = StoreAllPeakBytes(chain);
+    for (Platform platform : Links(chain)) {
+      for (const int percent : {5, 40, 80}) {
+        platform.memory_bytes = low + (high - low) * percent / 100;
+        const auto answer = Ask(chain, platform);
+        ASSERT_THAT(answer, IsOk()) << chain;
+        ExpectSound(chain, platform, *answer);
+      }
     }
   }
 }
 
 TEST_P(EverySolver, HasAScheduleForItsLeastMemoryAndNoneBelow) {
   for (const Chain& chain : Chains()) {
-    const int64_t least = *Ask(chain, 0)->minimum_memory_bytes;
-    EXPECT_GE(least, FloorOfMemory(chain).bytes);
-    EXPECT_NE(Ask(chain, least)->outcome, Outcome::kInfeasible) << chain;
-    if (least == 0) continue;
-    EXPECT_EQ(Ask(chain, least - 1)->outcome, Outcome::kInfeasible) << chain;
+    std::vector<Platform> platforms = Links(chain);
+    platforms.push_back({});
+    for (Platform platform : platforms) {
+      const int64_t least = *Ask(chain, platform)->minimum_memory_bytes;
+      EXPECT_GE(least, FloorOfMemory(chain).bytes);
+      platform.memory_bytes = least;
+      EXPECT_NE(Ask(chain, platform)->outcome, Outcome::kInfeasible) << chain;
+      if (least == 0) continue;
+      platform.memory_bytes = least - 1;
+      EXPECT_EQ(Ask(chain, platform)->outcome, Outcome::kInfeasible) << chain;
+    }
   }
 }
 
@@ -98,6 +151,9 @@ TEST_P(EverySolver, RecomputesNothingWhereEverythingFits) {
 TEST_P(EverySolver, GivesEqualAnswersToEqualRequests) {
   const Chain chain = EqualChain(17);
   EXPECT_EQ(Ask(chain, 250)->schedule, Ask(chain, 250)->schedule);
+  Platform linked = Memory(250);
+  linked.offload_bytes_per_second = 20;
+  EXPECT_EQ(Ask(chain, linked)->schedule, Ask(chain, linked)->schedule);
 }
 
 TEST_P(EverySolver, DeclaresItsMemory) {

@@ -34,12 +34,12 @@ TEST(Periodic, TakesTheFastestCountThatFits) {
   ASSERT_THAT(roomy, IsOk());
   EXPECT_EQ(roomy->prediction.recompute_seconds, 0);
   EXPECT_EQ(roomy->outcome, Outcome::kOptimal);  // it reaches the lower bound
-  const auto tight = ask(200, 0);
+  const auto tight = ask(160, 0);
   ASSERT_THAT(tight, IsOk());
   EXPECT_EQ(tight->outcome, Outcome::kFeasible);
   EXPECT_EQ(tight->limit, Limit::kHeuristic);
   for (int segments = 1; segments <= 10; ++segments) {
-    const auto fixed = ask(200, segments);
+    const auto fixed = ask(160, segments);
     ASSERT_THAT(fixed, IsOk());
     if (fixed->outcome == Outcome::kInfeasible) continue;
     EXPECT_GE(fixed->prediction.makespan_seconds, tight->prediction.makespan_seconds) << segments;

@@ -1,0 +1,217 @@
+#include "solver/algorithms/transfer_placement.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace stowage {
+
+TransferPlacement::TransferPlacement(const Chain& chain, const Platform& platform)
+    : chain_(chain), platform_(platform) {}
+
+std::optional<double> TransferPlacement::Place(const ComputeSequence& sequence,
+                                               std::span<const GapChoice> choices,
+                                               int64_t memory_bytes) {
+  memory_bytes_ = memory_bytes;
+  Start(sequence, choices);
+  if (!PlaceReleases(sequence, choices)) return std::nullopt;
+  PlacePrefetches(sequence, choices);
+  if (platform_.host_memory_bytes > 0 && !FitHost(sequence)) return std::nullopt;
+  ListEvents(sequence);
+  return Time(sequence);
+}
+
+void TransferPlacement::Start(const ComputeSequence& sequence, std::span<const GapChoice> choices) {
+  moves_.assign(sequence.gaps.size(), Move{});
+  copy_order_.clear();
+  for (size_t g = 0; g < choices.size(); ++g) {
+    if (choices[g].moved) copy_order_.push_back(static_cast<int>(g));
+  }
+  const auto key = [&](int g) {
+    const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
+    // A value that was away before comes back before it leaves again.
+    const int from = gap.previous >= 0 && choices[static_cast<size_t>(gap.previous)].moved
+                         ? gap.after
+                         : gap.made;
+    return std::tuple(from + choices[static_cast<size_t>(g)].offload_delay, gap.value);
+  };
+  std::sort(copy_order_.begin(), copy_order_.end(), [&](int a, int b) { return key(a) < key(b); });
+  free_.resize(sequence.need_bytes.size());
+  for (size_t k = 0; k < free_.size(); ++k) free_[k] = memory_bytes_ - sequence.need_bytes[k];
+}
+
+// The value leaves before the operation at `position`, and for now comes back just in time.
+void TransferPlacement::Release(const ComputeSequence& sequence, std::span<const GapChoice> choices,
+                                int g, int position) {
+  const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
+  for (int k = position; k < gap.before; ++k) free_[static_cast<size_t>(k)] += gap.bytes;
+  const bool was_away = gap.previous >= 0 && moves_[static_cast<size_t>(gap.previous)].release >= 0;
+  const int from = was_away ? gap.after : gap.made;
+  const int offload = from + 1 + choices[static_cast<size_t>(g)].offload_delay;
+  moves_[static_cast<size_t>(g)] = {std::min(offload, position), position, gap.before};
+  used_.push_back(g);
+}
+
+bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
+                                      std::span<const GapChoice> choices) {
+  used_.clear();
+  waiting_.clear();
+  for (const int g : copy_order_) {
+    if (choices[static_cast<size_t>(g)].at_once) {
+      Release(sequence, choices, g, sequence.gaps[static_cast<size_t>(g)].after + 1);
+    } else {
+      waiting_.push_back(g);
+    }
+  }
+  for (int k = 0; k < sequence.size(); ++k) {
+    const int64_t& free = free_[static_cast<size_t>(k)];
+    if (free >= 0) continue;
+    size_t kept = 0;
+    for (const int g : waiting_) {
+      const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
+      if (gap.before <= k) continue;  // it was never asked for
+      if (free < 0 && gap.after < k) {
+        Release(sequence, choices, g, k);
+      } else {
+        waiting_[kept++] = g;
+      }
+    }
+    waiting_.resize(kept);
+    if (free < 0) return false;
+  }
+  return true;
+}
+
+void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
+                                        std::span<const GapChoice> choices) {
+  std::sort(used_.begin(), used_.end());  // gaps are numbered by next use
+  by_release_ = used_;
+  std::sort(by_release_.begin(), by_release_.end(), [this](int a, int b) {
+    return moves_[static_cast<size_t>(a)].release < moves_[static_cast<size_t>(b)].release;
+  });
+  auto released = by_release_.begin();
+  int earliest = 0;  // the queue is in order
+  for (const int g : used_) {
+    const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
+    Move& move = moves_[static_cast<size_t>(g)];
+    for (; platform_.half_duplex && released != by_release_.end(); ++released) {
+      const Move& other = moves_[static_cast<size_t>(*released)];
+      if (other.release > gap.before) break;
+      earliest = std::max(earliest, other.offload);
+    }
+    const int first = std::max(earliest, move.release);
+    int position = gap.before;
+    while (position > first && free_[static_cast<size_t>(position) - 1] >= gap.bytes) --position;
+    position = std::min(gap.before, position + choices[static_cast<size_t>(g)].prefetch_delay);
+    for (int k = position; k < gap.before; ++k) free_[static_cast<size_t>(k)] -= gap.bytes;
+    move.prefetch = position;
+    earliest = std::max(earliest, std::min(position, gap.before));
+  }
+}
+
+// Copies to the host start later where it would be too full.
+bool TransferPlacement::FitHost(const ComputeSequence& sequence) {
+  host_.assign(static_cast<size_t>(sequence.size()) + 1, platform_.host_memory_bytes);
+  for (const int g : used_) {
+    const Move& move = moves_[static_cast<size_t>(g)];
+    for (int k = move.release; k <= move.prefetch; ++k) {
+      host_[static_cast<size_t>(k)] -= sequence.gaps[static_cast<size_t>(g)].bytes;
+      if (host_[static_cast<size_t>(k)] < 0) return false;
+    }
+  }
+  for (const int g : copy_order_) {
+    Move& move = moves_[static_cast<size_t>(g)];
+    if (move.release < 0) continue;
+    const int64_t bytes = sequence.gaps[static_cast<size_t>(g)].bytes;
+    int position = move.release;
+    while (position > move.offload && host_[static_cast<size_t>(position) - 1] >= bytes) {
+      host_[static_cast<size_t>(--position)] -= bytes;
+    }
+    move.offload = position;
+  }
+  return true;
+}
+
+void TransferPlacement::ListEvents(const ComputeSequence& sequence) {
+  events_.clear();
+  const auto add = [this](int position, int kind, OperationKind operation, size_t rank, int gap) {
+    const int64_t key =
+        ((static_cast<int64_t>(position) * 3 + kind) << 32) + static_cast<int64_t>(rank);
+    events_.push_back({key, operation, gap});
+  };
+  for (size_t rank = 0; rank < copy_order_.size(); ++rank) {
+    const int g = copy_order_[rank];
+    const Move& move = moves_[static_cast<size_t>(g)];
+    if (move.release < 0) continue;
+    add(move.offload, 0, OperationKind::kOffload, rank, g);
+    add(move.release, 1, OperationKind::kRelease, rank, g);
+    add(move.prefetch, 2, OperationKind::kPrefetch, static_cast<size_t>(g), g);
+  }
+  (void)sequence;
+  std::sort(events_.begin(), events_.end(),
+            [](const Event& a, const Event& b) { return a.key < b.key; });
+}
+
+// As solver/simulator/queues.cc has it, without what explanations need.
+double TransferPlacement::Time(const ComputeSequence& sequence) {
+  offloaded_.assign(sequence.gaps.size(), 0);
+  prefetched_.assign(static_cast<size_t>(chain_.length()) + 2, 0);
+  double compute = 0;
+  double released = 0;
+  double to_host = 0;
+  double to_device = 0;
+  double& back = platform_.half_duplex ? to_host : to_device;
+  const double latency = platform_.transfer_latency_seconds;
+  auto event = events_.begin();
+  for (int k = 0; k <= sequence.size(); ++k) {
+    for (; event != events_.end() && event->key >> 32 < (int64_t{k} + 1) * 3; ++event) {
+      const Gap& gap = sequence.gaps[static_cast<size_t>(event->gap)];
+      const auto bytes = static_cast<double>(gap.bytes);
+      double& away = offloaded_[static_cast<size_t>(event->gap)];
+      if (event->kind == OperationKind::kOffload) {
+        const double start =
+            std::max({to_host, compute, prefetched_[static_cast<size_t>(gap.value)]});
+        to_host = start + (latency + bytes / platform_.offload_bytes_per_second);
+        away = to_host;
+      } else if (event->kind == OperationKind::kRelease) {
+        released = std::max({released, compute, away});
+      } else {
+        const double start = std::max({back, compute, released});
+        back = start + (latency + bytes / platform_.prefetch_rate());
+        prefetched_[static_cast<size_t>(gap.value)] = back;
+      }
+    }
+    if (k == sequence.size()) break;
+    const Operation& operation = sequence.operations[static_cast<size_t>(k)];
+    const auto l = static_cast<size_t>(operation.stage);
+    const Stage& stage = chain_.stage(operation.stage);
+    double start = std::max({compute, released, prefetched_[l - 1]});
+    if (operation.kind == OperationKind::kBackward) {
+      start = std::max(start, prefetched_[l]);
+      compute = start + stage.backward_seconds;
+    } else {
+      compute = start + stage.forward_seconds;
+      prefetched_[l] = 0;
+    }
+  }
+  return compute;  // every copy is waited for: to the host by its RELEASE, back by who reads it
+}
+
+Schedule TransferPlacement::ToSchedule(const ComputeSequence& sequence) const {
+  Schedule schedule;
+  schedule.operations.reserve(sequence.operations.size() + events_.size());
+  auto event = events_.begin();
+  for (int k = 0; k < sequence.size(); ++k) {
+    for (; event != events_.end() && event->key >> 32 < (int64_t{k} + 1) * 3; ++event) {
+      schedule.operations.push_back(
+          {event->kind, sequence.gaps[static_cast<size_t>(event->gap)].value});
+    }
+    schedule.operations.push_back(sequence.operations[static_cast<size_t>(k)]);
+  }
+  return schedule;
+}
+
+int64_t TransferPlacement::PeakBytes() const {
+  return memory_bytes_ - *std::min_element(free_.begin(), free_.end());
+}
+
+}  // namespace stowage

@@ -1,0 +1,105 @@
+// The solvers that offload on the real chains of tests/data: every schedule is simulated, `auto` is
+// no slower than any other solver, and hardly slower with a faster link. A sample of budgets, links
+// and duplex modes; with STOWAGE_TEST_EVERYTHING set, ten budgets and all of them (hours).
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "solver/algorithms/answer.h"
+#include "solver/algorithms/catalog.h"
+#include "solver/simulator/lower_bound.h"
+#include "tests/support/profiles.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+bool TestsEverything() { return std::getenv("STOWAGE_TEST_EVERYTHING") != nullptr; }
+
+class OffloadProfiles : public testing::TestWithParam<std::string> {
+ protected:
+  OffloadProfiles() : chain_(LoadProfile(GetParam())) {}
+
+  // In percent of the range; one of ten, another for every profile, unless all are asked for.
+  std::vector<int> Budgets() const {
+    constexpr int kBudgets[] = {5, 10, 15, 20, 30, 40, 50, 60, 75, 90};
+    if (TestsEverything()) return {std::begin(kBudgets), std::end(kBudgets)};
+    return {kBudgets[Draw() % std::size(kBudgets)]};
+  }
+  std::vector<bool> DuplexModes() const {
+    if (TestsEverything()) return {false, true};
+    return {Draw() / 16 % 2 == 0};
+  }
+  // GB/s, growing.
+  std::vector<double> Bandwidths() const {
+    if (TestsEverything() || chain_.length() < 200) return {1, 12, 50};
+    return {12};
+  }
+  Platform PlatformOf(int percent, double gigabytes_per_second, bool half_duplex) const {
+    const int64_t low = FloorOfMemory(chain_).bytes;
+    Platform platform;
+    platform.memory_bytes = low + (StoreAllPeakBytes(chain_) - low) / 100 * percent;
+    platform.offload_bytes_per_second = gigabytes_per_second * 1e9;
+    platform.half_duplex = half_duplex;
+    return platform;
+  }
+
+  const Chain chain_;
+
+ private:
+  // The same for a profile on every machine.
+  uint32_t Draw() const {
+    uint32_t hash = 2166136261U;
+    for (const char c : GetParam()) hash = (hash ^ static_cast<uint8_t>(c)) * 16777619U;
+    return hash >> 8;
+  }
+};
+
+TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
+  for (const int percent : Budgets()) {
+    for (const bool half_duplex : DuplexModes()) {
+      double with_slower_link = 0;
+      for (const double bandwidth : Bandwidths()) {
+        const Platform platform = PlatformOf(percent, bandwidth, half_duplex);
+        SCOPED_TRACE(testing::Message() << percent << " % at " << bandwidth << " GB/s, "
+                                        << (half_duplex ? "half" : "full") << " duplex");
+        const auto best = AnswerRequest({chain_, platform, "auto", {}}, {});
+        ASSERT_THAT(best, IsOk());
+        EXPECT_TRUE(best->rejected.empty());
+        for (const SolverInfo& info : AllSolvers()) {
+          const std::string name = info.description.name;
+          const auto answer = AnswerRequest({chain_, platform, name, {}}, {});
+          ASSERT_THAT(answer, IsOk()) << name;
+          EXPECT_TRUE(answer->rejected.empty()) << name;
+          if (answer->outcome == Outcome::kInfeasible) continue;
+          ASSERT_NE(best->outcome, Outcome::kInfeasible) << name;
+          EXPECT_LE(best->prediction.makespan_seconds,
+                    answer->prediction.makespan_seconds * (1 + 1e-9))
+              << name;
+        }
+        if (best->outcome == Outcome::kInfeasible) continue;
+        const double seconds = best->prediction.makespan_seconds;
+        if (with_slower_link > 0) {
+          EXPECT_LE(seconds, with_slower_link * 1.005);
+        }
+        with_slower_link = seconds;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Profiles, OffloadProfiles, testing::ValuesIn(AllProfiles()),
+                         [](const testing::TestParamInfo<std::string>& entry) {
+                           std::string name = entry.param;
+                           for (char& c : name) {
+                             if (c == '-') c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace stowage

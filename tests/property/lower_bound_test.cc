@@ -1,0 +1,172 @@
+// The bound on time against the true optimum of small chains, and against programs of larger ones.
+#include "solver/simulator/lower_bound.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "rapidcheck/gtest.h"
+#include "solver/algorithms/answer.h"
+#include "solver/simulator/simulator.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/chains.h"
+#include "tests/support/program_search.h"
+#include "tests/support/transfers.h"
+
+namespace stowage {
+namespace {
+
+// The bound keeps by less than this from what it is before rounding.
+constexpr double kRounding = 1e-12;
+
+// Drawn evenly, however small the cases are that RapidCheck starts with.
+int64_t Below(int64_t bound) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int64_t>(0, bound));
+}
+
+Chain SomeChain(int most_stages) {
+  Chain chain = *SmallChains(most_stages);
+  for (Stage& stage : chain.stages) stage.no_offload = Below(6) == 0;
+  // Stages alike are those of which the search leaves most out.
+  if (Below(4) == 0) chain.stages.assign(chain.stages.size(), chain.stages.front());
+  return chain;
+}
+
+int64_t SomeBudget(const Chain& chain) {
+  const int64_t least = FloorOfMemory(chain).bytes;
+  return least + Below(StoreAllPeakBytes(chain) + 1 - least);
+}
+
+Platform SomePlatform(const Chain& chain) {
+  constexpr double kRates[] = {0.25, 0.5, 1, 2, 4, 1e6};
+  Platform platform = Memory(SomeBudget(chain));
+  platform.offload_bytes_per_second = kRates[Below(6)];
+  if (Below(2) == 0) platform.prefetch_bytes_per_second = kRates[Below(6)];
+  if (Below(3) == 0) platform.transfer_latency_seconds = static_cast<double>(Below(4)) / 2;
+  if (Below(3) == 0) platform.host_memory_bytes = 1 + Below(15);
+  platform.half_duplex = Below(2) == 0;
+  return platform;
+}
+
+// nullopt where nothing fits, and where the search gives up.
+std::optional<double> FastestSeconds(const Chain& chain, const Platform& platform) {
+  const auto fastest = FastestProgram(chain, platform, {.most_nodes = 20'000});
+  if (!fastest.has_value() || fastest->gave_up) return std::nullopt;
+  return fastest->seconds;
+}
+
+void ExpectBelow(const Chain& chain, const Platform& platform, double seconds) {
+  const double bound = LowerBoundSeconds(chain, platform);
+  RC_ASSERT(bound >= chain.ComputeSeconds());
+  RC_ASSERT(bound <= seconds);
+  RC_CLASSIFY(seconds > chain.ComputeSeconds(), "memory costs time");
+  RC_CLASSIFY(seconds > chain.ComputeSeconds() && seconds <= bound * (1 + kRounding),
+              "memory costs time, the bound says how much");
+}
+
+RC_GTEST_PROP(LowerBound, IsNeverAboveTheBestOfAllSchedulesWithoutALink, ()) {
+  const Chain chain = SomeChain(5);
+  const Platform platform = Memory(SomeBudget(chain));
+  const auto fastest = FastestByBruteForce(chain, platform.memory_bytes, ScheduleClass::kAny);
+  RC_PRE(fastest.has_value());
+  ExpectBelow(chain, platform, fastest->seconds);
+}
+
+RC_GTEST_PROP(LowerBound, IsNeverAboveTheBestOfAllPrograms, ()) {
+  const Chain chain = SomeChain(3);
+  const Platform platform = SomePlatform(chain);
+  const std::optional<double> seconds = FastestSeconds(chain, platform);
+  RC_PRE(seconds.has_value());
+  ExpectBelow(chain, platform, *seconds);
+}
+
+// Its own peaks are all that the schedule is given: nothing is tighter.
+RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
+  const Chain chain = SomeChain(16);
+  const absl::StatusOr<Answer> answer =
+      AnswerRequest({chain, Memory(SomeBudget(chain)), "rotor", {}}, {});
+  RC_ASSERT(answer.ok());
+  RC_PRE(answer->outcome != Outcome::kInfeasible);
+  std::mt19937 random(*rc::gen::arbitrary<uint32_t>());
+  const double share = static_cast<double>(Below(5)) / 4;
+  const Schedule schedule = WithTransfers(chain, answer->schedule, share, &random);
+  Platform platform = SomePlatform(chain);
+  platform.memory_bytes = 0;
+  platform.host_memory_bytes = Below(2);  // unlimited, or what it needs
+  const auto simulation = Simulate(chain, platform, schedule);
+  RC_ASSERT(simulation.ok());
+  const Prediction& prediction = simulation->prediction;
+  RC_ASSERT(prediction.lower_bound_seconds <= prediction.makespan_seconds * (1 + kRounding));
+  RC_ASSERT(prediction.gap >= 0);
+  RC_CLASSIFY(prediction.lower_bound_seconds > chain.ComputeSeconds(), "memory costs time");
+}
+
+// Where something fits: the bound is any number elsewhere.
+RC_GTEST_PROP(LowerBound, GainsFromMemoryAndBandwidth, ()) {
+  const Chain chain = SomeChain(3);
+  Platform platform = SomePlatform(chain);
+  const double seconds = LowerBoundSeconds(chain, platform);
+  RC_PRE(FastestSeconds(chain, platform).has_value());
+  const auto no_more_with = [&chain, seconds](const Platform& richer) {
+    RC_ASSERT(LowerBoundSeconds(chain, richer) <= seconds * (1 + kRounding));
+  };
+  Platform richer = platform;
+  richer.memory_bytes += 1 + Below(4);
+  no_more_with(richer);
+  richer = platform;
+  richer.offload_bytes_per_second *= 1.5;
+  no_more_with(richer);
+  richer.prefetch_bytes_per_second = platform.prefetch_rate() * 2;
+  no_more_with(richer);
+  richer.transfer_latency_seconds /= 2;
+  no_more_with(richer);
+  if (richer.host_memory_bytes > 0) ++richer.host_memory_bytes;
+  no_more_with(richer);
+  richer.host_memory_bytes = 0;
+  no_more_with(richer);
+}
+
+RC_GTEST_PROP(LowerBound, GrowsWithTimesAndSizes, ()) {
+  Chain chain = SomeChain(3);
+  const Platform platform = SomePlatform(chain);
+  const double seconds = LowerBoundSeconds(chain, platform);
+  Stage& stage = chain.stages[static_cast<size_t>(Below(chain.length()))];
+  switch (Below(4)) {
+    case 0:
+      stage.forward_seconds += 1;
+      break;
+    case 1:
+      stage.backward_seconds += 1;
+      break;
+    case 2:
+      stage.saved_bytes += 1;
+      break;
+    default:
+      stage.backward_overhead_bytes += 1;
+      break;
+  }
+  RC_PRE(FastestSeconds(chain, platform).has_value());
+  RC_ASSERT(LowerBoundSeconds(chain, platform) >= seconds * (1 - kRounding));
+}
+
+RC_GTEST_PROP(LowerBound, IsTwiceAsLongWhenAllTimesAre, ()) {
+  Chain chain = SomeChain(6);
+  Platform platform = SomePlatform(chain);
+  const double seconds = LowerBoundSeconds(chain, platform);
+  for (Stage& stage : chain.stages) {
+    stage.forward_seconds *= 2;
+    stage.backward_seconds *= 2;
+  }
+  chain.loss.forward_seconds *= 2;
+  chain.loss.backward_seconds *= 2;
+  platform.prefetch_bytes_per_second = platform.prefetch_rate() / 2;
+  platform.offload_bytes_per_second /= 2;
+  platform.transfer_latency_seconds *= 2;
+  RC_ASSERT(LowerBoundSeconds(chain, platform) == 2 * seconds);
+}
+
+}  // namespace
+}  // namespace stowage

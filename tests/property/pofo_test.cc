@@ -1,0 +1,163 @@
+// The solvers that offload, on small random chains: against the paper's own program and against
+// the fastest of all programs there are.
+#include "solver/algorithms/pofo.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "rapidcheck/gtest.h"
+#include "solver/algorithms/answer.h"
+#include "solver/algorithms/catalog.h"
+#include "solver/algorithms/compute_sequence.h"
+#include "solver/algorithms/transfer_placement.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+#include "tests/support/brute_force.h"
+#include "tests/support/chains.h"
+#include "tests/support/linked_chains.h"
+#include "tests/support/literal_pofo.h"
+#include "tests/support/program_search.h"
+
+namespace stowage {
+namespace {
+
+// How much slower something was than what it is measured by.
+class Losses {
+ public:
+  explicit Losses(const char* what) : what_(what) {}
+  ~Losses() {
+    if (count_ == 0) return;
+    std::printf("%s: %zu cases, slower in %zu, by %.4f %% on average, %.2f %% at worst\n", what_,
+                count_, slower_, 100 * sum_ / static_cast<double>(count_), 100 * worst_);
+  }
+  Losses(const Losses&) = delete;
+  Losses& operator=(const Losses&) = delete;
+
+  void Add(double seconds, double reference) {
+    const double loss = reference > 0 ? std::max(0.0, seconds / reference - 1) : 0;
+    ++count_;
+    if (loss > 1e-9) ++slower_;
+    sum_ += loss;
+    worst_ = std::max(worst_, loss);
+  }
+  double mean() const { return count_ > 0 ? sum_ / static_cast<double>(count_) : 0; }
+  size_t count() const { return count_; }
+
+ private:
+  const char* const what_;
+  size_t count_ = 0;
+  size_t slower_ = 0;
+  double sum_ = 0;
+  double worst_ = 0;
+};
+
+RC_GTEST_PROP(Pofo, RelaxedPlansAreWithinOnePercentOfThePapersProgram, ()) {
+  static Losses losses("relaxed pofo against the paper's program in exact bytes");
+  const Chain chain = DrawLinkedChain(5);
+  const Platform platform = DrawLinkedPlatform(chain);
+  const auto literal = LiteralPofoInBytes(chain, platform);
+  const Instance instance = Instance::Exact({chain, platform, "pofo", {}});
+  const auto outcome = SolvePofo(instance, platform.memory_bytes, PofoExtent::kOnePlan, {});
+  RC_ASSERT(outcome.ok());
+  RC_ASSERT(literal.has_value() == !outcome->schedule.operations.empty());
+  if (!literal.has_value()) return;
+  if (platform.memory_bytes >= StoreAllPeakBytes(chain)) return;
+  if (!outcome->relaxed_lost_seconds.has_value()) {
+    // With two links whole copies may overlap where the relaxation adds them up, and then it is no
+    // use.
+    RC_ASSERT(outcome->seconds <= literal->seconds * (1 + 1e-9));
+    return;
+  }
+  const double relaxed = chain.ComputeSeconds() + *outcome->relaxed_lost_seconds;
+  losses.Add(relaxed, literal->seconds);
+  RC_ASSERT(relaxed >= literal->seconds * (1 - 1e-9));
+  RC_ASSERT(relaxed <= literal->seconds * 1.01 + 1e-9);
+}
+
+RC_GTEST_PROP(TransferPlacement, SaysWhatTheSimulatorSays, ()) {
+  const Chain chain = DrawLinkedChain(4);
+  Platform platform = DrawLinkedPlatform(chain);
+  platform.half_duplex = *rc::gen::arbitrary<bool>();
+  platform.transfer_latency_seconds = static_cast<double>(DrawBetween(0, 2)) / 4;
+  platform.host_memory_bytes = DrawBetween(0, 1) * DrawBetween(1, 60);
+  const auto computed = FastestByBruteForce(chain, DrawBetween(platform.memory_bytes, 400),
+                                            ScheduleClass::kPersistent);
+  RC_PRE(computed.has_value());
+  const ComputeSequence sequence = SequenceOf(chain, computed->schedule);
+  std::vector<GapChoice> choices(sequence.gaps.size());
+  for (GapChoice& choice : choices) {
+    choice.moved = DrawBetween(0, 3) > 0;
+    choice.at_once = DrawBetween(0, 3) == 0;
+    choice.offload_delay = static_cast<int16_t>(DrawBetween(0, 1) * DrawBetween(0, 4));
+    choice.prefetch_delay = static_cast<int16_t>(DrawBetween(0, 1) * DrawBetween(0, 4));
+  }
+  TransferPlacement placement(chain, platform);
+  const auto seconds = placement.Place(sequence, choices, platform.memory_bytes);
+  if (!seconds.has_value()) return;
+  const Schedule schedule = placement.ToSchedule(sequence);
+  const auto simulation = Simulate(chain, platform, schedule);
+  if (!simulation.ok()) RC_FAIL(std::string(simulation.status().message()));
+  RC_ASSERT(simulation->feasible());
+  RC_ASSERT(std::abs(simulation->prediction.makespan_seconds - *seconds) <= 1e-9);
+}
+
+// Whether `bytes` are enough for moving everything, where the link may move it.
+RC_GTEST_PROP(TransferPlacement, FitsWhateverTheSequenceItselfCouldNotDoWithout, ()) {
+  const Chain chain = DrawLinkedChain(4);
+  const Platform platform = DrawLinkedPlatform(chain);
+  const auto computed = FastestByBruteForce(chain, 400, ScheduleClass::kPersistent);
+  RC_PRE(computed.has_value());
+  const ComputeSequence sequence = SequenceOf(chain, computed->schedule);
+  std::vector<int64_t> need = sequence.need_bytes;
+  for (const Gap& gap : sequence.gaps) {
+    for (int k = gap.after + 1; k < gap.before; ++k) need[static_cast<size_t>(k)] -= gap.bytes;
+  }
+  const int64_t least = *std::max_element(need.begin(), need.end());
+  std::vector<GapChoice> choices(sequence.gaps.size());
+  for (GapChoice& choice : choices) choice.moved = true;
+  TransferPlacement placement(chain, platform);
+  RC_ASSERT(placement.Place(sequence, choices, least).has_value());
+  RC_ASSERT(!placement.Place(sequence, choices, least - 1).has_value());
+}
+
+// Answers of `auto` and of all others to a fixed sample of questions.
+TEST(Auto, IsNoSlowerThanAnyOtherAndNearTheFastestProgramThereIs) {
+  Losses losses("auto against the fastest program");
+  constexpr int kQuestions = 300;
+  rc::Random random(7);
+  for (int i = 0; i < kQuestions; ++i) {
+    const rc::Gen<std::pair<Chain, Platform>> questions = rc::gen::exec([] {
+      const Chain chain = DrawLinkedChain(3);
+      Platform platform = DrawLinkedPlatform(chain);
+      platform.half_duplex = *rc::gen::arbitrary<bool>();
+      return std::pair(chain, platform);
+    });
+    const auto [chain, platform] = questions(random.split(), rc::kNominalSize).value();
+    const auto best = AnswerRequest({chain, platform, "auto", {}}, {});
+    ASSERT_TRUE(best.ok()) << best.status().message();
+    for (const SolverInfo& info : AllSolvers()) {
+      const auto answer = AnswerRequest({chain, platform, info.description.name, {}}, {});
+      ASSERT_TRUE(answer.ok()) << answer.status().message();
+      if (answer->outcome == Outcome::kInfeasible) continue;
+      ASSERT_NE(best->outcome, Outcome::kInfeasible) << info.description.name << chain;
+      EXPECT_LE(best->prediction.makespan_seconds,
+                answer->prediction.makespan_seconds * (1 + 1e-12))
+          << info.description.name << chain;
+    }
+    const auto fastest = FastestProgram(chain, platform);
+    if (!fastest.has_value() || fastest->gave_up || best->outcome == Outcome::kInfeasible) continue;
+    EXPECT_GE(best->prediction.makespan_seconds, fastest->seconds * (1 - 1e-9)) << chain;
+    losses.Add(best->prediction.makespan_seconds, fastest->seconds);
+  }
+  EXPECT_GE(losses.count(), 100U);
+  EXPECT_LT(losses.mean(), 0.02);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,387 @@
+#include "tests/support/program_search.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <queue>
+#include <tuple>
+#include <vector>
+
+namespace stowage {
+namespace {
+
+enum class Form : uint8_t { kAbsent, kOutput, kSaved };
+enum class Place : uint8_t { kDevice, kDeviceAndCopied, kHost };  // kDevice when absent
+
+struct Value {
+  Form form = Form::kAbsent;
+  Place place = Place::kDevice;
+
+  bool on_device() const { return form != Form::kAbsent && place != Place::kHost; }
+  bool on_host() const { return form != Form::kAbsent && place != Place::kDevice; }
+  bool droppable() const { return form != Form::kAbsent && place == Place::kDevice; }
+
+  bool operator<(const Value& other) const {
+    return std::tie(form, place) < std::tie(other.form, other.place);
+  }
+};
+
+template <typename T>
+using OfEachValue = std::array<T, kMostProgramStages + 2>;  // 0..L+1
+
+// All that decides which operations are valid and what memory they need.
+struct Situation {
+  int gradient = 0;  // δ^gradient is there; L+1 before the backward of the loss
+  OfEachValue<Value> values;
+
+  bool operator<(const Situation& other) const {
+    return std::tie(gradient, values) < std::tie(other.gradient, other.values);
+  }
+};
+
+// All that decides when operations end, in seconds.
+struct Clocks {
+  double compute = 0;                // end of the last compute operation
+  double released = 0;               // end of the last RELEASE
+  double to_host = 0;                // end of the last copy to the host; of any with half_duplex
+  double to_device = 0;              // end of the last copy to the device; 0 with half_duplex
+  OfEachValue<double> prefetched{};  // of a value on the device: end of its last PREFETCH
+  OfEachValue<double> offloaded{};   // of a value on the device and copied: end of its OFFLOAD
+
+  bool operator==(const Clocks&) const = default;
+};
+
+bool NoLater(const OfEachValue<double>& a, const OfEachValue<double>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), [](double x, double y) { return x <= y; });
+}
+
+bool NoLater(const Clocks& a, const Clocks& b) {
+  return a.compute <= b.compute && a.released <= b.released && a.to_host <= b.to_host &&
+         a.to_device <= b.to_device && NoLater(a.prefetched, b.prefetched) &&
+         NoLater(a.offloaded, b.offloaded);
+}
+
+// A program begun.
+struct Node {
+  const Situation* situation = nullptr;
+  Clocks clocks;
+  const Node* from = nullptr;  // the program without its last operation, and
+  Operation operation;         // that
+  double bound = 0;            // no program that begins like this is faster
+  double left = 0;             // the part of the bound that is still to run
+  bool dominated = false;
+};
+
+// Whether `a` is continued later. Of equal bounds the one with the least left comes first: it
+// decides nothing but how soon the answer is found.
+struct Later {
+  bool operator()(const Node* a, const Node* b) const {
+    return std::tie(a->bound, a->left) > std::tie(b->bound, b->left);
+  }
+};
+
+class Search {
+ public:
+  Search(const Chain& chain, const Platform& platform, const ProgramSearchOptions& options)
+      : chain_(chain), platform_(platform), options_(options), loss_(chain.length() + 1) {
+    assert(chain.length() <= kMostProgramStages);
+    backwards_from_.assign(loss_ + 1, chain.stage(1).backward_seconds);
+    for (int l = 2; l <= loss_; ++l) {
+      backwards_from_[l] = backwards_from_[l - 1] + chain.stage(l).backward_seconds;
+    }
+  }
+
+  std::optional<ProgramResult> Run() {
+    Situation start;
+    start.gradient = loss_;
+    start.values[0].form = Form::kOutput;
+    Keep(start, Clocks{}, nullptr, {});
+    while (!queue_.empty()) {
+      const Node& node = *queue_.top();
+      if (node.situation->gradient == 0) return Result(node);
+      if (nodes_.size() >= options_.most_nodes) return GaveUp(node);
+      queue_.pop();
+      if (!node.dominated) Continue(node);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void Continue(const Node& node) {
+    for (int l = 0; l <= loss_; ++l) {
+      for (const OperationKind kind :
+           {OperationKind::kForwardSave, OperationKind::kForwardCheckpoint,
+            OperationKind::kForwardDiscard, OperationKind::kBackward, OperationKind::kOffload,
+            OperationKind::kRelease, OperationKind::kPrefetch}) {
+        if (l == 0 && IsCompute(kind)) continue;
+        if (!MayRun(*node.situation, {kind, l})) continue;
+        const Clocks clocks = ClocksAfter(*node.situation, node.clocks, {kind, l});
+        Keep(SituationAfter(*node.situation, {kind, l}), clocks, &node, {kind, l});
+      }
+    }
+  }
+
+  // What is valid, and within the limits.
+
+  bool MayRun(const Situation& now, Operation operation) const {
+    const int l = operation.stage;
+    switch (operation.kind) {
+      case OperationKind::kForwardSave:
+      case OperationKind::kForwardCheckpoint:
+      case OperationKind::kForwardDiscard:
+        return MayForward(now, operation.kind, l);
+      case OperationKind::kBackward:
+        return MayBackward(now, l);
+      case OperationKind::kOffload:
+        return MayOffload(now, l);
+      case OperationKind::kRelease:
+        return now.values[l].place == Place::kDeviceAndCopied && Fits(now, 0);
+      case OperationKind::kPrefetch:
+        return now.values[l].place == Place::kHost && Fits(now, Bytes(now, l));
+    }
+    return false;
+  }
+
+  bool MayForward(const Situation& now, OperationKind kind, int l) const {
+    const bool saves = kind == OperationKind::kForwardSave;
+    if (!now.values[l - 1].on_device() || now.values[l].form != Form::kAbsent) return false;
+    if (l > now.gradient) return false;
+    // That such a stage runs once needs no account: its value stays until its BACKWARD, see below.
+    if (!saves && (l == loss_ || chain_.stage(l).no_recompute)) return false;
+    if (kind == OperationKind::kForwardDiscard && !MayDiscard(now, l - 1)) return false;
+    const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+    return Fits(now, added + chain_.stage(l).forward_overhead_bytes);
+  }
+
+  bool MayDiscard(const Situation& now, int v) const {
+    // Nothing could bring either back for its BACKWARD.
+    if (v == 0 || chain_.stage(v).no_recompute) return false;
+    return now.values[v].droppable();
+  }
+
+  bool MayBackward(const Situation& now, int l) const {
+    if (l != now.gradient) return false;
+    if (now.values[l].form != Form::kSaved || !now.values[l].droppable()) return false;
+    if (!now.values[l - 1].on_device()) return false;
+    if (now.values[l - 1].form == Form::kOutput && !now.values[l - 1].droppable()) return false;
+    return Fits(now, chain_.gradient_bytes(l - 1) + chain_.stage(l).backward_overhead_bytes);
+  }
+
+  bool MayOffload(const Situation& now, int l) const {
+    // What cannot come back must not leave: nothing may remain on the host.
+    if (platform_.offload_bytes_per_second == 0 || platform_.prefetch_rate() == 0) return false;
+    if (l > 0 && chain_.stage(l).no_offload) return false;
+    if (!now.values[l].droppable()) return false;  // absent, on the host or copied already
+    int64_t host_bytes = Bytes(now, l);
+    for (int v = 0; v <= loss_; ++v) {
+      if (now.values[v].on_host()) host_bytes += Bytes(now, v);
+    }
+    return Fits(now, 0) &&
+           (platform_.host_memory_bytes == 0 || host_bytes <= platform_.host_memory_bytes);
+  }
+
+  // Whether an operation that takes so much beyond all that is on the device fits.
+  bool Fits(const Situation& now, int64_t extra_bytes) const {
+    int64_t bytes = chain_.gradient_bytes(now.gradient) + extra_bytes;
+    for (int v = 0; v <= loss_; ++v) {
+      if (now.values[v].on_device()) bytes += Bytes(now, v);
+    }
+    return bytes <= platform_.memory_bytes;
+  }
+
+  int64_t Bytes(const Situation& now, int v) const {
+    return now.values[v].form == Form::kSaved ? chain_.saved_bytes(v) : chain_.output_bytes(v);
+  }
+
+  Situation SituationAfter(const Situation& now, Operation operation) const {
+    const int l = operation.stage;
+    Situation next = now;
+    switch (operation.kind) {
+      case OperationKind::kForwardSave:
+        next.values[l] = {Form::kSaved, Place::kDevice};
+        break;
+      case OperationKind::kForwardDiscard:
+        next.values[l] = {Form::kOutput, Place::kDevice};
+        next.values[l - 1] = Value{};
+        break;
+      case OperationKind::kForwardCheckpoint:
+        next.values[l] = {Form::kOutput, Place::kDevice};
+        break;
+      case OperationKind::kBackward:
+        next.values[l] = Value{};
+        if (now.values[l - 1].form == Form::kOutput) next.values[l - 1] = Value{};
+        next.gradient = l - 1;
+        break;
+      case OperationKind::kOffload:
+        next.values[l].place = Place::kDeviceAndCopied;
+        break;
+      case OperationKind::kRelease:
+        next.values[l].place = Place::kHost;
+        break;
+      case OperationKind::kPrefetch:
+        next.values[l].place = Place::kDevice;
+        break;
+    }
+    return next;
+  }
+
+  // When it ends.
+
+  Clocks ClocksAfter(const Situation& now, const Clocks& clocks, Operation operation) const {
+    const int l = operation.stage;
+    Clocks next = clocks;
+    if (IsCompute(operation.kind)) {
+      const bool backward = operation.kind == OperationKind::kBackward;
+      double start = std::max({clocks.compute, clocks.released, clocks.prefetched[l - 1]});
+      if (backward) start = std::max(start, clocks.prefetched[l]);
+      const Stage& stage = chain_.stage(l);
+      next.compute = start + (backward ? stage.backward_seconds : stage.forward_seconds);
+    } else if (operation.kind == OperationKind::kOffload) {
+      const double start = std::max({clocks.to_host, clocks.compute, clocks.prefetched[l]});
+      next.to_host = start + OffloadSeconds(now, l);
+      next.offloaded[l] = next.to_host;
+    } else if (operation.kind == OperationKind::kRelease) {
+      next.released = std::max({clocks.released, clocks.compute, clocks.offloaded[l]});
+    } else {
+      double& queue = platform_.half_duplex ? next.to_host : next.to_device;
+      queue = std::max({queue, clocks.compute, clocks.released}) + PrefetchSeconds(now, l);
+      next.prefetched[l] = queue;
+    }
+    return next;
+  }
+
+  double OffloadSeconds(const Situation& now, int v) const {
+    return platform_.transfer_latency_seconds +
+           static_cast<double>(Bytes(now, v)) / platform_.offload_bytes_per_second;
+  }
+
+  double PrefetchSeconds(const Situation& now, int v) const {
+    return platform_.transfer_latency_seconds +
+           static_cast<double>(Bytes(now, v)) / platform_.prefetch_rate();
+  }
+
+  // Sets the clocks that nothing reads any more to zero.
+  void Forget(const Situation& now, Clocks* clocks) const {
+    for (int v = 0; v <= loss_; ++v) {
+      if (!now.values[v].on_device()) clocks->prefetched[v] = 0;
+      if (now.values[v].place != Place::kDeviceAndCopied) clocks->offloaded[v] = 0;
+    }
+  }
+
+  // Raises the others as far as has no effect.
+  void Lift(const Situation& now, Clocks* clocks) const {
+    // All that waits for the releases waits for the compute operation before it, and so do copies.
+    clocks->released = std::max(clocks->released, clocks->compute);
+    clocks->to_host = std::max(clocks->to_host, clocks->compute);
+    // A copy to the device waits for the releases, too.
+    const double released = clocks->released;
+    if (!platform_.half_duplex) clocks->to_device = std::max(clocks->to_device, released);
+    for (int v = 0; v <= loss_; ++v) {
+      const Value& value = now.values[v];
+      // So does what computes with a value. What offloads it waits for `to_host`, which is no
+      // earlier than `released`: a release ends with a copy to the host or a compute operation.
+      double& prefetched = clocks->prefetched[v];
+      if (value.on_device()) prefetched = std::max(prefetched, released);
+      // Read by the value's RELEASE only, which waits for those before it.
+      double& offloaded = clocks->offloaded[v];
+      if (value.place == Place::kDeviceAndCopied) offloaded = std::max(offloaded, released);
+    }
+  }
+
+  // What to keep of it.
+
+  void Keep(const Situation& situation, Clocks clocks, const Node* from, Operation operation) {
+    Forget(situation, &clocks);
+    if (options_.lifting) Lift(situation, &clocks);
+    const auto it = reached_.try_emplace(situation).first;
+    std::vector<Node*>& rivals = it->second;
+    for (const Node* rival : rivals) {
+      if (Dominates(rival->clocks, clocks)) return;
+    }
+    std::erase_if(rivals, [&clocks, this](Node* rival) {
+      rival->dominated = Dominates(clocks, rival->clocks);
+      return rival->dominated;
+    });
+    const double left = SecondsLeft(situation);
+    // Every copy is waited for before the end.
+    double bound = std::max({clocks.compute, clocks.released, clocks.to_host, clocks.to_device});
+    if (options_.bound) {
+      bound = std::max({bound, std::max(clocks.compute, clocks.released) + left,
+                        EndOfReturns(situation, clocks)});
+    }
+    nodes_.push_back({&it->first, clocks, from, operation, bound, left, false});
+    rivals.push_back(&nodes_.back());
+    queue_.push(&nodes_.back());
+  }
+
+  bool Dominates(const Clocks& a, const Clocks& b) const {
+    return options_.dominance ? NoLater(a, b) : a == b;
+  }
+
+  double SecondsLeft(const Situation& situation) const {
+    double seconds = 0;
+    for (int l = 1; l <= situation.gradient; ++l) {
+      seconds += chain_.stage(l).backward_seconds;
+      if (situation.values[l].form != Form::kSaved) seconds += chain_.stage(l).forward_seconds;
+    }
+    return seconds;
+  }
+
+  // When the values that are not ready on the device can be, and the backwards that follow be done.
+  // Whatever drops value v needs it and comes before BACKWARD v, or is BACKWARD v; BACKWARD 1 drops
+  // the input.
+  double EndOfReturns(const Situation& situation, const Clocks& clocks) const {
+    const double queue_free = platform_.half_duplex ? clocks.to_host : clocks.to_device;
+    double returned = std::max(queue_free, clocks.released);
+    double end = 0;
+    for (int v = situation.gradient; v >= 0; --v) {
+      const Value& value = situation.values[v];
+      double ready = 0;
+      if (value.on_device()) ready = clocks.prefetched[v];
+      if (value.on_host()) {
+        const double seconds = PrefetchSeconds(situation, v);
+        // Whichever comes back first, the last of those from v on is not back before this.
+        returned += seconds;
+        ready = std::max(returned, clocks.offloaded[v] + seconds);
+      }
+      if (value.form != Form::kAbsent) end = std::max(end, ready + backwards_from_[v]);
+    }
+    return end;
+  }
+
+  ProgramResult Result(const Node& end) const {
+    ProgramResult result;
+    result.seconds = end.clocks.compute;
+    result.nodes = nodes_.size();
+    for (const Node* node = &end; node->from != nullptr; node = node->from) {
+      result.schedule.operations.push_back(node->operation);
+    }
+    std::reverse(result.schedule.operations.begin(), result.schedule.operations.end());
+    return result;
+  }
+
+  ProgramResult GaveUp(const Node& next) const {
+    return {next.bound, Schedule{}, /*gave_up=*/true, nodes_.size()};
+  }
+
+  const Chain& chain_;
+  const Platform& platform_;
+  const ProgramSearchOptions options_;
+  const int loss_;
+  std::vector<double> backwards_from_;  // of each value: seconds of BACKWARD v to 1; 1 for v = 0
+  std::map<Situation, std::vector<Node*>> reached_;  // those that none in its situation dominates
+  std::deque<Node> nodes_;                           // never erased: others point to them
+  std::priority_queue<const Node*, std::vector<const Node*>, Later> queue_;
+};
+
+}  // namespace
+
+std::optional<ProgramResult> FastestProgram(const Chain& chain, const Platform& platform,
+                                            const ProgramSearchOptions& options) {
+  return Search(chain, platform, options).Run();
+}
+
+}  // namespace stowage
