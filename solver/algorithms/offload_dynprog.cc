@@ -13,7 +13,12 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kMostStates = 1000;  // before each stage
+// Before each stage; fewer in chains of thousands.
+size_t MostStates(int stages) {
+  constexpr int kMost = 1000;
+  constexpr int kInAll = 400'000;
+  return static_cast<size_t>(std::clamp(kInAll / std::max(1, stages), 32, kMost));
+}
 
 // Before a stage. Sizes in slots; what links move meanwhile is rounded to whole slots, too.
 struct State {
@@ -149,10 +154,11 @@ class Program {
       return std::tie(a.idle, a.kept, a.leaving, a.returning) <
              std::tie(b.idle, b.kept, b.leaving, b.returning);
     });
-    if (states.size() > kMostStates) {
+    const size_t most = MostStates(chain_.length());
+    if (states.size() > most) {
       std::stable_sort(states.begin(), states.end(),
                        [&](const State& a, const State& b) { return hope(a) < hope(b); });
-      states.resize(kMostStates);
+      states.resize(most);
       std::stable_sort(states.begin(), states.end(),
                        [](const State& a, const State& b) { return a.idle < b.idle; });
     }
@@ -194,8 +200,9 @@ class OffloadDynprog final : public StoringAlgorithm {
   const char* name() const override { return "offload_dynprog"; }
 
   int64_t WorkingBytes(const Instance& instance) const override {
-    constexpr auto kPerStage = static_cast<int64_t>(2 * kMostStates * sizeof(State));
-    return StoringAlgorithm::WorkingBytes(instance) + (instance.chain().length() + 4) * kPerStage;
+    const int stages = instance.chain().length();
+    const auto per_stage = static_cast<int64_t>(2 * MostStates(stages) * sizeof(State));
+    return StoringAlgorithm::WorkingBytes(instance) + (stages + 4) * per_stage;
   }
 
   absl::StatusOr<std::optional<Schedule>> Find(const Instance& instance, int64_t memory_bytes,

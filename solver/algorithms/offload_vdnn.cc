@@ -9,6 +9,8 @@
 namespace stowage {
 namespace {
 
+constexpr size_t kMostThresholds = 1000;
+
 struct Ranked {
   int value = 0;
   double ratio = 0;  // seconds a byte
@@ -32,7 +34,10 @@ class OffloadVdnn final : public StoringAlgorithm {
     });
     std::optional<Schedule> best;
     double best_seconds = 0;
-    for (size_t count = 0; count <= ranked.size(); ++count) {
+    // Of chains of thousands some thresholds, the last of all among them.
+    const size_t stride = 1 + ranked.size() / kMostThresholds;
+    for (size_t left = ranked.size() / stride + 1; left > 0; --left) {
+      const size_t count = ranked.size() - (left - 1) * stride;
       // Values of one ratio are above a threshold together.
       if (count > 0 && count < ranked.size() && ranked[count].ratio == ranked[count - 1].ratio) {
         continue;

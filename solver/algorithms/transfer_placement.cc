@@ -43,8 +43,10 @@ void TransferPlacement::Start(const ComputeSequence& sequence, std::span<const G
 void TransferPlacement::Release(const ComputeSequence& sequence, std::span<const GapChoice> choices,
                                 int g, int position) {
   const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
-  for (int k = position; k < gap.before; ++k) free_[static_cast<size_t>(k)] += gap.bytes;
-  const bool was_away = gap.previous >= 0 && moves_[static_cast<size_t>(gap.previous)].release >= 0;
+  change_[static_cast<size_t>(position)] += gap.bytes;
+  change_[static_cast<size_t>(gap.before)] -= gap.bytes;
+  const bool was_away =
+      gap.previous >= 0 && moves_[static_cast<size_t>(gap.previous)].release >= 0;
   const int from = was_away ? gap.after : gap.made;
   const int offload = from + 1 + choices[static_cast<size_t>(g)].offload_delay;
   moves_[static_cast<size_t>(g)] = {std::min(offload, position), position, gap.before};
@@ -55,6 +57,7 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
                                       std::span<const GapChoice> choices) {
   used_.clear();
   waiting_.clear();
+  change_.assign(sequence.need_bytes.size() + 1, 0);
   for (const int g : copy_order_) {
     if (choices[static_cast<size_t>(g)].at_once) {
       Release(sequence, choices, g, sequence.gaps[static_cast<size_t>(g)].after + 1);
@@ -62,8 +65,11 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
       waiting_.push_back(g);
     }
   }
+  int64_t away = 0;
   for (int k = 0; k < sequence.size(); ++k) {
-    const int64_t& free = free_[static_cast<size_t>(k)];
+    away += change_[static_cast<size_t>(k)];
+    int64_t& free = free_[static_cast<size_t>(k)];
+    free += away;
     if (free >= 0) continue;
     size_t kept = 0;
     for (const int g : waiting_) {
@@ -71,6 +77,8 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
       if (gap.before <= k) continue;  // it was never asked for
       if (free < 0 && gap.after < k) {
         Release(sequence, choices, g, k);
+        away += gap.bytes;
+        free += gap.bytes;
       } else {
         waiting_[kept++] = g;
       }

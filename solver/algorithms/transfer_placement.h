@@ -40,7 +40,7 @@ class TransferPlacement {
 
   // The makespan of `sequence` with those choices, one a gap, within `memory_bytes`: what the
   // simulator says of ToSchedule(). nullopt: they do not fit. O(operations + gaps), and for each
-  // gap moved its length. Requires: the platform has bandwidths if a gap is moved.
+  // value moved as many operations as its prefetch comes early. Requires: the platform has bandwidths if a gap is moved.
   std::optional<double> Place(const ComputeSequence& sequence, std::span<const GapChoice> choices,
                               int64_t memory_bytes);
 
@@ -82,6 +82,7 @@ class TransferPlacement {
   std::vector<int> used_;        // released
   std::vector<int> by_release_;  // the same, by the position of the RELEASE
   std::vector<int64_t> free_;    // by operation: what it leaves of the memory
+  std::vector<int64_t> change_;  // by position: of the bytes that are away
   std::vector<int64_t> host_;    // by position: bytes on the host
   std::vector<Event> events_;
   std::vector<double> offloaded_;   // by gap: when the copy is complete
