@@ -90,12 +90,16 @@ class AutoSolution final : public Solution {
   AutoSolution(const Instance& instance, std::vector<std::string> notes)
       : instance_(instance), notes_(std::move(notes)) {}
 
-  void Add(std::unique_ptr<const Solution> solution) { solutions_.push_back(std::move(solution)); }
-
-  // What ScheduleWithin() says of the instance's own budget.
-  absl::Status Prepare(const SolveContext& context) {
-    ASSIGN_OR_RETURN(own_, Find(instance_.platform().memory_bytes, context));
+  // What it has for the instance's own budget counts at once.
+  absl::Status Add(std::unique_ptr<const Solution> solution, const SolveContext& context) {
+    RETURN_IF_ERROR(Ask(*solution, instance_.platform().memory_bytes, context, &own_));
+    solutions_.push_back(std::move(solution));
     return absl::OkStatus();
+  }
+
+  // After the last Add().
+  absl::Status Finish(const SolveContext& context) {
+    return Complete(instance_.platform().memory_bytes, context, &own_);
   }
 
   int64_t serves_from_bytes() const override {
@@ -106,8 +110,13 @@ class AutoSolution final : public Solution {
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override {
-    if (memory_bytes == instance_.platform().memory_bytes) return own_;
-    return Find(memory_bytes, context);
+    if (memory_bytes == instance_.platform().memory_bytes) return own_.candidate;
+    Best best;
+    for (const auto& solution : solutions_) {
+      RETURN_IF_ERROR(Ask(*solution, memory_bytes, context, &best));
+    }
+    RETURN_IF_ERROR(Complete(memory_bytes, context, &best));
+    return std::move(best.candidate);
   }
 
  private:
@@ -118,22 +127,24 @@ class AutoSolution final : public Solution {
     std::tuple<double, bool, int64_t> key;
   };
 
-  absl::StatusOr<std::optional<Candidate>> Find(int64_t memory_bytes,
-                                                const SolveContext& context) const {
+  absl::Status Ask(const Solution& solution, int64_t memory_bytes, const SolveContext& context,
+                   Best* best) const {
     SolveContext quiet = context;
     quiet.progress = nullptr;
-    Best best;
-    for (const auto& solution : solutions_) {
-      ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
-                       solution->ScheduleWithin(memory_bytes, quiet));
-      if (candidate.has_value()) Consider(*std::move(candidate), memory_bytes, context, &best);
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                     solution.ScheduleWithin(memory_bytes, quiet));
+    if (candidate.has_value()) Consider(*std::move(candidate), memory_bytes, context, best);
+    return absl::OkStatus();
+  }
+
+  // What is to be done once all have been asked.
+  absl::Status Complete(int64_t memory_bytes, const SolveContext& context, Best* best) const {
+    if (!best->candidate.has_value()) return absl::OkStatus();
+    if (instance_.platform().has_link() && memory_bytes < StoreAllPeakBytes(instance_.chain())) {
+      RETURN_IF_ERROR(LookAround(memory_bytes, context, best));
     }
-    if (best.candidate.has_value() && instance_.platform().has_link() &&
-        memory_bytes < StoreAllPeakBytes(instance_.chain())) {
-      RETURN_IF_ERROR(LookAround(memory_bytes, context, &best));
-    }
-    if (best.candidate.has_value()) best.candidate->notes = notes_;
-    return std::move(best.candidate);
+    best->candidate->notes = notes_;
+    return absl::OkStatus();
   }
 
   void Consider(Candidate candidate, int64_t memory_bytes, const SolveContext& context,
@@ -186,7 +197,7 @@ class AutoSolution final : public Solution {
   const Instance instance_;
   const std::vector<std::string> notes_;
   std::vector<std::unique_ptr<const Solution>> solutions_;
-  std::optional<Candidate> own_;  // written by Prepare()
+  Best own_;  // of the instance's budget; written by Add() and Finish()
 };
 
 class Auto final : public Solver {
@@ -233,9 +244,9 @@ class Auto final : public Solver {
           std::unique_ptr<const Solution> one,
           members[i].solver->Solve(members[i].instance, ShareOf(context, i, members.size())));
       if (one->exact()) optimal = members[i].info->description.name;
-      solution->Add(std::move(one));
+      RETURN_IF_ERROR(solution->Add(std::move(one), context));
     }
-    RETURN_IF_ERROR(solution->Prepare(context));
+    RETURN_IF_ERROR(solution->Finish(context));
     return solution;
   }
 };

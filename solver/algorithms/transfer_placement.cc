@@ -14,9 +14,10 @@ std::optional<double> TransferPlacement::Place(const ComputeSequence& sequence,
   memory_bytes_ = memory_bytes;
   Start(sequence, choices);
   if (!PlaceReleases(sequence, choices)) return std::nullopt;
+  PlaceOffloads(sequence, choices);
   PlacePrefetches(sequence, choices);
   if (platform_.host_memory_bytes > 0 && !FitHost(sequence)) return std::nullopt;
-  ListEvents(sequence);
+  ListEvents();
   return Time(sequence);
 }
 
@@ -40,17 +41,23 @@ void TransferPlacement::Start(const ComputeSequence& sequence, std::span<const G
 }
 
 // The value leaves before the operation at `position`, and for now comes back just in time.
-void TransferPlacement::Release(const ComputeSequence& sequence, std::span<const GapChoice> choices,
-                                int g, int position) {
+void TransferPlacement::Release(const ComputeSequence& sequence, int g, int position) {
   const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
   change_[static_cast<size_t>(position)] += gap.bytes;
   change_[static_cast<size_t>(gap.before)] -= gap.bytes;
-  const bool was_away =
-      gap.previous >= 0 && moves_[static_cast<size_t>(gap.previous)].release >= 0;
-  const int from = was_away ? gap.after : gap.made;
-  const int offload = from + 1 + choices[static_cast<size_t>(g)].offload_delay;
-  moves_[static_cast<size_t>(g)] = {std::min(offload, position), position, gap.before};
+  moves_[static_cast<size_t>(g)] = {-1, position, gap.before};
   used_.push_back(g);
+}
+
+// Only once all releases are known: a value that was away in the gap before comes back first.
+void TransferPlacement::PlaceOffloads(const ComputeSequence& sequence,
+                                      std::span<const GapChoice> choices) {
+  for (const int g : used_) {
+    const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
+    Move& move = moves_[static_cast<size_t>(g)];
+    const int from = gap.previous >= 0 && moves(gap.previous) ? gap.after : gap.made;
+    move.offload = std::min(from + 1 + choices[static_cast<size_t>(g)].offload_delay, move.release);
+  }
 }
 
 bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
@@ -60,7 +67,7 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
   change_.assign(sequence.need_bytes.size() + 1, 0);
   for (const int g : copy_order_) {
     if (choices[static_cast<size_t>(g)].at_once) {
-      Release(sequence, choices, g, sequence.gaps[static_cast<size_t>(g)].after + 1);
+      Release(sequence, g, sequence.gaps[static_cast<size_t>(g)].after + 1);
     } else {
       waiting_.push_back(g);
     }
@@ -76,7 +83,7 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
       const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
       if (gap.before <= k) continue;  // it was never asked for
       if (free < 0 && gap.after < k) {
-        Release(sequence, choices, g, k);
+        Release(sequence, g, k);
         away += gap.bytes;
         free += gap.bytes;
       } else {
@@ -112,7 +119,7 @@ void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
     position = std::min(gap.before, position + choices[static_cast<size_t>(g)].prefetch_delay);
     for (int k = position; k < gap.before; ++k) free_[static_cast<size_t>(k)] -= gap.bytes;
     move.prefetch = position;
-    earliest = std::max(earliest, std::min(position, gap.before));
+    earliest = std::max(earliest, position);
   }
 }
 
@@ -139,7 +146,7 @@ bool TransferPlacement::FitHost(const ComputeSequence& sequence) {
   return true;
 }
 
-void TransferPlacement::ListEvents(const ComputeSequence& sequence) {
+void TransferPlacement::ListEvents() {
   events_.clear();
   const auto add = [this](int position, int kind, OperationKind operation, size_t rank, int gap) {
     const int64_t key =
@@ -154,7 +161,6 @@ void TransferPlacement::ListEvents(const ComputeSequence& sequence) {
     add(move.release, 1, OperationKind::kRelease, rank, g);
     add(move.prefetch, 2, OperationKind::kPrefetch, static_cast<size_t>(g), g);
   }
-  (void)sequence;
   std::sort(events_.begin(), events_.end(),
             [](const Event& a, const Event& b) { return a.key < b.key; });
 }

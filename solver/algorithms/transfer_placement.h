@@ -40,7 +40,8 @@ class TransferPlacement {
 
   // The makespan of `sequence` with those choices, one a gap, within `memory_bytes`: what the
   // simulator says of ToSchedule(). nullopt: they do not fit. O(operations + gaps), and for each
-  // value moved as many operations as its prefetch comes early. Requires: the platform has bandwidths if a gap is moved.
+  // value moved as many operations as its prefetch comes early. Requires: the platform has
+  // bandwidths if a gap is moved.
   std::optional<double> Place(const ComputeSequence& sequence, std::span<const GapChoice> choices,
                               int64_t memory_bytes);
 
@@ -65,11 +66,11 @@ class TransferPlacement {
 
   void Start(const ComputeSequence& sequence, std::span<const GapChoice> choices);
   bool PlaceReleases(const ComputeSequence& sequence, std::span<const GapChoice> choices);
-  void Release(const ComputeSequence& sequence, std::span<const GapChoice> choices, int gap,
-               int position);
+  void Release(const ComputeSequence& sequence, int gap, int position);
+  void PlaceOffloads(const ComputeSequence& sequence, std::span<const GapChoice> choices);
   void PlacePrefetches(const ComputeSequence& sequence, std::span<const GapChoice> choices);
   bool FitHost(const ComputeSequence& sequence);
-  void ListEvents(const ComputeSequence& sequence);
+  void ListEvents();
   double Time(const ComputeSequence& sequence);
 
   const Chain& chain_;

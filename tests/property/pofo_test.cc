@@ -107,7 +107,7 @@ RC_GTEST_PROP(TransferPlacement, SaysWhatTheSimulatorSays, ()) {
   RC_ASSERT(std::abs(simulation->prediction.makespan_seconds - *seconds) <= 1e-9);
 }
 
-// Whether `bytes` are enough for moving everything, where the link may move it.
+// With everything moved, the operation that then needs most is all that the memory must hold.
 RC_GTEST_PROP(TransferPlacement, FitsWhateverTheSequenceItselfCouldNotDoWithout, ()) {
   const Chain chain = DrawLinkedChain(4);
   const Platform platform = DrawLinkedPlatform(chain);

@@ -182,5 +182,23 @@ TEST(MostSlotsWithin, FindsThatExactTakesLess) {
   EXPECT_EQ(MostSlotsWithin(*rotor, instance, exact_bytes), 800);
 }
 
+TEST(AnswerRequest, TellsOfEachFasterScheduleOnTheWay) {
+  SolveRequest request{EqualChain(12), Memory(150), "auto", {}};
+  request.platform.offload_bytes_per_second = 10;
+  std::vector<double> seconds;
+  SolveContext context;
+  context.improved = [&](const Candidate& candidate) {
+    const auto simulation = Simulate(request.chain, request.platform, candidate.schedule);
+    ASSERT_THAT(simulation, IsOk());
+    EXPECT_TRUE(simulation->feasible());
+    seconds.push_back(simulation->prediction.makespan_seconds);
+  };
+  const auto answer = AnswerRequest(request, context);
+  ASSERT_THAT(answer, IsOk());
+  ASSERT_GE(seconds.size(), 2);
+  for (size_t i = 1; i < seconds.size(); ++i) EXPECT_LT(seconds[i], seconds[i - 1]);
+  EXPECT_EQ(seconds.back(), answer->prediction.makespan_seconds);
+}
+
 }  // namespace
 }  // namespace stowage
