@@ -107,6 +107,33 @@ RC_GTEST_PROP(TransferPlacement, SaysWhatTheSimulatorSays, ()) {
   RC_ASSERT(std::abs(simulation->prediction.makespan_seconds - *seconds) <= 1e-9);
 }
 
+// The input waits twice. Of the two gaps the second leaves at once, so it is decided on first, and
+// yet its copy to the host must wait for the first to bring the value back.
+TEST(TransferPlacement, BringsAValueBackBeforeItLeavesAgain) {
+  Chain chain = EqualChain(3);
+  chain.input_bytes = 100;
+  chain.loss.forward_overhead_bytes = 500;  // the peak is in the first of the two gaps
+  Platform platform = Memory(0);
+  platform.offload_bytes_per_second = 100;
+  const ComputeSequence sequence = SequenceOf(chain, Ops("C1 D2 D3 S4 B4 C1 D2 S3 B3 S1 S2 B2 B1"));
+  std::vector<GapChoice> choices(sequence.gaps.size());
+  int input_gaps = 0;
+  for (size_t g = 0; g < choices.size(); ++g) {
+    if (sequence.gaps[g].value != 0) continue;
+    choices[g].moved = true;
+    choices[g].at_once = ++input_gaps > 1;
+  }
+  ASSERT_GE(input_gaps, 2);
+  platform.memory_bytes =
+      *std::max_element(sequence.need_bytes.begin(), sequence.need_bytes.end()) - 1;
+  TransferPlacement placement(chain, platform);
+  const auto seconds = placement.Place(sequence, choices, platform.memory_bytes);
+  ASSERT_TRUE(seconds.has_value());
+  const auto simulation = Simulate(chain, platform, placement.ToSchedule(sequence));
+  ASSERT_TRUE(simulation.ok()) << simulation.status().message();
+  EXPECT_NEAR(simulation->prediction.makespan_seconds, *seconds, 1e-9);
+}
+
 // With everything moved, the operation that then needs most is all that the memory must hold.
 RC_GTEST_PROP(TransferPlacement, FitsWhateverTheSequenceItselfCouldNotDoWithout, ()) {
   const Chain chain = DrawLinkedChain(4);
