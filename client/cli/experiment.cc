@@ -73,7 +73,7 @@ absl::Status CheckSweep(const Sweep& sweep, const Network& network, int64_t slot
   for (const double bandwidth : sweep.bandwidths) {
     ASSIGN_OR_RETURN(
         const SolveRequest request,
-        RequestFor({&network, sweep.alphas.front(), bandwidth, sweep.solvers.front()}, slots));
+        RequestFor({&network, 1, 0, bandwidth, sweep.solvers.front()}, slots));
     RETURN_IF_ERROR(InFlags(ViolationsStatus(RequestViolations(request))));
   }
   return absl::OkStatus();
@@ -136,7 +136,7 @@ std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, con
       break;
   }
   std::vector<std::pair<PlotKind, std::string>> plots;
-  if (sweep.alphas.size() > 1) {
+  if (sweep.budgets() > 1) {
     plots = {{PlotKind::kSlowdownByMemory, "-memory"}, {PlotKind::kRatioByMemory, "-ratio"}};
   }
   if (sweep.bandwidths.size() > 1) {
@@ -210,7 +210,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   if (!results.ok()) return Prefixed("--output", results.status());
   const std::string text = absl::StrCat(
       NameOf(ExperimentOf(arguments.sweep.figure)), ": ", Counted(networks.size(), "network"), ", ",
-      Counted(sweep.alphas.size(), "budget"), ", ", Counted(sweep.bandwidths.size(), "bandwidth"),
+      Counted(sweep.budgets(), "budget"), ", ", Counted(sweep.bandwidths.size(), "bandwidth"),
       ", ", Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(results->rows),
       "  written: ", absl::StrJoin(results->paths, ", "), "\n");
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -240,6 +240,12 @@ void AddSweep(CLI::App& command, SweepFlags* flags) {
                   "budgets, as shares of the range from the least that any schedule needs (0) to "
                   "storing everything (1): 0.2,0.5 or first:last:step; default 0:1:0.05, "
                   "for figure 3 0.2")
+      ->type_name("LIST")
+      ->group(kSweepGroup);
+  command
+      .add_option("--reductions", flags->reductions,
+                  "budgets, as what storing everything takes divided by these: 4 for a quarter of "
+                  "it, 2,4 or first:last:step; default none, and without --alphas no others")
       ->type_name("LIST")
       ->group(kSweepGroup);
   command

@@ -12,6 +12,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/simulator/budget.h"
+#include "solver/simulator/lower_bound.h"
 
 namespace stowage {
 namespace {
@@ -19,8 +20,17 @@ namespace {
 constexpr double kGigabyte = 1e9;
 
 std::string PointName(const Point& point) {
-  return absl::StrFormat("%s, alpha %g, %g GB/s, %s", point.network->name, point.alpha,
-                         point.bandwidth, point.solver);
+  const std::string budget = point.reduction > 0 ? absl::StrFormat("1/%g", point.reduction)
+                                                 : absl::StrFormat("alpha %g", point.alpha);
+  return absl::StrFormat("%s, %s, %g GB/s, %s", point.network->name, budget, point.bandwidth,
+                         point.solver);
+}
+
+// The budget's share of the range; below 0 where no schedule can exist.
+double AlphaOf(const Chain& chain, int64_t memory_bytes) {
+  const auto low = static_cast<double>(FloorOfMemory(chain).bytes);
+  const auto high = static_cast<double>(StoreAllPeakBytes(chain));
+  return high > low ? (static_cast<double>(memory_bytes) - low) / (high - low) : 1;
 }
 
 std::string OutcomeName(Outcome outcome) {
@@ -57,9 +67,14 @@ absl::StatusOr<SolveRequest> RequestFor(const Point& point, int64_t slots) {
   request.chain = point.network->chain;
   request.platform = point.network->platform;
   request.platform.offload_bytes_per_second = point.bandwidth * kGigabyte;
-  // In the words of `solve --memory 20%`, so that both mean the same bytes.
-  ASSIGN_OR_RETURN(request.platform.memory_bytes,
-                   ParseBudget(absl::StrFormat("%.12g%%", point.alpha * 100), request.chain));
+  if (point.reduction > 0) {
+    const auto high = static_cast<double>(StoreAllPeakBytes(request.chain));
+    request.platform.memory_bytes = static_cast<int64_t>(high / point.reduction);
+  } else {
+    // In the words of `solve --memory 20%`, so that both mean the same bytes.
+    ASSIGN_OR_RETURN(request.platform.memory_bytes,
+                     ParseBudget(absl::StrFormat("%.12g%%", point.alpha * 100), request.chain));
+  }
   request.solver = point.solver;
   request.options.memory_slots = slots;
   return request;
@@ -68,15 +83,24 @@ absl::StatusOr<SolveRequest> RequestFor(const Point& point, int64_t slots) {
 Experimenter::Experimenter(const Sweep& sweep, Settings settings, size_t networks)
     : sweep_(sweep),
       settings_(std::move(settings)),
-      count_(networks * sweep.alphas.size() * sweep.bandwidths.size() * sweep.solvers.size()) {}
+      count_(networks * sweep.budgets() * sweep.bandwidths.size() * sweep.solvers.size()) {}
 
 absl::Status Experimenter::Visit(const Network& network) {
   for (const double bandwidth : sweep_.bandwidths) {
     for (const double alpha : sweep_.alphas) {
-      for (const std::string& solver : sweep_.solvers) {
-        RETURN_IF_ERROR(Ask({&network, alpha, bandwidth, solver}));
-      }
+      RETURN_IF_ERROR(AskAll({&network, alpha, 0, bandwidth, ""}));
     }
+    for (const double reduction : sweep_.reductions) {
+      RETURN_IF_ERROR(AskAll({&network, 0, reduction, bandwidth, ""}));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Experimenter::AskAll(Point point) {
+  for (const std::string& solver : sweep_.solvers) {
+    point.solver = solver;
+    RETURN_IF_ERROR(Ask(point));
   }
   return absl::OkStatus();
 }
@@ -94,7 +118,8 @@ absl::Status Experimenter::Ask(const Point& point) {
   Measurement row;
   row.network = point.network->name;
   row.stages = request.chain.length();
-  row.alpha = point.alpha;
+  row.alpha = point.reduction > 0 ? AlphaOf(request.chain, request.platform.memory_bytes)
+                                  : point.alpha;
   row.platform = request.platform;
   row.solver = point.solver;
   row.sequential_seconds = request.chain.ComputeSeconds();

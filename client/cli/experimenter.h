@@ -29,6 +29,7 @@ struct Network {
 struct Point {
   const Network* network = nullptr;
   double alpha = 0;
+  double reduction = 0;  // not 0: the budget instead of alpha
   double bandwidth = 0;  // GB/s
   std::string solver;
 };
@@ -59,6 +60,7 @@ class Experimenter {
   absl::Status Failure() const;
 
  private:
+  absl::Status AskAll(Point point);
   absl::Status Ask(const Point& point);
   std::string Solve(const Point& point, const SolveRequest& request, Measurement* row);
   void Report(const Point& point, const std::string& remark) const;

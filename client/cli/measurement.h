@@ -51,8 +51,9 @@ std::string CsvHeader();
 std::string CsvRow(const Measurement& measurement);
 
 // A table for people: for each solver, in order of appearance, how many questions it was asked, how
-// many it had a schedule for, its mean overhead over the questions that all of the solvers had one
-// for, and how often nobody was faster. A question is a network, a budget and a bandwidth.
+// many it had a schedule for, for how many one of less than 20 % overhead, its mean overhead over
+// the questions that all of the solvers had one for, also as a share of rotor's if rotor is among
+// them, and how often nobody was faster. A question is a network, a budget and a bandwidth.
 std::string SummaryText(const std::vector<Measurement>& measurements);
 
 }  // namespace stowage

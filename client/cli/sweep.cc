@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kMostNumbers = 1000;
 constexpr double kMostGigabytesPerSecond = 1e6;
+constexpr double kMostReduction = 1e6;
 
 // One experiment as its paper describes it.
 struct Preset {
@@ -128,6 +129,14 @@ absl::StatusOr<std::vector<std::string>> DefaultSolvers(const Preset& preset) {
                                                "; name some of those that stowage solvers lists"));
 }
 
+absl::StatusOr<std::vector<double>> ParseReductions(const std::string& text) {
+  if (text.empty()) return std::vector<double>();
+  ASSIGN_OR_RETURN(std::vector<double> reductions, ParseNumbers(text, kMostReduction));
+  if (reductions.front() >= 1) return reductions;
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(text), " has a number below 1; write e.g. 4 for a quarter of the memory"));
+}
+
 }  // namespace
 
 Experiment ExperimentOf(absl::string_view figure) {
@@ -150,14 +159,17 @@ absl::StatusOr<std::vector<double>> ParseNumbers(absl::string_view text, double 
 
 absl::StatusOr<Sweep> ReadSweep(const SweepFlags& flags) {
   const Preset& preset = PresetOf(ExperimentOf(flags.figure));
-  const auto alphas = ParseNumbers(flags.alphas.empty() ? preset.alphas : flags.alphas, 1);
+  const auto reductions = ParseReductions(flags.reductions);
+  if (!reductions.ok()) return Prefixed("--reductions", reductions.status());
+  auto alphas = ParseNumbers(flags.alphas.empty() ? preset.alphas : flags.alphas, 1);
   if (!alphas.ok()) return Prefixed("--alphas", alphas.status());
+  if (flags.alphas.empty() && !reductions->empty()) alphas->clear();
   const auto bandwidths = ParseNumbers(
       flags.bandwidths.empty() ? preset.bandwidths : flags.bandwidths, kMostGigabytesPerSecond);
   if (!bandwidths.ok()) return Prefixed("--bandwidths", bandwidths.status());
   const auto solvers = flags.solvers.empty() ? DefaultSolvers(preset) : ParseSolvers(flags.solvers);
   if (!solvers.ok()) return Prefixed("--solvers", solvers.status());
-  return Sweep{*alphas, *bandwidths, *solvers};
+  return Sweep{*alphas, *reductions, *bandwidths, *solvers};
 }
 
 }  // namespace stowage

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_CLIENT_CLI_SWEEP_H_
 #define STOWAGE_CLIENT_CLI_SWEEP_H_
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,16 +21,20 @@ enum class Experiment {
 
 struct Sweep {
   std::vector<double> alphas;      // shares of the range from M_low to M_high: 0..1
+  std::vector<double> reductions;  // more budgets: M_high divided by these, 1 or more
   std::vector<double> bandwidths;  // GB/s
   std::vector<std::string> solvers;
+
+  size_t budgets() const { return alphas.size() + reductions.size(); }
 };
 
 // The flags' texts; an empty one leaves it to the experiment.
 struct SweepFlags {
-  std::string figure;  // "2", "3", "ratio"
-  std::string alphas;
-  std::string bandwidths;
-  std::string solvers;
+  std::string figure = {};  // "2", "3", "ratio"
+  std::string alphas = {};
+  std::string reductions = {};
+  std::string bandwidths = {};
+  std::string solvers = {};
 };
 
 // The experiment of --figure, kFree for "". Requires: it is one of the above.
@@ -40,7 +45,8 @@ std::string NameOf(Experiment experiment);
 
 // The experiment's sweep, with the flags in place of what they say. Solvers that nobody named are
 // those of the paper that the catalog has; of a free sweep, all that trade time for memory and
-// whose schedules are no other solver's too. Errors: INVALID_ARGUMENT names the flag.
+// whose schedules are no other solver's too. Where reductions are asked for and no alphas, there
+// are none. Errors: INVALID_ARGUMENT names the flag.
 absl::StatusOr<Sweep> ReadSweep(const SweepFlags& flags);
 
 // "0.2,0.5", "0:1:0.05" (first, last, step) or both, with commas: each number once, ascending.

@@ -41,6 +41,7 @@ class Search {
     std::optional<std::vector<ForwardPart>> parts = PartsOf(chain_, fixed_.operations);
     if (parts.has_value()) state_.parts = *std::move(parts);
     ReadChoices(schedule);
+    Rejoin();
     seconds_ = Evaluate();
     best_seconds_ = seconds_;
     best_ = state_;
@@ -55,6 +56,7 @@ class Search {
       const int64_t begin = spent_;
       const int64_t share = (options_.effort - begin) / (kRounds - round);
       state_ = best_;
+      Rejoin();
       seconds_ = Evaluate();
       while (spent_ - begin < share) {
         if (++steps_ % 64 == 0) RETURN_IF_ERROR(context_.CheckStop());
@@ -71,6 +73,7 @@ class Search {
 
   Schedule BestSchedule() {
     state_ = best_;
+    Rejoin();
     Evaluate();
     return placement_.ToSchedule(Sequence());
   }
@@ -106,9 +109,8 @@ class Search {
     }
   }
 
-  // Places the state; kNotPlaced when it does not fit.
+  // Places the state; kNotPlaced when it does not fit. Rejoin() comes first where parts have changed.
   double Evaluate() {
-    if (!state_.parts.empty()) Join(chain_, state_.parts, &joined_);
     const ComputeSequence& sequence = Sequence();
     choices_.assign(sequence.gaps.size(), GapChoice{});
     seen_.assign(state_.choices.size(), 0);
@@ -121,19 +123,18 @@ class Search {
     return placement_.Place(sequence, choices_, options_.memory_bytes).value_or(kNotPlaced);
   }
 
+  void Rejoin() {
+    if (!state_.parts.empty()) Join(chain_, state_.parts, &joined_);
+  }
+
   // Tries one move.
   void Step(double heat) {
     const bool parts_move = !state_.parts.empty() && OneIn(2);
+    undo_.clear();
+    if (parts_move ? !ChangeParts() : !ChangeGap()) return;
     if (parts_move) {
-      saved_parts_ = state_.parts;
-      saved_choices_ = state_.choices;
-      if (!ChangeParts()) {
-        state_.parts.swap(saved_parts_);
-        state_.choices.swap(saved_choices_);
-        return;
-      }
-    } else {
-      if (!ChangeGap()) return;
+      std::swap(joined_, joined_before_);
+      Rejoin();
     }
     const double seconds = Evaluate();
     const bool accepted = seconds <= seconds_ ||
@@ -144,11 +145,15 @@ class Search {
         best_seconds_ = seconds;
         best_ = state_;
       }
-    } else if (parts_move) {
-      state_.parts.swap(saved_parts_);
-      state_.choices.swap(saved_choices_);
     } else {
-      for (const auto& [value, ordinal, choice] : undo_) state_.choices[value][ordinal] = choice;
+      for (auto undo = undo_.rbegin(); undo != undo_.rend(); ++undo) {
+        state_.choices[undo->value][undo->ordinal] = undo->choice;
+      }
+      if (!parts_move) return;
+      std::swap(joined_, joined_before_);
+      std::vector<ForwardPart> with;
+      with.swap(replaced_.parts);
+      Replace(replaced_.at, replaced_.with, std::move(with));
     }
   }
 
@@ -168,7 +173,6 @@ class Search {
 
   // One value more or less to the host, or in its place; or the same one at other times.
   bool ChangeGap() {
-    undo_.clear();
     if (!moves_) return false;
     const ComputeSequence& sequence = Sequence();
     if (sequence.gaps.empty()) return false;
@@ -257,9 +261,12 @@ class Search {
     return PassedPart(first, last, std::move(again));
   }
 
+  // Remembers what it takes out.
   bool Replace(size_t p, size_t count, std::vector<ForwardPart> with) {
     const auto at = state_.parts.begin() + static_cast<std::ptrdiff_t>(p);
-    state_.parts.erase(at, at + static_cast<std::ptrdiff_t>(count));
+    const auto end = at + static_cast<std::ptrdiff_t>(count);
+    replaced_ = {p, with.size(), {std::make_move_iterator(at), std::make_move_iterator(end)}};
+    state_.parts.erase(at, end);
     state_.parts.insert(state_.parts.begin() + static_cast<std::ptrdiff_t>(p),
                         std::make_move_iterator(with.begin()), std::make_move_iterator(with.end()));
     return true;
@@ -351,9 +358,9 @@ class Search {
       }
       with.push_back(SavedPart(old.last));
     }
-    GapChoice& choice = Choice(old.last, 0);
-    choice = GapChoice{};
+    GapChoice choice;
     choice.moved = !old.saved;
+    Set(old.last, 0, choice);
     return Replace(p, 1, std::move(with));
   }
 
@@ -364,7 +371,8 @@ class Search {
   const bool moves_;
   TransferPlacement placement_;
   ComputeSequence fixed_;
-  PartedSequence joined_;
+  PartedSequence joined_;         // of the state's parts
+  PartedSequence joined_before_;  // of those before the last move of parts
   std::vector<GapChoice> choices_;
   std::vector<size_t> seen_;
   std::mt19937 random_;
@@ -382,8 +390,13 @@ class Search {
     GapChoice choice;
   };
   std::vector<Undo> undo_;
-  std::vector<ForwardPart> saved_parts_;
-  std::vector<ValueChoices> saved_choices_;
+  // What the last move of parts took out, and how many it put there.
+  struct Replaced {
+    size_t at = 0;
+    size_t with = 0;
+    std::vector<ForwardPart> parts;
+  };
+  Replaced replaced_;
 };
 
 }  // namespace

@@ -326,10 +326,13 @@ RotorChoice RotorTable::BestChoice(const TableView& view, const RotorPart& part)
     least = LostAt(view, s + 1, t, m - sizes_.saved[s]);
     best = {0, m - sizes_.saved[s]};
   }
+  // Splits are tried in the table's order, so the first that loses no more than the table says is
+  // its choice; and a sweep that by itself takes what is lost already makes all longer ones useless.
+  const float known = LostAt(view, s, t, m);
   int32_t sweep = 0;
-  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
+  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]) && least > known; ++k) {
     sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
-    if (m < sweep + sizes_.gradient[t]) break;
+    if (m < sweep + sizes_.gradient[t] || prefix_[k + 1] - prefix_[s] >= least) break;
     const int64_t rest = m - sizes_.output[k];
     const float sum = LostAt(view, s, k, m) + (LostAt(view, k + 1, t, rest) + prefix_[k + 1]);
     const float lost = sum - prefix_[s];

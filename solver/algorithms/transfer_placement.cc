@@ -1,7 +1,7 @@
 #include "solver/algorithms/transfer_placement.h"
 
 #include <algorithm>
-#include <tuple>
+#include <cstddef>
 
 namespace stowage {
 
@@ -23,19 +23,18 @@ std::optional<double> TransferPlacement::Place(const ComputeSequence& sequence,
 
 void TransferPlacement::Start(const ComputeSequence& sequence, std::span<const GapChoice> choices) {
   moves_.assign(sequence.gaps.size(), Move{});
-  copy_order_.clear();
+  copies_.clear();
   for (size_t g = 0; g < choices.size(); ++g) {
-    if (choices[g].moved) copy_order_.push_back(static_cast<int>(g));
-  }
-  const auto key = [&](int g) {
-    const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
+    if (!choices[g].moved) continue;
+    const Gap& gap = sequence.gaps[g];
     // A value that was away before comes back before it leaves again.
-    const int from = gap.previous >= 0 && choices[static_cast<size_t>(gap.previous)].moved
-                         ? gap.after
-                         : gap.made;
-    return std::tuple(from + choices[static_cast<size_t>(g)].offload_delay, gap.value);
-  };
-  std::sort(copy_order_.begin(), copy_order_.end(), [&](int a, int b) { return key(a) < key(b); });
+    const bool back = gap.previous >= 0 && choices[static_cast<size_t>(gap.previous)].moved;
+    const int from = (back ? gap.after : gap.made) + choices[g].offload_delay;
+    copies_.push_back({from, gap.value, static_cast<int>(g)});
+  }
+  std::sort(copies_.begin(), copies_.end());
+  copy_order_.clear();
+  for (const Copy& copy : copies_) copy_order_.push_back(copy.gap);
   free_.resize(sequence.need_bytes.size());
   for (size_t k = 0; k < free_.size(); ++k) free_[k] = memory_bytes_ - sequence.need_bytes[k];
 }
@@ -79,10 +78,12 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
     free += away;
     if (free >= 0) continue;
     size_t kept = 0;
-    for (const int g : waiting_) {
+    size_t next = 0;
+    for (; free < 0 && next < waiting_.size(); ++next) {
+      const int g = waiting_[next];
       const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
       if (gap.before <= k) continue;  // it was never asked for
-      if (free < 0 && gap.after < k) {
+      if (gap.after < k) {
         Release(sequence, g, k);
         away += gap.bytes;
         free += gap.bytes;
@@ -90,7 +91,8 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
         waiting_[kept++] = g;
       }
     }
-    waiting_.resize(kept);
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(kept),
+                   waiting_.begin() + static_cast<std::ptrdiff_t>(next));
     if (free < 0) return false;
   }
   return true;

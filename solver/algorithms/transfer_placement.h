@@ -10,6 +10,7 @@
 #ifndef STOWAGE_SOLVER_ALGORITHMS_TRANSFER_PLACEMENT_H_
 #define STOWAGE_SOLVER_ALGORITHMS_TRANSFER_PLACEMENT_H_
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -57,6 +58,13 @@ class TransferPlacement {
     int release = -1;  // -1: the gap is not used
     int prefetch = -1;
   };
+  // In copy order: by the operation after which it may start, then by value.
+  struct Copy {
+    int from = 0;
+    int value = 0;
+    int gap = 0;
+    auto operator<=>(const Copy&) const = default;
+  };
   // OFFLOADs of a position come first, then its RELEASEs, then its PREFETCHes.
   struct Event {
     int64_t key = 0;  // position, kind and rank
@@ -78,7 +86,8 @@ class TransferPlacement {
 
   int64_t memory_bytes_ = 0;
   std::vector<Move> moves_;      // by gap
-  std::vector<int> copy_order_;  // the gaps chosen
+  std::vector<Copy> copies_;     // of the gaps chosen
+  std::vector<int> copy_order_;  // these gaps
   std::vector<int> waiting_;     // chosen, not released so far, in copy order
   std::vector<int> used_;        // released
   std::vector<int> by_release_;  // the same, by the position of the RELEASE

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_SOLVER_MODEL_CHAIN_H_
 #define STOWAGE_SOLVER_MODEL_CHAIN_H_
 
+#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,10 +41,19 @@ struct Chain {
   Stage loss;
 
   int length() const { return static_cast<int>(stages.size()); }     // L
-  const Stage& stage(int l) const;                                   // l in 1..L+1
-  int64_t output_bytes(int l) const;                                 // |a^l|, l in 0..L+1
+  const Stage& stage(int l) const {                                  // l in 1..L+1
+    assert(l >= 1 && l <= length() + 1);
+    return l == length() + 1 ? loss : stages[static_cast<size_t>(l) - 1];
+  }
+  int64_t output_bytes(int l) const {  // |a^l|, l in 0..L+1
+    return l == 0 ? input_bytes : stage(l).output_bytes;
+  }
   int64_t saved_bytes(int l) const { return stage(l).saved_bytes; }  // |ā^l|, l in 1..L+1
-  int64_t gradient_bytes(int l) const;                               // |δ^l|, l in 0..L+1; loss: 0
+  int64_t gradient_bytes(int l) const {                              // |δ^l|, l in 0..L+1; loss: 0
+    if (l == length() + 1) return 0;
+    if (l == 0) return input_gradient_bytes.value_or(input_bytes);
+    return stage(l).gradient_bytes.value_or(stage(l).output_bytes);
+  }
 
   // One forward and one backward of every stage and the loss: the time with unlimited memory.
   double ComputeSeconds() const;

@@ -491,7 +491,7 @@ double CutSearch::Refine() {
   for (const Found& found : found_) {
     const int64_t steps_of_one = found.cut.stage + 5;
     const int64_t most = std::min(steps, kStepsOfACut) / steps_of_one;
-    if (most == 0) break;
+    if (most <= 0) break;
     int64_t left = most;
     const double seconds = CutBound(outline_, found.cut).Whole(&left);
     if (seconds != kNone) best = std::max(best, seconds);

@@ -48,6 +48,12 @@ class OffloadProfiles : public testing::TestWithParam<std::string> {
     return platform;
   }
 
+  double ValueBytes() const {
+    auto bytes = static_cast<double>(chain_.input_bytes);
+    for (int l = 1; l <= chain_.length(); ++l) bytes += static_cast<double>(chain_.saved_bytes(l));
+    return bytes;
+  }
+
   const Chain chain_;
 
  private:
@@ -88,6 +94,24 @@ TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
         }
         with_slower_link = seconds;
       }
+    }
+  }
+}
+
+// Its search for cuts ends everywhere, and never says more than what can be done.
+TEST_P(OffloadProfiles, HaveABoundWhateverTheBudgetAndTheLink) {
+  const double compute_seconds = chain_.ComputeSeconds();
+  for (int percent = 3; percent < 100; percent += 7) {
+    for (const double copied_in_a_step : {0.1, 0.3, 1.0, 3.0}) {  // of all values, one way
+      const double bandwidth = copied_in_a_step * ValueBytes() / compute_seconds / 1e9;
+      const Platform platform = PlatformOf(percent, bandwidth, /*half_duplex=*/true);
+      SCOPED_TRACE(testing::Message() << percent << " % at " << bandwidth << " GB/s");
+      const double bound = LowerBoundSeconds(chain_, platform);
+      EXPECT_GE(bound, compute_seconds * (1 - 1e-9));
+      const auto greedy = AnswerRequest({chain_, platform, "offload_greedy", {}}, {});
+      ASSERT_THAT(greedy, IsOk());
+      if (greedy->outcome == Outcome::kInfeasible) continue;
+      EXPECT_LE(bound, greedy->prediction.makespan_seconds * (1 + 1e-9));
     }
   }
 }

@@ -113,9 +113,12 @@ TEST_F(ExperimentCommand, SaysWhatItDoesAndWhatCameOut) {
   const ProgramResult result = Experiment({"--alphas", "0,0.5,1", "--solvers", "rotor,store_all"});
   EXPECT_EQ(result.out,
             absl::StrCat("sweep: 1 network, 3 budgets, 1 bandwidth, 2 solvers\n"
-                         "  solver     points  feasible  mean overhead  wins\n"
-                         "  rotor           3         2         +0.0 %     2\n"
-                         "  store_all       3         1         +0.0 %     1\n"
+                         "  solver     points  feasible  below +20 %  mean overhead  of rotor's"
+                         "  wins\n"
+                         "  rotor           3         2            1         +0.0 %           -"
+                         "     2\n"
+                         "  store_all       3         1            1         +0.0 %           -"
+                         "     1\n"
                          "  mean overhead: of the 1 of 3 points that every solver has a schedule "
                          "for; wins: nobody was faster\n"
                          "  written: ",
@@ -155,6 +158,17 @@ TEST_F(ExperimentCommand, BudgetsAreThoseOfSolve) {
   ASSERT_EQ(budgets.size(), 2U);
   EXPECT_THAT(solve("7%"), HasSubstr(absl::StrCat("\"memory_bytes\": \"", budgets[0], "\"")));
   EXPECT_THAT(solve("20%"), HasSubstr(absl::StrCat("\"memory_bytes\": \"", budgets[1], "\"")));
+}
+
+TEST_F(ExperimentCommand, DividesWhatStoringEverythingTakes) {
+  const ProgramResult result =
+      Experiment({"--reductions", "1,1.5,4", "--solvers", "rotor"});  // of 120 bytes
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_THAT(result.err, HasSubstr("small, 1/1.5, 12 GB/s, rotor: "));
+  const std::vector<Row> rows = Rows("sweep.csv");
+  EXPECT_THAT(ColumnOf(rows, "memory_bytes"), ElementsAre("120", "80", "30"));
+  EXPECT_THAT(ColumnOf(rows, "alpha"), ElementsAre("1", "0.333333333333", "-0.5"));
+  EXPECT_EQ(rows[2].at("outcome"), "INFEASIBLE");
 }
 
 TEST_F(ExperimentCommand, DoesFigure2AsThePaper) {

@@ -97,20 +97,20 @@ TEST(CsvRow, LeavesEmptyWhatDoesNotExist) {
 
 TEST(Summary, ComparesOnWhatAllCanDo) {
   const std::vector<Measurement> rows = {
-      Row("slow", 0.1, {}), Row("fast", 0.1, 20), Row("slow", 0.5, 12), Row("fast", 0.5, 11),
-      Row("slow", 0.9, 14), Row("fast", 0.9, 11), Row("slow", 1, 10),   Row("fast", 1, 10)};
+      Row("rotor", 0.1, {}), Row("fast", 0.1, 20), Row("rotor", 0.5, 12), Row("fast", 0.5, 11),
+      Row("rotor", 0.9, 14), Row("fast", 0.9, 11), Row("rotor", 1, 10),   Row("fast", 1, 10)};
   EXPECT_EQ(SummaryText(rows),
-            "  solver  points  feasible  mean overhead  wins\n"
-            "  slow         4         3        +20.0 %     1\n"
-            "  fast         4         4         +6.7 %     4\n"
+            "  solver  points  feasible  below +20 %  mean overhead  of rotor's  wins\n"
+            "  rotor        4         3            2        +20.0 %       100 %     1\n"
+            "  fast         4         4            3         +6.7 %        33 %     4\n"
             "  mean overhead: of the 3 of 4 points that every solver has a schedule for; wins: "
             "nobody was faster\n");
 }
 
 TEST(Summary, HasNoMeanWithoutACommonPoint) {
   const std::string text = SummaryText({Row("a", 0.1, {}), Row("b", 0.1, 20)});
-  EXPECT_THAT(text, HasSubstr("a            1         0              -     0\n"));
-  EXPECT_THAT(text, HasSubstr("b            1         1              -     1\n"));
+  EXPECT_THAT(text, HasSubstr("a            1         0            0              -           -     0\n"));
+  EXPECT_THAT(text, HasSubstr("b            1         1            0              -           -     1\n"));
 }
 
 TEST(PlotOf, DrawsALineASolverWithGapsAndAPanelANetwork) {

@@ -55,12 +55,12 @@ TEST(ParseNumbers, RefusesWhatIsNoSuchList) {
 }
 
 TEST(ReadSweep, DoesAsThePapersDid) {
-  const auto figure2 = ReadSweep({.figure = "2", .alphas = {}, .bandwidths = {}, .solvers = {}});
+  const auto figure2 = ReadSweep({.figure = "2"});
   ASSERT_TRUE(figure2.ok()) << figure2.status();
   EXPECT_EQ(figure2->alphas.size(), 21U);
   EXPECT_THAT(figure2->bandwidths, ElementsAre(12));
   EXPECT_THAT(figure2->solvers, AllOf(Contains("rotor"), Contains("auto")));
-  const auto figure3 = ReadSweep({.figure = "3", .alphas = {}, .bandwidths = {}, .solvers = {}});
+  const auto figure3 = ReadSweep({.figure = "3"});
   ASSERT_TRUE(figure3.ok()) << figure3.status();
   EXPECT_THAT(figure3->alphas, ElementsAre(0.2));
   EXPECT_EQ(figure3->bandwidths.front(), 12);
@@ -77,6 +77,18 @@ TEST(ReadSweep, LetsFlagsWinOverThePaper) {
   EXPECT_THAT(sweep->solvers, ElementsAre("rotor", "auto"));
 }
 
+TEST(ReadSweep, TakesReductionsInPlaceOfAlphasOrBesideThem) {
+  const auto alone = ReadSweep({.reductions = "2,4"});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_THAT(alone->alphas, ElementsAre());
+  EXPECT_THAT(alone->reductions, ElementsAre(2, 4));
+  const auto beside = ReadSweep({.alphas = "0.5", .reductions = "4"});
+  ASSERT_TRUE(beside.ok()) << beside.status();
+  EXPECT_THAT(beside->alphas, ElementsAre(0.5));
+  EXPECT_EQ(beside->budgets(), 2U);
+  EXPECT_THAT(ErrorOf({.reductions = "0.5,4"}), HasSubstr("--reductions: '0.5,4' has a number"));
+}
+
 TEST(ReadSweep, ComparesAllThatTradeAndAreNotInsideOfOthersByDefault) {
   const auto sweep = ReadSweep({});
   ASSERT_TRUE(sweep.ok()) << sweep.status();
@@ -87,13 +99,13 @@ TEST(ReadSweep, ComparesAllThatTradeAndAreNotInsideOfOthersByDefault) {
 
 TEST(ReadSweep, NamesTheFlagThatIsWrong) {
   EXPECT_THAT(
-      ErrorOf({.figure = "", .alphas = "40%", .bandwidths = "", .solvers = ""}),
+      ErrorOf({.alphas = "40%"}),
       AllOf(HasSubstr("--alphas: '40%' is not a number from 0 to 1"), HasSubstr("0.2,0.5")));
-  EXPECT_THAT(ErrorOf({.figure = "", .alphas = "", .bandwidths = "12GB/s", .solvers = ""}),
+  EXPECT_THAT(ErrorOf({.bandwidths = "12GB/s"}),
               AllOf(HasSubstr("--bandwidths: '12GB/s' is not"), HasSubstr("12:36:2")));
-  EXPECT_THAT(ErrorOf({.figure = "", .alphas = "", .bandwidths = "", .solvers = "rotor,rotter"}),
+  EXPECT_THAT(ErrorOf({.solvers = "rotor,rotter"}),
               HasSubstr("--solvers: 'rotter' is not known; choose one of auto, store_all"));
-  EXPECT_THAT(ErrorOf({.figure = "", .alphas = "", .bandwidths = "", .solvers = "rotor,"}),
+  EXPECT_THAT(ErrorOf({.solvers = "rotor,"}),
               HasSubstr("--solvers: has an empty name"));
 }
 
