@@ -136,7 +136,7 @@ std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, con
       break;
   }
   std::vector<std::pair<PlotKind, std::string>> plots;
-  if (sweep.budgets() > 1) {
+  if (sweep.alphas.size() > 1) {
     plots = {{PlotKind::kSlowdownByMemory, "-memory"}, {PlotKind::kRatioByMemory, "-ratio"}};
   }
   if (sweep.bandwidths.size() > 1) {

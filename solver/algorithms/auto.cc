@@ -81,7 +81,7 @@ SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
 
 // How many operations to place in search of something better: some seconds for long chains.
 int64_t EffortFor(const Chain& chain) {
-  constexpr int64_t kPerStage = 100'000;
+  constexpr int64_t kPerStage = 150'000;
   return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, 30'000'000);
 }
 
@@ -216,11 +216,6 @@ class Auto final : public Solver {
     std::optional<int64_t> least;
     const std::vector<Member> members = Members(instance, context.working_bytes).members;
     for (const Member& member : members) {
-      // Whoever holds all of its schedules needs no more than it does.
-      const bool covered = std::any_of(members.begin(), members.end(), [&member](const Member& m) {
-        return member.info->inside_of == m.info->description.name;
-      });
-      if (covered) continue;
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                        member.solver->LeastBytes(member.instance, context));
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);

@@ -3,12 +3,15 @@
 // and duplex modes; with STOWAGE_TEST_EVERYTHING set, ten budgets and all of them (hours).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <functional>
+#include <iostream>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "solver/algorithms/answer.h"
 #include "solver/algorithms/catalog.h"
 #include "solver/simulator/lower_bound.h"
@@ -65,7 +68,25 @@ class OffloadProfiles : public testing::TestWithParam<std::string> {
   }
 };
 
+// What was tried, and how close it came to failing.
+struct Tally {
+  int schedules = 0;         // simulated, of all solvers
+  int infeasible = 0;        // answers without one
+  double least_gain = 1e9;   // of auto over the best of the others
+  double most_gain = 0;      // likewise
+  double most_slowdown = 0;  // of auto with a faster link
+};
+
+std::ostream& operator<<(std::ostream& out, const Tally& tally) {
+  return out << tally.schedules << " schedules simulated, " << tally.infeasible
+             << " answers infeasible; auto faster than the best of the others by "
+             << absl::StrFormat("%.3f to %.3f %%, slower with a faster link by at most %.3f %%",
+                                100 * tally.least_gain, 100 * tally.most_gain,
+                                100 * tally.most_slowdown);
+}
+
 TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
+  Tally tally;
   for (const int percent : Budgets()) {
     for (const bool half_duplex : DuplexModes()) {
       double with_slower_link = 0;
@@ -76,26 +97,38 @@ TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
         const auto best = AnswerRequest({chain_, platform, "auto", {}}, {});
         ASSERT_THAT(best, IsOk());
         EXPECT_TRUE(best->rejected.empty());
+        double others = std::numeric_limits<double>::infinity();
         for (const SolverInfo& info : AllSolvers()) {
           const std::string name = info.description.name;
+          if (name == "auto") continue;
           const auto answer = AnswerRequest({chain_, platform, name, {}}, {});
           ASSERT_THAT(answer, IsOk()) << name;
           EXPECT_TRUE(answer->rejected.empty()) << name;
-          if (answer->outcome == Outcome::kInfeasible) continue;
+          if (answer->outcome == Outcome::kInfeasible) {
+            ++tally.infeasible;
+            continue;
+          }
+          ++tally.schedules;
+          others = std::min(others, answer->prediction.makespan_seconds);
           ASSERT_NE(best->outcome, Outcome::kInfeasible) << name;
           EXPECT_LE(best->prediction.makespan_seconds,
                     answer->prediction.makespan_seconds * (1 + 1e-9))
               << name;
         }
         if (best->outcome == Outcome::kInfeasible) continue;
+        ++tally.schedules;
         const double seconds = best->prediction.makespan_seconds;
+        tally.least_gain = std::min(tally.least_gain, others / seconds - 1);
+        tally.most_gain = std::max(tally.most_gain, others / seconds - 1);
         if (with_slower_link > 0) {
           EXPECT_LE(seconds, with_slower_link * 1.005);
+          tally.most_slowdown = std::max(tally.most_slowdown, seconds / with_slower_link - 1);
         }
         with_slower_link = seconds;
       }
     }
   }
+  if (TestsEverything()) std::cout << GetParam() << ": " << tally << std::endl;
 }
 
 // Its search for cuts ends everywhere, and never says more than what can be done.
