@@ -71,9 +71,8 @@ absl::StatusOr<std::vector<Network>> ReadNetworks(const Arguments& arguments) {
 // What is wrong with all of a sweep is said before it begins. The chains are checked already.
 absl::Status CheckSweep(const Sweep& sweep, const Network& network, int64_t slots) {
   for (const double bandwidth : sweep.bandwidths) {
-    ASSIGN_OR_RETURN(
-        const SolveRequest request,
-        RequestFor({&network, 1, 0, bandwidth, sweep.solvers.front()}, slots));
+    ASSIGN_OR_RETURN(const SolveRequest request,
+                     RequestFor({&network, 1, 0, bandwidth, sweep.solvers.front()}, slots));
     RETURN_IF_ERROR(InFlags(ViolationsStatus(RequestViolations(request))));
   }
   return absl::OkStatus();
@@ -210,8 +209,8 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   if (!results.ok()) return Prefixed("--output", results.status());
   const std::string text = absl::StrCat(
       NameOf(ExperimentOf(arguments.sweep.figure)), ": ", Counted(networks.size(), "network"), ", ",
-      Counted(sweep.budgets(), "budget"), ", ", Counted(sweep.bandwidths.size(), "bandwidth"),
-      ", ", Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(results->rows),
+      Counted(sweep.budgets(), "budget"), ", ", Counted(sweep.bandwidths.size(), "bandwidth"), ", ",
+      Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(results->rows),
       "  written: ", absl::StrJoin(results->paths, ", "), "\n");
   std::fwrite(text.data(), 1, text.size(), stdout);
   RETURN_IF_ERROR(results->failure);

@@ -118,8 +118,8 @@ absl::Status Experimenter::Ask(const Point& point) {
   Measurement row;
   row.network = point.network->name;
   row.stages = request.chain.length();
-  row.alpha = point.reduction > 0 ? AlphaOf(request.chain, request.platform.memory_bytes)
-                                  : point.alpha;
+  row.alpha =
+      point.reduction > 0 ? AlphaOf(request.chain, request.platform.memory_bytes) : point.alpha;
   row.platform = request.platform;
   row.solver = point.solver;
   row.sequential_seconds = request.chain.ComputeSeconds();

@@ -133,8 +133,8 @@ absl::StatusOr<std::vector<double>> ParseReductions(const std::string& text) {
   if (text.empty()) return std::vector<double>();
   ASSIGN_OR_RETURN(std::vector<double> reductions, ParseNumbers(text, kMostReduction));
   if (reductions.front() >= 1) return reductions;
-  return absl::InvalidArgumentError(
-      absl::StrCat(Quoted(text), " has a number below 1; write e.g. 4 for a quarter of the memory"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      Quoted(text), " has a number below 1; write e.g. 4 for a quarter of the memory"));
 }
 
 }  // namespace

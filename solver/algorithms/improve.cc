@@ -10,9 +10,13 @@
 #include "solver/algorithms/forward_parts.h"
 #include "solver/algorithms/transfer_placement.h"
 #include "solver/base/status_macros.h"
+#include "solver/simulator/simulator.h"
 
 namespace stowage {
 namespace {
+
+// Of a makespan: less is a matter of the order of additions.
+constexpr double kWorthwhile = 1e-9;
 
 // What is chosen for the gaps of one value, in program order. Parts that change elsewhere leave
 // them as they are.
@@ -109,7 +113,8 @@ class Search {
     }
   }
 
-  // Places the state; kNotPlaced when it does not fit. Rejoin() comes first where parts have changed.
+  // Places the state; kNotPlaced when it does not fit. Rejoin() comes first where parts have
+  // changed.
   double Evaluate() {
     const ComputeSequence& sequence = Sequence();
     choices_.assign(sequence.gaps.size(), GapChoice{});
@@ -141,7 +146,7 @@ class Search {
                           (seconds < kNotPlaced && seconds - seconds_ < heat * -std::log(Share()));
     if (accepted) {
       seconds_ = seconds;
-      if (seconds < best_seconds_ * (1 - 1e-9)) {
+      if (seconds < best_seconds_ * (1 - kWorthwhile)) {
         best_seconds_ = seconds;
         best_ = state_;
       }
@@ -405,9 +410,13 @@ absl::StatusOr<std::optional<Schedule>> Improve(const Chain& chain, const Platfo
                                                 const Schedule& schedule,
                                                 const ImproveOptions& options,
                                                 const SolveContext& context) {
+  const absl::StatusOr<Simulation> before = SimulateWithoutBound(chain, platform, schedule);
+  if (!before.ok()) return std::optional<Schedule>();
   Search search(chain, platform, options, context);
   if (!search.Start(schedule)) return std::optional<Schedule>();
   RETURN_IF_ERROR(search.Run());
+  const double worth = before->prediction.makespan_seconds * (1 - kWorthwhile);
+  if (search.best_seconds() >= worth) return std::optional<Schedule>();
   return search.BestSchedule();
 }
 

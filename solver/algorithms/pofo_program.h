@@ -17,9 +17,8 @@
 // A stage's own gradient does not exist in the forward phase; the paper counts it.
 //
 // The states are searched forward, in exact bytes, the most promising of each stage first (a beam).
-// What makes one promising is g plus the larger of two relaxations of what is still to come, filled
-// from the end on a grid: one of the forward phase, over A and ΔF, that forgets ΔB, and one of the
-// backward phase, over A and ΔB, that forgets ΔF. Of two states one goes where the other cannot
+// What makes one promising is g plus what a relaxation says of what is still to come; each of two
+// has its turn (pofo_relaxation.h). Of two states one goes where the other cannot
 // gain by it: A1 <= A2 and
 //   g1 + [ΔF1 - ΔF2]+ / βo + [ΔB1 - ΔB2]+ / βp <= g2.
 //
@@ -47,7 +46,7 @@ struct RelaxedPlan {
   std::vector<ForwardPart> parts;
 };
 
-// Borrows all that it is given. Immutable after Prepare(), thread-safe.
+// Borrows all that it is given. Immutable, thread-safe.
 class PofoProgram {
  public:
   struct Options {
@@ -68,8 +67,6 @@ class PofoProgram {
                                                  const SolveContext& context) const;
 
  private:
-  friend class PofoSearch;
-
   const Chain& chain_;
   const Platform& platform_;
   const PartSequences& sequences_;

@@ -327,7 +327,8 @@ RotorChoice RotorTable::BestChoice(const TableView& view, const RotorPart& part)
     best = {0, m - sizes_.saved[s]};
   }
   // Splits are tried in the table's order, so the first that loses no more than the table says is
-  // its choice; and a sweep that by itself takes what is lost already makes all longer ones useless.
+  // its choice; and a sweep that by itself takes what is lost already makes all longer ones
+  // useless.
   const float known = LostAt(view, s, t, m);
   int32_t sweep = 0;
   for (int k = s; k < std::min(t, sizes_.sweep_limit[s]) && least > known; ++k) {

@@ -40,8 +40,8 @@ struct Chain {
   std::vector<Stage> stages;
   Stage loss;
 
-  int length() const { return static_cast<int>(stages.size()); }     // L
-  const Stage& stage(int l) const {                                  // l in 1..L+1
+  int length() const { return static_cast<int>(stages.size()); }  // L
+  const Stage& stage(int l) const {                               // l in 1..L+1
     assert(l >= 1 && l <= length() + 1);
     return l == length() + 1 ? loss : stages[static_cast<size_t>(l) - 1];
   }

@@ -3,7 +3,8 @@
 //   relaxed    one relaxed plan, from the instance (pofo_program.h), its converted schedule
 //   pofo       the portfolio
 //   auto       all solvers and the local search
-//   literal    the paper's program on 50 slots, its relaxed makespan (tests/support/literal_pofo.h),
+//   literal    the paper's program on 50 slots, its relaxed makespan
+//   (tests/support/literal_pofo.h),
 //              and its plan with whole copies placed as pofo's are
 // Best of three seconds; overheads over storing everything. Then how far the schedules of `auto`
 // are from the relaxed optimum and from the lower bound: on chains of that kind, with memory at 10,
@@ -150,8 +151,8 @@ void Compare(const std::string& name, const Chain& chain) {
     }
   }
   absl::PrintF("%-34s %4d  %8.3f %8.3f  %8.3f %8.3f  %7.3f\n", name, chain.length(),
-               over_relaxed.mean_percent(), over_relaxed.worst_percent(),
-               over_bound.mean_percent(), over_bound.worst_percent(), took / 6);
+               over_relaxed.mean_percent(), over_relaxed.worst_percent(), over_bound.mean_percent(),
+               over_bound.worst_percent(), took / 6);
   std::fflush(stdout);
 }
 
@@ -163,8 +164,9 @@ int main() {
     stowage::Measure(stages, /*with_literal=*/stages <= 50);
     std::fflush(stdout);
   }
-  absl::PrintF("\nauto over                             L  relaxed %%    worst   bound %%    worst"
-               "   s each\n");
+  absl::PrintF(
+      "\nauto over                             L  relaxed %%    worst   bound %%    worst"
+      "   s each\n");
   stowage::Compare("resnet-like", stowage::ResnetLikeNetwork(60));
   stowage::Compare("densenet-like", stowage::DensenetLikeNetwork(60));
   stowage::Compare("resnet-like", stowage::ResnetLikeNetwork(340));

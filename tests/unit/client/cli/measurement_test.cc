@@ -109,8 +109,10 @@ TEST(Summary, ComparesOnWhatAllCanDo) {
 
 TEST(Summary, HasNoMeanWithoutACommonPoint) {
   const std::string text = SummaryText({Row("a", 0.1, {}), Row("b", 0.1, 20)});
-  EXPECT_THAT(text, HasSubstr("a            1         0            0              -           -     0\n"));
-  EXPECT_THAT(text, HasSubstr("b            1         1            0              -           -     1\n"));
+  EXPECT_THAT(
+      text, HasSubstr("a            1         0            0              -           -     0\n"));
+  EXPECT_THAT(
+      text, HasSubstr("b            1         1            0              -           -     1\n"));
 }
 
 TEST(PlotOf, DrawsALineASolverWithGapsAndAPanelANetwork) {

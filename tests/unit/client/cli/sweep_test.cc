@@ -105,8 +105,7 @@ TEST(ReadSweep, NamesTheFlagThatIsWrong) {
               AllOf(HasSubstr("--bandwidths: '12GB/s' is not"), HasSubstr("12:36:2")));
   EXPECT_THAT(ErrorOf({.solvers = "rotor,rotter"}),
               HasSubstr("--solvers: 'rotter' is not known; choose one of auto, store_all"));
-  EXPECT_THAT(ErrorOf({.solvers = "rotor,"}),
-              HasSubstr("--solvers: has an empty name"));
+  EXPECT_THAT(ErrorOf({.solvers = "rotor,"}), HasSubstr("--solvers: has an empty name"));
 }
 
 TEST(Experiments, HaveNamesOfTheirOwn) {
