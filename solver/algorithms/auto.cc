@@ -33,15 +33,18 @@ struct Member {
 };
 
 struct Membership {
-  std::vector<Member> members;
+  std::vector<Member> members;     // in the order in which they are asked
   std::vector<std::string> notes;  // who was left out or got fewer slots
+  int64_t left_bytes = 0;          // beside all tables
 };
 
-// All other solvers that have something to say, as far as `working_bytes` allows; all that they
-// build is kept at once.
+// All other solvers that have something to say, as far as `working_bytes` allows. The tables of
+// those who do not offload are kept, all at once; the others keep schedules only. They come last,
+// unless they have no room beside the tables.
 Membership Members(const Instance& instance, int64_t working_bytes) {
   Membership result;
   int64_t left = working_bytes;
+  int64_t most_for_a_while = 0;
   for (const SolverInfo& info : AllSolvers()) {
     const absl::string_view name = info.description.name;
     if (name == "auto") continue;
@@ -49,12 +52,14 @@ Membership Members(const Instance& instance, int64_t working_bytes) {
     if (info.description.offloads && !instance.platform().has_link()) continue;
     std::unique_ptr<Solver> solver = info.make();
     Instance with_slots = instance;
+    const bool keeps_table = !info.description.offloads;
+    const int64_t available = keeps_table ? left : working_bytes;
     const int64_t needed = solver->WorkingBytes(instance);
-    if (needed > left) {
+    if (needed > available) {
       const std::string why =
           absl::StrCat(": it would need ", FormatBytes(needed), ", and ",
                        FormatBytes(working_bytes), " are set aside for one solve");
-      const std::optional<int64_t> slots = MostSlotsWithin(*solver, instance, left);
+      const std::optional<int64_t> slots = MostSlotsWithin(*solver, instance, available);
       const bool useful = slots.value_or(0) >= kFewestUsefulSlots;
       std::string note = useful
                              ? absl::StrCat(name, " was given only ", *slots, " memory slots", why)
@@ -64,9 +69,19 @@ Membership Members(const Instance& instance, int64_t working_bytes) {
       if (!useful) continue;
       with_slots = instance.WithMemorySlots(*slots);
     }
-    left -= solver->WorkingBytes(with_slots);
+    const int64_t bytes = solver->WorkingBytes(with_slots);
+    if (keeps_table) {
+      left -= bytes;
+    } else {
+      most_for_a_while = std::max(most_for_a_while, bytes);
+    }
     result.members.push_back({&info, std::move(solver), std::move(with_slots)});
   }
+  if (most_for_a_while > left) {
+    std::stable_partition(result.members.begin(), result.members.end(),
+                          [](const Member& member) { return member.info->description.offloads; });
+  }
+  result.left_bytes = left;
   return result;
 }
 
@@ -87,8 +102,9 @@ int64_t EffortFor(const Chain& chain) {
 
 class AutoSolution final : public Solution {
  public:
-  AutoSolution(const Instance& instance, std::vector<std::string> notes)
-      : instance_(instance), notes_(std::move(notes)) {}
+  // `spare_bytes`: what may be allocated beside the solutions.
+  AutoSolution(const Instance& instance, std::vector<std::string> notes, int64_t spare_bytes)
+      : instance_(instance), notes_(std::move(notes)), spare_bytes_(spare_bytes) {}
 
   // What it has for the instance's own budget counts at once.
   absl::Status Add(std::unique_ptr<const Solution> solution, const SolveContext& context) {
@@ -169,7 +185,7 @@ class AutoSolution final : public Solution {
     const Chain& chain = instance_.chain();
     const PartSequences::Options options = SequenceOptions(memory_bytes, std::get<0>(best->key));
     std::optional<PartSequences> sequences;
-    if (PartSequences::WorkingBytes(chain.length(), options) <= context.working_bytes) {
+    if (PartSequences::WorkingBytes(chain.length(), options) <= spare_bytes_) {
       ASSIGN_OR_RETURN(sequences, PartSequences::Build(chain, options, context));
     }
     ASSIGN_OR_RETURN(std::optional<Schedule> better,
@@ -196,6 +212,7 @@ class AutoSolution final : public Solution {
 
   const Instance instance_;
   const std::vector<std::string> notes_;
+  const int64_t spare_bytes_;
   std::vector<std::unique_ptr<const Solution>> solutions_;
   Best own_;  // of the instance's budget; written by Add() and Finish()
 };
@@ -231,7 +248,8 @@ class Auto final : public Solver {
       return MakeStoreAll()->Solve(instance, context);
     Membership membership = Members(instance, context.working_bytes);
     const std::vector<Member>& members = membership.members;
-    auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes));
+    auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes),
+                                                   membership.left_bytes);
     absl::string_view optimal;  // whose class has been searched to the end
     for (size_t i = 0; i < members.size(); ++i) {
       if (!optimal.empty() && members[i].info->inside_of == optimal) continue;

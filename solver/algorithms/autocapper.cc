@@ -95,14 +95,16 @@ class Autocapper final : public BudgetAlgorithm {
     };
     // A limited host may not have room for the last of what could move.
     const bool host_limited = instance.platform().host_memory_bytes > 0;
-    const auto consider = [&](const ComputeSequence& sequence) {
+    const auto consider = [&](const ComputeSequence& sequence) -> absl::Status {
       Capper capper(instance, sequence);
       bool room = true;
       while (room && capper.LowerPeak()) {
+        RETURN_IF_ERROR(context.CheckStop());
         if (host_limited) room = fits(sequence, capper);
       }
       fits(sequence, Capper(instance, sequence));
       if (room) fits(sequence, capper);
+      return absl::OkStatus();
     };
     // Below what rotor needs the limits are the same for every budget.
     RETURN_IF_ERROR(ForEachSequence(instance, 0, context, consider));
@@ -114,15 +116,19 @@ class Autocapper final : public BudgetAlgorithm {
     std::optional<Schedule> best;
     double best_seconds = 0;
     TransferPlacement placement(instance.chain(), instance.platform());
-    const auto consider = [&](const ComputeSequence& sequence) {
+    const auto consider = [&](const ComputeSequence& sequence) -> absl::Status {
       Capper capper(instance, sequence);
       while (capper.PeakBytes() > memory_bytes && capper.LowerPeak()) {
+        RETURN_IF_ERROR(context.CheckStop());
       }
       const std::optional<double> seconds =
           placement.Place(sequence, capper.choices(), memory_bytes);
-      if (!seconds.has_value() || (best.has_value() && *seconds >= best_seconds)) return;
+      if (!seconds.has_value() || (best.has_value() && *seconds >= best_seconds)) {
+        return absl::OkStatus();
+      }
       best_seconds = *seconds;
       best = placement.ToSchedule(sequence);
+      return absl::OkStatus();
     };
     RETURN_IF_ERROR(ForEachSequence(instance, memory_bytes, context, consider));
     return best;
@@ -148,7 +154,8 @@ class Autocapper final : public BudgetAlgorithm {
     for (const int64_t limit : limits) {
       ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
                        solution->ScheduleWithin(limit, quiet));
-      if (candidate.has_value()) consider(SequenceOf(instance.chain(), candidate->schedule));
+      if (!candidate.has_value()) continue;
+      RETURN_IF_ERROR(consider(SequenceOf(instance.chain(), candidate->schedule)));
     }
     return absl::OkStatus();
   }

@@ -26,7 +26,9 @@ constexpr const char* kSlotOptions[] = {"memory_slots", "time_precision"};
 constexpr SolverInfo kSolvers[] = {
     {{.name = "auto",
       .summary = "the best schedule of all solvers below, then local search from there",
-      .guarantee = "never slower than any of them, with the promise of the one that wins",
+      .guarantee =
+          "never slower than any of them by the times that it sees (see time_precision), with the "
+          "promise of the one that wins",
       .complexity = "the sum of theirs, and a bounded search",
       .version = 3,
       .recomputes = true,

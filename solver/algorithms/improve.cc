@@ -63,7 +63,7 @@ class Search {
       Rejoin();
       seconds_ = Evaluate();
       while (spent_ - begin < share) {
-        if (++steps_ % 64 == 0) RETURN_IF_ERROR(context_.CheckStop());
+        RETURN_IF_ERROR(context_.CheckStop());
         const double at = static_cast<double>(spent_ - begin) / static_cast<double>(share);
         const double heat = first_heat / (1 << round) * std::pow(last_heat / first_heat, at);
         Step(heat);
@@ -96,18 +96,19 @@ class Search {
 
   // Which gaps the schedule's own transfers use.
   void ReadChoices(const Schedule& schedule) {
-    std::vector<std::pair<int, int>> released;  // value, and the operation it is released before
+    std::vector<std::vector<int>> released(state_.choices.size());  // by value: before which ones
     int index = 0;
     for (const Operation& operation : schedule.operations) {
-      if (operation.kind == OperationKind::kRelease) released.push_back({operation.stage, index});
+      if (operation.kind == OperationKind::kRelease) {
+        released[static_cast<size_t>(operation.stage)].push_back(index);
+      }
       if (IsCompute(operation.kind)) ++index;
     }
     for (const Gap& gap : fixed_.gaps) {
       ValueChoices& choices = state_.choices[static_cast<size_t>(gap.value)];
-      const bool moved = std::any_of(released.begin(), released.end(), [&gap](const auto& release) {
-        return release.first == gap.value && release.second > gap.after &&
-               release.second <= gap.before;
-      });
+      const std::vector<int>& of_value = released[static_cast<size_t>(gap.value)];
+      const auto next = std::upper_bound(of_value.begin(), of_value.end(), gap.after);
+      const bool moved = next != of_value.end() && *next <= gap.before;
       choices.push_back({});
       choices.back().moved = moved;
     }
@@ -124,8 +125,12 @@ class Search {
       const size_t ordinal = seen_[value]++;
       if (ordinal < state_.choices[value].size()) choices_[g] = state_.choices[value][ordinal];
     }
-    spent_ += sequence.size();
-    return placement_.Place(sequence, choices_, options_.memory_bytes).value_or(kNotPlaced);
+    const std::optional<double> seconds =
+        placement_.Place(sequence, choices_, options_.memory_bytes);
+    // A step of a walk takes far less than an operation; where there are far more they count.
+    constexpr int64_t kStepsAsLong = 16;
+    spent_ += std::max<int64_t>(sequence.size(), placement_.walked() / kStepsAsLong);
+    return seconds.value_or(kNotPlaced);
   }
 
   void Rejoin() {
@@ -387,7 +392,6 @@ class Search {
   State best_;
   double best_seconds_ = 0;
   int64_t spent_ = 0;
-  int64_t steps_ = 0;
 
   struct Undo {
     size_t value;

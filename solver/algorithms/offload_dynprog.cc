@@ -87,8 +87,8 @@ class Program {
     if (from.kept + std::max(forward, backward) > memory_) return;
     const double wait = Wait(from.kept + forward + Positive(from.leaving), out_rate_);
     const double back_wait = Wait(from.kept + backward + Positive(from.returning), in_rate_);
-    const int64_t left = std::llround(out_rate_ * (stage.forward_seconds + wait));
-    const int64_t returned = std::llround(in_rate_ * (stage.backward_seconds + back_wait));
+    const int64_t left = SlotsCopied(out_rate_ * (stage.forward_seconds + wait));
+    const int64_t returned = SlotsCopied(in_rate_ * (stage.backward_seconds + back_wait));
     State state = from;
     state.idle += wait + back_wait;
     state.parent = index;
@@ -103,6 +103,12 @@ class Program {
     state.leaving = Positive(from.leaving) + input - left;
     state.returning = input + Positive(from.returning - returned);
     next->push_back(state);
+  }
+
+  // More than there ever are make no difference, but that all stages' together stay a number.
+  static int64_t SlotsCopied(double slots) {
+    constexpr double kMost = 0x1p40;
+    return std::llround(std::min(slots, kMost));
   }
 
   double Wait(int64_t need, double rate) const {
@@ -216,7 +222,8 @@ class OffloadDynprog final : public StoringAlgorithm {
       ASSIGN_OR_RETURN(std::optional<std::vector<bool>> moved,
                        Program(instance, memory_bytes, rounding).Solve(context));
       if (!moved.has_value()) continue;
-      const std::optional<double> seconds = PlaceWithMore(&chain, *std::move(moved), memory_bytes);
+      ASSIGN_OR_RETURN(const std::optional<double> seconds,
+                       PlaceWithMore(&chain, *std::move(moved), memory_bytes, context));
       if (!seconds.has_value() || (best.has_value() && *seconds >= best_seconds)) continue;
       best_seconds = *seconds;
       best = chain.ToSchedule();
@@ -226,11 +233,14 @@ class OffloadDynprog final : public StoringAlgorithm {
 
  private:
   // Moves the first values, too, as far as it takes to fit.
-  static std::optional<double> PlaceWithMore(StoredChain* chain, std::vector<bool> moved,
-                                             int64_t memory_bytes) {
+  static absl::StatusOr<std::optional<double>> PlaceWithMore(StoredChain* chain,
+                                                             std::vector<bool> moved,
+                                                             int64_t memory_bytes,
+                                                             const SolveContext& context) {
     std::optional<double> seconds = chain->Place(moved, memory_bytes);
     for (size_t l = 0; l < moved.size() && !seconds.has_value(); ++l) {
       if (moved[l] || !chain->MayMove(static_cast<int>(l))) continue;
+      RETURN_IF_ERROR(context.CheckStop());
       moved[l] = true;
       seconds = chain->Place(moved, memory_bytes);
     }

@@ -32,10 +32,12 @@ PartSequences::PartSequences(const Chain& chain, const Options& options)
 int64_t PartSequences::WorkingBytes(int stages, const Options& options) {
   const int64_t count = stages + 1;
   const int64_t parts = count * std::min<int64_t>(options.most_stages, count);
-  // A vector that grows holds its old half, too.
   const int64_t kept =
       parts * (options.most_steps_per_part + 2) * static_cast<int64_t>(sizeof(Sequence));
-  return 3 * kept / 2 + parts * static_cast<int64_t>(sizeof(Range));
+  // A vector that grows has up to twice what it holds, and its old half beside it. Without a limit
+  // on their length half of the parts are empty.
+  const int64_t grown = options.most_stages < count ? 3 * kept : 3 * kept / 2;
+  return grown + parts * static_cast<int64_t>(sizeof(Range));
 }
 
 absl::StatusOr<PartSequences> PartSequences::Build(const Chain& chain, const Options& options,

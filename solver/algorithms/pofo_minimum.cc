@@ -61,9 +61,16 @@ class Search {
     return x == 1 ? chain_.saved_bytes(i - 1) : chain_.output_bytes(i - 1);
   }
 
+  // Before one stage, in one form: fewer where each costs more.
+  size_t MostStates() const {
+    constexpr int kMost = 32;
+    constexpr int kFewest = 4;
+    constexpr int kLongChain = 200;
+    return static_cast<size_t>(std::clamp(kMost * kLongChain / last_, kFewest, kMost));
+  }
+
   // Those that no other beats in both, at most a few.
   std::vector<State> Pareto(std::vector<State> states) const {
-    constexpr size_t kMost = 32;
     std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
       return std::pair(a.kept, a.host) < std::pair(b.kept, b.host);
     });
@@ -72,9 +79,10 @@ class Search {
       const bool limited = platform_.host_memory_bytes > 0;
       if (best.empty() || (limited && state.host < best.back().host)) best.push_back(state);
     }
-    if (best.size() <= kMost) return best;
+    const size_t most = MostStates();
+    if (best.size() <= most) return best;
     std::vector<State> some;
-    for (size_t i = 0; i < kMost; ++i) some.push_back(best[i * (best.size() - 1) / (kMost - 1)]);
+    for (size_t i = 0; i < most; ++i) some.push_back(best[i * (best.size() - 1) / (most - 1)]);
     return some;
   }
 
@@ -122,8 +130,10 @@ class Search {
 
   // Without a limit on the host the one that keeps least is all there is to know.
   void Add(const State& state, std::vector<State>* bucket) const {
+    constexpr size_t kMostWaiting = 512;
     if (platform_.host_memory_bytes > 0 || bucket->empty()) {
       bucket->push_back(state);
+      if (bucket->size() >= kMostWaiting) *bucket = Pareto(std::move(*bucket));
     } else if (state.kept < bucket->front().kept) {
       bucket->front() = state;
     }
@@ -193,7 +203,7 @@ absl::StatusOr<std::optional<LeastPlan>> FindLeastPlan(const Chain& chain, const
 }
 
 int64_t LeastPlanBytes(const Chain& chain, Recomputation recomputation) {
-  constexpr int64_t kPerStage = 32 * 1024;  // states, a schedule and its placement
+  constexpr int64_t kPerStage = 80 * 1024;  // states, a schedule and its placement
   const int64_t states = (chain.length() + 2) * kPerStage;
   return recomputation == Recomputation::kNone ? states
                                                : states + RotorMinimum::WorkingBytes(chain);

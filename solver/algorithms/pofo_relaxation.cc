@@ -18,9 +18,10 @@ double Between(double low, double high, double share) {
 }  // namespace
 
 double PofoRelaxation::Line::At(double bytes) const {
-  const double at = std::max(0.0, bytes) * points_per_byte;
+  // What is far beyond the last point is no number of points that an int could hold.
+  const double at = std::clamp(bytes * points_per_byte, 0.0, last + 1.0);
   const int low = std::min(static_cast<int>(at), last);
-  return Between(points[low], points[low + 1], std::min(1.0, at - low));
+  return Between(points[low], points[low + 1], at - low);
 }
 
 double PofoRelaxation::Strip::At(double bytes) const {
@@ -186,16 +187,22 @@ void PofoRelaxation::FillGrid(int i, int x) {
   }
 }
 
+PofoRelaxation::After PofoRelaxation::AfterStep(const std::vector<float>& points, int i, int x,
+                                                const PofoStep& step, int64_t kept) const {
+  if (step.last == loss_) return {};
+  const int next_x = step.saved ? 1 : 0;
+  const auto stays = static_cast<double>(kept);
+  const auto input = static_cast<double>(steps_.Input(i, x));
+  After after{.keep = StripAt(points, step.last + 1, next_x, stays + input)};
+  if (steps_.MayMove(i - 1)) after.move = StripAt(points, step.last + 1, next_x, stays);
+  return after;
+}
+
 void PofoRelaxation::LowerLeaving(int i, int x, const PofoStep& step, int64_t kept, double again,
                                   float* row) const {
-  const auto input = static_cast<double>(steps_.Input(i, x));
-  const auto stays = static_cast<double>(kept);
-  const double room = Room(i, x, stays);
+  const double room = Room(i, x, static_cast<double>(kept));
   const bool ends = step.last == loss_;
-  const int next_x = step.saved ? 1 : 0;
-  const Strip keep = ends ? Strip{} : StripAt(leaving_, step.last + 1, next_x, stays + input);
-  const Strip move =
-      ends || !steps_.MayMove(i - 1) ? Strip{} : StripAt(leaving_, step.last + 1, next_x, stays);
+  const After after = AfterStep(leaving_, i, x, step, kept);
   const double move_bytes = steps_.OutBytes(steps_.Input(i, x));
   for (int p = 0; p < moving_points_; ++p) {
     if (again >= row[p]) continue;
@@ -203,22 +210,18 @@ void PofoRelaxation::LowerLeaving(int i, int x, const PofoStep& step, int64_t ke
     if (leaving > 0 && !steps_.moves()) break;
     const double wait = steps_.OutSeconds(step.late_need - room + leaving);
     const double rest_at = leaving - steps_.OutWithin(step.forward_seconds + wait);
-    const double rest = ends ? steps_.OutSeconds(rest_at)
-                             : std::min(keep.At(rest_at), move.At(rest_at + move_bytes));
+    const double rest = ends
+                            ? steps_.OutSeconds(rest_at)
+                            : std::min(after.keep.At(rest_at), after.move.At(rest_at + move_bytes));
     row[p] = static_cast<float>(std::min<double>(row[p], wait + again + rest));
   }
 }
 
 void PofoRelaxation::LowerReturning(int i, int x, const PofoStep& step, int64_t kept,
                                     float* row) const {
-  const auto input = static_cast<double>(steps_.Input(i, x));
-  const auto stays = static_cast<double>(kept);
-  const double room = Room(i, x, stays);
+  const double room = Room(i, x, static_cast<double>(kept));
   const bool ends = step.last == loss_;
-  const int next_x = step.saved ? 1 : 0;
-  const Strip keep = ends ? Strip{} : StripAt(returning_, step.last + 1, next_x, stays + input);
-  const Strip move =
-      ends || !steps_.MayMove(i - 1) ? Strip{} : StripAt(returning_, step.last + 1, next_x, stays);
+  const After after = AfterStep(returning_, i, x, step, kept);
   const double move_bytes = steps_.InBytes(steps_.Input(i, x));
   for (int p = 0; p < moving_points_; ++p) {
     const double returning = room * p / (moving_points_ - 1);
@@ -237,7 +240,7 @@ void PofoRelaxation::LowerReturning(int i, int x, const PofoStep& step, int64_t 
     const double rest_at = returning - steps_.InWithin(seconds);
     const double rest =
         ends ? steps_.InSeconds(rest_at)
-             : std::min(keep.At(rest_at), move.At(std::max(0.0, rest_at) + move_bytes));
+             : std::min(after.keep.At(rest_at), after.move.At(std::max(0.0, rest_at) + move_bytes));
     row[p] = static_cast<float>(std::min<double>(row[p], lost + rest));
   }
 }

@@ -66,6 +66,12 @@ class PofoRelaxation {
     double At(double bytes) const;
   };
 
+  // What follows a step whose input is kept, and one whose input moves; neither after the loss.
+  struct After {
+    Strip keep;
+    Strip move = {};
+  };
+
   PofoRelaxation(const PofoSteps& steps, const Options& options);
 
   void FillMost(int i, int x);
@@ -89,6 +95,8 @@ class PofoRelaxation {
   double Room(int i, int x, double kept) const {
     return static_cast<double>(memory_ - steps_.Input(i, x)) - kept;
   }
+  After AfterStep(const std::vector<float>& points, int i, int x, const PofoStep& step,
+                  int64_t kept) const;
   Line LineAt(const std::vector<float>& points, int i, int x, int kept_point) const;
   Line FluidAt(const std::vector<float>& points, int i, int x) const;
   Strip StripAt(const std::vector<float>& points, int i, int x, double kept) const;

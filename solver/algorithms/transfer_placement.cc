@@ -4,6 +4,20 @@
 #include <cstddef>
 
 namespace stowage {
+namespace {
+
+// The operation after which the value of a gap may start to leave: the one that made it, or, if it
+// is away in gaps before, the first that reads it when it is back from the last of them.
+template <typename IsAway>
+int LeavesFrom(const ComputeSequence& sequence, const Gap& gap, const IsAway& is_away) {
+  int before = gap.previous;
+  while (before >= 0 && !is_away(before)) {
+    before = sequence.gaps[static_cast<size_t>(before)].previous;
+  }
+  return before >= 0 ? sequence.gaps[static_cast<size_t>(before)].before : gap.made;
+}
+
+}  // namespace
 
 TransferPlacement::TransferPlacement(const Chain& chain, const Platform& platform)
     : chain_(chain), platform_(platform) {}
@@ -27,10 +41,9 @@ void TransferPlacement::Start(const ComputeSequence& sequence, std::span<const G
   for (size_t g = 0; g < choices.size(); ++g) {
     if (!choices[g].moved) continue;
     const Gap& gap = sequence.gaps[g];
-    // A value that was away before comes back before it leaves again.
-    const bool back = gap.previous >= 0 && choices[static_cast<size_t>(gap.previous)].moved;
-    const int from = (back ? gap.after : gap.made) + choices[g].offload_delay;
-    copies_.push_back({from, gap.value, static_cast<int>(g)});
+    const int from = LeavesFrom(
+        sequence, gap, [&](int before) { return choices[static_cast<size_t>(before)].moved; });
+    copies_.push_back({from + choices[g].offload_delay, gap.value, static_cast<int>(g)});
   }
   std::sort(copies_.begin(), copies_.end());
   copy_order_.clear();
@@ -54,7 +67,7 @@ void TransferPlacement::PlaceOffloads(const ComputeSequence& sequence,
   for (const int g : used_) {
     const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
     Move& move = moves_[static_cast<size_t>(g)];
-    const int from = gap.previous >= 0 && moves(gap.previous) ? gap.after : gap.made;
+    const int from = LeavesFrom(sequence, gap, [this](int before) { return moves(before); });
     move.offload = std::min(from + 1 + choices[static_cast<size_t>(g)].offload_delay, move.release);
   }
 }
@@ -107,6 +120,7 @@ void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
   });
   auto released = by_release_.begin();
   int earliest = 0;  // the queue is in order
+  walked_ = 0;
   for (const int g : used_) {
     const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
     Move& move = moves_[static_cast<size_t>(g)];
@@ -120,6 +134,7 @@ void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
     while (position > first && free_[static_cast<size_t>(position) - 1] >= gap.bytes) --position;
     position = std::min(gap.before, position + choices[static_cast<size_t>(g)].prefetch_delay);
     for (int k = position; k < gap.before; ++k) free_[static_cast<size_t>(k)] -= gap.bytes;
+    walked_ += gap.before - position;
     move.prefetch = position;
     earliest = std::max(earliest, position);
   }

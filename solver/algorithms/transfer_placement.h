@@ -49,6 +49,8 @@ class TransferPlacement {
   // Of the last Place(), which has succeeded.
   Schedule ToSchedule(const ComputeSequence& sequence) const;
   int64_t PeakBytes() const;
+  // Steps that prefetches were looked for back from their use: what Place() took beside the rest.
+  int64_t walked() const { return walked_; }
   bool moves(int gap) const { return moves_[static_cast<size_t>(gap)].release >= 0; }
 
  private:
@@ -85,6 +87,7 @@ class TransferPlacement {
   const Platform& platform_;
 
   int64_t memory_bytes_ = 0;
+  int64_t walked_ = 0;
   std::vector<Move> moves_;      // by gap
   std::vector<Copy> copies_;     // of the gaps chosen
   std::vector<int> copy_order_;  // these gaps

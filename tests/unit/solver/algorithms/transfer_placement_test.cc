@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "solver/algorithms/compute_sequence.h"
+#include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
 
 namespace stowage {
 namespace {
@@ -33,6 +35,11 @@ class Placement : public testing::Test {
     const auto gap = std::find_if(sequence_.gaps.begin(), sequence_.gaps.end(),
                                   [value](const Gap& g) { return g.value == value; });
     return choices_[static_cast<size_t>(gap - sequence_.gaps.begin())];
+  }
+  Platform Link(int64_t memory_bytes) const {
+    Platform platform = platform_;
+    platform.memory_bytes = memory_bytes;
+    return platform;
   }
   Schedule Placed() const { return placement_->ToSchedule(sequence_); }
 
@@ -91,6 +98,26 @@ TEST_F(Placement, KeepsWithinTheHostsMemory) {
   EXPECT_EQ(Place(85, {0, 1}), std::nullopt);
   platform_.host_memory_bytes = 40;
   EXPECT_NE(Place(85, {0, 1}), std::nullopt);
+}
+
+// The input waits four times and leaves in the first and the third of them: the second copy to the
+// host must not begin while the first is there.
+TEST_F(Placement, LeavesAgainOnlyWhenItHasBeenBack) {
+  chain_ = EqualChain(4);
+  sequence_ =
+      SequenceOf(chain_, Ops("C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1"));
+  choices_.assign(sequence_.gaps.size(), GapChoice{});
+  int gaps = 0;
+  for (size_t g = 0; g < choices_.size(); ++g) {
+    if (sequence_.gaps[g].value != 0) continue;
+    choices_[g].at_once = choices_[g].moved = ++gaps % 2 == 1;
+  }
+  ASSERT_GE(gaps, 3);
+  const auto seconds = PlaceAgain(200);
+  ASSERT_TRUE(seconds.has_value());
+  const auto simulation = Simulate(chain_, Link(200), Placed());
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_NEAR(simulation->prediction.makespan_seconds, *seconds, 1e-9);
 }
 
 TEST_F(Placement, TheNarrowestOperationIsTheSchedulesPeak) {
