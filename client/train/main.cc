@@ -133,6 +133,11 @@ class Program {
                  FormatBytesPerSecond(platform_.prefetch_rate()),
                  FormatSeconds(platform_.transfer_latency_seconds),
                  platform_.half_duplex ? "half" : "full");
+    if (device_.torch.is_cpu() && options_.link.empty()) {
+      absl::PrintF(
+          "note: device and host share memory and cores here, so copies slow computing down, which "
+          "predictions leave out; --solver rotor copies nothing\n");
+    }
     return absl::OkStatus();
   }
 
@@ -335,6 +340,7 @@ int Main(int argc, char** argv) {
 }  // namespace stowage
 
 int main(int argc, char** argv) {
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a job's log is read while it runs
   try {
     return stowage::Main(argc, argv);
   } catch (const std::exception& error) {  // LibTorch, outside of any stage

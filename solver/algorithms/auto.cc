@@ -157,6 +157,8 @@ class AutoSolution final : public Solution {
   absl::Status Complete(int64_t memory_bytes, const SolveContext& context, Best* best) const {
     if (!best->candidate.has_value()) return absl::OkStatus();
     if (instance_.platform().has_link() && memory_bytes < StoreAllPeakBytes(instance_.chain())) {
+      // What is optimal without offloading need not be optimal with it.
+      if (best->candidate->limit == Limit::kNone) best->candidate->limit = Limit::kHeuristic;
       RETURN_IF_ERROR(LookAround(memory_bytes, context, best));
     }
     best->candidate->notes = notes_;

@@ -10,6 +10,7 @@
 #include "solver/simulator/lower_bound.h"
 #include "tests/support/chains.h"
 #include "tests/support/network_chains.h"
+#include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -39,6 +40,21 @@ TEST(Auto, LeavesRoomForThoseWhoOffloadBesideRotorsTable) {
     EXPECT_LE(best->prediction.makespan_seconds, answer->prediction.makespan_seconds * (1 + 1e-9))
         << solver;
   }
+}
+
+// rotor wins there, and is optimal among schedules that do not offload; the link might do better.
+TEST(Auto, CallsOptimalWithALinkOnlyWhatTheBoundProves) {
+  const Chain chain = LoadProfile("torchvision-resnet18-16-500");
+  Platform platform = Linked(chain, 50, 12e9);
+  platform.half_duplex = true;
+  const auto linked = AnswerRequest({chain, platform, "auto", {}}, {});
+  ASSERT_THAT(linked, IsOk());
+  EXPECT_EQ(linked->solver, "rotor");
+  EXPECT_GT(linked->prediction.gap, 0);
+  EXPECT_EQ(linked->outcome, Outcome::kFeasible);
+  const auto alone = AnswerRequest({chain, Memory(platform.memory_bytes), "auto", {}}, {});
+  ASSERT_THAT(alone, IsOk());
+  EXPECT_EQ(alone->outcome, Outcome::kOptimal);
 }
 
 // The last stage leaves hardly anything, so that what memory has room for at the end of the chain
