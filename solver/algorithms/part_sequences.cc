@@ -7,6 +7,11 @@
 #include "solver/base/status_macros.h"
 
 namespace stowage {
+namespace {
+
+constexpr int kMostSlower = 32;  // slower sequences a part
+
+}  // namespace
 
 PartSequences::PartSequences(const Chain& chain, const Options& options)
     : options_(options),
@@ -25,15 +30,16 @@ PartSequences::PartSequences(const Chain& chain, const Options& options)
   constexpr double kTieShare = 1e-12;
   constexpr double kNoiseShare = 1e-14;
   const double total = forward_.back();
-  tie_seconds_ = total > 0 ? kTieShare * total : 1;
-  least_gain_ = total > 0 ? kNoiseShare * total : 0;
+  tie_seconds_ = kTieShare * (total > 0 ? total : std::max(step_.back(), 1e-9));
+  least_gain_ = kNoiseShare * total;
 }
 
 int64_t PartSequences::WorkingBytes(int stages, const Options& options) {
   const int64_t count = stages + 1;
   const int64_t parts = count * std::min<int64_t>(options.most_stages, count);
+  const int64_t slower = count * options.slower_up_to * kMostSlower;
   const int64_t kept =
-      parts * (options.most_steps_per_part + 2) * static_cast<int64_t>(sizeof(Sequence));
+      (parts * (options.most_steps_per_part + 2) + slower) * static_cast<int64_t>(sizeof(Sequence));
   // A vector that grows has up to twice what it holds, and its old half beside it. Without a limit
   // on their length half of the parts are empty.
   const int64_t grown = options.most_stages < count ? 3 * kept : 3 * kept / 2;
@@ -179,13 +185,62 @@ void PartSequences::FillPart(int s, int t) {
   const double most_lost = options_.most_recompute_seconds - ForwardSeconds(s, t);
   std::erase_if(best_, [most_lost](const Sequence& step) { return step.lost_seconds > most_lost; });
   Thin(s, t);
+  const auto envelope = best_.size();
   if (options_.prefetch_bytes_per_second > 0) {
     for (Sequence& step : best_) step.reach_seconds = ReachOf(s, t, step);
+    if (t - s < options_.slower_up_to) AddSlower(s, t, most_lost);
   }
+  const auto begin = static_cast<int32_t>(sequences_.size());
   ranges_[static_cast<size_t>(s) * static_cast<size_t>(most_stages_) + static_cast<size_t>(t - s)] =
-      {static_cast<int32_t>(sequences_.size()),
-       static_cast<int32_t>(sequences_.size() + best_.size())};
+      {begin, begin + static_cast<int32_t>(envelope), begin + static_cast<int32_t>(best_.size())};
   sequences_.insert(sequences_.end(), best_.begin(), best_.end());
+}
+
+// Behind best_: of all combinations of what the smaller parts have those that no other beats in
+// peak, lost seconds and V at once.
+void PartSequences::AddSlower(int s, int t, double most_lost) {
+  const size_t most = best_.size() + kMostSlower;
+  const auto add = [this, s, t, most, most_lost](const Sequence& sequence) {
+    if (best_.size() == most || sequence.lost_seconds > most_lost) return;
+    if (sequence.peak_bytes > options_.memory_bytes) return;
+    AddSlowerUnlessUseless(s, t, sequence);
+  };
+  if (s == t) return;
+  const Range& saved_rest = RangeOf(s + 1, t);
+  for (int32_t i = saved_rest.begin; i < saved_rest.slower_end; ++i) {
+    const Sequence& rest = sequences_[i];
+    const int64_t peak = std::max(sizes_.SaveNeed(s, t), sizes_.saved[s] + rest.peak_bytes);
+    add({peak, rest.lost_seconds, 0, -1, i, -1});
+  }
+  int64_t sweep = 0;
+  for (int k = s; k < t; ++k) {
+    sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
+    const int64_t sweep_need = sweep + sizes_.gradient[t];
+    const double seconds = forward_[k + 1] - forward_[s] + tie_seconds_ * (k + 1 - s);
+    const Range& fronts = RangeOf(s, k);
+    const Range& rests = RangeOf(k + 1, t);
+    for (int32_t i = rests.begin; i < rests.slower_end; ++i) {
+      const Sequence& rest = sequences_[i];
+      for (int32_t j = fronts.begin; j < fronts.slower_end; ++j) {
+        const Sequence& front = sequences_[j];
+        const int64_t peak =
+            std::max({sweep_need, sizes_.output[k] + rest.peak_bytes, front.peak_bytes});
+        add({peak, seconds + rest.lost_seconds + front.lost_seconds, 0, k, i, j});
+      }
+    }
+  }
+}
+
+void PartSequences::AddSlowerUnlessUseless(int s, int t, const Sequence& sequence) {
+  const double reach = ReachOf(s, t, sequence);
+  const bool useless = std::any_of(best_.begin(), best_.end(), [&](const Sequence& other) {
+    return other.peak_bytes <= sequence.peak_bytes &&
+           other.lost_seconds <= sequence.lost_seconds + least_gain_ &&
+           other.reach_seconds <= reach + least_gain_;
+  });
+  if (useless) return;
+  best_.push_back(sequence);
+  best_.back().reach_seconds = reach;
 }
 
 double PartSequences::ReachOf(int s, int t, const Sequence& sequence) const {

@@ -14,7 +14,8 @@
 //   checkpoint k:  K = max(m_∅(s..k), a^k + K2, K1)    V = max(max_h(Σ_{<=h} uF + m_∅(h)/β),
 //                                                              ΣuF + a^k/β + V2, ΣuF + U2 + V1)
 // Departure from the paper: of each memory only the sequence of least U is kept, not that of least
-// C_Δ; and of steps that gain next to nothing only one in a while.
+// C_Δ, but that parts of a few stages keep slower ones of less V beside them; and of steps that
+// gain next to nothing only one in a while.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_PART_SEQUENCES_H_
 #define STOWAGE_SOLVER_ALGORITHMS_PART_SEQUENCES_H_
 
@@ -42,6 +43,7 @@ class PartSequences {
     int most_steps_per_part = 64;
     int most_stages = INT_MAX;  // of a part
     int all_splits_up_to = 16;  // stages: of longer parts only likely splits are tried
+    int slower_up_to = 5;       // stages: of longer parts there is nothing in SlowerOf()
   };
 
   struct Sequence {
@@ -66,6 +68,13 @@ class PartSequences {
     const Range& range = RangeOf(s, t);
     return {sequences_.data() + range.begin, static_cast<size_t>(range.end - range.begin)};
   }
+  // In no order: what loses more than Of() has for its peak, with less V than all that loses less.
+  // For a few parts in a hundred thousand it is the better choice while much has yet to come back.
+  std::span<const Sequence> SlowerOf(int s, int t) const {
+    if (t - s >= most_stages_) return {};
+    const Range& range = RangeOf(s, t);
+    return {sequences_.data() + range.end, static_cast<size_t>(range.slower_end - range.end)};
+  }
   int32_t IndexOf(const Sequence& sequence) const {
     return static_cast<int32_t>(&sequence - sequences_.data());
   }
@@ -82,6 +91,7 @@ class PartSequences {
   struct Range {
     int32_t begin = 0;
     int32_t end = 0;
+    int32_t slower_end = 0;
   };
 
   PartSequences(const Chain& chain, const Options& options);
@@ -96,6 +106,8 @@ class PartSequences {
   void Lower(int s, int k, int t, int64_t sweep_need);
   void Take(const Sequence& step);
   void Thin(int s, int t);
+  void AddSlower(int s, int t, double most_lost);
+  void AddSlowerUnlessUseless(int s, int t, const Sequence& sequence);
   double ReachOf(int s, int t, const Sequence& sequence) const;
 
   Options options_;

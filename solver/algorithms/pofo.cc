@@ -30,7 +30,11 @@ struct Effort {
   int most_stages = INT_MAX;  // of a part
 };
 
+// On so few stages estimates, which are interpolated, err most, and there is no need of them.
+constexpr int kWithoutEstimates = 8;
+
 Effort EffortFor(int stages) {
+  if (stages <= kWithoutEstimates) return {96, 128, 16, 32, 6};
   if (stages <= 60) return {96, 24, 16, 32, 6};
   if (stages <= 120) return {48, 20, 12, 24, 5};
   if (stages <= 240) return {32, 20, 10, 20, 4};
@@ -156,6 +160,7 @@ class Portfolio {
                                     .width = effort.width,
                                     .kept_points = effort.kept_points,
                                     .moving_points = effort.moving_points,
+                                    .prunes_by_estimate = chain_.length() > kWithoutEstimates,
                                     .most_lost_seconds = MostLostSeconds(),
                                     .offload_penalties = std::move(penalties)},
                                    context_));

@@ -55,8 +55,8 @@ class PofoSearch {
   struct Label {
     PofoLoad load;     // A, ΔF, ΔB
     double lost = 0;   // g
-    double bound = 0;  // g and the relaxation of the rest
-    double order = 0;  // the same, and a little for what is moved: the most promising is least
+    double bound = 0;  // what a plan is taken to lose at least: g, and the relaxation of the rest
+    double order = 0;  // g, that, and a little for what is moved: the most promising is least
     int64_t host = 0;
     double moved = 0;     // seconds of copying to the host
     int32_t parent = -1;  // in labels_
@@ -125,10 +125,11 @@ void PofoSearch::Prune(std::vector<Label>* bucket) const {
 
 void PofoSearch::Push(int i, int x, Label label) {
   if (label.load.kept > relaxation_.Most(i, x)) return;
-  label.bound = label.lost + Promise(i, x, label);
+  const double estimate = label.lost + Promise(i, x, label);
+  label.bound = options_.prunes_by_estimate ? estimate : label.lost;
   if (label.bound >= limit_) return;
   // Else states that move whatever they can, for which there will be no time, fill the beam.
-  label.order = label.bound + penalty_ * label.moved;
+  label.order = estimate + penalty_ * label.moved;
   std::vector<Label>& bucket = buckets_[Row(i, x)];
   bucket.push_back(label);
   if (bucket.size() >= static_cast<size_t>(options_.width) * 200) Prune(&bucket);

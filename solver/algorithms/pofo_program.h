@@ -51,10 +51,11 @@ class PofoProgram {
  public:
   struct Options {
     int64_t memory_bytes = 0;
-    int width = 20;                // states kept a stage and form of its input
-    int kept_points = 12;          // of the relaxations' axes: of A
-    int moving_points = 24;        // and of ΔF, or ΔB
-    double most_lost_seconds = 0;  // plans that lose as much or more are of no use
+    int width = 20;                  // states kept a stage and form of its input
+    int kept_points = 12;            // of the relaxations' axes: of A
+    int moving_points = 24;          // and of ΔF, or ΔB
+    bool prunes_by_estimate = true;  // false: states with a poor promise wait, but stay
+    double most_lost_seconds = 0;    // plans that lose as much or more are of no use
     // What a second of copying to the host counts as lost when states are compared; one search for
     // each. Of the relaxation's many equals each takes another.
     std::vector<double> offload_penalties = {0.003};

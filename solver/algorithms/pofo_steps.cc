@@ -29,19 +29,28 @@ double PofoSteps::AgainSeconds(int first, int last, int64_t kept, double returni
       options.begin(), options.end(), free,
       [](int64_t bytes, const PartSequences::Sequence& s) { return bytes < s.peak_bytes; });
   const double once = sequences_.ForwardSeconds(first - 1, last - 1);
+  const double backward = BackwardSeconds(first, last);
+  const auto late = [this, free, returning, backward](const PartSequences::Sequence& s) {
+    return s.reach_seconds + (returning - static_cast<double>(free)) / in_rate_ - backward;
+  };
   double best = kNoWay;
   for (auto s = after; s != options.begin();) {
     --s;
     const double alone = once + s->lost_seconds;
     if (alone >= best) break;  // less memory, more time
-    double seconds = alone;
-    if (returning > 0) {
-      const double late = s->reach_seconds + (returning - static_cast<double>(free)) / in_rate_;
-      seconds = std::max(seconds, late - BackwardSeconds(first, last));
-    }
+    const double seconds = returning > 0 ? std::max(alone, late(*s)) : alone;
     if (seconds < best) {
       best = seconds;
       *sequence = sequences_.IndexOf(*s);
+    }
+  }
+  if (returning <= 0) return best;
+  for (const PartSequences::Sequence& slower : sequences_.SlowerOf(first - 1, last - 1)) {
+    if (slower.peak_bytes > free) continue;
+    const double seconds = std::max(once + slower.lost_seconds, late(slower));
+    if (seconds < best) {
+      best = seconds;
+      *sequence = sequences_.IndexOf(slower);
     }
   }
   return best;
