@@ -28,7 +28,7 @@ TEST(Auto, LeavesRoomForThoseWhoOffloadBesideRotorsTable) {
   const Chain chain = ResnetLikeNetwork(100);
   const Platform platform = Linked(chain, 20, 20e9);
   SolveContext context;
-  context.working_bytes = int64_t{36} << 20;
+  context.working_bytes = int64_t{38} << 20;
   const auto best = AnswerRequest({chain, platform, "auto", {}}, context);
   ASSERT_THAT(best, IsOk());
   for (const std::string& note : best->explanation.notes) {
