@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -37,6 +38,7 @@ absl::Status Read(absl::string_view flag, const std::string& text, Parser parse,
 absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
   if (path.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
+  platform->Clear();
   return Prefixed(path, FromJson(json, "platform", platform));
 }
 
@@ -116,8 +118,8 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
 }
 
 absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,
-                                      MemoryFlag memory) {
-  v1::Platform message;
+                                      MemoryFlag memory, v1::Platform otherwise) {
+  v1::Platform message = std::move(otherwise);
   RETURN_IF_ERROR(ReadPlatformFile(flags.file, &message));
   if (memory == MemoryFlag::kRequired && !message.has_memory_bytes() && flags.memory.empty()) {
     return absl::InvalidArgumentError(
@@ -140,6 +142,23 @@ absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& c
   if (flags.half_duplex) platform.half_duplex = true;
   RETURN_IF_ERROR(ViolationsStatus(Violations(platform), kMessageCharacters));
   return platform;
+}
+
+absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform) {
+  if (platform.offload_bytes_per_second > 0) return absl::OkStatus();
+  const std::pair<const char*, bool> given[] = {
+      {"--prefetch-bandwidth", !flags.prefetch_bandwidth.empty()},
+      {"--transfer-latency", !flags.transfer_latency.empty()},
+      {"--host-memory", !flags.host_memory.empty()},
+      {"--half-duplex", flags.half_duplex}};
+  for (const auto& [flag, is_given] : given) {
+    if (!is_given) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag,
+                     ": nothing is offloaded without --offload-bandwidth; add it, as in "
+                     "--offload-bandwidth 12GB/s"));
+  }
+  return absl::OkStatus();
 }
 
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags) {

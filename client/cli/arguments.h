@@ -57,9 +57,14 @@ enum class MemoryFlag { kRequired, kAbsent };
 void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags);
 
 // The platform that the flags describe for `chain`, checked. "--memory 40%" runs from M_low (0 %)
-// to M_high (100 %) of the chain. Errors name the flag.
+// to M_high (100 %) of the chain. What neither flags nor file say is as in `otherwise`. Errors name
+// the flag.
 absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,
-                                      MemoryFlag memory);
+                                      MemoryFlag memory, v1::Platform otherwise = {});
+
+// Flags about the link to the host mean nothing without one, which is not what their author had in
+// mind. Errors name the flag.
+absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform);
 
 // How a server is asked.
 struct ServerFlags {

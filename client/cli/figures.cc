@@ -54,6 +54,49 @@ std::string Share(int64_t part, int64_t whole) {
   return whole > 0 ? FormatPercent(static_cast<double>(part) / static_cast<double>(whole)) : "";
 }
 
+// What crosses the link in a step, and how long the link is at it.
+struct Traffic {
+  int values = 0;  // that leave
+  int64_t bytes = 0;
+  double out_seconds = 0;
+  double in_seconds = 0;
+};
+
+Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
+                  const std::vector<TimelineEntry>& timeline) {
+  Traffic traffic;
+  // Whether a value is ā^l or a^l when it leaves: what its last forward made of it.
+  std::vector<bool> saved(static_cast<size_t>(chain.length()) + 2);
+  for (size_t i = 0; i < schedule.operations.size(); ++i) {
+    const auto [kind, l] = schedule.operations[i];
+    const double seconds = timeline[i].end_seconds - timeline[i].start_seconds;
+    if (IsForward(kind)) saved[static_cast<size_t>(l)] = kind == OperationKind::kForwardSave;
+    if (kind == OperationKind::kPrefetch) traffic.in_seconds += seconds;
+    if (kind != OperationKind::kOffload) continue;
+    ++traffic.values;
+    traffic.bytes += saved[static_cast<size_t>(l)] ? chain.saved_bytes(l) : chain.output_bytes(l);
+    traffic.out_seconds += seconds;
+  }
+  return traffic;
+}
+
+std::string LinkText(const Platform& platform, const Traffic& traffic, double makespan_seconds) {
+  const auto busy = [makespan_seconds](double seconds) {
+    return FormatPercent(makespan_seconds > 0 ? seconds / makespan_seconds : 0);
+  };
+  const double out = platform.offload_bytes_per_second;
+  const double in = platform.prefetch_rate();
+  const std::string rates = out == in ? FormatBytesPerSecond(out)
+                                      : absl::StrCat(FormatBytesPerSecond(out), " out, ",
+                                                     FormatBytesPerSecond(in), " back");
+  if (platform.half_duplex) {
+    return absl::StrCat("over one link of ", rates, ", busy ",
+                        busy(traffic.out_seconds + traffic.in_seconds), " of the step");
+  }
+  return absl::StrCat("over ", rates, " each way, busy ", busy(traffic.out_seconds), " and ",
+                      busy(traffic.in_seconds), " of the step");
+}
+
 std::string FigureTable(const Chain& chain, const Platform& platform, const Schedule& schedule,
                         const ExplainedSimulation& result) {
   const Prediction& prediction = result.simulation.prediction;
@@ -76,6 +119,11 @@ std::string FigureTable(const Chain& chain, const Platform& platform, const Sche
   table.Add({"idle", FormatSeconds(prediction.idle_seconds), "waiting for transfers"});
   table.Add({"lower bound", FormatSeconds(prediction.lower_bound_seconds),
              absl::StrCat("no schedule takes less; gap ", FormatPercent(prediction.gap))});
+  if (platform.has_link()) {
+    const Traffic traffic = TrafficOf(chain, schedule, result.timeline);
+    table.Add({"offloaded", FormatBytes(traffic.bytes),
+               LinkText(platform, traffic, prediction.makespan_seconds)});
+  }
   return table.ToString(2);
 }
 

@@ -41,6 +41,7 @@ struct Arguments {
 absl::StatusOr<v1::FrontierRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
   ASSIGN_OR_RETURN(const Platform platform,
                    ReadPlatform(arguments.platform, file.chain, MemoryFlag::kAbsent));
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, platform));
   v1::FrontierRequest request;
   *request.mutable_chain() = file.message;
   *request.mutable_platform() = ToMessage(platform);

@@ -48,12 +48,14 @@ absl::StatusOr<Question> Read(const Arguments& arguments) {
   Question question;
   ASSIGN_OR_RETURN(ChainFile file, ReadChain(arguments.chain));
   question.chain = std::move(file.chain);
-  ASSIGN_OR_RETURN(question.platform,
-                   ReadPlatform(arguments.platform, question.chain, MemoryFlag::kRequired));
   ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.schedule));
-  absl::StatusOr<v1::Schedule> message = ScheduleFromJson(json);
-  if (!message.ok()) return Prefixed(arguments.schedule, message.status());
-  question.message = *std::move(message);
+  absl::StatusOr<ScheduleFile> schedule = ScheduleFromJson(json);
+  if (!schedule.ok()) return Prefixed(arguments.schedule, schedule.status());
+  ASSIGN_OR_RETURN(question.platform,
+                   ReadPlatform(arguments.platform, question.chain, MemoryFlag::kRequired,
+                                std::move(schedule->platform)));
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, question.platform));
+  question.message = std::move(schedule->schedule);
   std::vector<FieldViolation> violations;
   question.schedule = FromMessage(question.message, &violations);
   if (violations.empty()) violations = Violations(question.schedule);
@@ -124,7 +126,8 @@ void AddSimulateCommand(CLI::App& app, Command* chosen) {
       ->type_name("FILE");
   command
       .add_option("--schedule", arguments->schedule,
-                  "a schedule or a whole answer of solve, JSON; - reads standard input")
+                  "a schedule, or a whole answer of solve, whose platform then holds where no flag "
+                  "says otherwise; JSON; - reads standard input")
       ->required()
       ->type_name("FILE");
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);

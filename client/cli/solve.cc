@@ -37,6 +37,7 @@ struct Arguments {
 absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
   ASSIGN_OR_RETURN(const Platform platform,
                    ReadPlatform(arguments.platform, file.chain, MemoryFlag::kRequired));
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, platform));
   v1::SolveRequest request;
   *request.mutable_chain() = file.message;
   *request.mutable_platform() = ToMessage(platform);

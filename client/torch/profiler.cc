@@ -306,8 +306,9 @@ MemoryBudget BudgetOf(const TorchStages& stages, int64_t device_bytes, int64_t c
     budget.gradients += bytes;
     budget.optimizer += optimizer_copies * bytes;
   }
+  // Twice: a step keeps what was in them for recomputations to read.
   for (const at::Tensor& buffer : stages.Buffers()) {
-    budget.weights += static_cast<int64_t>(buffer.nbytes());
+    budget.weights += 2 * static_cast<int64_t>(buffer.nbytes());
   }
   budget.margin = static_cast<int64_t>(margin * static_cast<double>(device_bytes));
   return budget;

@@ -44,7 +44,7 @@ absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options 
 struct MemoryBudget {
   int64_t device = 0;     // all of it
   int64_t context = 0;    // taken by the driver, libraries and other processes
-  int64_t weights = 0;    // parameters and buffers
+  int64_t weights = 0;    // parameters, and buffers with the copies that recomputations read
   int64_t gradients = 0;  // of the parameters that are trained
   int64_t optimizer = 0;  // its state
   int64_t margin = 0;     // for fragmentation and what was not foreseen

@@ -315,6 +315,7 @@ absl::Status TorchStages::Verify(int l, int run) {
     first = {ViewOf(now, 0), {data, data + now.nbytes()}};
     return absl::OkStatus();
   }
+  ++verified_;
   int64_t differing = now.numel();
   std::string most;
   if (now.sizes() == first.view.sizes && now.scalar_type() == first.view.type) {

@@ -88,6 +88,9 @@ class TorchStages final : public HeldStages {
     return input_gradient_;
   }  // undefined where it needs none
 
+  // Recomputations that were compared with their first runs, in all steps.
+  int64_t verified() const { return verified_; }
+
   // What is live, and other things in its place: for a profiler.
   int64_t ValueBytes(int l) const;
   int64_t GradientBytes(int l) const;
@@ -131,6 +134,7 @@ class TorchStages final : public HeldStages {
   at::Tensor input_;
   std::optional<at::ThreadLocalState> callers_;  // of the thread that fed
   void* compute_stream_ = nullptr;
+  int64_t verified_ = 0;
   int active_ = 0;             // the stage that is running forward or backward; 0: none
   bool loss_is_done_ = false;  // the backward of this step has begun
   at::Tensor loss_;

@@ -73,6 +73,7 @@ class Program {
     RETURN_IF_ERROR(Add("stowage", measured, plan.prediction));
     PrintRows();
     PrintErrors(plan.prediction, measured);
+    PrintVerified(measured);
     RETURN_IF_ERROR(CompareLosses());
     RETURN_IF_ERROR(WriteTrace(plan));
     Tell(plan.prediction, measured);
@@ -231,7 +232,7 @@ class Program {
                  absl::StrFormat("%+.1f %%", 100 * (measured.step_seconds / Plain() - 1)),
                  FormatBytes(measured.peak_bytes),
                  known ? FormatBytes(row.predicted->peak_memory_bytes) : "",
-                 absl::StrFormat("%.6f", measured.loss)});
+                 absl::StrFormat("%.6g", measured.loss)});
     }
     absl::PrintF("%s", table.ToString(2));
   }
@@ -261,12 +262,26 @@ class Program {
     return chain_.ComputeSeconds();
   }
 
-  static void PrintErrors(const Prediction& predicted, const Measured& measured) {
+  void PrintVerified(const Measured& measured) const {
+    if (!options_.verifies) return;
+    if (measured.verified == 0) {
+      absl::PrintF("verified: the schedule recomputes nothing, so there was nothing to compare\n");
+      return;
+    }
+    absl::PrintF("verified: %d recomputations computed what their first runs did\n",
+                 measured.verified);
+  }
+
+  void PrintErrors(const Prediction& predicted, const Measured& measured) const {
     absl::PrintF("\nmeasured against predicted: time %+.1f %%, peak %+.1f %%\n",
                  100 * (measured.step_seconds / predicted.makespan_seconds - 1),
                  100 * (static_cast<double>(measured.peak_bytes) /
                             static_cast<double>(predicted.peak_memory_bytes) -
                         1));
+    const int64_t over = measured.peak_bytes - platform_.memory_bytes;
+    if (over <= 0) return;
+    absl::PrintF("note: the peak was %s over the budget; where that matters, ask for --memory %d\n",
+                 FormatBytes(over), platform_.memory_bytes - over);
   }
 
   absl::Status WriteTrace(const Plan& plan) {

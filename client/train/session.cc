@@ -155,7 +155,9 @@ absl::StatusOr<Measured> Session::TrainUnder(const Plan& plan, bool verifies) {
     ASSIGN_OR_RETURN(const StepReport report, executor->Step(&stages));
     return report.seconds;
   };
-  return Train(step, [&] { return stages.loss(); });
+  ASSIGN_OR_RETURN(Measured measured, Train(step, [&] { return stages.loss(); }));
+  measured.verified = stages.verified();
+  return measured;
 }
 
 absl::StatusOr<MeasuredStep> Session::Trace(const Plan& plan) {

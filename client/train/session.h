@@ -25,6 +25,7 @@ struct Measured {
   double step_seconds = 0;  // the median
   int64_t peak_bytes = 0;   // of activations and their gradients, the input included
   double loss = 0;          // of the last step
+  int64_t verified = 0;     // recomputations that were compared with their first runs
 };
 
 // Not thread-safe.

@@ -177,17 +177,20 @@ absl::Status FromJson(absl::string_view json, absl::string_view root,
   return Parse(json, root, /*ignore_unknown_fields=*/false, message);
 }
 
-absl::StatusOr<v1::Schedule> ScheduleFromJson(absl::string_view json) {
+absl::StatusOr<ScheduleFile> ScheduleFromJson(absl::string_view json) {
   v1::Schedule schedule;
   v1::SolveResponse answer;
   const absl::Status bare = FromJson(json, "schedule", &schedule);
-  if (bare.ok()) return schedule;
+  if (bare.ok()) return ScheduleFile{std::move(schedule), {}};
   // A newer server's answer may have fields that are not known here.
   const absl::Status whole = Parse(json, "answer", /*ignore_unknown_fields=*/true, &answer);
   if (answer.outcome() == v1::INFEASIBLE) {
     return absl::InvalidArgumentError("schedule: this answer is INFEASIBLE and holds no schedule");
   }
-  if (whole.ok() && answer.has_schedule()) return std::move(*answer.mutable_schedule());
+  if (whole.ok() && answer.has_schedule()) {
+    return ScheduleFile{std::move(*answer.mutable_schedule()),
+                        std::move(*answer.mutable_platform())};
+  }
   // Both are wrong; what the text has at its top says which error is meant.
   return absl::StrContains(json, "\"schedule\"") && !whole.ok() ? whole : bare;
 }

@@ -19,8 +19,13 @@ namespace stowage {
 absl::Status FromJson(absl::string_view json, absl::string_view root,
                       google::protobuf::Message* message);
 
-// A schedule from a bare one ({"operations": …}) or from a whole Solve answer.
-absl::StatusOr<v1::Schedule> ScheduleFromJson(absl::string_view json);
+// A schedule from a bare one ({"operations": …}) or from a whole Solve answer, which also says what
+// it was solved for; without memory_bytes when it does not.
+struct ScheduleFile {
+  v1::Schedule schedule;
+  v1::Platform platform;
+};
+absl::StatusOr<ScheduleFile> ScheduleFromJson(absl::string_view json);
 
 // Indented, every field without presence printed, 64-bit integers as strings, ends with a newline.
 std::string ToJson(const google::protobuf::Message& message);

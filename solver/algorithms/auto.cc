@@ -97,7 +97,7 @@ SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
 // How many operations to place in search of something better: some seconds for long chains.
 int64_t EffortFor(const Chain& chain) {
   constexpr int64_t kPerStage = 150'000;
-  return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, 30'000'000);
+  return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, 24'000'000);
 }
 
 class AutoSolution final : public Solution {
@@ -122,6 +122,11 @@ class AutoSolution final : public Solution {
     int64_t from = 0;
     for (const auto& solution : solutions_) from = std::max(from, solution->serves_from_bytes());
     return from;
+  }
+
+  bool solves_each_budget() const override {
+    return std::any_of(solutions_.begin(), solutions_.end(),
+                       [](const auto& solution) { return solution->solves_each_budget(); });
   }
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
@@ -252,16 +257,17 @@ class Auto final : public Solver {
     const std::vector<Member>& members = membership.members;
     auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes),
                                                    membership.left_bytes);
-    absl::string_view optimal;  // whose class has been searched to the end
+    absl::string_view optimal;                 // whose class has been searched to the end
+    const size_t shares = members.size() + 1;  // the last is the local search's
     for (size_t i = 0; i < members.size(); ++i) {
       if (!optimal.empty() && members[i].info->inside_of == optimal) continue;
-      ASSIGN_OR_RETURN(
-          std::unique_ptr<const Solution> one,
-          members[i].solver->Solve(members[i].instance, ShareOf(context, i, members.size())));
+      ASSIGN_OR_RETURN(std::unique_ptr<const Solution> one,
+                       members[i].solver->Solve(members[i].instance, ShareOf(context, i, shares)));
       if (one->exact()) optimal = members[i].info->description.name;
       RETURN_IF_ERROR(solution->Add(std::move(one), context));
     }
-    RETURN_IF_ERROR(solution->Finish(context));
+    RETURN_IF_ERROR(solution->Finish(ShareOf(context, members.size(), shares)));
+    context.Report(1);
     return solution;
   }
 };

@@ -36,6 +36,8 @@ class BudgetSolution final : public Solution {
     return Find(memory_bytes, context);
   }
 
+  bool solves_each_budget() const override { return true; }
+
  private:
   absl::StatusOr<std::optional<Candidate>> Find(int64_t memory_bytes,
                                                 const SolveContext& context) const {

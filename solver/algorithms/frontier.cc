@@ -103,6 +103,8 @@ class FrontierSearch {
       ASSIGN_OR_RETURN(solution_, solver_->Solve(instance, context));
       times_rounded_ = instance.times_rounded();
       ++frontier_.solves;
+    } else if (solution_->solves_each_budget()) {
+      ++frontier_.solves;
     }
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution_->ScheduleWithin(point->memory_bytes, context_));

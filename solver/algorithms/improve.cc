@@ -64,6 +64,7 @@ class Search {
       seconds_ = Evaluate();
       while (spent_ - begin < share) {
         RETURN_IF_ERROR(context_.CheckStop());
+        context_.Report(static_cast<double>(spent_) / static_cast<double>(options_.effort));
         const double at = static_cast<double>(spent_ - begin) / static_cast<double>(share);
         const double heat = first_heat / (1 << round) * std::pow(last_heat / first_heat, at);
         Step(heat);

@@ -63,6 +63,8 @@ class Solution {
   // Down to which budget its schedules are as good as a solve for that budget alone would find; 0:
   // all of them.
   virtual int64_t serves_from_bytes() const { return 0; }
+  // Whether every other budget than the instance's is solved anew.
+  virtual bool solves_each_budget() const { return false; }
   // Whether each schedule is the best of the solver's class, nothing rounded.
   virtual bool exact() const { return false; }
 };

@@ -47,7 +47,7 @@ TEST(Train, TrainsAsPlainTrainingDoesWithAServersSchedule) {
              "--chain-output", chain, "--platform-output", platform, "--verify"});
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_THAT(result.out, AllOf(HasSubstr("resnet18, batch 2: 10 stages"),
-                                HasSubstr("from " + server.address()),
+                                HasSubstr("from " + server.address()), HasSubstr("verified: "),
                                 HasSubstr("reported to " + server.address())));
   const std::string loss = Cell(result.out, "plain", 0);
   EXPECT_NE(loss, "");

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
 #include "client/agent/host_device.h"
@@ -171,6 +172,14 @@ TEST(BudgetOf, TakesOffWhatIsNotAnActivation) {
   EXPECT_EQ(budget.optimizer, 2 * 99 * kFloats);
   EXPECT_EQ(budget.margin, 1000);
   EXPECT_EQ(budget.activations(), 100'000 - 500 - 1000 - (110 + 4 * 99) * kFloats);
+}
+
+// Running statistics, which a recomputation has to see as the first run saw them.
+TEST(BudgetOf, CountsBuffersWithTheirCopies) {
+  const torch::nn::BatchNorm1d norm(10);
+  const TorchStages stages({{.name = "norm", .module = norm.ptr()}}, {});
+  constexpr int64_t kBuffers = 2 * 10 * kFloats + 8;  // mean, variance and a counter
+  EXPECT_EQ(BudgetOf(stages, 100'000, 0, 0).weights, 2 * 10 * kFloats + 2 * kBuffers);
 }
 
 TEST(HostMemory, FailsBeyondItsLimitAndGivesBack) {

@@ -90,12 +90,15 @@ TEST(FromJson, NamesTheKindsOfOperations) {
 
 TEST(ScheduleFromJson, TakesABareScheduleOrAWholeAnswer) {
   const v1::Schedule bare = ToMessage(Ops("S1 B1"));
-  EXPECT_EQ(ScheduleFromJson(ToJson(bare))->operations_size(), 2);
+  EXPECT_EQ(ScheduleFromJson(ToJson(bare))->schedule.operations_size(), 2);
   v1::SolveResponse answer;
   *answer.mutable_schedule() = bare;
-  EXPECT_EQ(ScheduleFromJson(ToJson(answer))->operations_size(), 2);
+  answer.mutable_platform()->set_memory_bytes(5);
+  EXPECT_EQ(ScheduleFromJson(ToJson(answer))->schedule.operations_size(), 2);
+  EXPECT_EQ(ScheduleFromJson(ToJson(answer))->platform.memory_bytes(), 5);
+  EXPECT_FALSE(ScheduleFromJson(ToJson(bare))->platform.has_memory_bytes());
   EXPECT_EQ(ScheduleFromJson(R"({"schedule": {"operations": []}, "of_a_newer_server": 1})")
-                ->operations_size(),
+                ->schedule.operations_size(),
             0);
   EXPECT_THAT(ScheduleFromJson(R"({"outcome": "INFEASIBLE"})"),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("INFEASIBLE")));
