@@ -15,13 +15,19 @@ build=(
   libhwy-dev                                  # SIMD of the solvers' inner loops
   libspdlog-dev                               # logs of the server
   libcli11-dev                                # command lines
+  libxxhash-dev                               # fingerprints of questions
+  libsqlite3-dev                              # the cache on disk
+  prometheus-cpp-dev libcpp-httplib-dev       # metrics, and the port that serves them
   nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`
 )
 train=(
   libtorch-dev                                # LibTorch 1.13, for the CPU
   libopenblas0-pthread                        # its matrix products, many times faster than without
 )
-test=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev)
+test=(
+  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+  prometheus                                  # scrapes the server in a test
+)
 dev=(clang clang-format clang-tidy git)
 carried=(
   libabsl-dev libabsl20220623 libhwy-dev libhwy1 libcli11-dev nlohmann-json3-dev

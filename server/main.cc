@@ -28,14 +28,15 @@ void LogFromGrpc(gpr_log_func_args* args) {
 }
 
 int Serve(const ServerOptions& options, const sigset_t& signals) {
-  LogObserver observer;
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, observer);
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, STOWAGE_VERSION);
   if (!server.ok()) {
     Log(LogLevel::kError, "cannot_start", {{"message", std::string(server.status().message())}});
     return EXIT_FAILURE;
   }
   Log(LogLevel::kInfo, "serving",
       {{"address", (*server)->address()},
+       {"http", (*server)->http_address()},
+       {"cache_dir", options.cache_dir},
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
   int signal = 0;
@@ -53,6 +54,7 @@ int Main(int argc, char** argv) {
   const sigset_t signals = BlockSignals();
   // Whoever read the log may be gone; that is no reason to go, too.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is met by the write that hits it
   const absl::StatusOr<ParsedOptions> parsed = ParseServerOptions(argc, argv, STOWAGE_VERSION);
   if (!parsed.ok()) {
     std::fprintf(stderr, "stowage-server: %s\n", std::string(parsed.status().message()).c_str());

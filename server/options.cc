@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <thread>
 
 #include "CLI/CLI.hpp"
@@ -26,6 +27,19 @@ absl::Status Read(const char* option, const std::string& text, Parser parse, Val
   return absl::OkStatus();
 }
 
+// As systemd and the XDG base directories have it; empty: the environment names none.
+std::string DefaultCacheDir() {
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string(value != nullptr ? value : "");
+  };
+  if (const std::string state = variable("STATE_DIRECTORY"); !state.empty()) return state;
+  if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
+    return cache + "/stowage";
+  const std::string home = variable("HOME");
+  return home.empty() ? "" : home + "/.cache/stowage";
+}
+
 }  // namespace
 
 absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
@@ -36,6 +50,10 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   std::string solve_memory = "4GiB";
   std::string max_message = "16MiB";
   std::string grace = "30s";
+  std::string all_solves_memory;
+  std::string cache_memory = "256MiB";
+  std::string cache_disk = "1GiB";
+  options.cache_dir = DefaultCacheDir();
 
   CLI::App app(
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
@@ -64,6 +82,36 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
       ->capture_default_str()
       ->type_name("SIZE")
       ->group("Solves");
+  app.add_option("--all-solves-memory", all_solves_memory,
+                 "most memory of all solves that run at once; default: twice --solve-memory")
+      ->type_name("SIZE")
+      ->group("Solves");
+  app.add_option("--client-limit", options.engine.client_limit,
+                 "solves of one client that wait or run; one host is one client")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N")
+      ->group("Solves");
+  app.add_option("--cache-memory", cache_memory, "most memory of known answers; 0: keep none")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Cache");
+  app.add_option(
+         "--cache-dir", options.cache_dir,
+         "directory of answers that survive restarts, of this server alone; none: keep none; "
+         "default: $STATE_DIRECTORY, or stowage in the user's cache directory")
+      ->type_name("DIR")
+      ->group("Cache");
+  app.add_option("--cache-disk", cache_disk, "most disk space of them")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Cache");
+  app.add_option(
+         "--http", options.http,
+         "host:port of /metrics, /livez and /readyz (port 0: any free one); none: no such port")
+      ->capture_default_str()
+      ->type_name("ADDRESS")
+      ->group("Operation");
   app.add_option("--grace", grace, "how long running solves may take after SIGTERM; e.g. 30s")
       ->capture_default_str()
       ->type_name("DURATION")
@@ -86,6 +134,23 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   const absl::Status address = CheckAddress(options.listen);
   if (!address.ok()) return Prefixed("--listen", address);
   RETURN_IF_ERROR(Read("--solve-memory", solve_memory, ParseBytes, &options.engine.solve_bytes));
+  options.engine.all_solves_bytes = 2 * std::min(options.engine.solve_bytes, INT64_MAX / 2);
+  if (!all_solves_memory.empty()) {
+    RETURN_IF_ERROR(Read("--all-solves-memory", all_solves_memory, ParseBytes,
+                         &options.engine.all_solves_bytes));
+  }
+  if (options.engine.all_solves_bytes < options.engine.solve_bytes) {
+    return absl::InvalidArgumentError(
+        "--all-solves-memory: must be at least --solve-memory, which one solve may take");
+  }
+  RETURN_IF_ERROR(Read("--cache-memory", cache_memory, ParseBytes, &options.engine.cache_bytes));
+  RETURN_IF_ERROR(Read("--cache-disk", cache_disk, ParseBytes, &options.disk_bytes));
+  if (options.cache_dir == "none") options.cache_dir.clear();
+  if (options.http == "none") options.http.clear();
+  if (!options.http.empty()) {
+    const absl::Status http = CheckAddress(options.http);
+    if (!http.ok()) return Prefixed("--http", http);
+  }
   RETURN_IF_ERROR(Read("--grace", grace, ParseSeconds, &options.grace_seconds));
   int64_t message_bytes = 0;
   RETURN_IF_ERROR(Read("--max-message", max_message, ParseBytes, &message_bytes));

@@ -15,6 +15,8 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "server/cache/disk_tier.h"
+#include "server/ops/log.h"
 
 namespace stowage {
 namespace {
@@ -76,6 +78,16 @@ bool SomeoneListensOn(const std::string& address) {
   return connected;
 }
 
+// Null, and a line in the log, where there is none to be had: the service goes on without it.
+std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& watch) {
+  if (options.cache_dir.empty()) return nullptr;
+  absl::StatusOr<std::unique_ptr<DiskTier>> tier =
+      DiskTier::Open(options.cache_dir, options.disk_bytes);
+  if (tier.ok()) return *std::move(tier);
+  watch.StoreFailed(tier.status());
+  return nullptr;
+}
+
 std::string WithPort(const std::string& address, int port) {
   if (absl::StartsWith(address, "unix:")) return address;
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
@@ -83,16 +95,57 @@ std::string WithPort(const std::string& address, int port) {
 
 }  // namespace
 
-Server::Server(const ServerOptions& options, Observer& observer)
-    : options_(options), engine_(options.engine), service_(engine_, observer) {}
+class Server::Watch final : public Observer {
+ public:
+  explicit Watch(Metrics& metrics) : metrics_(metrics) {}
+
+  void CallBegan(const std::string& method) override { metrics_.CallBegan(method); }
+  void CallEnded(const CallRecord& record) override {
+    log_.CallEnded(record);
+    metrics_.CallEnded(record);
+  }
+  void ExecutionReported(const ExecutionReport& report) override {
+    log_.ExecutionReported(report);
+    metrics_.ExecutionReported(report);
+  }
+  void StoreFailed(const absl::Status& status) override {
+    log_.StoreFailed(status);
+    metrics_.StoreFailed(status);
+  }
+
+ private:
+  LogObserver log_;
+  Metrics& metrics_;
+};
+
+Server::Server(const ServerOptions& options, const std::string& version)
+    : options_(options),
+      metrics_(version),
+      watch_(std::make_unique<Watch>(metrics_)),
+      disk_(OpenStore(options, *watch_)),
+      engine_(options.engine, disk_.get(), watch_.get()),
+      service_(engine_, *watch_) {}
+
+Gauges Server::gauges() const {
+  Gauges gauges;
+  gauges.engine = engine_.stats();
+  if (disk_ != nullptr) {
+    gauges.disk = disk_->stats();
+    gauges.disk_limit_bytes = options_.disk_bytes;
+  }
+  gauges.memory_limit_bytes = options_.engine.cache_bytes;
+  gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
+  gauges.ready = ready_;
+  return gauges;
+}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
-                                                      Observer& observer) {
+                                                      const std::string& version) {
   const auto cannot_listen = [&options](const std::string& why) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen, ": ", why));
   };
   if (SomeoneListensOn(options.listen)) return cannot_listen(kInUse);
-  std::unique_ptr<Server> server(new Server(options, observer));
+  std::unique_ptr<Server> server(new Server(options, version));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -104,13 +157,26 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   server->grpc_ = builder.BuildAndStart();
   if (server->grpc_ == nullptr) return cannot_listen(WhyNot(options.listen));
   server->address_ = WithPort(options.listen, port);
+  if (!options.http.empty()) {
+    Server* const self = server.get();
+    absl::StatusOr<std::unique_ptr<HttpPort>> http = HttpPort::Start(
+        options.http, {.metrics = [self] { return self->metrics_.Text(self->gauges()); },
+                       .ready = [self] { return self->ready_.load(); }});
+    if (!http.ok()) {
+      server->Drain();
+      return http.status();
+    }
+    server->http_ = *std::move(http);
+  }
   grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
   health->SetServingStatus(v1::Scheduler::service_full_name(), true);
   health->SetServingStatus(true);
+  server->ready_ = true;
   return server;
 }
 
 void Server::Drain() {
+  ready_ = false;
   grpc_->GetHealthCheckService()->SetServingStatus(false);
   const auto grace = std::chrono::duration<double>(options_.grace_seconds);
   engine_.Drain(std::chrono::steady_clock::now() +

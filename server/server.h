@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_SERVER_H_
 #define STOWAGE_SERVER_SERVER_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -9,6 +10,8 @@
 #include "grpcpp/server.h"
 #include "server/engine/engine.h"
 #include "server/engine/observer.h"
+#include "server/ops/http.h"
+#include "server/ops/metrics.h"
 #include "server/options.h"
 #include "server/rpc/scheduler_service.h"
 
@@ -18,25 +21,37 @@ namespace stowage {
 class Server {
  public:
   // Listens and serves; health says SERVING when it returns.
-  // Errors: UNAVAILABLE when the address cannot be listened on, with the reason ("Address already
-  // in use") and the remedy. Borrows `observer`.
+  // Errors: UNAVAILABLE when an address cannot be listened on, with the reason ("Address already
+  // in use") and the remedy. A cache directory that cannot be used is no error: answers are kept in
+  // memory then, and the log says so.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
-                                                       Observer& observer);
+                                                       const std::string& version);
 
   // Where it listens, with the port that was chosen: "127.0.0.1:43211".
   const std::string& address() const { return address_; }
+  // Of the port for operators; empty: there is none.
+  std::string http_address() const { return http_ != nullptr ? http_->address() : ""; }
 
   // Health turns NOT_SERVING, new requests get UNAVAILABLE, running ones have the grace period to
   // finish. Blocks until all is done.
   void Drain();
 
  private:
-  Server(const ServerOptions& options, Observer& observer);
+  // Tells the log and the metrics.
+  class Watch;
+
+  Server(const ServerOptions& options, const std::string& version);
+  Gauges gauges() const;
 
   const ServerOptions options_;
   std::string address_;  // set by Start()
+  Metrics metrics_;
+  std::unique_ptr<Observer> watch_;
+  std::unique_ptr<CacheTier> disk_;  // null: none
+  std::atomic<bool> ready_{false};
   Engine engine_;
   SchedulerService service_;
+  std::unique_ptr<HttpPort> http_;
   std::unique_ptr<grpc::Server> grpc_;  // last: its calls use all of the above
 };
 

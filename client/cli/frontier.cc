@@ -46,7 +46,7 @@ absl::StatusOr<v1::FrontierRequest> MakeRequest(const Arguments& arguments, cons
   *request.mutable_chain() = file.message;
   *request.mutable_platform() = ToMessage(platform);
   request.set_solver(arguments.question.solver);
-  *request.mutable_options() = OptionsOf(arguments.question);
+  ASSIGN_OR_RETURN(*request.mutable_options(), OptionsOf(arguments.question));
   request.set_points(arguments.points);
   for (const absl::string_view budget :
        absl::StrSplit(arguments.budgets, ',', absl::SkipWhitespace())) {

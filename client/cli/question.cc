@@ -59,7 +59,18 @@ void AddQuestion(CLI::App& command, QuestionFlags* flags) {
       ->group("Server");
 }
 
-v1::SolveOptions OptionsOf(const QuestionFlags& flags) {
+void AddTimeBudget(CLI::App& command, QuestionFlags* flags) {
+  command
+      .add_option("--time-budget", flags->time_budget,
+                  "take the best schedule found after so long: 2s, 500ms; default: none")
+      ->type_name("DURATION")
+      ->group("Solver");
+  command
+      .add_flag("--no-cache", flags->no_cache, "have the server solve again what it knows already")
+      ->group("Server");
+}
+
+absl::StatusOr<v1::SolveOptions> OptionsOf(const QuestionFlags& flags) {
   v1::SolveOptions options;
   options.set_memory_slots(flags.slots);
   options.set_segments(flags.segments);
@@ -68,6 +79,11 @@ v1::SolveOptions OptionsOf(const QuestionFlags& flags) {
   } else if (flags.local) {
     options.set_time_precision(0);
   }
+  if (flags.no_cache) options.set_use_cache(false);
+  if (flags.time_budget.empty()) return options;
+  const absl::StatusOr<double> budget = ParseSeconds(flags.time_budget);
+  if (!budget.ok()) return Prefixed("--time-budget", budget.status());
+  options.set_time_budget_seconds(*budget);
   return options;
 }
 
@@ -100,6 +116,7 @@ absl::Status InFlags(const absl::Status& status) {
                                                  {"options.segments", "--segments"},
                                                  {"memory_bytes: lists", "--budgets: lists"},
                                                  {"options.time_precision", "--time-precision"},
+                                                 {"options.time_budget_seconds", "--time-budget"},
                                                  {"set aside for one solve",
                                                   "set aside for one solve (--solve-memory)"}})};
 }

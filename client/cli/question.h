@@ -23,6 +23,8 @@ struct QuestionFlags {
   int64_t slots = 0;
   int segments = 0;
   std::optional<double> time_precision;
+  std::string time_budget;  // empty: none
+  bool no_cache = false;
   bool local = false;
   std::string solve_memory = "4GiB";
   ServerFlags server;
@@ -31,9 +33,13 @@ struct QuestionFlags {
 void AddChainOption(CLI::App& command, QuestionFlags* flags);
 void AddQuestion(CLI::App& command, QuestionFlags* flags);
 
+// The flags that make sense where a single schedule is asked for.
+void AddTimeBudget(CLI::App& command, QuestionFlags* flags);
+
 // The flags as options of a request. With --local times are exact unless the flags say otherwise:
 // nobody shares the answer, so nothing is gained by rounding them.
-v1::SolveOptions OptionsOf(const QuestionFlags& flags);
+// Errors name the flag.
+absl::StatusOr<v1::SolveOptions> OptionsOf(const QuestionFlags& flags);
 
 // The server to ask. Errors name the flag.
 absl::StatusOr<Client> ClientOf(const QuestionFlags& flags);

@@ -30,6 +30,7 @@ struct Arguments {
   QuestionFlags question;
   PlatformFlags platform;
   bool rounding_loss = false;
+  bool progress = false;
   std::string output;
   std::string format = "text";
 };
@@ -42,18 +43,38 @@ absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const C
   *request.mutable_chain() = file.message;
   *request.mutable_platform() = ToMessage(platform);
   request.set_solver(arguments.question.solver);
-  *request.mutable_options() = OptionsOf(arguments.question);
+  ASSIGN_OR_RETURN(*request.mutable_options(), OptionsOf(arguments.question));
   request.mutable_options()->set_report_rounding_loss(arguments.rounding_loss);
   return request;
 }
 
-absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::SolveRequest& request) {
+// One line of standard error, written over and over.
+void ShowProgress(const v1::SolveEvent& event) {
+  std::string line;
+  if (event.has_queued()) {
+    line = absl::StrCat("queued, ", event.queued().before(), " before");
+  } else if (event.has_running()) {
+    line =
+        absl::StrFormat("%s: %.0f %%", event.running().solver(), 100 * event.running().fraction());
+  } else if (event.has_improved()) {
+    const v1::SolveResponse& best = event.improved();
+    line = absl::StrCat("best so far: ", FormatSeconds(best.prediction().makespan_seconds()),
+                        " by ", best.origin().solver(), "\n");
+  }
+  absl::FPrintF(stderr, "\r\033[K%s", line);
+}
+
+absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::SolveRequest& request,
+                                      bool progress) {
   if (flags.local) {
     ASSIGN_OR_RETURN(const LocalOptions options, LocalOptionsOf(flags));
     return SolveLocally(options, request);
   }
   ASSIGN_OR_RETURN(Client client, ClientOf(flags));
-  return client.Solve(request);
+  if (!progress) return client.Solve(request);
+  absl::StatusOr<v1::SolveResponse> response = client.SolveStream(request, ShowProgress);
+  absl::FPrintF(stderr, "\r\033[K");
+  return response;
 }
 
 std::string InfeasibleText(const Chain& chain, const v1::SolveResponse& response) {
@@ -82,12 +103,27 @@ std::string LossText(const v1::RoundingLoss& loss) {
                          FormatSeconds(loss.finer_makespan_seconds()));
 }
 
+std::string HowText(const v1::Origin& origin) {
+  const std::string seconds = FormatSeconds(origin.solve_seconds());
+  switch (origin.source()) {
+    case v1::Origin::MEMORY_CACHE:
+      return "known to the server";
+    case v1::Origin::DISK_CACHE:
+      return "known to the server, on its disk";
+    case v1::Origin::COALESCED:
+      return absl::StrCat("solved in ", seconds, " with an equal request");
+    default:
+      return absl::StrCat("solved in ", seconds);
+  }
+}
+
 std::string OutcomeText(const v1::SolveResponse& response) {
   std::string text =
       absl::StrCat(response.origin().solver(), ": ", v1::Outcome_Name(response.outcome()));
   if (response.limit() == v1::HEURISTIC) absl::StrAppend(&text, " (heuristic)");
   if (response.limit() == v1::ROUNDING) absl::StrAppend(&text, " (up to rounding)");
-  absl::StrAppend(&text, ", solved in ", FormatSeconds(response.origin().solve_seconds()), "\n");
+  if (response.limit() == v1::TIME) absl::StrAppend(&text, " (time ran out)");
+  absl::StrAppend(&text, ", ", HowText(response.origin()), "\n");
   if (response.has_rounding_loss()) absl::StrAppend(&text, LossText(response.rounding_loss()));
   for (const std::string& note : response.explanation().notes()) {
     absl::StrAppend(&text, "  note: ", Printable(note), "\n");
@@ -115,7 +151,8 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   }
   ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.question.chain));
   ASSIGN_OR_RETURN(const v1::SolveRequest request, MakeRequest(arguments, file));
-  const absl::StatusOr<v1::SolveResponse> answered = Ask(arguments.question, request);
+  const absl::StatusOr<v1::SolveResponse> answered =
+      Ask(arguments.question, request, arguments.progress);
   if (!answered.ok()) return InFlags(answered.status());
   const v1::SolveResponse& response = *answered;
   const bool feasible = response.outcome() != v1::INFEASIBLE;
@@ -148,6 +185,12 @@ void AddSolveCommand(CLI::App& app, Command* chosen) {
       .add_flag("--rounding-loss", arguments->rounding_loss,
                 "solve again with ten times the slots and say what rounding costs")
       ->group("Solver");
+  AddTimeBudget(command, &arguments->question);
+  command
+      .add_flag("--progress", arguments->progress,
+                "show on standard error what the server is doing meanwhile")
+      ->excludes("--local")
+      ->group("Output");
   command.add_option("--output", arguments->output, "write the bare schedule there, as JSON")
       ->type_name("FILE")
       ->group("Output");

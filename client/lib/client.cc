@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -61,16 +62,20 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
 Client::Client(const ClientOptions& options)
     : options_(options), stub_(v1::Scheduler::NewStub(Connect(options.server))) {}
 
+void Client::SetDeadline(std::optional<double> timeout_seconds,
+                         grpc::ClientContext* context) const {
+  if (!timeout_seconds.has_value()) return;
+  const std::chrono::duration<double> timeout(*timeout_seconds);
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+}
+
 template <typename Request, typename Response>
 absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Request& request,
                                       std::optional<double> timeout_seconds) {
   if (!timeout_seconds.has_value()) timeout_seconds = options_.timeout_seconds;
   grpc::ClientContext context;
-  if (timeout_seconds.has_value()) {
-    const std::chrono::duration<double> timeout(*timeout_seconds);
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
-  }
+  SetDeadline(timeout_seconds, &context);
   Response response;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
   if (!status.ok()) return FromGrpc(status, options_.server, timeout_seconds);
@@ -80,6 +85,27 @@ absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Re
 absl::StatusOr<v1::SolveResponse> Client::Solve(const v1::SolveRequest& request,
                                                 std::optional<double> timeout_seconds) {
   return Call(&v1::Scheduler::Stub::Solve, request, timeout_seconds);
+}
+
+absl::StatusOr<v1::SolveResponse> Client::SolveStream(
+    const v1::SolveRequest& request, absl::FunctionRef<void(const v1::SolveEvent&)> heard) {
+  grpc::ClientContext context;
+  SetDeadline(options_.timeout_seconds, &context);
+  const auto reader = stub_->SolveStream(&context, request);
+  v1::SolveEvent event;
+  std::optional<v1::SolveResponse> answer;
+  while (reader->Read(&event)) {
+    if (event.has_answer()) {
+      answer = std::move(*event.mutable_answer());
+    } else {
+      heard(event);
+    }
+  }
+  const grpc::Status status = reader->Finish();
+  if (!status.ok()) return FromGrpc(status, options_.server, options_.timeout_seconds);
+  if (answer.has_value()) return *std::move(answer);
+  return absl::InternalError(
+      absl::StrCat("the server at ", options_.server, " ended its events without an answer"));
 }
 
 absl::StatusOr<v1::FrontierResponse> Client::Frontier(const v1::FrontierRequest& request) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
@@ -25,6 +26,9 @@ class Client {
   // `timeout_seconds`: of this call, instead of the options'.
   absl::StatusOr<v1::SolveResponse> Solve(const v1::SolveRequest& request,
                                           std::optional<double> timeout_seconds = std::nullopt);
+  // The same, and tells `heard` of each event before the answer, from the calling thread.
+  absl::StatusOr<v1::SolveResponse> SolveStream(
+      const v1::SolveRequest& request, absl::FunctionRef<void(const v1::SolveEvent&)> heard);
   absl::StatusOr<v1::FrontierResponse> Frontier(const v1::FrontierRequest& request);
   absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request);
   absl::StatusOr<v1::ListSolversResponse> ListSolvers();
@@ -37,6 +41,8 @@ class Client {
   template <typename Request, typename Response>
   absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
                                 std::optional<double> timeout_seconds = std::nullopt);
+
+  void SetDeadline(std::optional<double> timeout_seconds, grpc::ClientContext* context) const;
 
   const ClientOptions options_;
   std::unique_ptr<v1::Scheduler::Stub> stub_;

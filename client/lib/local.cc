@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
@@ -71,13 +72,22 @@ absl::StatusOr<v1::SolveResponse> SolveLocally(const LocalOptions& options,
     violations.push_back(std::move(violation));
   }
   RETURN_IF_ERROR(ViolationsStatus(violations));
-  Answer answer;
-  ASSIGN_OR_RETURN(const double seconds,
-                   RunLocally(options, [&](const SolveContext& context) -> absl::Status {
-                     ASSIGN_OR_RETURN(answer, AnswerRequest(request, context));
-                     return absl::OkStatus();
-                   }));
-  return ToMessage(answer, {.queue_seconds = 0, .solve_seconds = seconds});
+  LocalOptions limits = options;
+  if (const double budget = request.options.time_budget_seconds; budget > 0) {
+    limits.timeout_seconds = std::min(budget, options.timeout_seconds.value_or(budget));
+  }
+  std::optional<Answer> answer;  // the best so far
+  ASSIGN_OR_RETURN(
+      const double seconds, RunLocally(limits, [&](const SolveContext& context) -> absl::Status {
+        absl::StatusOr<Answer> last =
+            AnswerRequest(request, context, [&answer](const Answer& better) { answer = better; });
+        // Time is up, and something was found.
+        if (absl::IsCancelled(last.status()) && answer.has_value()) return absl::OkStatus();
+        RETURN_IF_ERROR(last.status());
+        answer = *std::move(last);
+        return absl::OkStatus();
+      }));
+  return ToMessage(*answer, {.queue_seconds = 0, .solve_seconds = seconds});
 }
 
 absl::StatusOr<v1::FrontierResponse> FindFrontierLocally(const LocalOptions& options,

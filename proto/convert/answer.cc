@@ -9,30 +9,6 @@
 namespace stowage {
 namespace {
 
-v1::Outcome ToMessage(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kOptimal:
-      return v1::OPTIMAL;
-    case Outcome::kFeasible:
-      return v1::FEASIBLE;
-    case Outcome::kInfeasible:
-      return v1::INFEASIBLE;
-  }
-  return v1::OUTCOME_UNSPECIFIED;
-}
-
-v1::Limit ToMessage(Limit limit) {
-  switch (limit) {
-    case Limit::kNone:
-      return v1::LIMIT_NONE;
-    case Limit::kHeuristic:
-      return v1::HEURISTIC;
-    case Limit::kRounding:
-      return v1::ROUNDING;
-  }
-  return v1::LIMIT_NONE;
-}
-
 v1::Holding::Kind ToMessage(Holding::Kind kind) {
   switch (kind) {
     case Holding::Kind::kOutput:
@@ -111,19 +87,48 @@ SolveOptions FromMessage(const v1::SolveOptions& message) {
   options.time_precision =
       message.has_time_precision() ? message.time_precision() : kDefaultTimePrecision;
   options.report_rounding_loss = message.report_rounding_loss();
+  options.use_cache = !message.has_use_cache() || message.use_cache();
+  options.time_budget_seconds = message.time_budget_seconds();
   return options;
 }
 
 v1::Origin OriginOf(const std::string& solver, const AnswerTiming& timing) {
   v1::Origin origin;
   origin.set_solver(solver);
-  origin.set_source(v1::Origin::SOLVED);
+  origin.set_source(timing.source);
+  origin.set_fingerprint(timing.fingerprint);
   origin.set_queue_seconds(timing.queue_seconds);
   origin.set_solve_seconds(timing.solve_seconds);
   return origin;
 }
 
 }  // namespace
+
+v1::Outcome ToMessage(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOptimal:
+      return v1::OPTIMAL;
+    case Outcome::kFeasible:
+      return v1::FEASIBLE;
+    case Outcome::kInfeasible:
+      return v1::INFEASIBLE;
+  }
+  return v1::OUTCOME_UNSPECIFIED;
+}
+
+v1::Limit ToMessage(Limit limit) {
+  switch (limit) {
+    case Limit::kNone:
+      return v1::LIMIT_NONE;
+    case Limit::kHeuristic:
+      return v1::HEURISTIC;
+    case Limit::kRounding:
+      return v1::ROUNDING;
+    case Limit::kTime:
+      return v1::TIME;
+  }
+  return v1::LIMIT_NONE;
+}
 
 SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViolation>* violations) {
   *violations = MissingFields(message.platform());

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_PROTO_CONVERT_ANSWER_H_
 #define STOWAGE_PROTO_CONVERT_ANSWER_H_
 
+#include <string>
 #include <vector>
 
 #include "solver/model/answer.h"
@@ -21,10 +22,12 @@ SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViola
 
 FrontierRequest FromMessage(const v1::FrontierRequest& message);
 
-// How long an answer took; clocks are not the solvers' business.
+// How an answer was obtained; clocks and caches are not the solvers' business.
 struct AnswerTiming {
   double queue_seconds = 0;
   double solve_seconds = 0;
+  v1::Origin::Source source = v1::Origin::SOLVED;
+  std::string fingerprint = {};
 };
 v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing);
 
@@ -35,6 +38,9 @@ v1::SimulateResponse ToMessage(const Simulation& simulation,
                                const Explanation& explanation);
 
 v1::SolverDescription ToMessage(const SolverDescription& description);
+
+v1::Outcome ToMessage(Outcome outcome);
+v1::Limit ToMessage(Limit limit);
 
 }  // namespace stowage
 

@@ -1,18 +1,39 @@
 #include "server/engine/engine.h"
 
-#include <memory>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <functional>
+#include <new>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "solver/algorithms/catalog.h"
 #include "solver/algorithms/frontier.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
 
 namespace stowage {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Solves leave the cores to answers that are known whenever these need them.
+constexpr int kSolveNiceness = 10;
+constexpr int kQuickThreads = 2;
+constexpr size_t kQuickQueue = 20'000;
+
 double SecondsBetween(Clock::time_point begin, Clock::time_point end) {
-  return std::chrono::duration<double>(end - begin).count();
+  return std::max(0.0, std::chrono::duration<double>(end - begin).count());
+}
+
+Clock::time_point After(Clock::time_point begin, double seconds) {
+  constexpr double kLong = 1e8;  // more would overflow the clock
+  return begin + std::chrono::duration_cast<Clock::duration>(
+                     std::chrono::duration<double>(std::min(seconds, kLong)));
 }
 
 // Set when either of two tokens is.
@@ -31,6 +52,10 @@ class EitherStop {
   Callback on_second_;
 };
 
+absl::Status Draining() {
+  return absl::UnavailableError("the server is draining; ask another one");
+}
+
 // What a request that was stopped ends with: it is the server's doing when the server stopped.
 absl::Status Stopped(const std::stop_token& server) {
   if (server.stop_requested()) {
@@ -40,93 +65,411 @@ absl::Status Stopped(const std::stop_token& server) {
   return absl::CancelledError("nobody waits for the answer any more");
 }
 
-// Adds work that owns `job`; refused jobs are told so.
-template <typename Job>
-void AddOrRefuse(WorkQueue& queue, std::shared_ptr<Job> job) {
-  const absl::Status added = queue.Add([job] { job->Run(); });
-  if (!added.ok()) job->done(added);
+// When the best schedule so far has to do: early enough for it to reach the caller.
+Clock::time_point DueFor(const Waiter& waiter) {
+  Clock::time_point due = Clock::time_point::max();
+  const double budget = waiter.request.options.time_budget_seconds;
+  if (budget > 0) due = After(waiter.arrived, budget);
+  if (waiter.caller.deadline == Clock::time_point::max()) return due;
+  const double left = SecondsBetween(waiter.arrived, waiter.caller.deadline);
+  const double margin = std::min(left / 4, std::max(0.05, left / 20));
+  return std::min(due, After(waiter.arrived, left - margin));
 }
 
-// A solve of either kind: waits its turn, runs unless nobody waits for it any more, takes its
-// times.
-template <typename Request, typename Result>
-struct SolveJob {
-  using Find = absl::StatusOr<Result> (*)(const Request&, const SolveContext&);
+// `known`'s answer to a question, all that is to be said of it computed anew; nullopt: it is none.
+std::optional<Answer> Fit(const SolveRequest& request, const QuestionKeys& keys,
+                          const KnownAnswer& known) {
+  const bool same_sizes = known.keys.sizes == keys.sizes;
+  if (known.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
+  const bool same = known.keys.exact == keys.exact;
+  std::optional<Answer> answer =
+      AnswerFromKnown(request, known.answer, same ? KnownFor::kThisRequest : KnownFor::kOneLikeIt);
+  // Sizes that differ by less than a granule may need a little more, or less.
+  if (answer.has_value() && !same_sizes) answer->minimum_memory_bytes.reset();
+  return answer;
+}
 
-  Request request;
-  Find find;
+bool Fits(const SolveRequest& request, const Answer& answer) {
+  if (answer.outcome == Outcome::kInfeasible) return true;
+  const absl::StatusOr<Simulation> simulation =
+      SimulateWithoutBound(request.chain, request.platform, answer.schedule);
+  return simulation.ok() && simulation->feasible();
+}
+
+// The same for the question of `waiter`; null: it is none.
+std::shared_ptr<const Answer> Use(const Waiter& waiter, const KnownAnswerPtr& known) {
+  if (known->explained && known->keys.exact == waiter.keys.exact) {
+    if (!Fits(waiter.request, known->answer)) return nullptr;
+    return {known, &known->answer};
+  }
+  std::optional<Answer> answer = Fit(waiter.request, waiter.keys, *known);
+  if (!answer.has_value()) return nullptr;
+  return std::make_shared<const Answer>(*std::move(answer));
+}
+
+Solved TimedFor(const SharedSolve& solve, const Waiter& waiter,
+                std::shared_ptr<const Answer> answer, Source source) {
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point started = solve.started().value_or(now);
+  return {std::move(answer), SecondsBetween(waiter.arrived, started),
+          SecondsBetween(std::max(waiter.arrived, started), now), source, waiter.keys.rounded};
+}
+
+// A frontier or a simulation: waits its turn, runs unless nobody waits for it any more.
+template <typename Result>
+struct PlainJob {
+  std::function<absl::StatusOr<Result>(std::stop_token stop, Clock::time_point started)> run;
   EitherStop stop;
   std::stop_token server;
-  int64_t solve_bytes;
-  Executor* executor;
-  absl::AnyInvocable<void(absl::StatusOr<Timed<Result>>)> done;
-  Clock::time_point queued = Clock::now();
+  absl::AnyInvocable<void(absl::StatusOr<Result>)> done;
 
   void Run() {
-    const Clock::time_point started = Clock::now();
     if (stop.token().stop_requested()) return done(Stopped(server));
-    SolveContext context;
-    context.stop = stop.token();
-    context.working_bytes = solve_bytes;
-    context.executor = executor;
-    absl::StatusOr<Result> result = find(request, context);
+    absl::StatusOr<Result> result = run(stop.token(), Clock::now());
     if (absl::IsCancelled(result.status())) return done(Stopped(server));
-    if (!result.ok()) return done(result.status());
-    done(Timed<Result>{*std::move(result), SecondsBetween(queued, started),
-                       SecondsBetween(started, Clock::now())});
+    done(std::move(result));
   }
 };
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options)
+Engine::Engine(const EngineOptions& options, CacheTier* store, Observer* observer)
     : options_(options),
-      helpers_(options.threads - 1),
-      queue_({options.threads, options.queue_length}) {}
-
-void Engine::Solve(SolveRequest request, std::stop_token stop, SolveDone done) {
-  using Job = SolveJob<SolveRequest, Answer>;
-  AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request),
-                                                   AnswerRequest,
-                                                   {std::move(stop), stop_all_.get_token()},
-                                                   stop_all_.get_token(),
-                                                   options_.solve_bytes,
-                                                   &helpers_,
-                                                   std::move(done)}));
+      store_(store),
+      observer_(*observer),
+      memory_(options.cache_bytes),
+      quick_({.threads = kQuickThreads, .most_waiting = kQuickQueue}),
+      queue_({.threads = options.threads,
+              .most_waiting = options.queue_length,
+              .most_of_a_client = options.client_limit,
+              .most_bytes = options.all_solves_bytes,
+              .niceness = kSolveNiceness}) {
+  // Threads are as nice as the one that makes them.
+  std::thread([this] {
+    setpriority(PRIO_PROCESS, 0, kSolveNiceness);
+    helpers_.emplace(options_.threads - 1);
+  }).join();
 }
 
-void Engine::FindFrontier(FrontierRequest request, std::stop_token stop, FrontierDone done) {
-  using Job = SolveJob<FrontierRequest, Frontier>;
-  AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request),
-                                                   stowage::FindFrontier,
-                                                   {std::move(stop), stop_all_.get_token()},
-                                                   stop_all_.get_token(),
-                                                   options_.solve_bytes,
-                                                   &helpers_,
-                                                   std::move(done)}));
+Engine::~Engine() { Drain(Clock::now()); }
+
+absl::Status Engine::Begin() {
+  MutexLock lock(mutex_);
+  if (draining_) return Draining();
+  ++pending_;
+  return absl::OkStatus();
 }
 
-void Engine::Simulate(SimulateRequest request, std::stop_token stop, SimulateDone done) {
-  struct Job {
-    SimulateRequest request;
-    std::stop_token stop;
-    std::stop_token server;
-    SimulateDone done;
+void Engine::Finish() {
+  MutexLock lock(mutex_);
+  if (--pending_ == 0) idle_.SignalAll();
+}
 
-    void Run() {
-      if (stop.stop_requested() || server.stop_requested()) return done(Stopped(server));
-      done(SimulateAndExplain(request.chain, request.platform, request.schedule));
+void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
+  if (const absl::Status begun = Begin(); !begun.ok()) return listener->Done(begun);
+  const QuestionKeys keys = KeysOf(request);
+  const auto waiter = std::make_shared<Waiter>(std::move(request), keys, std::move(caller),
+                                               std::move(listener), Clock::now());
+  if (waiter->request.options.use_cache) {
+    if (AnswerPtr known = FromMemory(*waiter)) {
+      return End(waiter, Solved{.answer = std::move(known),
+                                .source = Source::kMemoryCache,
+                                .fingerprint = waiter->keys.rounded});
     }
+  }
+  Join(waiter);
+}
+
+Engine::AnswerPtr Engine::FromMemory(const Waiter& waiter) {
+  for (const Fingerprint* key : {&waiter.keys.rounded, &waiter.keys.sizes}) {
+    const absl::StatusOr<KnownAnswerPtr> known = memory_.Get(*key);
+    if (!known.ok() || *known == nullptr) continue;
+    if (AnswerPtr answer = Use(waiter, *known)) return answer;
+  }
+  return nullptr;
+}
+
+// Joins the solve of the same question, or begins one.
+void Engine::Join(const WaiterPtr& waiter) {
+  SolvePtr solve;
+  bool is_new = false;
+  if (waiter->request.options.use_cache) {
+    MutexLock lock(mutex_);
+    SolvePtr& shared = solves_[waiter->keys.rounded];
+    waiter->source = Source::kCoalesced;
+    if (shared == nullptr || !shared->Join(waiter)) {
+      waiter->source = Source::kSolved;
+      shared = std::make_shared<SharedSolve>(*waiter);
+      shared->Join(waiter);
+      is_new = true;
+    }
+    solve = shared;
+  } else {
+    solve = std::make_shared<SharedSolve>(*waiter);
+    solve->Join(waiter);
+    is_new = true;
+  }
+  Watch(solve, waiter);
+  if (is_new) Start(solve);
+}
+
+// Lets the waiter go when its caller leaves or its time is up.
+void Engine::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
+  const uint64_t id = waiter->id;
+  const std::weak_ptr<SharedSolve> watched = solve;
+  if (const Clock::time_point due = DueFor(*waiter); due != Clock::time_point::max()) {
+    MutexLock lock(waiter->mutex);
+    if (!waiter->ended) {
+      waiter->timer = timers_.At(due, [this, watched, id] {
+        if (const SolvePtr late = watched.lock()) TimeIsUp(late, id);
+      });
+    }
+  }
+  if (!waiter->caller.stop.stop_possible()) return;
+  waiter->on_stop.emplace(waiter->caller.stop, [this, watched, id] {
+    const SolvePtr left = watched.lock();
+    if (left == nullptr) return;
+    if (const WaiterPtr gone = left->Leave(id)) {
+      End(gone, absl::CancelledError("nobody waits for the answer any more"));
+    }
+  });
+}
+
+void Engine::TimeIsUp(const SolvePtr& solve, uint64_t id) {
+  AnswerPtr best;
+  if (const WaiterPtr waiter = solve->LeaveWithBest(id, &best)) EndWithBest(solve, waiter, best);
+}
+
+void Engine::Start(const SolvePtr& solve) {
+  const absl::StatusOr<size_t> added =
+      quick_.Add({.run =
+                      [this, solve] {
+                        if (solve->stop_token().stop_requested()) return Forget(solve);
+                        const bool asks = solve->request().options.use_cache;
+                        const KnownAnswerPtr known = asks ? FromStore(*solve) : nullptr;
+                        if (known == nullptr) return Enqueue(solve);
+                        Keep(known, /*in_store=*/true);
+                        Forget(solve);
+                        EndAll(solve, known, Source::kDiskCache);
+                      },
+                  .client = solve->client()});
+  if (!added.ok()) EndAll(solve, added.status());
+}
+
+KnownAnswerPtr Engine::ReadStore(const Fingerprint& key) {
+  absl::StatusOr<KnownAnswerPtr> known = store_->Get(key);
+  if (known.ok()) return *std::move(known);
+  observer_.StoreFailed(known.status());
+  return nullptr;
+}
+
+// An answer of the store that is one to the solve's question, with all that is to be said of it.
+KnownAnswerPtr Engine::FromStore(const SharedSolve& solve) {
+  if (store_ == nullptr) return nullptr;
+  for (const Fingerprint* key : {&solve.keys().rounded, &solve.keys().sizes}) {
+    const KnownAnswerPtr known = ReadStore(*key);
+    if (known == nullptr) continue;
+    std::optional<Answer> answer = Fit(solve.request(), solve.keys(), *known);
+    if (!answer.has_value()) continue;
+    return std::make_shared<const KnownAnswer>(
+        KnownAnswer{*std::move(answer), solve.keys(), /*explained=*/true});
+  }
+  return nullptr;
+}
+
+int64_t Engine::BytesFor(const SolveRequest& request) const {
+  const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
+  int64_t bytes = 0;
+  for (const Instance& instance : {Instance::Rounded(request), Instance::ExactSizes(request)}) {
+    bytes = std::max(bytes, solver->WorkingBytesWithin(instance, options_.solve_bytes));
+  }
+  return bytes;
+}
+
+void Engine::Enqueue(const SolvePtr& solve) {
+  const absl::StatusOr<size_t> before = queue_.Add({.run = [this, solve] { Run(solve); },
+                                                    .client = solve->client(),
+                                                    .bytes = BytesFor(solve->request()),
+                                                    .stop = solve->stop_token()});
+  if (before.ok()) return solve->Queued(*before);
+  Forget(solve);
+  EndAll(solve, before.status());
+}
+
+SolveContext Engine::ContextOf(const SolvePtr& solve, std::stop_token stop) {
+  constexpr double kStep = 0.01;  // of progress that is worth telling
+  SolveContext context;
+  context.stop = std::move(stop);
+  context.working_bytes = options_.solve_bytes;
+  context.executor = &*helpers_;
+  context.progress = [solve, told = 0.0](double fraction) mutable {
+    if (fraction < told + kStep) return;
+    told = fraction;
+    solve->Progressed(fraction);
   };
-  AddOrRefuse(queue_, std::shared_ptr<Job>(new Job{std::move(request), std::move(stop),
-                                                   stop_all_.get_token(), std::move(done)}));
+  return context;
+}
+
+void Engine::Run(const SolvePtr& solve) {
+  if (solve->stop_token().stop_requested()) return Forget(solve);
+  const EitherStop stop(solve->stop_token(), stop_all_.get_token());
+  solve->Started();
+  absl::StatusOr<Answer> answer = AnswerRequest(
+      solve->request(), ContextOf(solve, stop.token()), [this, &solve](const Answer& better) {
+        const auto best = std::make_shared<const Answer>(better);
+        for (const WaiterPtr& late : solve->Improved(best)) EndWithBest(solve, late, best);
+      });
+  if (answer.ok()) {
+    const auto known = std::make_shared<const KnownAnswer>(
+        KnownAnswer{*std::move(answer), solve->keys(), /*explained=*/true});
+    Keep(known, /*in_store=*/false);
+    Forget(solve);
+    return EndAll(solve, known, Source::kSolved);
+  }
+  Forget(solve);
+  const AnswerPtr best = solve->best();
+  if (!absl::IsCancelled(answer.status())) return EndAll(solve, answer.status());
+  if (best == nullptr) return EndAll(solve, Stopped(stop_all_.get_token()));
+  for (const WaiterPtr& waiter : solve->End()) EndWithBest(solve, waiter, best);
+}
+
+void Engine::Keep(const KnownAnswerPtr& known, bool in_store) {
+  (void)memory_.Put(known);  // cannot fail
+  if (store_ == nullptr || in_store) return;
+  const absl::StatusOr<size_t> added = quick_.Add({.run = [this, known] {
+    if (const absl::Status put = store_->Put(known); !put.ok()) observer_.StoreFailed(put);
+  }});
+  if (!added.ok()) observer_.StoreFailed(added.status());
+}
+
+// From here on whoever asks the same question begins anew.
+void Engine::Forget(const SolvePtr& solve) {
+  MutexLock lock(mutex_);
+  const auto shared = solves_.find(solve->keys().rounded);
+  if (shared != solves_.end() && shared->second == solve) solves_.erase(shared);
+}
+
+void Engine::End(const WaiterPtr& waiter, absl::StatusOr<Solved> result) {
+  Timers::Id timer;
+  {
+    MutexLock lock(waiter->mutex);
+    waiter->ended = true;
+    timer = waiter->timer;
+  }
+  timers_.Cancel(timer);
+  waiter->listener->Done(std::move(result));
+  Finish();
+}
+
+void Engine::EndAll(const SolvePtr& solve, const KnownAnswerPtr& known, Source source) {
+  for (const WaiterPtr& waiter : solve->End()) {
+    AnswerPtr answer = Use(*waiter, known);
+    if (answer == nullptr) {
+      // It rounds to the same question, and yet needs an answer of its own.
+      SolveRequest request = waiter->request;
+      request.options.use_cache = false;
+      Join(std::make_shared<Waiter>(std::move(request), waiter->keys, waiter->caller,
+                                    waiter->listener, waiter->arrived));
+      continue;
+    }
+    const bool first = source != Source::kSolved || waiter->source == Source::kSolved;
+    End(waiter, TimedFor(*solve, *waiter, std::move(answer), first ? source : waiter->source));
+  }
+}
+
+void Engine::EndAll(const SolvePtr& solve, const absl::Status& status) {
+  for (const WaiterPtr& waiter : solve->End()) End(waiter, status);
+}
+
+void Engine::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best) {
+  const auto known =
+      std::make_shared<const KnownAnswer>(KnownAnswer{*best, solve->keys(), /*explained=*/true});
+  AnswerPtr answer = Use(*waiter, known);
+  if (answer == nullptr) {
+    return End(waiter, absl::DeadlineExceededError(
+                           "time ran out before a schedule was found that fits; allow more"));
+  }
+  End(waiter, TimedFor(*solve, *waiter, std::move(answer), waiter->source));
+}
+
+void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done) {
+  if (const absl::Status begun = Begin(); !begun.ok()) return done(begun);
+  // As much as its largest solve.
+  const SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
+  const int64_t bytes = std::min(options_.solve_bytes, BytesFor(largest));
+  const std::stop_token caller_stop = caller.stop;
+  using Job = PlainJob<TimedFrontier>;
+  const std::shared_ptr<Job> job(new Job{
+      [this, request = std::move(request), queued = Clock::now()](
+          std::stop_token stop, Clock::time_point started) -> absl::StatusOr<TimedFrontier> {
+        SolveContext context;
+        context.stop = std::move(stop);
+        context.working_bytes = options_.solve_bytes;
+        context.executor = &*helpers_;
+        absl::StatusOr<Frontier> frontier = stowage::FindFrontier(request, context);
+        if (!frontier.ok()) return frontier.status();
+        return TimedFrontier{*std::move(frontier), SecondsBetween(queued, started),
+                             SecondsBetween(started, Clock::now())};
+      },
+      {caller.stop, stop_all_.get_token()},
+      stop_all_.get_token(),
+      std::move(done)});
+  const auto run = [this, job] {
+    job->Run();
+    Finish();
+  };
+  const absl::StatusOr<size_t> added =
+      queue_.Add({.run = run, .client = caller.client, .bytes = bytes, .stop = caller_stop});
+  if (added.ok()) return;
+  job->done(added.status());
+  Finish();
+}
+
+void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done) {
+  if (const absl::Status begun = Begin(); !begun.ok()) return done(begun);
+  using Job = PlainJob<ExplainedSimulation>;
+  const std::shared_ptr<Job> job(
+      new Job{[request = std::move(request)](const std::stop_token&, Clock::time_point) {
+                return SimulateAndExplain(request.chain, request.platform, request.schedule);
+              },
+              {caller.stop, stop_all_.get_token()},
+              stop_all_.get_token(),
+              std::move(done)});
+  const auto run = [this, job] {
+    job->Run();
+    Finish();
+  };
+  const absl::StatusOr<size_t> added =
+      quick_.Add({.run = run, .client = caller.client, .stop = caller.stop});
+  if (added.ok()) return;
+  job->done(added.status());
+  Finish();
 }
 
 void Engine::Drain(Clock::time_point deadline) {
-  queue_.Close();
-  if (queue_.WaitUntilIdle(deadline)) return;
+  {
+    MutexLock lock(mutex_);
+    draining_ = true;
+    while (pending_ > 0 && idle_.WaitUntil(mutex_, deadline)) {
+    }
+  }
   stop_all_.request_stop();
+  {
+    MutexLock lock(mutex_);
+    while (pending_ > 0) idle_.Wait(mutex_);
+  }
+  // What answers leave behind: the store's entries.
   queue_.WaitUntilIdle(Clock::time_point::max());
+  quick_.WaitUntilIdle(Clock::time_point::max());
+}
+
+EngineStats Engine::stats() const {
+  EngineStats stats;
+  stats.solves = queue_.stats();
+  stats.memory = memory_.stats();
+  MutexLock lock(mutex_);
+  stats.questions = solves_.size();
+  return stats;
 }
 
 }  // namespace stowage

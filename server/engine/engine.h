@@ -1,39 +1,54 @@
-// The service without its wire: runs solves and simulations on a pool of threads, bounded in
-// number, memory and time. Knows nothing of gRPC, so it can be tested whole under ThreadSanitizer.
+// The service without its wire: answers questions from what it knows, solves each other one once
+// for all who ask it at the same time, bounded in number, memory and time. Knows nothing of gRPC,
+// so it can be tested whole under ThreadSanitizer.
+//
+// The life of a question: its keys (fingerprint.h), the cache in memory, the solve of the same
+// question that is under way, if any; else the store, the queue, a thread, the simulator, both
+// caches. A known answer is simulated on the exact question, and where it does not fit the question
+// is solved.
 #ifndef STOWAGE_SERVER_ENGINE_ENGINE_H_
 #define STOWAGE_SERVER_ENGINE_ENGINE_H_
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <stop_token>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "server/engine/cache_tier.h"
+#include "server/engine/memory_tier.h"
+#include "server/engine/observer.h"
+#include "server/engine/shared_solve.h"
+#include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
 #include "solver/algorithms/answer.h"
 #include "solver/base/executor.h"
+#include "solver/base/mutex.h"
 #include "solver/model/answer.h"
 #include "solver/model/frontier.h"
 
 namespace stowage {
 
 struct EngineOptions {
-  int threads = 1;                         // solves that run at once; one alone may use them all
-  size_t queue_length = 256;               // requests that wait beyond those
-  int64_t solve_bytes = int64_t{4} << 30;  // the most memory that one solve may take
+  int threads = 1;                              // solves that run at once; one alone may use all
+  size_t queue_length = 256;                    // solves that wait beyond those
+  size_t client_limit = 64;                     // of them, waiting or running, of one client
+  int64_t solve_bytes = int64_t{4} << 30;       // the most memory that one solve may take,
+  int64_t all_solves_bytes = int64_t{8} << 30;  // and all that run at once
+  int64_t cache_bytes = int64_t{256} << 20;     // of answers in memory
 };
 
 // What a request led to, and how long that took.
-template <typename Result>
-struct Timed {
-  Result result;
+struct TimedFrontier {
+  Frontier result;
   double queue_seconds = 0;
   double solve_seconds = 0;
 };
-using TimedAnswer = Timed<Answer>;
-using TimedFrontier = Timed<Frontier>;
 
 struct SimulateRequest {
   Chain chain;
@@ -41,38 +56,89 @@ struct SimulateRequest {
   Schedule schedule;
 };
 
+struct EngineStats {
+  WorkQueue::Stats solves;
+  size_t questions = 0;  // in flight, each however often it was asked
+  CacheTierStats memory;
+};
+
 // Thread-safe.
 class Engine {
  public:
-  using SolveDone = absl::AnyInvocable<void(absl::StatusOr<TimedAnswer>)>;
   using FrontierDone = absl::AnyInvocable<void(absl::StatusOr<TimedFrontier>)>;
   using SimulateDone = absl::AnyInvocable<void(absl::StatusOr<ExplainedSimulation>)>;
 
-  explicit Engine(const EngineOptions& options);
+  // `store` keeps answers beyond this process; null: none. Borrows both.
+  Engine(const EngineOptions& options, CacheTier* store, Observer* observer);
+  ~Engine();  // Requires: Drain() has returned, or nothing was asked.
 
-  // Calls `done` exactly once: from a thread of the pool, or from the caller's before Solve()
-  // returns when the request is refused. A request whose `stop` is set before its turn is not
-  // started; one that runs ends within 50 ms.
-  // Errors: AnswerRequest()'s, those of WorkQueue::Add(), and UNAVAILABLE when Drain() stopped it.
-  // Requires: RequestViolations(request) is empty.
-  void Solve(SolveRequest request, std::stop_token stop, SolveDone done);
+  // The listener's Done() gets the answer: from a thread of the engine, or from the caller's before
+  // Solve() returns. A solve ends within 50 ms of its last caller's leaving. A caller whose
+  // deadline or time budget comes first gets the best schedule so far shortly before; a budget
+  // alone waits for the first. Errors: AnswerRequest()'s, those of WorkQueue::Add(), CANCELLED to
+  // one who left, and UNAVAILABLE when draining. Requires: RequestViolations(request) is empty.
+  void Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener);
 
-  // The same for a frontier. Errors: FindFrontier()'s and so on.
+  // Calls `done` exactly once, as above. Errors: stowage::FindFrontier()'s and so on.
   // Requires: RequestViolations(request) is empty.
-  void FindFrontier(FrontierRequest request, std::stop_token stop, FrontierDone done);
+  void FindFrontier(FrontierRequest request, Caller caller, FrontierDone done);
 
   // The same for a simulation. Requires: as Simulate() of solver/simulator.
-  void Simulate(SimulateRequest request, std::stop_token stop, SimulateDone done);
+  void Simulate(SimulateRequest request, Caller caller, SimulateDone done);
 
   // Refuses new requests with UNAVAILABLE and waits for the others; those that still run at
-  // `deadline` are stopped and end with UNAVAILABLE, too.
+  // `deadline` are stopped and end with their best schedule so far, or UNAVAILABLE.
   void Drain(std::chrono::steady_clock::time_point deadline);
 
+  EngineStats stats() const;
+
  private:
+  using Clock = std::chrono::steady_clock;
+  using SolvePtr = std::shared_ptr<SharedSolve>;
+  using AnswerPtr = std::shared_ptr<const Answer>;
+
+  absl::Status Begin();  // of a request; each that is OK needs a Finish()
+  void Finish();
+
+  // Answers that are known.
+  AnswerPtr FromMemory(const Waiter& waiter);
+  KnownAnswerPtr FromStore(const SharedSolve& solve);
+  KnownAnswerPtr ReadStore(const Fingerprint& key);
+  void Keep(const KnownAnswerPtr& known, bool in_store);
+
+  // A question on its way.
+  void Join(const WaiterPtr& waiter);
+  void Watch(const SolvePtr& solve, const WaiterPtr& waiter);
+  void TimeIsUp(const SolvePtr& solve, uint64_t id);
+  void Start(const SolvePtr& solve);
+  void Enqueue(const SolvePtr& solve);
+  void Run(const SolvePtr& solve);
+  SolveContext ContextOf(const SolvePtr& solve, std::stop_token stop);
+  int64_t BytesFor(const SolveRequest& request) const;
+
+  // Its end, for one and for all who wait.
+  void End(const WaiterPtr& waiter, absl::StatusOr<Solved> result);
+  void EndAll(const SolvePtr& solve, const KnownAnswerPtr& known, Source source);
+  void EndAll(const SolvePtr& solve, const absl::Status& status);
+  void EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best);
+  void Forget(const SolvePtr& solve);
+
   const EngineOptions options_;
+  CacheTier* const store_;
+  Observer& observer_;
+  MemoryTier memory_;
   std::stop_source stop_all_;
-  HelperThreads helpers_;  // for a solve that runs while others do not
-  WorkQueue queue_;        // last: its threads use all of the above
+
+  mutable Mutex mutex_;
+  CondVar idle_;
+  absl::flat_hash_map<Fingerprint, SolvePtr> solves_ ABSL_GUARDED_BY(mutex_);  // by rounded key
+  size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;  // requests that have not ended
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+
+  std::optional<HelperThreads> helpers_;  // for a solve that runs while others do not
+  Timers timers_;
+  WorkQueue quick_;  // what takes a moment: the store, simulations
+  WorkQueue queue_;  // solves; last: its threads use all of the above
 };
 
 }  // namespace stowage

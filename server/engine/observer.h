@@ -1,4 +1,4 @@
-// What the server tells those who watch it (logs now; whoever implements this next).
+// What the server tells those who watch it: logs and metrics.
 #ifndef STOWAGE_SERVER_ENGINE_OBSERVER_H_
 #define STOWAGE_SERVER_ENGINE_OBSERVER_H_
 
@@ -20,9 +20,13 @@ struct CallRecord {
   double queue_seconds = 0;
   double solve_seconds = 0;
   int stages = 0;
-  std::string solver;                 // asked for
-  std::string origin;                 // whose schedule was returned
+  std::string solver;  // asked for
+  std::string origin;  // whose schedule was returned
+  std::string source;  // where it came from: "SOLVED", "MEMORY_CACHE"
+  std::string fingerprint;
   std::string outcome;                // "OPTIMAL"
+  double overhead = 0;                // of the answer's prediction,
+  double gap = 0;                     // likewise
   std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: bugs
 };
 
@@ -44,12 +48,19 @@ struct ExecutionReport {
   }
 };
 
+// Payload of the status of a request that was turned away, in a word ("queue_full") for metrics;
+// where it is not set the code says it all.
+inline constexpr const char* kRejectionPayload = "stowage.rejection";
+
 // Thread-safe. Must be quick: it is called on the path of every call.
 class Observer {
  public:
   virtual ~Observer() = default;
+  virtual void CallBegan(const std::string& method) = 0;
   virtual void CallEnded(const CallRecord& record) = 0;
   virtual void ExecutionReported(const ExecutionReport& report) = 0;
+  // The store lost an entry (DATA_LOSS) or did not work; the service goes on without it.
+  virtual void StoreFailed(const absl::Status& status) = 0;
 };
 
 }  // namespace stowage

@@ -1,12 +1,27 @@
 #include "server/engine/work_queue.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "server/engine/observer.h"
+#include "solver/base/units.h"
 
 namespace stowage {
+namespace {
 
-WorkQueue::WorkQueue(const Options& options) : most_waiting_(options.most_waiting) {
+absl::Status Rejection(const char* reason, const std::string& message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kRejectionPayload, absl::Cord(reason));
+  return status;
+}
+
+}  // namespace
+
+WorkQueue::WorkQueue(const Options& options) : options_(options) {
   threads_.reserve(static_cast<size_t>(options.threads));
   for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Run(); });
 }
@@ -16,18 +31,74 @@ WorkQueue::~WorkQueue() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-absl::Status WorkQueue::Add(Work work) {
-  MutexLock lock(mutex_);
+absl::Status WorkQueue::Admit(const Work& work) const {
   if (closed_) return absl::UnavailableError("the server is draining; ask another one");
-  // Work that a free thread is about to take does not count as waiting.
-  const size_t free_threads = threads_.size() - running_;
-  if (waiting_.size() >= most_waiting_ + free_threads) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the queue is full: ", waiting_.size(), " requests are waiting; try again in a second"));
+  if (work.bytes > options_.most_bytes) {
+    return Rejection("solve_memory", absl::StrCat("it would need ", FormatBytes(work.bytes),
+                                                  ", and ", FormatBytes(options_.most_bytes),
+                                                  " are set aside for all solves together"));
   }
-  waiting_.push_back(std::move(work));
-  changed_.SignalAll();
-  return absl::OkStatus();
+  // Work that a free thread is about to take does not count as waiting.
+  const size_t free_threads = threads_.size() - std::min(threads_.size(), stats_.running);
+  if (stats_.waiting >= options_.most_waiting + free_threads) {
+    return Rejection("queue_full", absl::StrCat("the queue is full: ", stats_.waiting,
+                                                " requests are waiting; try again in a second"));
+  }
+  const auto client = clients_.find(work.client);
+  if (client == clients_.end()) return absl::OkStatus();
+  const size_t its = client->second.waiting.size() + client->second.running;
+  if (its < options_.most_of_a_client) return absl::OkStatus();
+  return Rejection("client_limit",
+                   absl::StrCat("this client has ", its, " requests waiting or in work, and may ",
+                                "have no more at a time; try again in a second"));
+}
+
+absl::StatusOr<size_t> WorkQueue::Add(Work work) {
+  std::vector<Work> stopped;
+  absl::StatusOr<size_t> added;
+  {
+    MutexLock lock(mutex_);
+    absl::Status status = Admit(work);
+    if (absl::IsResourceExhausted(status) && work.bytes <= options_.most_bytes) {
+      stopped = TakeStopped();
+      status = Admit(work);
+    }
+    if (status.ok()) {
+      added = stats_.waiting++;
+      Client& client = clients_[work.client];
+      if (client.waiting.empty()) turns_.push_back(work.client);
+      client.waiting.push_back(std::move(work));
+      changed_.SignalAll();
+    } else {
+      added = std::move(status);
+    }
+  }
+  for (Work& over : stopped) over.run();
+  return added;
+}
+
+// What nobody waits for any more, out of the queue.
+std::vector<Work> WorkQueue::TakeStopped() {
+  std::vector<Work> stopped;
+  for (auto& [name, client] : clients_) {
+    std::deque<Work> left;
+    for (Work& work : client.waiting) {
+      if (work.stop.stop_requested()) {
+        stopped.push_back(std::move(work));
+      } else {
+        left.push_back(std::move(work));
+      }
+    }
+    client.waiting = std::move(left);
+  }
+  stats_.waiting -= stopped.size();
+  std::erase_if(turns_, [this](const std::string& name) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return clients_[name].waiting.empty();
+  });
+  std::erase_if(clients_, [](const auto& entry) {
+    return entry.second.waiting.empty() && entry.second.running == 0;
+  });
+  return stopped;
 }
 
 void WorkQueue::Close() {
@@ -44,25 +115,64 @@ bool WorkQueue::WaitUntilIdle(std::chrono::steady_clock::time_point deadline) {
   return true;
 }
 
+WorkQueue::Stats WorkQueue::stats() const {
+  MutexLock lock(mutex_);
+  return stats_;
+}
+
+Work WorkQueue::Take(std::deque<std::string>::iterator turn) {
+  const std::string name = std::move(*turn);
+  turns_.erase(turn);
+  Client& client = clients_[name];
+  Work work = std::move(client.waiting.front());
+  client.waiting.pop_front();
+  if (!client.waiting.empty()) turns_.push_back(name);
+  ++client.running;
+  --stats_.waiting;
+  ++stats_.running;
+  stats_.running_bytes += work.bytes;
+  return work;
+}
+
+// The first in turn that has room; nullopt: none, or the first has been passed often enough.
+std::optional<Work> WorkQueue::Next() {
+  constexpr int kMostPassed = 16;
+  for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
+    const Work& work = clients_[*turn].waiting.front();
+    const bool room = stats_.running_bytes + work.bytes <= options_.most_bytes;
+    if (room || work.stop.stop_requested()) {
+      passed_ = turn == turns_.begin() ? 0 : passed_ + 1;
+      return Take(turn);
+    }
+    if (passed_ >= kMostPassed) return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 bool WorkQueue::TakeNext(Work* work) {
   MutexLock lock(mutex_);
-  while (waiting_.empty()) {
-    if (closed_) return false;
+  while (true) {
+    if (std::optional<Work> next = Next()) {
+      *work = *std::move(next);
+      return true;
+    }
+    if (closed_ && stats_.waiting == 0) return false;
     changed_.Wait(mutex_);
   }
-  *work = std::move(waiting_.front());
-  waiting_.pop_front();
-  ++running_;
-  return true;
 }
 
 void WorkQueue::Run() {
+  // On Linux a thread has a niceness of its own; without it work takes its turn like all else.
+  if (options_.niceness > 0) setpriority(PRIO_PROCESS, 0, options_.niceness);
   Work work;
   while (TakeNext(&work)) {
-    work();
-    work = nullptr;  // frees what it holds before it counts as done
+    work.run();
+    work.run = nullptr;  // frees what it holds before it counts as done
     MutexLock lock(mutex_);
-    --running_;
+    --stats_.running;
+    stats_.running_bytes -= work.bytes;
+    const auto client = clients_.find(work.client);
+    if (--client->second.running == 0 && client->second.waiting.empty()) clients_.erase(client);
     changed_.SignalAll();
   }
 }

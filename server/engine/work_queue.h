@@ -1,56 +1,91 @@
-// A bounded queue of work and the threads that run it.
+// A bounded queue of work, shared fairly among clients, and the threads that run it.
 #ifndef STOWAGE_SERVER_ENGINE_WORK_QUEUE_H_
 #define STOWAGE_SERVER_ENGINE_WORK_QUEUE_H_
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {
 
-// First in, first out. Owns its threads; the destructor runs what is queued and joins them.
-// Thread-safe, but for the destructor.
+struct Work {
+  absl::AnyInvocable<void()> run;  // must not throw
+  std::string client = {};         // whose turn it takes
+  int64_t bytes = 0;               // of memory, while it runs
+  // Set: nobody waits for it; it runs all the same, to say so, but in nobody's place.
+  std::stop_token stop = {};
+};
+
+// Clients take turns, each one's work runs in the order in which it came. Work that has no room in
+// memory lets others pass, a few times; then all wait for it. Owns its threads; the destructor runs
+// what is queued and joins them. Thread-safe, but for the destructor.
 class WorkQueue {
  public:
-  using Work = absl::AnyInvocable<void()>;  // must not throw
-
   struct Options {
     int threads = 1;
-    size_t most_waiting = 0;  // beyond those that run
+    size_t most_waiting = 0;             // beyond those that run
+    size_t most_of_a_client = SIZE_MAX;  // of one client, waiting or running
+    int64_t most_bytes = INT64_MAX;      // of all that run at once
+    int niceness = 0;                    // of its threads, above the process's own
   };
   explicit WorkQueue(const Options& options);
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // Queues `work`. Errors, with `work` neither run nor kept: RESOURCE_EXHAUSTED when the queue is
-  // full, UNAVAILABLE after Close().
-  absl::Status Add(Work work);
+  // Queues `work` and says how much was waiting before it. Errors, with `work` neither run nor
+  // kept: RESOURCE_EXHAUSTED when the queue is full, the client has too much in it, or the work
+  // needs more memory than there is; UNAVAILABLE after Close().
+  absl::StatusOr<size_t> Add(Work work);
 
   // Refuses all further work; what is queued still runs.
   void Close();
   // Waits until nothing is queued or running; false when `deadline` comes first.
   bool WaitUntilIdle(std::chrono::steady_clock::time_point deadline);
 
+  struct Stats {
+    size_t waiting = 0;
+    size_t running = 0;
+    int64_t running_bytes = 0;
+  };
+  Stats stats() const;
+
  private:
+  struct Client {
+    std::deque<Work> waiting;
+    size_t running = 0;
+  };
+  using Clients = std::map<std::string, Client>;
+
   void Run();
   bool TakeNext(Work* work);
+  std::optional<Work> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Work Take(std::deque<std::string>::iterator turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Work> TakeStopped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Admit(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return waiting_.empty() && running_ == 0;
+    return stats_.waiting == 0 && stats_.running == 0;
   }
 
-  const size_t most_waiting_;
-  Mutex mutex_;
-  CondVar changed_;  // work was added, finished or closed
-  std::deque<Work> waiting_ ABSL_GUARDED_BY(mutex_);
-  size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  const Options options_;
+  mutable Mutex mutex_;
+  CondVar changed_;                                        // work was added, finished or closed
+  Clients clients_ ABSL_GUARDED_BY(mutex_);                // those with work
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);  // clients with waiting work, next first
+  int passed_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others passed the first in turn
+  Stats stats_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // written only by the constructor
 };

@@ -85,17 +85,26 @@ void LogObserver::CallEnded(const CallRecord& record) {
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
   if (!record.outcome.empty()) {
     fields.emplace_back("origin", record.origin);
+    fields.emplace_back("source", record.source);
+    fields.emplace_back("fingerprint", record.fingerprint);
     fields.emplace_back("outcome", record.outcome);
     fields.emplace_back("queue_seconds", Seconds(record.queue_seconds));
     fields.emplace_back("solve_seconds", Seconds(record.solve_seconds));
   }
   if (!record.status.ok()) fields.emplace_back("message", std::string(record.status.message()));
-  Log(LogLevel::kInfo, "call", fields);
+  const bool is_hit = record.source == "MEMORY_CACHE";
+  Log(is_hit ? LogLevel::kDebug : LogLevel::kInfo, "call", fields);
   if (record.rejected.empty()) return;
   Log(LogLevel::kError, "schedule_refused",
       {{"id", record.id},
        {"solvers", absl::StrJoin(record.rejected, ",")},
        {"remedy", "a solver has a bug: report it with the request"}});
+}
+
+void LogObserver::StoreFailed(const absl::Status& status) {
+  Log(LogLevel::kWarning, "store_failed",
+      {{"code", absl::StatusCodeToString(status.code())},
+       {"message", std::string(status.message())}});
 }
 
 void LogObserver::ExecutionReported(const ExecutionReport& report) {

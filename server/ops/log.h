@@ -26,11 +26,14 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 // Flushes what is buffered; call before exit.
 void FlushLog();
 
-// Writes a line for every call that ended, and for every report.
+// Writes a line for every call that ended, and for every report; answers from memory are for
+// whoever debugs.
 class LogObserver final : public Observer {
  public:
+  void CallBegan(const std::string& /*method*/) override {}
   void CallEnded(const CallRecord& record) override;
   void ExecutionReported(const ExecutionReport& report) override;
+  void StoreFailed(const absl::Status& status) override;
 };
 
 }  // namespace stowage

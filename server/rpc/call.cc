@@ -29,28 +29,49 @@ std::string IdOf(const grpc::CallbackServerContext& context) {
   return {given->second.data(), std::min<size_t>(given->second.size(), kLongestId)};
 }
 
+// "ipv4:127.0.0.1:4711" without the port: the processes of one machine are one client.
+std::string HostOf(const std::string& peer) {
+  const size_t colon = peer.rfind(':');
+  return peer.rfind("ip", 0) == 0 && colon != std::string::npos ? peer.substr(0, colon) : peer;
+}
+
 }  // namespace
 
-Call::Call(const char* method, grpc::CallbackServerContext& context, Observer& observer)
-    : observer_(observer) {
+CallState::CallState(const char* method, grpc::CallbackServerContext& context, Observer& observer)
+    : observer_(observer), deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);
   record_.peer = context.peer();
+  observer_.CallBegan(record_.method);
 }
 
-void Call::End(const absl::Status& status) { End(status, ToGrpc(status)); }
-
-void Call::EndWithViolations(const std::vector<FieldViolation>& violations) {
-  const grpc::Status wire = ToGrpc(violations);
-  End(absl::InvalidArgumentError(wire.error_message()), wire);
+Caller CallState::caller() const {
+  using Steady = std::chrono::steady_clock;
+  constexpr std::chrono::hours kForEver{24 * 365};
+  Caller caller{.client = HostOf(record_.peer), .stop = stop_.get_token()};
+  const auto left = deadline_ - std::chrono::system_clock::now();
+  if (left < kForEver) {
+    caller.deadline = Steady::now() + std::chrono::duration_cast<Steady::duration>(left);
+  }
+  return caller;
 }
 
-void Call::End(const absl::Status& status, const grpc::Status& wire) {
+grpc::Status CallState::Ended(const absl::Status& status) {
+  Record(status);
+  return ToGrpc(status);
+}
+
+grpc::Status CallState::Ended(const std::vector<FieldViolation>& violations) {
+  grpc::Status wire = ToGrpc(violations);
+  Record(absl::InvalidArgumentError(wire.error_message()));
+  return wire;
+}
+
+void CallState::Record(const absl::Status& status) {
   record_.status = status;
   record_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   observer_.CallEnded(record_);
-  Finish(wire);  // `this` may be gone from here on
 }
 
 }  // namespace stowage

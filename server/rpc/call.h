@@ -1,4 +1,5 @@
-// What all calls share: an id, cancellation, one log record, an end that comes exactly once.
+// What all calls share: an id, who asks and until when, cancellation, one log record, an end that
+// comes exactly once.
 #ifndef STOWAGE_SERVER_RPC_CALL_H_
 #define STOWAGE_SERVER_RPC_CALL_H_
 
@@ -10,36 +11,59 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/observer.h"
+#include "server/engine/shared_solve.h"
 #include "solver/model/validate.h"
 
 namespace stowage {
+
+// Of one call, of either kind.
+class CallState {
+ public:
+  // Borrows `observer`, which must outlive the call.
+  CallState(const char* method, grpc::CallbackServerContext& context, Observer& observer);
+
+  // Its token is set when the caller leaves or its deadline passes.
+  Caller caller() const;
+  void Leave() { stop_.request_stop(); }
+
+  // What the log will say of the call; fill in before Ended().
+  CallRecord& record() { return record_; }
+
+  // Tells the observer. Returns what the wire gets. Exactly once.
+  grpc::Status Ended(const absl::Status& status);
+  grpc::Status Ended(const std::vector<FieldViolation>& violations);
+
+ private:
+  void Record(const absl::Status& status);
+
+  Observer& observer_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const std::chrono::system_clock::time_point deadline_;
+  std::stop_source stop_;
+  CallRecord record_;
+};
 
 // Deletes itself when gRPC is done with it, which is some time after an End(). `context`, the
 // request and the response stay valid until then; nothing of a call may be touched after End().
 class Call final : public grpc::ServerUnaryReactor {
  public:
-  // Borrows `observer`, which must outlive the call.
-  Call(const char* method, grpc::CallbackServerContext& context, Observer& observer);
+  Call(const char* method, grpc::CallbackServerContext& context, Observer& observer)
+      : state_(method, context, observer) {}
 
-  // Set when the caller leaves or its deadline passes.
-  std::stop_token stop_token() const { return stop_.get_token(); }
-
-  // What the log will say of the call; fill in before End().
-  CallRecord& record() { return record_; }
+  Caller caller() const { return state_.caller(); }
+  CallRecord& record() { return state_.record(); }
 
   // Exactly one of these, exactly once, from any thread.
-  void End(const absl::Status& status);
-  void EndWithViolations(const std::vector<FieldViolation>& violations);
+  void End(const absl::Status& status) { Finish(state_.Ended(status)); }
+  void EndWithViolations(const std::vector<FieldViolation>& violations) {
+    Finish(state_.Ended(violations));
+  }
 
  private:
-  void End(const absl::Status& status, const grpc::Status& wire);
-  void OnCancel() override { stop_.request_stop(); }
+  void OnCancel() override { state_.Leave(); }
   void OnDone() override { delete this; }
 
-  Observer& observer_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::stop_source stop_;
-  CallRecord record_;
+  CallState state_;
 };
 
 }  // namespace stowage

@@ -17,6 +17,8 @@ class SchedulerService final : public v1::Scheduler::CallbackService {
   grpc::ServerUnaryReactor* Solve(grpc::CallbackServerContext* context,
                                   const v1::SolveRequest* request,
                                   v1::SolveResponse* response) override;
+  grpc::ServerWriteReactor<v1::SolveEvent>* SolveStream(grpc::CallbackServerContext* context,
+                                                        const v1::SolveRequest* request) override;
   grpc::ServerUnaryReactor* Frontier(grpc::CallbackServerContext* context,
                                      const v1::FrontierRequest* request,
                                      v1::FrontierResponse* response) override;

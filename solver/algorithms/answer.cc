@@ -1,7 +1,9 @@
 #include "solver/algorithms/answer.h"
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <new>
 #include <optional>
@@ -32,12 +34,13 @@ bool RoundingForbidsStoringAll(const SolveRequest& request, const Instance& roun
 
 // The solver's schedule for the request's budget, from the rounded instance or, where exact times
 // are asked for or only the rounding makes the budget too small, from exact sizes. nullopt: it has
-// none.
+// none. Says whether the sizes were exact.
 absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& request,
                                                        const SolverInfo& info, const Solver& solver,
-                                                       const SolveContext& context) {
+                                                       const SolveContext& context,
+                                                       bool* exact_sizes) {
   const Instance rounded = Instance::Rounded(request);
-  Instance exact = Instance::Exact(request);
+  Instance exact = Instance::ExactSizes(request);
   // More granules than slots make two tables of one; fewer slots lose less than no answer.
   if (solver.WorkingBytes(exact) > context.working_bytes) {
     exact =
@@ -48,6 +51,7 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
         (request.options.time_precision == 0 || RoundingForbidsStoringAll(request, rounded))) {
       continue;
     }
+    *exact_sizes = instance == &exact;
     RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context.working_bytes));
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
                      solver.Solve(*instance, context));
@@ -105,8 +109,9 @@ absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
   const absl::Status fits =
       CheckWorkingBytes(info, *solver, Instance::ExactSizes(request), context.working_bytes);
   if (!fits.ok()) return unknown(fits);
+  bool exact_sizes = false;
   const absl::StatusOr<std::optional<Candidate>> finer =
-      FindCandidate(request, info, *solver, context);
+      FindCandidate(request, info, *solver, context, &exact_sizes);
   if (absl::IsCancelled(finer.status())) return finer.status();
   if (!finer.ok() || !finer->has_value()) return unknown(finer.status());
   answer->rounding_loss->finer_slots = slots;
@@ -135,37 +140,78 @@ absl::Status TooManyOperations(const SolveRequest& request) {
       request.platform.memory_bytes, " bytes: with more memory schedules are shorter"));
 }
 
-absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContext& context) {
-  const SolverInfo& info = *FindSolver(request.solver);
-  const std::unique_ptr<Solver> solver = info.make();
-  const Instance exact = Instance::Exact(request);
-  RETURN_IF_ERROR(
-      CheckWorkingBytes(info, *solver, Instance::Rounded(request), context.working_bytes));
-
+// What every answer to a request says, whatever its schedule.
+Answer FrameOf(const SolveRequest& request, const SolverInfo& info) {
   Answer answer;
   answer.platform = request.platform;
   answer.solver = info.description.name;
   const MemoryFloor floor = FloorOfMemory(request.chain);
   answer.memory_floor_bytes = floor.bytes;
   answer.memory_floor_operation = floor.operation;
-  ASSIGN_OR_RETURN(answer.minimum_memory_bytes, solver->LeastBytes(exact, context));
-  if (!answer.minimum_memory_bytes.has_value() ||
-      *answer.minimum_memory_bytes > request.platform.memory_bytes) {
-    return answer;
+  return answer;
+}
+
+void NoteUnusedLink(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
+  if (!request.platform.has_link() || info.description.offloads) return;
+  answer->explanation.notes.push_back(
+      absl::StrCat(info.description.name, " does not offload: the bandwidths make no difference"));
+}
+
+// `context`, but that each schedule which is faster than those before becomes an answer.
+SolveContext Improving(const SolveRequest& request, const SolveContext& context,
+                       const std::function<void(const Answer&)>& improved, const Answer& frame) {
+  SolveContext improving = context;
+  if (!improved) return improving;
+  improving.improved =
+      [&, fastest = std::numeric_limits<double>::infinity()](const Candidate& candidate) mutable {
+        if (context.improved) context.improved(candidate);
+        Answer answer = frame;
+        if (!Accept(request, candidate, &answer)) return;
+        if (answer.prediction.makespan_seconds >= fastest) return;
+        fastest = answer.prediction.makespan_seconds;
+        if (answer.outcome != Outcome::kOptimal) answer.limit = Limit::kTime;
+        improved(answer);
+      };
+  return improving;
+}
+
+absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContext& context,
+                                  const std::function<void(const Answer&)>& improved) {
+  const SolverInfo& info = *FindSolver(request.solver);
+  const std::unique_ptr<Solver> solver = info.make();
+  RETURN_IF_ERROR(
+      CheckWorkingBytes(info, *solver, Instance::Rounded(request), context.working_bytes));
+
+  Answer answer = FrameOf(request, info);
+  const auto find_least = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(answer.minimum_memory_bytes,
+                     solver->LeastBytes(Instance::Exact(request), context));
+    return absl::OkStatus();
+  };
+  // The least may take as long as an answer, for which somebody is waiting.
+  const bool least_first =
+      !request.platform.has_link() || request.platform.memory_bytes < answer.memory_floor_bytes;
+  if (least_first) {
+    RETURN_IF_ERROR(find_least());
+    if (answer.minimum_memory_bytes.value_or(INT64_MAX) > request.platform.memory_bytes) {
+      return answer;
+    }
   }
+  const SolveContext improving = Improving(request, context, improved, answer);
   for (const SolverInfo* next : InOrder(info)) {
     absl::StatusOr<std::optional<Candidate>> candidate =
-        FindCandidate(request, *next, *next->make(), context);
+        FindCandidate(request, *next, *next->make(), improving, &answer.from_exact_sizes);
     if (next == &info || absl::IsCancelled(candidate.status())) {
       RETURN_IF_ERROR(candidate.status());
+      // Not before: it may take as long as the schedule, for which somebody is waiting.
+      RETURN_IF_ERROR(find_least());
+      const int64_t least = answer.minimum_memory_bytes.value_or(INT64_MAX);
+      if (least > request.platform.memory_bytes) return answer;
       if (!candidate->has_value()) return TooManyOperations(request);
     }
     if (!candidate.ok() || !candidate->has_value()) continue;
     if (!Accept(request, **std::move(candidate), &answer)) continue;
-    if (request.platform.offload_bytes_per_second > 0 && !next->description.offloads) {
-      answer.explanation.notes.push_back(absl::StrCat(
-          next->description.name, " does not offload: the bandwidths make no difference"));
-    }
+    NoteUnusedLink(request, *next, &answer);
     if (request.options.report_rounding_loss && ReadsSlots(*next)) {
       RETURN_IF_ERROR(ReportRoundingLoss(request, *next, context, &answer));
     }
@@ -177,11 +223,33 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
 
 }  // namespace
 
-absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context) {
+absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context,
+                                     const std::function<void(const Answer&)>& improved) {
   try {
-    return FindAnswer(request, context);
+    return FindAnswer(request, context, improved);
   } catch (const std::bad_alloc&) {
     return OutOfMemory();
+  }
+}
+
+std::optional<Answer> AnswerFromKnown(const SolveRequest& request, const Answer& known,
+                                      KnownFor known_for) {
+  const bool same = known_for == KnownFor::kThisRequest;
+  if (!same && request.options.report_rounding_loss) return std::nullopt;
+  try {
+    Answer answer = FrameOf(request, *FindSolver(request.solver));
+    answer.minimum_memory_bytes = known.minimum_memory_bytes;
+    answer.from_exact_sizes = known.from_exact_sizes;
+    if (known.outcome == Outcome::kInfeasible) return answer;
+    // The best for some times need not be the best for others.
+    const bool rounded = !same && known.limit == Limit::kNone;
+    Candidate candidate{known.schedule, known.solver.c_str(),
+                        rounded ? Limit::kRounding : known.limit, known.explanation.notes};
+    if (!Accept(request, std::move(candidate), &answer)) return std::nullopt;
+    answer.rounding_loss = known.rounding_loss;
+    return answer;
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
   }
 }
 

@@ -3,6 +3,8 @@
 #ifndef STOWAGE_SOLVER_ALGORITHMS_ANSWER_H_
 #define STOWAGE_SOLVER_ALGORITHMS_ANSWER_H_
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,7 +25,19 @@ namespace stowage {
 //   `context.working_bytes`, with the memory slots that would fit, or when only schedules of more
 //   than kMaxOperations are within the budget; INTERNAL when no schedule passes the simulator.
 // Requires: RequestViolations(request) is empty. Thread-safe.
-absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context);
+//
+// Each faster schedule on the way is an answer, too, with Limit::kTime where it may not be the
+// best; `improved`, unless it is empty, gets all of them, from the calling thread.
+absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context,
+                                     const std::function<void(const Answer&)>& improved = {});
+
+// What `known`, the answer to the same request or to one that rounds to the same instance, is for
+// `request`: its schedule, simulated on this request's own chain and platform. Of `known` neither
+// prediction nor explanation is read, but for the notes. nullopt: it does not fit here, or says
+// nothing about this request. Requires: RequestViolations(request) is empty. Thread-safe.
+enum class KnownFor { kThisRequest, kOneLikeIt };
+std::optional<Answer> AnswerFromKnown(const SolveRequest& request, const Answer& known,
+                                      KnownFor known_for);
 
 // A simulation with all that people want to see of it.
 struct ExplainedSimulation {

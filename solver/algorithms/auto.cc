@@ -118,6 +118,11 @@ class AutoSolution final : public Solution {
     return Complete(instance_.platform().memory_bytes, context, &own_);
   }
 
+  // What the local search allocates.
+  static int64_t LookAroundBytes(const Chain& chain) {
+    return PartSequences::WorkingBytes(chain.length(), SequenceOptions(chain, 0, 0));
+  }
+
   int64_t serves_from_bytes() const override {
     int64_t from = 0;
     for (const auto& solution : solutions_) from = std::max(from, solution->serves_from_bytes());
@@ -190,9 +195,10 @@ class AutoSolution final : public Solution {
   // Local search around the best.
   absl::Status LookAround(int64_t memory_bytes, const SolveContext& context, Best* best) const {
     const Chain& chain = instance_.chain();
-    const PartSequences::Options options = SequenceOptions(memory_bytes, std::get<0>(best->key));
+    const PartSequences::Options options =
+        SequenceOptions(chain, memory_bytes, std::get<0>(best->key));
     std::optional<PartSequences> sequences;
-    if (PartSequences::WorkingBytes(chain.length(), options) <= spare_bytes_) {
+    if (LookAroundBytes(chain) <= spare_bytes_) {
       ASSIGN_OR_RETURN(sequences, PartSequences::Build(chain, options, context));
     }
     ASSIGN_OR_RETURN(std::optional<Schedule> better,
@@ -207,14 +213,15 @@ class AutoSolution final : public Solution {
   }
 
   // Nothing that is to be faster runs more forwards again than the best has to lose.
-  PartSequences::Options SequenceOptions(int64_t memory_bytes, double seconds) const {
+  static PartSequences::Options SequenceOptions(const Chain& chain, int64_t memory_bytes,
+                                                double seconds) {
     constexpr int kStepsPerPart = 12;
     constexpr int kLongChain = 400;
     constexpr int kLongPart = 64;
     return {.memory_bytes = memory_bytes,
-            .most_recompute_seconds = seconds - instance_.chain().ComputeSeconds(),
+            .most_recompute_seconds = seconds - chain.ComputeSeconds(),
             .most_steps_per_part = kStepsPerPart,
-            .most_stages = instance_.chain().length() <= kLongChain ? INT_MAX : kLongPart};
+            .most_stages = chain.length() <= kLongChain ? INT_MAX : kLongPart};
   }
 
   const Instance instance_;
@@ -233,6 +240,18 @@ class Auto final : public Solver {
       least = std::min(least, member.solver->WorkingBytes(member.instance));
     }
     return least;
+  }
+
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
+    const Membership membership = Members(instance, most_bytes);
+    int64_t beside = 0;  // the tables that stay
+    for (const Member& member : membership.members) {
+      beside = std::max(beside, member.solver->WorkingBytes(member.instance));
+    }
+    if (instance.platform().has_link()) {
+      beside = std::max(beside, AutoSolution::LookAroundBytes(instance.chain()));
+    }
+    return most_bytes - std::max<int64_t>(0, membership.left_bytes - beside);
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_
 #define STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -76,6 +77,10 @@ class Solver {
 
   // An upper bound on the bytes that Solve() and LeastBytes() allocate at once.
   virtual int64_t WorkingBytes(const Instance& instance) const = 0;
+  // The same of a solve that may allocate `most_bytes`: more, where it is of use to the solver.
+  virtual int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const {
+    return std::min(WorkingBytes(instance), most_bytes);
+  }
 
   // The least device memory with which this solver has a schedule for the instance's chain, to the
   // byte; the instance's own budget plays no part. nullopt: no memory is enough.

@@ -22,6 +22,9 @@ struct SolveOptions {
   int segments = 0;          // how many segments `periodic` cuts; 0: the best of all counts
   double time_precision = 0;  // relative grid that times and bandwidths are rounded to; 0: exact
   bool report_rounding_loss = false;  // see Answer::rounding_loss; takes a solve on a finer grid
+  // For whoever runs the solvers:
+  double time_budget_seconds = 0;  // after which the best so far is the answer; 0: none
+  bool use_cache = true;           // false: an answer that is known already will not do
 
   bool operator==(const SolveOptions&) const = default;
 };
@@ -29,6 +32,7 @@ inline constexpr int64_t kDefaultMemorySlots = 500;
 inline constexpr int64_t kMaxMemorySlots = int64_t{1} << 40;
 inline constexpr double kMinTimePrecision = 1e-6;  // but for 0
 inline constexpr double kMaxTimePrecision = 0.5;
+inline constexpr double kMaxTimeBudgetSeconds = 1e6;
 
 struct SolveRequest {
   Chain chain;
@@ -48,6 +52,7 @@ enum class Limit {
   kNone,
   kHeuristic,  // the solver gives no guarantee
   kRounding,   // sizes, times or memory slots were rounded
+  kTime,       // time ran out
 };
 
 // What a solver found with more memory slots than it was asked to take.
@@ -66,12 +71,13 @@ struct Answer {
   Platform platform;  // as solved
 
   // The least memory with which this solver has a schedule for the chain, exact; unset: none is
-  // enough (the host memory limit is in the way, say).
+  // enough (the host memory limit is in the way, say), or time ran out before it was known.
   std::optional<int64_t> minimum_memory_bytes;
   int64_t memory_floor_bytes = 0;             // M_low: no schedule of any solver exists below it
   Operation memory_floor_operation;           // the operation that needs it by itself
   std::optional<RoundingLoss> rounding_loss;  // where it was asked for and the solver uses slots
   std::string solver;                         // whose schedule it is; the asked one when infeasible
+  bool from_exact_sizes = false;              // no size was rounded to get it
   std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: a bug each
 };
 

@@ -186,6 +186,11 @@ std::vector<FieldViolation> Violations(const SolveRequest& request) {
                 absl::StrCat("is ", options.time_precision, "; it must be 0 (exact) or from ",
                              kMinTimePrecision, " to ", kMaxTimePrecision));
   }
+  if (!(options.time_budget_seconds >= 0 && options.time_budget_seconds <= kMaxTimeBudgetSeconds)) {
+    checker.Add("time_budget_seconds",
+                absl::StrCat("is ", options.time_budget_seconds, "; it must be from 0 (none) to ",
+                             kMaxTimeBudgetSeconds));
+  }
   return out;
 }
 

@@ -44,6 +44,7 @@ v1::SolveRequest SmallQuestion() {
   v1::SolveRequest request;
   *request.mutable_chain() = ToMessage(EqualChain(3));
   request.mutable_platform()->set_memory_bytes(1000);
+  request.mutable_options()->set_use_cache(false);
   return request;
 }
 
@@ -59,6 +60,7 @@ v1::SolveRequest LongQuestion(int stages) {
   }
   request.mutable_platform()->set_memory_bytes(int64_t{500} << 30);
   request.set_solver("periodic");
+  request.mutable_options()->set_use_cache(false);
   return request;
 }
 

@@ -21,6 +21,7 @@ using HealthState = grpc::health::v1::HealthCheckResponse;
 // A profile of tests/data.
 v1::Chain Profile(const std::string& name);
 
+// Both are solved by themselves whoever asks them, before or at the same time.
 // Solved in no time: three equal stages and memory for everything.
 v1::SolveRequest SmallQuestion();
 // The chain of a 1001-layer network over and over, and every number of segments tried: half a

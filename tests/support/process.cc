@@ -166,9 +166,7 @@ ProgramResult RunProgram(const std::vector<std::string>& argv, const std::string
   return {*exit_code, ReadFromStart(out.get()), ReadFromStart(err.get())};
 }
 
-ServerProcess::ServerProcess(const std::vector<std::string>& flags, const std::string& listen) {
-  std::vector<std::string> argv = {STOWAGE_SERVER_BINARY, "--listen", listen};
-  argv.insert(argv.end(), flags.begin(), flags.end());
+BackgroundProgram::BackgroundProgram(const std::vector<std::string>& argv) {
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0) Fail("pipe2");
   {
@@ -177,20 +175,39 @@ ServerProcess::ServerProcess(const std::vector<std::string>& flags, const std::s
     pid_ = Spawn(argv, {null.get(), null.get(), write_end.get()});
   }
   drainer_ = std::thread([this, fd = pipe_fds[0]] { Drain(fd); });
-
-  constexpr absl::string_view kAddress = " address=";
-  const std::string line = WaitForLogLine({"event=serving", std::string(kAddress)});
-  if (line.empty()) {
-    kill(pid_, SIGKILL);
-    Reap(pid_);
-    drainer_.join();
-    throw std::runtime_error("stowage-server does not serve:\n" + Log());
-  }
-  const absl::string_view rest = absl::string_view(line).substr(line.find(kAddress.data()));
-  address_ = std::string(rest.substr(kAddress.size(), rest.find(' ', 1) - kAddress.size()));
 }
 
-ServerProcess::~ServerProcess() {
+std::string ValueOf(const std::string& line, const std::string& key) {
+  const size_t begin = line.find(key) + key.size();
+  return line.substr(begin, line.find(' ', begin) - begin);
+}
+
+namespace {
+
+std::vector<std::string> ServerCommand(const std::vector<std::string>& flags,
+                                       const std::string& listen) {
+  std::vector<std::string> argv = {STOWAGE_SERVER_BINARY, "--listen", listen};
+  // Nothing that two servers would share, but for tests that say so.
+  for (const auto& [flag, value] :
+       {std::pair("--http", "127.0.0.1:0"), std::pair("--cache-dir", "none")}) {
+    if (std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
+    argv.insert(argv.end(), {flag, value});
+  }
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  return argv;
+}
+
+}  // namespace
+
+ServerProcess::ServerProcess(const std::vector<std::string>& flags, const std::string& listen)
+    : BackgroundProgram(ServerCommand(flags, listen)) {
+  const std::string line = WaitForLogLine({"event=serving", " address="});
+  if (line.empty()) throw std::runtime_error("stowage-server does not serve:\n" + Log());
+  address_ = ValueOf(line, " address=");
+  http_address_ = ValueOf(line, " http=");
+}
+
+BackgroundProgram::~BackgroundProgram() {
   if (!exit_code_.has_value()) {
     kill(pid_, SIGKILL);
     Reap(pid_);
@@ -198,23 +215,23 @@ ServerProcess::~ServerProcess() {
   if (drainer_.joinable()) drainer_.join();
 }
 
-void ServerProcess::Signal(int signal) {
+void BackgroundProgram::Signal(int signal) {
   if (!exit_code_.has_value()) kill(pid_, signal);
 }
 
-std::optional<int> ServerProcess::WaitForExit() {
+std::optional<int> BackgroundProgram::WaitForExit() {
   if (exit_code_.has_value()) return exit_code_;
   exit_code_ = ReapWithin(pid_);
   if (exit_code_.has_value()) drainer_.join();
   return exit_code_;
 }
 
-std::string ServerProcess::Log() {
+std::string BackgroundProgram::Log() {
   MutexLock lock(mutex_);
   return log_;
 }
 
-std::string ServerProcess::WaitForLogLine(const std::vector<std::string>& parts) {
+std::string BackgroundProgram::WaitForLogLine(const std::vector<std::string>& parts) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   MutexLock lock(mutex_);
   for (;;) {
@@ -224,7 +241,7 @@ std::string ServerProcess::WaitForLogLine(const std::vector<std::string>& parts)
   }
 }
 
-void ServerProcess::Drain(int fd) {
+void BackgroundProgram::Drain(int fd) {
   const Fd read_end(fd, "pipe2");
   std::array<char, 4096> buffer;
   for (;;) {

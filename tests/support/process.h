@@ -32,20 +32,17 @@ std::ostream& operator<<(std::ostream& out, const ProgramResult& result);
 // Throws std::runtime_error, the program killed, when it takes longer than kPatience.
 ProgramResult RunProgram(const std::vector<std::string>& argv, const std::string& input = "");
 
-// A stowage-server of its own for a test, on a free port of the loopback device. Thread-safe.
-class ServerProcess {
+// A program that runs beside a test. Thread-safe.
+class BackgroundProgram {
  public:
-  // Returns once it serves. Throws std::runtime_error with its log when it does not.
-  explicit ServerProcess(const std::vector<std::string>& flags = {},
-                         const std::string& listen = "127.0.0.1:0");
+  // Starts `argv` (argv[0] is a path) without input; what it writes on standard error is its log.
+  explicit BackgroundProgram(const std::vector<std::string>& argv);
   // Kills and reaps it if it still runs.
-  ~ServerProcess();
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
+  ~BackgroundProgram();
+  BackgroundProgram(const BackgroundProgram&) = delete;
+  BackgroundProgram& operator=(const BackgroundProgram&) = delete;
 
-  // "127.0.0.1:43211"
-  const std::string& address() const { return address_; }
-
+  pid_t pid() const { return pid_; }
   void Signal(int signal);
   // The exit code, 128 + signal when one ended it; nullopt when it still runs after kPatience.
   // The log is complete afterwards.
@@ -62,12 +59,31 @@ class ServerProcess {
 
   pid_t pid_ = -1;
   std::optional<int> exit_code_;
-  std::string address_;
-  std::thread drainer_;  // or a full pipe would block the server
+  std::thread drainer_;  // or a full pipe would block the program
   Mutex mutex_;
   CondVar changed_;
   std::string log_ ABSL_GUARDED_BY(mutex_);
   bool log_ended_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// What follows `key` in a line, up to the next space: ValueOf(line, "address=").
+std::string ValueOf(const std::string& line, const std::string& key);
+
+// A stowage-server of its own for a test, on free ports of the loopback device. Thread-safe.
+class ServerProcess : public BackgroundProgram {
+ public:
+  // Returns once it serves. Throws std::runtime_error with its log when it does not.
+  explicit ServerProcess(const std::vector<std::string>& flags = {},
+                         const std::string& listen = "127.0.0.1:0");
+
+  // "127.0.0.1:43211"
+  const std::string& address() const { return address_; }
+  // Of /metrics and the like.
+  const std::string& http_address() const { return http_address_; }
+
+ private:
+  std::string address_;
+  std::string http_address_;
 };
 
 }  // namespace stowage

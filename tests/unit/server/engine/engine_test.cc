@@ -3,12 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <future>
+#include <map>
 #include <memory>
 #include <stop_token>
+#include <string>
+#include <thread>
 #include <vector>
 
+#include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 
@@ -16,81 +21,338 @@ namespace stowage {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using testing::_;
+using testing::HasSubstr;
 constexpr std::chrono::seconds kLong{60};
 
-// An engine and what its callers hear.
+// Hears all and counts what failed.
+class CountingObserver final : public Observer {
+ public:
+  void CallBegan(const std::string&) override {}
+  void CallEnded(const CallRecord&) override {}
+  void ExecutionReported(const ExecutionReport&) override {}
+  void StoreFailed(const absl::Status&) override { ++failures; }
+
+  std::atomic<int> failures{0};
+};
+
+// A caller that keeps what it hears.
+class Asker final : public SolveListener {
+ public:
+  using Result = absl::StatusOr<Solved>;
+
+  void Queued(size_t) override { ++queued; }
+  void Running(double fraction) override { progress = fraction; }
+  void Improved(const std::shared_ptr<const Answer>&) override { ++improvements; }
+  void Done(Result result) override { promise_.set_value(std::move(result)); }
+
+  // What it was told at last. Fails the test when it is told nothing.
+  Result Wait() {
+    std::future<Result> result = promise_.get_future();
+    if (result.wait_for(kLong) != std::future_status::ready) {
+      return absl::InternalError("the engine forgot its caller");
+    }
+    return result.get();
+  }
+
+  std::atomic<int> queued{0};
+  std::atomic<int> improvements{0};
+  std::atomic<double> progress{-1};
+
+ private:
+  std::promise<Result> promise_;
+};
+using AskerPtr = std::shared_ptr<Asker>;
+
+// A store in memory that can be broken.
+class FakeStore final : public CacheTier {
+ public:
+  absl::StatusOr<KnownAnswerPtr> Get(const Fingerprint& key) override {
+    MutexLock lock(mutex_);
+    ++reads_;
+    if (broken_) return absl::UnavailableError("broken");
+    const auto found = known_.find(ToHex(key));
+    return found != known_.end() ? found->second : nullptr;
+  }
+  absl::Status Put(KnownAnswerPtr known) override {
+    MutexLock lock(mutex_);
+    if (broken_) return absl::UnavailableError("broken");
+    const std::string key = ToHex(KeyOf(*known));
+    known_[key] = std::move(known);
+    return absl::OkStatus();
+  }
+  CacheTierStats stats() const override {
+    MutexLock lock(mutex_);
+    return {.entries = static_cast<int64_t>(known_.size())};
+  }
+  void Break() {
+    MutexLock lock(mutex_);
+    broken_ = true;
+  }
+  int reads() const {
+    MutexLock lock(mutex_);
+    return reads_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, KnownAnswerPtr> known_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
 class EngineTest : public testing::Test {
  protected:
-  using Result = absl::StatusOr<TimedAnswer>;
-
-  std::future<Result> Solve(SolveRequest request, std::stop_token stop = {}) {
-    auto promise = std::make_shared<std::promise<Result>>();
-    engine_.Solve(std::move(request), std::move(stop),
-                  [promise](Result result) { promise->set_value(std::move(result)); });
-    return promise->get_future();
+  AskerPtr Ask(SolveRequest request, Caller caller = {}) {
+    auto asker = std::make_shared<Asker>();
+    engine_.Solve(std::move(request), std::move(caller), asker);
+    return asker;
+  }
+  // The answer, with where it came from.
+  Solved Answered(SolveRequest request) {
+    absl::StatusOr<Solved> result = Ask(std::move(request))->Wait();
+    EXPECT_THAT(result, IsOk());
+    return result.ok() ? *std::move(result) : Solved{};
+  }
+  void WaitUntilRunning(size_t solves) {
+    while (engine_.stats().solves.running < solves) std::this_thread::yield();
   }
 
   // Takes minutes unless it is stopped.
-  static SolveRequest Endless() {
+  static SolveRequest Endless(int question = 0) {
     Chain chain = EqualChain(600);
     for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'000;
+    chain.input_bytes += question;
     return {chain, Memory(90'000'000), "rotor", {.memory_slots = 1000}};
   }
+  // Likewise, but that it soon has something to show.
+  static SolveRequest EndlessWithResults() {
+    Chain chain = EqualChain(1500);
+    for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'000;
+    return {chain, Memory(400'000'000), "auto", {}};
+  }
   static SolveRequest Quick() { return {EqualChain(10), Memory(150), "rotor", {}}; }
+  static SolveRequest Noisy(double factor) {
+    SolveRequest request = Quick();
+    request.options.time_precision = 0.01;
+    for (Stage& stage : request.chain.stages) stage.forward_seconds *= factor;
+    return request;
+  }
 
-  Engine engine_{{.threads = 2, .queue_length = 4, .solve_bytes = int64_t{16} << 30}};
+  CountingObserver observer_;
+  FakeStore store_;
+  Engine engine_{{.threads = 2,
+                  .queue_length = 4,
+                  .solve_bytes = int64_t{16} << 30,
+                  .all_solves_bytes = int64_t{64} << 30,
+                  .cache_bytes = 1 << 20},
+                 &store_,
+                 &observer_};
 };
 
 TEST_F(EngineTest, AnswersWithTheTimeItTook) {
-  const Result result = Solve(Quick()).get();
-  ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->result.solver, "rotor");
-  EXPECT_GT(result->solve_seconds, 0);
-  EXPECT_GE(result->queue_seconds, 0);
+  const Solved solved = Answered(Quick());
+  EXPECT_EQ(solved.answer->solver, "rotor");
+  EXPECT_EQ(solved.source, Source::kSolved);
+  EXPECT_GT(solved.solve_seconds, 0);
+  EXPECT_GE(solved.queue_seconds, 0);
 }
 
-TEST_F(EngineTest, AnswersManyAtOnceAlike) {
-  Engine engine({.threads = 4, .queue_length = 100});
-  std::vector<std::future<Result>> results;
-  for (int i = 0; i < 60; ++i) {
-    auto promise = std::make_shared<std::promise<Result>>();
-    results.push_back(promise->get_future());
-    engine.Solve(Quick(), {}, [promise](Result result) { promise->set_value(std::move(result)); });
-  }
-  const Result first = results.front().get();
-  ASSERT_THAT(first, IsOk());
-  for (size_t i = 1; i < results.size(); ++i) {
-    EXPECT_EQ(results[i].get()->result.schedule, first->result.schedule);
+TEST_F(EngineTest, KnowsWhatItSolvedBefore) {
+  const Solved first = Answered(Quick());
+  const Solved second = Answered(Quick());
+  EXPECT_EQ(second.source, Source::kMemoryCache);
+  EXPECT_EQ(second.answer->schedule, first.answer->schedule);
+  EXPECT_EQ(second.fingerprint, first.fingerprint);
+  EXPECT_EQ(second.answer->prediction.makespan_seconds, first.answer->prediction.makespan_seconds);
+}
+
+TEST_F(EngineTest, SolvesAgainWhereTheCacheIsNotToBeUsed) {
+  Answered(Quick());
+  SolveRequest anew = Quick();
+  anew.options.use_cache = false;
+  EXPECT_EQ(Answered(anew).source, Source::kSolved);
+}
+
+TEST_F(EngineTest, AnswersNoisyProfilesFromOneSolveButEachForItsOwnTimes) {
+  const Solved first = Answered(Noisy(1));
+  const SolveRequest noisy = Noisy(1.0001);
+  const Solved second = Answered(noisy);
+  EXPECT_EQ(second.source, Source::kMemoryCache);
+  EXPECT_EQ(second.answer->schedule, first.answer->schedule);
+  const auto simulation = Simulate(noisy.chain, noisy.platform, second.answer->schedule);
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_EQ(second.answer->prediction.makespan_seconds, simulation->prediction.makespan_seconds);
+  EXPECT_NE(second.answer->prediction.makespan_seconds, first.answer->prediction.makespan_seconds);
+}
+
+TEST_F(EngineTest, KnowsWhatIsInfeasibleForExactlyTheseSizes) {
+  SolveRequest tight = Quick();
+  tight.platform.memory_bytes = 20;
+  const Solved first = Answered(tight);
+  ASSERT_EQ(first.answer->outcome, Outcome::kInfeasible);
+  const Solved second = Answered(tight);
+  EXPECT_EQ(second.source, Source::kMemoryCache);
+  EXPECT_EQ(second.answer->minimum_memory_bytes, first.answer->minimum_memory_bytes);
+}
+
+TEST_F(EngineTest, FindsInTheStoreWhatAnotherProcessLeftThere) {
+  const Solved first = Answered(Quick());
+  engine_.Drain(Clock::now() + kLong);  // the store has it now
+  Engine next({.threads = 1, .cache_bytes = 1 << 20}, &store_, &observer_);
+  for (const Source source : {Source::kDiskCache, Source::kMemoryCache}) {
+    auto asker = std::make_shared<Asker>();
+    next.Solve(Quick(), {}, asker);
+    const auto result = asker->Wait();
+    ASSERT_THAT(result, IsOk());
+    EXPECT_EQ(result->source, source);
+    EXPECT_EQ(result->answer->schedule, first.answer->schedule);
+    EXPECT_EQ(result->answer->outcome, first.answer->outcome);
+    EXPECT_EQ(result->answer->explanation.stages.size(), 10);
   }
 }
 
-TEST_F(EngineTest, StopsASolveWhoseCallerLeft) {
+TEST_F(EngineTest, GoesOnWithoutAStoreThatFails) {
+  store_.Break();
+  EXPECT_EQ(Answered(Quick()).source, Source::kSolved);
+  EXPECT_EQ(Answered(Quick()).source, Source::kMemoryCache);
+  engine_.Drain(Clock::now() + kLong);
+  EXPECT_GE(observer_.failures, 2);  // a read and the write
+}
+
+TEST_F(EngineTest, SolvesEqualQuestionsOnce) {
+  SolveRequest slow = Endless();
+  slow.platform.memory_bytes = 30'000'000;
+  slow.options.memory_slots = 150;  // some tenths of a second
+  std::vector<AskerPtr> askers;
+  for (int i = 0; i < 100; ++i) askers.push_back(Ask(slow));
+  int solved = 0;
+  const Answer* answer = nullptr;
+  for (const AskerPtr& asker : askers) {
+    const auto result = asker->Wait();
+    ASSERT_THAT(result, IsOk());
+    solved += result->source == Source::kSolved ? 1 : 0;
+    if (answer == nullptr) answer = result->answer.get();
+    if (result->source == Source::kMemoryCache) continue;
+    EXPECT_EQ(result->answer.get(), answer);
+  }
+  EXPECT_EQ(solved, 1);
+}
+
+TEST_F(EngineTest, StopsASolveWhenTheLastOfItsCallersLeaves) {
+  std::vector<std::stop_source> callers(3);
+  std::vector<AskerPtr> askers;
+  for (std::stop_source& caller : callers) {
+    askers.push_back(Ask(Endless(), {.stop = caller.get_token()}));
+  }
+  WaitUntilRunning(1);
+  callers[0].request_stop();
+  callers[1].request_stop();
+  for (int i : {0, 1}) EXPECT_THAT(askers[i]->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  EXPECT_EQ(engine_.stats().solves.running, 1);
+  callers[2].request_stop();
+  EXPECT_THAT(askers[2]->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("nobody waits")));
+  const auto left = Clock::now();
+  while (engine_.stats().solves.running > 0) std::this_thread::yield();
+  EXPECT_LT(Clock::now() - left, kLong);
+}
+
+TEST_F(EngineTest, SolvesAnewForWhoeverComesAfterTheLastLeft) {
+  std::stop_source gone;
+  const AskerPtr first = Ask(Endless(), {.stop = gone.get_token()});
+  WaitUntilRunning(1);
+  gone.request_stop();
+  EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
   std::stop_source caller;
-  std::future<Result> result = Solve(Endless(), caller.get_token());
+  const AskerPtr second = Ask(Endless(), {.stop = caller.get_token()});
+  while (second->progress < 0) std::this_thread::yield();
   caller.request_stop();
-  ASSERT_EQ(result.wait_for(kLong), std::future_status::ready);
-  EXPECT_THAT(result.get(), Fails(absl::StatusCode::kCancelled, testing::_));
+  EXPECT_THAT(second->Wait(), Fails(absl::StatusCode::kCancelled, _));
 }
 
 TEST_F(EngineTest, DoesNotStartWhatNobodyWaitsFor) {
   std::stop_source caller;
   caller.request_stop();
-  EXPECT_THAT(Solve(Quick(), caller.get_token()).get(),
-              Fails(absl::StatusCode::kCancelled, testing::HasSubstr("nobody waits")));
+  const AskerPtr asker = Ask(Quick(), {.stop = caller.get_token()});
+  EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("nobody waits")));
+  EXPECT_EQ(asker->progress, -1);
+}
+
+TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
+  SolveRequest request = EndlessWithResults();
+  request.options.time_budget_seconds = 0.2;
+  const AskerPtr asker = Ask(request);
+  const auto result = asker->Wait();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->answer->outcome, Outcome::kFeasible);
+  EXPECT_LE(result->answer->prediction.peak_memory_bytes, request.platform.memory_bytes);
+  engine_.Drain(Clock::now());
+  EXPECT_EQ(engine_.stats().memory.entries, 0) << "an answer cut short was kept";
+  EXPECT_EQ(store_.stats().entries, 0);
+}
+
+TEST_F(EngineTest, TellsOfProgressAndOfEachBetterSchedule) {
+  std::stop_source caller;
+  const AskerPtr asker = Ask(EndlessWithResults(), {.stop = caller.get_token()});
+  while (asker->improvements == 0) std::this_thread::yield();
+  EXPECT_EQ(asker->queued, 1);
+  EXPECT_GE(asker->progress, 0);
+  caller.request_stop();
+  EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
+}
+
+TEST_F(EngineTest, AnswersBeforeTheCallersDeadline) {
+  const auto deadline = Clock::now() + std::chrono::seconds(5);
+  const auto result = Ask(EndlessWithResults(), {.deadline = deadline})->Wait();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->answer->limit, Limit::kTime);
+}
+
+TEST_F(EngineTest, EachTakesTheBestAtItsOwnDeadline) {
+  SolveRequest patient = EndlessWithResults();
+  patient.options.time_budget_seconds = 2;
+  SolveRequest hasty = EndlessWithResults();
+  hasty.options.time_budget_seconds = 0.1;
+  const AskerPtr second = Ask(patient);
+  const AskerPtr first = Ask(hasty);
+  const auto early = first->Wait();
+  const auto late = second->Wait();
+  ASSERT_THAT(early, IsOk());
+  ASSERT_THAT(late, IsOk());
+  EXPECT_LE(late->answer->prediction.makespan_seconds, early->answer->prediction.makespan_seconds);
+  EXPECT_EQ(early->source, Source::kCoalesced);
 }
 
 TEST_F(EngineTest, RefusesWhatTheQueueCannotHold) {
   std::stop_source callers;
-  std::vector<std::future<Result>> results;
-  results.reserve(7);
-  for (int i = 0; i < 7; ++i)
-    results.push_back(Solve(Endless(), callers.get_token()));  // 2 + 4 fit
-  EXPECT_THAT(results.back().get(),
-              Fails(absl::StatusCode::kResourceExhausted, testing::HasSubstr("full")));
-  results.pop_back();
+  std::vector<AskerPtr> askers;
+  for (int i = 0; i < 6; ++i) askers.push_back(Ask(Endless(i), {.stop = callers.get_token()}));
+  for (const AskerPtr& asker : askers) {
+    while (asker->queued == 0) std::this_thread::yield();
+  }
+  const AskerPtr refused = Ask(Endless(6));  // 2 + 4 fit
+  const auto result = refused->Wait();
+  EXPECT_THAT(result, Fails(absl::StatusCode::kResourceExhausted, HasSubstr("full")));
+  EXPECT_EQ(result.status().GetPayload(kRejectionPayload), "queue_full");
   callers.request_stop();
-  for (auto& result : results)
-    EXPECT_THAT(result.get(), Fails(absl::StatusCode::kCancelled, testing::_));
+  for (const AskerPtr& asker : askers) {
+    EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  }
+}
+
+TEST_F(EngineTest, AnswersWhatItKnowsWhileAllThreadsSolve) {
+  Answered(Quick());
+  std::stop_source callers;
+  std::vector<AskerPtr> busy;
+  for (int i = 0; i < 2; ++i) busy.push_back(Ask(Endless(i), {.stop = callers.get_token()}));
+  WaitUntilRunning(2);
+  EXPECT_EQ(Answered(Quick()).source, Source::kMemoryCache);
+  callers.request_stop();
+  for (const AskerPtr& asker : busy) {
+    EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  }
 }
 
 TEST_F(EngineTest, SimulatesBesideSolves) {
@@ -103,18 +365,41 @@ TEST_F(EngineTest, SimulatesBesideSolves) {
 }
 
 TEST_F(EngineTest, DrainsWhatRunsAndRefusesTheRest) {
-  std::future<Result> running = Solve(Quick());
+  const AskerPtr running = Ask(Quick());
   engine_.Drain(Clock::now() + kLong);
-  EXPECT_THAT(running.get(), IsOk());
-  EXPECT_THAT(Solve(Quick()).get(),
-              Fails(absl::StatusCode::kUnavailable, testing::HasSubstr("draining")));
+  EXPECT_THAT(running->Wait(), IsOk());
+  EXPECT_THAT(Ask(Quick())->Wait(), Fails(absl::StatusCode::kUnavailable, HasSubstr("draining")));
 }
 
 TEST_F(EngineTest, StopsWhatOutlastsTheGracePeriod) {
-  std::future<Result> running = Solve(Endless());
-  engine_.Drain(Clock::now() + std::chrono::milliseconds(20));
-  EXPECT_THAT(running.get(),
-              Fails(absl::StatusCode::kUnavailable, testing::HasSubstr("ask another")));
+  const AskerPtr running = Ask(Endless());
+  engine_.Drain(Clock::now() + milliseconds(20));
+  EXPECT_THAT(running->Wait(), Fails(absl::StatusCode::kUnavailable, HasSubstr("ask another")));
+}
+
+// Callers come, leave and lose patience at random; each hears exactly one end.
+TEST_F(EngineTest, EndsEveryCallOnce) {
+  std::vector<std::jthread> threads;
+  std::atomic<int> ended{0};
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 40; ++i) {
+        std::stop_source caller;
+        SolveRequest request = (i + thread) % 3 == 0 ? Quick() : Endless(i % 2);
+        if (i % 4 == 0) request.options.time_budget_seconds = 0.001;
+        const auto deadline = Clock::now() + milliseconds(i);
+        const AskerPtr asker = Ask(request, {.deadline = deadline, .stop = caller.get_token()});
+        std::this_thread::sleep_for(milliseconds(i % 5));
+        caller.request_stop();
+        (void)asker->Wait();
+        ++ended;
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(ended, 160);
+  engine_.Drain(Clock::now());
+  EXPECT_EQ(engine_.stats().questions, 0);
 }
 
 }  // namespace

@@ -5,6 +5,9 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <stop_token>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/status_matchers.h"
@@ -19,7 +22,7 @@ TEST(WorkQueue, RunsEverythingOnce) {
   std::atomic<int> runs{0};
   {
     WorkQueue queue({.threads = 4, .most_waiting = 1000});
-    for (int i = 0; i < 500; ++i) ASSERT_THAT(queue.Add([&runs] { ++runs; }), IsOk());
+    for (int i = 0; i < 500; ++i) ASSERT_THAT(queue.Add({.run = [&runs] { ++runs; }}), IsOk());
   }  // the destructor runs what is queued
   EXPECT_EQ(runs, 500);
 }
@@ -29,18 +32,18 @@ TEST(WorkQueue, RefusesWhatDoesNotFitAndSaysWhen) {
   std::shared_future<void> gone = go.get_future().share();
   WorkQueue queue({.threads = 1, .most_waiting = 2});
   // One runs (or is about to), two wait.
-  for (int i = 0; i < 3; ++i) ASSERT_THAT(queue.Add([gone] { gone.wait(); }), IsOk());
-  EXPECT_THAT(queue.Add([] {}),
+  for (int i = 0; i < 3; ++i) ASSERT_THAT(queue.Add({.run = [gone] { gone.wait(); }}), IsOk());
+  EXPECT_THAT(queue.Add({.run = [] {}}),
               Fails(absl::StatusCode::kResourceExhausted, testing::HasSubstr("try again")));
   go.set_value();
   EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
-  EXPECT_THAT(queue.Add([] {}), IsOk());
+  EXPECT_THAT(queue.Add({.run = [] {}}), IsOk());
 }
 
 TEST(WorkQueue, TakesWorkForAFreeThreadEvenWithNoRoomToWait) {
   WorkQueue queue({.threads = 2, .most_waiting = 0});
   for (int i = 0; i < 100; ++i) {
-    ASSERT_THAT(queue.Add([] {}), IsOk());
+    ASSERT_THAT(queue.Add({.run = [] {}}), IsOk());
     ASSERT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
   }
 }
@@ -48,9 +51,9 @@ TEST(WorkQueue, TakesWorkForAFreeThreadEvenWithNoRoomToWait) {
 TEST(WorkQueue, FinishesWhatItHasAfterClose) {
   std::atomic<int> runs{0};
   WorkQueue queue({.threads = 2, .most_waiting = 100});
-  for (int i = 0; i < 50; ++i) ASSERT_THAT(queue.Add([&runs] { ++runs; }), IsOk());
+  for (int i = 0; i < 50; ++i) ASSERT_THAT(queue.Add({.run = [&runs] { ++runs; }}), IsOk());
   queue.Close();
-  EXPECT_THAT(queue.Add([] {}),
+  EXPECT_THAT(queue.Add({.run = [] {}}),
               Fails(absl::StatusCode::kUnavailable, testing::HasSubstr("draining")));
   EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
   EXPECT_EQ(runs, 50);
@@ -59,15 +62,135 @@ TEST(WorkQueue, FinishesWhatItHasAfterClose) {
 TEST(WorkQueue, GivesUpWaitingAtTheDeadline) {
   std::promise<void> go;
   WorkQueue queue({.threads = 1, .most_waiting = 0});
-  ASSERT_THAT(queue.Add([gone = go.get_future().share()] { gone.wait(); }), IsOk());
+  ASSERT_THAT(queue.Add({.run = [gone = go.get_future().share()] { gone.wait(); }}), IsOk());
   EXPECT_FALSE(queue.WaitUntilIdle(Clock::now() + std::chrono::milliseconds(5)));
+  go.set_value();
+}
+
+// One thread that is busy until it is let go, and the order in which the others' work ran after
+// that.
+class OneThread {
+ public:
+  explicit OneThread(WorkQueue::Options options = {})
+      : queue_({.threads = 1,
+                .most_waiting = 100,
+                .most_of_a_client = options.most_of_a_client,
+                .most_bytes = options.most_bytes}) {
+    std::promise<void> begun;
+    EXPECT_THAT(queue_.Add({.run =
+                                [this, &begun] {
+                                  begun.set_value();
+                                  go_.get_future().wait();
+                                },
+                            .client = "busy"}),
+                IsOk());
+    begun.get_future().wait();
+  }
+  ~OneThread() {
+    if (!gone_) go_.set_value();
+  }
+  absl::StatusOr<size_t> Add(const std::string& client, const std::string& name,
+                             int64_t bytes = 0) {
+    return queue_.Add({.run = [this, name] { order_ += name; }, .client = client, .bytes = bytes});
+  }
+  std::string Order() {
+    gone_ = true;
+    go_.set_value();
+    EXPECT_TRUE(queue_.WaitUntilIdle(Clock::now() + kLong));
+    return order_;
+  }
+
+ private:
+  std::promise<void> go_;
+  bool gone_ = false;
+  std::string order_;  // written by the one thread
+  WorkQueue queue_;
+};
+
+TEST(WorkQueue, LetsClientsTakeTurns) {
+  OneThread work;
+  for (const char* name : {"a", "b", "c", "d"}) ASSERT_THAT(work.Add("many", name), IsOk());
+  for (const char* name : {"X", "Y"}) ASSERT_THAT(work.Add("few", name), IsOk());
+  EXPECT_EQ(work.Order(), "aXbYcd");
+}
+
+TEST(WorkQueue, SaysHowMuchWaitsBefore) {
+  OneThread work;
+  EXPECT_EQ(*work.Add("a", "1"), 0);
+  EXPECT_EQ(*work.Add("b", "2"), 1);
+}
+
+TEST(WorkQueue, RefusesMoreThanAClientMayHave) {
+  OneThread work({.most_of_a_client = 2});
+  ASSERT_THAT(work.Add("a", "1"), IsOk());
+  ASSERT_THAT(work.Add("a", "2"), IsOk());
+  EXPECT_THAT(work.Add("a", "3"),
+              Fails(absl::StatusCode::kResourceExhausted, testing::HasSubstr("this client has 2")));
+  EXPECT_THAT(work.Add("b", "4"), IsOk());
+  EXPECT_EQ(work.Order(), "142");
+}
+
+TEST(WorkQueue, RefusesWhatNeedsMoreMemoryThanThereIs) {
+  OneThread work({.most_bytes = 100});
+  EXPECT_THAT(work.Add("a", "1", 101),
+              Fails(absl::StatusCode::kResourceExhausted, testing::HasSubstr("set aside")));
+  EXPECT_THAT(work.Add("a", "2", 100), IsOk());
+  EXPECT_EQ(work.Order(), "2");
+}
+
+TEST(WorkQueue, NeverRunsMoreAtOnceThanMemoryHolds) {
+  std::atomic<int64_t> bytes{0};
+  std::atomic<int64_t> most{0};
+  {
+    WorkQueue queue({.threads = 4, .most_waiting = 1000, .most_bytes = 100});
+    for (int i = 0; i < 200; ++i) {
+      const int64_t needs = i % 7 == 0 ? 90 : 30;
+      ASSERT_THAT(
+          queue.Add({.run =
+                         [&, needs] {
+                           const int64_t now = bytes += needs;
+                           int64_t before = most;
+                           while (now > before && !most.compare_exchange_weak(before, now)) {
+                           }
+                           std::this_thread::yield();
+                           bytes -= needs;
+                         },
+                     .client = i % 7 == 0 ? "large" : "small",
+                     .bytes = needs}),
+          IsOk());
+    }
+  }
+  EXPECT_LE(most, 100);
+  EXPECT_GE(most, 60);
+}
+
+TEST(WorkQueue, MakesRoomOfWhatNobodyWaitsFor) {
+  std::promise<void> go;
+  std::atomic<int> told{0};
+  WorkQueue queue({.threads = 1, .most_waiting = 2});
+  std::promise<void> begun;
+  ASSERT_THAT(queue.Add({.run =
+                             [&] {
+                               begun.set_value();
+                               go.get_future().wait();
+                             }}),
+              IsOk());
+  begun.get_future().wait();
+  std::stop_source gone;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_THAT(queue.Add({.run = [&told] { ++told; }, .stop = gone.get_token()}), IsOk());
+  }
+  EXPECT_THAT(queue.Add({.run = [] {}}), Fails(absl::StatusCode::kResourceExhausted, testing::_));
+  gone.request_stop();
+  EXPECT_THAT(queue.Add({.run = [] {}}), IsOk());
+  EXPECT_EQ(told, 2);  // that it is over
   go.set_value();
 }
 
 TEST(WorkQueue, FreesWorkBeforeItIsIdle) {
   const auto held = std::make_shared<int>(1);
   WorkQueue queue({.threads = 1, .most_waiting = 0});
-  ASSERT_THAT(queue.Add([copy = held] { EXPECT_EQ(*copy, 1); }), IsOk());
+  ASSERT_THAT(queue.Add({.run = [copy = held] { EXPECT_EQ(*copy, 1); }}), IsOk());
   ASSERT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
   EXPECT_EQ(held.use_count(), 1);
 }

@@ -1,0 +1,20 @@
+// Answers as they are kept on disk. Thread-safe.
+#ifndef STOWAGE_PROTO_CONVERT_STORED_ANSWER_H_
+#define STOWAGE_PROTO_CONVERT_STORED_ANSWER_H_
+
+#include <optional>
+
+#include "solver/model/answer.h"
+#include "stowage/v1/store.pb.h"
+
+namespace stowage {
+
+// All but the keys.
+v1::StoredAnswer ToStored(const Answer& answer);
+
+// Without prediction and explanation, but for its notes. nullopt: no answer of ours is so.
+std::optional<Answer> FromStored(const v1::StoredAnswer& stored);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_PROTO_CONVERT_STORED_ANSWER_H_

@@ -1,0 +1,108 @@
+#include "server/engine/shared_solve.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage {
+
+SharedSolve::SharedSolve(const Waiter& first)
+    : request_(first.request), keys_(first.keys), client_(first.caller.client) {}
+
+bool SharedSolve::Join(const WaiterPtr& waiter) {
+  MutexLock lock(mutex_);
+  if (over_) return false;
+  waiter->id = next_id_++;
+  places_.push_back({waiter});
+  return true;
+}
+
+std::vector<SharedSolve::Place>::iterator SharedSolve::Find(uint64_t id) {
+  return std::find_if(places_.begin(), places_.end(),
+                      [id](const Place& place) { return place.waiter->id == id; });
+}
+
+WaiterPtr SharedSolve::Remove(std::vector<Place>::iterator place) {
+  WaiterPtr waiter = std::move(place->waiter);
+  places_.erase(place);
+  if (places_.empty()) {
+    over_ = true;
+    stop_.request_stop();
+  }
+  return waiter;
+}
+
+WaiterPtr SharedSolve::Leave(uint64_t id) {
+  MutexLock lock(mutex_);
+  const auto place = Find(id);
+  return place != places_.end() ? Remove(place) : nullptr;
+}
+
+WaiterPtr SharedSolve::LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>* best) {
+  MutexLock lock(mutex_);
+  const auto place = Find(id);
+  if (place == places_.end()) return nullptr;
+  if (best_ == nullptr) {
+    place->is_late = true;
+    return nullptr;
+  }
+  *best = best_;
+  return Remove(place);
+}
+
+std::vector<std::shared_ptr<SolveListener>> SharedSolve::Listeners() const {
+  std::vector<std::shared_ptr<SolveListener>> listeners;
+  MutexLock lock(mutex_);
+  for (const Place& place : places_) listeners.push_back(place.waiter->listener);
+  return listeners;
+}
+
+void SharedSolve::Queued(size_t before) {
+  for (const auto& listener : Listeners()) listener->Queued(before);
+}
+
+void SharedSolve::Started() {
+  {
+    MutexLock lock(mutex_);
+    started_ = Timers::Clock::now();
+  }
+  Progressed(0);
+}
+
+void SharedSolve::Progressed(double fraction) {
+  for (const auto& listener : Listeners()) listener->Running(fraction);
+}
+
+std::vector<WaiterPtr> SharedSolve::Improved(std::shared_ptr<const Answer> best) {
+  std::vector<WaiterPtr> late;
+  {
+    MutexLock lock(mutex_);
+    best_ = best;
+    for (size_t i = places_.size(); i > 0; --i) {
+      const auto place = places_.begin() + static_cast<std::ptrdiff_t>(i) - 1;
+      if (place->is_late) late.push_back(Remove(place));
+    }
+  }
+  for (const auto& listener : Listeners()) listener->Improved(best);
+  return late;
+}
+
+std::vector<WaiterPtr> SharedSolve::End() {
+  std::vector<WaiterPtr> waiters;
+  MutexLock lock(mutex_);
+  over_ = true;
+  for (Place& place : places_) waiters.push_back(std::move(place.waiter));
+  places_.clear();
+  return waiters;
+}
+
+std::shared_ptr<const Answer> SharedSolve::best() const {
+  MutexLock lock(mutex_);
+  return best_;
+}
+
+std::optional<Timers::Clock::time_point> SharedSolve::started() const {
+  MutexLock lock(mutex_);
+  return started_;
+}
+
+}  // namespace stowage

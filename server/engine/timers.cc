@@ -1,0 +1,54 @@
+#include "server/engine/timers.h"
+
+namespace stowage {
+
+Timers::Timers() : thread_([this] { Run(); }) {}
+
+Timers::~Timers() {
+  {
+    MutexLock lock(mutex_);
+    over_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+}
+
+Timers::Id Timers::At(Clock::time_point due, Call call) {
+  MutexLock lock(mutex_);
+  const Id id(due, next_++);
+  const bool first = calls_.empty() || id < calls_.begin()->first;
+  calls_.emplace(id, std::move(call));
+  if (first) changed_.SignalAll();
+  return id;
+}
+
+void Timers::Cancel(const Id& id) {
+  Call dropped;  // what it holds is freed without the lock
+  MutexLock lock(mutex_);
+  const auto call = calls_.find(id);
+  if (call == calls_.end()) return;
+  dropped = std::move(call->second);
+  calls_.erase(call);
+}
+
+void Timers::Run() {
+  while (true) {
+    Call call;
+    {
+      MutexLock lock(mutex_);
+      while (!over_ && (calls_.empty() || calls_.begin()->first.first > Clock::now())) {
+        if (calls_.empty()) {
+          changed_.Wait(mutex_);
+        } else {
+          changed_.WaitUntil(mutex_, calls_.begin()->first.first);
+        }
+      }
+      if (over_) return;
+      call = std::move(calls_.begin()->second);
+      calls_.erase(calls_.begin());
+    }
+    call();
+  }
+}
+
+}  // namespace stowage

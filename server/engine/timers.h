@@ -1,0 +1,49 @@
+// Calls that are due at a time.
+#ifndef STOWAGE_SERVER_ENGINE_TIMERS_H_
+#define STOWAGE_SERVER_ENGINE_TIMERS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "solver/base/mutex.h"
+
+namespace stowage {
+
+// One thread that sleeps until the next call is due. The destructor drops what is not due yet.
+// Thread-safe, but for the destructor.
+class Timers {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Call = absl::AnyInvocable<void()>;  // must be quick and not throw
+  // Names a call; a default one names none.
+  using Id = std::pair<Clock::time_point, uint64_t>;
+
+  Timers();
+  ~Timers();
+  Timers(const Timers&) = delete;
+  Timers& operator=(const Timers&) = delete;
+
+  // Calls `call` from the thread at `due`, soon if that is past.
+  Id At(Clock::time_point due, Call call);
+  // Drops it unless it has begun.
+  void Cancel(const Id& id);
+
+ private:
+  void Run();
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<Id, Call> calls_ ABSL_GUARDED_BY(mutex_);  // by the time that they are due
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_ENGINE_TIMERS_H_

@@ -1,0 +1,49 @@
+// What operators watch: counters and histograms of calls, answers and executions, and the engine's
+// state at every scrape, in Prometheus' text format. deploy/README.md says what each means and what
+// to do about it. The only place that knows the metrics library.
+#ifndef STOWAGE_SERVER_OPS_METRICS_H_
+#define STOWAGE_SERVER_OPS_METRICS_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/engine/engine.h"
+#include "server/engine/observer.h"
+
+namespace stowage {
+
+// What a scrape looks at, beside what was counted.
+struct Gauges {
+  EngineStats engine;
+  CacheTierStats disk;  // all 0 without one
+  int64_t memory_limit_bytes = 0;
+  int64_t disk_limit_bytes = 0;
+  int64_t solve_limit_bytes = 0;
+  bool ready = false;
+};
+
+// Thread-safe.
+class Metrics final : public Observer {
+ public:
+  explicit Metrics(const std::string& version);
+  ~Metrics() override;
+
+  // All metrics, in text format 0.0.4.
+  std::string Text(const Gauges& gauges) const;
+
+  void CallBegan(const std::string& method) override;
+  void CallEnded(const CallRecord& record) override;
+  void ExecutionReported(const ExecutionReport& report) override;
+  void StoreFailed(const absl::Status& status) override;
+
+ private:
+  struct Families;
+  const std::unique_ptr<Families> families_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_OPS_METRICS_H_

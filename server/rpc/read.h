@@ -1,0 +1,46 @@
+// Requests from the wire, checked whole before they cost anything.
+#ifndef STOWAGE_SERVER_RPC_READ_H_
+#define STOWAGE_SERVER_RPC_READ_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "server/engine/engine.h"
+#include "server/engine/observer.h"
+#include "server/rpc/call.h"
+#include "solver/model/answer.h"
+#include "solver/model/frontier.h"
+#include "solver/model/validate.h"
+#include "stowage/v1/scheduler.pb.h"
+
+namespace stowage {
+
+// Runs `convert`; RESOURCE_EXHAUSTED when a message is too large for the memory that is left.
+absl::Status WithMemory(absl::FunctionRef<void()> convert);
+
+// Each fills `question` unless there are violations, which it returns.
+std::vector<FieldViolation> Read(const v1::SolveRequest& message, SolveRequest* question);
+std::vector<FieldViolation> Read(const v1::FrontierRequest& message, FrontierRequest* question);
+std::vector<FieldViolation> Read(const v1::SimulateRequest& message, SimulateRequest* question);
+std::vector<FieldViolation> Read(const v1::ReportExecutionRequest& message,
+                                 ExecutionReport* report);
+
+// Reads a request; ends the call and returns false when that fails.
+template <typename Message, typename Question>
+bool ReadOrEnd(const Message& message, Question* question, Call* call) {
+  std::vector<FieldViolation> violations;
+  const absl::Status read = WithMemory([&] { violations = Read(message, question); });
+  if (read.ok() && violations.empty()) return true;
+  read.ok() ? call->EndWithViolations(violations) : call->End(read);
+  return false;
+}
+
+// What the log says of a question. Only known solvers reach it: what else a caller writes may be
+// long, or worse.
+void RecordQuestion(const std::string& solver, const v1::Chain& chain, CallRecord& record);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_READ_H_

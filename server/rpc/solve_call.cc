@@ -1,0 +1,214 @@
+#include "server/rpc/solve_call.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "proto/convert/answer.h"
+#include "server/rpc/call.h"
+#include "server/rpc/read.h"
+#include "solver/base/mutex.h"
+
+namespace stowage {
+namespace {
+
+v1::Origin::Source SourceOf(Source source) {
+  switch (source) {
+    case Source::kSolved:
+      return v1::Origin::SOLVED;
+    case Source::kMemoryCache:
+      return v1::Origin::MEMORY_CACHE;
+    case Source::kDiskCache:
+      return v1::Origin::DISK_CACHE;
+    case Source::kCoalesced:
+      return v1::Origin::COALESCED;
+  }
+  return v1::Origin::SOURCE_UNSPECIFIED;
+}
+
+// The answer as a message, and what the log says of it.
+v1::SolveResponse ResponseOf(const Solved& solved, CallRecord& record) {
+  v1::SolveResponse response =
+      ToMessage(*solved.answer, {solved.queue_seconds, solved.solve_seconds,
+                                 SourceOf(solved.source), ToHex(solved.fingerprint)});
+  record.queue_seconds = solved.queue_seconds;
+  record.solve_seconds = solved.solve_seconds;
+  record.origin = solved.answer->solver;
+  // Once for each solve, not for each who hears of it.
+  if (solved.source == Source::kSolved) record.rejected = solved.answer->rejected;
+  record.source = v1::Origin::Source_Name(response.origin().source());
+  record.fingerprint = response.origin().fingerprint();
+  record.outcome = v1::Outcome_Name(response.outcome());
+  record.overhead = solved.answer->prediction.overhead;
+  record.gap = solved.answer->prediction.gap;
+  return response;
+}
+
+// The one that waits for Solve.
+class UnaryListener final : public SolveListener {
+ public:
+  UnaryListener(Call* call, v1::SolveResponse* response) : call_(call), response_(response) {}
+
+  void Done(absl::StatusOr<Solved> result) override {
+    if (!result.ok()) return call_->End(result.status());
+    call_->End(WithMemory([&] { *response_ = ResponseOf(*result, call_->record()); }));
+  }
+
+ private:
+  Call* const call_;
+  v1::SolveResponse* const response_;
+};
+
+// Writes one event after the other. Keeps itself alive until gRPC is done with it; the engine may
+// keep it a little longer.
+class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
+                          public SolveListener,
+                          public std::enable_shared_from_this<SolveStream> {
+ public:
+  SolveStream(grpc::CallbackServerContext& context, Observer& observer)
+      : state_("SolveStream", context, observer) {}
+
+  void Start(Engine& engine, const v1::SolveRequest& message) {
+    self_ = shared_from_this();
+    RecordQuestion(message.solver(), message.chain(), state_.record());
+    SolveRequest question;
+    std::vector<FieldViolation> violations;
+    const absl::Status read = WithMemory([&] { violations = Read(message, &question); });
+    if (!read.ok()) return EndWith(state_.Ended(read));
+    if (!violations.empty()) return EndWith(state_.Ended(violations));
+    solver_ = state_.record().solver;
+    engine.Solve(std::move(question), state_.caller(), shared_from_this());
+  }
+
+  void Queued(size_t before) override {
+    Add([&](Pending& pending) {
+      pending.queued.emplace().mutable_queued()->set_before(static_cast<int64_t>(before));
+    });
+  }
+  void Running(double fraction) override {
+    Add([&](Pending& pending) {
+      v1::Running& running = *pending.running.emplace().mutable_running();
+      running.set_solver(solver_);
+      running.set_fraction(fraction);
+    });
+  }
+  void Improved(const std::shared_ptr<const Answer>& best) override {
+    Add([&](Pending& pending) {
+      *pending.improved.emplace().mutable_improved() = ToMessage(*best, AnswerTiming{});
+    });
+  }
+  void Done(absl::StatusOr<Solved> result) override {
+    if (!result.ok()) return EndWith(state_.Ended(result.status()));
+    v1::SolveEvent event;
+    const absl::Status status =
+        WithMemory([&] { *event.mutable_answer() = ResponseOf(*result, state_.record()); });
+    const grpc::Status wire = state_.Ended(status);
+    if (status.ok()) {
+      Add([&](Pending& pending) { pending = {.answer = std::move(event)}; });
+    }
+    EndWith(wire);
+  }
+
+ private:
+  // The latest of each kind that has not been written.
+  struct Pending {
+    std::optional<v1::SolveEvent> queued = {};
+    std::optional<v1::SolveEvent> running = {};
+    std::optional<v1::SolveEvent> improved = {};
+    std::optional<v1::SolveEvent> answer = {};
+  };
+
+  template <typename Change>
+  void Add(Change change) {
+    {
+      MutexLock lock(mutex_);
+      if (end_.has_value()) return;  // late news
+      (void)WithMemory([&] { change(pending_); });
+    }
+    WriteNext();
+  }
+
+  void EndWith(const grpc::Status& status) {
+    {
+      MutexLock lock(mutex_);
+      end_ = status;
+    }
+    WriteNext();
+  }
+
+  // What is started here may call back at once, so not under the lock.
+  void WriteNext() {
+    bool finishes = false;
+    {
+      MutexLock lock(mutex_);
+      if (writing_ || finished_) return;
+      writing_ = TakeNext();
+      finishes = !writing_ && end_.has_value();
+      if (!writing_ && !finishes) return;
+      finished_ = finishes;
+    }
+    if (finishes) {
+      Finish(*end_);
+    } else {
+      StartWrite(&event_);
+    }
+  }
+
+  bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (auto* next : {&pending_.queued, &pending_.running, &pending_.improved, &pending_.answer}) {
+      if (!next->has_value()) continue;
+      event_ = **std::move(next);
+      next->reset();
+      return true;
+    }
+    return false;
+  }
+
+  void OnWriteDone(bool /*ok*/) override {  // a caller who left is noticed by OnCancel()
+    {
+      MutexLock lock(mutex_);
+      writing_ = false;
+    }
+    WriteNext();
+  }
+  void OnCancel() override { state_.Leave(); }
+  void OnDone() override { self_.reset(); }
+
+  CallState state_;
+  std::string solver_;  // set by Start()
+  std::shared_ptr<SolveStream> self_;
+  v1::SolveEvent event_;  // that is being written
+  Mutex mutex_;
+  Pending pending_ ABSL_GUARDED_BY(mutex_);
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<grpc::Status> end_;  // written once, under the lock
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* StartSolve(Engine& engine, Observer& observer,
+                                     grpc::CallbackServerContext& context,
+                                     const v1::SolveRequest& request, v1::SolveResponse* response) {
+  auto* const call = new Call("Solve", context, observer);
+  RecordQuestion(request.solver(), request.chain(), call->record());
+  SolveRequest question;
+  if (!ReadOrEnd(request, &question, call)) return call;
+  engine.Solve(std::move(question), call->caller(),
+               std::make_shared<UnaryListener>(call, response));
+  return call;
+}
+
+grpc::ServerWriteReactor<v1::SolveEvent>* StartSolveStream(Engine& engine, Observer& observer,
+                                                           grpc::CallbackServerContext& context,
+                                                           const v1::SolveRequest& request) {
+  const auto stream = std::make_shared<SolveStream>(context, observer);
+  SolveStream* const reactor = stream.get();
+  stream->Start(engine, request);
+  return reactor;
+}
+
+}  // namespace stowage

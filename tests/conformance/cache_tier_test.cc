@@ -1,0 +1,160 @@
+// What every place that keeps answers must do: one suite for all of them.
+#include "server/engine/cache_tier.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/cache/disk_tier.h"
+#include "server/engine/memory_tier.h"
+#include "tests/support/chains.h"
+#include "tests/support/files.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+constexpr int64_t kMostBytes = 1 << 20;
+
+// A tier and what it needs.
+struct Kept {
+  std::unique_ptr<TempFolder> folder;
+  std::unique_ptr<CacheTier> tier;
+};
+
+struct TierKind {
+  const char* name;
+  Kept (*make)();
+};
+
+Kept MakeMemory() { return {nullptr, std::make_unique<MemoryTier>(kMostBytes)}; }
+
+Kept MakeDisk() {
+  auto folder = std::make_unique<TempFolder>();
+  auto tier = DiskTier::Open(folder->Path("cache"), kMostBytes);
+  EXPECT_THAT(tier, IsOk());
+  return {std::move(folder), *std::move(tier)};
+}
+
+QuestionKeys KeysOfNumber(uint64_t number) { return {{1, number}, {2, number}, {3, number}}; }
+
+// An answer that differs from those to other numbers.
+KnownAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
+  KnownAnswer known;
+  known.keys = KeysOfNumber(number);
+  known.answer.outcome = Outcome::kFeasible;
+  known.answer.limit = Limit::kRounding;
+  known.answer.solver = "rotor";
+  known.answer.minimum_memory_bytes = static_cast<int64_t>(number);
+  known.answer.rounding_loss = {5000, 1.5, 0.25};
+  known.answer.explanation.notes = {"a note", "another"};
+  const Schedule pair = Ops("S1 B1");
+  while (known.answer.schedule.operations.size() < operations) {
+    for (const Operation& operation : pair.operations) {
+      known.answer.schedule.operations.push_back(operation);
+    }
+  }
+  return std::make_shared<const KnownAnswer>(std::move(known));
+}
+
+class CacheTierTest : public testing::TestWithParam<TierKind> {
+ protected:
+  CacheTier& tier() { return *kept_.tier; }
+  KnownAnswerPtr Get(uint64_t number) {
+    const auto known = tier().Get(KeysOfNumber(number).rounded);
+    EXPECT_THAT(known, IsOk());
+    return known.ok() ? *known : nullptr;
+  }
+
+  Kept kept_ = GetParam().make();
+};
+
+TEST_P(CacheTierTest, GivesBackWhatWasPut) {
+  EXPECT_EQ(Get(7), nullptr);
+  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
+  const KnownAnswerPtr known = Get(7);
+  ASSERT_NE(known, nullptr);
+  const KnownAnswerPtr original = AnswerTo(7);
+  const Answer& put = original->answer;
+  EXPECT_EQ(known->answer.schedule, put.schedule);
+  EXPECT_EQ(known->answer.outcome, put.outcome);
+  EXPECT_EQ(known->answer.limit, put.limit);
+  EXPECT_EQ(known->answer.solver, put.solver);
+  EXPECT_EQ(known->answer.minimum_memory_bytes, put.minimum_memory_bytes);
+  EXPECT_EQ(known->answer.explanation.notes, put.explanation.notes);
+  ASSERT_TRUE(known->answer.rounding_loss.has_value());
+  EXPECT_EQ(known->answer.rounding_loss->finer_slots, 5000);
+  EXPECT_EQ(known->answer.rounding_loss->loss, 0.25);
+  EXPECT_EQ(known->keys.exact, KeysOfNumber(7).exact);
+  EXPECT_EQ(Get(8), nullptr);
+}
+
+TEST_P(CacheTierTest, KeepsWhatDependsOnExactSizesUnderThem) {
+  KnownAnswer known = *AnswerTo(7);
+  known.answer.from_exact_sizes = true;
+  ASSERT_THAT(tier().Put(std::make_shared<const KnownAnswer>(known)), IsOk());
+  EXPECT_EQ(Get(7), nullptr);
+  const auto found = tier().Get(KeysOfNumber(7).sizes);
+  ASSERT_THAT(found, IsOk());
+  EXPECT_NE(*found, nullptr);
+}
+
+TEST_P(CacheTierTest, ReplacesAnAnswerAndCountsItOnce) {
+  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
+  const CacheTierStats once = tier().stats();
+  EXPECT_EQ(once.entries, 1);
+  EXPECT_GT(once.bytes, 0);
+  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
+  EXPECT_EQ(tier().stats().entries, 1);
+  EXPECT_EQ(tier().stats().bytes, once.bytes);
+  ASSERT_THAT(tier().Put(AnswerTo(7, 600)), IsOk());
+  EXPECT_EQ(Get(7)->answer.schedule.operations.size(), 600);
+}
+
+TEST_P(CacheTierTest, StaysWithinItsBytes) {
+  for (uint64_t number = 0; number < 3000; ++number) {
+    ASSERT_THAT(tier().Put(AnswerTo(number, 200)), IsOk());
+    ASSERT_LE(tier().stats().bytes, kMostBytes);
+  }
+  const CacheTierStats stats = tier().stats();
+  EXPECT_GT(stats.evictions, 0);
+  EXPECT_EQ(stats.entries + stats.evictions, 3000);
+  EXPECT_GT(stats.bytes, kMostBytes / 2) << "it holds less than it could";
+  EXPECT_NE(Get(2999), nullptr) << "the last one that came";
+  EXPECT_EQ(Get(0), nullptr) << "the first one that came";
+}
+
+TEST_P(CacheTierTest, LeavesOutWhatIsLargerThanAllOfIt) {
+  ASSERT_THAT(tier().Put(AnswerTo(1)), IsOk());
+  ASSERT_THAT(tier().Put(AnswerTo(2, 400'000)), IsOk());
+  EXPECT_EQ(Get(2), nullptr);
+  EXPECT_NE(Get(1), nullptr);
+}
+
+TEST_P(CacheTierTest, ServesManyThreads) {
+  std::vector<std::jthread> threads;
+  for (uint64_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([this, thread] {
+      for (uint64_t i = 0; i < 100; ++i) {
+        const uint64_t number = (thread * 31 + i) % 50;
+        ASSERT_THAT(tier().Put(AnswerTo(number)), IsOk());
+        const KnownAnswerPtr known = Get(number);
+        if (known != nullptr) {
+          EXPECT_EQ(known->answer.minimum_memory_bytes, static_cast<int64_t>(number));
+        }
+      }
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest,
+                         testing::Values(TierKind{"memory", MakeMemory},
+                                         TierKind{"disk", MakeDisk}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace stowage

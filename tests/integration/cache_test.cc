@@ -1,0 +1,199 @@
+// What the server knows already: one solve for all who ask at once, answers that survive whatever
+// happens to the process and its disk.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "proto/convert/chain.h"
+#include "proto/convert/schedule.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+#include "tests/integration/metrics.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+using testing::Optional;
+
+// A real network at one of many budgets: a question of its own each.
+v1::SolveRequest Question(int number) {
+  v1::SolveRequest request;
+  *request.mutable_chain() = Profile("torchvision-resnet18-16-500");
+  const Chain chain = FromMessage(request.chain());
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const int64_t high = StoreAllPeakBytes(chain);
+  request.mutable_platform()->set_memory_bytes(high - (high - low) / 1000 * (number % 900 + 1));
+  request.set_solver("rotor");
+  return request;
+}
+
+// Simulates the schedule here: it fits, and costs what the answer says.
+void ExpectRight(const v1::SolveRequest& request, const v1::SolveResponse& response) {
+  std::vector<FieldViolation> violations;
+  const auto simulation = Simulate(FromMessage(request.chain()), FromMessage(request.platform()),
+                                   FromMessage(response.schedule(), &violations));
+  ASSERT_TRUE(simulation.ok()) << simulation.status();
+  EXPECT_TRUE(simulation->feasible());
+  EXPECT_EQ(simulation->prediction.makespan_seconds, response.prediction().makespan_seconds());
+}
+
+v1::Origin::Source Ask(const Remote& remote, const v1::SolveRequest& request) {
+  v1::SolveResponse response;
+  const grpc::Status status = remote.Solve(request, &response);
+  EXPECT_TRUE(status.ok()) << Text(status);
+  ExpectRight(request, response);
+  return response.origin().source();
+}
+
+TEST(Cache, AnswersAgainFromMemoryAndAfterSigkillFromDisk) {
+  const TempFolder folder;
+  const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
+  {
+    ServerProcess server(flags);
+    const Remote remote(server.address());
+    EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::SOLVED);
+    EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::MEMORY_CACHE);
+    WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
+    server.Signal(SIGKILL);
+    server.WaitForExit();
+  }
+  ServerProcess server(flags);
+  const Remote remote(server.address());
+  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::DISK_CACHE);
+  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::MEMORY_CACHE);
+}
+
+// Fifty times: callers ask, the server dies, another one takes its place.
+TEST(Cache, NothingIsEverWrongHoweverOftenTheServerIsKilled) {
+  const TempFolder folder;
+  const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
+  std::mt19937 random(7);
+  for (int round = 0; round < 50; ++round) {
+    ServerProcess server(flags);
+    std::vector<std::jthread> callers;
+    for (int caller = 0; caller < 3; ++caller) {
+      callers.emplace_back([&server, number = static_cast<int>(random() % 900)] {
+        const Remote remote(server.address());
+        for (int i = 0; i < 1000; ++i) {
+          const v1::SolveRequest request = Question(number + i);
+          v1::SolveResponse response;
+          if (!remote.Solve(request, &response).ok()) return;  // it is gone
+          ExpectRight(request, response);
+        }
+      });
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 150));
+    server.Signal(SIGKILL);
+    server.WaitForExit();
+  }
+  ServerProcess server(flags);
+  const Remote remote(server.address());
+  int known = 0;
+  for (int number = 0; number < 900; number += 9) {
+    known += Ask(remote, Question(number)) == v1::Origin::DISK_CACHE ? 1 : 0;
+  }
+  EXPECT_GT(known, 0) << "nothing survived";
+  EXPECT_EQ(MetricOf(server, "stowage_store_failures_total{reason=\"damaged\"}"), 0);
+}
+
+TEST(Cache, OneSolveAnswersAllWhoAskAtOnce) {
+  ServerProcess server;
+  v1::SolveRequest request;
+  *request.mutable_chain() = Profile("preact-resnet1001-8-224");
+  request.mutable_platform()->set_memory_bytes(StoreAllPeakBytes(FromMessage(request.chain())) / 3);
+  std::vector<std::jthread> callers;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 50; ++i) {
+    callers.emplace_back([&] {
+      v1::SolveResponse response;
+      const grpc::Status status = Remote(server.address()).Solve(request, &response);
+      EXPECT_TRUE(status.ok()) << Text(status);
+      if (response.outcome() != v1::OUTCOME_UNSPECIFIED) ++right;
+    });
+  }
+  callers.clear();
+  EXPECT_EQ(right, 50);
+  EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"solved\"}"), 1);
+  EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"coalesced\"}") +
+                MetricOf(server, "stowage_answers_total{source=\"memory_cache\"}"),
+            49);
+}
+
+TEST(Cache, ASecondServerOnTheDirectoryDoesWithoutAndSaysSo) {
+  const TempFolder folder;
+  const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
+  ServerProcess first(flags);
+  ServerProcess second(flags);
+  EXPECT_NE(second.WaitForLogLine({"event=store_failed", "another process uses it"}), "");
+  EXPECT_EQ(MetricOf(second, "stowage_store_failures_total{reason=\"unavailable\"}"), 1);
+  const Remote remote(second.address());
+  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::SOLVED);
+  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::MEMORY_CACHE);
+}
+
+TEST(Cache, ADirectoryThatCannotBeUsedIsNoReasonNotToServe) {
+  const TempFolder folder;
+  ServerProcess server({"--cache-dir", folder.Write("file", "") + "/cache"});
+  EXPECT_NE(server.WaitForLogLine({"event=store_failed", "--cache-dir"}), "");
+  EXPECT_EQ(Ask(Remote(server.address()), Question(1)), v1::Origin::SOLVED);
+}
+
+TEST(Cache, AFullDiskIsCountedAndNothingElse) {
+  const TempFolder folder;
+  ServerProcess server({"--cache-dir", folder.Path("cache")});
+  const Remote remote(server.address());
+  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::SOLVED);
+  WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
+  const rlimit full{.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+  ASSERT_EQ(prlimit(server.pid(), RLIMIT_FSIZE, &full, nullptr), 0);
+  for (int number = 2; number < 8; ++number) {
+    EXPECT_EQ(Ask(remote, Question(number)), v1::Origin::SOLVED);
+    EXPECT_EQ(Ask(remote, Question(number)), v1::Origin::MEMORY_CACHE);
+  }
+  EXPECT_NE(server.WaitForLogLine({"event=store_failed", "cannot be written"}), "");
+  EXPECT_GT(MetricOf(server, "stowage_store_failures_total{reason=\"unavailable\"}"), 0);
+  // There is room again.
+  const rlimit room{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+  ASSERT_EQ(prlimit(server.pid(), RLIMIT_FSIZE, &room, nullptr), 0);
+  const double before = MetricOf(server, "stowage_cache_entries{tier=\"disk\"}");
+  EXPECT_EQ(Ask(remote, Question(9)), v1::Origin::SOLVED);
+  WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", before + 1);
+}
+
+TEST(Cache, ADamagedFileIsCountedPutAsideAndForgotten) {
+  const TempFolder folder;
+  const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
+  {
+    ServerProcess server(flags);
+    for (int number = 0; number < 20; ++number) Ask(Remote(server.address()), Question(number));
+    server.Signal(SIGTERM);
+    EXPECT_THAT(server.WaitForExit(), Optional(0));
+  }
+  std::string file = ReadFile(folder.Path("cache/answers.db"));
+  for (size_t at = 4096; at < file.size(); at += 97) file[at] = static_cast<char>(at);
+  WriteFile(folder.Path("cache/answers.db"), file);
+  ServerProcess server(flags);
+  const Remote remote(server.address());
+  for (int number = 0; number < 20; ++number) Ask(remote, Question(number));
+  EXPECT_GT(MetricOf(server, "stowage_store_failures_total{reason=\"damaged\"}") +
+                (ReadFile(folder.Path("cache/answers.db")) == file ? 0 : 1),
+            0);
+  for (int number = 0; number < 20; ++number) {
+    EXPECT_EQ(Ask(remote, Question(number)), v1::Origin::MEMORY_CACHE);
+  }
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,43 @@
+#include "tests/integration/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "httplib.h"
+
+namespace stowage {
+
+std::string HttpGet(const std::string& address, const std::string& path) {
+  httplib::Client client("http://" + address);
+  client.set_read_timeout(kPatience);
+  const httplib::Result result = client.Get(path.c_str());
+  return result ? absl::StrCat(result->status, " ", result->body) : "";
+}
+
+double MetricOf(const ServerProcess& server, const std::string& series) {
+  const std::string text = HttpGet(server.http_address(), "/metrics");
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    double value = 0;
+    if (absl::ConsumePrefix(&line, series + " ") && absl::SimpleAtod(line, &value)) return value;
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+void WaitForMetric(const ServerProcess& server, const std::string& series, double value) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  double last = MetricOf(server, series);
+  while (last != value && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    last = MetricOf(server, series);
+  }
+  EXPECT_EQ(last, value) << series;
+}
+
+}  // namespace stowage

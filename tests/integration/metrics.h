@@ -1,0 +1,22 @@
+// A server's own figures, as an operator's tools read them.
+#ifndef STOWAGE_TESTS_INTEGRATION_METRICS_H_
+#define STOWAGE_TESTS_INTEGRATION_METRICS_H_
+
+#include <string>
+
+#include "tests/support/process.h"
+
+namespace stowage {
+
+// The answer to GET `path` with its status before it ("200 ok"); empty when there is none.
+std::string HttpGet(const std::string& address, const std::string& path);
+
+// The value of a line of /metrics: MetricOf(server, "stowage_ready"). NaN when there is none.
+double MetricOf(const ServerProcess& server, const std::string& series);
+
+// Until it has that value; fails the test when it has not within kPatience.
+void WaitForMetric(const ServerProcess& server, const std::string& series, double value);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_INTEGRATION_METRICS_H_

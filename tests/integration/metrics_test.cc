@@ -1,0 +1,133 @@
+// The port for operators, read by a test and by a real Prometheus.
+#include "tests/integration/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(Metrics, CountsCallsByMethodAndCode) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  EXPECT_TRUE(remote.Answers());
+  v1::SolveRequest wrong = SmallQuestion();
+  wrong.set_solver("no such solver");
+  v1::SolveResponse response;
+  EXPECT_FALSE(remote.Solve(wrong, &response).ok());
+  const std::string labels =
+      R"(grpc_method="Solve",grpc_service="stowage.v1.Scheduler",grpc_type="unary")";
+  EXPECT_EQ(MetricOf(server, absl::StrCat("grpc_server_started_total{", labels, "}")), 2);
+  EXPECT_EQ(
+      MetricOf(server, absl::StrCat("grpc_server_handled_total{grpc_code=\"OK\",", labels, "}")),
+      1);
+  EXPECT_EQ(
+      MetricOf(server, absl::StrCat("grpc_server_handled_total{grpc_code=\"InvalidArgument\",",
+                                    labels, "}")),
+      1);
+  EXPECT_EQ(MetricOf(server, "stowage_rejected_total{reason=\"invalid\"}"), 1);
+  EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"solved\"}"), 1);
+  EXPECT_EQ(MetricOf(server, "stowage_solve_seconds_count{solver=\"auto\"}"), 1);
+  EXPECT_GT(MetricOf(server, "process_resident_memory_bytes"), 1e6);
+}
+
+TEST(Metrics, SayWhyCallsAreTurnedAway) {
+  ServerProcess server({"--threads", "1", "--queue-length", "0"});
+  const Remote remote(server.address());
+  const auto running = Occupy(remote, LongQuestion());
+  EXPECT_EQ(MetricOf(server, "stowage_solves_running"), 1);
+  EXPECT_GT(MetricOf(server, "stowage_solve_memory_bytes"), 0);
+  EXPECT_FALSE(remote.Answers());
+  EXPECT_GE(MetricOf(server, "stowage_rejected_total{reason=\"queue_full\"}"), 1);
+  running->Cancel();
+}
+
+TEST(Metrics, ReadinessEndsWithTheSignalAndLivenessDoesNot) {
+  ServerProcess server({"--grace", "100s"});
+  EXPECT_EQ(HttpGet(server.http_address(), "/livez"), "200 ok\n");
+  EXPECT_EQ(HttpGet(server.http_address(), "/readyz"), "200 ok\n");
+  EXPECT_EQ(MetricOf(server, "stowage_ready"), 1);
+  const Remote remote(server.address());
+  RunningSolve running(remote, LongQuestion(2000));
+  WaitForMetric(server, "stowage_solves_running", 1);
+  server.Signal(SIGTERM);
+  EXPECT_NE(server.WaitForLogLine({"event=draining"}), "");
+  WaitForMetric(server, "stowage_ready", 0);
+  EXPECT_THAT(HttpGet(server.http_address(), "/readyz"), StartsWith("503"));
+  EXPECT_EQ(HttpGet(server.http_address(), "/livez"), "200 ok\n");
+  EXPECT_TRUE(running.Wait().ok());
+}
+
+TEST(Metrics, ReportedExecutionsFeedThePredictionErrors) {
+  ServerProcess server;
+  const auto stub = v1::Scheduler::NewStub(Remote(server.address()).channel());
+  v1::ReportExecutionRequest report;
+  report.set_predicted_step_seconds(1);
+  report.set_measured_step_seconds(1.5);
+  report.set_predicted_peak_bytes(1000);
+  report.set_measured_peak_bytes(1010);
+  grpc::ClientContext context;
+  v1::ReportExecutionResponse response;
+  ASSERT_TRUE(stub->ReportExecution(&context, report, &response).ok());
+  EXPECT_EQ(MetricOf(server, "stowage_prediction_time_error_ratio_sum"), 0.5);
+  EXPECT_NEAR(MetricOf(server, "stowage_prediction_peak_error_ratio_sum"), 0.01, 1e-12);
+}
+
+TEST(Metrics, PromtoolFindsNothingToImprove) {
+  ServerProcess server;
+  EXPECT_TRUE(Remote(server.address()).Answers());
+  const std::string text = HttpGet(server.http_address(), "/metrics").substr(4);
+  const ProgramResult result = RunProgram({"/usr/bin/promtool", "check", "metrics"}, text);
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(result.err, "");
+}
+
+// A Prometheus of its own, on a free port, that scrapes one server.
+TEST(Metrics, ARealPrometheusScrapesThem) {
+  ServerProcess server;
+  EXPECT_TRUE(Remote(server.address()).Answers());
+  const TempFolder folder;
+  const std::string config =
+      folder.Write("prometheus.yml", absl::StrCat("global: {scrape_interval: 200ms}\n"
+                                                  "scrape_configs:\n"
+                                                  "- job_name: stowage\n"
+                                                  "  static_configs: [{targets: ['",
+                                                  server.http_address(), "']}]\n"));
+  BackgroundProgram prometheus({"/usr/bin/prometheus", "--config.file=" + config,
+                                "--storage.tsdb.path=" + folder.Path("data"),
+                                "--web.listen-address=127.0.0.1:0"});
+  // It says where it listens, as in: … msg="Listening on" address=127.0.0.1:40041
+  const std::string line = prometheus.WaitForLogLine({"msg=\"Listening on\"", "address="});
+  ASSERT_NE(line, "");
+  const std::string address = ValueOf(line, "address=");
+  std::string value;
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (value != "1" && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const std::string answer =
+        HttpGet(address, "/api/v1/query?query=stowage_answers_total%7Bsource%3D%22solved%22%7D");
+    if (answer.size() < 4) continue;
+    const auto result = nlohmann::json::parse(answer.substr(4), nullptr, false);
+    if (result.is_discarded() || result["data"]["result"].empty()) continue;
+    value = result["data"]["result"][0]["value"][1];
+  }
+  EXPECT_EQ(value, "1");
+}
+
+}  // namespace
+}  // namespace stowage
