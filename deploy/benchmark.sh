@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds for release, and prints four tables: what rotor's dynamic program
+# Installs what is missing, builds for release, and prints five tables: what rotor's dynamic program
 # costs beside the textbook's, what pofo and auto cost and gain with a link, what rotor gains over
-# equal segments on real chains, and how far the executor's steps are from the simulator's. Some
-# minutes once built.
+# equal segments on real chains, how far the executor's steps are from the simulator's, and what the
+# service costs beside a bare gRPC echo. Some minutes once built.
 #   deploy/benchmark.sh [FLAG…]    flags of stowage_rotor_benchmark, as in --slots=1000 --textbook=339
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,3 +16,5 @@ echo
 build/benchmark/bin/stowage_periodic_comparison
 echo
 build/benchmark/bin/stowage_agent_benchmark
+echo
+build/benchmark/bin/stowage_service_benchmark

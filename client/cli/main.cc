@@ -35,6 +35,7 @@ int Main(int argc, char** argv) {
   Command chosen;
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
+  AddLoadCommand(app, &chosen);
   AddExperimentCommand(app, &chosen);
   AddSimulateCommand(app, &chosen);
   AddSolversCommand(app, &chosen);

@@ -10,8 +10,6 @@
 namespace stowage {
 namespace {
 
-constexpr const char* kDefaultServer = "127.0.0.1:50051";
-
 std::string SolverHelp() {
   std::string help = "one of";
   for (const SolverInfo& info : AllSolvers()) absl::StrAppend(&help, " ", info.description.name);

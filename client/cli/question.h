@@ -17,6 +17,8 @@
 
 namespace stowage {
 
+inline constexpr const char* kDefaultServer = "127.0.0.1:50051";
+
 struct QuestionFlags {
   std::string chain;
   std::string solver;

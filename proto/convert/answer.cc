@@ -49,8 +49,10 @@ v1::Prediction ToMessage(const Prediction& prediction) {
   return message;
 }
 
-v1::Explanation ToMessage(const Explanation& explanation) {
-  v1::Explanation message;
+// Where the message lies, so that nothing is copied to an arena.
+void Fill(const Explanation& explanation, v1::Explanation* to) {
+  v1::Explanation& message = *to;
+  message.mutable_stages()->Reserve(static_cast<int>(explanation.stages.size()));
   for (const Peak& peak : explanation.peaks) {
     v1::Peak& out = *message.add_peaks();
     out.set_operation(static_cast<int64_t>(peak.operation));
@@ -77,7 +79,6 @@ v1::Explanation ToMessage(const Explanation& explanation) {
     out.set_recomputed(fate.recomputed);
     out.set_offloaded(fate.offloaded);
   }
-  return message;
 }
 
 SolveOptions FromMessage(const v1::SolveOptions& message) {
@@ -151,8 +152,8 @@ FrontierRequest FromMessage(const v1::FrontierRequest& message) {
   return request;
 }
 
-v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing) {
-  v1::SolveResponse message;
+void Fill(const Answer& answer, const AnswerTiming& timing, v1::SolveResponse* to) {
+  v1::SolveResponse& message = *to;
   message.set_outcome(ToMessage(answer.outcome));
   message.set_limit(ToMessage(answer.limit));
   *message.mutable_platform() = ToMessage(answer.platform);
@@ -162,16 +163,21 @@ v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing) {
   message.set_memory_floor_bytes(answer.memory_floor_bytes);
   *message.mutable_memory_floor_operation() = ToMessage(answer.memory_floor_operation);
   *message.mutable_origin() = OriginOf(answer.solver, timing);
-  if (answer.outcome == Outcome::kInfeasible) return message;
-  *message.mutable_schedule() = ToMessage(answer.schedule);
+  if (answer.outcome == Outcome::kInfeasible) return;
+  Fill(answer.schedule, message.mutable_schedule());
   *message.mutable_prediction() = ToMessage(answer.prediction);
-  *message.mutable_explanation() = ToMessage(answer.explanation);
+  Fill(answer.explanation, message.mutable_explanation());
   if (answer.rounding_loss.has_value()) {
     v1::RoundingLoss& loss = *message.mutable_rounding_loss();
     loss.set_finer_slots(answer.rounding_loss->finer_slots);
     loss.set_finer_makespan_seconds(answer.rounding_loss->finer_seconds);
     loss.set_loss(answer.rounding_loss->loss);
   }
+}
+
+v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing) {
+  v1::SolveResponse message;
+  Fill(answer, timing, &message);
   return message;
 }
 
@@ -216,7 +222,7 @@ v1::SimulateResponse ToMessage(const Simulation& simulation,
     out.set_memory_bytes(entry.memory_bytes);
     out.set_host_bytes(entry.host_bytes);
   }
-  *message.mutable_explanation() = ToMessage(explanation);
+  Fill(explanation, message.mutable_explanation());
   return message;
 }
 

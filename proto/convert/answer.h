@@ -30,6 +30,8 @@ struct AnswerTiming {
   std::string fingerprint = {};
 };
 v1::SolveResponse ToMessage(const Answer& answer, const AnswerTiming& timing);
+// The same into an empty message, wherever that lies.
+void Fill(const Answer& answer, const AnswerTiming& timing, v1::SolveResponse* to);
 
 v1::FrontierResponse ToMessage(const Frontier& frontier, const AnswerTiming& timing);
 

@@ -69,12 +69,18 @@ Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* v
   return schedule;
 }
 
+void Fill(const Schedule& schedule, v1::Schedule* to) {
+  to->mutable_operations()->Reserve(static_cast<int>(schedule.operations.size()));
+  for (const Operation& operation : schedule.operations) {
+    v1::Operation& out = *to->add_operations();
+    out.set_kind(ToMessage(operation.kind));
+    out.set_stage(operation.stage);
+  }
+}
+
 v1::Schedule ToMessage(const Schedule& schedule) {
   v1::Schedule message;
-  message.mutable_operations()->Reserve(static_cast<int>(schedule.operations.size()));
-  for (const Operation& operation : schedule.operations) {
-    *message.add_operations() = ToMessage(operation);
-  }
+  Fill(schedule, &message);
   return message;
 }
 

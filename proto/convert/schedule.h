@@ -14,6 +14,8 @@ namespace stowage {
 // ten of them.
 Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* violations);
 v1::Schedule ToMessage(const Schedule& schedule);
+// The same into an empty message, wherever that lies.
+void Fill(const Schedule& schedule, v1::Schedule* to);
 v1::Operation ToMessage(const Operation& operation);
 
 }  // namespace stowage

@@ -1,8 +1,9 @@
 #include "server/engine/fingerprint.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <type_traits>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -24,13 +25,11 @@ enum class Times { kOnGrid, kToTheBit };
 // Collects what is hashed, eight bytes for each number, lowest first.
 class Text {
  public:
-  explicit Text(size_t stages) { bytes_.reserve(512 + stages * 72); }
+  explicit Text(size_t stages) { numbers_.reserve(64 + stages * 9); }
 
   void Add(int64_t number) {
-    const auto bits = static_cast<uint64_t>(number);
-    for (int shift = 0; shift < 64; shift += 8) {
-      bytes_.push_back(static_cast<uint8_t>(bits >> shift));
-    }
+    static_assert(std::endian::native == std::endian::little);
+    numbers_.push_back(number);
   }
   void Add(double value, Times times) {
     // 0 and -0 are one number.
@@ -39,18 +38,25 @@ class Text {
   }
   void Add(absl::string_view name) {
     Add(static_cast<int64_t>(name.size()));
-    bytes_.insert(bytes_.end(), name.begin(), name.end());
+    for (size_t at = 0; at < name.size(); at += sizeof(int64_t)) {
+      int64_t eight = 0;
+      std::memcpy(&eight, name.data() + at, std::min(sizeof(eight), name.size() - at));
+      Add(eight);
+    }
   }
 
   void Add(const Stage& stage, int64_t gradient_bytes, Times times) {
     Add(stage.forward_seconds, times);
     Add(stage.backward_seconds, times);
+    AddSizes(stage, gradient_bytes);
+    Add(int64_t{stage.no_recompute} * 2 + int64_t{stage.no_offload});
+  }
+  void AddSizes(const Stage& stage, int64_t gradient_bytes) {
     Add(stage.output_bytes);
     Add(stage.saved_bytes);
     Add(gradient_bytes);
     Add(stage.forward_overhead_bytes);
     Add(stage.backward_overhead_bytes);
-    Add(int64_t{stage.no_recompute} * 2 + int64_t{stage.no_offload});
   }
   void Add(const Chain& chain, Times times) {
     Add(int64_t{chain.length()});
@@ -69,12 +75,12 @@ class Text {
   }
 
   Fingerprint Hash() const {
-    const XXH128_hash_t hash = XXH3_128bits(bytes_.data(), bytes_.size());
+    const XXH128_hash_t hash = XXH3_128bits(numbers_.data(), numbers_.size() * sizeof(int64_t));
     return {hash.high64, hash.low64};
   }
 
  private:
-  std::vector<uint8_t> bytes_;
+  std::vector<int64_t> numbers_;
 };
 
 // `auto` answers with what others find.
@@ -95,19 +101,32 @@ void AddOptions(const SolveOptions& options, const SolverInfo& info, Text* text)
   text->Add(options.time_precision, Times::kToTheBit);
 }
 
-// What kind of key this is: two kinds of one question must not meet.
-enum class Kind : int64_t { kRounded, kSizes, kExact };
-
-Fingerprint HashOf(Kind kind, const SolveRequest& request, const Chain& chain,
-                   const Platform& platform, Times times) {
+Fingerprint HashOf(const SolveRequest& request, const Chain& chain, const Platform& platform,
+                   Times times) {
   Text text(chain.stages.size());
   text.Add(kFormat);
-  text.Add(static_cast<int64_t>(kind));
+  text.Add(static_cast<int64_t>(times));
   const SolverInfo& info = *FindSolver(request.solver);
   AddSolver(info, &text);
   AddOptions(request.options, info, &text);
   text.Add(chain, times);
   text.Add(platform, times);
+  return text.Hash();
+}
+
+// The times are in `rounded`, all else is a matter of sizes.
+Fingerprint WithSizes(const Fingerprint& rounded, const SolveRequest& request) {
+  const Chain& chain = request.chain;
+  Text text(chain.stages.size());
+  text.Add(static_cast<int64_t>(rounded.high));
+  text.Add(static_cast<int64_t>(rounded.low));
+  text.Add(chain.input_bytes);
+  text.Add(chain.gradient_bytes(0));
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    text.AddSizes(chain.stage(l), chain.gradient_bytes(l));
+  }
+  text.Add(request.platform.memory_bytes);
+  text.Add(request.platform.host_memory_bytes);
   return text.Hash();
 }
 
@@ -119,18 +138,14 @@ std::string ToHex(const Fingerprint& fingerprint) {
 
 QuestionKeys KeysOf(const SolveRequest& request) {
   QuestionKeys keys;
-  keys.exact = HashOf(Kind::kExact, request, request.chain, request.platform, Times::kToTheBit);
-  const bool rounds = request.options.time_precision > 0;
-  const Instance sizes = Instance::ExactSizes(request);
-  keys.sizes = HashOf(Kind::kSizes, request, sizes.chain(), sizes.platform(),
-                      rounds ? Times::kOnGrid : Times::kToTheBit);
-  if (!rounds) {
-    keys.rounded = keys.sizes;
+  keys.exact = HashOf(request, request.chain, request.platform, Times::kToTheBit);
+  if (request.options.time_precision == 0) {
+    keys.rounded = keys.sizes = keys.exact;
     return keys;
   }
   const Instance rounded = Instance::Rounded(request);
-  keys.rounded =
-      HashOf(Kind::kRounded, request, rounded.chain(), rounded.platform(), Times::kOnGrid);
+  keys.rounded = HashOf(request, rounded.chain(), rounded.platform(), Times::kOnGrid);
+  keys.sizes = WithSizes(keys.rounded, request);
   return keys;
 }
 

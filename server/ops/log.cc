@@ -76,6 +76,9 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 void FlushLog() { Logger().flush(); }
 
 void LogObserver::CallEnded(const CallRecord& record) {
+  const bool is_hit = record.source == "MEMORY_CACHE";
+  const LogLevel level = is_hit ? LogLevel::kDebug : LogLevel::kInfo;
+  if (!Logger().should_log(SpdlogLevel(level)) && record.rejected.empty()) return;
   std::vector<LogField> fields = {{"method", record.method},
                                   {"id", record.id},
                                   {"peer", record.peer},
@@ -92,8 +95,7 @@ void LogObserver::CallEnded(const CallRecord& record) {
     fields.emplace_back("solve_seconds", Seconds(record.solve_seconds));
   }
   if (!record.status.ok()) fields.emplace_back("message", std::string(record.status.message()));
-  const bool is_hit = record.source == "MEMORY_CACHE";
-  Log(is_hit ? LogLevel::kDebug : LogLevel::kInfo, "call", fields);
+  Log(level, "call", fields);
   if (record.rejected.empty()) return;
   Log(LogLevel::kError, "schedule_refused",
       {{"id", record.id},

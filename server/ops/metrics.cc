@@ -146,12 +146,40 @@ struct Metrics::Families {
   Histogram& time_error_all = time_error.Add({}, SignedRatios());
   Histogram& peak_error_all = peak_error.Add({}, SignedRatios());
 
-  static Labels Of(const std::string& method) {
+  Counter& hits = answers.Add({{"source", "memory_cache"}});
+
+  static Labels LabelsOf(const std::string& method) {
     return {{"grpc_type", method == "SolveStream" ? "server_stream" : "unary"},
             {"grpc_service", kService},
             {"grpc_method", method}};
   }
 };
+
+struct Metrics::Method {
+  Method(const std::string& name, Families& families)
+      : labels(Families::LabelsOf(name)),
+        started(families.started.Add(labels)),
+        handling(families.handling.Add(labels, Seconds())),
+        ok(families.handled.Add(With(absl::StatusCode::kOk))) {}
+
+  Labels With(absl::StatusCode code) const {
+    Labels with = labels;
+    with.emplace("grpc_code", CodeName(code));
+    return with;
+  }
+
+  const Labels labels;
+  Counter& started;
+  Histogram& handling;
+  Counter& ok;
+};
+
+Metrics::Method& Metrics::Of(const std::string& name) {
+  MutexLock lock(mutex_);
+  std::unique_ptr<Method>& method = methods_[name];
+  if (method == nullptr) method = std::make_unique<Method>(name, *families_);
+  return *method;
+}
 
 Metrics::Metrics(const std::string& version) : families_(std::make_unique<Families>()) {
   prometheus::BuildGauge()
@@ -181,16 +209,18 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
 
 Metrics::~Metrics() = default;
 
-void Metrics::CallBegan(const std::string& method) {
-  families_->started.Add(Families::Of(method)).Increment();
-}
+void Metrics::CallBegan(const std::string& method) { Of(method).started.Increment(); }
 
 void Metrics::CallEnded(const CallRecord& record) {
   Families& families = *families_;
-  Labels labels = Families::Of(record.method);
-  families.handling.Add(labels, Seconds()).Observe(record.seconds);
-  labels.emplace("grpc_code", CodeName(record.status.code()));
-  families.handled.Add(labels).Increment();
+  Method& method = Of(record.method);
+  method.handling.Observe(record.seconds);
+  if (record.status.ok()) {
+    method.ok.Increment();
+  } else {
+    families.handled.Add(method.With(record.status.code())).Increment();
+  }
+  if (record.source == "MEMORY_CACHE") return families.hits.Increment();
   if (const std::string reason = RejectionOf(record.status); !reason.empty()) {
     families.rejected.Add({{"reason", reason}}).Increment();
   }

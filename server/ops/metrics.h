@@ -5,13 +5,15 @@
 #define STOWAGE_SERVER_OPS_METRICS_H_
 
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "server/engine/engine.h"
 #include "server/engine/observer.h"
+#include "solver/base/mutex.h"
 
 namespace stowage {
 
@@ -41,7 +43,14 @@ class Metrics final : public Observer {
 
  private:
   struct Families;
+  struct Method;
+  Method& Of(const std::string& name);
+
   const std::unique_ptr<Families> families_;
+  // By method, made when it is first called: looking series up by their labels takes longer than
+  // all else that an answer from memory needs here.
+  Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Method>> methods_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stowage

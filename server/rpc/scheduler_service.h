@@ -5,6 +5,7 @@
 
 #include "server/engine/engine.h"
 #include "server/engine/observer.h"
+#include "server/rpc/arena_messages.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
 namespace stowage {
@@ -12,7 +13,9 @@ namespace stowage {
 // Borrows both, which must outlive the last call. Thread-safe.
 class SchedulerService final : public v1::Scheduler::CallbackService {
  public:
-  SchedulerService(Engine& engine, Observer& observer) : engine_(engine), observer_(observer) {}
+  SchedulerService(Engine& engine, Observer& observer) : engine_(engine), observer_(observer) {
+    SetMessageAllocatorFor_Solve(&messages_);
+  }
 
   grpc::ServerUnaryReactor* Solve(grpc::CallbackServerContext* context,
                                   const v1::SolveRequest* request,
@@ -33,6 +36,7 @@ class SchedulerService final : public v1::Scheduler::CallbackService {
                                             v1::ReportExecutionResponse* response) override;
 
  private:
+  ArenaMessages<v1::SolveRequest, v1::SolveResponse> messages_;  // of Solve, which is asked most
   Engine& engine_;
   Observer& observer_;
 };

@@ -29,22 +29,22 @@ v1::Origin::Source SourceOf(Source source) {
   return v1::Origin::SOURCE_UNSPECIFIED;
 }
 
-// The answer as a message, and what the log says of it.
-v1::SolveResponse ResponseOf(const Solved& solved, CallRecord& record) {
-  v1::SolveResponse response =
-      ToMessage(*solved.answer, {solved.queue_seconds, solved.solve_seconds,
-                                 SourceOf(solved.source), ToHex(solved.fingerprint)});
+// Fills in the answer, and what the log says of it.
+void Respond(const Solved& solved, v1::SolveResponse* response, CallRecord& record) {
+  Fill(*solved.answer,
+       {solved.queue_seconds, solved.solve_seconds, SourceOf(solved.source),
+        ToHex(solved.fingerprint)},
+       response);
   record.queue_seconds = solved.queue_seconds;
   record.solve_seconds = solved.solve_seconds;
   record.origin = solved.answer->solver;
   // Once for each solve, not for each who hears of it.
   if (solved.source == Source::kSolved) record.rejected = solved.answer->rejected;
-  record.source = v1::Origin::Source_Name(response.origin().source());
-  record.fingerprint = response.origin().fingerprint();
-  record.outcome = v1::Outcome_Name(response.outcome());
+  record.source = v1::Origin::Source_Name(response->origin().source());
+  record.fingerprint = response->origin().fingerprint();
+  record.outcome = v1::Outcome_Name(response->outcome());
   record.overhead = solved.answer->prediction.overhead;
   record.gap = solved.answer->prediction.gap;
-  return response;
 }
 
 // The one that waits for Solve.
@@ -54,7 +54,7 @@ class UnaryListener final : public SolveListener {
 
   void Done(absl::StatusOr<Solved> result) override {
     if (!result.ok()) return call_->End(result.status());
-    call_->End(WithMemory([&] { *response_ = ResponseOf(*result, call_->record()); }));
+    call_->End(WithMemory([&] { Respond(*result, response_, call_->record()); }));
   }
 
  private:
@@ -97,14 +97,14 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
   }
   void Improved(const std::shared_ptr<const Answer>& best) override {
     Add([&](Pending& pending) {
-      *pending.improved.emplace().mutable_improved() = ToMessage(*best, AnswerTiming{});
+      Fill(*best, AnswerTiming{}, pending.improved.emplace().mutable_improved());
     });
   }
   void Done(absl::StatusOr<Solved> result) override {
     if (!result.ok()) return EndWith(state_.Ended(result.status()));
     v1::SolveEvent event;
     const absl::Status status =
-        WithMemory([&] { *event.mutable_answer() = ResponseOf(*result, state_.record()); });
+        WithMemory([&] { Respond(*result, event.mutable_answer(), state_.record()); });
     const grpc::Status wire = state_.Ended(status);
     if (status.ok()) {
       Add([&](Pending& pending) { pending = {.answer = std::move(event)}; });

@@ -35,6 +35,7 @@ constexpr Case kCases[] = {
     {"help_solve", "stowage solve --help"},
     {"help_frontier", "stowage frontier --help"},
     {"help_experiment", "stowage experiment --help"},
+    {"help_load", "stowage load --help"},
     {"help_simulate", "stowage simulate --help"},
     {"help_solvers", "stowage solvers --help"},
     {"help_chain", "stowage chain --help"},

@@ -126,11 +126,16 @@ class EngineTest : public testing::Test {
     chain.input_bytes += question;
     return {chain, Memory(90'000'000), "rotor", {.memory_slots = 1000}};
   }
-  // Likewise, but that it soon has something to show.
-  static SolveRequest EndlessWithResults() {
-    Chain chain = EqualChain(1500);
-    for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'000;
-    return {chain, Memory(400'000'000), "auto", {}};
+  // Some seconds, and it soon has something to show.
+  static SolveRequest SlowWithResults() {
+    Chain chain = EqualChain(400);
+    for (size_t i = 0; i < chain.stages.size(); ++i) {
+      chain.stages[i].saved_bytes = 1'000'000 + 1000 * static_cast<int64_t>(i * 37 % 101);
+      chain.stages[i].forward_seconds = 1 + static_cast<double>(i * 53 % 17) / 10;
+    }
+    Platform platform = Memory(100'000'000);
+    platform.offload_bytes_per_second = 400'000;
+    return {chain, platform, "auto", {}};
   }
   static SolveRequest Quick() { return {EqualChain(10), Memory(150), "rotor", {}}; }
   static SolveRequest Noisy(double factor) {
@@ -280,7 +285,7 @@ TEST_F(EngineTest, DoesNotStartWhatNobodyWaitsFor) {
 }
 
 TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
-  SolveRequest request = EndlessWithResults();
+  SolveRequest request = SlowWithResults();
   request.options.time_budget_seconds = 0.2;
   const AskerPtr asker = Ask(request);
   const auto result = asker->Wait();
@@ -295,7 +300,7 @@ TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
 
 TEST_F(EngineTest, TellsOfProgressAndOfEachBetterSchedule) {
   std::stop_source caller;
-  const AskerPtr asker = Ask(EndlessWithResults(), {.stop = caller.get_token()});
+  const AskerPtr asker = Ask(SlowWithResults(), {.stop = caller.get_token()});
   while (asker->improvements == 0) std::this_thread::yield();
   EXPECT_EQ(asker->queued, 1);
   EXPECT_GE(asker->progress, 0);
@@ -304,16 +309,16 @@ TEST_F(EngineTest, TellsOfProgressAndOfEachBetterSchedule) {
 }
 
 TEST_F(EngineTest, AnswersBeforeTheCallersDeadline) {
-  const auto deadline = Clock::now() + std::chrono::seconds(5);
-  const auto result = Ask(EndlessWithResults(), {.deadline = deadline})->Wait();
+  const auto deadline = Clock::now() + std::chrono::seconds(1);
+  const auto result = Ask(SlowWithResults(), {.deadline = deadline})->Wait();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->answer->limit, Limit::kTime);
 }
 
 TEST_F(EngineTest, EachTakesTheBestAtItsOwnDeadline) {
-  SolveRequest patient = EndlessWithResults();
-  patient.options.time_budget_seconds = 2;
-  SolveRequest hasty = EndlessWithResults();
+  SolveRequest patient = SlowWithResults();
+  patient.options.time_budget_seconds = 1;
+  SolveRequest hasty = SlowWithResults();
   hasty.options.time_budget_seconds = 0.1;
   const AskerPtr second = Ask(patient);
   const AskerPtr first = Ask(hasty);
