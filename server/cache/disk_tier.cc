@@ -157,7 +157,14 @@ absl::Status DiskTier::OpenFile() {
   return absl::IsDataLoss(opened) ? BeginAnew() : opened;
 }
 
+// A file that could not be set up is closed again: the next Put() tries anew.
 absl::Status DiskTier::SetUp() {
+  const absl::Status done = SetUpOpen();
+  if (!done.ok()) database_.reset();
+  return done;
+}
+
+absl::Status DiskTier::SetUpOpen() {
   sqlite3* database = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path_.c_str(), &database, flags, nullptr);
@@ -247,12 +254,13 @@ absl::Status DiskTier::Remove(const Fingerprint& key) {
                    Prepare("DELETE FROM answers WHERE key = ? RETURNING bytes"));
   BindKey(row.get(), 1, key);
   int code = sqlite3_step(row.get());
-  if (code == SQLITE_ROW) {
-    stats_.bytes -= sqlite3_column_int64(row.get(), 0);
-    --stats_.entries;
-    code = sqlite3_step(row.get());
-  }
-  return code == SQLITE_DONE ? absl::OkStatus() : Failed("cannot be written");
+  if (code == SQLITE_DONE) return absl::OkStatus();  // it was not there
+  const int64_t bytes = code == SQLITE_ROW ? sqlite3_column_int64(row.get(), 0) : 0;
+  if (code == SQLITE_ROW) code = sqlite3_step(row.get());
+  if (code != SQLITE_DONE) return Failed("cannot be written");
+  stats_.bytes -= bytes;
+  --stats_.entries;
+  return absl::OkStatus();
 }
 
 absl::Status DiskTier::Put(KnownAnswerPtr known) {
@@ -266,7 +274,9 @@ absl::Status DiskTier::Put(KnownAnswerPtr known) {
   if (written.ok()) written = Write(key, value);
   if (written.ok()) written = Execute("COMMIT");
   if (written.ok()) return written;
-  if (sqlite3_get_autocommit(database_.get()) == 0) (void)Execute("ROLLBACK");
+  if (database_ != nullptr && sqlite3_get_autocommit(database_.get()) == 0) {
+    (void)Execute("ROLLBACK");
+  }
   stats_ = before;
   if (absl::IsDataLoss(written)) (void)BeginAnew();
   return written;

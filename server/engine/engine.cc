@@ -24,7 +24,8 @@ using Clock = std::chrono::steady_clock;
 // Solves leave the cores to answers that are known whenever these need them.
 constexpr int kSolveNiceness = 10;
 constexpr int kQuickThreads = 2;
-constexpr size_t kQuickQueue = 20'000;
+constexpr size_t kQuickQueue = 4096;  // each may hold a message of the largest size
+constexpr size_t kQuickOfAClient = 1024;
 
 double SecondsBetween(Clock::time_point begin, Clock::time_point end) {
   return std::max(0.0, std::chrono::duration<double>(end - begin).count());
@@ -97,7 +98,7 @@ bool Fits(const SolveRequest& request, const Answer& answer) {
 }
 
 // The same for the question of `waiter`; null: it is none.
-std::shared_ptr<const Answer> Use(const Waiter& waiter, const KnownAnswerPtr& known) {
+std::shared_ptr<const Answer> Use(const Waiter& waiter, const KnownAnswerPtr& known) try {
   if (known->explained && known->keys.exact == waiter.keys.exact) {
     if (!Fits(waiter.request, known->answer)) return nullptr;
     return {known, &known->answer};
@@ -105,6 +106,25 @@ std::shared_ptr<const Answer> Use(const Waiter& waiter, const KnownAnswerPtr& kn
   std::optional<Answer> answer = Fit(waiter.request, waiter.keys, *known);
   if (!answer.has_value()) return nullptr;
   return std::make_shared<const Answer>(*std::move(answer));
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// The same of the best so far, which nobody compares with finer grids.
+std::shared_ptr<const Answer> UseBest(const Waiter& waiter, const QuestionKeys& keys,
+                                      const Answer& best) try {
+  SolveRequest request = waiter.request;
+  request.options.report_rounding_loss = false;
+  std::optional<Answer> answer = Fit(request, waiter.keys, {best, keys});
+  if (!answer.has_value()) return nullptr;
+  return std::make_shared<const Answer>(*std::move(answer));
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+absl::Status NoneInTime() {
+  return absl::DeadlineExceededError(
+      "time ran out before a schedule was found that fits; allow more");
 }
 
 Solved TimedFor(const SharedSolve& solve, const Waiter& waiter,
@@ -138,7 +158,9 @@ Engine::Engine(const EngineOptions& options, CacheTier* store, Observer* observe
       store_(store),
       observer_(*observer),
       memory_(options.cache_bytes),
-      quick_({.threads = kQuickThreads, .most_waiting = kQuickQueue}),
+      quick_({.threads = kQuickThreads,
+              .most_waiting = kQuickQueue,
+              .most_of_a_client = kQuickOfAClient}),
       queue_({.threads = options.threads,
               .most_waiting = options.queue_length,
               .most_of_a_client = options.client_limit,
@@ -237,7 +259,11 @@ void Engine::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
 
 void Engine::TimeIsUp(const SolvePtr& solve, uint64_t id) {
   AnswerPtr best;
-  if (const WaiterPtr waiter = solve->LeaveWithBest(id, &best)) EndWithBest(solve, waiter, best);
+  const WaiterPtr waiter = solve->LeaveWithBest(id, &best);
+  if (waiter == nullptr) return;
+  // Not on the thread of the timers, which others wait for.
+  const auto end = [this, solve, waiter, best] { EndWithBest(solve, waiter, best, NoneInTime()); };
+  if (!quick_.Add({.run = end}).ok()) end();
 }
 
 void Engine::Start(const SolvePtr& solve) {
@@ -253,7 +279,9 @@ void Engine::Start(const SolvePtr& solve) {
                         EndAll(solve, known, Source::kDiskCache);
                       },
                   .client = solve->client()});
-  if (!added.ok()) EndAll(solve, added.status());
+  if (added.ok()) return;
+  Forget(solve);
+  EndAll(solve, added.status());
 }
 
 KnownAnswerPtr Engine::ReadStore(const Fingerprint& key) {
@@ -278,6 +306,8 @@ KnownAnswerPtr Engine::FromStore(const SharedSolve& solve) {
 }
 
 int64_t Engine::BytesFor(const SolveRequest& request) const {
+  // A finer grid is solved as well, with as much as it may take.
+  if (request.options.report_rounding_loss) return options_.solve_bytes;
   const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
   int64_t bytes = 0;
   for (const Instance& instance : {Instance::Rounded(request), Instance::ExactSizes(request)}) {
@@ -317,7 +347,9 @@ void Engine::Run(const SolvePtr& solve) {
   absl::StatusOr<Answer> answer = AnswerRequest(
       solve->request(), ContextOf(solve, stop.token()), [this, &solve](const Answer& better) {
         const auto best = std::make_shared<const Answer>(better);
-        for (const WaiterPtr& late : solve->Improved(best)) EndWithBest(solve, late, best);
+        for (const WaiterPtr& late : solve->Improved(best)) {
+          EndWithBest(solve, late, best, NoneInTime());
+        }
       });
   if (answer.ok()) {
     const auto known = std::make_shared<const KnownAnswer>(
@@ -329,8 +361,9 @@ void Engine::Run(const SolvePtr& solve) {
   Forget(solve);
   const AnswerPtr best = solve->best();
   if (!absl::IsCancelled(answer.status())) return EndAll(solve, answer.status());
-  if (best == nullptr) return EndAll(solve, Stopped(stop_all_.get_token()));
-  for (const WaiterPtr& waiter : solve->End()) EndWithBest(solve, waiter, best);
+  const absl::Status stopped = Stopped(stop_all_.get_token());
+  if (best == nullptr) return EndAll(solve, stopped);
+  for (const WaiterPtr& waiter : solve->End()) EndWithBest(solve, waiter, best, stopped);
 }
 
 void Engine::Keep(const KnownAnswerPtr& known, bool in_store) {
@@ -362,7 +395,12 @@ void Engine::End(const WaiterPtr& waiter, absl::StatusOr<Solved> result) {
 }
 
 void Engine::EndAll(const SolvePtr& solve, const KnownAnswerPtr& known, Source source) {
-  for (const WaiterPtr& waiter : solve->End()) {
+  const std::vector<WaiterPtr> waiters = solve->End();
+  // Who asked first may have left; a solve counts once all the same.
+  const bool first_is_here =
+      std::any_of(waiters.begin(), waiters.end(),
+                  [](const WaiterPtr& waiter) { return waiter->source == Source::kSolved; });
+  for (const WaiterPtr& waiter : waiters) {
     AnswerPtr answer = Use(*waiter, known);
     if (answer == nullptr) {
       // It rounds to the same question, and yet needs an answer of its own.
@@ -372,8 +410,10 @@ void Engine::EndAll(const SolvePtr& solve, const KnownAnswerPtr& known, Source s
                                     waiter->listener, waiter->arrived));
       continue;
     }
-    const bool first = source != Source::kSolved || waiter->source == Source::kSolved;
-    End(waiter, TimedFor(*solve, *waiter, std::move(answer), first ? source : waiter->source));
+    const bool first =
+        waiter->source == Source::kSolved || (!first_is_here && waiter == waiters.front());
+    const bool shares = source == Source::kSolved && !first;
+    End(waiter, TimedFor(*solve, *waiter, std::move(answer), shares ? waiter->source : source));
   }
 }
 
@@ -381,21 +421,22 @@ void Engine::EndAll(const SolvePtr& solve, const absl::Status& status) {
   for (const WaiterPtr& waiter : solve->End()) End(waiter, status);
 }
 
-void Engine::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best) {
-  const auto known =
-      std::make_shared<const KnownAnswer>(KnownAnswer{*best, solve->keys(), /*explained=*/true});
-  AnswerPtr answer = Use(*waiter, known);
-  if (answer == nullptr) {
-    return End(waiter, absl::DeadlineExceededError(
-                           "time ran out before a schedule was found that fits; allow more"));
-  }
+// `otherwise` where the best so far does not fit the waiter's own question.
+void Engine::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best,
+                         const absl::Status& otherwise) {
+  AnswerPtr answer = best;
+  if (!(solve->keys().exact == waiter->keys.exact)) answer = UseBest(*waiter, solve->keys(), *best);
+  if (answer == nullptr) return End(waiter, otherwise);
   End(waiter, TimedFor(*solve, *waiter, std::move(answer), waiter->source));
 }
 
 void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done) {
   if (const absl::Status begun = Begin(); !begun.ok()) return done(begun);
-  // As much as its largest solve.
-  const SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
+  // As much as its largest solve; the platform's own budget plays no part.
+  SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
+  largest.platform.memory_bytes =
+      request.budgets.empty() ? StoreAllPeakBytes(request.chain)
+                              : *std::max_element(request.budgets.begin(), request.budgets.end());
   const int64_t bytes = std::min(options_.solve_bytes, BytesFor(largest));
   const std::stop_token caller_stop = caller.stop;
   using Job = PlainJob<TimedFrontier>;

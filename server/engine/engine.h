@@ -120,7 +120,8 @@ class Engine {
   void End(const WaiterPtr& waiter, absl::StatusOr<Solved> result);
   void EndAll(const SolvePtr& solve, const KnownAnswerPtr& known, Source source);
   void EndAll(const SolvePtr& solve, const absl::Status& status);
-  void EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best);
+  void EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best,
+                   const absl::Status& otherwise);
   void Forget(const SolvePtr& solve);
 
   const EngineOptions options_;

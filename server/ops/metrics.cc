@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -36,7 +37,9 @@ Buckets Seconds() {
           0.5,    1,     2.5,    5,     10,   30,    60,   300};
 }
 Buckets Ratios() { return {0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2}; }
-Buckets SignedRatios() { return {-0.5, -0.2, -0.1, -0.05, -0.02, 0, 0.02, 0.05, 0.1, 0.2, 0.5, 1}; }
+// How far off, whichever way: a sum of signed errors would fall, and read as a restart. What is
+// absurd must not spoil it for good.
+double Size(double error) { return std::min(std::abs(error), 1000.0); }
 
 // "MEMORY_CACHE" as a label: "memory_cache".
 std::string Label(const std::string& name) { return absl::AsciiStrToLower(name); }
@@ -138,13 +141,13 @@ struct Metrics::Families {
       "stowage_store_failures_total", "Reads and writes of the disk cache that failed, by reason.");
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
-                   "Measured step time over the predicted one, minus 1, as agents report it.");
+                   "How far the measured step time was from the predicted one, as a share of it.");
   Family<Histogram>& peak_error =
       AddHistogram("stowage_prediction_peak_error_ratio",
-                   "Measured peak memory over the predicted one, minus 1, likewise.");
+                   "How far the measured peak memory was from the predicted one, likewise.");
   Histogram& queue_all = queue.Add({}, Seconds());
-  Histogram& time_error_all = time_error.Add({}, SignedRatios());
-  Histogram& peak_error_all = peak_error.Add({}, SignedRatios());
+  Histogram& time_error_all = time_error.Add({}, Ratios());
+  Histogram& peak_error_all = peak_error.Add({}, Ratios());
 
   Counter& hits = answers.Add({{"source", "memory_cache"}});
 
@@ -238,8 +241,8 @@ void Metrics::CallEnded(const CallRecord& record) {
 }
 
 void Metrics::ExecutionReported(const ExecutionReport& report) {
-  families_->time_error_all.Observe(report.time_error());
-  families_->peak_error_all.Observe(report.peak_error());
+  families_->time_error_all.Observe(Size(report.time_error()));
+  families_->peak_error_all.Observe(Size(report.peak_error()));
 }
 
 void Metrics::StoreFailed(const absl::Status& status) {

@@ -29,12 +29,15 @@ v1::Origin::Source SourceOf(Source source) {
   return v1::Origin::SOURCE_UNSPECIFIED;
 }
 
-// Fills in the answer, and what the log says of it.
-void Respond(const Solved& solved, v1::SolveResponse* response, CallRecord& record) {
+// Fills in the answer, and what the log says of it. The platform is the caller's own: a known
+// answer has the name that another one gave to it.
+void Respond(const Solved& solved, const v1::Platform& platform, v1::SolveResponse* response,
+             CallRecord& record) {
   Fill(*solved.answer,
        {solved.queue_seconds, solved.solve_seconds, SourceOf(solved.source),
         ToHex(solved.fingerprint)},
        response);
+  *response->mutable_platform() = platform;
   record.queue_seconds = solved.queue_seconds;
   record.solve_seconds = solved.solve_seconds;
   record.origin = solved.answer->solver;
@@ -50,15 +53,19 @@ void Respond(const Solved& solved, v1::SolveResponse* response, CallRecord& reco
 // The one that waits for Solve.
 class UnaryListener final : public SolveListener {
  public:
-  UnaryListener(Call* call, v1::SolveResponse* response) : call_(call), response_(response) {}
+  // The messages live as long as the call.
+  UnaryListener(Call* call, const v1::SolveRequest& request, v1::SolveResponse* response)
+      : call_(call), request_(request), response_(response) {}
 
   void Done(absl::StatusOr<Solved> result) override {
     if (!result.ok()) return call_->End(result.status());
-    call_->End(WithMemory([&] { Respond(*result, response_, call_->record()); }));
+    call_->End(
+        WithMemory([&] { Respond(*result, request_.platform(), response_, call_->record()); }));
   }
 
  private:
   Call* const call_;
+  const v1::SolveRequest& request_;
   v1::SolveResponse* const response_;
 };
 
@@ -80,6 +87,7 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     if (!read.ok()) return EndWith(state_.Ended(read));
     if (!violations.empty()) return EndWith(state_.Ended(violations));
     solver_ = state_.record().solver;
+    platform_ = message.platform();
     engine.Solve(std::move(question), state_.caller(), shared_from_this());
   }
 
@@ -97,19 +105,17 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
   }
   void Improved(const std::shared_ptr<const Answer>& best) override {
     Add([&](Pending& pending) {
-      Fill(*best, AnswerTiming{}, pending.improved.emplace().mutable_improved());
+      v1::SolveResponse* const improved = pending.improved.emplace().mutable_improved();
+      Fill(*best, AnswerTiming{}, improved);
+      *improved->mutable_platform() = platform_;
     });
   }
   void Done(absl::StatusOr<Solved> result) override {
     if (!result.ok()) return EndWith(state_.Ended(result.status()));
     v1::SolveEvent event;
     const absl::Status status =
-        WithMemory([&] { Respond(*result, event.mutable_answer(), state_.record()); });
-    const grpc::Status wire = state_.Ended(status);
-    if (status.ok()) {
-      Add([&](Pending& pending) { pending = {.answer = std::move(event)}; });
-    }
-    EndWith(wire);
+        WithMemory([&] { Respond(*result, platform_, event.mutable_answer(), state_.record()); });
+    EndWith(state_.Ended(status), status.ok() ? std::optional(std::move(event)) : std::nullopt);
   }
 
  private:
@@ -131,9 +137,11 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     WriteNext();
   }
 
-  void EndWith(const grpc::Status& status) {
+  // Nothing comes after `answer`.
+  void EndWith(const grpc::Status& status, std::optional<v1::SolveEvent> answer = std::nullopt) {
     {
       MutexLock lock(mutex_);
+      pending_ = {.answer = std::move(answer)};
       end_ = status;
     }
     WriteNext();
@@ -178,7 +186,8 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
   void OnDone() override { self_.reset(); }
 
   CallState state_;
-  std::string solver_;  // set by Start()
+  std::string solver_;     // set by Start(), as is
+  v1::Platform platform_;  // the caller's
   std::shared_ptr<SolveStream> self_;
   v1::SolveEvent event_;  // that is being written
   Mutex mutex_;
@@ -198,7 +207,7 @@ grpc::ServerUnaryReactor* StartSolve(Engine& engine, Observer& observer,
   SolveRequest question;
   if (!ReadOrEnd(request, &question, call)) return call;
   engine.Solve(std::move(question), call->caller(),
-               std::make_shared<UnaryListener>(call, response));
+               std::make_shared<UnaryListener>(call, request, response));
   return call;
 }
 

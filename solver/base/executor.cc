@@ -26,7 +26,8 @@ void HelperThreads::RunOnFreeThreads(absl::FunctionRef<void()> body) {
   bool mine = false;
   if (!threads_.empty()) {
     MutexLock lock(mutex_);
-    mine = job_ == nullptr;
+    // Helpers of a job before may still be in it, whose caller must not wait for ours.
+    mine = job_ == nullptr && inside_ == 0;
     if (mine) {
       job_ = &body;
       ++jobs_;
