@@ -108,6 +108,19 @@ TEST(Cache, NothingIsEverWrongHoweverOftenTheServerIsKilled) {
   EXPECT_EQ(MetricOf(server, "stowage_store_failures_total{reason=\"damaged\"}"), 0);
 }
 
+TEST(Cache, AnAnswerThatAnotherAskedForSpeaksOfOnesOwnPlatform) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  for (const char* name : {"theirs", "ours"}) {
+    v1::SolveRequest request = Question(1);
+    request.mutable_platform()->set_name(name);
+    v1::SolveResponse response;
+    ASSERT_TRUE(remote.Solve(request, &response).ok());
+    EXPECT_EQ(response.platform().name(), name);
+  }
+  EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"memory_cache\"}"), 1);
+}
+
 TEST(Cache, OneSolveAnswersAllWhoAskAtOnce) {
   ServerProcess server;
   v1::SolveRequest request;

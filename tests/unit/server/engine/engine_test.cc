@@ -263,6 +263,59 @@ TEST_F(EngineTest, StopsASolveWhenTheLastOfItsCallersLeaves) {
   EXPECT_LT(Clock::now() - left, kLong);
 }
 
+TEST_F(EngineTest, CountsASolveOnceThoughWhoAskedFirstHasLeft) {
+  SolveRequest slow = Endless();
+  slow.platform.memory_bytes = 30'000'000;
+  slow.options.memory_slots = 150;
+  std::stop_source gone;
+  const AskerPtr first = Ask(slow, {.stop = gone.get_token()});
+  const AskerPtr second = Ask(slow);
+  const AskerPtr third = Ask(slow);
+  gone.request_stop();
+  (void)first->Wait();
+  const auto one = second->Wait();
+  const auto other = third->Wait();
+  ASSERT_THAT(one, IsOk());
+  ASSERT_THAT(other, IsOk());
+  EXPECT_EQ(one->source, Source::kSolved);
+  EXPECT_EQ(other->source, Source::kCoalesced);
+}
+
+// A noisy twin of a question that asks for the loss of rounding has no answer of its own yet.
+TEST_F(EngineTest, GivesTheBestSoFarToWhoWantedTheRoundingLossToo) {
+  SolveRequest patient = SlowWithResults();
+  patient.options.time_precision = 0.01;
+  patient.options.report_rounding_loss = true;
+  SolveRequest hasty = patient;
+  hasty.chain.stages[0].forward_seconds *= 1.0001;
+  hasty.options.time_budget_seconds = 0.1;
+  std::stop_source caller;
+  const AskerPtr first = Ask(patient, {.stop = caller.get_token()});
+  const AskerPtr second = Ask(hasty);
+  const auto result = second->Wait();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  caller.request_stop();
+  EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
+}
+
+// The request says nothing of memory, which the solves for its budgets will need all the same.
+TEST_F(EngineTest, DeclaresTheMemoryOfAFrontier) {
+  const SolveRequest endless = Endless();
+  std::stop_source caller;
+  std::promise<void> done;
+  FrontierRequest request;
+  request.chain = endless.chain;
+  request.solver = endless.solver;
+  request.options = endless.options;
+  engine_.FindFrontier(request, {.stop = caller.get_token()},
+                       [&done](const auto&) { done.set_value(); });
+  WaitUntilRunning(1);
+  EXPECT_GT(engine_.stats().solves.running_bytes, 100 << 20);
+  caller.request_stop();
+  done.get_future().wait();
+}
+
 TEST_F(EngineTest, SolvesAnewForWhoeverComesAfterTheLastLeft) {
   std::stop_source gone;
   const AskerPtr first = Ask(Endless(), {.stop = gone.get_token()});
