@@ -30,7 +30,7 @@ constexpr SolverInfo kSolvers[] = {
           "never slower than any of them by the times that it sees (see time_precision), with the "
           "promise of the one that wins",
       .complexity = "the sum of theirs, and a bounded search",
-      .version = 3,
+      .version = 4,
       .recomputes = true,
       .offloads = true,
       .options = kAutoOptions},
@@ -123,7 +123,7 @@ constexpr SolverInfo kSolvers[] = {
       .summary = "rotor for more memory, made to fit by offloading (POFO, section 5.1)",
       .guarantee = "none",
       .complexity = "rotor's, and 40 placements",
-      .version = 1,
+      .version = 2,
       .recomputes = true,
       .offloads = true,
       .options = kSlotOptions},
@@ -133,7 +133,7 @@ constexpr SolverInfo kSolvers[] = {
       .guarantee =
           "close to the fastest if copies freed memory as they run; never slower than rotor",
       .complexity = "O(L^2) times the states kept, after O(L^3) for the ways to recompute",
-      .version = 1,
+      .version = 2,
       .recomputes = true,
       .offloads = true,
       .options = kSlotOptions},
