@@ -81,7 +81,7 @@ class Load {
   }
 
  private:
-  // One caller: a connection is shared by some, as by the threads of a process.
+  // One caller. gRPC lets all of them share a connection, as the threads of a process would.
   void Call(uint64_t seed) {
     Client client(options_.client);
     std::mt19937_64 random(seed);
