@@ -13,6 +13,7 @@ build=(
   libabsl-dev libgrpc++-dev                   # Abseil, gRPC
   libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libhwy-dev                                  # SIMD of the solvers' inner loops
+  libssl-dev                                  # certificates and tokens
   libspdlog-dev                               # logs of the server
   libcli11-dev                                # command lines
   libxxhash-dev                               # fingerprints of questions
@@ -27,6 +28,7 @@ train=(
 test=(
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
   prometheus                                  # scrapes the server in a test
+  openssl                                     # makes certificates for tests
 )
 dev=(clang clang-format clang-tidy git)
 carried=(

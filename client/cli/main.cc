@@ -1,5 +1,6 @@
 // stowage: the command line. Exit codes: 0, 1 error, 2 infeasible.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -27,6 +28,8 @@ int Fail(const std::string& message) {
 }
 
 int Main(int argc, char** argv) {
+  // Errors are told once, by us; who looks for more sets it.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app(
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
       "Exit codes: 0 done, 1 error, 2 infeasible.",

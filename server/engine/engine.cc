@@ -504,6 +504,11 @@ void Engine::Drain(Clock::time_point deadline) {
   quick_.WaitUntilIdle(Clock::time_point::max());
 }
 
+bool Engine::draining() const {
+  MutexLock lock(mutex_);
+  return draining_;
+}
+
 EngineStats Engine::stats() const {
   EngineStats stats;
   stats.solves = queue_.stats();

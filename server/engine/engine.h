@@ -90,6 +90,8 @@ class Engine {
   // `deadline` are stopped and end with their best schedule so far, or UNAVAILABLE.
   void Drain(std::chrono::steady_clock::time_point deadline);
 
+  // Whether Drain() was called: nothing more is answered.
+  bool draining() const;
   EngineStats stats() const;
 
  private:

@@ -139,6 +139,9 @@ struct Metrics::Families {
                                         "Schedules that the simulator refused: a solver's bug.");
   Family<Counter>& store_failures = AddCounter(
       "stowage_store_failures_total", "Reads and writes of the disk cache that failed, by reason.");
+  Family<Counter>& credentials =
+      AddCounter("stowage_credential_reloads_total",
+                 "Certificates and tokens that were read again, by what came of it.");
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");
@@ -205,6 +208,11 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
        {"invalid", "queue_full", "client_limit", "solve_memory", "draining", "unauthenticated"}) {
     families_->rejected.Add({{"reason", reason}});
   }
+  for (const char* which : {"certificate", "tokens"}) {
+    for (const char* result : {"ok", "failed"}) {
+      families_->credentials.Add({{"which", which}, {"result", result}});
+    }
+  }
   for (const char* reason : {"damaged", "unavailable"}) {
     families_->store_failures.Add({{"reason", reason}});
   }
@@ -250,6 +258,11 @@ void Metrics::StoreFailed(const absl::Status& status) {
   families_->store_failures.Add({{"reason", reason}}).Increment();
 }
 
+void Metrics::CredentialsReplaced(const std::string& which, const absl::Status& status) {
+  families_->credentials.Add({{"which", which}, {"result", status.ok() ? "ok" : "failed"}})
+      .Increment();
+}
+
 std::string Metrics::Text(const Gauges& gauges) const {
   prometheus::Registry now;
   const auto gauge = [&now](const char* name, const char* help) -> Family<Gauge>& {
@@ -283,7 +296,13 @@ std::string Metrics::Text(const Gauges& gauges) const {
     evictions.Add(labels).Increment(static_cast<double>(stats.evictions));
   };
   tier("memory", gauges.engine.memory, gauges.memory_limit_bytes);
+  tier("replies", gauges.replies, gauges.reply_limit_bytes);
   tier("disk", gauges.disk, gauges.disk_limit_bytes);
+  if (gauges.certificate_end_seconds.has_value()) {
+    set(gauge("stowage_tls_certificate_end_seconds",
+              "When the server's certificate ends, in seconds since 1970."),
+        *gauges.certificate_end_seconds);
+  }
   const Process process = LookAtProcess();
   set(gauge("process_resident_memory_bytes", "Memory of the process that is in RAM."),
       process.resident_bytes);

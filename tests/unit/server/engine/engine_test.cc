@@ -33,6 +33,7 @@ class CountingObserver final : public Observer {
   void CallEnded(const CallRecord&) override {}
   void ExecutionReported(const ExecutionReport&) override {}
   void StoreFailed(const absl::Status&) override { ++failures; }
+  void CredentialsReplaced(const std::string&, const absl::Status&) override {}
 
   std::atomic<int> failures{0};
 };
