@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <new>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -120,6 +121,11 @@ std::shared_ptr<const Answer> UseBest(const Waiter& waiter, const QuestionKeys& 
   return std::make_shared<const Answer>(*std::move(answer));
 } catch (const std::bad_alloc&) {
   return nullptr;
+}
+
+// As the catalog has it, "auto" for none.
+std::string NameOf(const std::string& solver) {
+  return std::string(FindSolver(solver)->description.name);
 }
 
 absl::Status NoneInTime() {
@@ -326,13 +332,15 @@ void Engine::Enqueue(const SolvePtr& solve) {
   EndAll(solve, before.status());
 }
 
-SolveContext Engine::ContextOf(const SolvePtr& solve, std::stop_token stop) {
+SolveContext Engine::ContextOf(const SolvePtr& solve, RunningSolves::Place& place,
+                               std::stop_token stop) {
   constexpr double kStep = 0.01;  // of progress that is worth telling
   SolveContext context;
   context.stop = std::move(stop);
   context.working_bytes = options_.solve_bytes;
   context.executor = &*helpers_;
-  context.progress = [solve, told = 0.0](double fraction) mutable {
+  context.progress = [solve, &place, told = 0.0](double fraction) mutable {
+    place.Progressed(fraction);
     if (fraction < told + kStep) return;
     told = fraction;
     solve->Progressed(fraction);
@@ -343,14 +351,18 @@ SolveContext Engine::ContextOf(const SolvePtr& solve, std::stop_token stop) {
 void Engine::Run(const SolvePtr& solve) {
   if (solve->stop_token().stop_requested()) return Forget(solve);
   const EitherStop stop(solve->stop_token(), stop_all_.get_token());
+  const SolveRequest& request = solve->request();
+  std::optional<RunningSolves::Place> place(std::in_place, running_, NameOf(request.solver),
+                                            request.chain.length());
   solve->Started();
   absl::StatusOr<Answer> answer = AnswerRequest(
-      solve->request(), ContextOf(solve, stop.token()), [this, &solve](const Answer& better) {
+      request, ContextOf(solve, *place, stop.token()), [this, &solve](const Answer& better) {
         const auto best = std::make_shared<const Answer>(better);
         for (const WaiterPtr& late : solve->Improved(best)) {
           EndWithBest(solve, late, best, NoneInTime());
         }
       });
+  place.reset();
   if (answer.ok()) {
     const auto known = std::make_shared<const KnownAnswer>(
         KnownAnswer{*std::move(answer), solve->keys(), /*explained=*/true});
@@ -447,6 +459,8 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
         context.stop = std::move(stop);
         context.working_bytes = options_.solve_bytes;
         context.executor = &*helpers_;
+        RunningSolves::Place place(running_, NameOf(request.solver), request.chain.length());
+        context.progress = [&place](double fraction) { place.Progressed(fraction); };
         absl::StatusOr<Frontier> frontier = stowage::FindFrontier(request, context);
         if (!frontier.ok()) return frontier.status();
         return TimedFrontier{*std::move(frontier), SecondsBetween(queued, started),
@@ -512,6 +526,9 @@ bool Engine::draining() const {
 EngineStats Engine::stats() const {
   EngineStats stats;
   stats.solves = queue_.stats();
+  stats.running = running_.List();
+  stats.threads = options_.threads;
+  stats.queue_length = options_.queue_length;
   stats.memory = memory_.stats();
   MutexLock lock(mutex_);
   stats.questions = solves_.size();

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -23,6 +24,7 @@
 #include "server/engine/cache_tier.h"
 #include "server/engine/memory_tier.h"
 #include "server/engine/observer.h"
+#include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
 #include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
@@ -58,7 +60,10 @@ struct SimulateRequest {
 
 struct EngineStats {
   WorkQueue::Stats solves;
-  size_t questions = 0;  // in flight, each however often it was asked
+  std::vector<RunningSolve> running;  // of them, those that solvers work on
+  size_t questions = 0;               // in flight, each however often it was asked
+  int threads = 0;                    // of solves, and
+  size_t queue_length = 0;            // how many may wait, as in the options
   CacheTierStats memory;
 };
 
@@ -115,7 +120,7 @@ class Engine {
   void Start(const SolvePtr& solve);
   void Enqueue(const SolvePtr& solve);
   void Run(const SolvePtr& solve);
-  SolveContext ContextOf(const SolvePtr& solve, std::stop_token stop);
+  SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop);
   int64_t BytesFor(const SolveRequest& request) const;
 
   // Its end, for one and for all who wait.
@@ -130,6 +135,7 @@ class Engine {
   CacheTier* const store_;
   Observer& observer_;
   MemoryTier memory_;
+  RunningSolves running_;
   std::stop_source stop_all_;
 
   mutable Mutex mutex_;

@@ -277,7 +277,20 @@ std::string Metrics::Text(const Gauges& gauges) const {
   set(gauge("stowage_ready", "1 while new calls are taken."), gauges.ready ? 1 : 0);
   const WorkQueue::Stats& solves = gauges.engine.solves;
   set(gauge("stowage_solves_waiting", "Solves in the queue."), solves.waiting);
+  set(gauge("stowage_solves_waiting_limit", "Most that may be."), gauges.engine.queue_length);
   set(gauge("stowage_solves_running", "Solves that run."), solves.running);
+  set(gauge("stowage_solves_running_limit", "Solver threads."), gauges.engine.threads);
+  // One series a thread at any time, whatever they solve.
+  auto& running =
+      gauge("stowage_running_solve_seconds", "Since a running solve began, in seconds.");
+  auto& progress = gauge("stowage_running_solve_progress_ratio", "How much of it is done, 0 to 1.");
+  auto& stages = gauge("stowage_running_solve_stages", "Stages of its chain.");
+  for (const RunningSolve& solve : gauges.engine.running) {
+    const Labels labels = {{"thread", std::to_string(solve.thread)}, {"solver", solve.solver}};
+    set(running, solve.seconds, labels);
+    set(progress, solve.fraction, labels);
+    set(stages, solve.stages, labels);
+  }
   set(gauge("stowage_questions_in_flight", "Questions on their way, equal ones once."),
       gauges.engine.questions);
   set(gauge("stowage_solve_memory_bytes", "Memory that running solves may take."),
