@@ -39,6 +39,7 @@ int Main(int argc, char** argv) {
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
   AddLoadCommand(app, &chosen);
+  AddTopCommand(app, &chosen);
   AddExperimentCommand(app, &chosen);
   AddSimulateCommand(app, &chosen);
   AddSolversCommand(app, &chosen);
@@ -53,8 +54,9 @@ int Main(int argc, char** argv) {
   }
   if (!chosen)
     return Fail(
-        "a command is required: solve, frontier, experiment, simulate, solvers, chain or version; "
-        "see stowage --help");
+        "a command is required: solve, frontier, load, top, experiment, simulate, solvers, chain "
+        "or "
+        "version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
