@@ -22,7 +22,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/engine/cache_tier.h"
-#include "server/engine/memory_tier.h"
+#include "server/engine/known_answers.h"
 #include "server/engine/observer.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
@@ -102,16 +102,9 @@ class Engine {
  private:
   using Clock = std::chrono::steady_clock;
   using SolvePtr = std::shared_ptr<SharedSolve>;
-  using AnswerPtr = std::shared_ptr<const Answer>;
 
   absl::Status Begin();  // of a request; each that is OK needs a Finish()
   void Finish();
-
-  // Answers that are known.
-  AnswerPtr FromMemory(const Waiter& waiter);
-  KnownAnswerPtr FromStore(const SharedSolve& solve);
-  KnownAnswerPtr ReadStore(const Fingerprint& key);
-  void Keep(const KnownAnswerPtr& known, bool in_store);
 
   // A question on its way.
   void Join(const WaiterPtr& waiter);
@@ -122,6 +115,7 @@ class Engine {
   void Run(const SolvePtr& solve);
   SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop);
   int64_t BytesFor(const SolveRequest& request) const;
+  void Keep(const KnownAnswerPtr& known, bool in_store);
 
   // Its end, for one and for all who wait.
   void End(const WaiterPtr& waiter, absl::StatusOr<Solved> result);
@@ -132,9 +126,8 @@ class Engine {
   void Forget(const SolvePtr& solve);
 
   const EngineOptions options_;
-  CacheTier* const store_;
   Observer& observer_;
-  MemoryTier memory_;
+  KnownAnswers known_;
   RunningSolves running_;
   std::stop_source stop_all_;
 
