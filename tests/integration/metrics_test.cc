@@ -19,7 +19,6 @@
 namespace stowage {
 namespace {
 
-using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(Metrics, CountsCallsByMethodAndCode) {
