@@ -3,6 +3,7 @@
 #   deploy/setup.sh build   what it takes to build and run
 #   deploy/setup.sh train   that, and LibTorch: for stowage-train
 #   deploy/setup.sh test    that, and what the tests need
+#   deploy/setup.sh fuzz    what it takes to build, and to fuzz
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 #   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
 # Quiet, and does nothing when all is there.
@@ -30,6 +31,7 @@ test=(
   prometheus                                  # scrapes the server in a test
   openssl                                     # makes certificates for tests
 )
+fuzz=(clang libclang-rt-14-dev)   # libFuzzer and the sanitizers of Clang
 dev=(clang clang-format clang-tidy git)
 carried=(
   libabsl-dev libabsl20220623 libhwy-dev libhwy1 libcli11-dev nlohmann-json3-dev
@@ -40,9 +42,10 @@ case "${1:-}" in
   build) packages=("${build[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
   test) packages=("${build[@]}" "${train[@]}" "${test[@]}") ;;
+  fuzz) packages=("${build[@]}" "${fuzz[@]}") ;;
   dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${dev[@]}") ;;
   carried) echo "${carried[@]}"; exit 0 ;;
-  *) echo "usage: $0 build|train|test|dev|carried" >&2; exit 2 ;;
+  *) echo "usage: $0 build|train|test|fuzz|dev|carried" >&2; exit 2 ;;
 esac
 
 missing=()

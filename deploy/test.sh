@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test: the dev preset with all of them, then the
 # ones that concern threads under ThreadSanitizer, then all but LibTorch's again under
-# AddressSanitizer and UndefinedBehaviorSanitizer. Safe to run again.
-#   deploy/test.sh [PRESET…]    default: dev tsan asan
+# AddressSanitizer and UndefinedBehaviorSanitizer, then each fuzzer for seconds. Safe to run again.
+#   deploy/test.sh [PRESET…]    default: dev tsan asan fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/setup.sh test
 presets=("$@")
-[ ${#presets[@]} -gt 0 ] || presets=(dev tsan asan)
+[ ${#presets[@]} -gt 0 ] || presets=(dev tsan asan fuzz)
 for preset in "${presets[@]}"; do
   begin=$SECONDS
+  if [ "$preset" = fuzz ]; then
+    deploy/fuzz.sh 8
+    echo "test: fuzz built and run in $((SECONDS - begin)) s"
+    continue
+  fi
   deploy/build.sh "$preset"
   built=$SECONDS
   # Minutes of pure arithmetic run once, without sanitizers: every solver on every profile, the kernel

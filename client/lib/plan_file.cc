@@ -153,7 +153,9 @@ absl::StatusOr<v1::SavedPlan> LoadPlan(const std::string& directory,
   const Schedule schedule = FromMessage(plan.response().schedule(), &violations);
   const Chain chain = FromMessage(request.chain());
   const Platform platform = FromMessage(request.platform());
-  if (!violations.empty() || !Violations(chain).empty() || !Violations(platform).empty()) {
+  const v1::Outcome outcome = plan.response().outcome();
+  if (!violations.empty() || !Violations(chain).empty() || !Violations(platform).empty() ||
+      !Violations(schedule).empty() || (outcome != v1::OPTIMAL && outcome != v1::FEASIBLE)) {
     return useless("it is not valid");
   }
   const absl::StatusOr<ExplainedSimulation> result = SimulateAndExplain(chain, platform, schedule);

@@ -87,7 +87,8 @@ Caller CallState::caller() const {
   return caller;
 }
 
-grpc::Status CallState::Ended(const absl::Status& status) {
+grpc::Status CallState::Ended(absl::Status status, int64_t answer_bytes) {
+  if (status.ok()) status = unsent_.Take(answer_bytes);
   Record(status);
   return ToGrpc(status);
 }

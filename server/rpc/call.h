@@ -14,6 +14,7 @@
 #include "server/engine/observer.h"
 #include "server/engine/shared_solve.h"
 #include "server/rpc/tokens.h"
+#include "server/rpc/unsent.h"
 #include "solver/model/answer.h"
 #include "solver/model/chain.h"
 #include "solver/model/validate.h"
@@ -50,8 +51,9 @@ class CallState {
   // What the log will say of the call; fill in before Ended().
   CallRecord& record() { return record_; }
 
-  // Tells the observer. Returns what the wire gets. Exactly once.
-  grpc::Status Ended(const absl::Status& status);
+  // Tells the observer. Returns what the wire gets: no answer, of so many bytes, where too many
+  // wait to be read. Exactly once.
+  grpc::Status Ended(absl::Status status, int64_t answer_bytes = 0);
   grpc::Status Ended(const std::vector<FieldViolation>& violations);
 
  private:
@@ -67,6 +69,7 @@ class CallState {
   std::stop_source stop_;
   CallRecord record_;
   const absl::Status admission_;
+  Unsent unsent_;
 };
 
 // Deletes itself when gRPC is done with it, which is some time after an End(). `context`, the
@@ -82,7 +85,9 @@ class Call final : public grpc::ServerUnaryReactor {
   CallRecord& record() { return state_.record(); }
 
   // Exactly one of these, exactly once, from any thread.
-  void End(const absl::Status& status) { Finish(state_.Ended(status)); }
+  void End(const absl::Status& status, int64_t answer_bytes = 0) {
+    Finish(state_.Ended(status, answer_bytes));
+  }
   void EndWithViolations(const std::vector<FieldViolation>& violations) {
     Finish(state_.Ended(violations));
   }

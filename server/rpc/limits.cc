@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 
+#include "google/protobuf/stubs/logging.h"
 #include "grpcpp/resource_quota.h"
 
 namespace stowage {
@@ -25,6 +26,8 @@ constexpr int kMetadataBytes = 16 << 10;
 }  // namespace
 
 void LimitConnections(int64_t arriving_bytes, grpc::ServerBuilder& builder) {
+  // What is wrong with a message its sender is told; the parser would write it to standard error.
+  google::protobuf::SetLogHandler(nullptr);
   const auto set = [&builder](const char* argument, auto value) {
     builder.AddChannelArgument(argument, static_cast<int>(value));
   };

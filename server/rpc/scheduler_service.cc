@@ -83,14 +83,15 @@ grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext
   engine_.FindFrontier(
       std::move(question), call->caller(), [call, response](absl::StatusOr<TimedFrontier> timed) {
         if (!timed.ok()) return call->End(timed.status());
-        call->End(WithMemory([&] {
+        const absl::Status converted = WithMemory([&] {
           *response = ToMessage(timed->result, {timed->queue_seconds, timed->solve_seconds});
           CallRecord& record = call->record();
           record.queue_seconds = timed->queue_seconds;
           record.solve_seconds = timed->solve_seconds;
           record.origin = timed->result.solver;
           record.rejected = timed->result.rejected;
-        }));
+        });
+        call->End(converted, static_cast<int64_t>(response->ByteSizeLong()));
       });
   return call;
 }
@@ -105,10 +106,11 @@ grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext
   engine_.Simulate(std::move(question), call->caller(),
                    [call, response](absl::StatusOr<ExplainedSimulation> result) {
                      if (!result.ok()) return call->End(result.status());
-                     call->End(WithMemory([&] {
+                     const absl::Status converted = WithMemory([&] {
                        *response =
                            ToMessage(result->simulation, result->timeline, result->explanation);
-                     }));
+                     });
+                     call->End(converted, static_cast<int64_t>(response->ByteSizeLong()));
                    });
   return call;
 }

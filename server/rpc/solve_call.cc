@@ -83,7 +83,8 @@ class UnarySolve final : public SolveListener {
 
   void Done(absl::StatusOr<Solved> result) override {
     if (!result.ok()) return call_->End(result.status());
-    call_->End(WithMemory([&] { Answer(*result); }));
+    const absl::Status status = WithMemory([&] { Answer(*result); });
+    call_->End(status, static_cast<int64_t>(response_->Length()));
   }
 
  private:
@@ -202,7 +203,8 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     v1::SolveEvent event;
     const absl::Status status =
         WithMemory([&] { Respond(*result, platform_, event.mutable_answer(), state_.record()); });
-    EndWith(state_.Ended(status), status.ok() ? std::optional(std::move(event)) : std::nullopt);
+    const grpc::Status end = state_.Ended(status, static_cast<int64_t>(event.ByteSizeLong()));
+    EndWith(end, end.ok() ? std::optional(std::move(event)) : std::nullopt);
   }
 
  private:

@@ -22,6 +22,7 @@
 #include "tests/integration/metrics.h"
 #include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
+#include "tests/support/chains.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
@@ -168,6 +169,44 @@ TEST_F(HostileClients, WhoNeverReadsAStreamCostsNoMore) {
     ExpectOthersAreServed();
   }
   ExpectAllIsGivenBack(200);
+}
+
+TEST_F(HostileClients, WhoNeverReadsAnswersGetsNoMoreOfThem) {
+  constexpr int kStages = 5000;
+  v1::SimulateRequest request;
+  *request.mutable_chain() = ToMessage(EqualChain(kStages));
+  request.mutable_platform()->set_memory_bytes(1 << 20);
+  const auto add = [&](v1::Operation::Kind kind, int stage) {
+    v1::Operation& operation = *request.mutable_schedule()->add_operations();
+    operation.set_kind(kind);
+    operation.set_stage(stage);
+  };
+  for (int l = 1; l <= kStages + 1; ++l) add(v1::Operation::FORWARD_SAVE, l);
+  for (int l = kStages + 1; l >= 1; --l) add(v1::Operation::BACKWARD, l);
+  const std::string message = Message(request);
+  const auto refused = [this] {
+    const double count = MetricOf(
+        server_,
+        "grpc_server_handled_total{grpc_code=\"ResourceExhausted\",grpc_method=\"Simulate\","
+        "grpc_service=\"stowage.v1.Scheduler\",grpc_type=\"unary\"}");
+    return count > 0;
+  };
+  {
+    constexpr uint32_t kNoWindow = 0;
+    std::vector<std::unique_ptr<RawGrpc>> clients;
+    for (int client = 0; client < 40 && !refused(); ++client) {
+      clients.push_back(std::make_unique<RawGrpc>(server_.address(), kNoWindow));
+      for (uint32_t stream = 1; stream < 100; stream += 2) {
+        clients.back()->Begin(stream, "Simulate");
+        ASSERT_EQ(clients.back()->Send(stream, message, seconds(10)), message.size());
+        clients.back()->End(stream);
+      }
+    }
+    EXPECT_TRUE(refused()) << "as many as one likes wait to be read";
+    ExpectAtMostResident(1500);
+    ExpectOthersAreServed();
+  }
+  ExpectAllIsGivenBack(300);
 }
 
 TEST_F(HostileClients, AMessageOfSixtyFourMebibytesIsRefusedUnread) {

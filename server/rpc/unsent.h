@@ -1,0 +1,44 @@
+// Answers that wait for their readers: who asks and never reads must not fill the memory with them.
+#ifndef STOWAGE_SERVER_RPC_UNSENT_H_
+#define STOWAGE_SERVER_RPC_UNSENT_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+
+// One call's share of what all answers of the process may take between the end of their work and
+// their departure; given back by the destructor. One thread at a time.
+class Unsent {
+ public:
+  // On the wire; some four times that in memory.
+  static constexpr int64_t kMostBytes = int64_t{256} << 20;
+
+  Unsent() = default;
+  ~Unsent() { total_ -= bytes_; }
+  Unsent(const Unsent&) = delete;
+  Unsent& operator=(const Unsent&) = delete;
+
+  // Errors: RESOURCE_EXHAUSTED when too much waits already.
+  absl::Status Take(int64_t bytes) {
+    if (total_ + bytes > kMostBytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("more than ", kMostBytes >> 20,
+                       " MiB of answers wait to be read; read yours, try again"));
+    }
+    bytes_ += bytes;
+    total_ += bytes;
+    return absl::OkStatus();
+  }
+
+ private:
+  static inline std::atomic<int64_t> total_ = 0;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_UNSENT_H_

@@ -1,0 +1,163 @@
+// Bytes that are always a chain, a platform and a schedule, so that none is wasted on their syntax:
+//   0        stages, 1 to 5; whether both directions share the link
+//   1 to 3   memory, host memory and bandwidth
+//   then     for each stage and the loss six: seconds forward and backward, bytes of output, of
+//   what is
+//            saved beyond it, of the gradient and of overheads; two flags
+//   the rest one operation a byte: what, in its upper half, and of which stage, in its lower half
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "solver/algorithms/answer.h"
+#include "solver/algorithms/catalog.h"
+#include "solver/model/validate.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+#include "tests/fuzz/targets.h"
+
+namespace stowage {
+namespace {
+
+constexpr OperationKind kKinds[] = {
+    OperationKind::kForwardSave, OperationKind::kForwardCheckpoint, OperationKind::kForwardDiscard,
+    OperationKind::kBackward,    OperationKind::kOffload,           OperationKind::kRelease,
+    OperationKind::kPrefetch,
+};
+
+// 0 past the end.
+int Take(absl::string_view* bytes) {
+  if (bytes->empty()) return 0;
+  const auto first = static_cast<unsigned char>(bytes->front());
+  bytes->remove_prefix(1);
+  return first;
+}
+
+Stage TakeStage(absl::string_view* bytes) {
+  Stage stage;
+  const int times = Take(bytes);
+  stage.forward_seconds = times % 16;
+  stage.backward_seconds = times / 16;
+  stage.output_bytes = Take(bytes) % 32;
+  stage.saved_bytes = stage.output_bytes + Take(bytes) % 32;
+  if (const int gradient = Take(bytes); gradient % 2 == 1) stage.gradient_bytes = gradient / 2;
+  const int overheads = Take(bytes);
+  stage.forward_overhead_bytes = overheads % 16;
+  stage.backward_overhead_bytes = overheads / 16;
+  const int flags = Take(bytes);
+  stage.no_recompute = flags % 4 == 3;
+  stage.no_offload = flags / 4 % 4 == 3;
+  return stage;
+}
+
+struct Case {
+  Chain chain;
+  Platform platform;
+  Schedule schedule;
+};
+
+Case Decode(absl::string_view bytes) {
+  Case decoded;
+  const int shape = Take(&bytes);
+  decoded.platform.half_duplex = shape >= 128;
+  decoded.platform.memory_bytes = Take(&bytes);
+  decoded.platform.host_memory_bytes = Take(&bytes) % 64;
+  decoded.platform.offload_bytes_per_second = Take(&bytes) % 16;
+  decoded.chain.input_bytes = 10;
+  for (int l = 0; l < shape % 5 + 1; ++l) decoded.chain.stages.push_back(TakeStage(&bytes));
+  decoded.chain.loss = TakeStage(&bytes);
+  decoded.chain.loss.gradient_bytes.reset();
+  while (!bytes.empty()) {
+    const int operation = Take(&bytes);
+    const auto kind = static_cast<size_t>(operation / 16) % std::size(kKinds);
+    decoded.schedule.operations.push_back({kKinds[kind], operation % 16});
+  }
+  return decoded;
+}
+
+void RequireSame(const Simulation& a, const Simulation& b) {
+  Require(a.prediction.makespan_seconds == b.prediction.makespan_seconds &&
+              a.prediction.peak_memory_bytes == b.prediction.peak_memory_bytes &&
+              a.prediction.peak_host_bytes == b.prediction.peak_host_bytes &&
+              a.first_over_limit == b.first_over_limit,
+          "two simulations of one schedule differ");
+}
+
+void Check(const Case& given, const Simulation& simulation,
+           const std::vector<TimelineEntry>& timeline) {
+  const Prediction& prediction = simulation.prediction;
+  Require(timeline.size() == given.schedule.operations.size(), "an operation without an entry");
+  int64_t peak = 0;
+  int64_t host = 0;
+  double end = 0;
+  for (const TimelineEntry& entry : timeline) {
+    Require(entry.start_seconds <= entry.end_seconds, "an operation that ends before it starts");
+    peak = std::max(peak, entry.memory_bytes);
+    host = std::max(host, entry.host_bytes);
+    end = std::max(end, entry.end_seconds);
+  }
+  Require(peak == prediction.peak_memory_bytes, "the peak is not the timeline's");
+  Require(host == prediction.peak_host_bytes, "the host's peak is not the timeline's");
+  Require(end == prediction.makespan_seconds, "the makespan is not the timeline's");
+  Require(peak >= FloorOfMemory(given.chain).bytes, "a peak below the floor");
+  if (simulation.feasible()) {
+    Require(prediction.lower_bound_seconds <= prediction.makespan_seconds * (1 + 1e-12),
+            "faster than any schedule");
+    Require(peak <= given.platform.memory_bytes, "feasible, and over the budget");
+  }
+  // The schedule fits what it needs and nothing less.
+  Platform exact = given.platform;
+  exact.host_memory_bytes = 0;
+  exact.memory_bytes = peak;
+  Require(Simulate(given.chain, exact, given.schedule)->feasible(), "it does not fit its peak");
+  if (peak == 0) return;
+  exact.memory_bytes = peak - 1;
+  Require(!Simulate(given.chain, exact, given.schedule)->feasible(), "it fits below its peak");
+}
+
+}  // namespace
+
+void FuzzSchedule(absl::string_view bytes) {
+  const Case given = Decode(bytes);
+  Require(Violations(given.chain).empty() && Violations(given.platform).empty(), "not valid");
+  if (!Violations(given.schedule).empty()) return;
+  std::vector<TimelineEntry> timeline;
+  const auto simulation = Simulate(given.chain, given.platform, given.schedule, &timeline);
+  const auto without = SimulateWithoutBound(given.chain, given.platform, given.schedule);
+  const auto explained = SimulateAndExplain(given.chain, given.platform, given.schedule);
+  Require(simulation.ok() == without.ok() && simulation.ok() == explained.ok(), "valid or not");
+  if (!simulation.ok()) {
+    Require(simulation.status().message().substr(0, 11) == "operations[", "no operation is named");
+    return;
+  }
+  RequireSame(*simulation, *without);
+  RequireSame(*simulation, explained->simulation);
+  Check(given, *simulation, timeline);
+}
+
+std::vector<std::string> ScheduleSeeds() {
+  // What solvers find for a few chains, in those bytes.
+  std::vector<std::string> seeds;
+  for (const char* solver : {"store_all", "rotor", "revolve", "pofo"}) {
+    for (const int memory : {60, 90, 200}) {
+      std::string bytes = {4, static_cast<char>(memory), 0, 3};
+      for (int l = 1; l <= 6; ++l) bytes += std::string("\x21\x0a\x05\0\0\0", 6);
+      Case decoded = Decode(bytes);
+      decoded.platform.memory_bytes = memory;
+      SolveRequest request;
+      request.chain = decoded.chain;
+      request.platform = decoded.platform;
+      request.solver = solver;
+      const auto answer = AnswerRequest(request, {});
+      if (!answer.ok()) continue;
+      for (const Operation& operation : answer->schedule.operations) {
+        const auto* const kind = std::find(std::begin(kKinds), std::end(kKinds), operation.kind);
+        bytes.push_back(static_cast<char>((kind - kKinds) * 16 + operation.stage));
+      }
+      seeds.push_back(bytes);
+    }
+  }
+  return seeds;
+}
+
+}  // namespace stowage
