@@ -18,6 +18,7 @@ build=(
   libxxhash-dev                               # fingerprints of questions
   libsqlite3-dev                              # the cache on disk
   prometheus-cpp-dev libcpp-httplib-dev       # metrics, and the port that serves them
+  libsystemd-dev                              # tells systemd that the server serves, or stops
   nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`
 )
 train=(
@@ -27,6 +28,7 @@ train=(
 test=(
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
   prometheus                                  # scrapes the server in a test
+  systemd                                     # checks its unit
 )
 dev=(clang clang-format clang-tidy git)
 carried=(
