@@ -27,6 +27,7 @@ train=(
 )
 test=(
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+  libyaml-cpp-dev                             # reads the files of deploy/
   prometheus                                  # scrapes the server in a test
   systemd                                     # checks its unit
 )
