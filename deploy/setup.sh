@@ -1,13 +1,19 @@
 #!/usr/bin/env bash
 # Installs what Stowage needs on Debian 12. The only place that names packages.
-#   deploy/setup.sh build   what it takes to build and run
+#   deploy/setup.sh run     what the built server and command line need to run
+#   deploy/setup.sh build   what it takes to build and run them
 #   deploy/setup.sh train   that, and LibTorch: for stowage-train
 #   deploy/setup.sh test    that, and what the tests need
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 #   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
+# With --names, as in `deploy/setup.sh run --names`, installs nothing and names those packages.
 # Quiet, and does nothing when all is there.
 set -euo pipefail
 
+run=(
+  libabsl20220623 libgrpc++1.51 libgrpc29 libprotobuf32 libhwy1
+  libspdlog1.10 libxxhash0 libsqlite3-0 libprometheus-cpp-core1.0 libcpp-httplib0.11 libsystemd0
+)
 build=(
   g++ cmake ninja-build ccache mold           # tools
   libabsl-dev libgrpc++-dev                   # Abseil, gRPC
@@ -38,13 +44,15 @@ carried=(
 )
 
 case "${1:-}" in
+  run) packages=("${run[@]}") ;;
   build) packages=("${build[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
   test) packages=("${build[@]}" "${train[@]}" "${test[@]}") ;;
   dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${dev[@]}") ;;
   carried) echo "${carried[@]}"; exit 0 ;;
-  *) echo "usage: $0 build|train|test|dev|carried" >&2; exit 2 ;;
+  *) echo "usage: $0 run|build|train|test|dev|carried [--names]" >&2; exit 2 ;;
 esac
+[ "${2:-}" != "--names" ] || { echo "${packages[@]}"; exit 0; }
 
 missing=()
 for package in "${packages[@]}"; do
