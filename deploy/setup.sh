@@ -12,13 +12,14 @@ set -euo pipefail
 
 run=(
   libabsl20220623 libgrpc++1.51 libgrpc29 libprotobuf32 libhwy1
-  libspdlog1.10 libxxhash0 libsqlite3-0 libprometheus-cpp-core1.0 libcpp-httplib0.11 libsystemd0
+  libspdlog1.10 libxxhash0 libsqlite3-0 libprometheus-cpp-core1.0 libcpp-httplib0.11 libssl3 libsystemd0
 )
 build=(
   g++ cmake ninja-build ccache mold           # tools
   libabsl-dev libgrpc++-dev                   # Abseil, gRPC
   libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libhwy-dev                                  # SIMD of the solvers' inner loops
+  libssl-dev                                  # certificates and tokens
   libspdlog-dev                               # logs of the server
   libcli11-dev                                # command lines
   libxxhash-dev                               # fingerprints of questions
@@ -36,6 +37,7 @@ test=(
   libyaml-cpp-dev                             # reads the files of deploy/
   prometheus                                  # scrapes the server in a test
   systemd                                     # checks its unit
+  openssl                                     # makes certificates for tests
 )
 dev=(clang clang-format clang-tidy git)
 carried=(

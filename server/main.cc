@@ -31,6 +31,11 @@ void LogFromGrpc(gpr_log_func_args* args) {
   Log(LogLevel::kDebug, "grpc", {{"message", args->message}});
 }
 
+std::string TlsText(const TlsFiles& tls) {
+  if (tls.certificate.empty()) return "none";
+  return tls.client_authorities.empty() ? "server" : "mutual";
+}
+
 int Serve(const ServerOptions& options, const sigset_t& signals) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, STOWAGE_VERSION);
   if (!server.ok()) {
@@ -41,6 +46,8 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
       {{"address", (*server)->address()},
        {"http", (*server)->http_address()},
        {"cache_dir", options.cache_dir},
+       {"tls", TlsText(options.security.tls)},
+       {"tokens", options.security.token_file.empty() ? "none" : "required"},
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
   NotifyReady((*server)->address());

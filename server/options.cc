@@ -40,6 +40,32 @@ std::string DefaultCacheDir() {
   return home.empty() ? "" : home + "/.cache/stowage";
 }
 
+void AddSecurity(CLI::App& app, SecurityOptions* options) {
+  const auto add = [&app](const char* name, std::string& path, const char* help) {
+    app.add_option(name, path, help)->type_name("FILE")->group("Security");
+  };
+  add("--tls-cert", options->tls.certificate,
+      "certificate, PEM, with what leads to its authority; read again when it changes; default: "
+      "connections are not encrypted");
+  add("--tls-key", options->tls.key, "its key, PEM, without a passphrase");
+  add("--tls-client-ca", options->tls.client_authorities,
+      "callers must show a certificate that an authority in this PEM file signed");
+  add("--token-file", options->token_file,
+      "callers must send a bearer token of this file, a line each: NAME TOKEN; read again when it "
+      "changes; default: anybody may ask");
+}
+
+absl::Status CheckSecurity(const SecurityOptions& options) {
+  const TlsFiles& tls = options.tls;
+  if (tls.certificate.empty() != tls.key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert, --tls-key: give both, or neither");
+  }
+  if (!tls.client_authorities.empty() && tls.certificate.empty()) {
+    return absl::InvalidArgumentError("--tls-client-ca: needs --tls-cert and --tls-key");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
@@ -68,6 +94,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
       ->capture_default_str()
       ->type_name("SIZE")
       ->group("Network");
+  AddSecurity(app, &options.security);
   app.add_option("--threads", options.engine.threads,
                  "solves that run at once; default: one a core")
       ->check(CLI::Range(1, 1024))
@@ -85,6 +112,16 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   app.add_option("--all-solves-memory", all_solves_memory,
                  "most memory of all solves that run at once; default: twice --solve-memory")
       ->type_name("SIZE")
+      ->group("Solves");
+  app.add_option("--max-stages", options.limits.stages, "longest chain that is taken")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMaxStages))
+      ->type_name("N")
+      ->group("Solves");
+  app.add_option("--max-slots", options.limits.memory_slots,
+                 "most memory slots that a request may ask for; default: what --solve-memory bears")
+      ->check(CLI::Range(int64_t{1}, kMaxMemorySlots))
+      ->type_name("N")
       ->group("Solves");
   app.add_option("--client-limit", options.engine.client_limit,
                  "solves of one client that wait or run; one host is one client")
@@ -133,6 +170,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   }
   const absl::Status address = CheckAddress(options.listen);
   if (!address.ok()) return Prefixed("--listen", address);
+  RETURN_IF_ERROR(CheckSecurity(options.security));
   RETURN_IF_ERROR(Read("--solve-memory", solve_memory, ParseBytes, &options.engine.solve_bytes));
   options.engine.all_solves_bytes = 2 * std::min(options.engine.solve_bytes, INT64_MAX / 2);
   if (!all_solves_memory.empty()) {

@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "server/engine/engine.h"
+#include "server/rpc/call.h"
+#include "server/security.h"
 
 namespace stowage {
 
@@ -15,6 +17,8 @@ struct ServerOptions {
   std::string http = "127.0.0.1:50052";    // host:port for operators; empty: none
   std::string cache_dir;                   // empty: answers are kept in memory only
   int64_t disk_bytes = int64_t{1} << 30;   // of answers there
+  SecurityOptions security;
+  QuestionLimits limits;
   EngineOptions engine;
   int max_message_bytes = 16 << 20;  // larger requests are refused
   double grace_seconds = 30;         // for running solves, after SIGTERM

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +18,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "server/cache/disk_tier.h"
 #include "server/ops/log.h"
+#include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
@@ -93,6 +95,16 @@ std::string WithPort(const std::string& address, int port) {
   return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
 }
 
+// Answers in memory are kept twice: for whoever asks such a question, and as they went over the
+// wire for whoever asks in the same bytes.
+int64_t ReplyBytes(const ServerOptions& options) { return options.engine.cache_bytes / 2; }
+
+EngineOptions EngineOptionsOf(const ServerOptions& options) {
+  EngineOptions engine = options.engine;
+  engine.cache_bytes -= ReplyBytes(options);
+  return engine;
+}
+
 }  // namespace
 
 class Server::Watch final : public Observer {
@@ -112,19 +124,29 @@ class Server::Watch final : public Observer {
     log_.StoreFailed(status);
     metrics_.StoreFailed(status);
   }
+  void CredentialsReplaced(const std::string& which, const absl::Status& status) override {
+    log_.CredentialsReplaced(which, status);
+    metrics_.CredentialsReplaced(which, status);
+  }
 
  private:
   LogObserver log_;
   Metrics& metrics_;
 };
 
-Server::Server(const ServerOptions& options, const std::string& version)
+Server::Server(const ServerOptions& options, const std::string& version,
+               std::unique_ptr<Security> security)
     : options_(options),
       metrics_(version),
       watch_(std::make_unique<Watch>(metrics_)),
+      security_(std::move(security)),
       disk_(OpenStore(options, *watch_)),
-      engine_(options.engine, disk_.get(), watch_.get()),
-      service_(engine_, *watch_) {}
+      engine_(EngineOptionsOf(options), disk_.get(), watch_.get()),
+      service_(engine_,
+               {.observer = *watch_, .tokens = security_->tokens(), .limits = options.limits},
+               ReplyBytes(options)) {
+  security_->Watch(*watch_);
+}
 
 Gauges Server::gauges() const {
   Gauges gauges;
@@ -133,8 +155,11 @@ Gauges Server::gauges() const {
     gauges.disk = disk_->stats();
     gauges.disk_limit_bytes = options_.disk_bytes;
   }
-  gauges.memory_limit_bytes = options_.engine.cache_bytes;
+  gauges.memory_limit_bytes = EngineOptionsOf(options_).cache_bytes;
+  gauges.replies = service_.reply_stats();
+  gauges.reply_limit_bytes = ReplyBytes(options_);
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
+  gauges.certificate_end_seconds = security_->certificate_end_seconds();
   gauges.ready = ready_;
   return gauges;
 }
@@ -145,12 +170,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen, ": ", why));
   };
   if (SomeoneListensOn(options.listen)) return cannot_listen(kInUse);
-  std::unique_ptr<Server> server(new Server(options, version));
+  ASSIGN_OR_RETURN(std::unique_ptr<Security> security, Security::Load(options.security));
+  std::unique_ptr<Server> server(new Server(options, version, std::move(security)));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(options.listen, server->security_->Credentials(), &port);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // or two servers share a port silently
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.RegisterService(&server->service_);

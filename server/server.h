@@ -14,6 +14,7 @@
 #include "server/ops/metrics.h"
 #include "server/options.h"
 #include "server/rpc/scheduler_service.h"
+#include "server/security.h"
 
 namespace stowage {
 
@@ -22,8 +23,8 @@ class Server {
  public:
   // Listens and serves; health says SERVING when it returns.
   // Errors: UNAVAILABLE when an address cannot be listened on, with the reason ("Address already
-  // in use") and the remedy. A cache directory that cannot be used is no error: answers are kept in
-  // memory then, and the log says so.
+  // in use") and the remedy; those of Security::Load(). A cache directory that cannot be used is no
+  // error: answers are kept in memory then, and the log says so.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::string& version);
 
@@ -40,13 +41,15 @@ class Server {
   // Tells the log and the metrics.
   class Watch;
 
-  Server(const ServerOptions& options, const std::string& version);
+  Server(const ServerOptions& options, const std::string& version,
+         std::unique_ptr<Security> security);
   Gauges gauges() const;
 
   const ServerOptions options_;
   std::string address_;  // set by Start()
   Metrics metrics_;
   std::unique_ptr<Observer> watch_;
+  std::unique_ptr<Security> security_;
   std::unique_ptr<CacheTier> disk_;  // null: none
   std::atomic<bool> ready_{false};
   Engine engine_;

@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/credentials.h"
 #include "proto/convert/chain.h"
 #include "proto/convert/json.h"
 #include "solver/base/address.h"
@@ -172,6 +173,7 @@ void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* f
                   "longest wait for the answer: 30s, 500ms; default: none")
       ->type_name("DURATION")
       ->group("Server");
+  AddCredentials(command, &flags->credentials);
 }
 
 absl::StatusOr<ClientOptions> ReadServer(const ServerFlags& flags,
@@ -179,6 +181,7 @@ absl::StatusOr<ClientOptions> ReadServer(const ServerFlags& flags,
   ClientOptions options;
   options.server = flags.server.empty() ? default_server : flags.server;
   if (!options.server.empty()) RETURN_IF_ERROR(Prefixed("--server", CheckAddress(options.server)));
+  ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
   if (flags.timeout.empty()) return options;
   double seconds = 0;
   RETURN_IF_ERROR(Read("--timeout", flags.timeout, ParseSeconds, &seconds));

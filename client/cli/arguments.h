@@ -70,6 +70,7 @@ absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform
 struct ServerFlags {
   std::string server;   // empty: not given
   std::string timeout;  // empty: none
+  CredentialFiles credentials;
 };
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags);
 

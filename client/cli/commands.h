@@ -11,6 +11,7 @@ namespace stowage {
 void AddSolveCommand(CLI::App& app, Command* chosen);
 void AddFrontierCommand(CLI::App& app, Command* chosen);
 void AddLoadCommand(CLI::App& app, Command* chosen);
+void AddTopCommand(CLI::App& app, Command* chosen);
 void AddExperimentCommand(CLI::App& app, Command* chosen);
 void AddSimulateCommand(CLI::App& app, Command* chosen);
 void AddChainCommand(CLI::App& app, Command* chosen);

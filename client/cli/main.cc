@@ -1,5 +1,6 @@
 // stowage: the command line. Exit codes: 0, 1 error, 2 infeasible.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -27,6 +28,8 @@ int Fail(const std::string& message) {
 }
 
 int Main(int argc, char** argv) {
+  // Errors are told once, by us; who looks for more sets it.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app(
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
       "Exit codes: 0 done, 1 error, 2 infeasible.",
@@ -36,6 +39,7 @@ int Main(int argc, char** argv) {
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
   AddLoadCommand(app, &chosen);
+  AddTopCommand(app, &chosen);
   AddExperimentCommand(app, &chosen);
   AddSimulateCommand(app, &chosen);
   AddSolversCommand(app, &chosen);
@@ -50,8 +54,9 @@ int Main(int argc, char** argv) {
   }
   if (!chosen)
     return Fail(
-        "a command is required: solve, frontier, experiment, simulate, solvers, chain or version; "
-        "see stowage --help");
+        "a command is required: solve, frontier, load, top, experiment, simulate, solvers, chain "
+        "or "
+        "version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

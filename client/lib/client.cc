@@ -20,18 +20,26 @@ constexpr int kConnectMilliseconds = 5000;
 constexpr int kFirstReconnectMilliseconds = 100;
 constexpr int kMostReconnectMilliseconds = 1000;
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& server) {
+std::shared_ptr<grpc::Channel> Connect(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // a schedule may have a million operations
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostReconnectMilliseconds);
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments);
+  return grpc::CreateCustomChannel(options.server, ChannelCredentialsOf(options.credentials),
+                                   arguments);
 }
 
 absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
                       std::optional<double> timeout_seconds) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // the numbers are the same
+  if (code == absl::StatusCode::kUnavailable && absl::StrContains(status.error_message(), "SSL")) {
+    return absl::UnavailableError(absl::StrCat(
+        "the server at ", server, " and this side do not come to terms over TLS (",
+        status.error_message(),
+        "); check --tls-ca, and --tls-cert where it asks for one, or leave them out where it does "
+        "not speak TLS"));
+  }
   if (code == absl::StatusCode::kUnavailable) {
     return absl::UnavailableError(
         absl::StrCat("no answer from a server at ", server, " (", status.error_message(),
@@ -60,10 +68,12 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
 }  // namespace
 
 Client::Client(const ClientOptions& options)
-    : options_(options), stub_(v1::Scheduler::NewStub(Connect(options.server))) {}
+    : options_(options), stub_(v1::Scheduler::NewStub(Connect(options))) {}
 
-void Client::SetDeadline(std::optional<double> timeout_seconds,
-                         grpc::ClientContext* context) const {
+void Client::Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const {
+  if (!options_.credentials.token.empty()) {
+    context->AddMetadata("authorization", "Bearer " + options_.credentials.token);
+  }
   if (!timeout_seconds.has_value()) return;
   const std::chrono::duration<double> timeout(*timeout_seconds);
   context->set_deadline(std::chrono::system_clock::now() +
@@ -75,7 +85,7 @@ absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Re
                                       std::optional<double> timeout_seconds) {
   if (!timeout_seconds.has_value()) timeout_seconds = options_.timeout_seconds;
   grpc::ClientContext context;
-  SetDeadline(timeout_seconds, &context);
+  Prepare(timeout_seconds, &context);
   Response response;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
   if (!status.ok()) return FromGrpc(status, options_.server, timeout_seconds);
@@ -90,7 +100,7 @@ absl::StatusOr<v1::SolveResponse> Client::Solve(const v1::SolveRequest& request,
 absl::StatusOr<v1::SolveResponse> Client::SolveStream(
     const v1::SolveRequest& request, absl::FunctionRef<void(const v1::SolveEvent&)> heard) {
   grpc::ClientContext context;
-  SetDeadline(options_.timeout_seconds, &context);
+  Prepare(options_.timeout_seconds, &context);
   const auto reader = stub_->SolveStream(&context, request);
   v1::SolveEvent event;
   std::optional<v1::SolveResponse> answer;

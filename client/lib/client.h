@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "client/lib/credentials.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
 namespace stowage {
@@ -15,6 +16,7 @@ namespace stowage {
 struct ClientOptions {
   std::string server = "127.0.0.1:50051";  // host:port or unix:PATH
   std::optional<double> timeout_seconds;   // of one call; unset: none
+  Credentials credentials = {};
 };
 
 // Errors of every call: those of the service, and UNAVAILABLE "no answer from a server at …" within
@@ -42,7 +44,8 @@ class Client {
   absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
                                 std::optional<double> timeout_seconds = std::nullopt);
 
-  void SetDeadline(std::optional<double> timeout_seconds, grpc::ClientContext* context) const;
+  // Deadline and token of a call.
+  void Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const;
 
   const ClientOptions options_;
   std::unique_ptr<v1::Scheduler::Stub> stub_;

@@ -25,10 +25,12 @@ double SecondsUntil(Clock::time_point moment) {
   return std::chrono::duration<double>(moment - Clock::now()).count();
 }
 
-absl::StatusOr<v1::SolveResponse> AskUntil(Clock::time_point end, const std::string& server,
+absl::StatusOr<v1::SolveResponse> AskUntil(Clock::time_point end, const PlannerOptions& options,
                                            const v1::SolveRequest& request) {
   constexpr double kTooLittle = 0.02;  // for an attempt to be more than a misleading error
-  Client client({.server = server, .timeout_seconds = std::nullopt});
+  Client client({.server = options.server,
+                 .timeout_seconds = std::nullopt,
+                 .credentials = options.credentials});
   Backoff backoff(std::random_device{}());
   while (true) {
     absl::StatusOr<v1::SolveResponse> response =
@@ -79,7 +81,7 @@ absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options,
   if (saved.ok() && (!saved->solved_locally() || options.server.empty())) return take_saved();
   bool found = false;
   if (!options.server.empty()) {
-    absl::StatusOr<v1::SolveResponse> response = AskUntil(end, options.server, request);
+    absl::StatusOr<v1::SolveResponse> response = AskUntil(end, options, request);
     if (absl::IsInvalidArgument(response.status())) return response.status();
     found = take(std::move(response), PlanSource::kServer);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/lib/credentials.h"
 #include "client/lib/local.h"
 #include "stowage/v1/scheduler.pb.h"
 
@@ -14,9 +15,10 @@ namespace stowage {
 
 struct PlannerOptions {
   std::string server = "127.0.0.1:50051";  // host:port or unix:PATH; empty: none is asked
-  double patience_seconds = 10;            // with the server, all attempts together
-  std::string plan_cache;                  // a directory; empty: no plan file
-  LocalOptions local;                      // the solve in this process, after that
+  Credentials credentials;
+  double patience_seconds = 10;  // with the server, all attempts together
+  std::string plan_cache;        // a directory; empty: no plan file
+  LocalOptions local;            // the solve in this process, after that
 };
 
 enum class PlanSource { kPlanFile, kServer, kLocal };

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/lib/credentials.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "solver/model/schedule.h"
@@ -20,6 +21,7 @@ struct AskOptions {
   std::string server;  // empty: none
   double patience_seconds = 10;
   std::string plan_cache;  // a directory; empty: none
+  CredentialFiles credentials = {};
 };
 
 struct Found {

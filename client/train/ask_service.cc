@@ -40,6 +40,7 @@ absl::StatusOr<Found> FindSchedule(const AskOptions& options, const Chain& chain
   request.set_solver(solver);
   PlannerOptions planner;
   planner.server = options.server;
+  ASSIGN_OR_RETURN(planner.credentials, ReadCredentials(options.credentials));
   planner.patience_seconds = options.patience_seconds;
   planner.plan_cache = options.plan_cache;
   ASSIGN_OR_RETURN(PlannedAnswer answer, FindPlan(planner, request));
@@ -64,8 +65,9 @@ absl::Status Report(const AskOptions& options, const std::string& job, const Exe
   request.set_measured_step_seconds(execution.measured_seconds);
   request.set_predicted_peak_bytes(execution.predicted_peak_bytes);
   request.set_measured_peak_bytes(execution.measured_peak_bytes);
-  return Client({.server = options.server, .timeout_seconds = kReportSeconds})
-      .ReportExecution(request);
+  ClientOptions client{.server = options.server, .timeout_seconds = kReportSeconds};
+  ASSIGN_OR_RETURN(client.credentials, ReadCredentials(options.credentials));
+  return Client(client).ReportExecution(request);
 }
 
 absl::Status WriteChain(const std::string& path, const Chain& chain) {

@@ -102,7 +102,8 @@ class Program {
     }
     const auto patience = ParseSeconds(options_.patience);
     if (!patience.ok()) return InFlag("--patience", patience.status());
-    ask_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache};
+    ask_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache,
+            options_.credentials};
     if (options_.device_memory.empty()) return absl::OkStatus();
     const auto bytes = ParseBytes(options_.device_memory);
     if (!bytes.ok()) return InFlag("--device-memory", bytes.status());

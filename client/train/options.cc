@@ -1,5 +1,7 @@
 #include "client/train/options.h"
 
+#include "client/cli/credentials.h"
+
 namespace stowage {
 
 void AddOptions(CLI::App& app, TrainOptions* options) {
@@ -73,6 +75,8 @@ void AddOptions(CLI::App& app, TrainOptions* options) {
   add(kSchedule, "--plan-cache", options->plan_cache, "DIR",
       "start from the last schedule that is there, and leave this one for the next time");
   add(kSchedule, "--job", options->job, "NAME", "what the server's operators know this run by");
+
+  AddCredentials(app, &options->credentials);
 
   constexpr const char* kOutput = "Output";
   add(kOutput, "--trace", options->trace, "FILE",

@@ -7,6 +7,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
+#include "client/lib/credentials.h"
 #include "client/train/networks.h"
 
 namespace stowage {
@@ -25,6 +26,7 @@ struct TrainOptions {
 
   std::string solver;
   std::string server = "127.0.0.1:50051";
+  CredentialFiles credentials;
   bool local = false;
   std::string patience = "10s";
   std::string plan_cache;

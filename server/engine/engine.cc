@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <functional>
 #include <new>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "server/engine/plain_job.h"
 #include "solver/algorithms/catalog.h"
 #include "solver/algorithms/frontier.h"
 #include "solver/simulator/lower_bound.h"
-#include "solver/simulator/simulator.h"
 
 namespace stowage {
 namespace {
@@ -37,33 +37,8 @@ Clock::time_point After(Clock::time_point begin, double seconds) {
                      std::chrono::duration<double>(std::min(seconds, kLong)));
 }
 
-// Set when either of two tokens is.
-class EitherStop {
- public:
-  EitherStop(std::stop_token first, std::stop_token second)
-      : on_first_(std::move(first), [this] { source_.request_stop(); }),
-        on_second_(std::move(second), [this] { source_.request_stop(); }) {}
-
-  std::stop_token token() const { return source_.get_token(); }
-
- private:
-  using Callback = std::stop_callback<std::function<void()>>;
-  std::stop_source source_;
-  Callback on_first_;
-  Callback on_second_;
-};
-
 absl::Status Draining() {
   return absl::UnavailableError("the server is draining; ask another one");
-}
-
-// What a request that was stopped ends with: it is the server's doing when the server stopped.
-absl::Status Stopped(const std::stop_token& server) {
-  if (server.stop_requested()) {
-    return absl::UnavailableError(
-        "the server stopped before the answer was ready; ask another one");
-  }
-  return absl::CancelledError("nobody waits for the answer any more");
 }
 
 // When the best schedule so far has to do: early enough for it to reach the caller.
@@ -77,49 +52,19 @@ Clock::time_point DueFor(const Waiter& waiter) {
   return std::min(due, After(waiter.arrived, left - margin));
 }
 
-// `known`'s answer to a question, all that is to be said of it computed anew; nullopt: it is none.
-std::optional<Answer> Fit(const SolveRequest& request, const QuestionKeys& keys,
-                          const KnownAnswer& known) {
-  const bool same_sizes = known.keys.sizes == keys.sizes;
-  if (known.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
-  const bool same = known.keys.exact == keys.exact;
-  std::optional<Answer> answer =
-      AnswerFromKnown(request, known.answer, same ? KnownFor::kThisRequest : KnownFor::kOneLikeIt);
-  // Sizes that differ by less than a granule may need a little more, or less.
-  if (answer.has_value() && !same_sizes) answer->minimum_memory_bytes.reset();
-  return answer;
-}
-
-bool Fits(const SolveRequest& request, const Answer& answer) {
-  if (answer.outcome == Outcome::kInfeasible) return true;
-  const absl::StatusOr<Simulation> simulation =
-      SimulateWithoutBound(request.chain, request.platform, answer.schedule);
-  return simulation.ok() && simulation->feasible();
-}
-
-// The same for the question of `waiter`; null: it is none.
-std::shared_ptr<const Answer> Use(const Waiter& waiter, const KnownAnswerPtr& known) try {
-  if (known->explained && known->keys.exact == waiter.keys.exact) {
-    if (!Fits(waiter.request, known->answer)) return nullptr;
-    return {known, &known->answer};
-  }
-  std::optional<Answer> answer = Fit(waiter.request, waiter.keys, *known);
-  if (!answer.has_value()) return nullptr;
-  return std::make_shared<const Answer>(*std::move(answer));
+// Null where memory runs out, as it may for chains of the largest size.
+WaiterPtr NewWaiter(SolveRequest request, Caller caller,
+                    const std::shared_ptr<SolveListener>& listener) try {
+  const QuestionKeys keys = KeysOf(request);
+  return std::make_shared<Waiter>(std::move(request), keys, std::move(caller), listener,
+                                  Clock::now());
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
 
-// The same of the best so far, which nobody compares with finer grids.
-std::shared_ptr<const Answer> UseBest(const Waiter& waiter, const QuestionKeys& keys,
-                                      const Answer& best) try {
-  SolveRequest request = waiter.request;
-  request.options.report_rounding_loss = false;
-  std::optional<Answer> answer = Fit(request, waiter.keys, {best, keys});
-  if (!answer.has_value()) return nullptr;
-  return std::make_shared<const Answer>(*std::move(answer));
-} catch (const std::bad_alloc&) {
-  return nullptr;
+// As the catalog has it, "auto" for none.
+std::string NameOf(const std::string& solver) {
+  return std::string(FindSolver(solver)->description.name);
 }
 
 absl::Status NoneInTime() {
@@ -135,29 +80,12 @@ Solved TimedFor(const SharedSolve& solve, const Waiter& waiter,
           SecondsBetween(std::max(waiter.arrived, started), now), source, waiter.keys.rounded};
 }
 
-// A frontier or a simulation: waits its turn, runs unless nobody waits for it any more.
-template <typename Result>
-struct PlainJob {
-  std::function<absl::StatusOr<Result>(std::stop_token stop, Clock::time_point started)> run;
-  EitherStop stop;
-  std::stop_token server;
-  absl::AnyInvocable<void(absl::StatusOr<Result>)> done;
-
-  void Run() {
-    if (stop.token().stop_requested()) return done(Stopped(server));
-    absl::StatusOr<Result> result = run(stop.token(), Clock::now());
-    if (absl::IsCancelled(result.status())) return done(Stopped(server));
-    done(std::move(result));
-  }
-};
-
 }  // namespace
 
 Engine::Engine(const EngineOptions& options, CacheTier* store, Observer* observer)
     : options_(options),
-      store_(store),
       observer_(*observer),
-      memory_(options.cache_bytes),
+      known_(options.cache_bytes, store, *observer),
       quick_({.threads = kQuickThreads,
               .most_waiting = kQuickQueue,
               .most_of_a_client = kQuickOfAClient}),
@@ -189,26 +117,20 @@ void Engine::Finish() {
 
 void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
   if (const absl::Status begun = Begin(); !begun.ok()) return listener->Done(begun);
-  const QuestionKeys keys = KeysOf(request);
-  const auto waiter = std::make_shared<Waiter>(std::move(request), keys, std::move(caller),
-                                               std::move(listener), Clock::now());
+  const WaiterPtr waiter = NewWaiter(std::move(request), std::move(caller), listener);
+  if (waiter == nullptr) {
+    listener->Done(
+        absl::ResourceExhaustedError("the server has too little free memory; try again"));
+    return Finish();
+  }
   if (waiter->request.options.use_cache) {
-    if (AnswerPtr known = FromMemory(*waiter)) {
+    if (AnswerPtr known = known_.FromMemory(waiter->request, waiter->keys)) {
       return End(waiter, Solved{.answer = std::move(known),
                                 .source = Source::kMemoryCache,
                                 .fingerprint = waiter->keys.rounded});
     }
   }
   Join(waiter);
-}
-
-Engine::AnswerPtr Engine::FromMemory(const Waiter& waiter) {
-  for (const Fingerprint* key : {&waiter.keys.rounded, &waiter.keys.sizes}) {
-    const absl::StatusOr<KnownAnswerPtr> known = memory_.Get(*key);
-    if (!known.ok() || *known == nullptr) continue;
-    if (AnswerPtr answer = Use(waiter, *known)) return answer;
-  }
-  return nullptr;
 }
 
 // Joins the solve of the same question, or begins one.
@@ -272,7 +194,8 @@ void Engine::Start(const SolvePtr& solve) {
                       [this, solve] {
                         if (solve->stop_token().stop_requested()) return Forget(solve);
                         const bool asks = solve->request().options.use_cache;
-                        const KnownAnswerPtr known = asks ? FromStore(*solve) : nullptr;
+                        const KnownAnswerPtr known =
+                            asks ? known_.FromStore(solve->request(), solve->keys()) : nullptr;
                         if (known == nullptr) return Enqueue(solve);
                         Keep(known, /*in_store=*/true);
                         Forget(solve);
@@ -282,27 +205,6 @@ void Engine::Start(const SolvePtr& solve) {
   if (added.ok()) return;
   Forget(solve);
   EndAll(solve, added.status());
-}
-
-KnownAnswerPtr Engine::ReadStore(const Fingerprint& key) {
-  absl::StatusOr<KnownAnswerPtr> known = store_->Get(key);
-  if (known.ok()) return *std::move(known);
-  observer_.StoreFailed(known.status());
-  return nullptr;
-}
-
-// An answer of the store that is one to the solve's question, with all that is to be said of it.
-KnownAnswerPtr Engine::FromStore(const SharedSolve& solve) {
-  if (store_ == nullptr) return nullptr;
-  for (const Fingerprint* key : {&solve.keys().rounded, &solve.keys().sizes}) {
-    const KnownAnswerPtr known = ReadStore(*key);
-    if (known == nullptr) continue;
-    std::optional<Answer> answer = Fit(solve.request(), solve.keys(), *known);
-    if (!answer.has_value()) continue;
-    return std::make_shared<const KnownAnswer>(
-        KnownAnswer{*std::move(answer), solve.keys(), /*explained=*/true});
-  }
-  return nullptr;
 }
 
 int64_t Engine::BytesFor(const SolveRequest& request) const {
@@ -326,13 +228,15 @@ void Engine::Enqueue(const SolvePtr& solve) {
   EndAll(solve, before.status());
 }
 
-SolveContext Engine::ContextOf(const SolvePtr& solve, std::stop_token stop) {
+SolveContext Engine::ContextOf(const SolvePtr& solve, RunningSolves::Place& place,
+                               std::stop_token stop) {
   constexpr double kStep = 0.01;  // of progress that is worth telling
   SolveContext context;
   context.stop = std::move(stop);
   context.working_bytes = options_.solve_bytes;
   context.executor = &*helpers_;
-  context.progress = [solve, told = 0.0](double fraction) mutable {
+  context.progress = [solve, &place, told = 0.0](double fraction) mutable {
+    place.Progressed(fraction);
     if (fraction < told + kStep) return;
     told = fraction;
     solve->Progressed(fraction);
@@ -343,14 +247,18 @@ SolveContext Engine::ContextOf(const SolvePtr& solve, std::stop_token stop) {
 void Engine::Run(const SolvePtr& solve) {
   if (solve->stop_token().stop_requested()) return Forget(solve);
   const EitherStop stop(solve->stop_token(), stop_all_.get_token());
+  const SolveRequest& request = solve->request();
+  std::optional<RunningSolves::Place> place(std::in_place, running_, NameOf(request.solver),
+                                            request.chain.length());
   solve->Started();
   absl::StatusOr<Answer> answer = AnswerRequest(
-      solve->request(), ContextOf(solve, stop.token()), [this, &solve](const Answer& better) {
+      request, ContextOf(solve, *place, stop.token()), [this, &solve](const Answer& better) {
         const auto best = std::make_shared<const Answer>(better);
         for (const WaiterPtr& late : solve->Improved(best)) {
           EndWithBest(solve, late, best, NoneInTime());
         }
       });
+  place.reset();
   if (answer.ok()) {
     const auto known = std::make_shared<const KnownAnswer>(
         KnownAnswer{*std::move(answer), solve->keys(), /*explained=*/true});
@@ -367,11 +275,10 @@ void Engine::Run(const SolvePtr& solve) {
 }
 
 void Engine::Keep(const KnownAnswerPtr& known, bool in_store) {
-  (void)memory_.Put(known);  // cannot fail
-  if (store_ == nullptr || in_store) return;
-  const absl::StatusOr<size_t> added = quick_.Add({.run = [this, known] {
-    if (const absl::Status put = store_->Put(known); !put.ok()) observer_.StoreFailed(put);
-  }});
+  known_.KeepInMemory(known);
+  if (!known_.has_store() || in_store) return;
+  const absl::StatusOr<size_t> added =
+      quick_.Add({.run = [this, known] { known_.KeepInStore(known); }});
   if (!added.ok()) observer_.StoreFailed(added.status());
 }
 
@@ -401,7 +308,7 @@ void Engine::EndAll(const SolvePtr& solve, const KnownAnswerPtr& known, Source s
       std::any_of(waiters.begin(), waiters.end(),
                   [](const WaiterPtr& waiter) { return waiter->source == Source::kSolved; });
   for (const WaiterPtr& waiter : waiters) {
-    AnswerPtr answer = Use(*waiter, known);
+    AnswerPtr answer = AnswerWith(waiter->request, waiter->keys, known);
     if (answer == nullptr) {
       // It rounds to the same question, and yet needs an answer of its own.
       SolveRequest request = waiter->request;
@@ -425,7 +332,9 @@ void Engine::EndAll(const SolvePtr& solve, const absl::Status& status) {
 void Engine::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best,
                          const absl::Status& otherwise) {
   AnswerPtr answer = best;
-  if (!(solve->keys().exact == waiter->keys.exact)) answer = UseBest(*waiter, solve->keys(), *best);
+  if (!(solve->keys().exact == waiter->keys.exact)) {
+    answer = AnswerWithBest(waiter->request, waiter->keys, *best, solve->keys());
+  }
   if (answer == nullptr) return End(waiter, otherwise);
   End(waiter, TimedFor(*solve, *waiter, std::move(answer), waiter->source));
 }
@@ -447,6 +356,8 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
         context.stop = std::move(stop);
         context.working_bytes = options_.solve_bytes;
         context.executor = &*helpers_;
+        RunningSolves::Place place(running_, NameOf(request.solver), request.chain.length());
+        context.progress = [&place](double fraction) { place.Progressed(fraction); };
         absl::StatusOr<Frontier> frontier = stowage::FindFrontier(request, context);
         if (!frontier.ok()) return frontier.status();
         return TimedFrontier{*std::move(frontier), SecondsBetween(queued, started),
@@ -504,10 +415,18 @@ void Engine::Drain(Clock::time_point deadline) {
   quick_.WaitUntilIdle(Clock::time_point::max());
 }
 
+bool Engine::draining() const {
+  MutexLock lock(mutex_);
+  return draining_;
+}
+
 EngineStats Engine::stats() const {
   EngineStats stats;
   stats.solves = queue_.stats();
-  stats.memory = memory_.stats();
+  stats.running = running_.List();
+  stats.threads = options_.threads;
+  stats.queue_length = options_.queue_length;
+  stats.memory = known_.memory_stats();
   MutexLock lock(mutex_);
   stats.questions = solves_.size();
   return stats;

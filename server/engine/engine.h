@@ -15,14 +15,16 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/engine/cache_tier.h"
-#include "server/engine/memory_tier.h"
+#include "server/engine/known_answers.h"
 #include "server/engine/observer.h"
+#include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
 #include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
@@ -58,7 +60,10 @@ struct SimulateRequest {
 
 struct EngineStats {
   WorkQueue::Stats solves;
-  size_t questions = 0;  // in flight, each however often it was asked
+  std::vector<RunningSolve> running;  // of them, those that solvers work on
+  size_t questions = 0;               // in flight, each however often it was asked
+  int threads = 0;                    // of solves, and
+  size_t queue_length = 0;            // how many may wait, as in the options
   CacheTierStats memory;
 };
 
@@ -90,21 +95,16 @@ class Engine {
   // `deadline` are stopped and end with their best schedule so far, or UNAVAILABLE.
   void Drain(std::chrono::steady_clock::time_point deadline);
 
+  // Whether Drain() was called: nothing more is answered.
+  bool draining() const;
   EngineStats stats() const;
 
  private:
   using Clock = std::chrono::steady_clock;
   using SolvePtr = std::shared_ptr<SharedSolve>;
-  using AnswerPtr = std::shared_ptr<const Answer>;
 
   absl::Status Begin();  // of a request; each that is OK needs a Finish()
   void Finish();
-
-  // Answers that are known.
-  AnswerPtr FromMemory(const Waiter& waiter);
-  KnownAnswerPtr FromStore(const SharedSolve& solve);
-  KnownAnswerPtr ReadStore(const Fingerprint& key);
-  void Keep(const KnownAnswerPtr& known, bool in_store);
 
   // A question on its way.
   void Join(const WaiterPtr& waiter);
@@ -113,8 +113,9 @@ class Engine {
   void Start(const SolvePtr& solve);
   void Enqueue(const SolvePtr& solve);
   void Run(const SolvePtr& solve);
-  SolveContext ContextOf(const SolvePtr& solve, std::stop_token stop);
+  SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop);
   int64_t BytesFor(const SolveRequest& request) const;
+  void Keep(const KnownAnswerPtr& known, bool in_store);
 
   // Its end, for one and for all who wait.
   void End(const WaiterPtr& waiter, absl::StatusOr<Solved> result);
@@ -125,9 +126,9 @@ class Engine {
   void Forget(const SolvePtr& solve);
 
   const EngineOptions options_;
-  CacheTier* const store_;
   Observer& observer_;
-  MemoryTier memory_;
+  KnownAnswers known_;
+  RunningSolves running_;
   std::stop_source stop_all_;
 
   mutable Mutex mutex_;

@@ -15,6 +15,7 @@ struct CallRecord {
   std::string method;  // "Solve"
   std::string id;      // the caller's x-request-id, or one of ours
   std::string peer;
+  std::string client;  // who it said it is, where it had to
   absl::Status status;
   double seconds = 0;  // from the request's arrival to the answer
   double queue_seconds = 0;
@@ -29,6 +30,18 @@ struct CallRecord {
   double gap = 0;                     // likewise
   std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: bugs
 };
+
+// What the record of an answer says of the question and the answer, not of the call.
+inline void CopyAnswer(const CallRecord& from, CallRecord* to) {
+  to->stages = from.stages;
+  to->solver = from.solver;
+  to->origin = from.origin;
+  to->source = from.source;
+  to->fingerprint = from.fingerprint;
+  to->outcome = from.outcome;
+  to->overhead = from.overhead;
+  to->gap = from.gap;
+}
 
 // What a job measured, beside what was predicted to it.
 struct ExecutionReport {
@@ -61,6 +74,9 @@ class Observer {
   virtual void ExecutionReported(const ExecutionReport& report) = 0;
   // The store lost an entry (DATA_LOSS) or did not work; the service goes on without it.
   virtual void StoreFailed(const absl::Status& status) = 0;
+  // The files of the "certificate" or the "tokens" changed. An error: they are wrong, and what was
+  // read before stays in force.
+  virtual void CredentialsReplaced(const std::string& which, const absl::Status& status) = 0;
 };
 
 }  // namespace stowage

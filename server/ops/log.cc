@@ -84,6 +84,7 @@ void LogObserver::CallEnded(const CallRecord& record) {
                                   {"peer", record.peer},
                                   {"code", absl::StatusCodeToString(record.status.code())},
                                   {"seconds", Seconds(record.seconds)}};
+  if (!record.client.empty()) fields.emplace_back("client", record.client);
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
   if (!record.outcome.empty()) {
@@ -107,6 +108,14 @@ void LogObserver::StoreFailed(const absl::Status& status) {
   Log(LogLevel::kWarning, "store_failed",
       {{"code", absl::StatusCodeToString(status.code())},
        {"message", std::string(status.message())}});
+}
+
+void LogObserver::CredentialsReplaced(const std::string& which, const absl::Status& status) {
+  if (status.ok()) return Log(LogLevel::kInfo, "credentials_replaced", {{"which", which}});
+  Log(LogLevel::kError, "credentials_unusable",
+      {{"which", which},
+       {"message", std::string(status.message())},
+       {"remedy", "mend the file; what was read before stays in force"}});
 }
 
 void LogObserver::ExecutionReported(const ExecutionReport& report) {

@@ -34,6 +34,7 @@ class LogObserver final : public Observer {
   void CallEnded(const CallRecord& record) override;
   void ExecutionReported(const ExecutionReport& report) override;
   void StoreFailed(const absl::Status& status) override;
+  void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
 };
 
 }  // namespace stowage

@@ -139,6 +139,9 @@ struct Metrics::Families {
                                         "Schedules that the simulator refused: a solver's bug.");
   Family<Counter>& store_failures = AddCounter(
       "stowage_store_failures_total", "Reads and writes of the disk cache that failed, by reason.");
+  Family<Counter>& credentials =
+      AddCounter("stowage_credential_reloads_total",
+                 "Certificates and tokens that were read again, by what came of it.");
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");
@@ -205,6 +208,11 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
        {"invalid", "queue_full", "client_limit", "solve_memory", "draining", "unauthenticated"}) {
     families_->rejected.Add({{"reason", reason}});
   }
+  for (const char* which : {"certificate", "tokens"}) {
+    for (const char* result : {"ok", "failed"}) {
+      families_->credentials.Add({{"which", which}, {"result", result}});
+    }
+  }
   for (const char* reason : {"damaged", "unavailable"}) {
     families_->store_failures.Add({{"reason", reason}});
   }
@@ -250,6 +258,11 @@ void Metrics::StoreFailed(const absl::Status& status) {
   families_->store_failures.Add({{"reason", reason}}).Increment();
 }
 
+void Metrics::CredentialsReplaced(const std::string& which, const absl::Status& status) {
+  families_->credentials.Add({{"which", which}, {"result", status.ok() ? "ok" : "failed"}})
+      .Increment();
+}
+
 std::string Metrics::Text(const Gauges& gauges) const {
   prometheus::Registry now;
   const auto gauge = [&now](const char* name, const char* help) -> Family<Gauge>& {
@@ -264,7 +277,20 @@ std::string Metrics::Text(const Gauges& gauges) const {
   set(gauge("stowage_ready", "1 while new calls are taken."), gauges.ready ? 1 : 0);
   const WorkQueue::Stats& solves = gauges.engine.solves;
   set(gauge("stowage_solves_waiting", "Solves in the queue."), solves.waiting);
+  set(gauge("stowage_solves_waiting_limit", "Most that may be."), gauges.engine.queue_length);
   set(gauge("stowage_solves_running", "Solves that run."), solves.running);
+  set(gauge("stowage_solves_running_limit", "Solver threads."), gauges.engine.threads);
+  // One series a thread at any time, whatever they solve.
+  auto& running =
+      gauge("stowage_running_solve_seconds", "Since a running solve began, in seconds.");
+  auto& progress = gauge("stowage_running_solve_progress_ratio", "How much of it is done, 0 to 1.");
+  auto& stages = gauge("stowage_running_solve_stages", "Stages of its chain.");
+  for (const RunningSolve& solve : gauges.engine.running) {
+    const Labels labels = {{"thread", std::to_string(solve.thread)}, {"solver", solve.solver}};
+    set(running, solve.seconds, labels);
+    set(progress, solve.fraction, labels);
+    set(stages, solve.stages, labels);
+  }
   set(gauge("stowage_questions_in_flight", "Questions on their way, equal ones once."),
       gauges.engine.questions);
   set(gauge("stowage_solve_memory_bytes", "Memory that running solves may take."),
@@ -283,7 +309,13 @@ std::string Metrics::Text(const Gauges& gauges) const {
     evictions.Add(labels).Increment(static_cast<double>(stats.evictions));
   };
   tier("memory", gauges.engine.memory, gauges.memory_limit_bytes);
+  tier("replies", gauges.replies, gauges.reply_limit_bytes);
   tier("disk", gauges.disk, gauges.disk_limit_bytes);
+  if (gauges.certificate_end_seconds.has_value()) {
+    set(gauge("stowage_tls_certificate_end_seconds",
+              "When the server's certificate ends, in seconds since 1970."),
+        *gauges.certificate_end_seconds);
+  }
   const Process process = LookAtProcess();
   set(gauge("process_resident_memory_bytes", "Memory of the process that is in RAM."),
       process.resident_bytes);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -21,9 +22,12 @@ namespace stowage {
 struct Gauges {
   EngineStats engine;
   CacheTierStats disk;  // all 0 without one
+  CacheTierStats replies;
   int64_t memory_limit_bytes = 0;
+  int64_t reply_limit_bytes = 0;
   int64_t disk_limit_bytes = 0;
   int64_t solve_limit_bytes = 0;
+  std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
   bool ready = false;
 };
 
@@ -40,6 +44,7 @@ class Metrics final : public Observer {
   void CallEnded(const CallRecord& record) override;
   void ExecutionReported(const ExecutionReport& report) override;
   void StoreFailed(const absl::Status& status) override;
+  void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
 
  private:
   struct Families;

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/security/auth_context.h"
 #include "server/rpc/status.h"
 
 namespace stowage {
@@ -35,20 +38,48 @@ std::string HostOf(const std::string& peer) {
   return peer.rfind("ip", 0) == 0 && colon != std::string::npos ? peer.substr(0, colon) : peer;
 }
 
+// Of a caller with a certificate that was verified; empty: it has none.
+std::string NameInCertificate(const grpc::CallbackServerContext& context) {
+  const auto who = context.auth_context();
+  if (who == nullptr || !who->IsPeerAuthenticated()) return "";
+  const std::vector<grpc::string_ref> names = who->FindPropertyValues("x509_common_name");
+  return names.empty() ? "" : std::string(names[0].data(), names[0].size());
+}
+
 }  // namespace
 
-CallState::CallState(const char* method, grpc::CallbackServerContext& context, Observer& observer)
-    : observer_(observer), deadline_(context.deadline()) {
+CallState::CallState(const char* method, grpc::CallbackServerContext& context,
+                     const CallEnvironment& environment)
+    : observer_(environment.observer),
+      limits_(environment.limits),
+      deadline_(context.deadline()),
+      admission_(Admit(context, environment.tokens)) {
   record_.method = method;
   record_.id = IdOf(context);
   record_.peer = context.peer();
   observer_.CallBegan(record_.method);
 }
 
+absl::Status CallState::Admit(const grpc::CallbackServerContext& context, const Tokens* tokens) {
+  if (tokens == nullptr) {
+    record_.client = NameInCertificate(context);
+    return absl::OkStatus();
+  }
+  const auto& metadata = context.client_metadata();
+  const auto given = metadata.find("authorization");
+  const absl::string_view authorization =
+      given == metadata.end() ? absl::string_view()
+                              : absl::string_view(given->second.data(), given->second.size());
+  absl::StatusOr<std::string> name = tokens->NameOf(authorization);
+  if (name.ok()) record_.client = *std::move(name);
+  return name.status();
+}
+
 Caller CallState::caller() const {
   using Steady = std::chrono::steady_clock;
   constexpr std::chrono::hours kForEver{24 * 365};
-  Caller caller{.client = HostOf(record_.peer), .stop = stop_.get_token()};
+  Caller caller{.client = record_.client.empty() ? HostOf(record_.peer) : record_.client,
+                .stop = stop_.get_token()};
   const auto left = deadline_ - std::chrono::system_clock::now();
   if (left < kForEver) {
     caller.deadline = Steady::now() + std::chrono::duration_cast<Steady::duration>(left);

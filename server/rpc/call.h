@@ -4,6 +4,7 @@
 #define STOWAGE_SERVER_RPC_CALL_H_
 
 #include <chrono>
+#include <cstdint>
 #include <stop_token>
 #include <vector>
 
@@ -12,15 +13,35 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/observer.h"
 #include "server/engine/shared_solve.h"
+#include "server/rpc/tokens.h"
+#include "solver/model/answer.h"
+#include "solver/model/chain.h"
 #include "solver/model/validate.h"
 
 namespace stowage {
 
+// How large a question this server takes, at most; the API's own limits hold beside them.
+struct QuestionLimits {
+  int stages = kMaxStages;
+  int64_t memory_slots = kMaxMemorySlots;
+};
+
+// What every call needs of the server; outlives the calls.
+struct CallEnvironment {
+  Observer& observer;
+  const Tokens* tokens = nullptr;  // null: none is asked for
+  QuestionLimits limits = {};
+};
+
 // Of one call, of either kind.
 class CallState {
  public:
-  // Borrows `observer`, which must outlive the call.
-  CallState(const char* method, grpc::CallbackServerContext& context, Observer& observer);
+  CallState(const char* method, grpc::CallbackServerContext& context,
+            const CallEnvironment& environment);
+
+  // UNAUTHENTICATED where the caller may not ask: the call ends with it before it costs anything.
+  const absl::Status& admission() const { return admission_; }
+  const QuestionLimits& limits() const { return limits_; }
 
   // Its token is set when the caller leaves or its deadline passes.
   Caller caller() const;
@@ -36,21 +57,28 @@ class CallState {
  private:
   void Record(const absl::Status& status);
 
+  // Sets record_.client.
+  absl::Status Admit(const grpc::CallbackServerContext& context, const Tokens* tokens);
+
   Observer& observer_;
+  const QuestionLimits limits_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
   std::stop_source stop_;
   CallRecord record_;
+  const absl::Status admission_;
 };
 
 // Deletes itself when gRPC is done with it, which is some time after an End(). `context`, the
 // request and the response stay valid until then; nothing of a call may be touched after End().
 class Call final : public grpc::ServerUnaryReactor {
  public:
-  Call(const char* method, grpc::CallbackServerContext& context, Observer& observer)
-      : state_(method, context, observer) {}
+  Call(const char* method, grpc::CallbackServerContext& context, const CallEnvironment& environment)
+      : state_(method, context, environment) {}
 
   Caller caller() const { return state_.caller(); }
+  const absl::Status& admission() const { return state_.admission(); }
+  const QuestionLimits& limits() const { return state_.limits(); }
   CallRecord& record() { return state_.record(); }
 
   // Exactly one of these, exactly once, from any thread.

@@ -65,6 +65,22 @@ absl::Status WithMemory(absl::FunctionRef<void()> convert) {
   }
 }
 
+std::vector<FieldViolation> OverLimits(const QuestionLimits& size, const QuestionLimits& limits) {
+  std::vector<FieldViolation> violations;
+  // What no server takes is said by Read().
+  if (size.stages > limits.stages && size.stages <= kMaxStages) {
+    violations.push_back(
+        {"chain.stages", absl::StrCat("has ", size.stages, " stages; this server takes at most ",
+                                      limits.stages, " (--max-stages)")});
+  }
+  if (size.memory_slots > limits.memory_slots && size.memory_slots <= kMaxMemorySlots) {
+    violations.push_back({"options.memory_slots",
+                          absl::StrCat("is ", size.memory_slots, "; this server takes at most ",
+                                       limits.memory_slots, " (--max-slots)")});
+  }
+  return violations;
+}
+
 std::vector<FieldViolation> Read(const v1::SolveRequest& message, SolveRequest* question) {
   std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
   if (!violations.empty()) return violations;

@@ -27,10 +27,33 @@ std::vector<FieldViolation> Read(const v1::SimulateRequest& message, SimulateReq
 std::vector<FieldViolation> Read(const v1::ReportExecutionRequest& message,
                                  ExecutionReport* report);
 
-// Reads a request; ends the call and returns false when that fails.
+// How large a question is, before anything of it is converted.
+inline QuestionLimits SizeOf(const v1::SolveRequest& message) {
+  return {message.chain().stages_size(), message.options().memory_slots()};
+}
+inline QuestionLimits SizeOf(const v1::FrontierRequest& message) {
+  return {message.chain().stages_size(), message.options().memory_slots()};
+}
+inline QuestionLimits SizeOf(const v1::SimulateRequest& message) {
+  return {message.chain().stages_size(), 0};
+}
+inline QuestionLimits SizeOf(const v1::ReportExecutionRequest& /*message*/) { return {0, 0}; }
+
+// What of it is more than this server takes.
+std::vector<FieldViolation> OverLimits(const QuestionLimits& size, const QuestionLimits& limits);
+
+// Reads a request; ends the call and returns false when that fails, or the caller may not ask.
 template <typename Message, typename Question>
 bool ReadOrEnd(const Message& message, Question* question, Call* call) {
-  std::vector<FieldViolation> violations;
+  if (!call->admission().ok()) {
+    call->End(call->admission());
+    return false;
+  }
+  std::vector<FieldViolation> violations = OverLimits(SizeOf(message), call->limits());
+  if (!violations.empty()) {
+    call->EndWithViolations(violations);
+    return false;
+  }
   const absl::Status read = WithMemory([&] { violations = Read(message, question); });
   if (read.ok() && violations.empty()) return true;
   read.ok() ? call->EndWithViolations(violations) : call->End(read);

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "proto/convert/answer.h"
-#include "server/rpc/call.h"
 #include "server/rpc/read.h"
 #include "server/rpc/solve_call.h"
 #include "solver/algorithms/catalog.h"
@@ -11,20 +10,20 @@
 namespace stowage {
 
 grpc::ServerUnaryReactor* SchedulerService::Solve(grpc::CallbackServerContext* context,
-                                                  const v1::SolveRequest* request,
-                                                  v1::SolveResponse* response) {
-  return StartSolve(engine_, observer_, *context, *request, response);
+                                                  const grpc::ByteBuffer* request,
+                                                  grpc::ByteBuffer* response) {
+  return StartSolve(engine_, environment_, replies_, *context, *request, response);
 }
 
 grpc::ServerWriteReactor<v1::SolveEvent>* SchedulerService::SolveStream(
     grpc::CallbackServerContext* context, const v1::SolveRequest* request) {
-  return StartSolveStream(engine_, observer_, *context, *request);
+  return StartSolveStream(engine_, environment_, *context, *request);
 }
 
 grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext* context,
                                                      const v1::FrontierRequest* request,
                                                      v1::FrontierResponse* response) {
-  auto* const call = new Call("Frontier", *context, observer_);
+  auto* const call = new Call("Frontier", *context, environment_);
   RecordQuestion(request->solver(), request->chain(), call->record());
   FrontierRequest question;
   if (!ReadOrEnd(*request, &question, call)) return call;
@@ -46,7 +45,7 @@ grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext* context,
                                                      const v1::SimulateRequest* request,
                                                      v1::SimulateResponse* response) {
-  auto* const call = new Call("Simulate", *context, observer_);
+  auto* const call = new Call("Simulate", *context, environment_);
   call->record().stages = request->chain().stages_size();
   SimulateRequest question;
   if (!ReadOrEnd(*request, &question, call)) return call;
@@ -64,7 +63,11 @@ grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerContext* context,
                                                         const v1::ListSolversRequest*,
                                                         v1::ListSolversResponse* response) {
-  auto* const call = new Call("ListSolvers", *context, observer_);
+  auto* const call = new Call("ListSolvers", *context, environment_);
+  if (!call->admission().ok()) {
+    call->End(call->admission());
+    return call;
+  }
   for (const SolverInfo& info : AllSolvers()) {
     *response->add_solvers() = ToMessage(info.description);
   }
@@ -75,11 +78,11 @@ grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* SchedulerService::ReportExecution(
     grpc::CallbackServerContext* context, const v1::ReportExecutionRequest* request,
     v1::ReportExecutionResponse* /*response*/) {
-  auto* const call = new Call("ReportExecution", *context, observer_);
+  auto* const call = new Call("ReportExecution", *context, environment_);
   ExecutionReport report;
   if (!ReadOrEnd(*request, &report, call)) return call;
   report.id = call->record().id;
-  observer_.ExecutionReported(report);
+  environment_.observer.ExecutionReported(report);
   call->End(absl::OkStatus());
   return call;
 }

@@ -4,22 +4,25 @@
 #define STOWAGE_SERVER_RPC_SCHEDULER_SERVICE_H_
 
 #include "server/engine/engine.h"
-#include "server/engine/observer.h"
-#include "server/rpc/arena_messages.h"
+#include "server/rpc/call.h"
+#include "server/rpc/replies.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
 namespace stowage {
 
-// Borrows both, which must outlive the last call. Thread-safe.
-class SchedulerService final : public v1::Scheduler::CallbackService {
+// Borrows all, which must outlive the last call. Thread-safe.
+class SchedulerService final
+    : public v1::Scheduler::WithRawCallbackMethod_Solve<v1::Scheduler::CallbackService> {
  public:
-  SchedulerService(Engine& engine, Observer& observer) : engine_(engine), observer_(observer) {
-    SetMessageAllocatorFor_Solve(&messages_);
-  }
+  // `reply_bytes`: of known answers that are kept as they went over the wire.
+  SchedulerService(Engine& engine, const CallEnvironment& environment, int64_t reply_bytes)
+      : engine_(engine), environment_(environment), replies_(reply_bytes) {}
+
+  CacheTierStats reply_stats() const { return replies_.stats(); }
 
   grpc::ServerUnaryReactor* Solve(grpc::CallbackServerContext* context,
-                                  const v1::SolveRequest* request,
-                                  v1::SolveResponse* response) override;
+                                  const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* response) override;
   grpc::ServerWriteReactor<v1::SolveEvent>* SolveStream(grpc::CallbackServerContext* context,
                                                         const v1::SolveRequest* request) override;
   grpc::ServerUnaryReactor* Frontier(grpc::CallbackServerContext* context,
@@ -36,9 +39,9 @@ class SchedulerService final : public v1::Scheduler::CallbackService {
                                             v1::ReportExecutionResponse* response) override;
 
  private:
-  ArenaMessages<v1::SolveRequest, v1::SolveResponse> messages_;  // of Solve, which is asked most
   Engine& engine_;
-  Observer& observer_;
+  const CallEnvironment environment_;
+  Replies replies_;
 };
 
 }  // namespace stowage

@@ -5,19 +5,23 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/engine.h"
-#include "server/engine/observer.h"
+#include "server/rpc/call.h"
+#include "server/rpc/replies.h"
 #include "stowage/v1/scheduler.pb.h"
 
 namespace stowage {
 
 // Both borrow all that they are given, which outlives the call.
-grpc::ServerUnaryReactor* StartSolve(Engine& engine, Observer& observer,
-                                     grpc::CallbackServerContext& context,
-                                     const v1::SolveRequest& request, v1::SolveResponse* response);
+
+// Bytes in, bytes out: `replies` has what was asked before in the same bytes.
+grpc::ServerUnaryReactor* StartSolve(Engine& engine, const CallEnvironment& environment,
+                                     Replies& replies, grpc::CallbackServerContext& context,
+                                     const grpc::ByteBuffer& request, grpc::ByteBuffer* response);
 
 // Of each kind of event only the latest waits to be written: who reads slowly misses some, who does
 // not read at all costs no more memory.
-grpc::ServerWriteReactor<v1::SolveEvent>* StartSolveStream(Engine& engine, Observer& observer,
+grpc::ServerWriteReactor<v1::SolveEvent>* StartSolveStream(Engine& engine,
+                                                           const CallEnvironment& environment,
                                                            grpc::CallbackServerContext& context,
                                                            const v1::SolveRequest& request);
 

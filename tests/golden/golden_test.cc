@@ -1,5 +1,6 @@
 // What the programs print, compared with what was reviewed: <name>.txt beside this file, one a
 // case, each a command line with all that it prints. Inputs are the *.json files beside them.
+// What `stowage top` draws of two looks at a server, top_before.prom and top_now.prom, is here too.
 //   stowage_golden_tests --update    rewrites the files; review the diff
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -11,10 +12,16 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/metrics_text.h"
+#include "client/cli/screen.h"
+#include "client/cli/top_figures.h"
+#include "client/cli/top_json.h"
+#include "client/cli/top_text.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
@@ -36,6 +43,7 @@ constexpr Case kCases[] = {
     {"help_frontier", "stowage frontier --help"},
     {"help_experiment", "stowage experiment --help"},
     {"help_load", "stowage load --help"},
+    {"help_top", "stowage top --help"},
     {"help_simulate", "stowage simulate --help"},
     {"help_solvers", "stowage solvers --help"},
     {"help_chain", "stowage chain --help"},
@@ -108,6 +116,10 @@ constexpr Case kCases[] = {
     {"error_unknown_format", "stowage chain tiny.json --format yaml"},
     {"error_no_server",
      "stowage solve --chain tiny.json --memory 1MiB --server unix:/no/such/socket"},
+    {"error_top_no_server", "stowage top --http 127.0.0.1:1"},
+    {"error_top_address", "stowage top --http unix:/no/such/socket"},
+    {"error_top_interval", "stowage top --interval 1ms"},
+    {"error_top_once_and_count", "stowage top --once --count 3"},
     {"error_server_flag", "stowage-server --threads none"},
     {"error_server_size", "stowage-server --solve-memory lots"},
 };
@@ -133,25 +145,69 @@ std::string Transcript(const Case& golden) {
   return WithoutTimings(text);
 }
 
-std::string FileOf(const Case& golden) { return absl::StrCat(golden.name, ".txt"); }
+std::string FileOf(const char* name) { return absl::StrCat(name, ".txt"); }
+
+void ExpectAsReviewed(const std::string& file, const std::string& actual) {
+  if (update) WriteFile(file, actual);
+  ASSERT_TRUE(std::filesystem::exists(file))
+      << "run stowage_golden_tests --update and review " << file;
+  EXPECT_EQ(ReadFile(file), actual);
+}
 
 class Golden : public testing::TestWithParam<Case> {};
 
-TEST_P(Golden, IsAsReviewed) {
-  const std::string actual = Transcript(GetParam());
-  if (update) WriteFile(FileOf(GetParam()), actual);
-  ASSERT_TRUE(std::filesystem::exists(FileOf(GetParam())))
-      << "run stowage_golden_tests --update and review " << FileOf(GetParam());
-  EXPECT_EQ(ReadFile(FileOf(GetParam())), actual);
-}
+TEST_P(Golden, IsAsReviewed) { ExpectAsReviewed(FileOf(GetParam().name), Transcript(GetParam())); }
 
 INSTANTIATE_TEST_SUITE_P(Each, Golden, testing::ValuesIn(kCases),
                          [](const auto& test) { return std::string(test.param.name); });
 
+struct Drawing {
+  const char* name;  // of the file, without .txt
+  ScreenSize size;
+};
+std::ostream& operator<<(std::ostream& out, const Drawing& drawing) { return out << drawing.name; }
+
+constexpr Drawing kDrawings[] = {{"top_screen", {80, 40}},
+                                 {"top_screen_low", {80, 24}},
+                                 {"top_screen_small", {50, 10}},
+                                 {"top_screen_wide", {132, 40}}};
+constexpr const char* kTopJson = "top_json";
+
+Scrape Look(const std::string& file, double unix_seconds) {
+  absl::StatusOr<MetricSamples> samples = ParseMetricsText(ReadFile(file));
+  EXPECT_TRUE(samples.ok()) << samples.status();
+  return {samples.ok() ? *std::move(samples) : MetricSamples{}, unix_seconds, unix_seconds};
+}
+
+TopView BusyServer() {
+  const Scrape before = Look("top_before.prom", 1'795'351'998);
+  const Scrape now = Look("top_now.prom", 1'795'352'000);
+  TopView view;
+  view.address = "127.0.0.1:50052";
+  view.time = "2026-11-22 12:53:20";
+  view.figures = FiguresOf(now, &before);
+  return view;
+}
+
+class GoldenDrawing : public testing::TestWithParam<Drawing> {};
+
+TEST_P(GoldenDrawing, IsAsReviewed) {
+  const ScreenSize size = GetParam().size;
+  const std::string text = PlainText(Fit(DrawTop(BusyServer(), size.columns), size));
+  ExpectAsReviewed(FileOf(GetParam().name), text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, GoldenDrawing, testing::ValuesIn(kDrawings),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(GoldenTopJson, IsAsReviewed) { ExpectAsReviewed(FileOf(kTopJson), TopJson(BusyServer())); }
+
 TEST(GoldenFiles, BelongToACase) {
-  std::set<std::string> known;
-  for (const Case& golden : kCases) known.insert(FileOf(golden));
-  EXPECT_EQ(known.size(), std::size(kCases)) << "two cases have one name";
+  std::set<std::string> known = {FileOf(kTopJson)};
+  for (const Case& golden : kCases) known.insert(FileOf(golden.name));
+  for (const Drawing& drawing : kDrawings) known.insert(FileOf(drawing.name));
+  EXPECT_EQ(known.size(), 1 + std::size(kCases) + std::size(kDrawings))
+      << "two cases have one name";
   for (const auto& entry : std::filesystem::directory_iterator(".")) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() != ".txt" || name == "CMakeLists.txt") continue;

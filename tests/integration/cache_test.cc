@@ -57,6 +57,32 @@ v1::Origin::Source Ask(const Remote& remote, const v1::SolveRequest& request) {
   return response.origin().source();
 }
 
+// What was answered from memory once is known as it went over the wire.
+TEST(Cache, TheSameWordsGetTheSameBytes) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  const auto ask = [&remote](const v1::SolveRequest& request) {
+    v1::SolveResponse response;
+    EXPECT_EQ(Text(remote.Solve(request, &response)), "OK");
+    ExpectRight(request, response);
+    return response.SerializeAsString();
+  };
+  ask(Question(1));
+  const std::string second = ask(Question(1));
+  EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"replies\"}"), 1);
+  v1::SolveRequest annotated = Question(1);
+  (*annotated.mutable_chain()->mutable_provenance()->mutable_fields())["by"].set_string_value("me");
+  EXPECT_EQ(ask(annotated), second);
+  EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"memory_cache\"}"), 2);
+  v1::SolveRequest other = Question(1);
+  other.mutable_platform()->set_name("another");
+  EXPECT_NE(ask(other), second);
+  EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"replies\"}"), 2);
+  other.mutable_options()->set_use_cache(false);
+  EXPECT_EQ(Ask(remote, other), v1::Origin::SOLVED);
+  EXPECT_EQ(Ask(remote, other), v1::Origin::SOLVED);
+}
+
 TEST(Cache, AnswersAgainFromMemoryAndAfterSigkillFromDisk) {
   const TempFolder folder;
   const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};

@@ -27,7 +27,6 @@ namespace {
 
 using testing::Contains;
 using testing::IsSubsetOf;
-using testing::Not;
 
 std::string Deploy(const std::string& path) { return absl::StrCat(STOWAGE_DEPLOY, "/", path); }
 
@@ -134,6 +133,20 @@ TEST(Container, PackagesAreThoseThatTheProgramsNeedAndNoOthers) {
   const std::set<std::string> packages =
       absl::StrSplit(listed.out, absl::ByAnyChar(" \n"), absl::SkipEmpty());
   EXPECT_EQ(packages, needed);
+}
+
+// Wherever else flags are named, but for those of other programs in comments.
+TEST(Deployment, FlagsAreTheServers) {
+  for (const char* file : {"systemd/stowage-server.service", "systemd/tls.conf",
+                           "kubernetes/tls/kustomization.yaml"}) {
+    std::string text;
+    for (const absl::string_view line : absl::StrSplit(ReadFile(Deploy(file)), '\n')) {
+      if (!absl::StartsWith(line, "#   ")) absl::StrAppend(&text, line, "\n");
+    }
+    const std::set<std::string> flags = FlagsOf(text);
+    EXPECT_FALSE(flags.empty()) << file;
+    EXPECT_THAT(flags, IsSubsetOf(FlagsOf(Help()))) << file;
+  }
 }
 
 TEST(Kubernetes, ServerServesWithTheManifestsFlags) {

@@ -31,6 +31,14 @@ void LimitTo(std::chrono::system_clock::duration timeout, grpc::ClientContext* c
   context->set_deadline(std::chrono::system_clock::now() + timeout);
 }
 
+// Channels that are alike share a connection otherwise, and with it what was true when it was made.
+std::shared_ptr<grpc::Channel> NewConnection(
+    const std::string& address, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
 }  // namespace
 
 v1::Chain Profile(const std::string& name) {
@@ -78,8 +86,9 @@ std::string Text(const grpc::Status& status) {
                      : absl::StrCat(absl::StatusCodeToString(code), ": ", status.error_message());
 }
 
-Remote::Remote(const std::string& address)
-    : channel_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
+Remote::Remote(const std::string& address,
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+    : channel_(NewConnection(address, credentials)),
       scheduler_(v1::Scheduler::NewStub(channel_)),
       health_(grpc::health::v1::Health::NewStub(channel_)) {}
 

@@ -38,7 +38,9 @@ std::string Text(const grpc::Status& status);
 // One connection to a server. Calls block, for kPatience at most. Thread-safe.
 class Remote {
  public:
-  explicit Remote(const std::string& address);
+  explicit Remote(const std::string& address,
+                  const std::shared_ptr<grpc::ChannelCredentials>& credentials =
+                      grpc::InsecureChannelCredentials());
 
   // `context` is for those who add metadata, a deadline or a cancellation.
   grpc::Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response,

@@ -509,6 +509,26 @@ TEST(ServiceLimits, ASolveThatNeedsTooMuchMemoryIsRefusedWithWhatWouldFit) {
   EXPECT_TRUE(remote.Answers());
 }
 
+TEST(ServiceLimits, LongerChainsAndFinerGridsThanTheServerTakesAreRefused) {
+  ServerProcess server({"--max-stages", "38", "--max-slots", "1000"});
+  const Remote remote(server.address());
+  v1::SolveRequest request = Resnet101(int64_t{1} << 30);
+  request.mutable_options()->set_memory_slots(1000);
+  v1::SolveResponse response;
+  EXPECT_EQ(Text(remote.Solve(request, &response)), "OK");
+  request.mutable_options()->set_memory_slots(1001);
+  EXPECT_THAT(
+      Text(remote.Solve(request, &response)),
+      AllOf(StartsWith("INVALID_ARGUMENT: options.memory_slots"), HasSubstr("--max-slots")));
+  *request.mutable_chain()->add_stages() = request.chain().stages(0);
+  const std::string both = Text(remote.Solve(request, &response));
+  EXPECT_THAT(both, AllOf(HasSubstr("chain.stages: has 39 stages"), HasSubstr("--max-stages"),
+                          HasSubstr("--max-slots")));
+  grpc::ClientContext context;
+  const auto stub = v1::Scheduler::NewStub(remote.channel());
+  EXPECT_EQ(Text(stub->SolveStream(&context, request)->Finish()), both);
+}
+
 // A server with one thread and no queue, busy with a solve of a minute.
 class BusyService : public testing::Test {
  protected:

@@ -24,7 +24,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 using testing::Optional;
 
 // Stands where systemd would: a socket at $NOTIFY_SOCKET.

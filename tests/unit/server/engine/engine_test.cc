@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -33,6 +34,7 @@ class CountingObserver final : public Observer {
   void CallEnded(const CallRecord&) override {}
   void ExecutionReported(const ExecutionReport&) override {}
   void StoreFailed(const absl::Status&) override { ++failures; }
+  void CredentialsReplaced(const std::string&, const absl::Status&) override {}
 
   std::atomic<int> failures{0};
 };
@@ -359,6 +361,62 @@ TEST_F(EngineTest, TellsOfProgressAndOfEachBetterSchedule) {
   EXPECT_GE(asker->progress, 0);
   caller.request_stop();
   EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
+}
+
+TEST_F(EngineTest, ListsWhatRunsWithItsSolverAndProgressUntilItsAnswer) {
+  std::stop_source callers;
+  const auto wait_for_progress = [this](size_t solves) {
+    const auto begun = [](const RunningSolve& solve) { return solve.fraction > 0; };
+    EngineStats stats;
+    while (stats.running.size() < solves || !std::ranges::all_of(stats.running, begun)) {
+      std::this_thread::yield();
+      stats = engine_.stats();
+    }
+    return stats;
+  };
+  const AskerPtr first = Ask(Endless(), {.stop = callers.get_token()});
+  wait_for_progress(1);
+  const AskerPtr second = Ask(SlowWithResults(), {.stop = callers.get_token()});
+  const EngineStats stats = wait_for_progress(2);
+  EXPECT_EQ(stats.threads, 2);
+  EXPECT_EQ(stats.running[0].solver, "rotor");
+  EXPECT_EQ(stats.running[0].stages, 600);
+  EXPECT_EQ(stats.running[1].solver, "auto");
+  EXPECT_EQ(stats.running[1].stages, 400);
+  for (int thread : {0, 1}) {
+    EXPECT_EQ(stats.running[thread].thread, thread);
+    EXPECT_LE(stats.running[thread].fraction, 1);
+    EXPECT_GT(stats.running[thread].seconds, 0);
+  }
+  callers.request_stop();
+  for (const AskerPtr& asker : {first, second}) (void)asker->Wait();
+  engine_.Drain(Clock::now());
+  EXPECT_TRUE(engine_.stats().running.empty());
+}
+
+TEST_F(EngineTest, WhoHasAnAnswerFindsItsSolveNoLongerListed) {
+  for (int i = 0; i < 20; ++i) {
+    SolveRequest request = Quick();
+    request.options.use_cache = false;
+    Answered(request);
+    EXPECT_TRUE(engine_.stats().running.empty());
+  }
+}
+
+TEST_F(EngineTest, ListsFrontiersToo) {
+  const SolveRequest endless = Endless();
+  std::stop_source caller;
+  std::promise<void> done;
+  FrontierRequest request;
+  request.chain = endless.chain;  // and no solver, which is auto
+  engine_.FindFrontier(request, {.stop = caller.get_token()},
+                       [&done](const auto&) { done.set_value(); });
+  while (engine_.stats().running.empty()) std::this_thread::yield();
+  EXPECT_EQ(engine_.stats().running[0].solver, "auto");
+  EXPECT_EQ(engine_.stats().running[0].stages, 600);
+  caller.request_stop();
+  done.get_future().wait();
+  EXPECT_TRUE(engine_.stats().running.empty());
 }
 
 TEST_F(EngineTest, AnswersBeforeTheCallersDeadline) {

@@ -1,0 +1,64 @@
+#include "client/lib/credentials.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/security/credentials.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+// Empty where no file is named.
+absl::StatusOr<std::string> Read(const std::string& path) {
+  constexpr size_t kMostBytes = 1 << 20;
+  if (path.empty()) return std::string();
+  std::FILE* const file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return absl::ErrnoToStatus(errno, path);
+  std::string text(kMostBytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  const int error = std::ferror(file) != 0 ? errno : 0;
+  std::fclose(file);
+  if (error != 0) return absl::ErrnoToStatus(error, path);
+  if (text.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": is empty"));
+  if (text.size() <= kMostBytes) return text;
+  return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than a mebibyte"));
+}
+
+}  // namespace
+
+absl::StatusOr<Credentials> ReadCredentials(const CredentialFiles& files) {
+  if (files.certificate.empty() != files.key.empty()) {
+    return absl::InvalidArgumentError("--tls-cert, --tls-key: give both, or neither");
+  }
+  Credentials credentials;
+  credentials.tls = files.tls || !files.authorities.empty() || !files.certificate.empty();
+  ASSIGN_OR_RETURN(credentials.authorities, Read(files.authorities));
+  ASSIGN_OR_RETURN(credentials.certificate, Read(files.certificate));
+  ASSIGN_OR_RETURN(credentials.key, Read(files.key));
+  ASSIGN_OR_RETURN(std::string token, Read(files.token));
+  absl::StripAsciiWhitespace(&token);
+  const bool is_plain = std::all_of(token.begin(), token.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
+  if (!is_plain || (token.empty() && !files.token.empty())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(files.token, ": is not a token: one word without spaces"));
+  }
+  credentials.token = std::move(token);
+  return credentials;
+}
+
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials) {
+  if (!credentials.tls) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({.pem_root_certs = credentials.authorities,
+                               .pem_private_key = credentials.key,
+                               .pem_cert_chain = credentials.certificate});
+}
+
+}  // namespace stowage

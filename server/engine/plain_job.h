@@ -1,0 +1,60 @@
+// Work that nobody shares, and how work ends that was stopped.
+#ifndef STOWAGE_SERVER_ENGINE_PLAIN_JOB_H_
+#define STOWAGE_SERVER_ENGINE_PLAIN_JOB_H_
+
+#include <chrono>
+#include <functional>
+#include <stop_token>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace stowage {
+
+// Set when either of two tokens is.
+class EitherStop {
+ public:
+  EitherStop(std::stop_token first, std::stop_token second)
+      : on_first_(std::move(first), [this] { source_.request_stop(); }),
+        on_second_(std::move(second), [this] { source_.request_stop(); }) {}
+
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  using Callback = std::stop_callback<std::function<void()>>;
+  std::stop_source source_;
+  Callback on_first_;
+  Callback on_second_;
+};
+
+// What a request that was stopped ends with: it is the server's doing when the server stopped.
+inline absl::Status Stopped(const std::stop_token& server) {
+  if (server.stop_requested()) {
+    return absl::UnavailableError(
+        "the server stopped before the answer was ready; ask another one");
+  }
+  return absl::CancelledError("nobody waits for the answer any more");
+}
+
+// A frontier or a simulation: waits its turn, runs unless nobody waits for it any more.
+template <typename Result>
+struct PlainJob {
+  using Clock = std::chrono::steady_clock;
+  std::function<absl::StatusOr<Result>(std::stop_token stop, Clock::time_point started)> run;
+  EitherStop stop;
+  std::stop_token server;
+  absl::AnyInvocable<void(absl::StatusOr<Result>)> done;
+
+  void Run() {
+    if (stop.token().stop_requested()) return done(Stopped(server));
+    absl::StatusOr<Result> result = run(stop.token(), Clock::now());
+    if (absl::IsCancelled(result.status())) return done(Stopped(server));
+    done(std::move(result));
+  }
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_ENGINE_PLAIN_JOB_H_

@@ -1,0 +1,319 @@
+// Who is served, and over what: TLS, certificates of callers, bearer tokens, and their replacement
+// while the server runs. Certificates are made with the openssl program, as operators make them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "tests/integration/metrics.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
+constexpr const char* kOtherToken = "fedcba9876543210fedcba9876543210";
+
+// Files of a certificate and its key.
+struct Pair {
+  std::string certificate;
+  std::string key;
+};
+
+// Certificates in a folder, from authorities of our own.
+class Office {
+ public:
+  Pair Authority(const std::string& name) { return Make(name, {}); }
+  // Of the server at 127.0.0.1.
+  Pair Server(const std::string& name, const Pair& authority) {
+    return Make(name, {"-CA", authority.certificate, "-CAkey", authority.key, "-addext",
+                       "subjectAltName=IP:127.0.0.1"});
+  }
+  Pair Caller(const std::string& name, const Pair& authority) {
+    return Make(name, {"-CA", authority.certificate, "-CAkey", authority.key});
+  }
+  const TempFolder& folder() const { return folder_; }
+
+ private:
+  Pair Make(const std::string& name, const std::vector<std::string>& how) {
+    Pair pair{folder_.Path(name + ".pem"), folder_.Path(name + ".key")};
+    std::vector<std::string> argv = {"/usr/bin/openssl",
+                                     "req",
+                                     "-x509",
+                                     "-newkey",
+                                     "ec",
+                                     "-pkeyopt",
+                                     "ec_paramgen_curve:prime256v1",
+                                     "-nodes",
+                                     "-days",
+                                     "2",
+                                     "-subj",
+                                     "/CN=" + name,
+                                     "-out",
+                                     pair.certificate,
+                                     "-keyout",
+                                     pair.key};
+    argv.insert(argv.end(), how.begin(), how.end());
+    const ProgramResult result = RunProgram(argv);
+    EXPECT_EQ(result.exit_code, 0) << result;
+    return pair;
+  }
+
+  const TempFolder folder_;
+};
+
+std::vector<std::string> TlsFlags(const Pair& server) {
+  return {"--tls-cert", server.certificate, "--tls-key", server.key};
+}
+
+Remote Trusting(const ServerProcess& server, const Pair& authority) {
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = ReadFile(authority.certificate);
+  return Remote(server.address(), grpc::SslCredentials(options));
+}
+
+ProgramResult Solve(const ServerProcess& server, const std::vector<std::string>& flags) {
+  std::vector<std::string> argv = {
+      STOWAGE_CLI_BINARY, "solve", "--chain",  ProfilePath("pipedream-vgg16-128-224"),
+      "--memory",         "50%",   "--server", server.address()};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  return RunProgram(argv);
+}
+
+// One file in the place of another, at one blow, as operators should.
+void Replace(const std::string& path, const std::string& by) {
+  WriteFile(path + ".new", ReadFile(by));
+  ASSERT_EQ(std::rename((path + ".new").c_str(), path.c_str()), 0);
+}
+
+void WaitUntilServed(const ServerProcess& server, const Pair& authority) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (!Trusting(server, authority).Answers() && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+TEST(Tls, ServesThoseWhoTrustItsAuthorityAndNobodyElse) {
+  Office office;
+  const Pair authority = office.Authority("authority");
+  const Pair stranger = office.Authority("stranger");
+  ServerProcess server(TlsFlags(office.Server("server", authority)));
+  EXPECT_TRUE(Trusting(server, authority).Answers());
+  EXPECT_FALSE(Trusting(server, stranger).Answers());
+  EXPECT_FALSE(Remote(server.address()).Answers());
+  EXPECT_GT(MetricOf(server, "stowage_tls_certificate_end_seconds"), 1.7e9);
+}
+
+TEST(Tls, TheCommandLineSpeaksIt) {
+  Office office;
+  const Pair authority = office.Authority("authority");
+  const Pair stranger = office.Authority("stranger");
+  ServerProcess server(TlsFlags(office.Server("server", authority)));
+  const ProgramResult answered = Solve(server, {"--tls-ca", authority.certificate});
+  EXPECT_EQ(answered.exit_code, 0) << answered;
+  EXPECT_THAT(Solve(server, {"--tls-ca", stranger.certificate}).err,
+              AllOf(StartsWith("stowage: the server at "), HasSubstr("over TLS"),
+                    HasSubstr("check --tls-ca")));
+  EXPECT_EQ(Solve(server, {}).exit_code, 1);
+  EXPECT_THAT(Solve(server, {"--tls-ca", "/no/such.pem"}).err,
+              HasSubstr("/no/such.pem: No such file or directory"));
+  EXPECT_THAT(Solve(server, {"--tls-cert", authority.certificate}).err,
+              HasSubstr("--tls-cert, --tls-key: give both"));
+}
+
+TEST(Tls, MutualTlsServesCallersWithACertificateAndKnowsTheirNames) {
+  Office office;
+  const Pair authority = office.Authority("authority");
+  const Pair stranger = office.Authority("stranger");
+  std::vector<std::string> flags = TlsFlags(office.Server("server", authority));
+  flags.insert(flags.end(), {"--tls-client-ca", authority.certificate});
+  ServerProcess server(flags);
+  EXPECT_FALSE(Trusting(server, authority).Answers());
+  const auto with = [&](const Pair& caller) {
+    return Solve(server, {"--tls-ca", authority.certificate, "--tls-cert", caller.certificate,
+                          "--tls-key", caller.key});
+  };
+  const ProgramResult answered = with(office.Caller("trainer-7", authority));
+  EXPECT_EQ(answered.exit_code, 0) << answered;
+  EXPECT_NE(server.WaitForLogLine({"event=call", "client=trainer-7"}), "");
+  EXPECT_EQ(with(office.Caller("impostor", stranger)).exit_code, 1);
+}
+
+TEST(Tls, AReplacedCertificateIsServedWithoutARestart) {
+  Office office;
+  const Pair first = office.Authority("first");
+  const Pair second = office.Authority("second");
+  const Pair old = office.Server("old", first);
+  const Pair fresh = office.Server("fresh", second);
+  ServerProcess server(TlsFlags(old));
+  const Remote connected = Trusting(server, first);
+  EXPECT_TRUE(connected.Answers());
+  EXPECT_FALSE(Trusting(server, second).Answers());
+  Replace(old.key, fresh.key);
+  Replace(old.certificate, fresh.certificate);
+  WaitUntilServed(server, second);
+  EXPECT_TRUE(Trusting(server, second).Answers());
+  EXPECT_FALSE(Trusting(server, first).Answers());
+  EXPECT_TRUE(connected.Answers());  // who is connected stays so
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=certificate"}), "");
+}
+
+TEST(Tls, AReplacementThatCannotBeUsedChangesNothing) {
+  Office office;
+  const Pair authority = office.Authority("authority");
+  const Pair pair = office.Server("server", authority);
+  const Pair other = office.Server("other", authority);
+  ServerProcess server(TlsFlags(pair));
+  Replace(pair.key, other.key);
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "is not the key of"}), "");
+  EXPECT_GE(
+      MetricOf(server, R"(stowage_credential_reloads_total{result="failed",which="certificate"})"),
+      1);
+  // gRPC looks for changes once a second.
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  EXPECT_TRUE(Trusting(server, authority).Answers());
+  Replace(pair.certificate, other.certificate);
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=certificate"}), "");
+  EXPECT_TRUE(Trusting(server, authority).Answers());
+}
+
+// A call with a token, or without one where it is empty.
+grpc::Status Ask(const Remote& remote, const std::string& authorization) {
+  grpc::ClientContext context;
+  if (!authorization.empty()) context.AddMetadata("authorization", authorization);
+  v1::SolveResponse response;
+  return remote.Solve(SmallQuestion(), &response, &context);
+}
+
+TEST(Tokens, OpenTheDoorToThoseWhoHaveOne) {
+  const TempFolder folder;
+  const std::string file =
+      folder.Write("tokens", absl::StrCat("# who may ask\n\ntrainer ", kToken, "  # since May\n"));
+  ServerProcess server({"--token-file", file});
+  const Remote remote(server.address());
+  EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kToken))), "OK");
+  EXPECT_NE(server.WaitForLogLine({"event=call", "code=OK", "client=trainer"}), "");
+  EXPECT_THAT(Text(Ask(remote, "")), HasSubstr("UNAUTHENTICATED: authorization: is missing"));
+  EXPECT_THAT(Text(Ask(remote, absl::StrCat("Basic ", kToken))), HasSubstr("Bearer TOKEN"));
+  EXPECT_THAT(Text(Ask(remote, absl::StrCat("Bearer ", kOtherToken))),
+              HasSubstr("does not know the token"));
+  EXPECT_EQ(MetricOf(server, R"(stowage_rejected_total{reason="unauthenticated"})"), 3);
+  EXPECT_THAT(server.Log(), AllOf(Not(HasSubstr(kToken)), Not(HasSubstr(kOtherToken))));
+}
+
+// Not even to what the server has on its tongue.
+TEST(Tokens, AreAskedForBeforeAKnownAnswerIsGiven) {
+  const TempFolder folder;
+  ServerProcess server({"--token-file", folder.Write("tokens", absl::StrCat("a ", kToken))});
+  const Remote remote(server.address());
+  v1::SolveRequest question = SmallQuestion();
+  question.mutable_options()->set_use_cache(true);
+  const auto ask = [&](const std::string& authorization) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", authorization);
+    v1::SolveResponse response;
+    return remote.Solve(question, &response, &context).error_code();
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(absl::StrCat("Bearer ", kToken)), grpc::OK);
+  EXPECT_EQ(MetricOf(server, R"(stowage_cache_entries{tier="replies"})"), 1);
+  EXPECT_EQ(ask(absl::StrCat("Bearer ", kOtherToken)), grpc::UNAUTHENTICATED);
+}
+
+// Whatever is added to the service.
+TEST(Tokens, NoMethodAnswersWithoutOneButHealth) {
+  const TempFolder folder;
+  ServerProcess server({"--token-file", folder.Write("tokens", absl::StrCat("a ", kToken))});
+  const Remote remote(server.address());
+  const auto* const service = v1::SolveRequest::descriptor()->file()->service(0);
+  ASSERT_EQ(service->full_name(), "stowage.v1.Scheduler");
+  for (int i = 0; i < service->method_count(); ++i) {
+    EXPECT_EQ(remote.SendRaw(service->method(i)->name(), "").error_code(),
+              grpc::StatusCode::UNAUTHENTICATED)
+        << service->method(i)->name();
+  }
+  EXPECT_EQ(remote.Health(), HealthState::SERVING);
+}
+
+TEST(Tokens, AreReadAgainWhenTheFileChanges) {
+  const TempFolder folder;
+  const std::string file = folder.Write("tokens", absl::StrCat("trainer ", kToken));
+  ServerProcess server({"--token-file", file});
+  const Remote remote(server.address());
+  WriteFile(file, "trainer short");
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "openssl rand -hex 32"}), "");
+  EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kToken))), "OK");
+  WriteFile(file, absl::StrCat("trainer ", kOtherToken));
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=tokens"}), "");
+  EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kOtherToken))), "OK");
+  EXPECT_FALSE(Ask(remote, absl::StrCat("Bearer ", kToken)).ok());
+}
+
+TEST(Tokens, TheCommandLineSendsItsOwn) {
+  const TempFolder folder;
+  ServerProcess server({"--token-file", folder.Write("tokens", absl::StrCat("a ", kToken))});
+  const ProgramResult answered =
+      Solve(server, {"--token-file", folder.Write("mine", absl::StrCat(kToken, "\n"))});
+  EXPECT_EQ(answered.exit_code, 0) << answered;
+  const ProgramResult refused = Solve(server, {});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("authorization: is missing"), HasSubstr("--token-file")));
+  EXPECT_THAT(Solve(server, {"--token-file", folder.Write("two", "two words")}).err,
+              HasSubstr("is not a token"));
+}
+
+// What a server does not start with, and what it says.
+TEST(Security, FilesThatCannotBeUsedStopTheStart) {
+  Office office;
+  const Pair authority = office.Authority("authority");
+  const Pair pair = office.Server("server", authority);
+  const Pair other = office.Server("other", authority);
+  const std::string& key = pair.key;
+  const std::string& certificate = pair.certificate;
+  const auto refusal = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {STOWAGE_SERVER_BINARY, "--listen", "127.0.0.1:0", "--http", "none",
+                                 "--cache-dir", "none"});
+    const ProgramResult result = RunProgram(flags);
+    EXPECT_EQ(result.exit_code, 1) << result;
+    return result.err;
+  };
+  EXPECT_THAT(refusal({"--tls-cert", certificate}), HasSubstr("--tls-cert, --tls-key: give both"));
+  EXPECT_THAT(refusal({"--tls-client-ca", certificate}), HasSubstr("needs --tls-cert"));
+  EXPECT_THAT(refusal({"--tls-cert", "/no/such.pem", "--tls-key", key}),
+              HasSubstr("/no/such.pem: No such file"));
+  EXPECT_THAT(refusal({"--tls-cert", key, "--tls-key", key}), HasSubstr("has no certificate"));
+  EXPECT_THAT(refusal({"--tls-cert", certificate, "--tls-key", certificate}),
+              HasSubstr("has no private key"));
+  EXPECT_THAT(refusal({"--tls-cert", certificate, "--tls-key", other.key}),
+              HasSubstr("is not the key of"));
+  EXPECT_THAT(refusal({"--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", key}),
+              HasSubstr("has no certificate"));
+  const TempFolder& folder = office.folder();
+  EXPECT_THAT(refusal({"--token-file", folder.Path("none")}), HasSubstr("No such file"));
+  EXPECT_THAT(refusal({"--token-file", folder.Write("empty", "# nobody\n")}),
+              HasSubstr("has no token"));
+  EXPECT_THAT(refusal({"--token-file", folder.Write("odd", "a b c")}), HasSubstr("odd:1: "));
+  EXPECT_THAT(refusal({"--token-file", folder.Write("short", "\nname 123")}),
+              HasSubstr("short:2: the token has fewer than 16"));
+  EXPECT_THAT(refusal({"--token-file",
+                       folder.Write("twice", absl::StrCat("a ", kToken, "\nb ", kToken, "\n"))}),
+              HasSubstr("twice:2: the token is in the file twice"));
+}
+
+}  // namespace
+}  // namespace stowage
