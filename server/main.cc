@@ -1,10 +1,13 @@
 // stowage-server: parses options, serves until SIGTERM or SIGINT, drains, exits 0.
+#include <malloc.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "grpc/support/log.h"
+#include "server/ops/files.h"
 #include "server/ops/log.h"
 #include "server/ops/notify.h"
 #include "server/options.h"
@@ -24,6 +27,16 @@ sigset_t BlockSignals() {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
+}
+
+// What large requests took is kept by the C library otherwise, for requests to come.
+int WaitForSignal(const sigset_t& signals) {
+  constexpr timespec kBetween{.tv_sec = 5, .tv_nsec = 0};
+  for (;;) {
+    const int signal = sigtimedwait(&signals, nullptr, &kBetween);
+    if (signal > 0) return signal;
+    malloc_trim(0);
+  }
 }
 
 // gRPC's own messages, in our format; the failures among them are reported by us as well.
@@ -51,8 +64,7 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
   NotifyReady((*server)->address());
-  int signal = 0;
-  sigwait(&signals, &signal);
+  const int signal = WaitForSignal(signals);
   Log(LogLevel::kInfo, "draining",
       {{"signal", absl::StrCat(signal)}, {"grace_seconds", absl::StrCat(options.grace_seconds)}});
   NotifyStopping(options.grace_seconds + kLastWritesSeconds);
@@ -83,6 +95,7 @@ int Main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   gpr_set_log_function(LogFromGrpc);
+  AllowAllFiles();
   return Serve(parsed->options, signals);
 }
 

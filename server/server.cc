@@ -1,23 +1,15 @@
 #include "server/server.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "server/cache/disk_tier.h"
+#include "server/ops/files.h"
 #include "server/ops/log.h"
+#include "server/rpc/limits.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -25,60 +17,6 @@ namespace {
 
 // How long answers may take to leave once their work is done.
 constexpr std::chrono::seconds kFlush{1};
-
-constexpr const char* kInUse =
-    "Address already in use: stop the process that holds it, or choose another with --listen";
-
-struct HostPort {
-  std::string host;
-  std::string port;
-};
-
-// "127.0.0.1:80", "[::1]:80"
-HostPort SplitAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  if (colon == absl::string_view::npos) return {std::string(address), ""};
-  absl::string_view host = address.substr(0, colon);
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  return {std::string(host), std::string(address.substr(colon + 1))};
-}
-
-// gRPC says only that it could not listen; trying once by hand tells why.
-std::string WhyNot(const std::string& address) {
-  if (absl::StartsWith(address, "unix:"))
-    return "check the directory, its permissions and the path's length";
-  const HostPort target = SplitAddress(address);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int resolved = getaddrinfo(target.host.c_str(), target.port.c_str(), &hints, &found);
-  if (resolved != 0) return absl::StrCat(gai_strerror(resolved), "; write host:port");
-  const int fd = socket(found->ai_family, found->ai_socktype, found->ai_protocol);
-  const bool bound = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0;
-  const int error = errno;
-  if (fd >= 0) close(fd);
-  freeaddrinfo(found);
-  if (bound) return "the address is free now; try again";
-  if (error == EADDRINUSE) return kInUse;
-  return std::strerror(error);
-}
-
-// gRPC removes a socket that is there before it listens, even from under a server that lives.
-bool SomeoneListensOn(const std::string& address) {
-  if (!absl::StartsWith(address, "unix:")) return false;
-  const std::string path = address.substr(5);
-  sockaddr_un target{};
-  if (path.size() >= sizeof(target.sun_path)) return false;
-  target.sun_family = AF_UNIX;
-  std::memcpy(target.sun_path, path.data(), path.size());
-  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const bool connected =
-      fd >= 0 && connect(fd, reinterpret_cast<const sockaddr*>(&target), sizeof(target)) == 0;
-  if (fd >= 0) close(fd);
-  return connected;
-}
 
 // Null, and a line in the log, where there is none to be had: the service goes on without it.
 std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& watch) {
@@ -90,13 +28,8 @@ std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& wat
   return nullptr;
 }
 
-std::string WithPort(const std::string& address, int port) {
-  if (absl::StartsWith(address, "unix:")) return address;
-  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
-}
-
 // Answers in memory are kept twice: for whoever asks such a question, and as they went over the
-// wire for whoever asks in the same bytes.
+// wire for whoever asks in the same words.
 int64_t ReplyBytes(const ServerOptions& options) { return options.engine.cache_bytes / 2; }
 
 EngineOptions EngineOptionsOf(const ServerOptions& options) {
@@ -166,23 +99,29 @@ Gauges Server::gauges() const {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::string& version) {
-  const auto cannot_listen = [&options](const std::string& why) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", options.listen, ": ", why));
-  };
-  if (SomeoneListensOn(options.listen)) return cannot_listen(kInUse);
   ASSIGN_OR_RETURN(std::unique_ptr<Security> security, Security::Load(options.security));
   std::unique_ptr<Server> server(new Server(options, version, std::move(security)));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(options.listen, server->security_->Credentials(), &port);
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);  // or two servers share a port silently
+  auto door = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      server->security_->Credentials());
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  LimitConnections(int64_t{16} * options.max_message_bytes, builder);
   builder.RegisterService(&server->service_);
   server->grpc_ = builder.BuildAndStart();
-  if (server->grpc_ == nullptr) return cannot_listen(WhyNot(options.listen));
-  server->address_ = WithPort(options.listen, port);
+  absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
+      options.listen, MostConnectionDescriptors(), [door = std::move(door)](int fd) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+        connection.fd = fd;
+        door->HandleNewConnection(&connection);
+      });
+  if (!listener.ok()) {
+    server->Drain();
+    return listener.status();
+  }
+  server->listener_ = *std::move(listener);
   if (!options.http.empty()) {
     Server* const self = server.get();
     absl::StatusOr<std::unique_ptr<HttpPort>> http = HttpPort::Start(
@@ -207,6 +146,7 @@ void Server::Drain() {
   const auto grace = std::chrono::duration<double>(options_.grace_seconds);
   engine_.Drain(std::chrono::steady_clock::now() +
                 std::chrono::duration_cast<std::chrono::steady_clock::duration>(grace));
+  listener_ = nullptr;
   grpc_->Shutdown(std::chrono::system_clock::now() + kFlush);
   grpc_->Wait();
 }

@@ -13,6 +13,7 @@
 #include "server/ops/http.h"
 #include "server/ops/metrics.h"
 #include "server/options.h"
+#include "server/rpc/listener.h"
 #include "server/rpc/scheduler_service.h"
 #include "server/security.h"
 
@@ -29,7 +30,7 @@ class Server {
                                                        const std::string& version);
 
   // Where it listens, with the port that was chosen: "127.0.0.1:43211".
-  const std::string& address() const { return address_; }
+  const std::string& address() const { return listener_->address(); }
   // Of the port for operators; empty: there is none.
   std::string http_address() const { return http_ != nullptr ? http_->address() : ""; }
 
@@ -46,7 +47,6 @@ class Server {
   Gauges gauges() const;
 
   const ServerOptions options_;
-  std::string address_;  // set by Start()
   Metrics metrics_;
   std::unique_ptr<Observer> watch_;
   std::unique_ptr<Security> security_;
@@ -55,7 +55,8 @@ class Server {
   Engine engine_;
   SchedulerService service_;
   std::unique_ptr<HttpPort> http_;
-  std::unique_ptr<grpc::Server> grpc_;  // last: its calls use all of the above
+  std::unique_ptr<grpc::Server> grpc_;  // its calls use all of the above
+  std::unique_ptr<Listener> listener_;  // hands connections to it; null while draining
 };
 
 }  // namespace stowage

@@ -29,7 +29,7 @@ std::string TakeName(absl::string_view* text) {
     if (!in_name) break;
     ++length;
   }
-  const std::string name(text->substr(0, length));
+  std::string name(text->substr(0, length));
   text->remove_prefix(length);
   return name;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -22,6 +23,7 @@ namespace {
 // Together the 5 s that Look() promises.
 constexpr std::chrono::seconds kConnectPatience{2};
 constexpr std::chrono::seconds kAnswerPatience{3};
+constexpr size_t kMostBytes = size_t{16} << 20;  // of an answer; a server's is some ten thousand
 
 std::string WhyNot(httplib::Error error) {
   switch (error) {
@@ -74,7 +76,15 @@ Scraper::~Scraper() {
 }
 
 absl::StatusOr<Scrape> Scraper::Look() {
-  const httplib::Result result = connection_->client.Get("/metrics");
+  std::string text;
+  const httplib::Result result =
+      connection_->client.Get("/metrics", [&text](const char* data, size_t size) {
+        text.append(data, size);
+        return text.size() <= kMostBytes;
+      });
+  if (text.size() > kMostBytes) {
+    return absl::FailedPreconditionError("its /metrics is longer than a stowage-server's ever is");
+  }
   if (!result) return absl::UnavailableError(WhyNot(result.error()));
   if (result->status == 404) {
     return absl::FailedPreconditionError("it has no /metrics: not the --http of a stowage-server");
@@ -83,7 +93,7 @@ absl::StatusOr<Scrape> Scraper::Look() {
     return absl::UnavailableError(absl::StrCat("it answers /metrics with ", result->status));
   }
   Scrape scrape;
-  absl::StatusOr<MetricSamples> samples = ParseMetricsText(result->body);
+  absl::StatusOr<MetricSamples> samples = ParseMetricsText(text);
   if (!samples.ok()) {
     return absl::FailedPreconditionError(
         absl::StrCat("its /metrics is not what it should be: ", samples.status().message()));

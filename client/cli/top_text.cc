@@ -30,7 +30,7 @@ std::string Whole(double count) { return absl::StrFormat("%.0f", count); }
 
 // "412.5", "12345"
 std::string Rate(double per_second) {
-  return absl::StrFormat(per_second < 9999.95 ? "%.1f" : "%.0f", per_second);
+  return absl::StrFormat("%.*f", per_second < 9999.95 ? 1 : 0, per_second);
 }
 
 std::string Share(std::optional<double> share) {
@@ -184,8 +184,8 @@ void AddAnswers(Lines& lines, const TopFigures& figures) {
 }
 
 void AddQueue(Lines& lines, const TopFigures& figures) {
-  AddTitle(lines, absl::StrFormat("%-16s%d of %d waiting, %d of %d running, %s of %s of memory",
-                                  "QUEUE", figures.solves_waiting, figures.solves_waiting_limit,
+  AddTitle(lines, absl::StrFormat("%-16s%d/%d waiting, %d/%d running, %s/%s memory", "QUEUE",
+                                  figures.solves_waiting, figures.solves_waiting_limit,
                                   figures.solves_running, figures.solves_running_limit,
                                   FormatBytes(figures.solve_bytes),
                                   FormatBytes(figures.solve_limit_bytes)));

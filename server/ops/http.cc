@@ -1,34 +1,89 @@
 #include "server/ops/http.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
+#include <functional>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
+#include "server/ops/exchanges.h"
+#include "server/ops/files.h"
 
 namespace stowage {
 namespace {
 
-constexpr int kThreads = 4;
-constexpr int kPatienceSeconds = 5;  // with who sends or reads slowly
-constexpr size_t kMostRequestBytes = 64 << 10;
+// What was asked, in memory, and the answer.
+class Text final : public httplib::Stream {
+ public:
+  explicit Text(std::string request) : request_(std::move(request)) {}
+  const std::string& answer() const { return answer_; }
+
+  bool is_readable() const override { return true; }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    size = std::min(size, request_.size() - read_);
+    std::memcpy(to, request_.data() + read_, size);
+    read_ += size;
+    return static_cast<ssize_t>(size);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    answer_.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
+  void get_local_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+ private:
+  const std::string request_;
+  size_t read_ = 0;
+  std::string answer_;
+};
+
+// The library's, whose threads wait for who sends slowly, behind Exchanges, which wait for nobody.
+class PatientServer final : public httplib::Server {
+ public:
+  PatientServer() {
+    new_task_queue = [] { return new AtOnce; };
+  }
+
+ private:
+  // On the thread that accepts connections: all that is done there is to pass them on.
+  class AtOnce final : public httplib::TaskQueue {
+   public:
+    void enqueue(std::function<void()> task) override { task(); }
+    void shutdown() override {}
+  };
+
+  bool process_and_close_socket(socket_t socket) override {
+    exchanges_.Add(socket);
+    return true;
+  }
+
+  std::string Serve(std::string request) {
+    Text text(std::move(request));
+    bool closed = false;
+    process_request(text, /*close_connection=*/true, closed, nullptr);
+    return text.answer();
+  }
+
+  Exchanges exchanges_{kMostHttpConnections,
+                       [this](std::string request) { return Serve(std::move(request)); }};
+};
 
 }  // namespace
 
 struct HttpPort::Listener {
   Pages pages;
-  httplib::Server server;
+  PatientServer server;
   std::thread thread;
 
   explicit Listener(Pages its_pages) : pages(std::move(its_pages)) {
-    server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server.set_read_timeout(kPatienceSeconds);
-    server.set_write_timeout(kPatienceSeconds);
-    server.set_keep_alive_timeout(kPatienceSeconds);
-    server.set_payload_max_length(kMostRequestBytes);
     server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(pages.metrics(), "text/plain; version=0.0.4");
     });
@@ -61,7 +116,7 @@ absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& add
   std::string host = address.substr(0, colon);
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
   auto listener = std::make_unique<Listener>(std::move(pages));
-  httplib::Server& server = listener->server;
+  PatientServer& server = listener->server;
   // Two servers would share the port silently.
   server.set_socket_options([](socket_t socket) {
     const int yes = 1;

@@ -3,11 +3,64 @@
 #include <utility>
 
 #include "proto/convert/answer.h"
+#include "server/rpc/bounded.h"
 #include "server/rpc/read.h"
 #include "server/rpc/solve_call.h"
 #include "solver/algorithms/catalog.h"
 
 namespace stowage {
+namespace {
+
+int IndexOf(const char* method) {
+  return v1::SolveRequest::descriptor()
+      ->file()
+      ->FindServiceByName("Scheduler")
+      ->FindMethodByName(method)
+      ->index();
+}
+
+}  // namespace
+
+// Solve counts by itself.
+SchedulerService::SchedulerService(Engine& engine, const CallEnvironment& environment,
+                                   int64_t reply_bytes)
+    : engine_(engine), environment_(environment), replies_(reply_bytes) {
+  BoundStream();
+  Bound<v1::FrontierRequest, v1::FrontierResponse>("Frontier", &SchedulerService::Frontier);
+  Bound<v1::SimulateRequest, v1::SimulateResponse>("Simulate", &SchedulerService::Simulate);
+  Bound<v1::ListSolversRequest, v1::ListSolversResponse>("ListSolvers",
+                                                         &SchedulerService::ListSolvers);
+  Bound<v1::ReportExecutionRequest, v1::ReportExecutionResponse>(
+      "ReportExecution", &SchedulerService::ReportExecution);
+}
+
+template <typename Request, typename Response>
+void SchedulerService::Bound(const char* name, Method<Request, Response> method) {
+  const auto handle = [this, name, method](grpc::CallbackServerContext* context,
+                                           const Bounded<Request>* request,
+                                           Response* response) -> grpc::ServerUnaryReactor* {
+    if (request->violations().empty()) {
+      return (this->*method)(context, &request->message(), response);
+    }
+    auto* const call = new Call(name, *context, environment_);
+    call->admission().ok() ? call->EndWithViolations(request->violations())
+                           : call->End(call->admission());
+    return call;
+  };
+  MarkMethodCallback(IndexOf(name),
+                     new grpc::internal::CallbackUnaryHandler<Bounded<Request>, Response>(handle));
+}
+
+void SchedulerService::BoundStream() {
+  MarkMethodCallback(
+      IndexOf("SolveStream"),
+      new grpc::internal::CallbackServerStreamingHandler<Bounded<v1::SolveRequest>, v1::SolveEvent>(
+          [this](grpc::CallbackServerContext* context, const Bounded<v1::SolveRequest>* request)
+              -> grpc::ServerWriteReactor<v1::SolveEvent>* {
+            if (request->violations().empty()) return SolveStream(context, &request->message());
+            return RefuseSolveStream(environment_, *context, request->violations());
+          }));
+}
 
 grpc::ServerUnaryReactor* SchedulerService::Solve(grpc::CallbackServerContext* context,
                                                   const grpc::ByteBuffer* request,

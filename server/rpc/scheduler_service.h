@@ -15,8 +15,7 @@ class SchedulerService final
     : public v1::Scheduler::WithRawCallbackMethod_Solve<v1::Scheduler::CallbackService> {
  public:
   // `reply_bytes`: of known answers that are kept as they went over the wire.
-  SchedulerService(Engine& engine, const CallEnvironment& environment, int64_t reply_bytes)
-      : engine_(engine), environment_(environment), replies_(reply_bytes) {}
+  SchedulerService(Engine& engine, const CallEnvironment& environment, int64_t reply_bytes);
 
   CacheTierStats reply_stats() const { return replies_.stats(); }
 
@@ -39,6 +38,15 @@ class SchedulerService final
                                             v1::ReportExecutionResponse* response) override;
 
  private:
+  template <typename Request, typename Response>
+  using Method = grpc::ServerUnaryReactor* (SchedulerService::*)(grpc::CallbackServerContext*,
+                                                                 const Request*, Response*);
+
+  // Has requests of `name` counted before they are parsed.
+  template <typename Request, typename Response>
+  void Bound(const char* name, Method<Request, Response> method);
+  void BoundStream();
+
   Engine& engine_;
   const CallEnvironment environment_;
   Replies replies_;

@@ -11,6 +11,7 @@
 #include "google/protobuf/arena.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "proto/convert/answer.h"
+#include "server/rpc/bounded.h"
 #include "server/rpc/read.h"
 #include "solver/base/mutex.h"
 
@@ -62,6 +63,11 @@ class UnarySolve final : public SolveListener {
 
   // False: the call has ended.
   bool ReadInto(const grpc::Slice& bytes, SolveRequest* question) {
+    if (const auto much = TooMuchOf(grpc::ByteBuffer(&bytes, 1), *v1::SolveRequest::descriptor());
+        call_->admission().ok() && !much.empty()) {
+      call_->EndWithViolations(much);
+      return false;
+    }
     absl::Status parsed = absl::OkStatus();
     const absl::Status status = WithMemory([&] {
       request_ = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_);
@@ -150,6 +156,12 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
  public:
   SolveStream(grpc::CallbackServerContext& context, const CallEnvironment& environment)
       : state_("SolveStream", context, environment) {}
+
+  void Refuse(const std::vector<FieldViolation>& violations) {
+    self_ = shared_from_this();
+    if (!state_.admission().ok()) return EndWith(state_.Ended(state_.admission()));
+    EndWith(state_.Ended(violations));
+  }
 
   void Start(Engine& engine, const v1::SolveRequest& message) {
     self_ = shared_from_this();
@@ -299,6 +311,15 @@ grpc::ServerWriteReactor<v1::SolveEvent>* StartSolveStream(Engine& engine,
   const auto stream = std::make_shared<SolveStream>(context, environment);
   SolveStream* const reactor = stream.get();
   stream->Start(engine, request);
+  return reactor;
+}
+
+grpc::ServerWriteReactor<v1::SolveEvent>* RefuseSolveStream(
+    const CallEnvironment& environment, grpc::CallbackServerContext& context,
+    const std::vector<FieldViolation>& violations) {
+  const auto stream = std::make_shared<SolveStream>(context, environment);
+  SolveStream* const reactor = stream.get();
+  stream->Refuse(violations);
   return reactor;
 }
 

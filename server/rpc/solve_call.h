@@ -2,11 +2,14 @@
 #ifndef STOWAGE_SERVER_RPC_SOLVE_CALL_H_
 #define STOWAGE_SERVER_RPC_SOLVE_CALL_H_
 
+#include <vector>
+
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/engine/engine.h"
 #include "server/rpc/call.h"
 #include "server/rpc/replies.h"
+#include "solver/model/validate.h"
 #include "stowage/v1/scheduler.pb.h"
 
 namespace stowage {
@@ -24,6 +27,11 @@ grpc::ServerWriteReactor<v1::SolveEvent>* StartSolveStream(Engine& engine,
                                                            const CallEnvironment& environment,
                                                            grpc::CallbackServerContext& context,
                                                            const v1::SolveRequest& request);
+
+// Ends at once.
+grpc::ServerWriteReactor<v1::SolveEvent>* RefuseSolveStream(
+    const CallEnvironment& environment, grpc::CallbackServerContext& context,
+    const std::vector<FieldViolation>& violations);
 
 }  // namespace stowage
 

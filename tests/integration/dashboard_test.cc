@@ -27,8 +27,6 @@
 namespace stowage {
 namespace {
 
-using testing::IsEmpty;
-
 struct Expression {
   std::string where;  // the panel's title or the alert's name
   std::string text;   // without Grafana's variables

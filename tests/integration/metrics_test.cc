@@ -15,7 +15,6 @@
 namespace stowage {
 namespace {
 
-using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(Metrics, CountsCallsByMethodAndCode) {
@@ -86,7 +85,10 @@ TEST(Metrics, ReportedExecutionsFeedThePredictionErrors) {
 
 TEST(Metrics, PromtoolFindsNothingToImprove) {
   ServerProcess server;
-  EXPECT_TRUE(Remote(server.address()).Answers());
+  const Remote remote(server.address());
+  EXPECT_TRUE(remote.Answers());
+  const RunningSolve running(remote, LongQuestion());
+  WaitForMetric(server, "stowage_running_solve_stages{solver=\"periodic\",thread=\"0\"}", 10'000);
   const std::string text = HttpGet(server.http_address(), "/metrics").substr(4);
   const ProgramResult result = RunProgram({"/usr/bin/promtool", "check", "metrics"}, text);
   EXPECT_EQ(result.exit_code, 0) << result;

@@ -120,7 +120,7 @@ TEST(Top, ShowsALongSolveAndHowFarItIs) {
   EXPECT_GT(solve["seconds"], 0.0);
   EXPECT_LT(solve["fraction"], 1.0);
   const ProgramResult text = RunProgram(Top(server.http_address(), {"--once"}));
-  EXPECT_THAT(text.out, AllOf(HasSubstr("1 of 1 running"), HasSubstr("thread 0        periodic"),
+  EXPECT_THAT(text.out, AllOf(HasSubstr("1/1 running"), HasSubstr("thread 0        periodic"),
                               HasSubstr("10000"), HasSubstr("░")));
   running.Cancel();
   WaitForMetric(server, "stowage_solves_running", 0);

@@ -39,6 +39,7 @@ winsize SizeOf(int columns, int lines) {
 TerminalProgram::TerminalProgram(const std::vector<std::string>& argv, int columns, int lines) {
   // All that allocates comes before the fork: other threads may hold the heap's lock.
   std::vector<char*> arguments;
+  arguments.reserve(argv.size() + 1);
   for (const std::string& argument : argv) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   std::string term = "TERM=xterm-256color";

@@ -57,6 +57,7 @@ TEST(RunningSolves, HaveNoMorePlacesThanRunAtOnce) {
   });
   {
     std::vector<std::jthread> solvers;
+    solvers.reserve(3);
     for (int i = 0; i < 3; ++i) {
       solvers.emplace_back([&solves] {
         for (int round = 0; round < 500; ++round) {

@@ -1,0 +1,348 @@
+// What broken and hostile clients do to a server: it stays small, serves everybody else at once and
+// has everything back when they are gone.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "proto/convert/chain.h"
+#include "solver/simulator/lower_bound.h"
+#include "tests/integration/metrics.h"
+#include "tests/integration/raw_client.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kMiB = 1 << 20;
+#if defined(__SANITIZE_ADDRESS__)
+// Freed memory is kept for a while there, and every byte has a shadow.
+constexpr int64_t kSlackBytes = 1024 * kMiB;
+#else
+constexpr int64_t kSlackBytes = 0;
+#endif
+// What requests that arrive may take together: sixteen of the largest.
+constexpr int64_t kQuotaMebibytes = 16 * 16;
+// How long a known answer may take on a busy machine, whatever others do.
+constexpr seconds kPromptly{10};
+
+// A server of its own for each test, which hundreds of solves of one host do not fill.
+class HostileClients : public testing::Test {
+ protected:
+  HostileClients() {
+    EXPECT_TRUE(remote_.Solve(known_, &answer_).ok());
+    files_ = OpenFiles();
+  }
+
+  int64_t ResidentBytes() const {
+    const std::string status = ReadFile(absl::StrCat("/proc/", server_.pid(), "/status"));
+    const size_t begin = status.find("VmRSS:") + 6;
+    int64_t kibibytes = 0;
+    EXPECT_TRUE(
+        absl::SimpleAtoi(status.substr(begin, status.find(" kB", begin) - begin), &kibibytes));
+    return kibibytes << 10;
+  }
+  size_t OpenFiles() const {
+    const std::filesystem::directory_iterator files(absl::StrCat("/proc/", server_.pid(), "/fd"));
+    return static_cast<size_t>(std::distance(begin(files), end(files)));
+  }
+
+  static bool Within(const std::function<bool()>& condition) {
+    const Clock::time_point end = Clock::now() + kPatience;
+    while (!condition()) {
+      if (Clock::now() > end) return false;
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    return true;
+  }
+
+  void ExpectAtMostResident(int64_t mebibytes) const {
+    EXPECT_LE(ResidentBytes() / kMiB, mebibytes + kSlackBytes / kMiB);
+  }
+  // Over the connection that there was before, and over a new one.
+  void ExpectOthersAreServed() const {
+    const Remote newcomer(server_.address());
+    for (const Remote* remote : {&remote_, &newcomer}) {
+      const Clock::time_point begin = Clock::now();
+      v1::SolveResponse response;
+      const grpc::Status status = remote->Solve(known_, &response);
+      EXPECT_TRUE(status.ok()) << Text(status);
+      EXPECT_EQ(response.origin().source(), v1::Origin::MEMORY_CACHE);
+      EXPECT_LE(Clock::now() - begin, kPromptly);
+    }
+    ExpectOperatorsAreServed();
+  }
+  void ExpectOperatorsAreServed() const {
+    const Clock::time_point begin = Clock::now();
+    EXPECT_EQ(HttpGet(server_.http_address(), "/livez"), "200 ok\n");
+    EXPECT_EQ(MetricOf(server_, "stowage_ready"), 1);
+    EXPECT_LE(Clock::now() - begin, kPromptly);
+  }
+  // Files, memory and solves. Memory comes back within seconds.
+  void ExpectAllIsGivenBack(int64_t mebibytes) const {
+    WaitForMetric(server_, "stowage_solves_running", 0);
+    WaitForMetric(server_, "stowage_questions_in_flight", 0);
+    EXPECT_TRUE(Within([&] { return OpenFiles() <= files_; })) << OpenFiles() << " files";
+    EXPECT_TRUE(Within([&] { return ResidentBytes() <= mebibytes * kMiB + kSlackBytes; }))
+        << ResidentBytes() / kMiB << " MiB";
+    ExpectOthersAreServed();
+  }
+
+  // A second or more of `auto`, at most five; asked twice it is one solve.
+  static v1::SolveRequest Slow() {
+    v1::SolveRequest request;
+    *request.mutable_chain() = Profile("preact-resnet1001-8-224");
+    v1::Platform& platform = *request.mutable_platform();
+    platform.set_memory_bytes(StoreAllPeakBytes(FromMessage(request.chain())) / 5);
+    platform.set_offload_bytes_per_second(12e9);
+    request.mutable_options()->set_time_budget_seconds(5);
+    return request;
+  }
+  static v1::SolveRequest Known() {
+    v1::SolveRequest request = SmallQuestion();
+    request.mutable_options()->set_use_cache(true);
+    return request;
+  }
+
+  ServerProcess server_;
+  const Remote remote_{server_.address()};
+  const v1::SolveRequest known_ = Known();
+  v1::SolveResponse answer_;
+  size_t files_ = 0;  // that an idle server with one client has open
+};
+
+std::string Message(const google::protobuf::Message& message) {
+  const std::string bytes = message.SerializeAsString();
+  return GrpcMessage(bytes, bytes.size());
+}
+
+TEST_F(HostileClients, AConnectionThatBreaksInMidCallEndsItsSolve) {
+  {
+    RawGrpc client(server_.address());
+    client.Begin(1, "Solve");
+    const std::string question = Message(LongQuestion());
+    EXPECT_EQ(client.Send(1, question, seconds(5)), question.size());
+    client.End(1);
+    WaitForMetric(server_, "stowage_solves_running", 1);
+    ExpectOthersAreServed();
+  }
+  ExpectAllIsGivenBack(200);
+}
+
+TEST_F(HostileClients, WhoNeverReadsAStreamCostsNoMore) {
+  {
+    constexpr uint32_t kNoWindow = 0;
+    std::vector<std::unique_ptr<RawGrpc>> clients;
+    for (int i = 0; i < 50; ++i) {
+      clients.push_back(std::make_unique<RawGrpc>(server_.address(), kNoWindow));
+      clients.back()->Begin(1, "SolveStream");
+      clients.back()->Send(1, Message(Slow()), seconds(5));
+      clients.back()->End(1);
+    }
+    WaitForMetric(server_, "stowage_solves_running", 1);
+    ExpectOthersAreServed();
+    WaitForMetric(server_, "stowage_solves_running", 0);
+    // All have an answer to read, and do not.
+    ExpectAtMostResident(300);
+    ExpectOthersAreServed();
+  }
+  ExpectAllIsGivenBack(200);
+}
+
+TEST_F(HostileClients, AMessageOfSixtyFourMebibytesIsRefusedUnread) {
+  std::vector<std::future<grpc::Status>> senders;
+  for (int i = 0; i < 4; ++i) {
+    senders.push_back(std::async(std::launch::async, [this] {
+      const Remote remote(server_.address());
+      return remote.SendRaw("Solve", std::string(64 * kMiB, '\n'));
+    }));
+  }
+  for (std::future<grpc::Status>& sender : senders) {
+    const grpc::Status status = sender.get();
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED) << Text(status);
+    EXPECT_THAT(status.error_message(), HasSubstr("larger than max"));
+  }
+  ExpectAtMostResident(kQuotaMebibytes + 150);
+  ExpectAllIsGivenBack(150);
+}
+
+// Each of them within the limit on messages.
+TEST_F(HostileClients, RequestsThatNeverEndShareTheMemoryOfOneQuota) {
+  {
+    std::vector<std::unique_ptr<RawGrpc>> clients;
+    size_t sent = 0;
+    for (int i = 0; i < 40; ++i) {
+      clients.push_back(std::make_unique<RawGrpc>(server_.address()));
+      for (const uint32_t stream : {1, 3}) {
+        clients.back()->Begin(stream, "Solve");
+        sent += clients.back()->Send(stream, GrpcMessage(std::string(14 * kMiB, '\n'), 15 * kMiB),
+                                     milliseconds(100));
+      }
+    }
+    EXPECT_GT(sent, 100 * kMiB) << "or nothing was tried";
+    ExpectAtMostResident(450);
+    ExpectOthersAreServed();
+  }
+  ExpectAllIsGivenBack(200);
+}
+
+// Two bytes each, a hundred once they are parsed.
+TEST_F(HostileClients, MillionsOfEmptyStagesAreCountedNotParsed) {
+  v1::SolveRequest request;
+  std::string stages;
+  constexpr int kStages = 7'000'000;
+  for (int i = 0; i < kStages; ++i) stages += std::string("\x22\0", 2);
+  ASSERT_TRUE(request.mutable_chain()->ParseFromString(stages.substr(0, 4)));
+  ASSERT_EQ(request.chain().stages_size(), 2) << "the number of the field";
+
+  std::string chain("\x0a");
+  for (size_t size = stages.size(); size != 0; size >>= 7) {
+    chain.push_back(static_cast<char>((size & 0x7f) | (size > 0x7f ? 0x80 : 0)));
+  }
+  chain += stages;
+  for (const char* method : {"Solve", "SolveStream", "Frontier", "Simulate"}) {
+    const grpc::Status status = remote_.SendRaw(method, chain);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << Text(status);
+    EXPECT_THAT(status.error_message(),
+                AllOf(StartsWith("chain.stages: has 7000000 stages"), HasSubstr("at most 10000")));
+    ExpectAtMostResident(200);
+  }
+  // Fields that nobody knows are kept, too, when a message is parsed.
+  std::string unknown;
+  for (int i = 0; i < kStages; ++i) unknown += std::string("\x78\0", 2);
+  for (const char* method : {"Solve", "ListSolvers", "ReportExecution"}) {
+    const grpc::Status status = remote_.SendRaw(method, unknown);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << Text(status);
+    EXPECT_THAT(status.error_message(), StartsWith("request: has 7000000 fields"));
+  }
+  ExpectAtMostResident(200);
+  ExpectAllIsGivenBack(150);
+}
+
+TEST_F(HostileClients, TenThousandConnections) {
+  rlimit files{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  const rlimit before = files;
+  files.rlim_cur = files.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  const size_t count = std::min<size_t>(10'000, files.rlim_max - 200);
+  {
+    std::vector<RawSocket> sockets;
+    while (sockets.size() < count) {
+      sockets.emplace_back(server_.address());
+      sockets.back().Send(Http2Preface());
+    }
+    std::cout << sockets.size() << " connections\n";
+    ExpectAtMostResident(400);
+    ExpectOthersAreServed();
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  ExpectAllIsGivenBack(200);
+}
+
+TEST_F(HostileClients, AServerThatRanOutOfFilesComesBack) {
+  // The limit that it would have met, closer.
+  const rlimit few{OpenFiles() + 20, OpenFiles() + 20};
+  ASSERT_EQ(prlimit(server_.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  {
+    std::vector<RawSocket> sockets;
+    for (int i = 0; i < 100; ++i) sockets.emplace_back(server_.address());
+    size_t most = 0;
+    EXPECT_TRUE(Within([&] {
+      most = std::max(most, OpenFiles());
+      return most + 2 >= few.rlim_cur;  // numbers that are not in use may lie above it
+    })) << most
+        << " of " << few.rlim_cur;
+    v1::SolveResponse response;
+    EXPECT_TRUE(remote_.Solve(known_, &response).ok()) << "a connection that there was before";
+  }
+  ExpectAllIsGivenBack(150);
+}
+
+TEST_F(HostileClients, RandomBytesAreNoRequest) {
+  std::mt19937 random(17);
+  for (int i = 0; i < 200; ++i) {
+    std::string bytes(random() % 5000, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    // Some get past the first line.
+    RawSocket grpc(server_.address());
+    if (i % 2 == 0) grpc.Send(Http2Preface());
+    grpc.Send(bytes);
+    RawSocket http(server_.http_address());
+    if (i % 2 == 0) http.Send("GET /metrics HTTP/1.1\r\n");
+    http.Send(bytes);
+    if (i % 3 == 0) http.Send("\r\n\r\n");
+  }
+  ExpectAtMostResident(150);
+  ExpectAllIsGivenBack(150);
+}
+
+TEST_F(HostileClients, WhoNeverBeginsIsDisconnected) {
+  std::vector<RawSocket> sockets;
+  for (int i = 0; i < 200; ++i) sockets.emplace_back(server_.address());
+  const std::string preface = Http2Preface();
+  for (size_t byte = 0; byte < 10; ++byte) {
+    for (size_t i = 0; i < sockets.size(); i += 2) sockets[i].Send(preface.substr(byte, 1));
+    ExpectOthersAreServed();
+  }
+  for (RawSocket& socket : sockets) EXPECT_TRUE(socket.ClosedWithin(kPatience));
+  ExpectAllIsGivenBack(150);
+}
+
+TEST_F(HostileClients, SlowClientsOfTheHttpPortHoldNobodyUp) {
+  const std::string request = "GET /metrics HTTP/1.1\r\nHost: slow\r\n";
+  std::vector<RawSocket> sockets;
+  for (int i = 0; i < 100; ++i) sockets.emplace_back(server_.http_address());
+  for (size_t byte = 0; byte < request.size(); ++byte) {
+    for (size_t i = 0; i < sockets.size(); i += 2) sockets[i].Send(request.substr(byte, 1));
+    ExpectOperatorsAreServed();
+  }
+  for (RawSocket& socket : sockets) EXPECT_TRUE(socket.ClosedWithin(kPatience));
+  ExpectAllIsGivenBack(150);
+}
+
+TEST_F(HostileClients, SixHundredConnectionsToTheHttpPortPushEachOtherOut) {
+  std::vector<RawSocket> sockets;
+  for (int i = 0; i < 600; ++i) {
+    sockets.emplace_back(server_.http_address());
+    if (i % 100 == 0) ExpectOperatorsAreServed();
+  }
+  EXPECT_TRUE(sockets.front().ClosedWithin(seconds(1))) << "before its time is over";
+  EXPECT_TRUE(Within([&] { return OpenFiles() <= files_ + 256; }));
+  ExpectOthersAreServed();
+  sockets.clear();
+  ExpectAllIsGivenBack(150);
+}
+
+TEST_F(HostileClients, AHeaderOfTheHttpPortHasAnEnd) {
+  RawSocket endless(server_.http_address());
+  endless.Send("GET /livez HTTP/1.1\r\n");
+  const std::string line = "X-Header: " + std::string(1000, 'x') + "\r\n";
+  for (int i = 0; i < 100; ++i) endless.Send(line);
+  EXPECT_TRUE(endless.ClosedWithin(kPatience));
+  ExpectOthersAreServed();
+}
+
+}  // namespace
+}  // namespace stowage

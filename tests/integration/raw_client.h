@@ -1,0 +1,71 @@
+// Clients that do what no library lets one do: bytes on a socket, HTTP/2 frame by frame.
+#ifndef STOWAGE_TESTS_INTEGRATION_RAW_CLIENT_H_
+#define STOWAGE_TESTS_INTEGRATION_RAW_CLIENT_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace stowage {
+
+// A TCP connection, closed with the object. One thread at a time.
+class RawSocket {
+ public:
+  // `address` is host:port, in numbers. Throws std::runtime_error when nobody listens.
+  explicit RawSocket(const std::string& address);
+  ~RawSocket();
+  RawSocket(RawSocket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
+  RawSocket& operator=(RawSocket&&) = delete;
+
+  // False once the other side has closed the connection.
+  bool Send(absl::string_view bytes);
+  // What has arrived, after waiting for it for so long; empty: nothing, or closed().
+  std::string Receive(std::chrono::milliseconds wait);
+  // Whether Receive() met the end.
+  bool closed() const { return closed_; }
+  // Whether the other side closes it by then; what arrives is thrown away.
+  bool ClosedWithin(std::chrono::milliseconds patience);
+
+ private:
+  int fd_;
+  bool closed_ = false;
+};
+
+// What every HTTP/2 client sends first, with a window for each stream of so many bytes.
+std::string Http2Preface(uint32_t window_bytes = 65535);
+std::string Http2Frame(uint8_t type, uint8_t flags, uint32_t stream, absl::string_view payload);
+// A message as gRPC frames it, of `announced` bytes though `bytes` may be fewer.
+std::string GrpcMessage(absl::string_view bytes, size_t announced);
+
+// A gRPC client that minds the windows it is given, and else nothing.
+class RawGrpc {
+ public:
+  // With windows of so many bytes for what the server sends.
+  explicit RawGrpc(const std::string& address, uint32_t window_bytes = 65535);
+
+  // Calls "Solve" or another method of Scheduler on a stream with an odd number of its own.
+  void Begin(uint32_t stream, absl::string_view method);
+  // Sends as much of it as the server takes, waiting no longer than `patience` for more room.
+  // Returns how much.
+  size_t Send(uint32_t stream, absl::string_view bytes, std::chrono::milliseconds patience);
+  void End(uint32_t stream);
+  bool closed() const { return !open_; }
+
+ private:
+  void Receive(std::chrono::milliseconds wait);
+  void Understand(uint8_t type, uint8_t flags, uint32_t stream, absl::string_view payload);
+
+  RawSocket socket_;
+  bool open_ = true;
+  std::string received_;
+  int64_t first_window_ = 65535;         // of a new stream
+  int64_t window_ = 65535;               // of the connection
+  std::map<uint32_t, int64_t> windows_;  // of streams
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_INTEGRATION_RAW_CLIENT_H_
