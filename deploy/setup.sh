@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
 # Installs what Stowage needs on Debian 12. The only place that names packages.
-#   deploy/setup.sh build   what it takes to build and run
+#   deploy/setup.sh run     what the built server and command line need to run
+#   deploy/setup.sh build   what it takes to build and run them
 #   deploy/setup.sh train   that, and LibTorch: for stowage-train
 #   deploy/setup.sh test    that, and what the tests need
 #   deploy/setup.sh fuzz    what it takes to build, and to fuzz
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 #   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
+# With --names, as in `deploy/setup.sh run --names`, installs nothing and names those packages.
 # Quiet, and does nothing when all is there.
 set -euo pipefail
 
+run=(
+  libabsl20220623 libgrpc++1.51 libgrpc29 libprotobuf32 libhwy1
+  libspdlog1.10 libxxhash0 libsqlite3-0 libprometheus-cpp-core1.0 libcpp-httplib0.11 libssl3 libsystemd0
+)
 build=(
   g++ cmake ninja-build ccache mold           # tools
   libabsl-dev libgrpc++-dev                   # Abseil, gRPC
@@ -20,6 +26,7 @@ build=(
   libxxhash-dev                               # fingerprints of questions
   libsqlite3-dev                              # the cache on disk
   prometheus-cpp-dev libcpp-httplib-dev       # metrics, and the port that serves them
+  libsystemd-dev                              # tells systemd that the server serves, or stops
   nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`
 )
 train=(
@@ -28,7 +35,9 @@ train=(
 )
 test=(
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev
+  libyaml-cpp-dev                             # reads the files of deploy/
   prometheus                                  # scrapes the server in a test
+  systemd                                     # checks its unit
   openssl                                     # makes certificates for tests
 )
 fuzz=(clang libclang-rt-14-dev)   # libFuzzer and the sanitizers of Clang
@@ -39,14 +48,16 @@ carried=(
 )
 
 case "${1:-}" in
+  run) packages=("${run[@]}") ;;
   build) packages=("${build[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
   test) packages=("${build[@]}" "${train[@]}" "${test[@]}") ;;
   fuzz) packages=("${build[@]}" "${fuzz[@]}") ;;
   dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${dev[@]}") ;;
   carried) echo "${carried[@]}"; exit 0 ;;
-  *) echo "usage: $0 build|train|test|fuzz|dev|carried" >&2; exit 2 ;;
+  *) echo "usage: $0 run|build|train|test|fuzz|dev|carried [--names]" >&2; exit 2 ;;
 esac
+[ "${2:-}" != "--names" ] || { echo "${packages[@]}"; exit 0; }
 
 missing=()
 for package in "${packages[@]}"; do

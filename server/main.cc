@@ -9,11 +9,15 @@
 #include "grpc/support/log.h"
 #include "server/ops/files.h"
 #include "server/ops/log.h"
+#include "server/ops/notify.h"
 #include "server/options.h"
 #include "server/server.h"
 
 namespace stowage {
 namespace {
+
+// How long draining may take beyond the grace period: answers leave, the store's last writes end.
+constexpr double kLastWritesSeconds = 10;
 
 // Signals are waited for, not handled: blocked here, before any thread starts.
 sigset_t BlockSignals() {
@@ -59,9 +63,11 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
        {"tokens", options.security.token_file.empty() ? "none" : "required"},
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
+  NotifyReady((*server)->address());
   const int signal = WaitForSignal(signals);
   Log(LogLevel::kInfo, "draining",
       {{"signal", absl::StrCat(signal)}, {"grace_seconds", absl::StrCat(options.grace_seconds)}});
+  NotifyStopping(options.grace_seconds + kLastWritesSeconds);
   // A second signal ends the process at once.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*server)->Drain();

@@ -4,16 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <csignal>
-#include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "nlohmann/json.hpp"
+#include "tests/integration/prometheus.h"
 #include "tests/integration/rpc.h"
-#include "tests/support/files.h"
 #include "tests/support/process.h"
 
 namespace stowage {
@@ -99,36 +95,11 @@ TEST(Metrics, PromtoolFindsNothingToImprove) {
   EXPECT_EQ(result.err, "");
 }
 
-// A Prometheus of its own, on a free port, that scrapes one server.
 TEST(Metrics, ARealPrometheusScrapesThem) {
   ServerProcess server;
   EXPECT_TRUE(Remote(server.address()).Answers());
-  const TempFolder folder;
-  const std::string config =
-      folder.Write("prometheus.yml", absl::StrCat("global: {scrape_interval: 200ms}\n"
-                                                  "scrape_configs:\n"
-                                                  "- job_name: stowage\n"
-                                                  "  static_configs: [{targets: ['",
-                                                  server.http_address(), "']}]\n"));
-  BackgroundProgram prometheus({"/usr/bin/prometheus", "--config.file=" + config,
-                                "--storage.tsdb.path=" + folder.Path("data"),
-                                "--web.listen-address=127.0.0.1:0"});
-  // It says where it listens, as in: … msg="Listening on" address=127.0.0.1:40041
-  const std::string line = prometheus.WaitForLogLine({"msg=\"Listening on\"", "address="});
-  ASSERT_NE(line, "");
-  const std::string address = ValueOf(line, "address=");
-  std::string value;
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (value != "1" && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    const std::string answer =
-        HttpGet(address, "/api/v1/query?query=stowage_answers_total%7Bsource%3D%22solved%22%7D");
-    if (answer.size() < 4) continue;
-    const auto result = nlohmann::json::parse(answer.substr(4), nullptr, false);
-    if (result.is_discarded() || result["data"]["result"].empty()) continue;
-    value = result["data"]["result"][0]["value"][1];
-  }
-  EXPECT_EQ(value, "1");
+  const Prometheus prometheus(server.http_address());
+  prometheus.WaitFor("stowage_answers_total{source=\"solved\"} == 1");
 }
 
 }  // namespace

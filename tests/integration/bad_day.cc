@@ -1,0 +1,20 @@
+// Prints what a server's /metrics would say of things that a test cannot bring about, by the
+// server's own code: every status code, schedules that the simulator refused, a certificate.
+#include <cstdio>
+
+#include "absl/status/status.h"
+#include "server/ops/metrics.h"
+
+int main() {
+  stowage::Metrics metrics("0");
+  for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
+    stowage::CallRecord record;
+    record.method = "Solve";
+    record.status = absl::Status(static_cast<absl::StatusCode>(code), "");
+    record.rejected = {"pofo"};
+    metrics.CallEnded(record);
+  }
+  stowage::Gauges gauges;
+  gauges.certificate_end_seconds = 0;
+  std::fputs(metrics.Text(gauges).c_str(), stdout);
+}

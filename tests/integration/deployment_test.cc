@@ -1,0 +1,229 @@
+// The container and the manifests: flags that the server has, figures that agree with each other,
+// packages that the programs need.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "solver/base/units.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "yaml-cpp/yaml.h"
+
+namespace stowage {
+namespace {
+
+using testing::Contains;
+using testing::IsSubsetOf;
+
+std::string Deploy(const std::string& path) { return absl::StrCat(STOWAGE_DEPLOY, "/", path); }
+
+std::set<std::string> FlagsOf(const std::string& text) {
+  std::set<std::string> flags;
+  const std::regex flag("--[a-z][a-z-]*");
+  for (std::sregex_iterator it(text.begin(), text.end(), flag), end; it != end; ++it) {
+    flags.insert(it->str());
+  }
+  return flags;
+}
+
+const std::string& Help() {
+  static const std::string help = RunProgram({STOWAGE_SERVER_BINARY, "--help"}).out;
+  return help;
+}
+
+// "30s" of: --grace DURATION=30s
+std::string DefaultOf(const std::string& flag) {
+  std::smatch match;
+  EXPECT_TRUE(std::regex_search(Help(), match, std::regex(flag + " [A-Z]+=([^ ]*)"))) << flag;
+  return match[1];
+}
+
+// The lines of a file that `keep` begins.
+std::string Lines(const std::string& path, const std::string& keep) {
+  std::string lines;
+  for (const absl::string_view line : absl::StrSplit(ReadFile(path), '\n')) {
+    if (absl::StartsWith(line, keep)) absl::StrAppend(&lines, line, "\n");
+  }
+  return lines;
+}
+
+// Of a manifest, by its kind and name.
+YAML::Node Object(const std::string& file, const std::string& kind, const std::string& name) {
+  for (const YAML::Node& object : YAML::LoadAllFromFile(Deploy("kubernetes/base/" + file))) {
+    if (object["kind"].as<std::string>() == kind &&
+        object["metadata"]["name"].as<std::string>() == name) {
+      return object;
+    }
+  }
+  throw std::runtime_error(absl::StrCat(file, " has no ", kind, " ", name));
+}
+
+YAML::Node PodSpec() {
+  return Object("deployment.yaml", "Deployment", "stowage-server")["spec"]["template"]["spec"];
+}
+YAML::Node Container() { return PodSpec()["containers"][0]; }
+
+// {"--grace": "30s", …}
+std::map<std::string, std::string> Arguments() {
+  std::map<std::string, std::string> arguments;
+  for (const YAML::Node& argument : Container()["args"]) {
+    arguments.insert(absl::StrSplit(argument.as<std::string>(), absl::MaxSplits('=', 1)));
+  }
+  return arguments;
+}
+
+// Of "6GiB", or of Kubernetes' "8Gi".
+int64_t Bytes(std::string size) {
+  if (absl::EndsWith(size, "i")) size += "B";
+  const absl::StatusOr<int64_t> bytes = ParseBytes(size);
+  EXPECT_TRUE(bytes.ok()) << size;
+  return bytes.value_or(0);
+}
+
+TEST(Container, FlagsAreTheServers) {
+  const std::string containerfile = Deploy("docker/Containerfile");
+  const std::set<std::string> flags =
+      FlagsOf(Lines(containerfile, "ENTRYPOINT") + Lines(containerfile, "CMD"));
+  EXPECT_THAT(flags, Contains("--listen"));
+  EXPECT_THAT(flags, IsSubsetOf(FlagsOf(Help())));
+}
+
+TEST(Container, PackagesAreThoseThatTheProgramsNeedAndNoOthers) {
+  std::set<std::string> needed;
+  for (const char* program : {STOWAGE_SERVER_BINARY, STOWAGE_CLI_BINARY}) {
+    std::map<std::string, std::string> paths;  // of libraries
+    std::istringstream linked(RunProgram({"/usr/bin/ldd", program}).out);
+    for (std::string line; std::getline(linked, line);) {
+      const std::vector<std::string> words =
+          absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
+      if (words.size() > 3 && words[1] == "=>") paths[words[0]] = words[2];
+    }
+    std::istringstream dynamic(RunProgram({"/usr/bin/objdump", "-p", program}).out);
+    for (std::string word; dynamic >> word;) {
+      if (word != "NEEDED") continue;
+      dynamic >> word;
+      const std::string path = std::filesystem::canonical(paths[word]);
+      // dpkg knows some libraries as /lib/…, before /lib became a link.
+      ProgramResult owner = RunProgram({"/usr/bin/dpkg", "-S", path});
+      if (owner.exit_code != 0) {
+        owner = RunProgram({"/usr/bin/dpkg", "-S", std::string(absl::StripPrefix(path, "/usr"))});
+      }
+      ASSERT_EQ(owner.exit_code, 0) << owner;
+      needed.insert(owner.out.substr(0, owner.out.find(':')));
+    }
+  }
+  // They come with any of the others, and the sanitizers' with a sanitizer.
+  for (const char* compiler : {"libc6", "libgcc-s1", "libstdc++6", "libasan8", "libubsan1"}) {
+    needed.erase(compiler);
+  }
+  const ProgramResult listed = RunProgram({Deploy("setup.sh"), "run", "--names"});
+  const std::set<std::string> packages =
+      absl::StrSplit(listed.out, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  EXPECT_EQ(packages, needed);
+}
+
+// Wherever else flags are named, but for those of other programs in comments.
+TEST(Deployment, FlagsAreTheServers) {
+  for (const char* file : {"systemd/stowage-server.service", "systemd/tls.conf",
+                           "kubernetes/tls/kustomization.yaml"}) {
+    std::string text;
+    for (const absl::string_view line : absl::StrSplit(ReadFile(Deploy(file)), '\n')) {
+      if (!absl::StartsWith(line, "#   ")) absl::StrAppend(&text, line, "\n");
+    }
+    const std::set<std::string> flags = FlagsOf(text);
+    EXPECT_FALSE(flags.empty()) << file;
+    EXPECT_THAT(flags, IsSubsetOf(FlagsOf(Help()))) << file;
+  }
+}
+
+TEST(Kubernetes, ServerServesWithTheManifestsFlags) {
+  const TempFolder folder;
+  std::vector<std::string> flags;
+  for (auto [flag, value] : Arguments()) {
+    if (flag == "--listen") continue;  // a free port each
+    if (flag == "--http") value = "127.0.0.1:0";
+    if (flag == "--cache-dir") value = folder.Path("cache");
+    flags.insert(flags.end(), {flag, value});
+  }
+  ServerProcess server(flags);
+  EXPECT_TRUE(Remote(server.address()).Answers());
+}
+
+// Every port that something is said of is one that the server listens on.
+TEST(Kubernetes, PortsAreTheServers) {
+  const auto arguments = Arguments();
+  std::map<std::string, std::string> ports;
+  for (const YAML::Node& port : Container()["ports"]) {
+    ports[port["name"].as<std::string>()] = port["containerPort"].as<std::string>();
+  }
+  EXPECT_EQ(arguments.at("--listen"), "0.0.0.0:" + ports["grpc"]);
+  EXPECT_EQ(arguments.at("--http"), "0.0.0.0:" + ports["http"]);
+  EXPECT_EQ(Container()["readinessProbe"]["grpc"]["port"].as<std::string>(), ports["grpc"]);
+  EXPECT_EQ(Container()["livenessProbe"]["httpGet"]["port"].as<std::string>(), "http");
+  for (const auto& [service, port] : {std::pair("stowage", "grpc"), {"stowage-metrics", "http"}}) {
+    const YAML::Node exposed = Object("service.yaml", "Service", service)["spec"]["ports"][0];
+    EXPECT_EQ(exposed["port"].as<std::string>(), ports[port]);
+    EXPECT_EQ(exposed["targetPort"].as<std::string>(), port);
+  }
+}
+
+TEST(Kubernetes, EverySelectorFindsThePods) {
+  const YAML::Node spec = Object("deployment.yaml", "Deployment", "stowage-server")["spec"];
+  const auto labels =
+      spec["template"]["metadata"]["labels"].as<std::map<std::string, std::string>>();
+  const YAML::Node budget = Object("disruption.yaml", "PodDisruptionBudget", "stowage-server");
+  for (const YAML::Node& selector :
+       {spec["selector"]["matchLabels"], budget["spec"]["selector"]["matchLabels"],
+        Object("service.yaml", "Service", "stowage")["spec"]["selector"],
+        Object("service.yaml", "Service", "stowage-metrics")["spec"]["selector"]}) {
+    EXPECT_EQ((selector.as<std::map<std::string, std::string>>()), labels);
+  }
+}
+
+TEST(Kubernetes, LimitsLeaveTheServerWhatItsFlagsPromise) {
+  const auto arguments = Arguments();
+  const YAML::Node limits = Container()["resources"]["limits"];
+  EXPECT_EQ(limits["cpu"].as<std::string>(), arguments.at("--threads"));
+  EXPECT_GE(Bytes(limits["memory"].as<std::string>()), Bytes(arguments.at("--all-solves-memory")) +
+                                                           Bytes(arguments.at("--cache-memory")) +
+                                                           (int64_t{1} << 30));
+  // The store's file may be larger than its answers, and has a log beside it.
+  EXPECT_GE(Bytes(PodSpec()["volumes"][0]["emptyDir"]["sizeLimit"].as<std::string>()),
+            2 * Bytes(arguments.at("--cache-disk")));
+  EXPECT_EQ(Container()["volumeMounts"][0]["mountPath"].as<std::string>(),
+            arguments.at("--cache-dir"));
+}
+
+// As seconds: draining takes the grace period, then a moment.
+constexpr double kMoment = 10;
+
+TEST(Kubernetes, WaitsForTheGracePeriod) {
+  const double grace = *ParseSeconds(Arguments().at("--grace"));
+  const YAML::Node command = Container()["lifecycle"]["preStop"]["exec"]["command"];
+  ASSERT_EQ(command[0].as<std::string>(), "sleep");
+  EXPECT_GE(PodSpec()["terminationGracePeriodSeconds"].as<double>(),
+            command[1].as<double>() + grace + kMoment);
+}
+
+TEST(SystemdUnit, WaitsForTheGracePeriod) {
+  const std::string line = Lines(Deploy("systemd/stowage-server.service"), "TimeoutStopSec=");
+  ASSERT_NE(line, "");
+  EXPECT_GE(std::stod(line.substr(line.find('=') + 1)),
+            *ParseSeconds(DefaultOf("--grace")) + kMoment);
+}
+
+}  // namespace
+}  // namespace stowage
