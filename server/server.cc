@@ -111,6 +111,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   LimitConnections(int64_t{16} * options.max_message_bytes, builder);
   builder.RegisterService(&server->service_);
   server->grpc_ = builder.BuildAndStart();
+  if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
       options.listen, MostConnectionDescriptors(), [door = std::move(door)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;

@@ -14,8 +14,8 @@ namespace stowage {
 // their departure; given back by the destructor. One thread at a time.
 class Unsent {
  public:
-  // On the wire; some four times that in memory.
-  static constexpr int64_t kMostBytes = int64_t{256} << 20;
+  // On the wire; in memory up to ten times that.
+  static constexpr int64_t kMostBytes = int64_t{128} << 20;
 
   Unsent() = default;
   ~Unsent() { total_ -= bytes_; }
@@ -24,14 +24,10 @@ class Unsent {
 
   // Errors: RESOURCE_EXHAUSTED when too much waits already.
   absl::Status Take(int64_t bytes) {
-    if (total_ + bytes > kMostBytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("more than ", kMostBytes >> 20,
-                       " MiB of answers wait to be read; read yours, try again"));
-    }
     bytes_ += bytes;
-    total_ += bytes;
-    return absl::OkStatus();
+    if (total_.fetch_add(bytes) + bytes <= kMostBytes) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "more than ", kMostBytes >> 20, " MiB of answers wait to be read; read yours, try again"));
   }
 
  private:
