@@ -52,6 +52,10 @@ class PatientServer final : public httplib::Server {
     new_task_queue = [] { return new AtOnce; };
   }
 
+  // Once it is bound. The library lets five connections wait to be accepted; of a crowd the others
+  // would try again a second later.
+  void LetManyWait() { ::listen(svr_sock_, SOMAXCONN); }
+
  private:
   // On the thread that accepts connections: all that is done there is to pass them on.
   class AtOnce final : public httplib::TaskQueue {
@@ -132,6 +136,7 @@ absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& add
         absl::StrCat("cannot listen on ", address,
                      " for HTTP: stop the process that holds it, or choose another with --http"));
   }
+  server.LetManyWait();
   std::string bound = absl::StrCat(address.substr(0, colon), ":", port);
   listener->thread = std::thread([&server] { server.listen_after_bind(); });
   // Until then it could not be stopped.

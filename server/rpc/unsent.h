@@ -14,8 +14,10 @@ namespace stowage {
 // their departure; given back by the destructor. One thread at a time.
 class Unsent {
  public:
-  // On the wire; in memory up to ten times that.
+  // On the wire; in memory up to ten times that. Large answers get half of it: small ones, which
+  // most are, still leave when those are stuck.
   static constexpr int64_t kMostBytes = int64_t{128} << 20;
+  static constexpr int64_t kSmallBytes = 64 << 10;
 
   Unsent() = default;
   ~Unsent() { total_ -= bytes_; }
@@ -25,9 +27,13 @@ class Unsent {
   // Errors: RESOURCE_EXHAUSTED when too much waits already.
   absl::Status Take(int64_t bytes) {
     bytes_ += bytes;
-    if (total_.fetch_add(bytes) + bytes <= kMostBytes) return absl::OkStatus();
+    const int64_t most = bytes <= kSmallBytes ? kMostBytes : kMostBytes / 2;
+    if (total_.fetch_add(bytes) + bytes <= most) return absl::OkStatus();
+    // What never leaves takes nothing.
+    total_ -= bytes;
+    bytes_ -= bytes;
     return absl::ResourceExhaustedError(absl::StrCat(
-        "more than ", kMostBytes >> 20, " MiB of answers wait to be read; read yours, try again"));
+        "more than ", most >> 20, " MiB of answers wait to be read; read yours, try again"));
   }
 
  private:
