@@ -23,9 +23,12 @@ std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& wat
   if (options.cache_dir.empty()) return nullptr;
   absl::StatusOr<std::unique_ptr<DiskTier>> tier =
       DiskTier::Open(options.cache_dir, options.disk_bytes);
-  if (tier.ok()) return *std::move(tier);
-  watch.StoreFailed(tier.status());
-  return nullptr;
+  if (!tier.ok()) {
+    watch.StoreFailed(tier.status());
+    return nullptr;
+  }
+  if (const absl::Status opening = (*tier)->opening(); !opening.ok()) watch.StoreFailed(opening);
+  return *std::move(tier);
 }
 
 // Answers in memory are kept twice: for whoever asks such a question, and as they went over the

@@ -154,7 +154,14 @@ absl::StatusOr<DiskTier::Statement> DiskTier::Prepare(const char* sql) {
 
 absl::Status DiskTier::OpenFile() {
   const absl::Status opened = SetUp();
-  return absl::IsDataLoss(opened) ? BeginAnew() : opened;
+  if (!absl::IsDataLoss(opened)) return opened;
+  opening_ = opened;
+  return BeginAnew();
+}
+
+absl::Status DiskTier::opening() const {
+  MutexLock lock(mutex_);
+  return opening_;
 }
 
 // A file that could not be set up is closed again: the next Put() tries anew.

@@ -32,6 +32,9 @@ class DiskTier final : public CacheTier {
                                                         int64_t most_bytes);
   ~DiskTier() override;
 
+  // OK; or DATA_LOSS, with the path: the file was damaged when it was opened, and put aside.
+  absl::Status opening() const;
+
   absl::StatusOr<KnownAnswerPtr> Get(const Fingerprint& key) override;
   absl::Status Put(KnownAnswerPtr known) override;
   CacheTierStats stats() const override;
@@ -67,6 +70,7 @@ class DiskTier final : public CacheTier {
   const int64_t most_bytes_;
   mutable Mutex mutex_;
   Database database_ ABSL_GUARDED_BY(mutex_);
+  absl::Status opening_ ABSL_GUARDED_BY(mutex_);
   CacheTierStats stats_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -181,7 +181,7 @@ TEST_F(RealAlerts, AServerThatDrainsForLongAndThenIsGoneIsReported) {
   const Remote remote(server.address());
   Watch(server);
   ExpectSilence();
-  RunningSolve running(remote, LongQuestion());
+  PendingSolve running(remote, LongQuestion());
   WaitForMetric(server, "stowage_solves_running", 1);
   server.Signal(SIGTERM);
   ExpectAlert("StowageNotReady");

@@ -58,7 +58,7 @@ TEST(Metrics, ReadinessEndsWithTheSignalAndLivenessDoesNot) {
   EXPECT_EQ(HttpGet(server.http_address(), "/readyz"), "200 ok\n");
   EXPECT_EQ(MetricOf(server, "stowage_ready"), 1);
   const Remote remote(server.address());
-  RunningSolve running(remote, LongQuestion(2000));
+  PendingSolve running(remote, LongQuestion(2000));
   WaitForMetric(server, "stowage_solves_running", 1);
   server.Signal(SIGTERM);
   EXPECT_NE(server.WaitForLogLine({"event=draining"}), "");
@@ -87,7 +87,7 @@ TEST(Metrics, PromtoolFindsNothingToImprove) {
   ServerProcess server;
   const Remote remote(server.address());
   EXPECT_TRUE(remote.Answers());
-  const RunningSolve running(remote, LongQuestion());
+  const PendingSolve running(remote, LongQuestion());
   WaitForMetric(server, "stowage_running_solve_stages{solver=\"periodic\",thread=\"0\"}", 10'000);
   const std::string text = HttpGet(server.http_address(), "/metrics").substr(4);
   const ProgramResult result = RunProgram({"/usr/bin/promtool", "check", "metrics"}, text);

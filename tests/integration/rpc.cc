@@ -146,7 +146,7 @@ bool Remote::Answers() const {
   return Solve(SmallQuestion(), &response).ok() && response.outcome() == v1::OPTIMAL;
 }
 
-RunningSolve::RunningSolve(const Remote& remote, v1::SolveRequest request,
+PendingSolve::PendingSolve(const Remote& remote, v1::SolveRequest request,
                            std::optional<Clock::duration> timeout)
     : request_(std::move(request)) {
   LimitTo(timeout.value_or(kPatience), &context_);
@@ -156,12 +156,12 @@ RunningSolve::RunningSolve(const Remote& remote, v1::SolveRequest request,
   });
 }
 
-RunningSolve::~RunningSolve() {
+PendingSolve::~PendingSolve() {
   Cancel();
   if (thread_.joinable()) thread_.join();
 }
 
-grpc::Status RunningSolve::Wait() {
+grpc::Status PendingSolve::Wait() {
   thread_.join();
   return status_;
 }
@@ -187,9 +187,9 @@ void WaitUntilBusy(const Remote& remote) {
   for (int refusals = 0; refusals < kRefusals;) refusals = Probe(remote, refusals);
 }
 
-std::unique_ptr<RunningSolve> Occupy(const Remote& remote, const v1::SolveRequest& request,
-                                     std::optional<RunningSolve::Clock::duration> timeout) {
-  auto solve = std::make_unique<RunningSolve>(remote, request, timeout);
+std::unique_ptr<PendingSolve> Occupy(const Remote& remote, const v1::SolveRequest& request,
+                                     std::optional<PendingSolve::Clock::duration> timeout) {
+  auto solve = std::make_unique<PendingSolve>(remote, request, timeout);
   for (int refusals = 0; refusals < kRefusals;) {
     refusals = Probe(remote, refusals);
     if (!solve->ended()) continue;
@@ -197,7 +197,7 @@ std::unique_ptr<RunningSolve> Occupy(const Remote& remote, const v1::SolveReques
     if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) {
       throw std::runtime_error("the solve ended too early: " + Text(status));
     }
-    solve = std::make_unique<RunningSolve>(remote, request, timeout);  // a probe was in its way
+    solve = std::make_unique<PendingSolve>(remote, request, timeout);  // a probe was in its way
     refusals = 0;
   }
   return solve;

@@ -65,14 +65,14 @@ class Remote {
 };
 
 // A Solve that a thread waits for. Borrows `remote`. The destructor cancels it.
-class RunningSolve {
+class PendingSolve {
  public:
   using Clock = std::chrono::system_clock;
-  RunningSolve(const Remote& remote, v1::SolveRequest request,
+  PendingSolve(const Remote& remote, v1::SolveRequest request,
                std::optional<Clock::duration> timeout = std::nullopt);
-  ~RunningSolve();
-  RunningSolve(const RunningSolve&) = delete;
-  RunningSolve& operator=(const RunningSolve&) = delete;
+  ~PendingSolve();
+  PendingSolve(const PendingSolve&) = delete;
+  PendingSolve& operator=(const PendingSolve&) = delete;
 
   void Cancel() { context_.TryCancel(); }
   bool ended() const { return ended_; }
@@ -97,9 +97,9 @@ void WaitUntilBusy(const Remote& remote);
 
 // Starts the solve at a server with those flags and returns once its only thread is busy with it.
 // Throws std::runtime_error when the solve ends before that could be seen.
-std::unique_ptr<RunningSolve> Occupy(
+std::unique_ptr<PendingSolve> Occupy(
     const Remote& remote, const v1::SolveRequest& request,
-    std::optional<RunningSolve::Clock::duration> timeout = std::nullopt);
+    std::optional<PendingSolve::Clock::duration> timeout = std::nullopt);
 
 }  // namespace stowage
 

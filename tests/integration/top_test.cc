@@ -105,7 +105,7 @@ TEST(Top, CountsCallsHitsAndErrors) {
 TEST(Top, ShowsALongSolveAndHowFarItIs) {
   ServerProcess server({"--threads", "1"});
   const Remote remote(server.address());
-  RunningSolve running(remote, LongQuestion());
+  PendingSolve running(remote, LongQuestion());
   nlohmann::json solve;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (solve.is_null() || solve["fraction"] == 0.0) {
