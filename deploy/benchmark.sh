@@ -2,7 +2,8 @@
 # Installs what is missing, builds for release, and prints five tables: what rotor's dynamic program
 # costs beside the textbook's, what pofo and auto cost and gain with a link, what rotor gains over
 # equal segments on real chains, how far the executor's steps are from the simulator's, and what the
-# service costs beside a bare gRPC echo. Some minutes once built.
+# service costs beside a bare gRPC echo. Half an hour once built, ten minutes of it the service under
+# mixed load.
 #   deploy/benchmark.sh [FLAG…]    flags of stowage_rotor_benchmark, as in --slots=1000 --textbook=339
 set -euo pipefail
 cd "$(dirname "$0")/.."

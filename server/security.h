@@ -3,9 +3,11 @@
 #define STOWAGE_SERVER_SECURITY_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,7 +44,19 @@ class Security {
  private:
   explicit Security(const SecurityOptions& options) : options_(options) {}
 
+  // What is read again when its files change.
+  struct Kept {
+    std::vector<std::string> paths;
+    std::vector<FileLook> seen;  // before they were read
+  };
+  // Calls `reload`, and tells the observer of each success, and of each failure that is another one
+  // than the last.
+  static std::function<bool()> Reload(const char* which, Observer& observer,
+                                      std::function<absl::Status()> reload);
+
   const SecurityOptions options_;
+  Kept tls_files_;
+  Kept token_files_;
   std::unique_ptr<Tls> tls_;
   std::unique_ptr<Tokens> tokens_;
   std::optional<FileWatch> tls_watch_;  // last: their threads use all of the above

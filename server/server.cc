@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -115,6 +116,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.RegisterService(&server->service_);
   server->grpc_ = builder.BuildAndStart();
   if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
+  grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
+  health->SetServingStatus(false);  // until all is there
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
       options.listen, MostConnectionDescriptors(), [door = std::move(door)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -123,7 +126,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       });
   if (!listener.ok()) {
     server->Drain();
-    return listener.status();
+    return absl::Status(listener.status().code(),
+                        absl::StrCat("--listen: ", listener.status().message()));
   }
   server->listener_ = *std::move(listener);
   if (!options.http.empty()) {
@@ -137,7 +141,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     }
     server->http_ = *std::move(http);
   }
-  grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
   health->SetServingStatus(v1::Scheduler::service_full_name(), true);
   health->SetServingStatus(true);
   server->ready_ = true;

@@ -11,9 +11,9 @@
 #include "server/engine/engine.h"
 #include "server/engine/observer.h"
 #include "server/ops/http.h"
+#include "server/ops/listener.h"
 #include "server/ops/metrics.h"
 #include "server/options.h"
-#include "server/rpc/listener.h"
 #include "server/rpc/scheduler_service.h"
 #include "server/security.h"
 

@@ -1,4 +1,6 @@
 // stowage solve: a chain and a memory budget in, a schedule out.
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -61,7 +63,12 @@ void ShowProgress(const v1::SolveEvent& event) {
     line = absl::StrCat("best so far: ", FormatSeconds(best.prediction().makespan_seconds()),
                         " by ", best.origin().solver(), "\n");
   }
-  absl::FPrintF(stderr, "\r\033[K%s", line);
+  // Over the last one on a terminal, a line of its own elsewhere.
+  if (isatty(STDERR_FILENO) != 0) {
+    absl::FPrintF(stderr, "\r\033[K%s", line);
+  } else {
+    absl::FPrintF(stderr, "%s\n", line);
+  }
 }
 
 absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::SolveRequest& request,
@@ -73,7 +80,7 @@ absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::Solv
   ASSIGN_OR_RETURN(Client client, ClientOf(flags));
   if (!progress) return client.Solve(request);
   absl::StatusOr<v1::SolveResponse> response = client.SolveStream(request, ShowProgress);
-  absl::FPrintF(stderr, "\r\033[K");
+  if (isatty(STDERR_FILENO) != 0) absl::FPrintF(stderr, "\r\033[K");
   return response;
 }
 

@@ -87,7 +87,7 @@ class Looks {
 
 std::vector<CacheFigures> Caches(const MetricSamples& samples) {
   std::vector<CacheFigures> caches;
-  for (const char* tier : {"memory", "disk"}) {
+  for (const char* tier : {"memory", "replies", "disk"}) {
     const MetricLabels labels = {{"tier", tier}};
     caches.push_back({.tier = tier,
                       .bytes = Whole(samples, "stowage_cache_bytes", labels),

@@ -30,6 +30,25 @@ std::shared_ptr<grpc::Channel> Connect(const ClientOptions& options) {
                                    arguments);
 }
 
+// Whether a server of ours said it, not gRPC.
+bool IsFromServer(const grpc::Status& status) {
+  return absl::StartsWith(status.error_message(), "the server ");
+}
+
+// What may help where nothing came back.
+absl::string_view Remedy(const grpc::Status& status) {
+  // A server hangs up on who does not speak TLS with it, or has no certificate that it asks for.
+  if (absl::StrContains(status.error_message(), "Socket closed") ||
+      absl::StrContains(status.error_message(), "reset by peer")) {
+    return "if it speaks TLS give --tls-ca, and --tls-cert where it asks for one; else start "
+           "stowage-server, or name another with --server";
+  }
+  if (absl::StrContains(status.error_message(), "empty address list")) {
+    return "check that --tls-key is the key of --tls-cert";
+  }
+  return "start stowage-server, or name another with --server";
+}
+
 absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
                       std::optional<double> timeout_seconds) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // the numbers are the same
@@ -40,10 +59,17 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
         "); check --tls-ca, and --tls-cert where it asks for one, or leave them out where it does "
         "not speak TLS"));
   }
-  if (code == absl::StatusCode::kUnavailable) {
+  // gRPC's word for calls that a server has not begun when it stops; nothing here cancels any.
+  if (code == absl::StatusCode::kCancelled) {
     return absl::UnavailableError(
-        absl::StrCat("no answer from a server at ", server, " (", status.error_message(),
-                     "); start stowage-server, or name another with --server"));
+        absl::StrCat("the server at ", server, " ended the call as it stopped; ask another one"));
+  }
+  if (code == absl::StatusCode::kUnavailable && IsFromServer(status)) {
+    return absl::UnavailableError(absl::StrCat(server, ": ", status.error_message()));
+  }
+  if (code == absl::StatusCode::kUnavailable) {
+    return absl::UnavailableError(absl::StrCat("no answer from a server at ", server, " (",
+                                               status.error_message(), "); ", Remedy(status)));
   }
   if (absl::StrContains(status.error_message(), "message larger than max")) {
     return {code, absl::StrCat("the request is larger than the server at ", server, " reads (",

@@ -1,18 +1,18 @@
 #include "server/ops/http.h"
 
 #include <algorithm>
-#include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstring>
-#include <functional>
-#include <thread>
 #include <utility>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
 #include "server/ops/exchanges.h"
 #include "server/ops/files.h"
+#include "server/ops/listener.h"
 
 namespace stowage {
 namespace {
@@ -45,103 +45,68 @@ class Text final : public httplib::Stream {
   std::string answer_;
 };
 
-// The library's, whose threads wait for who sends slowly, behind Exchanges, which wait for nobody.
-class PatientServer final : public httplib::Server {
+// The library parses requests and writes answers, nothing else: its threads would wait for who
+// sends slowly, and its door closes for ever when the system has no room for a connection.
+class Pages final : public httplib::Server {
  public:
-  PatientServer() {
-    new_task_queue = [] { return new AtOnce; };
-  }
-
-  // Once it is bound. The library lets five connections wait to be accepted; of a crowd the others
-  // would try again a second later.
-  void LetManyWait() { ::listen(svr_sock_, SOMAXCONN); }
-
- private:
-  // On the thread that accepts connections: all that is done there is to pass them on.
-  class AtOnce final : public httplib::TaskQueue {
-   public:
-    void enqueue(std::function<void()> task) override { task(); }
-    void shutdown() override {}
-  };
-
-  bool process_and_close_socket(socket_t socket) override {
-    exchanges_.Add(socket);
-    return true;
-  }
-
-  std::string Serve(std::string request) {
+  std::string Answer(std::string request) {
     Text text(std::move(request));
     bool closed = false;
     process_request(text, /*close_connection=*/true, closed, nullptr);
     return text.answer();
   }
-
-  Exchanges exchanges_{kMostHttpConnections,
-                       [this](std::string request) { return Serve(std::move(request)); }};
 };
+
+// A request for parts of a page could ask for all of it thousands of times.
+bool AsksForParts(const std::string& request) {
+  return absl::StrContains(absl::AsciiStrToLower(request), "\nrange:");
+}
+
+constexpr const char* kNoParts =
+    "HTTP/1.1 416 Range Not Satisfiable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 }  // namespace
 
-struct HttpPort::Listener {
-  Pages pages;
-  PatientServer server;
-  std::thread thread;
-
-  explicit Listener(Pages its_pages) : pages(std::move(its_pages)) {
-    server.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      response.set_content(pages.metrics(), "text/plain; version=0.0.4");
+struct HttpPort::Parts {
+  explicit Parts(HttpPort::Sources its_sources) : sources(std::move(its_sources)) {
+    pages.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_content(sources.metrics(), "text/plain; version=0.0.4");
     });
-    server.Get("/livez", [](const httplib::Request&, httplib::Response& response) {
+    pages.Get("/livez", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
     });
-    server.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
-      const bool ready = pages.ready();
+    pages.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
+      const bool ready = sources.ready();
       response.status = ready ? 200 : 503;
       response.set_content(ready ? "ok\n" : "not ready: starting or draining\n", "text/plain");
     });
   }
+
+  const HttpPort::Sources sources;
+  Pages pages;
+  Exchanges exchanges{kMostHttpConnections, [this](std::string request) {
+                        return AsksForParts(request) ? kNoParts : pages.Answer(std::move(request));
+                      }};
+  std::unique_ptr<Listener> listener;  // last: hands connections to all of the above
 };
 
-HttpPort::HttpPort(std::unique_ptr<Listener> listener, std::string address)
-    : listener_(std::move(listener)), address_(std::move(address)) {}
+HttpPort::HttpPort(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 
-HttpPort::~HttpPort() {
-  listener_->server.stop();
-  listener_->thread.join();
-}
+HttpPort::~HttpPort() = default;
 
-absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address, Pages pages) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(address, " is not host:port, as in 127.0.0.1:50052"));
+const std::string& HttpPort::address() const { return parts_->listener->address(); }
+
+absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address,
+                                                          Sources sources) {
+  auto parts = std::make_unique<Parts>(std::move(sources));
+  absl::StatusOr<std::unique_ptr<Listener>> listener =
+      Listener::Start(address, INT_MAX, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
+  if (!listener.ok()) {
+    return absl::Status(listener.status().code(),
+                        absl::StrCat("--http: ", listener.status().message()));
   }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
-  auto listener = std::make_unique<Listener>(std::move(pages));
-  PatientServer& server = listener->server;
-  // Two servers would share the port silently.
-  server.set_socket_options([](socket_t socket) {
-    const int yes = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  });
-  if (port == 0) {
-    port = server.bind_to_any_port(host.c_str());
-  } else if (!server.bind_to_port(host.c_str(), port)) {
-    port = -1;
-  }
-  if (port < 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address,
-                     " for HTTP: stop the process that holds it, or choose another with --http"));
-  }
-  server.LetManyWait();
-  std::string bound = absl::StrCat(address.substr(0, colon), ":", port);
-  listener->thread = std::thread([&server] { server.listen_after_bind(); });
-  // Until then it could not be stopped.
-  while (!server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return std::unique_ptr<HttpPort>(new HttpPort(std::move(listener), std::move(bound)));
+  parts->listener = *std::move(listener);
+  return std::unique_ptr<HttpPort>(new HttpPort(std::move(parts)));
 }
 
 }  // namespace stowage

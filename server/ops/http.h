@@ -13,23 +13,23 @@ namespace stowage {
 // Answers from Start() until it is destroyed, from threads of its own.
 class HttpPort {
  public:
-  struct Pages {
+  struct Sources {
     std::function<std::string()> metrics;  // called from any thread, as is
     std::function<bool()> ready;
   };
   // `address` is host:port, with port 0 for any free one. Errors: UNAVAILABLE, with the address.
-  static absl::StatusOr<std::unique_ptr<HttpPort>> Start(const std::string& address, Pages pages);
+  static absl::StatusOr<std::unique_ptr<HttpPort>> Start(const std::string& address,
+                                                         Sources sources);
   ~HttpPort();
 
   // Where it listens, with the port that was chosen.
-  const std::string& address() const { return address_; }
+  const std::string& address() const;
 
  private:
-  struct Listener;
-  HttpPort(std::unique_ptr<Listener> listener, std::string address);
+  struct Parts;
+  explicit HttpPort(std::unique_ptr<Parts> parts);
 
-  const std::unique_ptr<Listener> listener_;
-  const std::string address_;
+  const std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace stowage

@@ -105,6 +105,13 @@ void LogObserver::CallEnded(const CallRecord& record) {
 }
 
 void LogObserver::StoreFailed(const absl::Status& status) {
+  {
+    const auto now = std::chrono::steady_clock::now();
+    MutexLock lock(mutex_);
+    if (status == last_failure_ && now < last_failure_at_ + std::chrono::minutes(1)) return;
+    last_failure_ = status;
+    last_failure_at_ = now;
+  }
   Log(LogLevel::kWarning, "store_failed",
       {{"code", absl::StatusCodeToString(status.code())},
        {"message", std::string(status.message())}});

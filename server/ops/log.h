@@ -3,13 +3,16 @@
 #ifndef STOWAGE_SERVER_OPS_LOG_H_
 #define STOWAGE_SERVER_OPS_LOG_H_
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/engine/observer.h"
+#include "solver/base/mutex.h"
 
 namespace stowage {
 
@@ -35,6 +38,13 @@ class LogObserver final : public Observer {
   void ExecutionReported(const ExecutionReport& report) override;
   void StoreFailed(const absl::Status& status) override;
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
+
+ private:
+  // A full disk fails at every answer; the log, often on the same one, has the same words once a
+  // minute. The metric counts all.
+  Mutex mutex_;
+  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_failure_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stowage

@@ -147,6 +147,13 @@ struct Metrics::Families {
   Family<Counter>& credentials =
       AddCounter("stowage_credential_reloads_total",
                  "Certificates and tokens that were read again, by what came of it.");
+  Family<Gauge>& current =
+      prometheus::BuildGauge()
+          .Name("stowage_credentials_current")
+          .Help(
+              "1 while certificate or tokens in force are those in their files, 0 while they are "
+              "older ones because the files are wrong.")
+          .Register(registry);
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");
@@ -209,11 +216,12 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
   for (const char* source : {"solved", "memory_cache", "disk_cache", "coalesced"}) {
     families_->answers.Add({{"source", source}});
   }
-  for (const char* reason :
-       {"invalid", "queue_full", "client_limit", "solve_memory", "draining", "unauthenticated"}) {
+  for (const char* reason : {"invalid", "queue_full", "client_limit", "solve_memory", "memory",
+                             "unread", "draining", "unauthenticated"}) {
     families_->rejected.Add({{"reason", reason}});
   }
   for (const char* which : {"certificate", "tokens"}) {
+    families_->current.Add({{"which", which}}).Set(1);
     for (const char* result : {"ok", "failed"}) {
       families_->credentials.Add({{"which", which}, {"result", result}});
     }
@@ -243,6 +251,8 @@ void Metrics::CallEnded(const CallRecord& record) {
   for (const std::string& solver : record.rejected) {
     families.refused.Add({{"solver", solver}}).Increment();
   }
+  if (!record.status.ok()) return;
+  if (record.method == "Frontier") families.queue_all.Observe(record.queue_seconds);
   if (record.source.empty()) return;
   families.answers.Add({{"source", Label(record.source)}}).Increment();
   if (record.source != "SOLVED") return;
@@ -264,6 +274,7 @@ void Metrics::StoreFailed(const absl::Status& status) {
 }
 
 void Metrics::CredentialsReplaced(const std::string& which, const absl::Status& status) {
+  families_->current.Add({{"which", which}}).Set(status.ok() ? 1 : 0);
   families_->credentials.Add({{"which", which}, {"result", status.ok() ? "ok" : "failed"}})
       .Increment();
 }

@@ -89,6 +89,10 @@ Caller CallState::caller() const {
 
 grpc::Status CallState::Ended(absl::Status status, int64_t answer_bytes) {
   if (status.ok()) status = unsent_.Take(answer_bytes);
+  // gRPC cancels what is late; whose doing it was matters to those who watch.
+  if (absl::IsCancelled(status) && std::chrono::system_clock::now() >= deadline_) {
+    status = absl::DeadlineExceededError("the caller's deadline passed");
+  }
   Record(status);
   return ToGrpc(status);
 }

@@ -28,6 +28,9 @@ constexpr int kMetadataBytes = 16 << 10;
 void LimitConnections(int64_t arriving_bytes, grpc::ServerBuilder& builder) {
   // What is wrong with a message its sender is told; the parser would write it to standard error.
   google::protobuf::SetLogHandler(nullptr);
+  // gRPC inflates a message whole before it looks at its size, and no quota counts that.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   const auto set = [&builder](const char* argument, auto value) {
     builder.AddChannelArgument(argument, static_cast<int>(value));
   };

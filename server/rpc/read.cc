@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "proto/convert/answer.h"
 #include "proto/convert/chain.h"
@@ -61,7 +62,10 @@ absl::Status WithMemory(absl::FunctionRef<void()> convert) {
     convert();
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("the server has too little free memory; try again");
+    absl::Status status =
+        absl::ResourceExhaustedError("the server has too little free memory; try again");
+    status.SetPayload(kRejectionPayload, absl::Cord("memory"));
+    return status;
   }
 }
 

@@ -15,6 +15,9 @@ namespace {
 
 namespace pb = google::protobuf;
 
+// Numbers of the chain's fields begin behind all that a field of a request may have.
+constexpr int kOfChain = 1 << 29;
+
 // Calls `handle(number, whole, payload)` for each field of `message`; the payload is that of a
 // message or a string. False: this is no message.
 template <typename Handle>
@@ -60,31 +63,32 @@ bool Fits(const Reply& reply) {
   return simulation.ok() && simulation->feasible();
 }
 
+// A frame each, so that nothing that is in one field can pass for another.
+void AppendFrame(int number, absl::string_view bytes, std::string* words) {
+  const uint64_t frame[] = {static_cast<uint64_t>(number), bytes.size()};
+  words->append(reinterpret_cast<const char*>(frame), sizeof(frame));
+  words->append(bytes.data(), bytes.size());
+}
+
 }  // namespace
 
 std::string WordsOf(const grpc::Slice& request) {
   std::string words;
-  words.reserve(request.size() + sizeof(uint64_t));
-  const auto read_chain = [&words](absl::string_view chain) {
-    const size_t begin = words.size();
-    words.append(sizeof(uint64_t), '\0');  // the length of what follows
-    const bool is_chain =
-        ForEachField(chain, [&words](int number, absl::string_view whole, absl::string_view) {
-          if (number != v1::Chain::kProvenanceFieldNumber) words.append(whole.data(), whole.size());
-        });
-    const uint64_t length = words.size() - begin;
-    std::memcpy(words.data() + begin, &length, sizeof(length));
-    return is_chain;
-  };
+  words.reserve(2 * request.size());
   bool is_message = true;
+  const auto add_chain = [&](absl::string_view chain) {
+    AppendFrame(v1::SolveRequest::kChainFieldNumber, "", &words);
+    is_message &= ForEachField(chain, [&](int number, absl::string_view whole, absl::string_view) {
+      if (number == v1::Chain::kProvenanceFieldNumber) return;
+      AppendFrame(kOfChain + number, whole, &words);
+    });
+  };
   is_message &= ForEachField({reinterpret_cast<const char*>(request.begin()), request.size()},
                              [&](int number, absl::string_view whole, absl::string_view payload) {
-                               if (number == v1::SolveRequest::kChainFieldNumber) {
-                                 words.append(whole.data(), 1);  // its tag
-                                 is_message &= read_chain(payload);
-                               } else {
-                                 words.append(whole.data(), whole.size());
-                               }
+                               const bool is_chain =
+                                   number == v1::SolveRequest::kChainFieldNumber &&
+                                   payload.size() < whole.size();
+                               is_chain ? add_chain(payload) : AppendFrame(number, whole, &words);
                              });
   return is_message ? words : "";
 }

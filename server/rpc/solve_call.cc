@@ -64,7 +64,7 @@ class UnarySolve final : public SolveListener {
   // False: the call has ended.
   bool ReadInto(const grpc::Slice& bytes, SolveRequest* question) {
     if (const auto much = TooMuchOf(grpc::ByteBuffer(&bytes, 1), *v1::SolveRequest::descriptor());
-        call_->admission().ok() && !much.empty()) {
+        !much.empty()) {
       call_->EndWithViolations(much);
       return false;
     }
@@ -140,12 +140,12 @@ class UnarySolve final : public SolveListener {
 // drains.
 bool EndAsBefore(const Engine& engine, Replies& replies, const std::string& words,
                  grpc::ByteBuffer* response, Call* call) {
-  if (!call->admission().ok() || engine.draining()) return false;
+  if (engine.draining()) return false;
   const ReplyPtr reply = replies.Get(words);
   if (reply == nullptr) return false;
   *response = reply->response;
   CopyAnswer(reply->record, &call->record());
-  call->End(absl::OkStatus());
+  call->End(absl::OkStatus(), static_cast<int64_t>(reply->response.Length()));
   return true;
 }
 
@@ -156,7 +156,7 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
                           public std::enable_shared_from_this<SolveStream> {
  public:
   SolveStream(grpc::CallbackServerContext& context, const CallEnvironment& environment)
-      : state_("SolveStream", context, environment) {}
+      : context_(context), state_("SolveStream", context, environment) {}
 
   void Refuse(const std::vector<FieldViolation>& violations) {
     self_ = shared_from_this();
@@ -191,11 +191,16 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
       running.set_fraction(fraction);
     });
   }
+  // Nothing where too much waits to be read already; the final answer will come.
   void Improved(const std::shared_ptr<const Answer>& best) override {
     Add([&](Pending& pending) {
-      v1::SolveResponse* const improved = pending.improved.emplace().mutable_improved();
-      Fill(*best, AnswerTiming{}, improved);
-      *improved->mutable_platform() = platform_;
+      v1::SolveEvent event;
+      Fill(*best, AnswerTiming{}, event.mutable_improved());
+      *event.mutable_improved()->mutable_platform() = platform_;
+      auto share = std::make_unique<Unsent>();
+      if (!share->Take(static_cast<int64_t>(event.ByteSizeLong())).ok()) return;
+      pending.improved = std::move(event);
+      pending.improved_share = std::move(share);
     });
   }
   void Done(absl::StatusOr<Solved> result) override {
@@ -205,6 +210,7 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
         WithMemory([&] { Respond(*result, platform_, event.mutable_answer(), state_.record()); });
     const grpc::Status end = state_.Ended(status, static_cast<int64_t>(event.ByteSizeLong()));
     EndWith(end, end.ok() ? std::optional(std::move(event)) : std::nullopt);
+    if (!end.ok()) BreakOff();
   }
 
  private:
@@ -213,6 +219,7 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     std::optional<v1::SolveEvent> queued = {};
     std::optional<v1::SolveEvent> running = {};
     std::optional<v1::SolveEvent> improved = {};
+    std::unique_ptr<Unsent> improved_share = {};
     std::optional<v1::SolveEvent> answer = {};
   };
 
@@ -254,11 +261,18 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     }
   }
 
+  // Who gets no answer and has not read what came before it would hold that for ever.
+  void BreakOff() {
+    MutexLock lock(mutex_);
+    if (writing_) context_.TryCancel();
+  }
+
   bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto* next : {&pending_.queued, &pending_.running, &pending_.improved, &pending_.answer}) {
       if (!next->has_value()) continue;
       event_ = **std::move(next);
       next->reset();
+      if (event_.has_improved()) event_share_ = std::move(pending_.improved_share);
       return true;
     }
     return false;
@@ -268,12 +282,14 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     {
       MutexLock lock(mutex_);
       writing_ = false;
+      event_share_.reset();
     }
     WriteNext();
   }
   void OnCancel() override { state_.Leave(); }
   void OnDone() override { self_.reset(); }
 
+  grpc::CallbackServerContext& context_;  // lives as long as a write or the end is outstanding
   CallState state_;
   std::string solver_;     // set by Start(), as is
   v1::Platform platform_;  // the caller's
@@ -281,6 +297,7 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
   v1::SolveEvent event_;  // that is being written
   Mutex mutex_;
   Pending pending_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Unsent> event_share_ ABSL_GUARDED_BY(mutex_);  // of event_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<grpc::Status> end_;  // written once, under the lock
@@ -292,9 +309,15 @@ grpc::ServerUnaryReactor* StartSolve(Engine& engine, const CallEnvironment& envi
                                      Replies& replies, grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
   auto* const call = new Call("Solve", context, environment);
+  if (!call->admission().ok()) {
+    call->End(call->admission());
+    return call;
+  }
   grpc::Slice bytes;
-  if (const grpc::Status dumped = request.DumpToSingleSlice(&bytes); !dumped.ok()) {
-    call->End(absl::ResourceExhaustedError("out of memory; ask again later"));
+  if (!request.Valid() || !request.DumpToSingleSlice(&bytes).ok()) {
+    call->End(context.IsCancelled()
+                  ? absl::CancelledError("nobody waits for the answer any more")
+                  : absl::InvalidArgumentError("the call has no request; send a SolveRequest"));
     return call;
   }
   std::string words;

@@ -3,6 +3,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -45,14 +46,41 @@ struct Contents {
   int64_t not_after_seconds = 0;
 };
 
+// What OpenSSL says of the last thing that went wrong.
+std::string Reason() {
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  return reason != nullptr ? reason : "no reason given";
+}
+
+// Whether a server can be made of them, as gRPC will: keys may be too short, chains may be broken.
+absl::Status CheckTogether(const TlsFiles& files, X509* certificate, EVP_PKEY* key, BIO* chain) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
+                                                                  SSL_CTX_free);
+  if (context == nullptr) return absl::ResourceExhaustedError("out of memory");
+  if (SSL_CTX_use_certificate(context.get(), certificate) != 1) {
+    return Wrong(files.certificate, absl::StrCat("cannot be served: ", Reason()));
+  }
+  while (X509* const more = PEM_read_bio_X509(chain, nullptr, NoPassphrase, nullptr)) {
+    if (SSL_CTX_add0_chain_cert(context.get(), more) == 1) continue;
+    X509_free(more);
+    return Wrong(files.certificate,
+                 absl::StrCat("what follows the certificate cannot be served: ", Reason()));
+  }
+  if (SSL_CTX_use_PrivateKey(context.get(), key) != 1 ||
+      SSL_CTX_check_private_key(context.get()) != 1) {
+    return Wrong(files.key, absl::StrCat("cannot be used: ", Reason()));
+  }
+  ERR_clear_error();
+  return absl::OkStatus();
+}
+
 absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
   const Bio certificate_text = Over(contents->certificate);
   const Certificate certificate(
       PEM_read_bio_X509(certificate_text.get(), nullptr, NoPassphrase, nullptr), X509_free);
   if (certificate == nullptr) {
     return Wrong(files.certificate,
-                 "has no certificate in PEM; it begins with -----BEGIN "
-                 "CERTIFICATE-----");
+                 "has no certificate in PEM; it begins with -----BEGIN CERTIFICATE-----");
   }
   const Bio key_text = Over(contents->key);
   const Key key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, NoPassphrase, nullptr),
@@ -67,7 +95,7 @@ absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
     return Wrong(files.certificate, "does not say when it ends");
   }
   contents->not_after_seconds = timegm(&end);
-  return absl::OkStatus();
+  return CheckTogether(files, certificate.get(), key.get(), certificate_text.get());
 }
 
 absl::Status CheckAuthorities(const TlsFiles& files, const Contents& contents) {
@@ -102,7 +130,8 @@ class Tls::Copy {
 
   std::string path() const { return absl::StrCat("/proc/self/fd/", fd_); }
 
-  // gRPC may look in the middle of this; what it reads then does not parse, and it looks again.
+  // gRPC may look in the middle of this, and between key and certificate; a second later it looks
+  // again. Connections that begin within that second may fail and are tried again by clients.
   absl::Status Write(const std::string& text) {
     const auto size = static_cast<ssize_t>(text.size());
     if (fd_ >= 0 && ftruncate(fd_, 0) == 0 && pwrite(fd_, text.data(), text.size(), 0) == size) {

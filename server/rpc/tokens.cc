@@ -2,6 +2,7 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -47,9 +48,11 @@ absl::StatusOr<Tokens::Names> Tokens::Read() const {
     const auto wrong = [&](absl::string_view what) {
       return absl::InvalidArgumentError(absl::StrCat(path_, ":", number, ": ", what));
     };
-    line = line.substr(0, line.find('#'));
-    const std::vector<absl::string_view> words =
+    std::vector<absl::string_view> words =
         absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
+    words.erase(std::find_if(words.begin(), words.end(),
+                             [](absl::string_view word) { return word.front() == '#'; }),
+                words.end());
     if (words.empty()) continue;
     if (words.size() != 2) {
       return wrong(

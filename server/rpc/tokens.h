@@ -16,7 +16,8 @@
 
 namespace stowage {
 
-// A line of the file is "NAME TOKEN"; empty lines and what follows # do not count. Several tokens
+// A line of the file is "NAME TOKEN"; empty lines and what follows a # at the
+// beginning of a word do not count. Several tokens
 // may have one name, so that a new one is valid before the old one is taken out. Thread-safe.
 class Tokens {
  public:

@@ -6,12 +6,15 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "server/engine/observer.h"
 
 namespace stowage {
 
-// One call's share of what all answers of the process may take between the end of their work and
-// their departure; given back by the destructor. One thread at a time.
+// The share that an answer, or one of a stream, has in what all answers of the process may take
+// between the end of their work and their departure; given back by the destructor. One thread at a
+// time.
 class Unsent {
  public:
   // On the wire; in memory up to ten times that. Large answers get half of it: small ones, which
@@ -32,8 +35,10 @@ class Unsent {
     // What never leaves takes nothing.
     total_ -= bytes;
     bytes_ -= bytes;
-    return absl::ResourceExhaustedError(absl::StrCat(
+    absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
         "more than ", most >> 20, " MiB of answers wait to be read; read yours, try again"));
+    status.SetPayload(kRejectionPayload, absl::Cord("unread"));
+    return status;
   }
 
  private:

@@ -1,16 +1,23 @@
 // What the service costs beside a bare gRPC echo of the same message sizes, in one run on one
 // machine: known answers, a thousand equal questions at once, known answers while all threads
-// solve, start-up with a full store. Prints one table. Client and servers share the cores.
-//   stowage_service_benchmark [SECONDS]    of each measurement of throughput; default 5
+// solve, start-up with a full store, memory under mixed load. Prints one table. Client and servers
+// share the cores.
+//   stowage_service_benchmark [SECONDS [LOAD]]    of each measurement of throughput, default 5, and
+//                                                 of mixed load, default 600
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -332,6 +339,46 @@ void StartWithFullStore() {
        "under 300 ms");
 }
 
+int64_t ResidentBytes(pid_t pid) {
+  std::ifstream pages(absl::StrCat("/proc/", pid, "/statm"));
+  int64_t total = 0;
+  int64_t resident = 0;
+  pages >> total >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+// Questions that are known, new and asked together, from real profiles, every answer checked; more
+// of them than the caches have room for.
+void BearMixedLoad(const std::string& program, double seconds) {
+  constexpr int kCacheMebibytes = 32;
+  constexpr int kSolvesMebibytes = 256;
+  constexpr int kRestMebibytes = 96;  // the program, its threads, requests and answers on their way
+  const TempFolder folder;
+  ServerProcess server({"--cache-dir", folder.Path("cache"), "--cache-disk", "32MiB",
+                        "--cache-memory", absl::StrCat(kCacheMebibytes, "MiB"), "--solve-memory",
+                        absl::StrCat(kSolvesMebibytes / 2, "MiB"), "--all-solves-memory",
+                        absl::StrCat(kSolvesMebibytes, "MiB")});
+  BackgroundProgram load(
+      {std::filesystem::path(program).parent_path() / "stowage", "load", "--server",
+       server.address(), "--concurrency", "32", "--mix", "50,40,10", "--solver", "rotor",
+       "--duration", absl::StrCat(seconds, "s"), ProfilePath("torchvision-resnet101-32-224"),
+       ProfilePath("pipedream-vgg16-128-224"), ProfilePath("analytic-gpt2xl-4-1024"),
+       ProfilePath("preact-resnet1001-8-224"), ProfilePath("torchvision-densenet161-16-500")});
+  int64_t most = 0;
+  const auto begin = Clock::now();
+  while (SecondsSince(begin) < seconds) {
+    most = std::max(most, ResidentBytes(server.pid()));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  const std::optional<int> exit_code = load.WaitForExit();
+  Line(absl::StrFormat("resident over %.0f s of mixed load, answers %s", seconds,
+                       exit_code == 0 ? "all right" : "WRONG"),
+       absl::StrFormat("at most %d MiB", most >> 20),
+       absl::StrFormat("%d MiB: caches %d, solves %d, rest %d",
+                       kCacheMebibytes + kSolvesMebibytes + kRestMebibytes, kCacheMebibytes,
+                       kSolvesMebibytes, kRestMebibytes));
+}
+
 int Main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--echo") == 0) {
     return ServeEcho(static_cast<size_t>(std::atoll(argv[2])));
@@ -342,6 +389,7 @@ int Main(int argc, char** argv) {
   AskTogether();
   AskWhileBusy(seconds);
   StartWithFullStore();
+  BearMixedLoad(argv[0], argc > 2 ? std::atof(argv[2]) : 600);
   return 0;
 }
 

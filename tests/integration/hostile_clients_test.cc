@@ -17,6 +17,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "httplib.h"
 #include "proto/convert/chain.h"
 #include "solver/simulator/lower_bound.h"
 #include "tests/integration/metrics.h"
@@ -226,6 +228,19 @@ TEST_F(HostileClients, AMessageOfSixtyFourMebibytesIsRefusedUnread) {
   ExpectAllIsGivenBack(150);
 }
 
+// Two megabytes that would be two gigabytes.
+TEST_F(HostileClients, CompressedRequestsAreNotInflated) {
+  v1::SolveRequest bomb = known_;
+  bomb.mutable_chain()->set_name(std::string(500 * kMiB, 'x'));
+  grpc::ClientContext context;
+  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  v1::SolveResponse response;
+  const grpc::Status status = remote_.Solve(bomb, &response, &context);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << Text(status);
+  ExpectAtMostResident(100);
+  ExpectAllIsGivenBack(100);
+}
+
 // Each of them within the limit on messages.
 TEST_F(HostileClients, RequestsThatNeverEndShareTheMemoryOfOneQuota) {
   {
@@ -372,6 +387,17 @@ TEST_F(HostileClients, SixHundredConnectionsToTheHttpPortPushEachOtherOut) {
   ExpectOthersAreServed();
   sockets.clear();
   ExpectAllIsGivenBack(150);
+}
+
+// A page's bytes could be asked for thousands of times in one request.
+TEST_F(HostileClients, PartsOfAPageAreNotServed) {
+  httplib::Client client("http://" + server_.http_address());
+  std::string ranges = "bytes=0-";
+  for (int i = 0; i < 1000; ++i) ranges += ",0-";
+  const httplib::Result result = client.Get("/metrics", {{"range", ranges}});
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->status, 416);
+  EXPECT_EQ(result->body, "");
 }
 
 TEST_F(HostileClients, AHeaderOfTheHttpPortHasAnEnd) {

@@ -173,6 +173,22 @@ TEST(Tls, AReplacedCertificateIsServedWithoutARestart) {
   EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=certificate"}), "");
 }
 
+// What OpenSSL would refuse at every handshake, though the two belong together.
+TEST(Tls, AKeyThatIsTooShortIsRefused) {
+  const TempFolder folder;
+  const std::string certificate = folder.Path("weak.pem");
+  const std::string key = folder.Path("weak.key");
+  const ProgramResult made =
+      RunProgram({"/usr/bin/openssl", "req", "-x509", "-newkey", "rsa:1024", "-nodes", "-days", "2",
+                  "-subj", "/CN=weak", "-out", certificate, "-keyout", key});
+  ASSERT_EQ(made.exit_code, 0) << made;
+  const ProgramResult refused =
+      RunProgram({STOWAGE_SERVER_BINARY, "--listen", "127.0.0.1:0", "--http", "none", "--cache-dir",
+                  "none", "--tls-cert", certificate, "--tls-key", key});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("weak.pem"), HasSubstr("cannot be served")));
+}
+
 TEST(Tls, AReplacementThatCannotBeUsedChangesNothing) {
   Office office;
   const Pair authority = office.Authority("authority");
@@ -256,11 +272,13 @@ TEST(Tokens, AreReadAgainWhenTheFileChanges) {
   const Remote remote(server.address());
   WriteFile(file, "trainer short");
   EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "openssl rand -hex 32"}), "");
+  EXPECT_EQ(MetricOf(server, R"(stowage_credentials_current{which="tokens"})"), 0);
   EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kToken))), "OK");
   WriteFile(file, absl::StrCat("trainer ", kOtherToken));
   EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=tokens"}), "");
   EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kOtherToken))), "OK");
   EXPECT_FALSE(Ask(remote, absl::StrCat("Bearer ", kToken)).ok());
+  EXPECT_EQ(MetricOf(server, R"(stowage_credentials_current{which="tokens"})"), 1);
 }
 
 TEST(Tokens, TheCommandLineSendsItsOwn) {

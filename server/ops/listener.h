@@ -1,8 +1,8 @@
-// The server's door: accepts connections and hands them to gRPC. gRPC's own stops for ever at the
-// first connection for which no file descriptor is left; this one refuses connections before that,
-// and goes on.
-#ifndef STOWAGE_SERVER_RPC_LISTENER_H_
-#define STOWAGE_SERVER_RPC_LISTENER_H_
+// The server's doors: accepts connections and hands them on. gRPC's own and that of the HTTP
+// library stop for ever at the first connection that the system has nothing left for; this one
+// refuses connections before that, and goes on.
+#ifndef STOWAGE_SERVER_OPS_LISTENER_H_
+#define STOWAGE_SERVER_OPS_LISTENER_H_
 
 #include <atomic>
 #include <memory>
@@ -53,4 +53,4 @@ class Listener {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_RPC_LISTENER_H_
+#endif  // STOWAGE_SERVER_OPS_LISTENER_H_

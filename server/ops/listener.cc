@@ -1,4 +1,4 @@
-#include "server/rpc/listener.h"
+#include "server/ops/listener.h"
 
 #include <netdb.h>
 #include <netinet/in.h>
@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -24,7 +25,7 @@ namespace stowage {
 namespace {
 
 constexpr const char* kInUse =
-    "Address already in use: stop the process that holds it, or choose another with --listen";
+    "Address already in use: stop the process that holds it, or choose another address";
 // Before the next try when the system has no descriptor or memory for a connection.
 constexpr std::chrono::milliseconds kPause{100};
 
@@ -107,13 +108,16 @@ absl::Status Listener::ListenOnPath(const std::string& path) {
   target.sun_family = AF_UNIX;
   std::memcpy(target.sun_path, path.data(), path.size());
   const auto* const address = reinterpret_cast<const sockaddr*>(&target);
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // Not to wait where a server that lives has no room for one more.
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (probe < 0) return Why(errno);
-  const bool alive = connect(probe, address, sizeof(target)) == 0;
+  const int error = connect(probe, address, sizeof(target)) == 0 ? 0 : errno;
   close(probe);
-  if (alive) return absl::UnavailableError(kInUse);
+  if (error == 0 || error == EAGAIN) return absl::UnavailableError(kInUse);
   struct stat left {};
-  if (lstat(path.c_str(), &left) == 0 && S_ISSOCK(left.st_mode)) unlink(path.c_str());
+  if (error == ECONNREFUSED && lstat(path.c_str(), &left) == 0 && S_ISSOCK(left.st_mode)) {
+    unlink(path.c_str());  // of a server that is gone
+  }
   const absl::StatusOr<int> fd = Listen(address, sizeof(target));
   if (!fd.ok()) {
     return absl::UnavailableError(
@@ -135,14 +139,19 @@ absl::Status Listener::ListenOnHost(const std::string& host, std::string* port) 
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
   absl::Status failed;
+  std::set<std::string> seen;
   for (addrinfo* each = found; each != nullptr; each = each->ai_next) {
     // All addresses of a host have the port that the first one got; it lies at the same place in
     // both families.
     auto* const in = reinterpret_cast<sockaddr_in*>(each->ai_addr);
     if (!listeners_.empty()) in->sin_port = htons(static_cast<uint16_t>(PortOf(listeners_[0])));
+    const std::string bytes(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen);
+    if (!seen.insert(bytes).second) continue;  // a host may be listed with one address twice
     const absl::StatusOr<int> fd = Listen(each->ai_addr, each->ai_addrlen);
     if (fd.ok()) {
       listeners_.push_back(*fd);
+      in->sin_port = htons(static_cast<uint16_t>(PortOf(*fd)));
+      seen.emplace(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen);
     } else if (fd.status().message() == kInUse) {
       return fd.status();
     } else {
