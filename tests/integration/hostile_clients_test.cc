@@ -41,7 +41,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kMiB = 1 << 20;
 #if defined(__SANITIZE_ADDRESS__)
 // Freed memory is kept for a while there, and every byte has a shadow.
-constexpr int64_t kSlackBytes = 1024 * kMiB;
+constexpr int64_t kSlackBytes = 2048 * kMiB;
 #else
 constexpr int64_t kSlackBytes = 0;
 #endif
