@@ -200,7 +200,7 @@ TEST_F(HostileClients, WhoNeverReadsAnswersGetsNoMoreOfThem) {
       clients.push_back(std::make_unique<RawGrpc>(server_.address(), kNoWindow));
       for (uint32_t stream = 1; stream < 100; stream += 2) {
         clients.back()->Begin(stream, "Simulate");
-        ASSERT_EQ(clients.back()->Send(stream, message, seconds(10)), message.size());
+        ASSERT_EQ(clients.back()->Send(stream, message, kPatience), message.size());
         clients.back()->End(stream);
       }
     }

@@ -197,9 +197,8 @@ TEST(Tls, AReplacementThatCannotBeUsedChangesNothing) {
   ServerProcess server(TlsFlags(pair));
   Replace(pair.key, other.key);
   EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "is not the key of"}), "");
-  EXPECT_GE(
-      MetricOf(server, R"(stowage_credential_reloads_total{result="failed",which="certificate"})"),
-      1);
+  WaitForMetric(server, R"(stowage_credential_reloads_total{result="failed",which="certificate"})",
+                1);
   // gRPC looks for changes once a second.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   EXPECT_TRUE(Trusting(server, authority).Answers());
@@ -272,13 +271,13 @@ TEST(Tokens, AreReadAgainWhenTheFileChanges) {
   const Remote remote(server.address());
   WriteFile(file, "trainer short");
   EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "openssl rand -hex 32"}), "");
-  EXPECT_EQ(MetricOf(server, R"(stowage_credentials_current{which="tokens"})"), 0);
+  WaitForMetric(server, R"(stowage_credentials_current{which="tokens"})", 0);
   EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kToken))), "OK");
   WriteFile(file, absl::StrCat("trainer ", kOtherToken));
   EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=tokens"}), "");
   EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kOtherToken))), "OK");
   EXPECT_FALSE(Ask(remote, absl::StrCat("Bearer ", kToken)).ok());
-  EXPECT_EQ(MetricOf(server, R"(stowage_credentials_current{which="tokens"})"), 1);
+  WaitForMetric(server, R"(stowage_credentials_current{which="tokens"})", 1);
 }
 
 TEST(Tokens, TheCommandLineSendsItsOwn) {
