@@ -16,7 +16,7 @@ namespace stowage {
 
 // Both borrow all that they are given, which outlives the call.
 
-// Bytes in, bytes out: `replies` has what was asked before in the same bytes.
+// Bytes in, bytes out: `replies` has what was asked before in the same words.
 grpc::ServerUnaryReactor* StartSolve(Engine& engine, const CallEnvironment& environment,
                                      Replies& replies, grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer* response);
