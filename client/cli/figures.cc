@@ -10,6 +10,7 @@
 #include "client/cli/table.h"
 #include "client/cli/timeline.h"
 #include "solver/base/units.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/lower_bound.h"
 
 namespace stowage {
@@ -64,11 +65,17 @@ struct Traffic {
 
 Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
                   const std::vector<TimelineEntry>& timeline) {
+  if (HasGraphOperations(schedule)) {
+    const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
+    if (!execution.ok()) return {};  // simulated it was, so it cannot be
+    return TrafficOf(execution->chain(), execution->FromChain(schedule), timeline);
+  }
   Traffic traffic;
   // Whether a value is ā^l or a^l when it leaves: what its last forward made of it.
   std::vector<bool> saved(static_cast<size_t>(chain.length()) + 2);
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
-    const auto [kind, l] = schedule.operations[i];
+    const OperationKind kind = schedule.operations[i].kind;
+    const int l = schedule.operations[i].stage;
     const double seconds = timeline[i].end_seconds - timeline[i].start_seconds;
     if (IsForward(kind)) saved[static_cast<size_t>(l)] = kind == OperationKind::kForwardSave;
     if (kind == OperationKind::kPrefetch) traffic.in_seconds += seconds;
@@ -163,10 +170,17 @@ std::string StageMap(const std::vector<StageFate>& stages) {
                    " kept as checkpoint (c), ", count('.'), " dropped (.)",
                    count('O') > 0 ? absl::StrCat(", ", count('O'), " offloaded (O)") : "", "; ",
                    again, " recomputed (times below)\n");
+  const std::string modes = ModeLetters(stages);
+  if (!modes.empty()) {
+    const auto fused = std::count(modes.begin(), modes.end(), '-');
+    absl::StrAppend(&text, std::count(modes.begin(), modes.end(), 'g') + fused,
+                    " in graph mode (g), ", fused, " of them fused into the next (-)\n");
+  }
   if (letters.size() > kMostStageLines * kColumns) return text;
   Table table({Align::kRight, Align::kLeft});
   for (size_t begin = 0; begin < letters.size(); begin += kColumns) {
     table.Add({absl::StrCat(begin + 1), letters.substr(begin, kColumns)});
+    if (!modes.empty()) table.Add({"", modes.substr(begin, kColumns)});
     if (again > 0) table.Add({"", digits.substr(begin, kColumns)});
   }
   return text + table.ToString(2);

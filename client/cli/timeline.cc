@@ -48,6 +48,16 @@ std::string SweepLetters(const std::vector<StageFate>& stages) {
   return letters;
 }
 
+std::string ModeLetters(const std::vector<StageFate>& stages) {
+  std::string letters;
+  bool any = false;
+  for (const StageFate& fate : stages) {
+    any = any || fate.mode == Mode::kGraph;
+    letters += fate.mode == Mode::kEager ? ' ' : fate.fused_into != 0 ? '-' : 'g';
+  }
+  return any ? letters : "";
+}
+
 std::string RecomputeDigits(const std::vector<StageFate>& stages) {
   std::string digits;
   for (const StageFate& fate : stages) {

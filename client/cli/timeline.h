@@ -15,6 +15,10 @@ namespace stowage {
 // height being `full_bytes`. Empty when the schedule takes no time.
 std::string MemoryBars(const std::vector<TimelineEntry>& timeline, int64_t full_bytes, int columns);
 
+// A letter a stage: 'g' in graph mode, '-' fused into the next one, ' ' in eager mode. Empty where
+// all are.
+std::string ModeLetters(const std::vector<StageFate>& stages);
+
 // One letter a stage: S saved, c output kept (checkpoint), . dropped, O offloaded at least once.
 std::string SweepLetters(const std::vector<StageFate>& stages);
 // One character a stage: how often its forward runs again; a space for never, + for over nine

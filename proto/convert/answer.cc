@@ -78,6 +78,8 @@ void Fill(const Explanation& explanation, v1::Explanation* to) {
     out.set_first_sweep(ToMessage(fate.first_sweep));
     out.set_recomputed(fate.recomputed);
     out.set_offloaded(fate.offloaded);
+    if (fate.mode == Mode::kGraph) out.set_mode(v1::Operation::GRAPH);
+    if (fate.fused_into != 0) out.set_fused_into(fate.fused_into);
   }
 }
 

@@ -5,6 +5,26 @@
 namespace stowage {
 namespace {
 
+GraphCosts FromMessage(const v1::GraphCosts& message) {
+  GraphCosts costs;
+  costs.forward_seconds = message.forward_seconds();
+  costs.backward_seconds = message.backward_seconds();
+  costs.saved_bytes = message.saved_bytes();
+  costs.forward_overhead_bytes = message.forward_overhead_bytes();
+  costs.backward_overhead_bytes = message.backward_overhead_bytes();
+  return costs;
+}
+
+v1::GraphCosts ToMessage(const GraphCosts& costs) {
+  v1::GraphCosts message;
+  message.set_forward_seconds(costs.forward_seconds);
+  message.set_backward_seconds(costs.backward_seconds);
+  message.set_saved_bytes(costs.saved_bytes);
+  message.set_forward_overhead_bytes(costs.forward_overhead_bytes);
+  message.set_backward_overhead_bytes(costs.backward_overhead_bytes);
+  return message;
+}
+
 Stage FromMessage(const v1::Stage& message) {
   Stage stage;
   stage.name = message.name();
@@ -17,6 +37,9 @@ Stage FromMessage(const v1::Stage& message) {
   stage.backward_overhead_bytes = message.backward_overhead_bytes();
   stage.no_recompute = message.no_recompute();
   stage.no_offload = message.no_offload();
+  if (message.has_graph()) stage.graph = FromMessage(message.graph());
+  stage.fusion_group = message.fusion_group();
+  stage.control_flow = message.control_flow();
   return stage;
 }
 
@@ -32,6 +55,9 @@ v1::Stage ToMessage(const Stage& stage) {
   message.set_backward_overhead_bytes(stage.backward_overhead_bytes);
   message.set_no_recompute(stage.no_recompute);
   message.set_no_offload(stage.no_offload);
+  if (stage.graph.has_value()) *message.mutable_graph() = ToMessage(*stage.graph);
+  if (!stage.fusion_group.empty()) message.set_fusion_group(stage.fusion_group);
+  if (stage.control_flow) message.set_control_flow(true);
   return message;
 }
 
@@ -46,6 +72,7 @@ Chain FromMessage(const v1::Chain& message) {
   chain.stages.reserve(static_cast<size_t>(message.stages_size()));
   for (const v1::Stage& stage : message.stages()) chain.stages.push_back(FromMessage(stage));
   if (message.has_loss()) chain.loss = FromMessage(message.loss());
+  chain.graph_entry_seconds = message.graph_entry_seconds();
   return chain;
 }
 
@@ -58,6 +85,7 @@ v1::Chain ToMessage(const Chain& chain) {
   }
   for (const Stage& stage : chain.stages) *message.add_stages() = ToMessage(stage);
   if (chain.loss != Stage{}) *message.mutable_loss() = ToMessage(chain.loss);
+  if (chain.graph_entry_seconds != 0) message.set_graph_entry_seconds(chain.graph_entry_seconds);
   return message;
 }
 

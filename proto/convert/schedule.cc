@@ -28,6 +28,13 @@ std::optional<OperationKind> FromMessage(v1::Operation::Kind kind) {
   }
 }
 
+Operation FromMessage(const v1::Operation& message, OperationKind kind) {
+  Operation operation{kind, message.stage()};
+  if (message.mode() == v1::Operation::GRAPH) operation.mode = Mode::kGraph;
+  if (message.first_stage() != message.stage()) operation.first_stage = message.first_stage();
+  return operation;
+}
+
 v1::Operation::Kind ToMessage(OperationKind kind) {
   switch (kind) {
     case OperationKind::kForwardSave:
@@ -48,6 +55,13 @@ v1::Operation::Kind ToMessage(OperationKind kind) {
   return v1::Operation::KIND_UNSPECIFIED;
 }
 
+void Fill(const Operation& operation, v1::Operation* to) {
+  to->set_kind(ToMessage(operation.kind));
+  to->set_stage(operation.stage);
+  if (operation.mode == Mode::kGraph) to->set_mode(v1::Operation::GRAPH);
+  if (operation.first_stage != 0) to->set_first_stage(operation.first_stage);
+}
+
 }  // namespace
 
 Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* violations) {
@@ -57,8 +71,15 @@ Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* v
   int reported = 0;
   for (int i = 0; i < message.operations_size() && reported < kMostReported; ++i) {
     const v1::Operation& operation = message.operations(i);
+    if (!v1::Operation::Mode_IsValid(operation.mode())) {
+      violations->push_back({absl::StrCat("schedule.operations[", i, "].mode"),
+                             absl::StrCat("is ", static_cast<int>(operation.mode()),
+                                          ", which is no mode; set EAGER or GRAPH")});
+      ++reported;
+      continue;
+    }
     if (const auto kind = FromMessage(operation.kind())) {
-      schedule.operations.push_back({*kind, operation.stage()});
+      schedule.operations.push_back(FromMessage(operation, *kind));
       continue;
     }
     violations->push_back({absl::StrCat("schedule.operations[", i, "].kind"),
@@ -72,9 +93,7 @@ Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* v
 void Fill(const Schedule& schedule, v1::Schedule* to) {
   to->mutable_operations()->Reserve(static_cast<int>(schedule.operations.size()));
   for (const Operation& operation : schedule.operations) {
-    v1::Operation& out = *to->add_operations();
-    out.set_kind(ToMessage(operation.kind));
-    out.set_stage(operation.stage);
+    Fill(operation, to->add_operations());
   }
 }
 
@@ -86,8 +105,7 @@ v1::Schedule ToMessage(const Schedule& schedule) {
 
 v1::Operation ToMessage(const Operation& operation) {
   v1::Operation message;
-  message.set_kind(ToMessage(operation.kind));
-  message.set_stage(operation.stage);
+  Fill(operation, &message);
   return message;
 }
 

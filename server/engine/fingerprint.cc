@@ -10,13 +10,14 @@
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/catalog.h"
 #include "solver/model/instance.h"
+#include "solver/model/modes.h"
 #include "xxhash.h"
 
 namespace stowage {
 namespace {
 
 // Raised when fields are added below, or mean something else.
-constexpr int64_t kFormat = 1;
+constexpr int64_t kFormat = 2;
 
 // How exactly a time is taken. Rounded ones lie on a grid whose points another machine's exp() may
 // put a last bit beside ours.
@@ -50,6 +51,9 @@ class Text {
     Add(stage.backward_seconds, times);
     AddSizes(stage, gradient_bytes);
     Add(int64_t{stage.no_recompute} * 2 + int64_t{stage.no_offload});
+    if (!stage.graph.has_value()) return;
+    Add(stage.graph->forward_seconds, times);
+    Add(stage.graph->backward_seconds, times);
   }
   void AddSizes(const Stage& stage, int64_t gradient_bytes) {
     Add(stage.output_bytes);
@@ -57,8 +61,24 @@ class Text {
     Add(gradient_bytes);
     Add(stage.forward_overhead_bytes);
     Add(stage.backward_overhead_bytes);
+    Add(int64_t{stage.graph.has_value()});
+    if (!stage.graph.has_value()) return;
+    Add(stage.graph->saved_bytes);
+    Add(stage.graph->forward_overhead_bytes);
+    Add(stage.graph->backward_overhead_bytes);
+  }
+  // What can run in graph mode, and as one. What cannot is as good as without costs.
+  void AddUnits(const Chain& chain, Times times) {
+    Add(chain.graph_entry_seconds, times);
+    const std::vector<Unit> units = UnitsOf(chain);
+    Add(static_cast<int64_t>(units.size()));
+    for (const Unit& unit : units) {
+      Add(int64_t{unit.has_graph});
+      Add(int64_t{unit.last});
+    }
   }
   void Add(const Chain& chain, Times times) {
+    if (HasGraphMode(chain)) AddUnits(chain, times);
     Add(int64_t{chain.length()});
     Add(chain.input_bytes);
     Add(chain.gradient_bytes(0));

@@ -175,8 +175,23 @@ SolveContext Improving(const SolveRequest& request, const SolveContext& context,
   return improving;
 }
 
-absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContext& context,
+// `context`, but that what is reported, kept in `most`, does not go back: some steps begin anew,
+// some are solves of their own.
+SolveContext ForwardOnly(const SolveContext& context, double* most) {
+  SolveContext forward = context;
+  if (!context.progress) return forward;
+  forward.progress = [&context, most](double fraction) {
+    if (fraction <= *most) return;
+    *most = fraction;
+    context.progress(fraction);
+  };
+  return forward;
+}
+
+absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContext& caller,
                                   const std::function<void(const Answer&)>& improved) {
+  double most = -1;
+  const SolveContext context = ForwardOnly(caller, &most);
   const SolverInfo& info = *FindSolver(request.solver);
   const std::unique_ptr<Solver> solver = info.make();
   RETURN_IF_ERROR(

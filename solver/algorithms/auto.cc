@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "solver/algorithms/auto_modes.h"
 #include "solver/algorithms/catalog.h"
 #include "solver/algorithms/improve.h"
 #include "solver/algorithms/part_sequences.h"
@@ -38,7 +40,7 @@ struct Membership {
   int64_t left_bytes = 0;          // beside all tables
 };
 
-// All other solvers that have something to say, as far as `working_bytes` allows. The tables of
+// All other solvers that have something to say of a plain chain, as far as `working_bytes` allows. The tables of
 // those who do not offload are kept, all at once; the others keep schedules only. They come last,
 // unless they have no room beside the tables.
 Membership Members(const Instance& instance, int64_t working_bytes) {
@@ -47,7 +49,7 @@ Membership Members(const Instance& instance, int64_t working_bytes) {
   int64_t most_for_a_while = 0;
   for (const SolverInfo& info : AllSolvers()) {
     const absl::string_view name = info.description.name;
-    if (name == "auto") continue;
+    if (name == "auto" || absl::StartsWith(name, "mixed_mode")) continue;  // see auto_modes.h
     // Without a link those who offload have nothing that the others do not.
     if (info.description.offloads && !instance.platform().has_link()) continue;
     std::unique_ptr<Solver> solver = info.make();
@@ -293,6 +295,6 @@ class Auto final : public Solver {
 
 }  // namespace
 
-std::unique_ptr<Solver> MakeAuto() { return std::make_unique<Auto>(); }
+std::unique_ptr<Solver> MakeAuto() { return MakeAutoOverModes(std::make_unique<Auto>()); }
 
 }  // namespace stowage

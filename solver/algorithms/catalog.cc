@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "solver/algorithms/auto.h"
 #include "solver/algorithms/autocapper.h"
+#include "solver/algorithms/mixed_mode.h"
 #include "solver/algorithms/offload_dynprog.h"
 #include "solver/algorithms/offload_greedy.h"
 #include "solver/algorithms/offload_vdnn.h"
@@ -77,6 +78,30 @@ constexpr SolverInfo kSolvers[] = {
       .options = kSlotOptions},
      MakeRevolve,
      "rotor"},
+    {{.name = "mixed_mode",
+      .summary = "eager or graph mode, sub-sequence by sub-sequence (Mixed Mode), by convexity",
+      .guarantee =
+          "where it says nothing else the fastest split into modes and shares of the memory, up to "
+          "the rounding of memory to slots; rotor without graph costs",
+      .complexity = "O(L log L log S) a price, some 30 prices, and O(L^2 S) for the proof, after "
+                    "O(L^3 S) for tables of O(L^2 S)",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kSlotOptions},
+     MakeMixedMode},
+    {{.name = "mixed_mode_exact",
+      .summary = "the same with all splits, modes and shares tried",
+      .guarantee =
+          "the fastest split into modes and shares of the memory, up to the rounding of memory to "
+          "slots; rotor without graph costs",
+      .complexity = "O(L^2 S^2) time after O(L^3 S) for tables of O(L^2 S)",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kSlotOptions},
+     MakeMixedModeExact,
+     "mixed_mode"},
     {{.name = "offload_greedy",
       .summary = "saves everything and offloads the first values of the chain (Euro-Par 2020)",
       .guarantee = "optimal without recomputation if copies could stop anywhere",

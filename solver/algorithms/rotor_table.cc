@@ -364,6 +364,38 @@ double RotorTable::EstimateLostSeconds(int s, int t, int64_t bytes, int64_t leve
   return seconds_ * prefix_.back() * (t - s + 1);
 }
 
+void RotorTable::LowerToLostSeconds(int s, int t, size_t count, double base,
+                                    double* seconds) const {
+  const TableView view = View();
+  const size_t known = std::min(count, static_cast<size_t>(std::max(0, top_[s] + 1)));
+  for (size_t level = 0; level < known; level += kLanes) {
+    const float* lanes = LanesOf(view, static_cast<int>(level / kLanes), s, t);
+    const size_t end = std::min(known - level, static_cast<size_t>(kLanes));
+    for (size_t lane = 0; lane < end; ++lane) {
+      const double sum = base + seconds_ * static_cast<double>(lanes[lane]);
+      seconds[level + lane] = std::min(seconds[level + lane], sum);
+    }
+  }
+  if (known == 0) return;
+  const double above = base + LostSecondsOf(s, t, top_[s]);
+  for (size_t level = known; level < count; ++level) {
+    seconds[level] = std::min(seconds[level], above);
+  }
+}
+
+double RotorTable::LostSecondsOf(int s, int t, int64_t level) const {
+  return seconds_ * static_cast<double>(LostAt(View(), s, t, std::min<int64_t>(level, top_[s])));
+}
+
+std::optional<Schedule> RotorTable::PartScheduleAt(int s, int t, int64_t level) const {
+  const TableView view = View();
+  const int64_t highest = std::min<int64_t>(level, top_[s]);
+  if (LostAt(view, s, t, highest) == kNever) return std::nullopt;
+  return UnrollChoices({s + 1, t + 1, highest}, [this, &view](const RotorPart& part) {
+    return BestChoice(view, part);
+  });
+}
+
 std::optional<Schedule> RotorTable::ScheduleAt(int64_t level) const {
   if (!LostSecondsAt(level).has_value()) return std::nullopt;
   return UnrollChoices(

@@ -68,6 +68,14 @@ class RotorTable {
   // For part [s..t], stages counted from 0, its input counted apart: what it loses within `bytes`,
   // by the nearest level from `levels_up` above it on that is enough for it. For guidance only.
   double EstimateLostSeconds(int s, int t, int64_t bytes, int64_t levels_up) const;
+  // For part [s..t] likewise: seconds[m] = min(seconds[m], `base` and what it loses at level m), m
+  // in 0 .. count - 1; infinite where nothing fits. Above what the whole chain's highest level
+  // leaves to a part that begins at s, what it loses there.
+  // Requires of the three: lowest_level() is 0.
+  void LowerToLostSeconds(int s, int t, size_t count, double base, double* seconds) const;
+  double LostSecondsOf(int s, int t, int64_t level) const;
+  // The fastest sequence of that part; nullopt as for ScheduleAt().
+  std::optional<Schedule> PartScheduleAt(int s, int t, int64_t level) const;
   // One forward of each of the stages s..k.
   double SweepSeconds(int s, int k) const { return seconds_ * (prefix_[k + 1] - prefix_[s]); }
   // The fastest schedule; nullopt when there is none or it would have more than kMaxOperations.

@@ -15,6 +15,19 @@ namespace stowage {
 inline constexpr int kMaxStages = 10'000;
 inline constexpr int64_t kMaxTotalBytes = int64_t{1} << 62;  // every sum of sizes is below it
 
+// What a stage costs in graph mode: compiled and fused. Its output and gradient are the stage's. A
+// fusion group takes the sums of times and saved bytes and the largest overheads (modes.h).
+// Source: Mixed Mode, "Formulation".
+struct GraphCosts {
+  double forward_seconds = 0;
+  double backward_seconds = 0;
+  int64_t saved_bytes = 0;
+  int64_t forward_overhead_bytes = 0;
+  int64_t backward_overhead_bytes = 0;
+
+  bool operator==(const GraphCosts&) const = default;
+};
+
 // One layer or block of layers.
 struct Stage {
   std::string name;                       // free text, unique in the chain when set
@@ -27,6 +40,9 @@ struct Stage {
   int64_t backward_overhead_bytes = 0;    // o_B
   bool no_recompute = false;              // the forward may run only once, as FORWARD_SAVE
   bool no_offload = false;                // its value may not leave the device
+  std::optional<GraphCosts> graph = {};   // unset: it has no graph mode
+  std::string fusion_group = {};          // stages that are one in graph mode; empty: by itself
+  bool control_flow = false;              // neither it nor its group can run in graph mode
 
   bool operator==(const Stage&) const = default;
 };
@@ -39,6 +55,7 @@ struct Chain {
   std::optional<int64_t> input_gradient_bytes;  // |δ^0|; unset: input_bytes
   std::vector<Stage> stages;
   Stage loss;
+  double graph_entry_seconds = 0;  // for every run of neighbouring stages in graph mode
 
   int length() const { return static_cast<int>(stages.size()); }  // L
   const Stage& stage(int l) const {                               // l in 1..L+1
@@ -55,7 +72,8 @@ struct Chain {
     return stage(l).gradient_bytes.value_or(stage(l).output_bytes);
   }
 
-  // One forward and one backward of every stage and the loss: the time with unlimited memory.
+  // One forward and one backward of every stage and the loss, each in the mode that suits it best:
+  // the time with unlimited memory.
   double ComputeSeconds() const;
 
   bool operator==(const Chain&) const = default;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "solver/model/schedule.h"
+
 namespace stowage {
 
 // One thing that takes device memory while an operation runs.
@@ -49,6 +51,9 @@ struct StageFate {
   FirstSweep first_sweep = FirstSweep::kNothing;
   int recomputed = 0;  // forwards beyond the first
   int offloaded = 0;   // times the value went to the host
+  Mode mode = Mode::kEager;
+  int fused_into = 0;  // the last stage of its unit in graph mode, which alone leaves a value; 0: it
+                       // is that, or runs by itself
 };
 
 struct Explanation {

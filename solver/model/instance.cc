@@ -2,6 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -58,6 +63,26 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   return rounded;
 }
 
+// Graph costs, rounded, of the units that can run in graph mode; groups are named by their number.
+void RoundGraphCosts(const Chain& chain, Rounding& rounding, Chain* out) {
+  int groups = 0;
+  for (const Unit& unit : UnitsOf(chain)) {
+    if (!unit.has_graph) continue;
+    const std::string group = unit.first < unit.last ? absl::StrCat(++groups) : "";
+    for (int l = unit.first; l <= unit.last; ++l) {
+      const GraphCosts& graph = *chain.stage(l).graph;
+      Stage& stage = l > chain.length() ? out->loss : out->stages[static_cast<size_t>(l) - 1];
+      stage.fusion_group = group;
+      stage.graph = {.forward_seconds = rounding.Nearest(graph.forward_seconds),
+                     .backward_seconds = rounding.Nearest(graph.backward_seconds),
+                     .saved_bytes = rounding.Up(graph.saved_bytes),
+                     .forward_overhead_bytes = rounding.Up(graph.forward_overhead_bytes),
+                     .backward_overhead_bytes = rounding.Up(graph.backward_overhead_bytes)};
+    }
+    out->graph_entry_seconds = rounding.Nearest(chain.graph_entry_seconds);
+  }
+}
+
 Platform RoundPlatform(const Platform& platform, Rounding& rounding) {
   Platform rounded;
   rounded.memory_bytes = rounding.Down(platform.memory_bytes);
@@ -93,6 +118,7 @@ Instance::Instance(const SolveRequest& request, int64_t granule_bytes, double ti
   chain_.stages.reserve(chain.stages.size());
   for (int l = 1; l <= chain.length(); ++l) chain_.stages.push_back(RoundStage(chain, l, rounding));
   chain_.loss = RoundStage(chain, chain.length() + 1, rounding);
+  RoundGraphCosts(chain, rounding, &chain_);
   platform_ = RoundPlatform(request.platform, rounding);
   sizes_rounded_ = rounding.sizes_rounded;
   times_rounded_ = rounding.times_rounded;
@@ -101,6 +127,18 @@ Instance::Instance(const SolveRequest& request, int64_t granule_bytes, double ti
 Instance Instance::WithMemorySlots(int64_t memory_slots) const {
   Instance copy = *this;
   copy.options_.memory_slots = memory_slots;
+  return copy;
+}
+
+Instance Instance::WithChain(Chain chain) const {
+  Instance copy = *this;
+  copy.chain_ = std::move(chain);
+  return copy;
+}
+
+Instance Instance::WithMemory(int64_t memory_bytes) const {
+  Instance copy = *this;
+  copy.platform_.memory_bytes = memory_bytes;
   return copy;
 }
 

@@ -1,5 +1,5 @@
 // What solvers see: a request's chain and platform in canonical form, without names, every optional
-// size filled in. Two requests that round to one instance get one answer.
+// size filled in, graph costs and fusion groups only where a stage can run in graph mode. Two requests that round to one instance get one answer.
 //
 // Rounding (service.md, "Discretization and the cache key"): sizes go up to whole granules of
 // memory_bytes / 2^20 (at least one byte) and the memory limits down, so that what fits the
@@ -35,8 +35,10 @@ class Instance {
   bool sizes_rounded() const { return sizes_rounded_; }  // some size is not the request's
   bool times_rounded() const { return times_rounded_; }  // some time or bandwidth is not
 
-  // The same instance with other slots.
+  // The same instance with other slots, another chain in the same granules, another budget.
   Instance WithMemorySlots(int64_t memory_slots) const;
+  Instance WithChain(Chain chain) const;
+  Instance WithMemory(int64_t memory_bytes) const;
 
  private:
   Instance(const SolveRequest& request, int64_t granule_bytes, double time_precision);

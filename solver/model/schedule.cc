@@ -32,7 +32,11 @@ absl::string_view KindName(OperationKind kind) {
 }
 
 std::string OperationName(const Operation& operation) {
-  return absl::StrCat(KindName(operation.kind), " ", operation.stage);
+  std::string name = absl::StrCat(KindName(operation.kind), " ");
+  if (operation.first() != operation.stage) absl::StrAppend(&name, operation.first(), "-");
+  absl::StrAppend(&name, operation.stage);
+  if (operation.mode == Mode::kGraph) absl::StrAppend(&name, " graph");
+  return name;
 }
 
 std::string OperationPath(const Schedule& schedule, size_t index) {

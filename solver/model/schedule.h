@@ -23,9 +23,19 @@ enum class OperationKind {
   kPrefetch,           // starts copying value l back
 };
 
+// How a stage executes, one way throughout a schedule.
+enum class Mode {
+  kEager,  // operator by operator
+  kGraph,  // compiled, and as one with its fusion group
+};
+
 struct Operation {
   OperationKind kind = OperationKind::kForwardSave;
   int stage = 0;  // l: 1..L+1, the loss being L+1; transfers also of value 0, the input
+  Mode mode = Mode::kEager;  // of a forward or a backward
+  int first_stage = 0;       // of a fusion group in graph mode, whose last one l is; 0: l itself
+
+  int first() const { return first_stage == 0 ? stage : first_stage; }
 
   bool operator==(const Operation&) const = default;
 };
@@ -40,7 +50,8 @@ bool IsForward(OperationKind kind);
 bool IsCompute(OperationKind kind);  // a forward or a backward
 
 absl::string_view KindName(OperationKind kind);         // "FORWARD_SAVE", as in JSON
-std::string OperationName(const Operation& operation);  // "BACKWARD 4"
+// "BACKWARD 4", "BACKWARD 4 graph", and of a fusion group "BACKWARD 2-4 graph".
+std::string OperationName(const Operation& operation);
 
 // "operations[12] BACKWARD 4", or "operations[40] END" for an index past the end.
 std::string OperationPath(const Schedule& schedule, size_t index);

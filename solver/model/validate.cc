@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "solver/base/checked_math.h"
 #include "solver/base/quote.h"
+#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -76,10 +77,20 @@ class TotalBytes {
     }
   }
 
+  bool exceeded() const { return exceeded_; }
+
  private:
   int64_t total_ = 0;
   bool exceeded_ = false;
 };
+
+void CheckGraphCosts(const GraphCosts& graph, Checker& checker, TotalBytes& total) {
+  checker.Seconds("graph.forward_seconds", graph.forward_seconds);
+  checker.Seconds("graph.backward_seconds", graph.backward_seconds);
+  total.Add(checker, "graph.saved_bytes", graph.saved_bytes);
+  total.Add(checker, "graph.forward_overhead_bytes", graph.forward_overhead_bytes);
+  total.Add(checker, "graph.backward_overhead_bytes", graph.backward_overhead_bytes);
+}
 
 void CheckStage(const Stage& stage, std::string path, TotalBytes& total,
                 std::vector<FieldViolation>* out) {
@@ -95,6 +106,59 @@ void CheckStage(const Stage& stage, std::string path, TotalBytes& total,
     checker.Add("saved_bytes", absl::StrCat("is ", stage.saved_bytes, ", less than output_bytes ",
                                             stage.output_bytes, ", which it must include"));
   }
+  if (stage.graph.has_value()) CheckGraphCosts(*stage.graph, checker, total);
+}
+
+std::string StagePath(const Chain& chain, int l) {
+  return l > chain.length() ? "chain.loss." : absl::StrCat("chain.stages[", l - 1, "].");
+}
+
+// Of one unit: stages of a group have graph costs or none has, and the output is among what they
+// save. Sums of sizes are sound here.
+void CheckUnit(const Chain& chain, const Unit& unit, std::vector<FieldViolation>* out) {
+  int64_t saved = 0;
+  int with_costs = 0;
+  for (int l = unit.first; l <= unit.last; ++l) {
+    const std::optional<GraphCosts>& graph = chain.stage(l).graph;
+    if (!graph.has_value()) continue;
+    ++with_costs;
+    saved += graph->saved_bytes;
+  }
+  if (with_costs == 0) return;
+  const Stage& last = chain.stage(unit.last);
+  for (int l = unit.first; with_costs <= unit.last - unit.first && l <= unit.last; ++l) {
+    if (chain.stage(l).graph.has_value()) continue;
+    out->push_back(
+        {absl::StrCat(StagePath(chain, l), "graph"),
+         absl::StrCat("is missing, and other stages of fusion_group ", Quoted(last.fusion_group),
+                      " have it; give each of them costs, 0 where another's include them")});
+    return;
+  }
+  if (saved >= last.output_bytes) return;
+  const bool alone = unit.first == unit.last;
+  out->push_back({absl::StrCat(StagePath(chain, unit.last), "graph.saved_bytes"),
+                  absl::StrCat(alone ? "is " : "takes what the fusion group saves to ", saved,
+                               ", less than output_bytes ", last.output_bytes,
+                               ", which it must include")});
+}
+
+void CheckGroups(const Chain& chain, std::vector<FieldViolation>* out) {
+  if (!chain.loss.fusion_group.empty()) {
+    out->push_back({"chain.loss.fusion_group", "is set; the loss runs by itself in graph mode"});
+    return;
+  }
+  absl::flat_hash_map<absl::string_view, int> first;  // group -> its unit's first stage
+  for (const Unit& unit : UnitsOf(chain)) {
+    CheckUnit(chain, unit, out);
+    const std::string& group = chain.stage(unit.first).fusion_group;
+    if (group.empty()) continue;
+    const auto [it, inserted] = first.try_emplace(group, unit.first);
+    if (inserted) continue;
+    out->push_back({absl::StrCat(StagePath(chain, unit.first), "fusion_group"),
+                    absl::StrCat("is ", Quoted(group), ", as that of stages[", it->second - 1,
+                                 "], with others between them; stages that run as one are "
+                                 "neighbours")});
+  }
 }
 
 void CheckNames(const Chain& chain, std::vector<FieldViolation>* out) {
@@ -104,9 +168,7 @@ void CheckNames(const Chain& chain, std::vector<FieldViolation>* out) {
     if (name.empty()) continue;
     const auto [it, inserted] = first.try_emplace(name, l);
     if (inserted) continue;
-    const std::string path =
-        l > chain.length() ? "chain.loss.name" : absl::StrCat("chain.stages[", l - 1, "].name");
-    out->push_back({path, absl::StrCat(Quoted(name), " is also the name of stages[", it->second - 1,
+    out->push_back({absl::StrCat(StagePath(chain, l), "name"), absl::StrCat(Quoted(name), " is also the name of stages[", it->second - 1,
                                        "]; names must be unique or empty")});
   }
 }
@@ -129,7 +191,9 @@ std::vector<FieldViolation> Violations(const Chain& chain) {
     CheckStage(chain.stages[i], absl::StrCat("chain.stages[", i, "]."), total, &out);
   }
   CheckStage(chain.loss, "chain.loss.", total, &out);
+  checker.Seconds("graph_entry_seconds", chain.graph_entry_seconds);
   CheckNames(chain, &out);
+  if (!total.exceeded()) CheckGroups(chain, &out);
   return out;
 }
 

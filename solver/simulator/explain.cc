@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "solver/model/modes.h"
 #include "solver/simulator/memory_walk.h"
 
 namespace stowage {
@@ -103,12 +104,48 @@ std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
   return {fates.begin() + 1, fates.end() - 1};
 }
 
+Explanation ExplainEager(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                         const std::vector<TimelineEntry>& timeline) {
+  return {Peaks(chain, platform, schedule, timeline), Idles(schedule, timeline),
+          Fates(chain, schedule), /*notes=*/{}};
+}
+
+// Every stage of a unit shares its fate, but that only the last leaves a value.
+std::vector<StageFate> ToChain(const Execution& execution, const std::vector<StageFate>& executed) {
+  std::vector<StageFate> fates;
+  for (const StageFate& fate : executed) {
+    const Unit unit = execution.unit(fate.stage);
+    for (int l = unit.first; l <= unit.last; ++l) {
+      StageFate& one = fates.emplace_back(fate);
+      one.stage = l;
+      one.mode = execution.mode(fate.stage);
+      if (l == unit.last) continue;
+      one.fused_into = unit.last;
+      one.offloaded = 0;
+      if (one.first_sweep == StageFate::FirstSweep::kOutput) {
+        one.first_sweep = StageFate::FirstSweep::kNothing;
+      }
+    }
+  }
+  return fates;
+}
+
 }  // namespace
 
 Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
                     const std::vector<TimelineEntry>& timeline) {
-  return {Peaks(chain, platform, schedule, timeline), Idles(schedule, timeline),
-          Fates(chain, schedule), /*notes=*/{}};
+  if (!HasGraphOperations(schedule)) return ExplainEager(chain, platform, schedule, timeline);
+  const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
+  assert(execution.ok());
+  Explanation explanation =
+      ExplainEager(execution->chain(), platform, execution->FromChain(schedule), timeline);
+  for (Peak& peak : explanation.peaks) {
+    for (Holding& holding : peak.holdings) {
+      holding.stage = execution->numbers()[static_cast<size_t>(holding.stage)];
+    }
+  }
+  explanation.stages = ToChain(*execution, explanation.stages);
+  return explanation;
 }
 
 }  // namespace stowage

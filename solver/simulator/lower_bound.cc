@@ -3,23 +3,74 @@
 #include <algorithm>
 #include <cmath>
 
+#include "solver/model/modes.h"
 #include "solver/simulator/cut_bound.h"
 
 namespace stowage {
 namespace {
 
-// The least that value l takes when a later operation reads it.
+// The least that value l takes when a later operation reads it: in graph mode a stage that runs
+// once may save less, so only what it outputs counts.
 int64_t LeastValueBytes(const Chain& chain, int l) {
-  return l > 0 && chain.stage(l).no_recompute ? chain.saved_bytes(l) : chain.output_bytes(l);
+  const bool saves = l > 0 && chain.stage(l).no_recompute && !chain.stage(l).graph.has_value();
+  return saves ? chain.saved_bytes(l) : chain.output_bytes(l);
 }
 
 // Sums of the same times in another order differ by less.
 constexpr double kSummation = 1e-12;
 
+// A plain chain on whose cuts no execution of `chain` does worse: each stage takes the less of its
+// two modes, and inside a unit there are no outputs and gradients. A unit in graph mode is then as
+// much as its stages together at least, and whichever fate its value has they can all have.
+Chain CheapestChain(const Chain& chain) {
+  Chain cheapest = chain;
+  for (const Unit& unit : UnitsOf(chain)) {
+    if (!unit.has_graph) continue;
+    for (int l = unit.first; l <= unit.last; ++l) {
+      Stage& stage =
+          l > chain.length() ? cheapest.loss : cheapest.stages[static_cast<size_t>(l) - 1];
+      const GraphCosts& graph = *stage.graph;
+      stage.forward_seconds = std::min(stage.forward_seconds, graph.forward_seconds);
+      stage.backward_seconds = std::min(stage.backward_seconds, graph.backward_seconds);
+      stage.saved_bytes = std::min(stage.saved_bytes, graph.saved_bytes);
+      stage.forward_overhead_bytes =
+          std::min(stage.forward_overhead_bytes, graph.forward_overhead_bytes);
+      stage.backward_overhead_bytes =
+          std::min(stage.backward_overhead_bytes, graph.backward_overhead_bytes);
+      if (l < unit.last) {
+        stage.output_bytes = 0;
+        stage.gradient_bytes = 0;
+      } else {
+        stage.gradient_bytes = chain.gradient_bytes(l);
+        stage.output_bytes = std::min(stage.output_bytes, stage.saved_bytes);
+      }
+    }
+  }
+  return cheapest;
+}
+
+// What running the stages of a unit needs at least in one mode; see FloorOfMemory().
+MemoryFloor FloorOfStage(const Stage& stage, int l, int64_t read_bytes,
+                         int64_t gradients_bytes) {
+  const int64_t values = read_bytes + stage.saved_bytes;
+  const int64_t forward = values + stage.forward_overhead_bytes;
+  const int64_t backward = values + gradients_bytes + stage.backward_overhead_bytes;
+  return backward > forward ? MemoryFloor{backward, {OperationKind::kBackward, l}}
+                            : MemoryFloor{forward, {OperationKind::kForwardSave, l}};
+}
+
 }  // namespace
 
 double LowerBoundSeconds(const Chain& chain, const Platform& platform) {
-  const double seconds = CutBoundSeconds(chain, platform);
+  double seconds = 0;
+  if (HasGraphMode(chain)) {
+    // What a unit in graph mode moves at once may be several values here.
+    Platform without_latency = platform;
+    without_latency.transfer_latency_seconds = 0;
+    seconds = CutBoundSeconds(CheapestChain(chain), without_latency);
+  } else {
+    seconds = CutBoundSeconds(chain, platform);
+  }
   return std::max(chain.ComputeSeconds(), seconds * (1 - kSummation / 2));
 }
 
@@ -39,16 +90,24 @@ void FillBound(const Chain& chain, const Platform& platform, Prediction* predict
 
 MemoryFloor FloorOfMemory(const Chain& chain) {
   MemoryFloor floor{-1, {}};
-  const auto consider = [&floor](int64_t bytes, OperationKind kind, int l) {
-    if (bytes > floor.bytes) floor = {bytes, {kind, l}};
-  };
-  for (int l = 1; l <= chain.length() + 1; ++l) {
-    const Stage& stage = chain.stage(l);
-    const int64_t values = LeastValueBytes(chain, l - 1) + stage.saved_bytes;
-    consider(values + stage.forward_overhead_bytes, OperationKind::kForwardSave, l);
-    consider(values + chain.gradient_bytes(l) + chain.gradient_bytes(l - 1) +
-                 stage.backward_overhead_bytes,
-             OperationKind::kBackward, l);
+  for (const Unit& unit : UnitsOf(chain)) {
+    MemoryFloor eager{-1, {}};
+    for (int l = unit.first; l <= unit.last; ++l) {
+      const MemoryFloor one =
+          FloorOfStage(chain.stage(l), l, LeastValueBytes(chain, l - 1),
+                       chain.gradient_bytes(l) + chain.gradient_bytes(l - 1));
+      if (one.bytes > eager.bytes) eager = one;
+    }
+    MemoryFloor least = eager;
+    if (unit.has_graph) {
+      MemoryFloor graph = FloorOfStage(
+          GraphStage(chain, unit), unit.last, LeastValueBytes(chain, unit.first - 1),
+          chain.gradient_bytes(unit.last) + chain.gradient_bytes(unit.first - 1));
+      graph.operation.mode = Mode::kGraph;
+      if (unit.first != unit.last) graph.operation.first_stage = unit.first;
+      if (graph.bytes < eager.bytes) least = graph;
+    }
+    if (least.bytes > floor.bytes) floor = least;
   }
   return floor;
 }

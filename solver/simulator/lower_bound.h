@@ -36,10 +36,10 @@ struct MemoryFloor {
 // M_low: the most that any one operation needs by itself. Every schedule runs FORWARD_SAVE l and
 // BACKWARD l for every l, so no schedule exists below it. A value that a stage reads is at least
 // its output, and all of what it saves where the stage is no_recompute, which only ever saves.
-// O(stages).
+// A stage that has a graph mode takes the one that needs less. O(stages).
 MemoryFloor FloorOfMemory(const Chain& chain);
 
-// M_high: the peak of storing everything. O(stages).
+// M_high: the peak of storing everything in eager mode. O(stages).
 int64_t StoreAllPeakBytes(const Chain& chain);
 
 }  // namespace stowage

@@ -10,9 +10,11 @@ absl::Status Invalid(absl::string_view what) { return absl::InvalidArgumentError
 
 }  // namespace
 
-MemoryWalk::MemoryWalk(const Chain& chain, const Platform& platform)
+MemoryWalk::MemoryWalk(const Chain& chain, const Platform& platform,
+                       const std::vector<int>* numbers)
     : chain_(chain),
       platform_(platform),
+      numbers_(numbers),
       values_(static_cast<size_t>(chain.length()) + 2),
       gradient_(chain.length() + 1),
       device_bytes_(chain.input_bytes) {
@@ -24,7 +26,7 @@ absl::Status MemoryWalk::Execute(const Operation& operation) {
   const int first = IsCompute(operation.kind) ? 1 : 0;
   if (l < first || l > chain_.length() + 1) {
     return Invalid(absl::StrCat("there is no such ", first == 1 ? "stage" : "value",
-                                "; they go from ", first, " to ", chain_.length() + 1,
+                                "; they go from ", first, " to ", Number(chain_.length() + 1),
                                 ", the loss"));
   }
   host_bytes_ = host_after_bytes_;
@@ -49,15 +51,15 @@ absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
   const Stage& stage = chain_.stage(l);
   const bool saves = kind == OperationKind::kForwardSave;
   if (!saves && l == chain_.length() + 1) return Invalid("the loss can only run as FORWARD_SAVE");
-  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", l, " is already done"));
+  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
   if (!saves && stage.no_recompute) {
-    return Invalid(absl::StrCat("stage ", l, " is no_recompute and can only run as FORWARD_SAVE"));
+    return Invalid(absl::StrCat("stage ", Number(l), " is no_recompute and can only run as FORWARD_SAVE"));
   }
   if (stage.no_recompute && values_[l].forward_done) {
-    return Invalid(absl::StrCat("stage ", l, " is no_recompute and has already run"));
+    return Invalid(absl::StrCat("stage ", Number(l), " is no_recompute and has already run"));
   }
   if (values_[l].form != Form::kNone) {
-    return Invalid(absl::StrCat("value ", l, " is still live ",
+    return Invalid(absl::StrCat("value ", Number(l), " is still live ",
                                 OnDevice(l) ? "on the device" : "on the host"));
   }
   RETURN_IF_ERROR(NeedOnDevice(l - 1));
@@ -78,16 +80,16 @@ absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
 }
 
 absl::Status MemoryWalk::CheckBackward(int l) const {
-  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", l, " is already done"));
+  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
   if (l < gradient_) {
-    return Invalid(absl::StrCat("gradient ", l, " is missing: BACKWARD ", l + 1, " has not run"));
+    return Invalid(absl::StrCat("gradient ", Number(l), " is missing: BACKWARD ", Number(l + 1), " has not run"));
   }
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (values_[l].form != Form::kSaved) {
-    return Invalid(absl::StrCat("stage ", l,
+    return Invalid(absl::StrCat("stage ", Number(l),
                                 " left only its output; its backward needs what "
                                 "FORWARD_SAVE ",
-                                l, " saves"));
+                                Number(l), " saves"));
   }
   RETURN_IF_ERROR(NeedOnDevice(l - 1));
   RETURN_IF_ERROR(MayDrop(l));
@@ -111,10 +113,10 @@ absl::Status MemoryWalk::Offload(int l) {
   }
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (l > 0 && chain_.stage(l).no_offload) {
-    return Invalid(absl::StrCat("stage ", l, " is no_offload: its value may not leave the device"));
+    return Invalid(absl::StrCat("stage ", Number(l), " is no_offload: its value may not leave the device"));
   }
   if (values_[l].place == Place::kDeviceAndHost) {
-    return Invalid(absl::StrCat("value ", l, " already has a copy on the host"));
+    return Invalid(absl::StrCat("value ", Number(l), " already has a copy on the host"));
   }
   Account(0);
   values_[l].place = Place::kDeviceAndHost;
@@ -126,7 +128,7 @@ absl::Status MemoryWalk::Offload(int l) {
 absl::Status MemoryWalk::Release(int l) {
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (values_[l].place != Place::kDeviceAndHost) {
-    return Invalid(absl::StrCat("value ", l, " has no copy on the host; OFFLOAD ", l, " first"));
+    return Invalid(absl::StrCat("value ", Number(l), " has no copy on the host; OFFLOAD ", Number(l), " first"));
   }
   Account(0);
   device_bytes_ -= Bytes(l);
@@ -139,9 +141,9 @@ absl::Status MemoryWalk::Prefetch(int l) {
     return Invalid("the platform's prefetch_bytes_per_second is 0: nothing can be brought back");
   }
   if (values_[l].form == Form::kNone) {
-    return Invalid(absl::StrCat("value ", l, " has no copy on the host: it ", Whereabouts(l)));
+    return Invalid(absl::StrCat("value ", Number(l), " has no copy on the host: it ", Whereabouts(l)));
   }
-  if (OnDevice(l)) return Invalid(absl::StrCat("value ", l, " is already on the device"));
+  if (OnDevice(l)) return Invalid(absl::StrCat("value ", Number(l), " is already on the device"));
   Account(Bytes(l));
   device_bytes_ += Bytes(l);
   values_[l].place = Place::kDevice;
@@ -152,7 +154,7 @@ absl::Status MemoryWalk::Prefetch(int l) {
 absl::Status MemoryWalk::Finish() const {
   if (gradient_ == 0) return absl::OkStatus();
   return Invalid(
-      absl::StrCat("the last gradient is missing: BACKWARD ", gradient_, " has not run"));
+      absl::StrCat("the last gradient is missing: BACKWARD ", Number(gradient_), " has not run"));
 }
 
 std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) const {
@@ -183,12 +185,12 @@ std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) cons
 
 absl::Status MemoryWalk::NeedOnDevice(int l) const {
   if (OnDevice(l)) return absl::OkStatus();
-  return Invalid(absl::StrCat("value ", l, " is not on device: it ", Whereabouts(l)));
+  return Invalid(absl::StrCat("value ", Number(l), " is not on device: it ", Whereabouts(l)));
 }
 
 absl::Status MemoryWalk::MayDrop(int l) const {
   if (values_[l].place != Place::kDeviceAndHost) return absl::OkStatus();
-  return Invalid(absl::StrCat("would drop value ", l, ", whose OFFLOAD has no RELEASE yet"));
+  return Invalid(absl::StrCat("would drop value ", Number(l), ", whose OFFLOAD has no RELEASE yet"));
 }
 
 absl::string_view MemoryWalk::Whereabouts(int l) const {

@@ -18,10 +18,13 @@
 namespace stowage {
 
 // Starts with a^0 on the device. Borrows the chain and the platform. Not thread-safe.
-// Requires: Violations(chain) and Violations(platform) are empty.
+// Requires: Violations(chain) and Violations(platform) are empty; every operation is eager.
 class MemoryWalk {
  public:
-  MemoryWalk(const Chain& chain, const Platform& platform);
+  // `numbers`: what stages and values are called in errors, where the chain is an Execution's;
+  // borrowed. Null: as they are.
+  MemoryWalk(const Chain& chain, const Platform& platform,
+             const std::vector<int>* numbers = nullptr);
 
   // Executes one operation. INVALID_ARGUMENT says what it lacks ("value 3 is not on device"),
   // without naming the operation; the walk must not go on after that. O(1).
@@ -65,12 +68,14 @@ class MemoryWalk {
   absl::string_view Whereabouts(int l) const;  // "was never computed or is dropped"
   bool OnDevice(int l) const;
   int64_t Bytes(int l) const;  // of value l as it is live now
+  int Number(int l) const { return numbers_ == nullptr ? l : (*numbers_)[static_cast<size_t>(l)]; }
   void Drop(int l);
   // Accounts for an operation that needs `extra_bytes` beyond what is on the device.
   void Account(int64_t extra_bytes);
 
   const Chain& chain_;
   const Platform& platform_;
+  const std::vector<int>* const numbers_;
   std::vector<Value> values_;  // 0..L+1
   int gradient_;               // g: δ^g is held, backwards above g are done; L+1 before the loss's
   int64_t device_bytes_;       // after the last operation

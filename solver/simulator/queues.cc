@@ -17,7 +17,7 @@ const Event& Later(const Event& a, const Event& b) {
 Queues::Queues(const Chain& chain, const Platform& platform)
     : chain_(chain), platform_(platform), values_(static_cast<size_t>(chain.length()) + 2) {}
 
-Queues::Span Queues::Run(const Operation& operation) {
+Queues::Span Queues::Run(const Operation& operation, double entry_seconds) {
   const int l = operation.stage;
   Span span;
   switch (operation.kind) {
@@ -31,7 +31,7 @@ Queues::Span Queues::Run(const Operation& operation) {
       span = Prefetch(l);
       break;
     default:
-      span = Compute(operation);
+      span = Compute(operation, entry_seconds);
       break;
   }
   makespan_ = std::max(makespan_, span.end_seconds);
@@ -39,14 +39,15 @@ Queues::Span Queues::Run(const Operation& operation) {
   return span;
 }
 
-Queues::Span Queues::Compute(const Operation& operation) {
+Queues::Span Queues::Compute(const Operation& operation, double entry_seconds) {
   const int l = operation.stage;
   const bool backward = operation.kind == OperationKind::kBackward;
   Event ready = Later(compute_, released_);
   ready = Later(ready, values_[l - 1].prefetched);
   if (backward) ready = Later(ready, values_[l].prefetched);
   const Stage& stage = chain_.stage(l);
-  const double seconds = backward ? stage.backward_seconds : stage.forward_seconds;
+  const double seconds =
+      (backward ? stage.backward_seconds : stage.forward_seconds) + entry_seconds;
   Span span{ready.seconds, ready.seconds + seconds, std::nullopt};
   if (ready.seconds > compute_.seconds) span.waits_for = ready.operation;
   compute_ = {span.end_seconds, index_};

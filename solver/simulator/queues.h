@@ -27,8 +27,9 @@ class Queues {
 
   Queues(const Chain& chain, const Platform& platform);
 
-  // The times of the next operation of a valid schedule. O(1).
-  Span Run(const Operation& operation);
+  // The times of the next operation of a valid schedule; a forward or backward takes
+  // `entry_seconds` longer than its stage says. O(1).
+  Span Run(const Operation& operation, double entry_seconds = 0);
 
   double compute_seconds() const { return compute_seconds_; }  // of all forwards and backwards
   double makespan_seconds() const { return makespan_; }
@@ -45,7 +46,7 @@ class Queues {
     Event prefetched;    // end of its latest PREFETCH
   };
 
-  Span Compute(const Operation& operation);
+  Span Compute(const Operation& operation, double entry_seconds);
   Span Offload(int l);
   Span Release(int l);
   Span Prefetch(int l);

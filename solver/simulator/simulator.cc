@@ -1,10 +1,12 @@
 #include "solver/simulator/simulator.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "solver/base/status_macros.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/lower_bound.h"
 #include "solver/simulator/memory_walk.h"
 #include "solver/simulator/queues.h"
@@ -42,27 +44,34 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
 absl::StatusOr<Simulation> SimulateWithoutBound(const Chain& chain, const Platform& platform,
                                                 const Schedule& schedule,
                                                 std::vector<TimelineEntry>* timeline) {
-  MemoryWalk memory(chain, platform);
-  Queues queues(chain, platform);
+  std::optional<Execution> execution;
+  if (HasGraphOperations(schedule)) {
+    ASSIGN_OR_RETURN(execution, Execution::Of(chain, schedule));
+  }
+  const Chain& executed = execution.has_value() ? execution->chain() : chain;
+  MemoryWalk memory(executed, platform, execution.has_value() ? &execution->numbers() : nullptr);
+  Queues queues(executed, platform);
   Simulation simulation;
   Prediction& prediction = simulation.prediction;
-  std::vector<bool> has_run(static_cast<size_t>(chain.length()) + 2);
+  std::vector<bool> has_run(static_cast<size_t>(executed.length()) + 2);
   if (timeline != nullptr) {
     timeline->clear();
     timeline->reserve(schedule.operations.size());
   }
   prediction.peak_memory_bytes = chain.input_bytes;
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
-    const Operation& operation = schedule.operations[i];
+    Operation operation = schedule.operations[i];
+    if (execution.has_value()) operation = execution->FromChain(operation);
     if (const absl::Status status = memory.Execute(operation); !status.ok()) {
       return AtOperation(status, schedule, i);
     }
-    const Queues::Span span = queues.Run(operation);
+    const int l = operation.stage;
+    const bool runs_first = IsForward(operation.kind) && !has_run[l];
+    const bool enters = runs_first && execution.has_value() && execution->Enters(l);
+    const Queues::Span span = queues.Run(operation, enters ? chain.graph_entry_seconds : 0);
     if (IsForward(operation.kind)) {
-      if (has_run[operation.stage]) {
-        prediction.recompute_seconds += chain.stage(operation.stage).forward_seconds;
-      }
-      has_run[operation.stage] = true;
+      if (!runs_first) prediction.recompute_seconds += executed.stage(l).forward_seconds;
+      has_run[l] = true;
     }
     prediction.peak_memory_bytes = std::max(prediction.peak_memory_bytes, memory.memory_bytes());
     prediction.peak_host_bytes = std::max(prediction.peak_host_bytes, memory.host_bytes());

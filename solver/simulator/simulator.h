@@ -15,6 +15,8 @@ namespace stowage {
 
 // Pure: no clock, no randomness, no I/O. O(stages + operations), and LowerBoundSeconds() on top.
 // Fills `timeline` with one entry an operation unless it is null.
+// The first forward of every run of neighbouring stages in graph mode takes graph_entry_seconds
+// more.
 // Errors: INVALID_ARGUMENT names the first bad operation and what it lacks, as in
 //   "operations[12] BACKWARD 4: value 3 is not on device: it was dropped", past the end
 //   "operations[40] END: the last gradient is missing: BACKWARD 1 has not run".

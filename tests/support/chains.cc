@@ -2,9 +2,11 @@
 
 #include <cassert>
 #include <string>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace stowage {
 namespace {
@@ -37,13 +39,23 @@ Stage SmallStage() {
 
 Schedule Ops(absl::string_view text) {
   Schedule schedule;
-  for (const absl::string_view token : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+  for (absl::string_view token : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    Operation operation;
+    if (absl::ConsumePrefix(&token, "g")) operation.mode = Mode::kGraph;
     const size_t kind = kLetters.find(token[0]);
-    int stage = 0;
-    const bool sound = kind != absl::string_view::npos && absl::SimpleAtoi(token.substr(1), &stage);
+    operation.kind = static_cast<OperationKind>(kind);
+    const std::pair<absl::string_view, absl::string_view> range =
+        absl::StrSplit(token.substr(1), absl::MaxSplits('-', 1));
+    bool sound = kind != absl::string_view::npos;
+    if (range.second.empty()) {
+      sound = sound && absl::SimpleAtoi(range.first, &operation.stage);
+    } else {
+      sound = sound && absl::SimpleAtoi(range.first, &operation.first_stage) &&
+              absl::SimpleAtoi(range.second, &operation.stage);
+    }
     assert(sound);
     (void)sound;
-    schedule.operations.push_back({static_cast<OperationKind>(kind), stage});
+    schedule.operations.push_back(operation);
   }
   return schedule;
 }

@@ -15,7 +15,7 @@
 namespace stowage {
 
 // "S1 C2 D3 B2 O1 R1 P1": FORWARD_SAVE 1, FORWARD_CHECKPOINT 2, FORWARD_DISCARD 3, BACKWARD 2,
-// OFFLOAD 1, RELEASE 1, PREFETCH 1.
+// OFFLOAD 1, RELEASE 1, PREFETCH 1. "gS2-4": FORWARD_SAVE of stages 2 to 4 as one in graph mode.
 Schedule Ops(absl::string_view text);
 
 // A platform with that much memory and no link to the host.

@@ -1,0 +1,221 @@
+#include "solver/algorithms/auto_modes.h"
+
+#include <algorithm>
+#include <cassert>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solver/algorithms/mixed_mode.h"
+#include "solver/algorithms/store_all.h"
+#include "solver/algorithms/working_bytes.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/model/modes.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+// With fewer slots Mixed Mode rounds more away than it gains.
+constexpr int64_t kFewestUsefulSlots = 50;
+
+Execution AllEager(const Chain& chain) {
+  return Execution::Of(chain, std::vector<bool>(UnitsOf(chain).size(), false));
+}
+
+// The instance with as many slots for Mixed Mode as fit; nullopt: not enough.
+std::optional<Instance> ForMixedMode(const Solver& mixed, const Instance& instance,
+                                     int64_t working_bytes) {
+  if (mixed.WorkingBytes(instance) <= working_bytes) return instance;
+  const std::optional<int64_t> slots = MostSlotsWithin(mixed, instance, working_bytes);
+  if (slots.value_or(0) < kFewestUsefulSlots) return std::nullopt;
+  return instance.WithMemorySlots(*slots);
+}
+
+// The search for one budget.
+class Search {
+ public:
+  Search(const Solver& plain, const Instance& instance, const SolveContext& context)
+      : plain_(plain), chain_(instance.chain()), instance_(instance), context_(context) {}
+
+  absl::StatusOr<std::optional<Candidate>> Run() {
+    const Execution fastest = Execution::Of(chain_, FastestModes(chain_));
+    if (StoreAllPeakBytes(fastest.chain()) <= instance_.platform().memory_bytes) {
+      Consider({fastest.ToChain(StoreAllSchedule(fastest.chain())), "store_all", Limit::kNone, {}});
+      return std::move(best_);
+    }
+    RETURN_IF_ERROR(AskMixedMode());
+    std::vector<Execution> executions;
+    if (best_.has_value()) {
+      ASSIGN_OR_RETURN(Execution mixed, Execution::Of(chain_, best_->schedule));
+      executions.push_back(std::move(mixed));
+    }
+    executions.push_back(fastest);
+    executions.push_back(AllEager(chain_));
+    for (size_t i = 0; i < executions.size(); ++i) {
+      const auto same = [&executions, i](const Execution& other) {
+        return other.numbers() == executions[i].numbers() &&
+               other.chain() == executions[i].chain();
+      };
+      const auto here = executions.begin() + static_cast<std::ptrdiff_t>(i);
+      if (std::any_of(executions.begin(), here, same)) continue;
+      RETURN_IF_ERROR(AskPlain(executions[i], ShareOf(i + 1, executions.size() + 1)));
+    }
+    if (best_.has_value()) best_->notes = notes_;
+    return std::move(best_);
+  }
+
+ private:
+  SolveContext ShareOf(size_t index, size_t count) const {
+    SolveContext share = context_;
+    share.lowest_bytes = INT64_MAX;
+    share.improved = nullptr;
+    share.progress = [this, index, count](double fraction) {
+      context_.Report((static_cast<double>(index) + fraction) / static_cast<double>(count));
+    };
+    return share;
+  }
+
+  absl::Status AskMixedMode() {
+    const std::unique_ptr<Solver> mixed = MakeMixedMode();
+    const std::optional<Instance> instance =
+        ForMixedMode(*mixed, instance_, context_.working_bytes);
+    if (!instance.has_value()) {
+      notes_.push_back(absl::StrCat("mixed_mode was left out: it would need ",
+                                    FormatBytes(mixed->WorkingBytes(instance_)), ", and ",
+                                    FormatBytes(context_.working_bytes),
+                                    " are set aside for one solve"));
+      return absl::OkStatus();
+    }
+    const SolveContext share = ShareOf(0, 4);
+    ASSIGN_OR_RETURN(const auto solution, mixed->Solve(*instance, share));
+    ASSIGN_OR_RETURN(
+        std::optional<Candidate> candidate,
+        solution->ScheduleWithin(instance_.platform().memory_bytes, share));
+    if (candidate.has_value()) Consider(*std::move(candidate));
+    return absl::OkStatus();
+  }
+
+  absl::Status AskPlain(const Execution& execution, SolveContext share) {
+    const Instance instance = instance_.WithChain(execution.chain());
+    share.improved = [this, &execution](const Candidate& candidate) {
+      Consider({execution.ToChain(candidate.schedule), candidate.solver, candidate.limit, {}});
+    };
+    ASSIGN_OR_RETURN(const auto solution, plain_.Solve(instance, share));
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                     solution->ScheduleWithin(instance.platform().memory_bytes, share));
+    if (!candidate.has_value()) return absl::OkStatus();
+    for (std::string& note : candidate->notes) {
+      if (std::count(notes_.begin(), notes_.end(), note) == 0) notes_.push_back(std::move(note));
+    }
+    Consider({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
+    return absl::OkStatus();
+  }
+
+  void Consider(Candidate candidate) {
+    const absl::StatusOr<Simulation> simulation =
+        SimulateWithoutBound(chain_, instance_.platform(), candidate.schedule);
+    assert(simulation.ok());
+    if (!simulation.ok() || !simulation->feasible()) return;
+    const std::tuple key(simulation->prediction.makespan_seconds,
+                         simulation->prediction.peak_memory_bytes);
+    if (best_.has_value() && key_ <= key) return;
+    const bool faster = !best_.has_value() || std::get<0>(key) < std::get<0>(key_);
+    key_ = key;
+    best_ = std::move(candidate);
+    // The best for some modes need not be the best of all.
+    if (best_->limit != Limit::kNone || std::get<0>(key) > chain_.ComputeSeconds()) {
+      best_->limit = Limit::kHeuristic;
+    }
+    if (faster && context_.improved) context_.improved(*best_);
+  }
+
+  const Solver& plain_;
+  const Chain& chain_;
+  const Instance& instance_;
+  const SolveContext& context_;
+  std::vector<std::string> notes_;
+  std::optional<Candidate> best_;
+  std::tuple<double, int64_t> key_;  // of the best: its makespan, then its peak
+};
+
+class ModesSolution final : public Solution {
+ public:
+  ModesSolution(std::shared_ptr<const Solver> plain, const Instance& instance)
+      : plain_(std::move(plain)), instance_(instance) {}
+
+  absl::Status Prepare(const SolveContext& context) {
+    ASSIGN_OR_RETURN(own_, Search(*plain_, instance_, context).Run());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
+      int64_t memory_bytes, const SolveContext& context) const override {
+    if (memory_bytes == instance_.platform().memory_bytes) return own_;
+    const Instance instance = instance_.WithMemory(memory_bytes);
+    return Search(*plain_, instance, context).Run();
+  }
+  bool solves_each_budget() const override { return true; }
+
+ private:
+  const std::shared_ptr<const Solver> plain_;
+  const Instance instance_;
+  std::optional<Candidate> own_;
+};
+
+class AutoOverModes final : public Solver {
+ public:
+  explicit AutoOverModes(std::unique_ptr<const Solver> plain) : plain_(std::move(plain)) {}
+
+  int64_t WorkingBytes(const Instance& instance) const override {
+    return plain_->WorkingBytes(Eager(instance));
+  }
+
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
+    const int64_t plain = plain_->WorkingBytesWithin(Eager(instance), most_bytes);
+    if (!HasGraphMode(instance.chain())) return plain;
+    const std::unique_ptr<Solver> mixed = MakeMixedMode();
+    const std::optional<Instance> with_slots = ForMixedMode(*mixed, instance, most_bytes);
+    return with_slots.has_value() ? std::max(plain, mixed->WorkingBytes(*with_slots)) : plain;
+  }
+
+  absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
+                                                    const SolveContext& context) const override {
+    ASSIGN_OR_RETURN(std::optional<int64_t> least, plain_->LeastBytes(Eager(instance), context));
+    if (!HasGraphMode(instance.chain())) return least;
+    ASSIGN_OR_RETURN(const std::optional<int64_t> mixed,
+                     MakeMixedMode()->LeastBytes(instance, context));
+    if (!least.has_value() || !mixed.has_value()) return least.has_value() ? least : mixed;
+    return std::min(*least, *mixed);
+  }
+
+  absl::StatusOr<std::unique_ptr<const Solution>> Solve(
+      const Instance& instance, const SolveContext& context) const override {
+    if (!HasGraphMode(instance.chain())) return plain_->Solve(instance, context);
+    auto solution = std::make_unique<ModesSolution>(plain_, instance);
+    RETURN_IF_ERROR(solution->Prepare(context));
+    context.Report(1);
+    return solution;
+  }
+
+ private:
+  static Instance Eager(const Instance& instance) {
+    if (!HasGraphMode(instance.chain())) return instance;
+    return instance.WithChain(AllEager(instance.chain()).chain());
+  }
+
+  const std::shared_ptr<const Solver> plain_;
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> MakeAutoOverModes(std::unique_ptr<const Solver> plain) {
+  return std::make_unique<AutoOverModes>(std::move(plain));
+}
+
+}  // namespace stowage

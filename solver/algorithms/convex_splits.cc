@@ -1,0 +1,520 @@
+#include "solver/algorithms/convex_splits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <deque>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "solver/base/status_macros.h"
+#include "solver/kernels/min_plus.h"
+#include "solver/kernels/min_sum.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+// Differences below this share of a step's time are noise of its single-precision tables.
+constexpr double kNoise = 1e-9;
+
+// A sub-sequence at a price: the cheapest of its shares.
+struct Priced {
+  double charged = kNone;  // seconds + price * share
+  double seconds = kNone;
+  int64_t share = 0;
+  Mode mode = Mode::kEager;
+};
+
+// The best split of every position at one price.
+struct PricedPath {
+  std::vector<double> charged;  // D, by position
+  std::vector<int> begin;       // of the sub-sequence that ends there
+};
+
+double TotalSeconds(const std::vector<SubSequence>& sequences, const ModeTables& tables) {
+  double seconds = 0;
+  for (const SubSequence& one : sequences)
+    seconds += tables.Fastest(one.begin, one.end, one.share);
+  return seconds;
+}
+
+int64_t TotalShare(const std::vector<SubSequence>& sequences) {
+  int64_t share = 0;
+  for (const SubSequence& one : sequences) share += one.share;
+  return share;
+}
+
+// The convex program: a monotone queue over unimodal searches.
+class PricedQueue {
+ public:
+  PricedQueue(const ModeTables& tables, int64_t share, ConvexResult* counts)
+      : tables_(tables), count_(tables.operators()), most_(share), counts_(*counts) {}
+
+  std::optional<std::vector<SubSequence>> Solve(double price);
+
+ private:
+  // The queue's entry: from `from` on, sub-sequences begin at `begin`.
+  struct Run {
+    int begin = 0;
+    int from = 0;
+  };
+
+  double Charged(int begin, int end) {
+    return path_.charged[static_cast<size_t>(begin)] + Search(begin, end).charged;
+  }
+  Priced Search(int begin, int end);
+  template <typename Cost>
+  void SearchMode(const Cost& cost, Mode mode, Priced* best) const;
+  bool Better(int begin, int than, int end) {
+    const double old = Charged(than, end);
+    // Longer sub-sequences stop to fit before shorter ones do.
+    return old == kNone || Charged(begin, end) < old;
+  }
+  void Push(int begin);
+  void Settle(int end, int begin);
+  bool TryAll(int end);
+  void Compare(int end);
+
+  const ModeTables& tables_;
+  const int count_;
+  const int64_t most_;
+  ConvexResult& counts_;
+  double price_ = 0;
+  PricedPath path_;
+  std::deque<Run> queue_;
+  int widened_until_ = 0;  // up to where all splits are tried
+};
+
+// The least of cost(share) + price * share, cost falling and, so the assumption, convex.
+template <typename Cost>
+void PricedQueue::SearchMode(const Cost& cost, Mode mode, Priced* best) const {
+  int64_t low = 0;
+  int64_t high = most_;
+  if (cost(high) == kNone) return;
+  while (low < high) {  // the first that fits
+    const int64_t middle = low + (high - low) / 2;
+    (cost(middle) == kNone ? low : high) = cost(middle) == kNone ? middle + 1 : middle;
+  }
+  high = most_;
+  const auto consider = [&](int64_t share) {
+    const double seconds = cost(share);
+    const double charged = seconds + price_ * static_cast<double>(share);
+    if (charged < best->charged) *best = {charged, seconds, share, mode};
+    return charged;
+  };
+  constexpr int64_t kScanned = 4;
+  while (high - low > kScanned) {
+    const int64_t third = (high - low) / 3;
+    if (consider(low + third) <= consider(high - third)) {
+      high -= third;
+    } else {
+      low += third;
+    }
+  }
+  for (int64_t share = low; share <= high; ++share) consider(share);
+}
+
+Priced PricedQueue::Search(int begin, int end) {
+  ++counts_.searches;
+  Priced best;
+  SearchMode([&](int64_t share) { return tables_.Eager(begin, end, share); }, Mode::kEager, &best);
+  if (tables_.Graph(begin, end, most_) < kNone) {
+    SearchMode([&](int64_t share) { return tables_.Graph(begin, end, share); }, Mode::kGraph,
+               &best);
+  }
+  return best;
+}
+
+void PricedQueue::Settle(int end, int begin) {
+  const double charged = Charged(begin, end);
+  double& known = path_.charged[static_cast<size_t>(end)];
+  if (charged >= known) return;
+  known = charged;
+  path_.begin[static_cast<size_t>(end)] = begin;
+}
+
+// Whether some split is better than the one that is settled.
+bool PricedQueue::TryAll(int end) {
+  const double before = path_.charged[static_cast<size_t>(end)];
+  for (int begin = 0; begin < end; ++begin) Settle(end, begin);
+  return path_.charged[static_cast<size_t>(end)] < before * (1 - kNoise);
+}
+
+// The queue's split against others, and all of them at a sample of positions.
+void PricedQueue::Compare(int end) {
+  constexpr int kBetweenSamples = 64;
+  constexpr int kWidened = 8;
+  if (end <= widened_until_) {
+    if (TryAll(end)) ++counts_.wrong_splits;
+    return;
+  }
+  const double before = path_.charged[static_cast<size_t>(end)];
+  Settle(end, path_.begin[static_cast<size_t>(end) - 1]);
+  Settle(end, queue_.back().begin);
+  bool wrong = path_.charged[static_cast<size_t>(end)] < before * (1 - kNoise);
+  if (end % kBetweenSamples == 0) wrong = TryAll(end) || wrong;
+  if (!wrong) return;
+  ++counts_.wrong_splits;
+  TryAll(end);
+  widened_until_ = end + kWidened;
+}
+
+// Puts position `begin` into the queue from where on it beats those before it.
+void PricedQueue::Push(int begin) {
+  if (path_.charged[static_cast<size_t>(begin)] == kNone) return;
+  int from = begin + 1;
+  while (!queue_.empty()) {
+    const Run& last = queue_.back();
+    const int at = std::max(last.from, begin + 1);
+    if (Better(begin, last.begin, at)) {
+      if (last.from <= begin + 1) {
+        queue_.pop_back();
+        break;
+      }
+      queue_.pop_back();
+      continue;
+    }
+    int low = at + 1;  // the first end for which it is better
+    int high = count_ + 1;
+    while (low < high) {
+      const int middle = low + (high - low) / 2;
+      if (Better(begin, last.begin, middle)) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    from = low;
+    break;
+  }
+  if (from <= count_) queue_.push_back({begin, from});
+}
+
+std::optional<std::vector<SubSequence>> PricedQueue::Solve(double price) {
+  price_ = price;
+  path_.charged.assign(static_cast<size_t>(count_) + 1, kNone);
+  path_.begin.assign(static_cast<size_t>(count_) + 1, 0);
+  path_.charged[0] = 0;
+  queue_.clear();
+  queue_.push_back({0, 1});
+  widened_until_ = 0;
+  for (int end = 1; end <= count_; ++end) {
+    while (queue_.size() > 1 && queue_[1].from <= end) queue_.pop_front();
+    Settle(end, queue_.front().begin);
+    Compare(end);
+    if (end < count_) Push(end);
+  }
+  if (path_.charged.back() == kNone) return std::nullopt;
+  std::vector<SubSequence> sequences;
+  for (int end = count_; end > 0; end = sequences.back().begin) {
+    const int begin = path_.begin[static_cast<size_t>(end)];
+    const Priced priced = Search(begin, end);
+    sequences.push_back({begin, end, priced.mode, priced.share});
+  }
+  std::reverse(sequences.begin(), sequences.end());
+  return sequences;
+}
+
+// Every sub-sequence at one price, over all its shares.
+class PricedPairs {
+ public:
+  // Shares up to `share`.
+  PricedPairs(const ModeTables& tables, int64_t share)
+      : tables_(tables),
+        shares_(static_cast<size_t>(share) + 1),
+        count_(tables.operators()),
+        index_(count_),
+        charged_(index_.size()),
+        cost_(tables.shares()),
+        to_(static_cast<size_t>(count_) + 1),
+        from_(to_.size()),
+        begin_(to_.size()) {}
+
+  absl::Status Fill(double price, const SolveContext& context);
+
+  double price() const { return price_; }
+  double Charged(int begin, int end) const { return charged_[index_(begin, end - 1)]; }
+  double to(int end) const { return to_[static_cast<size_t>(end)]; }
+  double from(int begin) const { return from_[static_cast<size_t>(begin)]; }
+  // The cheapest path; nullopt when there is none.
+  std::optional<std::vector<SubSequence>> Path();
+
+ private:
+  const ModeTables& tables_;
+  const size_t shares_;
+  const int count_;
+  const Triangle index_;
+  double price_ = 0;
+  std::vector<double> charged_;  // by sub-sequence
+  std::vector<double> cost_;
+  std::vector<double> to_;  // D: least charge of all before a position, and of all behind it
+  std::vector<double> from_;
+  std::vector<int> begin_;
+};
+
+absl::Status PricedPairs::Fill(double price, const SolveContext& context) {
+  price_ = price;
+  std::fill(to_.begin(), to_.end(), kNone);
+  to_[0] = 0;
+  for (int end = 1; end <= count_; ++end) {
+    RETURN_IF_ERROR(context.CheckStop());
+    for (int begin = 0; begin < end; ++begin) {
+      tables_.FillFastest(begin, end, cost_.data());
+      const double charged = LeastAtPrice(cost_.data(), price, shares_);
+      charged_[index_(begin, end - 1)] = charged;
+      const double sum = to_[static_cast<size_t>(begin)] + charged;
+      if (sum >= to_[static_cast<size_t>(end)]) continue;
+      to_[static_cast<size_t>(end)] = sum;
+      begin_[static_cast<size_t>(end)] = begin;
+    }
+  }
+  std::fill(from_.begin(), from_.end(), kNone);
+  from_.back() = 0;
+  for (int begin = count_ - 1; begin >= 0; --begin) {
+    for (int end = begin + 1; end <= count_; ++end) {
+      double& least = from_[static_cast<size_t>(begin)];
+      least = std::min(least, Charged(begin, end) + from_[static_cast<size_t>(end)]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::optional<std::vector<SubSequence>> PricedPairs::Path() {
+  if (to_.back() == kNone) return std::nullopt;
+  std::vector<SubSequence> sequences;
+  for (int end = count_; end > 0; end = sequences.back().begin) {
+    const int begin = begin_[static_cast<size_t>(end)];
+    tables_.FillFastest(begin, end, cost_.data());
+    int64_t best = 0;
+    double least = kNone;
+    for (size_t share = 0; share < shares_; ++share) {
+      const double charged = cost_[share] + price_ * static_cast<double>(share);
+      if (charged >= least) continue;
+      least = charged;
+      best = static_cast<int64_t>(share);
+    }
+    sequences.push_back({begin, end, tables_.FastestMode(begin, end, best), best});
+  }
+  std::reverse(sequences.begin(), sequences.end());
+  return sequences;
+}
+
+// A sub-sequence that a faster solution may hold, with the shares that it may have there.
+struct Kept {
+  int begin = 0;
+  int end = 0;
+  double least = 0;  // no solution with it is faster than this
+};
+
+class Program {
+ public:
+  Program(const ModeTables& tables, int64_t share, const ConvexOptions& options,
+          const SolveContext& context)
+      : tables_(tables), share_(share), options_(options), context_(context) {}
+
+  absl::StatusOr<std::optional<ConvexResult>> Run() {
+    RETURN_IF_ERROR(FindPrice());
+    result_.convex_seconds = result_.splits.seconds;
+    if (options_.certify) RETURN_IF_ERROR(Certify());
+    if (result_.splits.seconds == kNone) return std::optional<ConvexResult>();
+    return std::optional<ConvexResult>(std::move(result_));
+  }
+
+ private:
+  // A line under which the dual function lies: seconds + price * (total - share_).
+  struct Line {
+    double seconds = 0;
+    double slope = 0;
+  };
+
+  // Takes it where it fits and is faster; returns by how much it is over the budget.
+  double Consider(std::vector<SubSequence> sequences) {
+    const double over = static_cast<double>(TotalShare(sequences) - share_);
+    const double seconds = TotalSeconds(sequences, tables_);
+    if (over <= 0 && seconds < result_.splits.seconds) {
+      result_.splits = {seconds, std::move(sequences)};
+    }
+    return over;
+  }
+
+  absl::Status FindPrice();
+  absl::Status RaiseBound(PricedPairs* pairs);
+  absl::Status Certify();
+  std::vector<Kept> KeptBy(const PricedPairs& pairs) const;
+  absl::Status SolveKept(const PricedPairs& pairs);
+
+  const ModeTables& tables_;
+  const int64_t share_;
+  const ConvexOptions& options_;
+  const SolveContext& context_;
+  ConvexResult result_{.splits = {kNone, {}}};
+  double price_ = 0;
+};
+
+// Bisection over the price: the higher, the less memory is bought.
+absl::Status Program::FindPrice() {
+  PricedQueue queue(tables_, share_, &result_);
+  constexpr double kAllButFree = 1e-6;
+  constexpr int kMostDoublings = 60;
+  constexpr int kBisections = 20;
+  const double all = tables_.Fastest(0, tables_.operators(), share_);
+  const double scale = all < kNone && all > 0 ? all : 1;
+  double low = kAllButFree * scale / static_cast<double>(share_ + 1);
+  double high = low;
+  const auto over = [&](double price) -> double {
+    std::optional<std::vector<SubSequence>> path = queue.Solve(price);
+    return path.has_value() ? Consider(*std::move(path)) : kNone;
+  };
+  int doublings = 0;
+  double excess = over(high);
+  while (excess > 0 && excess < kNone && ++doublings < kMostDoublings) {
+    RETURN_IF_ERROR(context_.CheckStop());
+    low = high;
+    high *= 4;
+    excess = over(high);
+  }
+  price_ = high;
+  for (int i = 0; i < kBisections && doublings > 0 && high > low * (1 + 1e-4); ++i) {
+    RETURN_IF_ERROR(context_.CheckStop());
+    const double middle = std::sqrt(low * high);
+    (over(middle) > 0 ? low : high) = middle;
+  }
+  price_ = high;
+  return absl::OkStatus();
+}
+
+// Raises the dual bound: where the lines of two prices cross is the next price to try.
+absl::Status Program::RaiseBound(PricedPairs* pairs) {
+  const int count = tables_.operators();
+  const int most_passes = count <= 400 ? 12 : 4;
+  std::optional<Line> steep;  // of a path that is over the budget, so too low a price,
+  std::optional<Line> flat;   // and of one that is not
+  double best_price = price_;
+  double price = price_;
+  double filled = -1;
+  for (int pass = 0; pass < most_passes; ++pass) {
+    RETURN_IF_ERROR(pairs->Fill(price, context_));
+    filled = price;
+    std::optional<std::vector<SubSequence>> path = pairs->Path();
+    if (!path.has_value()) return absl::OkStatus();
+    const double seconds = TotalSeconds(*path, tables_);
+    const double over = Consider(*std::move(path));
+    const double bound = pairs->to(count) - price * static_cast<double>(share_);
+    if (bound > result_.bound_seconds) {
+      result_.bound_seconds = bound;
+      best_price = price;
+    }
+    if (result_.bound_seconds >= result_.splits.seconds * (1 - kNoise)) break;
+    (over > 0 ? steep : flat) = Line{seconds, over};
+    if (!steep.has_value()) {
+      price /= 2;
+    } else if (!flat.has_value()) {
+      price = price > 0 ? price * 2 : seconds / static_cast<double>(share_ + 1);
+    } else {
+      const double next = (flat->seconds - steep->seconds) / (steep->slope - flat->slope);
+      if (!(std::abs(next - price) > kNoise * price)) break;
+      price = next;
+    }
+  }
+  if (result_.splits.seconds == kNone) {  // at a price beyond all times the least share counts
+    constexpr double kBeyond = 1e6;
+    filled = kBeyond * (1 + TotalSeconds(*pairs->Path(), tables_));
+    RETURN_IF_ERROR(pairs->Fill(filled, context_));
+    Consider(*pairs->Path());
+  }
+  if (filled != best_price) RETURN_IF_ERROR(pairs->Fill(best_price, context_));
+  return absl::OkStatus();
+}
+
+std::vector<Kept> Program::KeptBy(const PricedPairs& pairs) const {
+  const double charge = pairs.price() * static_cast<double>(share_);
+  const double most = result_.splits.seconds * (1 - kNoise);
+  std::vector<Kept> kept;
+  for (int end = 1; end <= tables_.operators(); ++end) {
+    for (int begin = 0; begin < end; ++begin) {
+      const double least =
+          pairs.to(begin) + pairs.Charged(begin, end) + pairs.from(end) - charge;
+      if (least < most) kept.push_back({begin, end, least});
+    }
+  }
+  return kept;
+}
+
+absl::Status Program::Certify() {
+  PricedPairs pairs(tables_, share_);
+  RETURN_IF_ERROR(RaiseBound(&pairs));
+  if (pairs.to(tables_.operators()) == kNone) {  // with all memory nothing fits
+    result_.certified = true;
+    return absl::OkStatus();
+  }
+  if (result_.bound_seconds >= result_.splits.seconds * (1 - kNoise)) {
+    result_.certified = true;
+    return absl::OkStatus();
+  }
+  return SolveKept(pairs);
+}
+
+// The recurrence in full over what is left.
+absl::Status Program::SolveKept(const PricedPairs& pairs) {
+  std::vector<Kept> kept = KeptBy(pairs);
+  result_.kept = static_cast<int64_t>(kept.size());
+  const auto shares = static_cast<double>(tables_.shares());
+  const double affordable = options_.most_work / (shares * shares / 2);
+  result_.certified = static_cast<double>(kept.size()) <= affordable;
+  if (!result_.certified) {
+    std::sort(kept.begin(), kept.end(),
+              [](const Kept& a, const Kept& b) { return a.least < b.least; });
+    kept.resize(static_cast<size_t>(std::max(1.0, affordable)));
+    std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
+      return std::pair(a.end, a.begin) < std::pair(b.end, b.begin);
+    });
+  }
+  std::vector<std::vector<int>> begins(static_cast<size_t>(tables_.operators()) + 1);
+  BudgetRows rows(tables_.operators(), tables_.shares());
+  std::vector<double> cost(tables_.shares());
+  const double charge = pairs.price() * static_cast<double>(share_);
+  const auto last_share = static_cast<size_t>(share_);
+  for (const Kept& one : kept) {
+    RETURN_IF_ERROR(context_.CheckStop());
+    tables_.FillFastest(one.begin, one.end, cost.data());
+    const double rest = pairs.to(one.begin) + pairs.from(one.end) - charge;
+    const auto worth = [&](size_t share) {
+      return rest + cost[share] + pairs.price() * static_cast<double>(share) <
+             result_.splits.seconds * (1 - kNoise);
+    };
+    size_t first = 0;
+    while (first <= last_share && !worth(first)) ++first;
+    if (first > last_share) continue;
+    size_t last = last_share;
+    while (!worth(last)) --last;
+    begins[static_cast<size_t>(one.end)].push_back(one.begin);
+    LowerBySums(rows.row(one.begin), cost.data(), first, last, last_share + 1, rows.row(one.end));
+  }
+  const double found = rows.row(tables_.operators())[share_];
+  if (found < result_.splits.seconds) {
+    std::optional<Splits> splits = TraceSplits(
+        tables_, rows, share_, [&begins](int i) { return begins[static_cast<size_t>(i)]; });
+    if (splits.has_value()) result_.splits = *std::move(splits);
+  }
+  if (result_.certified) result_.bound_seconds = result_.splits.seconds;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<ConvexResult>> FindConvexSplits(const ModeTables& tables,
+                                                             int64_t share,
+                                                             const ConvexOptions& options,
+                                                             const SolveContext& context) {
+  return Program(tables, share, options, context).Run();
+}
+
+int64_t ConvexSplitsBytes(int operators, int64_t levels) {
+  const int64_t pairs = int64_t{operators} * (operators + 1) / 2;
+  constexpr auto kPair = static_cast<int64_t>(sizeof(double) + sizeof(Kept) + sizeof(int));
+  return pairs * kPair + BudgetRows::Bytes(operators, static_cast<size_t>(levels) + 1);
+}
+
+}  // namespace stowage

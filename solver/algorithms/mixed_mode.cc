@@ -1,0 +1,248 @@
+#include "solver/algorithms/mixed_mode.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "solver/algorithms/convex_splits.h"
+#include "solver/algorithms/mixed_minimum.h"
+#include "solver/algorithms/mixed_splits.h"
+#include "solver/algorithms/mode_tables.h"
+#include "solver/algorithms/rotor.h"
+#include "solver/algorithms/slot_grid.h"
+#include "solver/algorithms/store_all.h"
+#include "solver/base/checked_math.h"
+#include "solver/base/status_macros.h"
+#include "solver/model/modes.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+enum class Program { kConvex, kExact };
+
+const char* NameOf(Program program) {
+  return program == Program::kConvex ? "mixed_mode" : "mixed_mode_exact";
+}
+
+// Everything stored, every stage in the mode that is fastest with all memory: nothing is faster.
+struct Fastest {
+  Schedule schedule;
+  int64_t peak_bytes = 0;
+};
+
+Fastest FastestOf(const Chain& chain) {
+  const Execution execution = Execution::Of(chain, FastestModes(chain));
+  return {execution.ToChain(StoreAllSchedule(execution.chain())),
+          StoreAllPeakBytes(execution.chain())};
+}
+
+int64_t SlotsOf(const Instance& instance) {
+  const int64_t asked = instance.options().memory_slots;
+  return asked > 0 ? asked : kDefaultMemorySlots;
+}
+
+// Beyond it memory makes no difference.
+int64_t UsefulBytes(const Instance& instance) {
+  return std::min(instance.platform().memory_bytes, FastestOf(instance.chain()).peak_bytes);
+}
+
+ModeTables::Options TablesOf(const Instance& instance) {
+  const int64_t bytes = UsefulBytes(instance);
+  const int64_t granules = bytes / instance.granule_bytes();
+  const int64_t slots = SlotsOf(instance);
+  if (slots >= granules) {
+    const int64_t whole = granules * instance.granule_bytes();
+    return {{whole, granules, SlotGrid::Rounding::kUp}, granules};
+  }
+  const SlotGrid grid = BestFittingGrid(instance.chain(), bytes, slots);
+  return {grid, LevelsBeyond(instance.chain(), grid)};
+}
+
+// More levels than TablesOf() ever has.
+int64_t MostLevels(const Instance& instance) {
+  const int64_t slots = SlotsOf(instance);
+  return std::min(slots + slots * 9 / 10 + 2,
+                  instance.platform().memory_bytes / instance.granule_bytes() + slots);
+}
+
+class MixedSolution final : public Solution {
+ public:
+  static absl::StatusOr<std::unique_ptr<const Solution>> Build(Program program,
+                                                               const Instance& instance,
+                                                               const SolveContext& context);
+
+  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
+      int64_t memory_bytes, const SolveContext& context) const override;
+  int64_t serves_from_bytes() const override {
+    if (!tables_.has_value() || tables_->grid().rounding == SlotGrid::Rounding::kUp) return 0;
+    return tables_->grid().bytes / 2;
+  }
+
+ private:
+  MixedSolution(Program program, const Instance& instance)
+      : program_(program), instance_(instance), fastest_(FastestOf(instance_.chain())) {}
+
+  // What the program finds at one level.
+  struct Found {
+    std::vector<SubSequence> sequences;
+    bool certified = false;
+    double bound_seconds = 0;
+    double seconds = 0;
+  };
+  absl::StatusOr<std::optional<Found>> FindAt(int64_t level, const SolveContext& context) const;
+  std::optional<int64_t> PeakOf(const std::optional<Schedule>& schedule) const;
+  Candidate ToCandidate(Schedule schedule, const Found* found) const;
+
+  const Program program_;
+  const Instance instance_;
+  const Fastest fastest_;
+  // Written by Build(). The tables only where they can be asked.
+  std::optional<MixedMinimum> minimum_;
+  std::optional<ModeTables> tables_;
+  std::optional<ExactSplits> exact_;
+};
+
+absl::StatusOr<std::unique_ptr<const Solution>> MixedSolution::Build(Program program,
+                                                                     const Instance& instance,
+                                                                     const SolveContext& context) {
+  std::unique_ptr<MixedSolution> solution(new MixedSolution(program, instance));
+  const Chain& chain = solution->instance_.chain();
+  ASSIGN_OR_RETURN(solution->minimum_, MixedMinimum::Build(chain, context));
+  const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
+  if (lowest >= solution->fastest_.peak_bytes) return solution;
+  if (instance.platform().memory_bytes < solution->minimum_->least_bytes()) return solution;
+  const bool exact = program == Program::kExact;
+  SolveContext share = context;
+  share.progress = [&context, exact](double fraction) {
+    context.Report(exact ? fraction / 2 : fraction);
+  };
+  ASSIGN_OR_RETURN(solution->tables_, ModeTables::Build(chain, TablesOf(instance), share));
+  if (exact) {
+    share.progress = [&context](double fraction) { context.Report(0.5 + fraction / 2); };
+    ASSIGN_OR_RETURN(solution->exact_, ExactSplits::Find(*solution->tables_, share));
+  }
+  context.Report(1);
+  return solution;
+}
+
+absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
+    int64_t level, const SolveContext& context) const {
+  const int64_t share = level - tables_->input_slots();
+  if (share < 0) return std::optional<Found>();
+  if (exact_.has_value()) {
+    std::optional<Splits> splits = exact_->Within(share);
+    if (!splits.has_value()) return std::optional<Found>();
+    const double seconds = splits->seconds;
+    return std::optional<Found>({std::move(splits->sequences), true, seconds, seconds});
+  }
+  ASSIGN_OR_RETURN(std::optional<ConvexResult> result,
+                   FindConvexSplits(*tables_, share, {}, context));
+  if (!result.has_value()) return std::optional<Found>();
+  return std::optional<Found>({std::move(result->splits.sequences), result->certified,
+                               result->bound_seconds, result->splits.seconds});
+}
+
+// nullopt: there is none, or the simulator refuses it.
+std::optional<int64_t> MixedSolution::PeakOf(const std::optional<Schedule>& schedule) const {
+  if (!schedule.has_value()) return std::nullopt;
+  const absl::StatusOr<Simulation> simulation =
+      SimulateWithoutBound(instance_.chain(), instance_.platform(), *schedule);
+  if (!simulation.ok()) return std::nullopt;
+  return simulation->prediction.peak_memory_bytes;
+}
+
+Candidate MixedSolution::ToCandidate(Schedule schedule, const Found* found) const {
+  Candidate candidate{std::move(schedule), NameOf(program_), Limit::kHeuristic, {}};
+  if (found == nullptr) return candidate;
+  if (found->certified) {
+    // Of the program's class; whatever the slots, times are in single precision.
+    candidate.limit = Limit::kRounding;
+  } else {
+    candidate.notes.push_back(absl::StrFormat(
+        "the split into modes is not certified: at most %.3f %% slower than the best one",
+        100 * (found->seconds / found->bound_seconds - 1)));
+  }
+  return candidate;
+}
+
+absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
+    int64_t memory_bytes, const SolveContext& context) const {
+  if (memory_bytes >= fastest_.peak_bytes) {
+    return std::optional<Candidate>({fastest_.schedule, NameOf(program_), Limit::kNone, {}});
+  }
+  if (memory_bytes < minimum_->least_bytes()) return std::optional<Candidate>();
+  const SlotGrid& grid = tables_->grid();
+  const auto levels = static_cast<int64_t>(tables_->shares()) - 1 + tables_->input_slots();
+  int64_t level = std::min(grid.slots, grid.Slots(memory_bytes));
+  if (grid.rounding == SlotGrid::Rounding::kUp) {
+    // What fits in slots must fit in bytes.
+    level = static_cast<int64_t>(static_cast<long double>(memory_bytes) / grid.bytes * grid.slots);
+    level = std::min(level, grid.slots);
+  } else {
+    level = std::min(levels, level + (levels - grid.slots) * level / std::max<int64_t>(1, grid.slots));
+  }
+  constexpr int kMostTries = 16;
+  for (int tries = 0; tries < kMostTries && level >= 0; ++tries) {
+    ASSIGN_OR_RETURN(const std::optional<Found> found, FindAt(level, context));
+    if (!found.has_value()) break;
+    std::optional<Schedule> schedule = tables_->ToSchedule(found->sequences);
+    const std::optional<int64_t> peak = PeakOf(schedule);
+    if (!peak.has_value()) break;
+    if (*peak <= memory_bytes) {
+      return std::optional<Candidate>(ToCandidate(*std::move(schedule), &*found));
+    }
+    level -= std::max<int64_t>(1, (*peak - memory_bytes) * grid.slots / grid.bytes);
+  }
+  std::optional<Schedule> least = minimum_->LeastSchedule();
+  if (!least.has_value()) return std::optional<Candidate>();
+  return std::optional<Candidate>(ToCandidate(*std::move(least), nullptr));
+}
+
+class MixedSolver final : public Solver {
+ public:
+  explicit MixedSolver(Program program)
+      : program_(program), plain_(MakePersistentSolver(NameOf(program), Saving::kAlways)) {}
+
+  int64_t WorkingBytes(const Instance& instance) const override {
+    const Chain& chain = instance.chain();
+    if (!HasGraphMode(chain)) return plain_->WorkingBytes(instance);
+    const int64_t levels = MostLevels(instance);
+    const int64_t tables = ModeTables::WorkingBytes(chain, levels);
+    const int64_t splits = program_ == Program::kExact
+                               ? ExactSplits::WorkingBytes(chain.length() + 1, levels)
+                               : ConvexSplitsBytes(chain.length() + 1, levels);
+    return CheckedAdd(tables, MixedMinimum::WorkingBytes(chain) + splits).value_or(INT64_MAX);
+  }
+
+  absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
+                                                    const SolveContext& context) const override {
+    if (!HasGraphMode(instance.chain())) return plain_->LeastBytes(instance, context);
+    ASSIGN_OR_RETURN(const MixedMinimum minimum, MixedMinimum::Build(instance.chain(), context));
+    return std::min(minimum.least_bytes(), FastestOf(instance.chain()).peak_bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<const Solution>> Solve(
+      const Instance& instance, const SolveContext& context) const override {
+    if (!HasGraphMode(instance.chain())) return plain_->Solve(instance, context);
+    return MixedSolution::Build(program_, instance, context);
+  }
+
+ private:
+  const Program program_;
+  const std::unique_ptr<Solver> plain_;
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> MakeMixedMode() { return std::make_unique<MixedSolver>(Program::kConvex); }
+
+std::unique_ptr<Solver> MakeMixedModeExact() {
+  return std::make_unique<MixedSolver>(Program::kExact);
+}
+
+}  // namespace stowage

@@ -1,0 +1,26 @@
+// Mixed Mode: the chain as sub-sequences, each in eager or in graph mode, each with a share of the
+// memory within which it is rematerialized as fast as can be (Tang et al., "Boosting
+// Rematerialization Training via Execution Mode Splitting Modeling on Convex Optimized Dynamic
+// Programming"; its open ends are closed in mode_tables.h, mixed_splits.h and convex_splits.h).
+//
+// Where everything fits in the fastest modes that is the answer. Otherwise memory is counted in
+// slots as in rotor.h: rounded to nearest, a little beyond the budget, and the highest level whose
+// schedule fits in bytes wins. A chain without graph mode is rotor's.
+#ifndef STOWAGE_SOLVER_ALGORITHMS_MIXED_MODE_H_
+#define STOWAGE_SOLVER_ALGORITHMS_MIXED_MODE_H_
+
+#include <memory>
+
+#include "solver/algorithms/solver.h"
+
+namespace stowage {
+
+// By convexity, O(N log N log M) a step of some 30, with a certificate by duality, O(N^2 M); after
+// the tables of rotor, O(N^3 M) at most.
+std::unique_ptr<Solver> MakeMixedMode();
+// The recurrence in full, O(N^2 M^2) after the tables.
+std::unique_ptr<Solver> MakeMixedModeExact();
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_ALGORITHMS_MIXED_MODE_H_

@@ -1,0 +1,109 @@
+#include "solver/algorithms/mixed_splits.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::infinity();
+
+// Of costs that fall with the share: where they begin to be finite, and from where on they are what
+// they are with all. Those in between are worth a try.
+struct ShareRange {
+  size_t first = 0;
+  size_t last = 0;
+};
+
+std::optional<ShareRange> UsefulShares(const std::vector<double>& cost) {
+  if (cost.empty() || cost.back() == kNone) return std::nullopt;
+  const auto finite = std::partition_point(cost.begin(), cost.end(),
+                                           [](double seconds) { return seconds == kNone; });
+  const auto least =
+      std::partition_point(finite, cost.end(),
+                           [&cost](double seconds) { return seconds > cost.back(); });
+  return ShareRange{static_cast<size_t>(finite - cost.begin()),
+                    static_cast<size_t>(least - cost.begin())};
+}
+
+}  // namespace
+
+BudgetRows::BudgetRows(int operators, size_t shares)
+    : shares_(shares),
+      values_((static_cast<size_t>(operators) + 1) * (shares + kLevelsInFront), kNone) {
+  std::fill(row(0), row(0) + shares, 0.0);
+}
+
+int64_t BudgetRows::Bytes(int operators, size_t shares) {
+  return (int64_t{operators} + 1) *
+         static_cast<int64_t>((shares + kLevelsInFront) * sizeof(double));
+}
+
+int64_t ExactSplits::WorkingBytes(int operators, int64_t levels) {
+  const auto shares = static_cast<size_t>(levels) + 1;
+  return BudgetRows::Bytes(operators, shares) + static_cast<int64_t>(shares * sizeof(double));
+}
+
+absl::StatusOr<ExactSplits> ExactSplits::Find(const ModeTables& tables,
+                                              const SolveContext& context) {
+  const int count = tables.operators();
+  BudgetRows rows(count, tables.shares());
+  std::vector<double> cost(tables.shares());
+  for (int i = 1; i <= count; ++i) {
+    for (int j = 0; j < i; ++j) {
+      RETURN_IF_ERROR(context.CheckStop());
+      tables.FillFastest(j, i, cost.data());
+      const std::optional<ShareRange> useful = UsefulShares(cost);
+      if (!useful.has_value()) continue;
+      LowerBySums(rows.row(j), cost.data(), useful->first, useful->last, rows.shares(),
+                  rows.row(i));
+    }
+    context.Report(static_cast<double>(i) / count);
+  }
+  return ExactSplits(tables, std::move(rows));
+}
+
+double ExactSplits::SecondsWithin(int64_t share) const {
+  return rows_.row(tables_->operators())[share];
+}
+
+std::optional<Splits> ExactSplits::Within(int64_t share) const {
+  return TraceSplits(*tables_, rows_, share, [](int i) {
+    std::vector<int> all(static_cast<size_t>(i));
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  });
+}
+
+std::optional<Splits> TraceSplits(const ModeTables& tables, const BudgetRows& rows, int64_t share,
+                                  const std::function<std::vector<int>(int)>& begins) {
+  int i = tables.operators();
+  Splits splits{rows.row(i)[share], {}};
+  if (splits.seconds == kNone) return std::nullopt;
+  std::vector<double> cost(tables.shares());
+  while (i > 0) {
+    // The longest last sub-sequence that explains the value, with the least share that does.
+    double least = kNone;
+    SubSequence last;
+    for (const int j : begins(i)) {
+      tables.FillFastest(j, i, cost.data());
+      for (int64_t own = 0; own <= share; ++own) {
+        const double seconds = rows.row(j)[share - own] + cost[static_cast<size_t>(own)];
+        if (seconds >= least) continue;
+        least = seconds;
+        last = {j, i, tables.FastestMode(j, i, own), own};
+      }
+      if (least <= rows.row(i)[share]) break;
+    }
+    splits.sequences.push_back(last);
+    share -= last.share;
+    i = last.begin;
+  }
+  std::reverse(splits.sequences.begin(), splits.sequences.end());
+  return splits;
+}
+
+}  // namespace stowage

@@ -1,0 +1,92 @@
+#include "solver/kernels/min_sum.h"
+
+#include <algorithm>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "solver/kernels/min_sum.cc"
+#include "hwy/foreach_target.h"
+// After foreach_target.h:
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace stowage {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Levels are held in registers while the shares go by, so that each sum is one load, one addition
+// and one minimum. What lies below level 0 is infinite.
+void LowerBySumsHere(const double* before, const double* cost, size_t first, size_t last,
+                     size_t count, double* least) {
+  const hn::ScalableTag<double> d;
+  const size_t lanes = hn::Lanes(d);
+  const size_t block = 4 * lanes;
+  size_t k = first;
+  for (; block <= kLevelsInFront && k + block <= count; k += block) {
+    auto best0 = hn::LoadU(d, least + k);
+    auto best1 = hn::LoadU(d, least + k + lanes);
+    auto best2 = hn::LoadU(d, least + k + 2 * lanes);
+    auto best3 = hn::LoadU(d, least + k + 3 * lanes);
+    const size_t end = std::min(last, k + block - 1);
+    for (size_t share = first; share <= end; ++share) {
+      const auto added = hn::Set(d, cost[share]);
+      const double* from = before + k - share;
+      best0 = hn::Min(best0, hn::Add(hn::LoadU(d, from), added));
+      best1 = hn::Min(best1, hn::Add(hn::LoadU(d, from + lanes), added));
+      best2 = hn::Min(best2, hn::Add(hn::LoadU(d, from + 2 * lanes), added));
+      best3 = hn::Min(best3, hn::Add(hn::LoadU(d, from + 3 * lanes), added));
+    }
+    hn::StoreU(best0, d, least + k);
+    hn::StoreU(best1, d, least + k + lanes);
+    hn::StoreU(best2, d, least + k + 2 * lanes);
+    hn::StoreU(best3, d, least + k + 3 * lanes);
+  }
+  for (; k < count; ++k) {
+    double best = least[k];
+    for (size_t share = first; share <= std::min(last, k); ++share) {
+      best = std::min(best, before[k - share] + cost[share]);
+    }
+    least[k] = best;
+  }
+}
+
+double LeastAtPriceHere(const double* cost, double price, size_t count) {
+  const hn::ScalableTag<double> d;
+  const size_t lanes = hn::Lanes(d);
+  double least = std::numeric_limits<double>::infinity();
+  size_t k = 0;
+  if (count >= lanes) {
+    auto best = hn::Set(d, least);
+    auto charge = hn::Mul(hn::Iota(d, 0.0), hn::Set(d, price));
+    const auto step = hn::Set(d, price * static_cast<double>(lanes));
+    for (; k + lanes <= count; k += lanes) {
+      best = hn::Min(best, hn::Add(hn::LoadU(d, cost + k), charge));
+      charge = hn::Add(charge, step);
+    }
+    least = hn::GetLane(hn::MinOfLanes(d, best));
+  }
+  for (; k < count; ++k) least = std::min(least, cost[k] + price * static_cast<double>(k));
+  return least;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace stowage
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace stowage {
+
+HWY_EXPORT(LowerBySumsHere);
+HWY_EXPORT(LeastAtPriceHere);
+
+void LowerBySums(const double* before, const double* cost, size_t first, size_t last, size_t count,
+                 double* least) {
+  HWY_DYNAMIC_DISPATCH(LowerBySumsHere)(before, cost, first, last, count, least);
+}
+
+double LeastAtPrice(const double* cost, double price, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(LeastAtPriceHere)(cost, price, count);
+}
+
+}  // namespace stowage
+#endif

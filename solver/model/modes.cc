@@ -1,0 +1,271 @@
+#include "solver/model/modes.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+absl::string_view ModeName(Mode mode) { return mode == Mode::kGraph ? "graph" : "eager"; }
+
+std::string UnitName(const Unit& unit) {
+  return unit.first == unit.last ? absl::StrCat("stage ", unit.last)
+                                 : absl::StrCat("stages ", unit.first, " to ", unit.last);
+}
+
+// The stage without what only a choice of modes needs.
+Stage EagerStage(const Stage& stage) {
+  Stage eager = stage;
+  eager.graph.reset();
+  eager.fusion_group.clear();
+  eager.control_flow = false;
+  return eager;
+}
+
+// Finds out which units a schedule runs in graph mode.
+class ModesOfSchedule {
+ public:
+  explicit ModesOfSchedule(const Chain& chain)
+      : units_(UnitsOf(chain)),
+        unit_of_(static_cast<size_t>(chain.length()) + 2),
+        modes_(units_.size()) {
+    for (size_t u = 0; u < units_.size(); ++u) {
+      for (int l = units_[u].first; l <= units_[u].last; ++l) unit_of_[static_cast<size_t>(l)] = u;
+    }
+  }
+
+  absl::Status Add(const Operation& operation) {
+    const int l = operation.stage;
+    // That there is no such stage is the simulator's to say.
+    if (!IsCompute(operation.kind) || l < 1 || l >= static_cast<int>(unit_of_.size())) {
+      return absl::OkStatus();
+    }
+    const Unit& unit = units_[unit_of_[static_cast<size_t>(l)]];
+    if (operation.mode == Mode::kGraph) {
+      RETURN_IF_ERROR(CheckUnit(operation, unit));
+    } else if (operation.first() != l) {
+      return absl::InvalidArgumentError("only an operation in graph mode covers several stages");
+    }
+    std::optional<Mode>& mode = modes_[unit_of_[static_cast<size_t>(l)]];
+    if (mode.value_or(operation.mode) != operation.mode) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          UnitName(unit), " ran in ", ModeName(*mode),
+          " mode before; a stage, and with it its fusion group, keeps one mode throughout"));
+    }
+    mode = operation.mode;
+    return absl::OkStatus();
+  }
+
+  std::vector<bool> Graph() const {
+    std::vector<bool> graph;
+    graph.reserve(modes_.size());
+    for (const std::optional<Mode>& mode : modes_) graph.push_back(mode == Mode::kGraph);
+    return graph;
+  }
+
+ private:
+  static absl::Status CheckUnit(const Operation& operation, const Unit& unit) {
+    if (!unit.has_graph) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(UnitName(unit), " cannot run in graph mode: without graph costs, or with "
+                                       "control_flow"));
+    }
+    if (operation.first() == unit.first && operation.stage == unit.last) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        UnitName(unit), unit.first == unit.last ? " is" : " are",
+        " one unit in graph mode: set first_stage to ", unit.first, " and stage to ", unit.last));
+  }
+
+  const std::vector<Unit> units_;
+  std::vector<size_t> unit_of_;             // by stage
+  std::vector<std::optional<Mode>> modes_;  // by unit
+};
+
+}  // namespace
+
+std::vector<Unit> UnitsOf(const Chain& chain) {
+  std::vector<Unit> units;
+  const std::string* group = nullptr;  // of the last unit
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    const Stage& stage = chain.stage(l);
+    const bool can = stage.graph.has_value() && !stage.control_flow;
+    if (group != nullptr && !group->empty() && *group == stage.fusion_group) {
+      units.back().last = l;
+      units.back().has_graph = units.back().has_graph && can;
+    } else {
+      units.push_back({l, l, can});
+    }
+    group = &stage.fusion_group;
+  }
+  return units;
+}
+
+bool HasGraphMode(const Chain& chain) {
+  const auto has = [](const Stage& stage) { return stage.graph.has_value(); };
+  if (!has(chain.loss) && std::none_of(chain.stages.begin(), chain.stages.end(), has)) return false;
+  const std::vector<Unit> units = UnitsOf(chain);
+  return std::any_of(units.begin(), units.end(), [](const Unit& unit) { return unit.has_graph; });
+}
+
+std::vector<bool> FastestModes(const Chain& chain) {
+  // The least time up to a unit by the mode in which it runs, and whether the one before it then
+  // runs in graph mode.
+  struct Least {
+    double seconds = 0;
+    bool after_graph = false;
+  };
+  struct Modes {
+    Least eager;
+    Least graph;
+  };
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const std::vector<Unit> units = UnitsOf(chain);
+  std::vector<Modes> least = {{{0, false}, {kNone, false}}};
+  for (const Unit& unit : units) {
+    const Modes before = least.back();
+    Modes& after = least.emplace_back();
+    after.eager = {before.eager.seconds, false};
+    if (before.graph.seconds < before.eager.seconds) after.eager = {before.graph.seconds, true};
+    for (int l = unit.first; l <= unit.last; ++l) {
+      after.eager.seconds += chain.stage(l).forward_seconds + chain.stage(l).backward_seconds;
+    }
+    after.graph = {kNone, false};
+    if (!unit.has_graph) continue;
+    const Stage fused = GraphStage(chain, unit);
+    after.graph = {before.eager.seconds + chain.graph_entry_seconds, false};
+    if (before.graph.seconds <= after.graph.seconds) after.graph = {before.graph.seconds, true};
+    after.graph.seconds += fused.forward_seconds + fused.backward_seconds;
+  }
+  std::vector<bool> graph(units.size());
+  bool in_graph = least.back().graph.seconds < least.back().eager.seconds;
+  for (size_t u = units.size(); u > 0; --u) {
+    graph[u - 1] = in_graph;
+    in_graph = in_graph ? least[u].graph.after_graph : least[u].eager.after_graph;
+  }
+  return graph;
+}
+
+Stage GraphStage(const Chain& chain, const Unit& unit) {
+  assert(unit.has_graph);
+  Stage fused;
+  const Stage& last = chain.stage(unit.last);
+  fused.name = last.name;
+  if (unit.first != unit.last) {
+    const std::string& first = chain.stage(unit.first).name;
+    if (!first.empty() && !last.name.empty()) fused.name = absl::StrCat(first, "..", last.name);
+  }
+  fused.output_bytes = last.output_bytes;
+  fused.gradient_bytes = chain.gradient_bytes(unit.last);
+  for (int l = unit.first; l <= unit.last; ++l) {
+    const Stage& stage = chain.stage(l);
+    const GraphCosts& graph = *stage.graph;
+    fused.forward_seconds += graph.forward_seconds;
+    fused.backward_seconds += graph.backward_seconds;
+    fused.saved_bytes += graph.saved_bytes;
+    fused.forward_overhead_bytes =
+        std::max(fused.forward_overhead_bytes, graph.forward_overhead_bytes);
+    fused.backward_overhead_bytes =
+        std::max(fused.backward_overhead_bytes, graph.backward_overhead_bytes);
+    fused.no_recompute = fused.no_recompute || stage.no_recompute;
+    fused.no_offload = fused.no_offload || stage.no_offload;
+  }
+  return fused;
+}
+
+Execution Execution::Of(const Chain& chain, const std::vector<bool>& graph) {
+  Execution execution;
+  Chain& executed = execution.chain_;
+  executed.name = chain.name;
+  executed.input_bytes = chain.input_bytes;
+  executed.input_gradient_bytes = chain.gradient_bytes(0);
+  execution.numbers_.push_back(0);
+  execution.executed_.assign(static_cast<size_t>(chain.length()) + 2, -1);
+  execution.executed_[0] = 0;
+  const auto add = [&execution, &executed](const Unit& unit, Stage stage) {
+    execution.executed_[static_cast<size_t>(unit.last)] =
+        static_cast<int>(execution.numbers_.size());
+    execution.numbers_.push_back(unit.last);
+    execution.units_.push_back(unit);
+    executed.stages.push_back(std::move(stage));
+  };
+  const std::vector<Unit> units = UnitsOf(chain);
+  for (size_t u = 0; u < units.size(); ++u) {
+    if (graph[u]) {
+      add(units[u], GraphStage(chain, units[u]));
+      continue;
+    }
+    for (int l = units[u].first; l <= units[u].last; ++l) {
+      add({l, l, false}, EagerStage(chain.stage(l)));
+    }
+  }
+  executed.loss = std::move(executed.stages.back());
+  executed.stages.pop_back();
+  return execution;
+}
+
+absl::StatusOr<Execution> Execution::Of(const Chain& chain, const Schedule& schedule) {
+  ModesOfSchedule modes(chain);
+  for (size_t i = 0; i < schedule.operations.size(); ++i) {
+    const absl::Status status = modes.Add(schedule.operations[i]);
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat(OperationPath(schedule, i), ": ", status.message()));
+    }
+  }
+  return Of(chain, modes.Graph());
+}
+
+int Execution::Entries() const {
+  int entries = 0;
+  for (int e = 1; e <= static_cast<int>(units_.size()); ++e) entries += Enters(e) ? 1 : 0;
+  return entries;
+}
+
+Operation Execution::FromChain(const Operation& operation) const {
+  const auto l = static_cast<size_t>(operation.stage);
+  const bool is_there = operation.stage >= 0 && l < executed_.size();
+  return {operation.kind, is_there ? executed_[l] : -1};
+}
+
+Operation Execution::ToChain(const Operation& operation) const {
+  Operation original{operation.kind, numbers_[static_cast<size_t>(operation.stage)]};
+  if (!IsCompute(operation.kind)) return original;
+  const Unit unit = this->unit(operation.stage);
+  original.mode = mode(operation.stage);
+  if (unit.first != unit.last) original.first_stage = unit.first;
+  return original;
+}
+
+Schedule Execution::FromChain(const Schedule& schedule) const {
+  Schedule executed;
+  executed.operations.reserve(schedule.operations.size());
+  for (const Operation& operation : schedule.operations) {
+    executed.operations.push_back(FromChain(operation));
+  }
+  return executed;
+}
+
+Schedule Execution::ToChain(const Schedule& schedule) const {
+  Schedule original;
+  original.operations.reserve(schedule.operations.size());
+  for (const Operation& operation : schedule.operations) {
+    original.operations.push_back(ToChain(operation));
+  }
+  return original;
+}
+
+bool HasGraphOperations(const Schedule& schedule) {
+  return std::any_of(schedule.operations.begin(), schedule.operations.end(),
+                     [](const Operation& operation) {
+                       return operation.mode == Mode::kGraph || operation.first_stage != 0;
+                     });
+}
+
+}  // namespace stowage
