@@ -40,9 +40,9 @@ struct Membership {
   int64_t left_bytes = 0;          // beside all tables
 };
 
-// All other solvers that have something to say of a plain chain, as far as `working_bytes` allows. The tables of
-// those who do not offload are kept, all at once; the others keep schedules only. They come last,
-// unless they have no room beside the tables.
+// All other solvers that have something to say of a plain chain, as far as `working_bytes` allows.
+// The tables of those who do not offload are kept, all at once; the others keep schedules only.
+// They come last, unless they have no room beside the tables.
 Membership Members(const Instance& instance, int64_t working_bytes) {
   Membership result;
   int64_t left = working_bytes;

@@ -59,8 +59,7 @@ class Search {
     executions.push_back(AllEager(chain_));
     for (size_t i = 0; i < executions.size(); ++i) {
       const auto same = [&executions, i](const Execution& other) {
-        return other.numbers() == executions[i].numbers() &&
-               other.chain() == executions[i].chain();
+        return other.numbers() == executions[i].numbers() && other.chain() == executions[i].chain();
       };
       const auto here = executions.begin() + static_cast<std::ptrdiff_t>(i);
       if (std::any_of(executions.begin(), here, same)) continue;
@@ -86,17 +85,15 @@ class Search {
     const std::optional<Instance> instance =
         ForMixedMode(*mixed, instance_, context_.working_bytes);
     if (!instance.has_value()) {
-      notes_.push_back(absl::StrCat("mixed_mode was left out: it would need ",
-                                    FormatBytes(mixed->WorkingBytes(instance_)), ", and ",
-                                    FormatBytes(context_.working_bytes),
-                                    " are set aside for one solve"));
+      notes_.push_back(absl::StrCat(
+          "mixed_mode was left out: it would need ", FormatBytes(mixed->WorkingBytes(instance_)),
+          ", and ", FormatBytes(context_.working_bytes), " are set aside for one solve"));
       return absl::OkStatus();
     }
     const SolveContext share = ShareOf(0, 4);
     ASSIGN_OR_RETURN(const auto solution, mixed->Solve(*instance, share));
-    ASSIGN_OR_RETURN(
-        std::optional<Candidate> candidate,
-        solution->ScheduleWithin(instance_.platform().memory_bytes, share));
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                     solution->ScheduleWithin(instance_.platform().memory_bytes, share));
     if (candidate.has_value()) Consider(*std::move(candidate));
     return absl::OkStatus();
   }

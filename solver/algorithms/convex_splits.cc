@@ -35,8 +35,7 @@ struct PricedPath {
 
 double TotalSeconds(const std::vector<SubSequence>& sequences, const ModeTables& tables) {
   double seconds = 0;
-  for (const SubSequence& one : sequences)
-    seconds += tables.Fastest(one.begin, one.end, one.share);
+  for (const SubSequence& one : sequences) seconds += tables.Fastest(one.begin, one.end, one.share);
   return seconds;
 }
 
@@ -434,8 +433,7 @@ std::vector<Kept> Program::KeptBy(const PricedPairs& pairs) const {
   std::vector<Kept> kept;
   for (int end = 1; end <= tables_.operators(); ++end) {
     for (int begin = 0; begin < end; ++begin) {
-      const double least =
-          pairs.to(begin) + pairs.Charged(begin, end) + pairs.from(end) - charge;
+      const double least = pairs.to(begin) + pairs.Charged(begin, end) + pairs.from(end) - charge;
       if (least < most) kept.push_back({begin, end, least});
     }
   }

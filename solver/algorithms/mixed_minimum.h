@@ -37,7 +37,7 @@ class MixedMinimum {
 
   GraphUnits units_;
   RotorMinimum eager_;
-  RotorMinimum graph_;  // over the units
+  RotorMinimum graph_;                  // over the units
   std::vector<SubSequence> sequences_;  // shares in bytes
   int64_t least_bytes_ = 0;
 };

@@ -184,7 +184,8 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
     level = static_cast<int64_t>(static_cast<long double>(memory_bytes) / grid.bytes * grid.slots);
     level = std::min(level, grid.slots);
   } else {
-    level = std::min(levels, level + (levels - grid.slots) * level / std::max<int64_t>(1, grid.slots));
+    level =
+        std::min(levels, level + (levels - grid.slots) * level / std::max<int64_t>(1, grid.slots));
   }
   constexpr int kMostTries = 16;
   for (int tries = 0; tries < kMostTries && level >= 0; ++tries) {

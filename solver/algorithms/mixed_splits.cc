@@ -22,9 +22,8 @@ std::optional<ShareRange> UsefulShares(const std::vector<double>& cost) {
   if (cost.empty() || cost.back() == kNone) return std::nullopt;
   const auto finite = std::partition_point(cost.begin(), cost.end(),
                                            [](double seconds) { return seconds == kNone; });
-  const auto least =
-      std::partition_point(finite, cost.end(),
-                           [&cost](double seconds) { return seconds > cost.back(); });
+  const auto least = std::partition_point(
+      finite, cost.end(), [&cost](double seconds) { return seconds > cost.back(); });
   return ShareRange{static_cast<size_t>(finite - cost.begin()),
                     static_cast<size_t>(least - cost.begin())};
 }

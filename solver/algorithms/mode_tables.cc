@@ -62,8 +62,7 @@ double ModeTables::Eager(int i, int j, int64_t share) const {
 
 double ModeTables::Graph(int i, int j, int64_t share) const {
   if (!units_.Run(i, j)) return kNone;
-  return GraphBase(i, j) +
-         graph_.LostSecondsOf(units_.before(i), units_.before(j) - 1, share);
+  return GraphBase(i, j) + graph_.LostSecondsOf(units_.before(i), units_.before(j) - 1, share);
 }
 
 void ModeTables::FillFastest(int i, int j, double* seconds) const {

@@ -66,8 +66,8 @@ class ModeTables {
   const SlotGrid& grid() const { return eager_.grid(); }
 
   // Seconds; infinite where nothing fits.
-  double Eager(int i, int j, int64_t share) const;   // E
-  double Graph(int i, int j, int64_t share) const;   // G
+  double Eager(int i, int j, int64_t share) const;  // E
+  double Graph(int i, int j, int64_t share) const;  // G
   double Fastest(int i, int j, int64_t share) const {
     return std::min(Eager(i, j, share), Graph(i, j, share));
   }

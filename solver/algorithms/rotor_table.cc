@@ -29,8 +29,10 @@ std::vector<float> PrefixOf(const Chain& chain, double* unit) {
   const int count = chain.length() + 1;
   double total = 0;
   for (int l = 1; l <= count; ++l) total += chain.stage(l).forward_seconds;
-  *unit = total > 0 ? std::ldexp(1.0, std::ilogb(total)) : 1;
-  const double tie = total > 0 ? kTieShare * total / count : 1;
+  // Where no forward takes time only ties count, which are as good as nothing.
+  constexpr double kNoTime = 1e-12;
+  *unit = total > 0 ? std::ldexp(1.0, std::ilogb(total)) : kNoTime;
+  const double tie = total > 0 ? kTieShare * total / count : *unit;
   std::vector<float> prefix = {0};
   double sum = 0;
   for (int l = 1; l <= count; ++l) {
@@ -391,9 +393,8 @@ std::optional<Schedule> RotorTable::PartScheduleAt(int s, int t, int64_t level) 
   const TableView view = View();
   const int64_t highest = std::min<int64_t>(level, top_[s]);
   if (LostAt(view, s, t, highest) == kNever) return std::nullopt;
-  return UnrollChoices({s + 1, t + 1, highest}, [this, &view](const RotorPart& part) {
-    return BestChoice(view, part);
-  });
+  return UnrollChoices({s + 1, t + 1, highest},
+                       [this, &view](const RotorPart& part) { return BestChoice(view, part); });
 }
 
 std::optional<Schedule> RotorTable::ScheduleAt(int64_t level) const {

@@ -52,8 +52,8 @@ struct StageFate {
   int recomputed = 0;  // forwards beyond the first
   int offloaded = 0;   // times the value went to the host
   Mode mode = Mode::kEager;
-  int fused_into = 0;  // the last stage of its unit in graph mode, which alone leaves a value; 0: it
-                       // is that, or runs by itself
+  int fused_into = 0;  // the last stage of its unit in graph mode, which alone leaves a value; 0:
+                       // it is that, or runs by itself
 };
 
 struct Explanation {

@@ -1,5 +1,6 @@
 // What solvers see: a request's chain and platform in canonical form, without names, every optional
-// size filled in, graph costs and fusion groups only where a stage can run in graph mode. Two requests that round to one instance get one answer.
+// size filled in, graph costs and fusion groups only where a stage can run in graph mode. Two
+// requests that round to one instance get one answer.
 //
 // Rounding (service.md, "Discretization and the cache key"): sizes go up to whole granules of
 // memory_bytes / 2^20 (at least one byte) and the memory limits down, so that what fits the

@@ -74,8 +74,9 @@ class ModesOfSchedule {
   static absl::Status CheckUnit(const Operation& operation, const Unit& unit) {
     if (!unit.has_graph) {
       return absl::InvalidArgumentError(
-          absl::StrCat(UnitName(unit), " cannot run in graph mode: without graph costs, or with "
-                                       "control_flow"));
+          absl::StrCat(UnitName(unit),
+                       " cannot run in graph mode: without graph costs, or with "
+                       "control_flow"));
     }
     if (operation.first() == unit.first && operation.stage == unit.last) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(

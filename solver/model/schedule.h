@@ -31,7 +31,7 @@ enum class Mode {
 
 struct Operation {
   OperationKind kind = OperationKind::kForwardSave;
-  int stage = 0;  // l: 1..L+1, the loss being L+1; transfers also of value 0, the input
+  int stage = 0;             // l: 1..L+1, the loss being L+1; transfers also of value 0, the input
   Mode mode = Mode::kEager;  // of a forward or a backward
   int first_stage = 0;       // of a fusion group in graph mode, whose last one l is; 0: l itself
 
@@ -49,7 +49,7 @@ struct Schedule {
 bool IsForward(OperationKind kind);
 bool IsCompute(OperationKind kind);  // a forward or a backward
 
-absl::string_view KindName(OperationKind kind);         // "FORWARD_SAVE", as in JSON
+absl::string_view KindName(OperationKind kind);  // "FORWARD_SAVE", as in JSON
 // "BACKWARD 4", "BACKWARD 4 graph", and of a fusion group "BACKWARD 2-4 graph".
 std::string OperationName(const Operation& operation);
 

@@ -136,10 +136,10 @@ void CheckUnit(const Chain& chain, const Unit& unit, std::vector<FieldViolation>
   }
   if (saved >= last.output_bytes) return;
   const bool alone = unit.first == unit.last;
-  out->push_back({absl::StrCat(StagePath(chain, unit.last), "graph.saved_bytes"),
-                  absl::StrCat(alone ? "is " : "takes what the fusion group saves to ", saved,
-                               ", less than output_bytes ", last.output_bytes,
-                               ", which it must include")});
+  out->push_back(
+      {absl::StrCat(StagePath(chain, unit.last), "graph.saved_bytes"),
+       absl::StrCat(alone ? "is " : "takes what the fusion group saves to ", saved,
+                    ", less than output_bytes ", last.output_bytes, ", which it must include")});
 }
 
 void CheckGroups(const Chain& chain, std::vector<FieldViolation>* out) {
@@ -168,8 +168,9 @@ void CheckNames(const Chain& chain, std::vector<FieldViolation>* out) {
     if (name.empty()) continue;
     const auto [it, inserted] = first.try_emplace(name, l);
     if (inserted) continue;
-    out->push_back({absl::StrCat(StagePath(chain, l), "name"), absl::StrCat(Quoted(name), " is also the name of stages[", it->second - 1,
-                                       "]; names must be unique or empty")});
+    out->push_back({absl::StrCat(StagePath(chain, l), "name"),
+                    absl::StrCat(Quoted(name), " is also the name of stages[", it->second - 1,
+                                 "]; names must be unique or empty")});
   }
 }
 

@@ -50,8 +50,7 @@ Chain CheapestChain(const Chain& chain) {
 }
 
 // What running the stages of a unit needs at least in one mode; see FloorOfMemory().
-MemoryFloor FloorOfStage(const Stage& stage, int l, int64_t read_bytes,
-                         int64_t gradients_bytes) {
+MemoryFloor FloorOfStage(const Stage& stage, int l, int64_t read_bytes, int64_t gradients_bytes) {
   const int64_t values = read_bytes + stage.saved_bytes;
   const int64_t forward = values + stage.forward_overhead_bytes;
   const int64_t backward = values + gradients_bytes + stage.backward_overhead_bytes;
@@ -93,16 +92,15 @@ MemoryFloor FloorOfMemory(const Chain& chain) {
   for (const Unit& unit : UnitsOf(chain)) {
     MemoryFloor eager{-1, {}};
     for (int l = unit.first; l <= unit.last; ++l) {
-      const MemoryFloor one =
-          FloorOfStage(chain.stage(l), l, LeastValueBytes(chain, l - 1),
-                       chain.gradient_bytes(l) + chain.gradient_bytes(l - 1));
+      const MemoryFloor one = FloorOfStage(chain.stage(l), l, LeastValueBytes(chain, l - 1),
+                                           chain.gradient_bytes(l) + chain.gradient_bytes(l - 1));
       if (one.bytes > eager.bytes) eager = one;
     }
     MemoryFloor least = eager;
     if (unit.has_graph) {
-      MemoryFloor graph = FloorOfStage(
-          GraphStage(chain, unit), unit.last, LeastValueBytes(chain, unit.first - 1),
-          chain.gradient_bytes(unit.last) + chain.gradient_bytes(unit.first - 1));
+      MemoryFloor graph =
+          FloorOfStage(GraphStage(chain, unit), unit.last, LeastValueBytes(chain, unit.first - 1),
+                       chain.gradient_bytes(unit.last) + chain.gradient_bytes(unit.first - 1));
       graph.operation.mode = Mode::kGraph;
       if (unit.first != unit.last) graph.operation.first_stage = unit.first;
       if (graph.bytes < eager.bytes) least = graph;

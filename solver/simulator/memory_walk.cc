@@ -51,9 +51,11 @@ absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
   const Stage& stage = chain_.stage(l);
   const bool saves = kind == OperationKind::kForwardSave;
   if (!saves && l == chain_.length() + 1) return Invalid("the loss can only run as FORWARD_SAVE");
-  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
+  if (l > gradient_)
+    return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
   if (!saves && stage.no_recompute) {
-    return Invalid(absl::StrCat("stage ", Number(l), " is no_recompute and can only run as FORWARD_SAVE"));
+    return Invalid(
+        absl::StrCat("stage ", Number(l), " is no_recompute and can only run as FORWARD_SAVE"));
   }
   if (stage.no_recompute && values_[l].forward_done) {
     return Invalid(absl::StrCat("stage ", Number(l), " is no_recompute and has already run"));
@@ -80,9 +82,11 @@ absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
 }
 
 absl::Status MemoryWalk::CheckBackward(int l) const {
-  if (l > gradient_) return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
+  if (l > gradient_)
+    return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
   if (l < gradient_) {
-    return Invalid(absl::StrCat("gradient ", Number(l), " is missing: BACKWARD ", Number(l + 1), " has not run"));
+    return Invalid(absl::StrCat("gradient ", Number(l), " is missing: BACKWARD ", Number(l + 1),
+                                " has not run"));
   }
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (values_[l].form != Form::kSaved) {
@@ -113,7 +117,8 @@ absl::Status MemoryWalk::Offload(int l) {
   }
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (l > 0 && chain_.stage(l).no_offload) {
-    return Invalid(absl::StrCat("stage ", Number(l), " is no_offload: its value may not leave the device"));
+    return Invalid(
+        absl::StrCat("stage ", Number(l), " is no_offload: its value may not leave the device"));
   }
   if (values_[l].place == Place::kDeviceAndHost) {
     return Invalid(absl::StrCat("value ", Number(l), " already has a copy on the host"));
@@ -128,7 +133,8 @@ absl::Status MemoryWalk::Offload(int l) {
 absl::Status MemoryWalk::Release(int l) {
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (values_[l].place != Place::kDeviceAndHost) {
-    return Invalid(absl::StrCat("value ", Number(l), " has no copy on the host; OFFLOAD ", Number(l), " first"));
+    return Invalid(absl::StrCat("value ", Number(l), " has no copy on the host; OFFLOAD ",
+                                Number(l), " first"));
   }
   Account(0);
   device_bytes_ -= Bytes(l);
@@ -141,7 +147,8 @@ absl::Status MemoryWalk::Prefetch(int l) {
     return Invalid("the platform's prefetch_bytes_per_second is 0: nothing can be brought back");
   }
   if (values_[l].form == Form::kNone) {
-    return Invalid(absl::StrCat("value ", Number(l), " has no copy on the host: it ", Whereabouts(l)));
+    return Invalid(
+        absl::StrCat("value ", Number(l), " has no copy on the host: it ", Whereabouts(l)));
   }
   if (OnDevice(l)) return Invalid(absl::StrCat("value ", Number(l), " is already on the device"));
   Account(Bytes(l));
@@ -190,7 +197,8 @@ absl::Status MemoryWalk::NeedOnDevice(int l) const {
 
 absl::Status MemoryWalk::MayDrop(int l) const {
   if (values_[l].place != Place::kDeviceAndHost) return absl::OkStatus();
-  return Invalid(absl::StrCat("would drop value ", Number(l), ", whose OFFLOAD has no RELEASE yet"));
+  return Invalid(
+      absl::StrCat("would drop value ", Number(l), ", whose OFFLOAD has no RELEASE yet"));
 }
 
 absl::string_view MemoryWalk::Whereabouts(int l) const {

@@ -575,7 +575,8 @@ TEST_F(BusyService, StopsWhenTheDeadlinePasses) {
   const grpc::Status status = running->Wait();
   EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED) << Text(status);
   ExpectFreeAgain();
-  // Either the server sees first that the time is up, or that the caller, who sees it too, has left.
+  // Either the server sees first that the time is up, or that the caller, who sees it too, has
+  // left.
   EXPECT_THAT(server_.WaitForLogLine({"method=Solve", "stages=10000", "code="}),
               AnyOf(HasSubstr("code=DEADLINE_EXCEEDED"), HasSubstr("code=CANCELLED")));
 }

@@ -1,5 +1,6 @@
 #include "tests/support/chains.h"
 
+#include <algorithm>
 #include <cassert>
 #include <string>
 #include <utility>
@@ -107,6 +108,48 @@ rc::Gen<Chain> SmallChains(int most_stages) {
                          }));
 }
 
+namespace {
+
+// Costs for stages [first, end), which have none yet. The last one's output is part of what a group
+// saves.
+void AddGraphCosts(Chain& chain, size_t first, size_t end) {
+  const int64_t output = chain.stages[end - 1].output_bytes;
+  for (size_t i = first; i < end; ++i) {
+    GraphCosts costs;
+    costs.forward_seconds = Seconds();
+    costs.backward_seconds = Seconds();
+    costs.saved_bytes = Size() + (i + 1 == end ? output : 0);
+    costs.forward_overhead_bytes = Overhead();
+    costs.backward_overhead_bytes = Overhead();
+    chain.stages[i].graph = costs;
+  }
+}
+
+}  // namespace
+
+rc::Gen<Chain> SmallModeChains(int most_stages) {
+  return rc::gen::resize(
+      rc::kNominalSize, rc::gen::exec([most_stages] {
+        Chain chain = *SmallChains(most_stages);
+        chain.graph_entry_seconds = *rc::gen::inRange(0, 4);
+        for (size_t first = 0; first < chain.stages.size();) {
+          const size_t end = std::min(chain.stages.size(), first + *rc::gen::inRange<size_t>(1, 4));
+          const std::string group = end - first > 1 ? "group" + std::to_string(first) : "";
+          for (size_t i = first; i < end; ++i) {
+            chain.stages[i].fusion_group = group;
+            chain.stages[i].control_flow = *rc::gen::inRange(0, 8) == 0;
+          }
+          if (*rc::gen::inRange(0, 8) != 0) AddGraphCosts(chain, first, end);
+          first = end;
+        }
+        if (*rc::gen::arbitrary<bool>()) {
+          chain.loss.graph =
+              GraphCosts{Seconds(), Seconds(), chain.loss.output_bytes + Size(), 0, 0};
+        }
+        return chain;
+      }));
+}
+
 std::ostream& operator<<(std::ostream& out, const Chain& chain) {
   out << "chain: a0=" << chain.input_bytes << " d0=" << chain.gradient_bytes(0);
   for (int l = 1; l <= chain.length() + 1; ++l) {
@@ -115,14 +158,22 @@ std::ostream& operator<<(std::ostream& out, const Chain& chain) {
         << " a=" << stage.output_bytes << " saved=" << stage.saved_bytes
         << " d=" << chain.gradient_bytes(l) << " oF=" << stage.forward_overhead_bytes
         << " oB=" << stage.backward_overhead_bytes << (stage.no_recompute ? " no_recompute" : "")
-        << (stage.no_offload ? " no_offload" : "");
+        << (stage.no_offload ? " no_offload" : "") << (stage.control_flow ? " control_flow" : "");
+    if (!stage.fusion_group.empty()) out << " of " << stage.fusion_group;
+    if (!stage.graph.has_value()) continue;
+    out << " graph: uF=" << stage.graph->forward_seconds << " uB=" << stage.graph->backward_seconds
+        << " saved=" << stage.graph->saved_bytes << " oF=" << stage.graph->forward_overhead_bytes
+        << " oB=" << stage.graph->backward_overhead_bytes;
   }
   return out << "\n";
 }
 
 std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
   for (const Operation& operation : schedule.operations) {
-    out << kLetters[static_cast<size_t>(operation.kind)] << operation.stage << ' ';
+    if (operation.mode == Mode::kGraph) out << 'g';
+    out << kLetters[static_cast<size_t>(operation.kind)];
+    if (operation.first() != operation.stage) out << operation.first() << '-';
+    out << operation.stage << ' ';
   }
   return out;
 }

@@ -33,6 +33,10 @@ Chain NonPersistentChain(int n);
 // overheads, zero times, a loss that may take memory and time, and no_recompute stages.
 rc::Gen<Chain> SmallChains(int most_stages);
 
+// The same with graph costs at most stages, now and then cheaper or smaller than the eager ones,
+// fusion groups of up to three, control flow, and a price for entering graph mode.
+rc::Gen<Chain> SmallModeChains(int most_stages);
+
 // For RapidCheck's and GoogleTest's failure messages.
 std::ostream& operator<<(std::ostream& out, const Chain& chain);
 std::ostream& operator<<(std::ostream& out, const Schedule& schedule);

@@ -126,6 +126,10 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
   Stage& stage = chain.stages[0];
   stage = {"conv", 1, 2, 3, 4, 5, 6, 7, true, true};
   chain.loss = {"loss", 8, 9, 10, 11, {}, 12, 13, false, true};
+  chain.graph_entry_seconds = 14;
+  chain.stages[1].graph = GraphCosts{15, 16, 17, 18, 19};
+  chain.stages[1].fusion_group = "group";
+  chain.stages[1].control_flow = true;
   EXPECT_EQ(FromMessage(ToMessage(chain)), chain);
   const Platform platform = {"gpu", 1, 2, 3, 4, true, 5};
   EXPECT_EQ(FromMessage(ToMessage(platform)), platform);
@@ -133,7 +137,7 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
 }
 
 TEST(Convert, KeepsEveryKindOfOperation) {
-  const Schedule schedule = Ops("S1 C2 D3 B4 O5 R6 P7");
+  const Schedule schedule = Ops("S1 C2 D3 B4 O5 R6 P7 gS8 gB9-11");
   std::vector<FieldViolation> violations;
   EXPECT_EQ(FromMessage(ToMessage(schedule), &violations), schedule);
   EXPECT_TRUE(violations.empty());
@@ -146,6 +150,15 @@ TEST(Convert, ReportsOperationsOfNoKind) {
   FromMessage(schedule, &violations);
   ASSERT_EQ(violations.size(), 1);
   EXPECT_EQ(violations[0].field, "schedule.operations[1].kind");
+}
+
+TEST(Convert, ReportsOperationsOfNoMode) {
+  v1::Schedule schedule = ToMessage(Ops("S1 B1"));
+  schedule.mutable_operations(1)->set_mode(static_cast<v1::Operation::Mode>(7));
+  std::vector<FieldViolation> violations;
+  FromMessage(schedule, &violations);
+  ASSERT_EQ(violations.size(), 1);
+  EXPECT_EQ(violations[0].field, "schedule.operations[1].mode");
 }
 
 TEST(Convert, MissesMemoryThatIsNotGiven) {

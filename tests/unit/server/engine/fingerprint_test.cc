@@ -25,7 +25,7 @@ QuestionKeys After(Change change) {
 
 // Written down: a key that changes makes every store forget what it knows.
 TEST(Fingerprint, IsTheSameInEveryProcess) {
-  EXPECT_EQ(ToHex(KeysOf(Question()).rounded), "7aa0d0412a4e65d9d42ada6ffa08efd2");
+  EXPECT_EQ(ToHex(KeysOf(Question()).rounded), "dac2c89f445dc511d0f38fb8f1281db6");
   EXPECT_EQ(ToHex({1, 0xabc}), "00000000000000010000000000000abc");
 }
 
@@ -71,6 +71,43 @@ TEST(Fingerprint, EverythingElseCounts) {
   expect_other([](SolveRequest& request) { request.chain.stages[0].no_offload = true; });
   expect_other([](SolveRequest& request) { request.chain.loss.backward_seconds += 1; });
   expect_other([](SolveRequest& request) { request.chain.input_bytes += 1 << 20; });
+}
+
+TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
+  const auto with_graph = [](SolveRequest& request) {
+    request.solver = "auto";
+    request.chain.graph_entry_seconds = 1;
+    for (Stage& stage : request.chain.stages) {
+      stage.graph = GraphCosts{1, 2, 300'000'000, 3 << 20, 4 << 20};
+    }
+    request.chain.stages[2].fusion_group = request.chain.stages[3].fusion_group = "a";
+  };
+  const QuestionKeys known = After(with_graph);
+  const auto keys = [&with_graph](auto change) {
+    return After([&](SolveRequest& request) {
+      with_graph(request);
+      change(request.chain);
+    });
+  };
+  const auto expect_other = [&](auto change) {
+    EXPECT_FALSE(keys(change).rounded == known.rounded);
+    EXPECT_FALSE(keys(change).exact == known.exact);
+  };
+  expect_other([](Chain& chain) { chain.graph_entry_seconds = 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph.reset(); });
+  expect_other([](Chain& chain) { chain.stages[0].control_flow = true; });
+  expect_other([](Chain& chain) { chain.stages[2].fusion_group.clear(); });
+  expect_other([](Chain& chain) { chain.stages[4].fusion_group = "a"; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->forward_seconds = 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->backward_seconds = 1; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->saved_bytes *= 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->forward_overhead_bytes *= 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->backward_overhead_bytes *= 2; });
+  const QuestionKeys renamed = keys([](Chain& chain) {
+    chain.stages[2].fusion_group = chain.stages[3].fusion_group = "b";
+    chain.stages[4].fusion_group = "alone";
+  });
+  EXPECT_EQ(renamed.rounded, known.rounded);
 }
 
 TEST(Fingerprint, OptionsThatASolverDoesNotReadDoNotCount) {

@@ -35,6 +35,23 @@ TEST(Instance, RoundsSizesUpAndLimitsDown) {
   EXPECT_EQ(instance.chain().gradient_bytes(1), 14);
 }
 
+TEST(Instance, KeepsGraphCostsOnlyWhereAStageCanRunInGraphMode) {
+  SolveRequest request = RequestWith(int64_t{7} << 20);
+  request.chain.graph_entry_seconds = 1;
+  for (Stage& stage : request.chain.stages) stage.graph = GraphCosts{1, 2, 30, 4, 5};
+  request.chain.stages[0].fusion_group = request.chain.stages[1].fusion_group = "any name";
+  request.chain.stages[2].control_flow = true;
+  const Chain rounded = Instance::Rounded(request).chain();
+  EXPECT_EQ(rounded.graph_entry_seconds, 1);
+  EXPECT_EQ(rounded.stages[0].fusion_group, "1");
+  EXPECT_EQ(rounded.stages[1].fusion_group, "1");
+  EXPECT_EQ(rounded.stages[1].graph, (GraphCosts{1, 2, 35, 7, 7}));
+  EXPECT_FALSE(rounded.stages[2].graph.has_value());
+  EXPECT_FALSE(rounded.stages[2].control_flow);
+  request.chain.stages[0].control_flow = true;
+  EXPECT_EQ(Instance::Rounded(request).chain().graph_entry_seconds, 0);
+}
+
 TEST(Instance, KeepsAHostLimitBelowAGranuleALimit) {
   SolveRequest request = RequestWith(int64_t{7} << 20);
   request.platform.host_memory_bytes = 3;

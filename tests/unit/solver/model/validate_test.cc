@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <utility>
 
 #include "solver/algorithms/catalog.h"
 #include "tests/support/chains.h"
@@ -44,6 +45,63 @@ TEST(Violations, NameEveryFieldAtOnce) {
                           Names("chain.stages[2].saved_bytes", "less than output_bytes 10"),
                           Names("chain.stages[3].backward_overhead_bytes", "is -7"),
                           Names("chain.loss.forward_seconds", "is inf")));
+}
+
+// EqualChain(4) with a group of stages 2 and 3.
+Chain GroupedChain() {
+  Chain chain = EqualChain(4);
+  for (const size_t i : {1, 2}) {
+    chain.stages[i].fusion_group = "pair";
+    chain.stages[i].graph = GraphCosts{1, 2, 5, 0, 0};
+  }
+  return chain;
+}
+
+TEST(Violations, OfGraphCostsNameTheField) {
+  EXPECT_THAT(Violations(GroupedChain()), IsEmpty());
+  Chain chain = GroupedChain();
+  chain.graph_entry_seconds = -1;
+  chain.stages[1].graph->forward_seconds = -1;
+  chain.stages[2].graph->saved_bytes = -1;
+  chain.stages[2].graph->backward_overhead_bytes = -1;
+  EXPECT_THAT(
+      Violations(chain),
+      testing::IsSupersetOf({Names("chain.stages[1].graph.forward_seconds", "is -1"),
+                             Names("chain.stages[2].graph.saved_bytes", "is -1"),
+                             Names("chain.stages[2].graph.backward_overhead_bytes", "is -1"),
+                             Names("chain.graph_entry_seconds", "is -1")}));
+}
+
+TEST(Violations, AGroupSavesItsOutput) {
+  Chain chain = GroupedChain();
+  chain.stages[1].graph->saved_bytes = 4;
+  EXPECT_THAT(
+      Violations(chain),
+      ElementsAre(Names("chain.stages[2].graph.saved_bytes",
+                        "takes what the fusion group saves to 9, less than output_bytes 10")));
+  chain.stages[1].graph->saved_bytes = 5;
+  chain.stages[0].graph = GraphCosts{1, 2, 9, 0, 0};
+  EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.stages[0].graph.saved_bytes", "is 9")));
+}
+
+TEST(Violations, AGroupHasGraphCostsEverywhereOrNowhere) {
+  Chain chain = GroupedChain();
+  chain.stages[1].graph.reset();
+  EXPECT_THAT(Violations(chain),
+              ElementsAre(Names("chain.stages[1].graph", "fusion_group 'pair'")));
+  chain.stages[2].graph.reset();
+  EXPECT_THAT(Violations(chain), IsEmpty());
+}
+
+TEST(Violations, AGroupsStagesAreNeighbours) {
+  Chain chain = GroupedChain();
+  std::swap(chain.stages[2], chain.stages[3]);
+  chain.stages[1].graph->saved_bytes = chain.stages[3].graph->saved_bytes = 10;
+  EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.stages[3].fusion_group",
+                                                   "as that of stages[1], with others between")));
+  chain = GroupedChain();
+  chain.loss.fusion_group = "pair";
+  EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.loss.fusion_group", "runs by itself")));
 }
 
 // Each of these breaks one field of a sound chain and must be found, wherever the field is.

@@ -1,0 +1,176 @@
+// Mixed Mode against a brute force over all splits, modes and shares, at one slot a byte.
+#include "solver/algorithms/mixed_mode.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "rapidcheck/gtest.h"
+#include "solver/algorithms/answer.h"
+#include "solver/algorithms/convex_splits.h"
+#include "solver/algorithms/mixed_splits.h"
+#include "solver/algorithms/mode_tables.h"
+#include "solver/model/modes.h"
+#include "solver/model/validate.h"
+#include "solver/simulator/lower_bound.h"
+#include "solver/simulator/simulator.h"
+#include "tests/support/chains.h"
+#include "tests/support/mixed_brute_force.h"
+
+namespace stowage {
+namespace {
+
+// One slot a byte: more slots than any of these budgets has bytes.
+SolveRequest Exactly(const char* solver, const Chain& chain, int64_t memory_bytes) {
+  return {chain, Memory(memory_bytes), solver, {.memory_slots = 1000}};
+}
+
+// From just below the least possible to beyond what storing everything takes.
+int64_t SomeBudget(const Chain& chain) {
+  const int64_t least = std::max<int64_t>(0, FloorOfMemory(chain).bytes - 1);
+  const int64_t most = std::max(least, StoreAllPeakBytes(chain)) + 6;
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, most));
+}
+
+// Sums of small whole numbers, but that each forward of a table costs a millionth more to break
+// ties.
+constexpr double kTies = 1e-4;
+
+ModeTables TablesOf(const Chain& chain, int64_t budget) {
+  const SlotGrid grid{budget, budget, SlotGrid::Rounding::kUp};
+  return *ModeTables::Build(chain, {grid, budget}, {});
+}
+
+RC_GTEST_PROP(ModeTables, HaveTheTimesOfPlainRecursion, ()) {
+  const Chain chain = *SmallModeChains(6);
+  RC_ASSERT(Violations(chain).empty());
+  const int64_t budget = SomeBudget(chain) + 1;
+  const ModeTables tables = TablesOf(chain, budget);
+  MixedBruteForce brute(chain);
+  for (int begin = 0; begin < tables.operators(); ++begin) {
+    for (int end = begin + 1; end <= tables.operators(); ++end) {
+      // No part that begins further on is left more than the output before it allows.
+      const int64_t most = budget - chain.input_bytes - (begin > 0 ? chain.output_bytes(begin) : 0);
+      for (int64_t share = 0; share <= most; ++share) {
+        const double eager = brute.Eager(begin + 1, end, share);
+        const double graph = brute.Graph(begin + 1, end, share);
+        const double table_eager = tables.Eager(begin, end, share);
+        const double table_graph = tables.Graph(begin, end, share);
+        RC_ASSERT(table_eager == eager || std::abs(table_eager - eager) < kTies);
+        RC_ASSERT(table_graph == graph || std::abs(table_graph - graph) < kTies);
+      }
+    }
+  }
+}
+
+// What both programs owe: the makespan of the brute force, within the budget, where it has one.
+void CheckAgainstBruteForce(const char* solver) {
+  const Chain chain = *SmallModeChains(6);
+  RC_ASSERT(Violations(chain).empty());
+  const int64_t budget = SomeBudget(chain);
+  const std::optional<double> least = MixedBruteForce(chain).Seconds(budget);
+  const absl::StatusOr<Answer> answer = AnswerRequest(Exactly(solver, chain, budget), {});
+  RC_ASSERT(answer.ok());
+  RC_ASSERT(answer->rejected.empty());
+  RC_CLASSIFY(!least.has_value(), "infeasible");
+  if (!least.has_value()) {
+    // Storing everything is outside of shares: nobody holds a gradient while it saves.
+    const bool stores_all = answer->outcome != Outcome::kInfeasible &&
+                            answer->prediction.makespan_seconds == chain.ComputeSeconds();
+    RC_ASSERT(answer->outcome == Outcome::kInfeasible || stores_all);
+    return;
+  }
+  RC_ASSERT(answer->outcome != Outcome::kInfeasible);
+  RC_ASSERT(answer->prediction.peak_memory_bytes <= budget);
+  RC_CLASSIFY(HasGraphOperations(answer->schedule), "graph mode");
+  RC_CLASSIFY(*least > chain.ComputeSeconds(), "costs time");
+  // Likewise it may be faster than shares allow, and then nothing is.
+  const double makespan = answer->prediction.makespan_seconds;
+  RC_ASSERT(makespan == *least || (makespan < *least && makespan == chain.ComputeSeconds()));
+}
+
+RC_GTEST_PROP(MixedModeExact, HasTheMakespanOfTheBruteForce, ()) {
+  CheckAgainstBruteForce("mixed_mode_exact");
+}
+
+RC_GTEST_PROP(MixedMode, HasTheMakespanOfTheBruteForce, ()) {
+  CheckAgainstBruteForce("mixed_mode");
+}
+
+RC_GTEST_PROP(MixedMode, CertifiesWhatTheFullRecurrenceFinds, ()) {
+  const Chain chain = *SmallModeChains(12);
+  const int64_t budget = SomeBudget(chain) + 1;
+  const ModeTables tables = TablesOf(chain, budget);
+  const auto exact = ExactSplits::Find(tables, {});
+  RC_ASSERT(exact.ok());
+  const int64_t share = static_cast<int64_t>(tables.shares()) - 1;
+  RC_PRE(share >= 0);
+  const auto convex = FindConvexSplits(tables, share, {}, {});
+  RC_ASSERT(convex.ok());
+  const double least = exact->SecondsWithin(share);
+  RC_ASSERT(convex->has_value() == (least < 1e300));
+  if (!convex->has_value()) return;
+  const ConvexResult& result = **convex;
+  RC_ASSERT(result.certified);
+  RC_ASSERT(std::abs(result.splits.seconds - least) < kTies);
+  RC_ASSERT(result.bound_seconds <= least + kTies);
+  RC_CLASSIFY(result.convex_seconds > least + kTies, "the convex program alone is not optimal");
+  RC_CLASSIFY(result.wrong_splits > 0, "a second split was better");
+}
+
+// Without the work that the proof takes, what it says of itself is still true.
+RC_GTEST_PROP(MixedMode, SaysHowFarFromTheBestItMayBe, ()) {
+  const Chain chain = *SmallModeChains(12);
+  const int64_t budget = SomeBudget(chain) + 1;
+  const ModeTables tables = TablesOf(chain, budget);
+  const int64_t share = static_cast<int64_t>(tables.shares()) - 1;
+  RC_PRE(share >= 0);
+  const auto exact = ExactSplits::Find(tables, {});
+  const auto convex = FindConvexSplits(tables, share, {.most_work = 0}, {});
+  RC_ASSERT(exact.ok() && convex.ok());
+  if (!convex->has_value()) return;
+  const double least = exact->SecondsWithin(share);
+  RC_ASSERT((*convex)->splits.seconds >= least - kTies);
+  RC_ASSERT((*convex)->bound_seconds <= least + kTies);
+  if ((*convex)->certified) RC_ASSERT((*convex)->splits.seconds <= least + kTies);
+}
+
+RC_GTEST_PROP(MixedMode, HasAScheduleWithinTheLeastMemoryAndNoneBelow, ()) {
+  const Chain chain = *SmallModeChains(8);
+  const char* solver = *rc::gen::element("mixed_mode", "mixed_mode_exact", "auto");
+  const auto any = AnswerRequest(Exactly(solver, chain, StoreAllPeakBytes(chain) * 2 + 50), {});
+  RC_ASSERT(any.ok() && any->minimum_memory_bytes.has_value());
+  const int64_t least = *any->minimum_memory_bytes;
+  RC_ASSERT(least >= FloorOfMemory(chain).bytes);
+  const auto at_least = AnswerRequest(Exactly(solver, chain, least), {});
+  RC_ASSERT(at_least.ok() && at_least->outcome != Outcome::kInfeasible);
+  RC_ASSERT(at_least->prediction.peak_memory_bytes <= least);
+  if (least == 0) return;
+  const auto below = AnswerRequest(Exactly(solver, chain, least - 1), {});
+  RC_ASSERT(below.ok() && below->outcome == Outcome::kInfeasible);
+}
+
+// No schedule of any solver is faster than the bound, and auto is no slower than any of them.
+RC_GTEST_PROP(Auto, IsNoSlowerThanMixedModeAndAllEager, ()) {
+  const Chain chain = *SmallModeChains(6);
+  SolveRequest request = Exactly("auto", chain, SomeBudget(chain));
+  if (*rc::gen::arbitrary<bool>())
+    request.platform.offload_bytes_per_second = *rc::gen::inRange(1, 9);
+  const auto best = AnswerRequest(request, {});
+  RC_ASSERT(best.ok() && best->rejected.empty());
+  for (const char* solver : {"mixed_mode", "mixed_mode_exact", "rotor", "pofo", "store_all"}) {
+    request.solver = solver;
+    const auto other = AnswerRequest(request, {});
+    RC_ASSERT(other.ok());
+    if (other->outcome == Outcome::kInfeasible) continue;
+    RC_ASSERT(best->outcome != Outcome::kInfeasible);
+    constexpr double kNoise = 1e-9;
+    RC_ASSERT(best->prediction.makespan_seconds <= other->prediction.makespan_seconds + kNoise);
+    RC_ASSERT(other->prediction.lower_bound_seconds <= best->prediction.makespan_seconds + kNoise);
+  }
+}
+
+}  // namespace
+}  // namespace stowage
