@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds for release, and prints five tables: what rotor's dynamic program
-# costs beside the textbook's, what pofo and auto cost and gain with a link, what rotor gains over
+# Installs what is missing, builds for release, and prints six tables: what rotor's dynamic program
+# costs beside the textbook's, what pofo and auto cost and gain with a link, what
+# Mixed Mode costs, gains and takes for granted, what rotor gains over
 # equal segments on real chains, how far the executor's steps are from the simulator's, and what the
 # service costs beside a bare gRPC echo. Half an hour once built, ten minutes of it the service under
 # mixed load.
@@ -13,6 +14,8 @@ deploy/build.sh benchmark
 build/benchmark/bin/stowage_rotor_benchmark "$@"
 echo
 build/benchmark/bin/stowage_pofo_benchmark
+echo
+build/benchmark/bin/stowage_mixed_mode_benchmark
 echo
 build/benchmark/bin/stowage_periodic_comparison
 echo

@@ -38,7 +38,7 @@ constexpr SolverInfo kSolvers[] = {
      MakeAuto},
     {{.name = "store_all",
       .summary = "keeps everything: no recomputation, the most memory",
-      .guarantee = "no schedule is faster, where it fits",
+      .guarantee = "no schedule in eager mode is faster, where it fits",
       .complexity = "O(L) time and memory",
       .version = 1,
       .recomputes = false,
@@ -83,7 +83,7 @@ constexpr SolverInfo kSolvers[] = {
       .guarantee =
           "where it says nothing else the fastest split into modes and shares of the memory, up to "
           "the rounding of memory to slots; rotor without graph costs",
-      .complexity = "O(L log L log S) a price, some 30 prices, and O(L^2 S) for the proof, after "
+      .complexity = "O(L log L log S) a price, some 20 prices, and O(L^2 S) for the proof, after "
                     "O(L^3 S) for tables of O(L^2 S)",
       .version = 1,
       .recomputes = true,

@@ -84,6 +84,7 @@ class PricedQueue {
   PricedPath path_;
   std::deque<Run> queue_;
   int widened_until_ = 0;  // up to where all splits are tried
+  int tried_ = 0;          // positions at which they were
 };
 
 // The least of cost(share) + price * share, cost falling and, so the assumption, convex.
@@ -141,23 +142,28 @@ bool PricedQueue::TryAll(int end) {
   return path_.charged[static_cast<size_t>(end)] < before * (1 - kNoise);
 }
 
-// The queue's split against others, and all of them at a sample of positions.
+// The queue's split against two others, and at a sample of positions against all; where one of
+// them is better all are tried for a while, as long as that is no more work than the queue's.
 void PricedQueue::Compare(int end) {
-  constexpr int kBetweenSamples = 64;
-  constexpr int kWidened = 8;
-  if (end <= widened_until_) {
-    if (TryAll(end)) ++counts_.wrong_splits;
-    return;
-  }
-  const double before = path_.charged[static_cast<size_t>(end)];
-  Settle(end, path_.begin[static_cast<size_t>(end) - 1]);
+  constexpr int kSamples = 4;
+  constexpr int kWidened = 4;
+  constexpr int kMostTried = 16;  // positions at which all splits are tried
+  const auto at = static_cast<size_t>(end);
+  const double before = path_.charged[at];
+  Settle(end, path_.begin[at - 1]);
   Settle(end, queue_.back().begin);
-  bool wrong = path_.charged[static_cast<size_t>(end)] < before * (1 - kNoise);
-  if (end % kBetweenSamples == 0) wrong = TryAll(end) || wrong;
-  if (!wrong) return;
-  ++counts_.wrong_splits;
-  TryAll(end);
-  widened_until_ = end + kWidened;
+  const bool second_is_better = path_.charged[at] < before * (1 - kNoise);
+  const bool sampled = end % (1 + count_ / kSamples) == 0;
+  if (second_is_better) widened_until_ = end + kWidened;
+  bool wrong = second_is_better;
+  if ((sampled || end <= widened_until_) && tried_ < kMostTried) {
+    ++tried_;
+    if (TryAll(end)) {
+      wrong = true;
+      widened_until_ = end + kWidened;
+    }
+  }
+  counts_.wrong_splits += wrong ? 1 : 0;
 }
 
 // Puts position `begin` into the queue from where on it beats those before it.
@@ -198,7 +204,7 @@ std::optional<std::vector<SubSequence>> PricedQueue::Solve(double price) {
   path_.charged[0] = 0;
   queue_.clear();
   queue_.push_back({0, 1});
-  widened_until_ = 0;
+  widened_until_ = tried_ = 0;
   for (int end = 1; end <= count_; ++end) {
     while (queue_.size() > 1 && queue_[1].from <= end) queue_.pop_front();
     Settle(end, queue_.front().begin);
@@ -357,7 +363,7 @@ absl::Status Program::FindPrice() {
   PricedQueue queue(tables_, share_, &result_);
   constexpr double kAllButFree = 1e-6;
   constexpr int kMostDoublings = 60;
-  constexpr int kBisections = 20;
+  constexpr int kBisections = 10;
   const double all = tables_.Fastest(0, tables_.operators(), share_);
   const double scale = all < kNone && all > 0 ? all : 1;
   double low = kAllButFree * scale / static_cast<double>(share_ + 1);
@@ -387,7 +393,7 @@ absl::Status Program::FindPrice() {
 // Raises the dual bound: where the lines of two prices cross is the next price to try.
 absl::Status Program::RaiseBound(PricedPairs* pairs) {
   const int count = tables_.operators();
-  const int most_passes = count <= 400 ? 12 : 4;
+  const int most_passes = count <= 400 ? 8 : 4;
   std::optional<Line> steep;  // of a path that is over the budget, so too low a price,
   std::optional<Line> flat;   // and of one that is not
   double best_price = price_;

@@ -7,11 +7,12 @@
 //   D(i) = min over j < i of  D(j) + w(j,i),   w(j,i) = min over δ of F(j,i,δ) + λδ
 // which a monotone queue solves in O(N log N) unimodal searches of O(log M) (one of E and one of G,
 // each of which is closer to convex than their minimum). λ is found by bisection:
-// O(N log N log M) a step, some 30 steps, for the paper's O(N log N M log M).
+// O(N log N log M) a step, some 20 steps, for the paper's O(N log N M log M).
 //
 // Neither assumption is true of real chains (tests/benchmark/mixed_mode_benchmark says how often
-// they fail), so the queue's split is compared with a second one at every position and with all of
-// them at a sample of positions; where it is found wrong all splits are tried for a while.
+// they fail), so the queue's split is compared with a second one and a third at every position and
+// with all of them at a sample of positions; where it is found wrong all splits are tried for a
+// while, up to the queue's own work.
 //
 // The certificate. For any λ >= 0, D(N) - λM with D computed over all splits and all shares is less
 // than no solution of the budget M (weak duality), whatever the assumptions. With D' the same from

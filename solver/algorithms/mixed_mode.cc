@@ -1,6 +1,7 @@
 #include "solver/algorithms/mixed_mode.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -95,7 +96,11 @@ class MixedSolution final : public Solution {
     double seconds = 0;
   };
   absl::StatusOr<std::optional<Found>> FindAt(int64_t level, const SolveContext& context) const;
+  absl::StatusOr<std::optional<Candidate>> FindInBytes(const std::optional<Schedule>& too_large,
+                                                       int64_t memory_bytes,
+                                                       const SolveContext& context) const;
   std::optional<int64_t> PeakOf(const std::optional<Schedule>& schedule) const;
+  double SecondsOf(const std::optional<Schedule>& schedule) const;
   Candidate ToCandidate(Schedule schedule, const Found* found) const;
 
   const Program program_;
@@ -156,6 +161,15 @@ std::optional<int64_t> MixedSolution::PeakOf(const std::optional<Schedule>& sche
   return simulation->prediction.peak_memory_bytes;
 }
 
+// Infinite where there is none.
+double MixedSolution::SecondsOf(const std::optional<Schedule>& schedule) const {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  if (!schedule.has_value()) return kNone;
+  const absl::StatusOr<Simulation> simulation =
+      SimulateWithoutBound(instance_.chain(), instance_.platform(), *schedule);
+  return simulation.ok() ? simulation->prediction.makespan_seconds : kNone;
+}
+
 Candidate MixedSolution::ToCandidate(Schedule schedule, const Found* found) const {
   Candidate candidate{std::move(schedule), NameOf(program_), Limit::kHeuristic, {}};
   if (found == nullptr) return candidate;
@@ -188,6 +202,7 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
         std::min(levels, level + (levels - grid.slots) * level / std::max<int64_t>(1, grid.slots));
   }
   constexpr int kMostTries = 16;
+  std::optional<Schedule> too_large;
   for (int tries = 0; tries < kMostTries && level >= 0; ++tries) {
     ASSIGN_OR_RETURN(const std::optional<Found> found, FindAt(level, context));
     if (!found.has_value()) break;
@@ -198,10 +213,35 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
       return std::optional<Candidate>(ToCandidate(*std::move(schedule), &*found));
     }
     level -= std::max<int64_t>(1, (*peak - memory_bytes) * grid.slots / grid.bytes);
+    too_large = std::move(schedule);
   }
-  std::optional<Schedule> least = minimum_->LeastSchedule();
-  if (!least.has_value()) return std::optional<Candidate>();
-  return std::optional<Candidate>(ToCandidate(*std::move(least), nullptr));
+  return FindInBytes(too_large, memory_bytes, context);
+}
+
+// Where a slot more or less decides: the modes of the last split that was too large, made to fit in
+// bytes by rotor, or the split that needs the least.
+absl::StatusOr<std::optional<Candidate>> MixedSolution::FindInBytes(
+    const std::optional<Schedule>& too_large, int64_t memory_bytes,
+    const SolveContext& context) const {
+  std::optional<Schedule> best = minimum_->LeastSchedule();
+  if (too_large.has_value()) {
+    ASSIGN_OR_RETURN(const Execution execution,
+                     Execution::Of(instance_.chain(), *too_large));
+    const Instance fixed = instance_.WithChain(execution.chain()).WithMemory(memory_bytes);
+    SolveContext quiet = context;
+    quiet.progress = nullptr;
+    quiet.improved = nullptr;
+    quiet.lowest_bytes = INT64_MAX;
+    ASSIGN_OR_RETURN(const auto solution, MakeRotor()->Solve(fixed, quiet));
+    ASSIGN_OR_RETURN(std::optional<Candidate> fitted,
+                     solution->ScheduleWithin(memory_bytes, quiet));
+    if (fitted.has_value()) {
+      Schedule schedule = execution.ToChain(fitted->schedule);
+      if (SecondsOf(schedule) < SecondsOf(best)) best = std::move(schedule);
+    }
+  }
+  if (!best.has_value()) return std::optional<Candidate>();
+  return std::optional<Candidate>(ToCandidate(*std::move(best), nullptr));
 }
 
 class MixedSolver final : public Solver {

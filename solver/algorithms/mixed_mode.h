@@ -15,7 +15,7 @@
 
 namespace stowage {
 
-// By convexity, O(N log N log M) a step of some 30, with a certificate by duality, O(N^2 M); after
+// By convexity, O(N log N log M) a step of some 20, with a certificate by duality, O(N^2 M); after
 // the tables of rotor, O(N^3 M) at most.
 std::unique_ptr<Solver> MakeMixedMode();
 // The recurrence in full, O(N^2 M^2) after the tables.

@@ -40,6 +40,16 @@ Stage ToStage(const nlohmann::json& object) {
   stage.backward_overhead_bytes = Bytes(object, "backward_overhead_bytes");
   stage.no_recompute = object.value("no_recompute", false);
   stage.no_offload = object.value("no_offload", false);
+  stage.fusion_group = object.value("fusion_group", "");
+  stage.control_flow = object.value("control_flow", false);
+  if (object.contains("graph")) {
+    const nlohmann::json& graph = object["graph"];
+    stage.graph = {.forward_seconds = graph.value("forward_seconds", 0.0),
+                   .backward_seconds = graph.value("backward_seconds", 0.0),
+                   .saved_bytes = Bytes(graph, "saved_bytes"),
+                   .forward_overhead_bytes = Bytes(graph, "forward_overhead_bytes"),
+                   .backward_overhead_bytes = Bytes(graph, "backward_overhead_bytes")};
+  }
   return stage;
 }
 
@@ -50,6 +60,7 @@ Chain ToChain(const nlohmann::json& object) {
   chain.input_gradient_bytes = OptionalBytes(object, "input_gradient_bytes");
   for (const nlohmann::json& stage : object.at("stages")) chain.stages.push_back(ToStage(stage));
   if (object.contains("loss")) chain.loss = ToStage(object["loss"]);
+  chain.graph_entry_seconds = object.value("graph_entry_seconds", 0.0);
   return chain;
 }
 
