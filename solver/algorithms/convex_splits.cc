@@ -18,13 +18,13 @@ namespace {
 constexpr double kNone = std::numeric_limits<double>::infinity();
 // Differences below this share of a step's time are noise of its single-precision tables.
 constexpr double kNoise = 1e-9;
+// Of sums and differences of charges.
+constexpr double kRounding = 1e-12;
 
 // A sub-sequence at a price: the cheapest of its shares.
 struct Priced {
   double charged = kNone;  // seconds + price * share
-  double seconds = kNone;
   int64_t share = 0;
-  Mode mode = Mode::kEager;
 };
 
 // The best split of every position at one price.
@@ -65,7 +65,7 @@ class PricedQueue {
   }
   Priced Search(int begin, int end);
   template <typename Cost>
-  void SearchMode(const Cost& cost, Mode mode, Priced* best) const;
+  void SearchMode(const Cost& cost, Priced* best) const;
   bool Better(int begin, int than, int end) {
     const double old = Charged(than, end);
     // Longer sub-sequences stop to fit before shorter ones do.
@@ -89,7 +89,7 @@ class PricedQueue {
 
 // The least of cost(share) + price * share, cost falling and, so the assumption, convex.
 template <typename Cost>
-void PricedQueue::SearchMode(const Cost& cost, Mode mode, Priced* best) const {
+void PricedQueue::SearchMode(const Cost& cost, Priced* best) const {
   int64_t low = 0;
   int64_t high = most_;
   if (cost(high) == kNone) return;
@@ -99,9 +99,8 @@ void PricedQueue::SearchMode(const Cost& cost, Mode mode, Priced* best) const {
   }
   high = most_;
   const auto consider = [&](int64_t share) {
-    const double seconds = cost(share);
-    const double charged = seconds + price_ * static_cast<double>(share);
-    if (charged < best->charged) *best = {charged, seconds, share, mode};
+    const double charged = cost(share) + price_ * static_cast<double>(share);
+    if (charged < best->charged) *best = {charged, share};
     return charged;
   };
   constexpr int64_t kScanned = 4;
@@ -119,10 +118,9 @@ void PricedQueue::SearchMode(const Cost& cost, Mode mode, Priced* best) const {
 Priced PricedQueue::Search(int begin, int end) {
   ++counts_.searches;
   Priced best;
-  SearchMode([&](int64_t share) { return tables_.Eager(begin, end, share); }, Mode::kEager, &best);
+  SearchMode([&](int64_t share) { return tables_.Eager(begin, end, share); }, &best);
   if (tables_.Graph(begin, end, most_) < kNone) {
-    SearchMode([&](int64_t share) { return tables_.Graph(begin, end, share); }, Mode::kGraph,
-               &best);
+    SearchMode([&](int64_t share) { return tables_.Graph(begin, end, share); }, &best);
   }
   return best;
 }
@@ -215,96 +213,62 @@ std::optional<std::vector<SubSequence>> PricedQueue::Solve(double price) {
   std::vector<SubSequence> sequences;
   for (int end = count_; end > 0; end = sequences.back().begin) {
     const int begin = path_.begin[static_cast<size_t>(end)];
-    const Priced priced = Search(begin, end);
-    sequences.push_back({begin, end, priced.mode, priced.share});
+    const int64_t share = Search(begin, end).share;
+    sequences.push_back({begin, end, tables_.FastestMode(begin, end, share), share});
   }
   std::reverse(sequences.begin(), sequences.end());
   return sequences;
 }
 
-// Every sub-sequence at one price, over all its shares.
+// Every sub-sequence over all its shares, at one of the prices of a pass.
 class PricedPairs {
  public:
-  // Shares up to `share`.
-  PricedPairs(const ModeTables& tables, int64_t share)
-      : tables_(tables),
-        shares_(static_cast<size_t>(share) + 1),
-        count_(tables.operators()),
-        index_(count_),
+  explicit PricedPairs(int count)
+      : index_(count),
         charged_(index_.size()),
-        cost_(tables.shares()),
-        to_(static_cast<size_t>(count_) + 1),
-        from_(to_.size()),
+        to_(static_cast<size_t>(count) + 1, kNone),
+        from_(to_.size(), kNone),
         begin_(to_.size()) {}
 
-  absl::Status Fill(double price, const SolveContext& context);
+  double price = 0;
 
-  double price() const { return price_; }
   double Charged(int begin, int end) const { return charged_[index_(begin, end - 1)]; }
   double to(int end) const { return to_[static_cast<size_t>(end)]; }
   double from(int begin) const { return from_[static_cast<size_t>(begin)]; }
-  // The cheapest path; nullopt when there is none.
-  std::optional<std::vector<SubSequence>> Path();
+  int begin(int end) const { return begin_[static_cast<size_t>(end)]; }
+
+  void Begin(double at_price) {
+    price = at_price;
+    std::fill(to_.begin(), to_.end(), kNone);
+    to_[0] = 0;
+  }
+  // In order of their ends.
+  void Set(int begin, int end, double charged) {
+    charged_[index_(begin, end - 1)] = charged;
+    const double sum = to(begin) + charged;
+    if (sum >= to(end)) return;
+    to_[static_cast<size_t>(end)] = sum;
+    begin_[static_cast<size_t>(end)] = begin;
+  }
+  void Finish() {
+    const int count = static_cast<int>(to_.size()) - 1;
+    std::fill(from_.begin(), from_.end(), kNone);
+    from_.back() = 0;
+    for (int begin = count - 1; begin >= 0; --begin) {
+      double& least = from_[static_cast<size_t>(begin)];
+      for (int end = begin + 1; end <= count; ++end) {
+        least = std::min(least, Charged(begin, end) + from(end));
+      }
+    }
+  }
 
  private:
-  const ModeTables& tables_;
-  const size_t shares_;
-  const int count_;
-  const Triangle index_;
-  double price_ = 0;
+  Triangle index_;
   std::vector<double> charged_;  // by sub-sequence
-  std::vector<double> cost_;
-  std::vector<double> to_;  // D: least charge of all before a position, and of all behind it
+  std::vector<double> to_;  // D: the least charge of all before a position, and of all behind it
   std::vector<double> from_;
   std::vector<int> begin_;
 };
-
-absl::Status PricedPairs::Fill(double price, const SolveContext& context) {
-  price_ = price;
-  std::fill(to_.begin(), to_.end(), kNone);
-  to_[0] = 0;
-  for (int end = 1; end <= count_; ++end) {
-    RETURN_IF_ERROR(context.CheckStop());
-    for (int begin = 0; begin < end; ++begin) {
-      tables_.FillFastest(begin, end, cost_.data());
-      const double charged = LeastAtPrice(cost_.data(), price, shares_);
-      charged_[index_(begin, end - 1)] = charged;
-      const double sum = to_[static_cast<size_t>(begin)] + charged;
-      if (sum >= to_[static_cast<size_t>(end)]) continue;
-      to_[static_cast<size_t>(end)] = sum;
-      begin_[static_cast<size_t>(end)] = begin;
-    }
-  }
-  std::fill(from_.begin(), from_.end(), kNone);
-  from_.back() = 0;
-  for (int begin = count_ - 1; begin >= 0; --begin) {
-    for (int end = begin + 1; end <= count_; ++end) {
-      double& least = from_[static_cast<size_t>(begin)];
-      least = std::min(least, Charged(begin, end) + from_[static_cast<size_t>(end)]);
-    }
-  }
-  return absl::OkStatus();
-}
-
-std::optional<std::vector<SubSequence>> PricedPairs::Path() {
-  if (to_.back() == kNone) return std::nullopt;
-  std::vector<SubSequence> sequences;
-  for (int end = count_; end > 0; end = sequences.back().begin) {
-    const int begin = begin_[static_cast<size_t>(end)];
-    tables_.FillFastest(begin, end, cost_.data());
-    int64_t best = 0;
-    double least = kNone;
-    for (size_t share = 0; share < shares_; ++share) {
-      const double charged = cost_[share] + price_ * static_cast<double>(share);
-      if (charged >= least) continue;
-      least = charged;
-      best = static_cast<int64_t>(share);
-    }
-    sequences.push_back({begin, end, tables_.FastestMode(begin, end, best), best});
-  }
-  std::reverse(sequences.begin(), sequences.end());
-  return sequences;
-}
 
 // A sub-sequence that a faster solution may hold, with the shares that it may have there.
 struct Kept {
@@ -328,12 +292,6 @@ class Program {
   }
 
  private:
-  // A line under which the dual function lies: seconds + price * (total - share_).
-  struct Line {
-    double seconds = 0;
-    double slope = 0;
-  };
-
   // Takes it where it fits and is faster; returns by how much it is over the budget.
   double Consider(std::vector<SubSequence> sequences) {
     const double over = static_cast<double>(TotalShare(sequences) - share_);
@@ -345,7 +303,9 @@ class Program {
   }
 
   absl::Status FindPrice();
-  absl::Status RaiseBound(PricedPairs* pairs);
+  absl::Status PriceAll(const std::vector<double>& prices);
+  std::optional<std::vector<SubSequence>> PathOf(const PricedPairs& pairs);
+  absl::Status RaiseBound();
   absl::Status Certify();
   std::vector<Kept> KeptBy(const PricedPairs& pairs) const;
   absl::Status SolveKept(const PricedPairs& pairs);
@@ -356,13 +316,15 @@ class Program {
   const SolveContext& context_;
   ConvexResult result_{.splits = {kNone, {}}};
   double price_ = 0;
+  std::vector<PricedPairs> passes_;  // of the last pass, one a price
+  size_t best_ = 0;                  // of them: that with the highest bound
 };
 
 // Bisection over the price: the higher, the less memory is bought.
 absl::Status Program::FindPrice() {
   PricedQueue queue(tables_, share_, &result_);
   constexpr double kAllButFree = 1e-6;
-  constexpr int kMostDoublings = 60;
+  constexpr double kBeyondAll = 1e4;  // of the step a slot: there the least share counts
   constexpr int kBisections = 10;
   const double all = tables_.Fastest(0, tables_.operators(), share_);
   const double scale = all < kNone && all > 0 ? all : 1;
@@ -372,16 +334,14 @@ absl::Status Program::FindPrice() {
     std::optional<std::vector<SubSequence>> path = queue.Solve(price);
     return path.has_value() ? Consider(*std::move(path)) : kNone;
   };
-  int doublings = 0;
   double excess = over(high);
-  while (excess > 0 && excess < kNone && ++doublings < kMostDoublings) {
+  while (excess > 0 && excess < kNone && high < kBeyondAll * scale) {
     RETURN_IF_ERROR(context_.CheckStop());
     low = high;
     high *= 4;
     excess = over(high);
   }
-  price_ = high;
-  for (int i = 0; i < kBisections && doublings > 0 && high > low * (1 + 1e-4); ++i) {
+  for (int i = 0; i < kBisections && high > low; ++i) {
     RETURN_IF_ERROR(context_.CheckStop());
     const double middle = std::sqrt(low * high);
     (over(middle) > 0 ? low : high) = middle;
@@ -390,51 +350,90 @@ absl::Status Program::FindPrice() {
   return absl::OkStatus();
 }
 
-// Raises the dual bound: where the lines of two prices cross is the next price to try.
-absl::Status Program::RaiseBound(PricedPairs* pairs) {
+// One pass over the tables for all of the prices.
+absl::Status Program::PriceAll(const std::vector<double>& prices) {
   const int count = tables_.operators();
-  const int most_passes = count <= 400 ? 8 : 4;
-  std::optional<Line> steep;  // of a path that is over the budget, so too low a price,
-  std::optional<Line> flat;   // and of one that is not
-  double best_price = price_;
-  double price = price_;
-  double filled = -1;
-  for (int pass = 0; pass < most_passes; ++pass) {
-    RETURN_IF_ERROR(pairs->Fill(price, context_));
-    filled = price;
-    std::optional<std::vector<SubSequence>> path = pairs->Path();
-    if (!path.has_value()) return absl::OkStatus();
-    const double seconds = TotalSeconds(*path, tables_);
-    const double over = Consider(*std::move(path));
-    const double bound = pairs->to(count) - price * static_cast<double>(share_);
-    if (bound > result_.bound_seconds) {
-      result_.bound_seconds = bound;
-      best_price = price;
-    }
-    if (result_.bound_seconds >= result_.splits.seconds * (1 - kNoise)) break;
-    (over > 0 ? steep : flat) = Line{seconds, over};
-    if (!steep.has_value()) {
-      price /= 2;
-    } else if (!flat.has_value()) {
-      price = price > 0 ? price * 2 : seconds / static_cast<double>(share_ + 1);
-    } else {
-      const double next = (flat->seconds - steep->seconds) / (steep->slope - flat->slope);
-      if (!(std::abs(next - price) > kNoise * price)) break;
-      price = next;
+  passes_.resize(prices.size(), PricedPairs(count));
+  for (size_t p = 0; p < prices.size(); ++p) passes_[p].Begin(prices[p]);
+  std::vector<double> cost(tables_.shares());
+  const auto shares = static_cast<size_t>(share_) + 1;
+  for (int end = 1; end <= count; ++end) {
+    RETURN_IF_ERROR(context_.CheckStop());
+    for (int begin = 0; begin < end; ++begin) {
+      tables_.FillFastest(begin, end, cost.data());
+      for (PricedPairs& pairs : passes_) {
+        pairs.Set(begin, end, LeastAtPrice(cost.data(), pairs.price, shares));
+      }
     }
   }
-  if (result_.splits.seconds == kNone) {  // at a price beyond all times the least share counts
-    constexpr double kBeyond = 1e6;
-    filled = kBeyond * (1 + TotalSeconds(*pairs->Path(), tables_));
-    RETURN_IF_ERROR(pairs->Fill(filled, context_));
-    Consider(*pairs->Path());
+  for (PricedPairs& pairs : passes_) pairs.Finish();
+  return absl::OkStatus();
+}
+
+// The cheapest one; nullopt when there is none.
+std::optional<std::vector<SubSequence>> Program::PathOf(const PricedPairs& pairs) {
+  const int count = tables_.operators();
+  if (pairs.to(count) == kNone) return std::nullopt;
+  std::vector<SubSequence> sequences;
+  std::vector<double> cost(tables_.shares());
+  for (int end = count; end > 0; end = sequences.back().begin) {
+    const int begin = pairs.begin(end);
+    tables_.FillFastest(begin, end, cost.data());
+    int64_t best = 0;
+    double least = kNone;
+    for (int64_t share = 0; share <= share_; ++share) {
+      const double charged =
+          cost[static_cast<size_t>(share)] + pairs.price * static_cast<double>(share);
+      if (charged >= least) continue;
+      least = charged;
+      best = share;
+    }
+    sequences.push_back({begin, end, tables_.FastestMode(begin, end, best), best});
   }
-  if (filled != best_price) RETURN_IF_ERROR(pairs->Fill(best_price, context_));
+  std::reverse(sequences.begin(), sequences.end());
+  return sequences;
+}
+
+// Raises the dual bound, a concave function of the price, around the convex program's price.
+absl::Status Program::RaiseBound() {
+  const int count = tables_.operators();
+  const int passes = count <= 400 ? 3 : 2;
+  double width = 2;
+  double middle = price_;
+  for (int pass = 0; pass < passes; ++pass) {
+    const double step = std::sqrt(width);
+    RETURN_IF_ERROR(PriceAll({middle / width, middle / step, middle, middle * step,
+                              middle * width}));
+    if (passes_[0].to(count) == kNone) return absl::OkStatus();  // with all memory nothing fits
+    best_ = 0;
+    double highest = -kNone;
+    for (size_t p = 0; p < passes_.size(); ++p) {
+      Consider(*PathOf(passes_[p]));
+      const double charge = passes_[p].price * static_cast<double>(share_);
+      const double bound = passes_[p].to(count) - charge - kRounding * charge;
+      if (bound <= highest) continue;
+      highest = bound;
+      best_ = p;
+    }
+    result_.bound_seconds = std::max(result_.bound_seconds, highest);
+    if (result_.bound_seconds >= result_.splits.seconds * (1 - kNoise)) return absl::OkStatus();
+    middle = passes_[best_].price;
+    // Between the prices on both sides, unless it is the last one: then further on.
+    if (best_ != 0 && best_ + 1 != passes_.size()) width = std::pow(step, 0.5);
+  }
+  if (result_.splits.seconds < kNone) return absl::OkStatus();
+  // At a price beyond all times the least share counts.
+  constexpr double kBeyond = 1e6;
+  const std::vector<PricedPairs> kept = std::move(passes_);
+  passes_.clear();
+  RETURN_IF_ERROR(PriceAll({kBeyond * (1 + kept[best_].to(count))}));
+  Consider(*PathOf(passes_[0]));
+  passes_ = kept;
   return absl::OkStatus();
 }
 
 std::vector<Kept> Program::KeptBy(const PricedPairs& pairs) const {
-  const double charge = pairs.price() * static_cast<double>(share_);
+  const double charge = pairs.price * static_cast<double>(share_) * (1 + kRounding);
   const double most = result_.splits.seconds * (1 - kNoise);
   std::vector<Kept> kept;
   for (int end = 1; end <= tables_.operators(); ++end) {
@@ -447,17 +446,13 @@ std::vector<Kept> Program::KeptBy(const PricedPairs& pairs) const {
 }
 
 absl::Status Program::Certify() {
-  PricedPairs pairs(tables_, share_);
-  RETURN_IF_ERROR(RaiseBound(&pairs));
-  if (pairs.to(tables_.operators()) == kNone) {  // with all memory nothing fits
+  RETURN_IF_ERROR(RaiseBound());
+  if (result_.splits.seconds == kNone ||  // nothing fits: the least shares are too much
+      result_.bound_seconds >= result_.splits.seconds * (1 - kNoise)) {
     result_.certified = true;
     return absl::OkStatus();
   }
-  if (result_.bound_seconds >= result_.splits.seconds * (1 - kNoise)) {
-    result_.certified = true;
-    return absl::OkStatus();
-  }
-  return SolveKept(pairs);
+  return SolveKept(passes_[best_]);
 }
 
 // The recurrence in full over what is left.
@@ -478,14 +473,14 @@ absl::Status Program::SolveKept(const PricedPairs& pairs) {
   std::vector<std::vector<int>> begins(static_cast<size_t>(tables_.operators()) + 1);
   BudgetRows rows(tables_.operators(), tables_.shares());
   std::vector<double> cost(tables_.shares());
-  const double charge = pairs.price() * static_cast<double>(share_);
+  const double charge = pairs.price * static_cast<double>(share_) * (1 + kRounding);
   const auto last_share = static_cast<size_t>(share_);
   for (const Kept& one : kept) {
     RETURN_IF_ERROR(context_.CheckStop());
     tables_.FillFastest(one.begin, one.end, cost.data());
     const double rest = pairs.to(one.begin) + pairs.from(one.end) - charge;
     const auto worth = [&](size_t share) {
-      return rest + cost[share] + pairs.price() * static_cast<double>(share) <
+      return rest + cost[share] + pairs.price * static_cast<double>(share) <
              result_.splits.seconds * (1 - kNoise);
     };
     size_t first = 0;

@@ -9,6 +9,7 @@
 #include "solver/base/checked_math.h"
 #include "solver/base/executor.h"
 #include "solver/base/status_macros.h"
+#include "solver/kernels/min_sum.h"
 
 namespace stowage {
 namespace {
@@ -372,11 +373,9 @@ void RotorTable::LowerToLostSeconds(int s, int t, size_t count, double base,
   const size_t known = std::min(count, static_cast<size_t>(std::max(0, top_[s] + 1)));
   for (size_t level = 0; level < known; level += kLanes) {
     const float* lanes = LanesOf(view, static_cast<int>(level / kLanes), s, t);
+    if (lanes == NeverLanes()) continue;
     const size_t end = std::min(known - level, static_cast<size_t>(kLanes));
-    for (size_t lane = 0; lane < end; ++lane) {
-      const double sum = base + seconds_ * static_cast<double>(lanes[lane]);
-      seconds[level + lane] = std::min(seconds[level + lane], sum);
-    }
+    LowerToScaled(lanes, seconds_, base, end, seconds + level);
   }
   if (known == 0) return;
   const double above = base + LostSecondsOf(s, t, top_[s]);

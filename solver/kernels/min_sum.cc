@@ -50,6 +50,24 @@ void LowerBySumsHere(const double* before, const double* cost, size_t first, siz
   }
 }
 
+void LowerToScaledHere(const float* values, double scale, double base, size_t count,
+                       double* least) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  const size_t lanes = hn::Lanes(d);
+  const auto times = hn::Set(d, scale);
+  const auto plus = hn::Set(d, base);
+  size_t k = 0;
+  for (; k + lanes <= count; k += lanes) {
+    const auto wide = hn::PromoteTo(d, hn::LoadU(half, values + k));
+    const auto sum = hn::Add(plus, hn::Mul(times, wide));
+    hn::StoreU(hn::Min(hn::LoadU(d, least + k), sum), d, least + k);
+  }
+  for (; k < count; ++k) {
+    least[k] = std::min(least[k], base + scale * static_cast<double>(values[k]));
+  }
+}
+
 double LeastAtPriceHere(const double* cost, double price, size_t count) {
   const hn::ScalableTag<double> d;
   const size_t lanes = hn::Lanes(d);
@@ -77,11 +95,16 @@ HWY_AFTER_NAMESPACE();
 namespace stowage {
 
 HWY_EXPORT(LowerBySumsHere);
+HWY_EXPORT(LowerToScaledHere);
 HWY_EXPORT(LeastAtPriceHere);
 
 void LowerBySums(const double* before, const double* cost, size_t first, size_t last, size_t count,
                  double* least) {
   HWY_DYNAMIC_DISPATCH(LowerBySumsHere)(before, cost, first, last, count, least);
+}
+
+void LowerToScaled(const float* values, double scale, double base, size_t count, double* least) {
+  HWY_DYNAMIC_DISPATCH(LowerToScaledHere)(values, scale, base, count, least);
 }
 
 double LeastAtPrice(const double* cost, double price, size_t count) {

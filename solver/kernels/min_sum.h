@@ -16,6 +16,9 @@ inline constexpr size_t kLevelsInFront = 64;
 void LowerBySums(const double* before, const double* cost, size_t first, size_t last, size_t count,
                  double* least);
 
+// least[k] = min(least[k], base + scale * values[k]) for k in [0, count).
+void LowerToScaled(const float* values, double scale, double base, size_t count, double* least);
+
 // The least cost[d] + price * d over d in [0, count); infinite values may be among them.
 // Requires: count > 0.
 double LeastAtPrice(const double* cost, double price, size_t count);

@@ -19,31 +19,48 @@ int64_t LeastValueBytes(const Chain& chain, int l) {
 // Sums of the same times in another order differ by less.
 constexpr double kSummation = 1e-12;
 
-// A plain chain on whose cuts no execution of `chain` does worse: each stage takes the less of its
-// two modes, and inside a unit there are no outputs and gradients. A unit in graph mode is then as
-// much as its stages together at least, and whichever fate its value has they can all have.
+// What `part` of `whole` is of `total`, rounded down; all where nothing is known.
+int64_t ShareOf(int64_t total, int64_t part, int64_t whole) {
+  if (whole == 0) return 0;
+  const double share = static_cast<double>(part) / static_cast<double>(whole);
+  return static_cast<int64_t>(static_cast<double>(total) * share * (1 - 1e-15));
+}
+
+// A plain chain on whose cuts no execution of `chain` does worse. What a unit takes in graph mode
+// is dealt out to its stages as they take it in eager mode, and each stage takes the less of its
+// two modes; inside a unit there are no outputs and gradients. A unit in graph mode is then as much
+// as its stages together at least, and whichever fate its value has they can all have.
 Chain CheapestChain(const Chain& chain) {
   Chain cheapest = chain;
   for (const Unit& unit : UnitsOf(chain)) {
     if (!unit.has_graph) continue;
+    const Stage fused = GraphStage(chain, unit);
+    Stage eager;  // the sums of its stages
+    for (int l = unit.first; l <= unit.last; ++l) {
+      eager.forward_seconds += chain.stage(l).forward_seconds;
+      eager.backward_seconds += chain.stage(l).backward_seconds;
+      eager.saved_bytes += chain.saved_bytes(l);
+    }
+    const auto seconds = [](double own, double all_eager, double all_graph) {
+      return all_eager > 0 ? own * std::min(1.0, all_graph / all_eager) : 0;
+    };
     for (int l = unit.first; l <= unit.last; ++l) {
       Stage& stage =
           l > chain.length() ? cheapest.loss : cheapest.stages[static_cast<size_t>(l) - 1];
-      const GraphCosts& graph = *stage.graph;
-      stage.forward_seconds = std::min(stage.forward_seconds, graph.forward_seconds);
-      stage.backward_seconds = std::min(stage.backward_seconds, graph.backward_seconds);
-      stage.saved_bytes = std::min(stage.saved_bytes, graph.saved_bytes);
+      stage.forward_seconds =
+          seconds(stage.forward_seconds, eager.forward_seconds, fused.forward_seconds);
+      stage.backward_seconds =
+          seconds(stage.backward_seconds, eager.backward_seconds, fused.backward_seconds);
       stage.forward_overhead_bytes =
-          std::min(stage.forward_overhead_bytes, graph.forward_overhead_bytes);
+          std::min(stage.forward_overhead_bytes, fused.forward_overhead_bytes);
       stage.backward_overhead_bytes =
-          std::min(stage.backward_overhead_bytes, graph.backward_overhead_bytes);
-      if (l < unit.last) {
-        stage.output_bytes = 0;
-        stage.gradient_bytes = 0;
-      } else {
-        stage.gradient_bytes = chain.gradient_bytes(l);
-        stage.output_bytes = std::min(stage.output_bytes, stage.saved_bytes);
+          std::min(stage.backward_overhead_bytes, fused.backward_overhead_bytes);
+      if (fused.saved_bytes < eager.saved_bytes) {
+        stage.saved_bytes = ShareOf(fused.saved_bytes, stage.saved_bytes, eager.saved_bytes);
       }
+      const bool inside = l < unit.last;
+      stage.gradient_bytes = inside ? 0 : chain.gradient_bytes(l);
+      stage.output_bytes = inside ? 0 : std::min(stage.output_bytes, stage.saved_bytes);
     }
   }
   return cheapest;
