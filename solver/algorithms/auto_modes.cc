@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solver/algorithms/mixed_mode.h"
+#include "solver/algorithms/rotor.h"
 #include "solver/algorithms/store_all.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
@@ -56,6 +58,8 @@ class Search {
       executions.push_back(std::move(mixed));
     }
     executions.push_back(fastest);
+    ASSIGN_OR_RETURN(const std::vector<bool> small, FindSmallUnits());
+    executions.push_back(Execution::Of(chain_, small));
     executions.push_back(AllEager(chain_));
     for (size_t i = 0; i < executions.size(); ++i) {
       const auto same = [&executions, i](const Execution& other) {
@@ -96,6 +100,83 @@ class Search {
                      solution->ScheduleWithin(instance_.platform().memory_bytes, share));
     if (candidate.has_value()) Consider(*std::move(candidate));
     return absl::OkStatus();
+  }
+
+  // What a unit needs by itself in graph mode, and its place.
+  struct Need {
+    int64_t bytes = 0;
+    size_t unit = 0;
+  };
+
+  // Units that can run in graph mode, those that need the most first.
+  std::vector<Need> NeedsInGraphMode(const std::vector<Unit>& units) const {
+    std::vector<Need> needs;
+    for (size_t u = 0; u < units.size(); ++u) {
+      if (!units[u].has_graph) continue;
+      const Stage fused = GraphStage(chain_, units[u]);
+      const int64_t gradients =
+          chain_.gradient_bytes(units[u].last) + chain_.gradient_bytes(units[u].first - 1);
+      const int64_t overhead = std::max(fused.forward_overhead_bytes,
+                                        gradients + fused.backward_overhead_bytes);
+      needs.push_back(
+          {chain_.output_bytes(units[u].first - 1) + fused.saved_bytes + overhead, u});
+    }
+    std::stable_sort(needs.begin(), needs.end(),
+                     [](const Need& a, const Need& b) { return a.bytes > b.bytes; });
+    return needs;
+  }
+
+  // A unit that is too large in graph mode must not keep the others from it: of the choices in
+  // which all but the k largest run in graph mode that for which rotor is fastest.
+  absl::StatusOr<std::vector<bool>> FindSmallUnits() const {
+    const std::vector<Unit> units = UnitsOf(chain_);
+    const std::vector<Need> needs = NeedsInGraphMode(units);
+    const auto all_but = [&](size_t largest) {
+      std::vector<bool> graph(units.size());
+      for (size_t i = largest; i < needs.size(); ++i) graph[needs[i].unit] = true;
+      return graph;
+    };
+    double fastest = std::numeric_limits<double>::infinity();
+    size_t best = needs.size();
+    const auto consider = [&](size_t largest) -> absl::Status {
+      ASSIGN_OR_RETURN(const double seconds, RotorSeconds(Execution::Of(chain_, all_but(largest))));
+      if (seconds < fastest) {
+        fastest = seconds;
+        best = largest;
+      }
+      return absl::OkStatus();
+    };
+    for (size_t largest = 0; largest < needs.size(); largest = std::max<size_t>(1, 2 * largest)) {
+      RETURN_IF_ERROR(consider(largest));
+    }
+    const size_t coarse = best;
+    for (size_t step = coarse / 4; step > 0; step /= 2) {  // between its neighbours
+      const size_t middle = best;
+      RETURN_IF_ERROR(consider(middle - step));
+      if (middle + step < needs.size()) RETURN_IF_ERROR(consider(middle + step));
+    }
+    return all_but(best);
+  }
+
+  // A step of rotor's on that choice of modes; infinite where it has none within the budget.
+  absl::StatusOr<double> RotorSeconds(const Execution& execution) const {
+    constexpr double kNone = std::numeric_limits<double>::infinity();
+    const std::unique_ptr<Solver> rotor = MakeRotor();
+    const Instance instance = instance_.WithChain(execution.chain());
+    if (rotor->WorkingBytes(instance) > context_.working_bytes) return kNone;
+    SolveContext quiet = context_;
+    quiet.progress = nullptr;
+    quiet.improved = nullptr;
+    quiet.lowest_bytes = INT64_MAX;
+    ASSIGN_OR_RETURN(const auto solution, rotor->Solve(instance, quiet));
+    ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
+                     solution->ScheduleWithin(instance.platform().memory_bytes, quiet));
+    if (!candidate.has_value()) return kNone;
+    ASSIGN_OR_RETURN(const Simulation simulation,
+                     SimulateWithoutBound(instance.chain(), instance.platform(),
+                                          candidate->schedule));
+    return simulation.prediction.makespan_seconds +
+           execution.Entries() * chain_.graph_entry_seconds;
   }
 
   absl::Status AskPlain(const Execution& execution, SolveContext share) {
