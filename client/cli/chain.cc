@@ -17,6 +17,7 @@
 #include "proto/convert/json.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/lower_bound.h"
 
 namespace stowage {
@@ -65,6 +66,10 @@ std::string TotalsText(const Chain& chain) {
   table.Add({"forward", FormatSeconds(totals.forward_seconds), ""});
   table.Add({"backward", FormatSeconds(totals.backward_seconds), ""});
   table.Add({"a step", FormatSeconds(chain.ComputeSeconds()), "with unlimited memory"});
+  if (HasGraphMode(chain)) {
+    table.Add({"graph mode", FormatSeconds(chain.graph_entry_seconds),
+               absl::StrCat("to enter it; ", GraphModeSummary(chain))});
+  }
   table.Add({"input", FormatBytes(chain.input_bytes),
              absl::StrCat("its gradient ", FormatBytes(chain.gradient_bytes(0)))});
   table.Add({"outputs", FormatBytes(totals.output_bytes), "of all stages together"});
@@ -91,12 +96,28 @@ std::string StagesText(const Chain& chain) {
   Table table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight});
   table.Add({"", "name", "forward", "backward", "output", "saved", "overheads"});
+  // What a unit takes in graph mode stands below its last stage.
+  std::vector<const Unit*> unit_of(static_cast<size_t>(chain.length()) + 2);
+  const std::vector<Unit> units = UnitsOf(chain);
+  for (const Unit& unit : units) {
+    if (unit.has_graph) unit_of[static_cast<size_t>(unit.last)] = &unit;
+  }
   for (const int l : stages) {
     const Stage& stage = chain.stage(l);
     table.Add({absl::StrCat(l), stage.name, FormatSeconds(stage.forward_seconds),
                FormatSeconds(stage.backward_seconds), FormatBytes(stage.output_bytes),
                FormatBytes(stage.saved_bytes),
                FormatBytes(std::max(stage.forward_overhead_bytes, stage.backward_overhead_bytes))});
+    const Unit* unit = unit_of[static_cast<size_t>(l)];
+    if (unit == nullptr) continue;
+    const Stage graph = GraphStage(chain, *unit);
+    table.Add({"",
+               unit->first == unit->last
+                   ? "in graph mode"
+                   : absl::StrCat("stages ", unit->first, "-", unit->last, " in graph mode"),
+               FormatSeconds(graph.forward_seconds), FormatSeconds(graph.backward_seconds), "",
+               FormatBytes(graph.saved_bytes),
+               FormatBytes(std::max(graph.forward_overhead_bytes, graph.backward_overhead_bytes))});
   }
   return title + table.ToString(2);
 }
@@ -125,7 +146,7 @@ std::string ProvenanceText(const v1::Chain& chain) {
 std::string SummaryJson(const Chain& chain) {
   const Totals totals = Sum(chain);
   const MemoryFloor floor = FloorOfMemory(chain);
-  const nlohmann::ordered_json summary = {
+  nlohmann::ordered_json summary = {
       {"name", chain.name},
       {"stages", chain.length()},
       {"no_recompute_stages", totals.no_recompute},
@@ -139,6 +160,18 @@ std::string SummaryJson(const Chain& chain) {
       {"least_memory_operation", OperationName(floor.operation)},
       {"most_memory_bytes", absl::StrCat(StoreAllPeakBytes(chain))},
   };
+  if (HasGraphMode(chain)) {
+    int units = 0;
+    int stages = 0;
+    for (const Unit& unit : UnitsOf(chain)) {
+      units += unit.has_graph ? 1 : 0;
+      stages += unit.has_graph ? unit.last - unit.first + 1 : 0;
+    }
+    summary["graph_mode"] = {{"stages", stages},
+                             {"units", units},
+                             {"entry_seconds", chain.graph_entry_seconds},
+                             {"step_seconds", chain.ComputeSeconds()}};
+  }
   return summary.dump(1) + "\n";
 }
 

@@ -188,6 +188,17 @@ std::string StageMap(const std::vector<StageFate>& stages) {
 
 }  // namespace
 
+std::string GraphModeSummary(const Chain& chain) {
+  int stages = 0;
+  int units = 0;
+  for (const Unit& unit : UnitsOf(chain)) {
+    if (!unit.has_graph || unit.last > chain.length()) continue;
+    ++units;
+    stages += unit.last - unit.first + 1;
+  }
+  return absl::StrCat(stages, " with a graph mode in ", units, units == 1 ? " unit" : " units");
+}
+
 std::string RangeShare(const Chain& chain, int64_t memory_bytes) {
   const int64_t low = FloorOfMemory(chain).bytes;
   const int64_t high = StoreAllPeakBytes(chain);
@@ -196,6 +207,13 @@ std::string RangeShare(const Chain& chain, int64_t memory_bytes) {
 }
 
 std::string ChainLine(const Chain& chain) {
+  if (HasGraphMode(chain)) {
+    return absl::StrCat(chain.name.empty() ? "unnamed chain" : chain.name, ": ", chain.length(),
+                        " stages, ", GraphModeSummary(chain), "; with all memory a step takes ",
+                        FormatSeconds(chain.ComputeSeconds()),
+                        ", storing everything in eager mode ",
+                        FormatBytes(StoreAllPeakBytes(chain)), "\n");
+  }
   return absl::StrCat(chain.name.empty() ? "unnamed chain" : chain.name, ": ", chain.length(),
                       " stages; storing everything takes ", FormatSeconds(chain.ComputeSeconds()),
                       " a step and ", FormatBytes(StoreAllPeakBytes(chain)), "\n");

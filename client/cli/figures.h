@@ -22,6 +22,9 @@ std::string NamedOperation(const Chain& chain, const Operation& operation);
 std::string FiguresText(const Chain& chain, const Platform& platform, const Schedule& schedule,
                         const ExplainedSimulation& result);
 
+// "12 with a graph mode in 5 units", of the chain's stages.
+std::string GraphModeSummary(const Chain& chain);
+
 // How far a budget lies from M_low (0 %) to M_high (100 %); empty where the two are equal.
 std::string RangeShare(const Chain& chain, int64_t memory_bytes);
 

@@ -116,10 +116,9 @@ class Search {
       const Stage fused = GraphStage(chain_, units[u]);
       const int64_t gradients =
           chain_.gradient_bytes(units[u].last) + chain_.gradient_bytes(units[u].first - 1);
-      const int64_t overhead = std::max(fused.forward_overhead_bytes,
-                                        gradients + fused.backward_overhead_bytes);
-      needs.push_back(
-          {chain_.output_bytes(units[u].first - 1) + fused.saved_bytes + overhead, u});
+      const int64_t overhead =
+          std::max(fused.forward_overhead_bytes, gradients + fused.backward_overhead_bytes);
+      needs.push_back({chain_.output_bytes(units[u].first - 1) + fused.saved_bytes + overhead, u});
     }
     std::stable_sort(needs.begin(), needs.end(),
                      [](const Need& a, const Need& b) { return a.bytes > b.bytes; });
@@ -172,9 +171,9 @@ class Search {
     ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance.platform().memory_bytes, quiet));
     if (!candidate.has_value()) return kNone;
-    ASSIGN_OR_RETURN(const Simulation simulation,
-                     SimulateWithoutBound(instance.chain(), instance.platform(),
-                                          candidate->schedule));
+    ASSIGN_OR_RETURN(
+        const Simulation simulation,
+        SimulateWithoutBound(instance.chain(), instance.platform(), candidate->schedule));
     return simulation.prediction.makespan_seconds +
            execution.Entries() * chain_.graph_entry_seconds;
   }

@@ -402,8 +402,8 @@ absl::Status Program::RaiseBound() {
   double middle = price_;
   for (int pass = 0; pass < passes; ++pass) {
     const double step = std::sqrt(width);
-    RETURN_IF_ERROR(PriceAll({middle / width, middle / step, middle, middle * step,
-                              middle * width}));
+    RETURN_IF_ERROR(
+        PriceAll({middle / width, middle / step, middle, middle * step, middle * width}));
     if (passes_[0].to(count) == kNone) return absl::OkStatus();  // with all memory nothing fits
     best_ = 0;
     double highest = -kNone;

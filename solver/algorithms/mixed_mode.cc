@@ -225,8 +225,7 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::FindInBytes(
     const SolveContext& context) const {
   std::optional<Schedule> best = minimum_->LeastSchedule();
   if (too_large.has_value()) {
-    ASSIGN_OR_RETURN(const Execution execution,
-                     Execution::Of(instance_.chain(), *too_large));
+    ASSIGN_OR_RETURN(const Execution execution, Execution::Of(instance_.chain(), *too_large));
     const Instance fixed = instance_.WithChain(execution.chain()).WithMemory(memory_bytes);
     SolveContext quiet = context;
     quiet.progress = nullptr;

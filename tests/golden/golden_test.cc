@@ -55,12 +55,17 @@ constexpr Case kCases[] = {
     // looks at a profile,
     {"chain", "stowage chain tiny.json"},
     {"chain_json", "stowage chain tiny.json --format json"},
+    {"chain_modes", "stowage chain modes.json"},
+    {"chain_modes_json", "stowage chain modes.json --format json"},
 
     // fits it into less and less memory
     {"solve_store_all", "stowage solve --local --chain tiny.json --memory 1MiB"},
     {"solve", "stowage solve --local --chain tiny.json --memory 140KiB --solver rotor"},
     {"solve_json",
      "stowage solve --local --chain tiny.json --memory 140KiB --solver rotor --format json"},
+    {"solve_modes", "stowage solve --local --chain modes.json --memory 60%"},
+    {"solve_modes_json",
+     "stowage solve --local --solver mixed_mode --chain modes.json --memory 60% --format json"},
     {"solve_percent", "stowage solve --local --chain tiny.json --memory 40%"},
 
     // wonders what more memory would buy,

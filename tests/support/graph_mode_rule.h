@@ -8,12 +8,12 @@
 // (pre-activation, dense), up to four of one resolution. Recurrent layers loop over as many steps
 // as a batch has: control_flow.
 //
-// What a unit costs. It saves what its stages save. Of what a stage saves beside its output, half is
-// what its element-wise and normalization operators read: fused, they read it from registers, once
-// less in the forward, and twice less in the backward, at the device's memory bandwidth; no time
-// falls below half. A captured graph has a memory pool of its own, which holds at once what eager
-// mode frees in between: its overheads are the sums of its stages', and its backward's has the
-// gradients between them, too. Entering takes 20 us: the launch of one captured graph for the
+// What a unit costs. It saves what its stages save. Of what a stage saves beside its output, half
+// is what its element-wise and normalization operators read: fused, they read it from registers,
+// once less in the forward, and twice less in the backward, at the device's memory bandwidth; no
+// time falls below half. A captured graph has a memory pool of its own, which holds at once what
+// eager mode frees in between: its overheads are the sums of its stages', and its backward's has
+// the gradients between them, too. Entering takes 20 us: the launch of one captured graph for the
 // forward and one for the backward.
 #ifndef STOWAGE_TESTS_SUPPORT_GRAPH_MODE_RULE_H_
 #define STOWAGE_TESTS_SUPPORT_GRAPH_MODE_RULE_H_

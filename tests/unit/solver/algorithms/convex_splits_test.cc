@@ -7,7 +7,8 @@
 namespace stowage {
 namespace {
 
-// Two units of two stages and one of one, as cheap in graph mode as in eager mode but for the entry.
+// Two units of two stages and one of one, as cheap in graph mode as in eager mode but for the
+// entry.
 Chain CloseCall() {
   Chain chain;
   chain.input_bytes = 2;
