@@ -2,15 +2,21 @@
 //   0        stages, 1 to 5; whether both directions share the link
 //   1 to 3   memory, host memory and bandwidth
 //   then     for each stage and the loss six: seconds forward and backward, bytes of output, of
-//   what is
-//            saved beyond it, of the gradient and of overheads; two flags
-//   the rest one operation a byte: what, in its upper half, and of which stage, in its lower half
+//            what is saved beyond it, of the gradient and of overheads; flags
+//   then     one, and if that is odd for each stage one or three: whether it has a graph mode and
+//   is
+//            fused into the stage before, seconds forward and backward, what it saves
+//   the rest one operation a byte: what and in which mode, in its upper half, and of which stage,
+//   in
+//            its lower half
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "solver/algorithms/answer.h"
 #include "solver/algorithms/catalog.h"
+#include "solver/model/modes.h"
 #include "solver/model/validate.h"
 #include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
@@ -47,7 +53,40 @@ Stage TakeStage(absl::string_view* bytes) {
   const int flags = Take(bytes);
   stage.no_recompute = flags % 4 == 3;
   stage.no_offload = flags / 4 % 4 == 3;
+  stage.control_flow = flags / 16 % 4 == 3;
   return stage;
+}
+
+// Graph costs, group by group, so that a group saves its output.
+void TakeGraphCosts(absl::string_view* bytes, Chain* chain) {
+  const int modes = Take(bytes);
+  if (modes % 2 == 0) return;
+  chain->graph_entry_seconds = modes / 2 % 4;
+  for (size_t i = 0; i < chain->stages.size(); ++i) {
+    Stage& stage = chain->stages[i];
+    const int shape = Take(bytes);
+    if (shape % 4 != 0) {
+      const int times = Take(bytes);
+      stage.graph = GraphCosts{static_cast<double>(times % 16), static_cast<double>(times / 16),
+                               stage.output_bytes + Take(bytes) % 32, shape / 16, shape / 32};
+    }
+    const bool joins = i > 0 && shape / 4 % 2 == 1 &&
+                       stage.graph.has_value() == chain->stages[i - 1].graph.has_value();
+    if (!joins) {
+      stage.fusion_group = std::string(1, static_cast<char>('a' + i));
+      continue;
+    }
+    stage.fusion_group = chain->stages[i - 1].fusion_group;
+  }
+}
+
+// In graph mode, as one with its group where it is the last of it.
+Operation InGraphMode(const Chain& chain, Operation operation) {
+  operation.mode = Mode::kGraph;
+  for (const Unit& unit : UnitsOf(chain)) {
+    if (unit.last == operation.stage && unit.first != unit.last) operation.first_stage = unit.first;
+  }
+  return operation;
 }
 
 struct Case {
@@ -67,10 +106,13 @@ Case Decode(absl::string_view bytes) {
   for (int l = 0; l < shape % 5 + 1; ++l) decoded.chain.stages.push_back(TakeStage(&bytes));
   decoded.chain.loss = TakeStage(&bytes);
   decoded.chain.loss.gradient_bytes.reset();
+  TakeGraphCosts(&bytes, &decoded.chain);
   while (!bytes.empty()) {
-    const int operation = Take(&bytes);
-    const auto kind = static_cast<size_t>(operation / 16) % std::size(kKinds);
-    decoded.schedule.operations.push_back({kKinds[kind], operation % 16});
+    const int byte = Take(&bytes);
+    const auto kind = static_cast<size_t>(byte / 16);
+    Operation operation{kKinds[kind % std::size(kKinds)], byte % 16};
+    if (kind >= std::size(kKinds)) operation = InGraphMode(decoded.chain, operation);
+    decoded.schedule.operations.push_back(operation);
   }
   return decoded;
 }
@@ -136,25 +178,32 @@ void FuzzSchedule(absl::string_view bytes) {
 }
 
 std::vector<std::string> ScheduleSeeds() {
-  // What solvers find for a few chains, in those bytes.
+  // What solvers find for a few chains, in those bytes: plain ones, and of two modes.
   std::vector<std::string> seeds;
-  for (const char* solver : {"store_all", "rotor", "revolve", "pofo"}) {
+  const std::string plain(1, 0);
+  const std::string modes = std::string("\x03") + "\x01\x11\x04" + "\x01\x10\x01" + "\x05\x01\x02" +
+                            "\x01\x20\x08" + "\x01\x11\x04";
+  for (const char* solver : {"store_all", "rotor", "revolve", "pofo", "mixed_mode", "auto"}) {
     for (const int memory : {60, 90, 200}) {
-      std::string bytes = {4, static_cast<char>(memory), 0, 3};
-      for (int l = 1; l <= 6; ++l) bytes += std::string("\x21\x0a\x05\0\0\0", 6);
-      Case decoded = Decode(bytes);
-      decoded.platform.memory_bytes = memory;
-      SolveRequest request;
-      request.chain = decoded.chain;
-      request.platform = decoded.platform;
-      request.solver = solver;
-      const auto answer = AnswerRequest(request, {});
-      if (!answer.ok()) continue;
-      for (const Operation& operation : answer->schedule.operations) {
-        const auto* const kind = std::find(std::begin(kKinds), std::end(kKinds), operation.kind);
-        bytes.push_back(static_cast<char>((kind - kKinds) * 16 + operation.stage));
+      for (const std::string& costs : {plain, modes}) {
+        std::string bytes = {4, static_cast<char>(memory), 0, 3};
+        for (int l = 1; l <= 6; ++l) bytes += std::string("\x21\x0a\x05\0\0\0", 6);
+        bytes += costs;
+        Case decoded = Decode(bytes);
+        decoded.platform.memory_bytes = memory;
+        SolveRequest request;
+        request.chain = decoded.chain;
+        request.platform = decoded.platform;
+        request.solver = solver;
+        const auto answer = AnswerRequest(request, {});
+        if (!answer.ok()) continue;
+        for (const Operation& operation : answer->schedule.operations) {
+          const auto* const kind = std::find(std::begin(kKinds), std::end(kKinds), operation.kind);
+          const auto graph = operation.mode == Mode::kGraph ? std::ssize(kKinds) : 0;
+          bytes.push_back(static_cast<char>((kind - kKinds + graph) * 16 + operation.stage));
+        }
+        seeds.push_back(bytes);
       }
-      seeds.push_back(bytes);
     }
   }
   return seeds;
