@@ -291,7 +291,7 @@ class Program {
     std::vector<TimelineEntry> predicted;
     Schedule schedule;
     for (const Command& command : plan.commands) {
-      schedule.operations.push_back({command.kind, command.stage});
+      schedule.operations.push_back(plan.execution.ToChain({command.kind, command.stage}));
     }
     RETURN_IF_ERROR(Simulate(chain_, platform_, schedule, &predicted).status());
     RETURN_IF_ERROR(WriteFile(options_.trace, TraceJson(plan, measured, predicted)));
