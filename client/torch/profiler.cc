@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/graph_mode.h"
+#include "client/torch/replay.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
+#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -22,12 +25,8 @@ class Saved {
  public:
   // Takes all the memory that it will need. May throw.
   explicit Saved(const TorchStages& stages)
-      : parameters_(stages.Parameters()), buffers_(stages.Buffers()) {
-    generators_.push_back(at::globalContext().defaultGenerator(at::kCPU));
-    const c10::Device device = stages.options().device;
-    if (!device.is_cpu()) generators_.push_back(at::globalContext().defaultGenerator(device));
-    for (at::Generator& generator : generators_) states_.push_back(generator.get_state());
-    for (const at::Tensor& buffer : buffers_) contents_.push_back(buffer.clone());
+      : parameters_(stages.Parameters()),
+        random_and_buffers_(stages.Buffers(), stages.options().device) {
     for (const at::Tensor& parameter : parameters_) {
       gradients_.push_back(parameter.grad());
       zeros_.push_back(parameter.requires_grad() ? at::zeros_like(parameter.detach())
@@ -39,13 +38,8 @@ class Saved {
 
   // May throw, but then everything that can be has been put back.
   void Restore() {
-    const at::NoGradGuard no_grad;
     SetGradients(gradients_);
-    for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(states_[i]);
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      // Some cannot be written, and are not.
-      if (!at::equal(buffers_[i], contents_[i])) buffers_[i].copy_(contents_[i]);
-    }
+    random_and_buffers_.Restore();
   }
 
  private:
@@ -56,10 +50,7 @@ class Saved {
   Tensors parameters_;
   Tensors gradients_;
   Tensors zeros_;
-  Tensors buffers_;
-  Tensors contents_;
-  std::vector<at::Generator> generators_;
-  Tensors states_;
+  RandomAndBuffers random_and_buffers_;
 };
 
 class Profiler {
@@ -168,6 +159,53 @@ class Profiler {
   int64_t input_gradient_bytes_ = 0;  // of the stage measured last
 };
 
+// Puts what `executed`, the execution's chain measured, costs on the stages of `chain`. Only what
+// differs from eager mode can be told of a unit: one whose output takes other memory has no costs.
+void AddGraphCosts(const Execution& execution, const Chain& executed, Chain* chain) {
+  const auto stage = [chain](int l) -> Stage& { return chain->stages[static_cast<size_t>(l) - 1]; };
+  for (int e = 1; e <= executed.length(); ++e) {
+    const Stage& measured = executed.stage(e);
+    const Unit unit = execution.unit(e);
+    Stage& last = stage(unit.last);
+    if (!unit.has_graph || measured.output_bytes != last.output_bytes) continue;
+    for (int l = unit.first; l < unit.last; ++l) stage(l).graph = GraphCosts();
+    last.graph = {.forward_seconds = measured.forward_seconds,
+                  .backward_seconds = measured.backward_seconds,
+                  .saved_bytes = measured.saved_bytes,
+                  .forward_overhead_bytes = measured.forward_overhead_bytes,
+                  .backward_overhead_bytes = measured.backward_overhead_bytes};
+    last.no_offload = last.no_offload || measured.no_offload;
+    // A gradient that one mode puts into more memory than the other.
+    std::optional<int64_t>& gradient =
+        unit.first == 1 ? chain->input_gradient_bytes : stage(unit.first - 1).gradient_bytes;
+    gradient = std::max(gradient.value_or(0), executed.gradient_bytes(e - 1));
+  }
+}
+
+// The chain with what it costs in both modes.
+absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMeter* meter,
+                                   const ProfileOptions& options) {
+  const Execution execution = AllInGraphMode(stages->stages());
+  ASSIGN_OR_RETURN(std::vector<TorchStage> units, InModes(stages->stages(), execution));
+  TorchStages in_graph_mode(std::move(units), stages->options());
+  in_graph_mode.FeedAs(*stages);
+  ASSIGN_OR_RETURN(Chain chain, Profiler(stages, device, meter, options).Measure());
+  stages->Abandon();
+  for (int l = 1; l <= stages->length(); ++l) {
+    Stage& stage = chain.stages[static_cast<size_t>(l) - 1];
+    stage.fusion_group = stages->stage(l).fusion_group;
+    stage.control_flow = stages->stage(l).control_flow;
+  }
+  Profiler profiler(&in_graph_mode, device, meter, options);
+  const absl::StatusOr<Chain> executed = profiler.Measure();
+  // Its memory goes with it: nothing may be at work.
+  const absl::Status ended = device->Synchronize();
+  RETURN_IF_ERROR(executed.status());
+  RETURN_IF_ERROR(ended);
+  AddGraphCosts(execution, *executed, &chain);
+  return chain;
+}
+
 // Times copies between memory of a device and of the host.
 class LinkTimer {
  public:
@@ -250,7 +288,8 @@ absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMe
   absl::Status status = TorchGuarded([&] {
     saved.emplace(*stages);
     saved->SetGradientsToZero();
-    chain = Profiler(stages, device, meter, options).Measure();
+    chain = options.graph_mode ? MeasureModes(stages, device, meter, options)
+                               : Profiler(stages, device, meter, options).Measure();
     return chain.status();
   });
   // Whatever has failed, nothing is at work any more.
