@@ -44,30 +44,31 @@ constexpr std::array kReaders = {"aten::_local_scalar_dense",
                                  "aten::unique_consecutive",
                                  "aten::unique_dim_consecutive"};
 
-thread_local const char* number_read_by = nullptr;
+thread_local const char** noted_reader = nullptr;
 
-// Notes which of them runs on this thread while this is there.
+// Puts into `reader` which of them runs on this thread while this is there.
 class ReaderWatch {
  public:
-  ReaderWatch()
-      : handle_(at::addThreadLocalCallback(
-            at::RecordFunctionCallback(&Note).scopes({at::RecordScope::FUNCTION}))) {
-    number_read_by = nullptr;
+  explicit ReaderWatch(const char** reader)
+      : outer_(std::exchange(noted_reader, reader)),
+        handle_(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(&Note).scopes({at::RecordScope::FUNCTION}))) {}
+  ~ReaderWatch() {
+    at::removeCallback(handle_);
+    noted_reader = outer_;
   }
-  ~ReaderWatch() { at::removeCallback(handle_); }
   ReaderWatch(const ReaderWatch&) = delete;
   ReaderWatch& operator=(const ReaderWatch&) = delete;
-
-  const char* reader() const { return number_read_by; }
 
  private:
   static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
     const absl::string_view name(function.name());
     const auto* const reader = std::find(kReaders.begin(), kReaders.end(), name);
-    if (reader != kReaders.end()) number_read_by = *reader;
+    if (reader != kReaders.end()) *noted_reader = *reader;
     return nullptr;
   }
 
+  const char** const outer_;
   const at::CallbackHandle handle_;
 };
 
@@ -300,14 +301,15 @@ void GraphUnit::Try(const at::Tensor& input, const Tensors& tensors) {
   try {
     Rehearsal rehearse(module_ == nullptr ? Tensors() : module_->buffers(), input.device());
     std::unique_ptr<Trace> trace;
-    const ReaderWatch watch;
+    const char* reader = nullptr;
     const Outcome recorded = rehearse([&] {
+      const ReaderWatch watch(&reader);
       trace = std::make_unique<Trace>(input, tensors,
                                       [this](const at::Tensor& value) { return Block(value); });
       return trace->TakeOutput();
     });
-    if (watch.reader() != nullptr) {
-      why_not_ = absl::StrCat("reads numbers of a tensor: ", watch.reader());
+    if (reader != nullptr) {
+      why_not_ = absl::StrCat("reads numbers of a tensor: ", reader);
     } else if (trace->holds_tensors()) {
       why_not_ = "holds a tensor that is neither its input nor of its module";
     } else {
