@@ -209,6 +209,14 @@ bool HoldsTensors(const jit::Graph& graph) {
   });
 }
 
+std::string WhyNotTried(const std::vector<TorchStage>& stages) {
+  for (const TorchStage& stage : stages) {
+    if (stage.no_recompute) return absl::StrCat(stage.name, " may not run twice");
+  }
+  // Casts that autocast remembers are no part of a trace.
+  return at::autocast::is_enabled() || at::autocast::is_cpu_enabled() ? "autocast" : "";
+}
+
 std::string FirstLine(absl::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
 }
@@ -294,10 +302,8 @@ at::Tensor GraphUnit::Forward(const at::Tensor& input) {
 
 void GraphUnit::Try(const at::Tensor& input, const Tensors& tensors) {
   trace_.reset();
-  // Casts that autocast remembers are no part of a trace.
-  why_not_ = "autocast";
-  if (at::autocast::is_enabled() || at::autocast::is_cpu_enabled()) return;
-  why_not_.clear();
+  why_not_ = WhyNotTried(stages_);
+  if (!why_not_.empty()) return;
   try {
     Rehearsal rehearse(module_ == nullptr ? Tensors() : module_->buffers(), input.device());
     std::unique_ptr<Trace> trace;

@@ -27,7 +27,8 @@ namespace stowage {
 // as a block: it
 // - reads a number out of a tensor, or has shapes that depend on numbers;
 // - holds a tensor that is neither its input nor of its module, which may be another one next time;
-// - has a function of autograd of its own, or hooks, or parts without gradients, or autocast;
+// - has a function of autograd of its own, or hooks, or parts without gradients;
+// - is under autocast, or may not run twice;
 // - or fails to be traced.
 // Not thread-safe.
 class GraphUnit {

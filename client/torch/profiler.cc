@@ -58,22 +58,28 @@ class Profiler {
   Profiler(TorchStages* stages, Device* device, MemoryMeter* meter, const ProfileOptions& options)
       : stages_(*stages), device_(*device), meter_(*meter), options_(options) {}
 
-  absl::StatusOr<Chain> Measure() {
+  absl::Status Begin() {
     RETURN_IF_ERROR(Timed([this](void* stream) { return stages_.Begin({}, stream); }).status());
-    Chain chain;
-    chain.input_bytes = stages_.ValueBytes(0);
-    for (int l = 1; l <= stages_.length() + 1; ++l) {
-      ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
-      // What the gradient of its input takes is known now.
-      if (l == 1) {
-        chain.input_gradient_bytes = input_gradient_bytes_;
-      } else {
-        chain.stages.back().gradient_bytes = input_gradient_bytes_;
-      }
-      (l <= stages_.length() ? chain.stages.emplace_back() : chain.loss) = std::move(stage);
-    }
-    return chain;
+    chain_.input_bytes = stages_.ValueBytes(0);
+    return absl::OkStatus();
   }
+
+  // The next stage, then the loss.
+  absl::Status MeasureNext() {
+    const int l = chain_.length() + 1;
+    ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
+    // What the gradient of its input takes is known now.
+    if (l == 1) {
+      chain_.input_gradient_bytes = input_gradient_bytes_;
+    } else {
+      chain_.stages.back().gradient_bytes = input_gradient_bytes_;
+    }
+    (l <= stages_.length() ? chain_.stages.emplace_back() : chain_.loss) = std::move(stage);
+    return absl::OkStatus();
+  }
+
+  // Requires: the loss has been measured.
+  Chain TakeChain() { return std::move(chain_); }
 
  private:
   // Of work on the compute queue, in seconds.
@@ -156,8 +162,17 @@ class Profiler {
   Device& device_;
   MemoryMeter& meter_;
   const ProfileOptions options_;
+  Chain chain_;                       // so far
   int64_t input_gradient_bytes_ = 0;  // of the stage measured last
 };
+
+absl::StatusOr<Chain> Measure(TorchStages* stages, Device* device, MemoryMeter* meter,
+                              const ProfileOptions& options) {
+  Profiler profiler(stages, device, meter, options);
+  RETURN_IF_ERROR(profiler.Begin());
+  for (int l = 1; l <= stages->length() + 1; ++l) RETURN_IF_ERROR(profiler.MeasureNext());
+  return profiler.TakeChain();
+}
 
 // Puts what `executed`, the execution's chain measured, costs on the stages of `chain`. Only what
 // differs from eager mode can be told of a unit: one whose output takes other memory has no costs.
@@ -182,6 +197,19 @@ void AddGraphCosts(const Execution& execution, const Chain& executed, Chain* cha
   }
 }
 
+// Every unit in eager mode and right after it in graph mode, so that a machine that gets slower or
+// faster meanwhile does so for both.
+absl::Status MeasureInTurn(const Execution& execution, Profiler* eager, Profiler* graph) {
+  RETURN_IF_ERROR(eager->Begin());
+  RETURN_IF_ERROR(graph->Begin());
+  for (int e = 1; e <= execution.chain().length() + 1; ++e) {
+    const Unit unit = execution.unit(e);
+    for (int l = unit.first; l <= unit.last; ++l) RETURN_IF_ERROR(eager->MeasureNext());
+    RETURN_IF_ERROR(graph->MeasureNext());
+  }
+  return absl::OkStatus();
+}
+
 // The chain with what it costs in both modes.
 absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options) {
@@ -189,20 +217,19 @@ absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMe
   ASSIGN_OR_RETURN(std::vector<TorchStage> units, InModes(stages->stages(), execution));
   TorchStages in_graph_mode(std::move(units), stages->options());
   in_graph_mode.FeedAs(*stages);
-  ASSIGN_OR_RETURN(Chain chain, Profiler(stages, device, meter, options).Measure());
-  stages->Abandon();
+  Profiler eager(stages, device, meter, options);
+  Profiler graph(&in_graph_mode, device, meter, options);
+  absl::Status status = MeasureInTurn(execution, &eager, &graph);
+  // What graph mode holds goes now: nothing may be at work.
+  status.Update(device->Synchronize());
+  RETURN_IF_ERROR(status);
+  Chain chain = eager.TakeChain();
   for (int l = 1; l <= stages->length(); ++l) {
     Stage& stage = chain.stages[static_cast<size_t>(l) - 1];
     stage.fusion_group = stages->stage(l).fusion_group;
     stage.control_flow = stages->stage(l).control_flow;
   }
-  Profiler profiler(&in_graph_mode, device, meter, options);
-  const absl::StatusOr<Chain> executed = profiler.Measure();
-  // Its memory goes with it: nothing may be at work.
-  const absl::Status ended = device->Synchronize();
-  RETURN_IF_ERROR(executed.status());
-  RETURN_IF_ERROR(ended);
-  AddGraphCosts(execution, *executed, &chain);
+  AddGraphCosts(execution, graph.TakeChain(), &chain);
   return chain;
 }
 
@@ -289,7 +316,7 @@ absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMe
     saved.emplace(*stages);
     saved->SetGradientsToZero();
     chain = options.graph_mode ? MeasureModes(stages, device, meter, options)
-                               : Profiler(stages, device, meter, options).Measure();
+                               : Measure(stages, device, meter, options);
     return chain.status();
   });
   // Whatever has failed, nothing is at work any more.

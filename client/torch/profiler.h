@@ -17,7 +17,8 @@ namespace stowage {
 struct ProfileOptions {
   int warmups = 1;  // runs of each stage before those that count
   int repeats = 5;  // of which the median counts
-  // Whether to measure graph mode, too: each fusion group by itself, as GraphUnit runs it.
+  // Whether to measure graph mode, too: each fusion group as GraphUnit runs it, right after its
+  // stages, whose last output is then there twice.
   bool graph_mode = false;
 };
 

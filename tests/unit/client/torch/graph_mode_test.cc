@@ -181,6 +181,18 @@ TEST(GraphMode, RunsAsABlockWhatATraceWouldGetWrong) {
   }
 }
 
+TEST(GraphMode, RunsOnlyOnceWhatMayNotRunTwice) {
+  int runs = 0;
+  const Training training =
+      Around({.name = "counts",
+              .forward = [&runs](const at::Tensor& input) { return input * ++runs; },
+              .no_recompute = true});
+  Conductor conductor(training, EqualChainWithModes(3, {{1, 3}}), Ops(kAsOne));
+  ASSERT_THAT(conductor.Step(), IsOk());
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(conductor.units()[0]->why_not(), "counts may not run twice");
+}
+
 TEST(GraphMode, UsesTheModulesOwnParametersAndBuffers) {
   const Training training = Around(StageOf("norm", torch::nn::BatchNorm1d(4)));
   GraphUnit unit(training.stages);
