@@ -14,11 +14,10 @@ namespace {
 
 using EventPointer = std::shared_ptr<const Event>;
 
-absl::Status At(size_t index, const Command& command, const absl::Status& status) {
+absl::Status At(const Plan& plan, size_t index, const absl::Status& status) {
   if (status.ok()) return status;
-  return {status.code(),
-          absl::StrCat("operations[", index, "] ", OperationName({command.kind, command.stage}),
-                       ": ", status.message())};
+  return {status.code(), absl::StrCat("operations[", index, "] ", plan.NameOf(plan.commands[index]),
+                                      ": ", status.message())};
 }
 
 }  // namespace
@@ -83,9 +82,9 @@ class PlanExecutor::Issue {
   // Errors name the operation, once: work may run, and fail, in the call that launches it.
   absl::Status One(size_t i) {
     const Command& command = plan_.commands[i];
-    RETURN_IF_ERROR(At(i, command, Before(i)));
+    RETURN_IF_ERROR(At(plan_, i, Before(i)));
     RETURN_IF_ERROR(Enqueue(i, command));
-    return At(i, command, After(i));
+    return At(plan_, i, After(i));
   }
 
   absl::Status Before(size_t i) {
@@ -111,14 +110,14 @@ class PlanExecutor::Issue {
     switch (command.kind) {
       case OperationKind::kOffload:
         if (holder_ == nullptr) {
-          return At(i, command, device_.Copy(command.queue, Span(command.value), Host(command)));
+          return At(plan_, i, device_.Copy(command.queue, Span(command.value), Host(command)));
         }
         return LaunchCopyAt(i, Direction::kToHost, [this, &command](void* stream) {
           return holder_->CopyToHost(command.stage, Host(command), stream);
         });
       case OperationKind::kPrefetch:
         if (holder_ == nullptr) {
-          return At(i, command, device_.Copy(command.queue, Host(command), Span(command.value)));
+          return At(plan_, i, device_.Copy(command.queue, Host(command), Span(command.value)));
         }
         return LaunchCopyAt(i, Direction::kToDevice, [this, &command](void* stream) {
           return holder_->CopyToDevice(command.stage, Host(command), stream);
@@ -151,8 +150,8 @@ class PlanExecutor::Issue {
 
   template <typename Call>
   Work WorkAt(size_t i, Call call) {
-    return [i, &command = plan_.commands[i], call = std::move(call)](void* stream) {
-      return At(i, command, Guarded([&] { return call(stream); }));
+    return [this, i, call = std::move(call)](void* stream) {
+      return At(plan_, i, Guarded([&] { return call(stream); }));
     };
   }
 
@@ -179,7 +178,7 @@ class PlanExecutor::Issue {
   // a^(l-1), whatever else value l-1 holds behind it.
   DeviceSpan Input(const Command& command) const {
     DeviceSpan span = Span(command.input);
-    span.bytes = std::min(span.bytes, plan_.chain.output_bytes(command.stage - 1));
+    span.bytes = std::min(span.bytes, plan_.chain().output_bytes(command.stage - 1));
     return span;
   }
 

@@ -146,7 +146,7 @@ class Waits {
  public:
   explicit Waits(Plan* plan)
       : plan_(plan),
-        offloads_(static_cast<size_t>(plan->chain.length()) + 2, kNever),
+        offloads_(static_cast<size_t>(plan->chain().length()) + 2, kNever),
         prefetches_(offloads_) {
     ended_.reserve(plan->commands.size());
   }
@@ -268,14 +268,20 @@ absl::Status Place(absl::string_view name, int64_t alignment, int64_t most_bytes
 
 }  // namespace
 
+std::string Plan::NameOf(const Command& command) const {
+  return OperationName(execution.ToChain({command.kind, command.stage}));
+}
+
 absl::StatusOr<Plan> MakePlan(const Chain& chain, const Platform& platform,
                               const Schedule& schedule, const PlanOptions& options) {
   Plan plan;
   ASSIGN_OR_RETURN(plan.prediction, Check(chain, platform, schedule));
-  plan.chain = chain;
+  ASSIGN_OR_RETURN(plan.execution, Execution::Of(chain, schedule));
   plan.places_values = options.places_values;
-  CommandList commands(plan.chain, platform, &plan);
-  for (const Operation& operation : schedule.operations) commands.Add(operation);
+  CommandList commands(plan.chain(), platform, &plan);
+  for (const Operation& operation : schedule.operations) {
+    commands.Add(plan.execution.FromChain(operation));
+  }
   commands.Finish();
   if (options.places_values) {
     RETURN_IF_ERROR(Place("arena", options.alignment, options.arena_bytes, &plan.device));

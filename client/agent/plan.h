@@ -6,12 +6,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/agent/device.h"
 #include "client/agent/layout.h"
 #include "solver/model/chain.h"
+#include "solver/model/modes.h"
 #include "solver/model/platform.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
@@ -25,7 +27,7 @@ inline constexpr int kNoBlock = -1;
 // is nothing of the kind.
 struct Command {
   OperationKind kind = OperationKind::kForwardSave;
-  int stage = 0;  // l
+  int stage = 0;  // l, of Plan::chain()
   Queue queue = Queue::kCompute;
   std::vector<size_t> waits;  // commands of other queues that must have ended before this begins
   bool awaited = false;       // whether another command waits for this one
@@ -56,8 +58,10 @@ struct PlanOptions {
   int64_t pool_bytes = INT64_MAX;
 };
 
+// Its stages are those of the execution: what graph mode runs as one is one stage, and its forward
+// and backward are one call each of Stages. Where a schedule has no modes they are the chain's.
 struct Plan {
-  Chain chain;
+  Execution execution;
   bool places_values = true;
   std::vector<Command> commands;  // in program order
   Region device;                  // without a layout unless places_values
@@ -65,8 +69,14 @@ struct Plan {
   int input = kNoBlock;           // value 0 at the beginning
   int input_gradient = kNoBlock;  // δ^0 at the end
   Prediction prediction;
+
+  const Chain& chain() const { return execution.chain(); }
+  // "BACKWARD 4", "BACKWARD 2-4 graph": in the numbers of the schedule.
+  std::string NameOf(const Command& command) const;
 };
 
+// `schedule` may run some stages in graph mode: give the executor stages that know how (those of
+// client/torch/graph_mode.h, or any that number theirs as the execution does).
 // Errors: INVALID_ARGUMENT for what Violations() and Simulate() name, as where the schedule is of
 // another chain, and where it needs more memory than the platform has; RESOURCE_EXHAUSTED where the
 // arena or the pool would take more than the options allow: solve for that much less.

@@ -11,7 +11,7 @@ namespace stowage {
 
 // Spans are empty where a framework places values itself, and where there is nothing of the kind.
 struct ForwardCall {
-  int stage = 0;  // l
+  int stage = 0;  // l, of the execution (modes.h): what graph mode runs as one is one stage
   OperationKind kind = OperationKind::kForwardSave;
   int run = 0;                // how often the stage has run forward before in this step
   DeviceSpan input = {};      // a^(l-1), to be read

@@ -46,7 +46,11 @@ v1::SolveRequest WithoutTimes(v1::SolveRequest request) {
     stage->clear_name();
     stage->clear_forward_seconds();
     stage->clear_backward_seconds();
+    if (!stage->has_graph()) return;
+    stage->mutable_graph()->clear_forward_seconds();
+    stage->mutable_graph()->clear_backward_seconds();
   };
+  chain.clear_graph_entry_seconds();
   for (v1::Stage& stage : *chain.mutable_stages()) clear(&stage);
   if (chain.has_loss()) clear(chain.mutable_loss());
   v1::Platform& platform = *request.mutable_platform();

@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "client/torch/graph_mode.h"
+#include "client/torch/replay.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
+#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -22,12 +25,8 @@ class Saved {
  public:
   // Takes all the memory that it will need. May throw.
   explicit Saved(const TorchStages& stages)
-      : parameters_(stages.Parameters()), buffers_(stages.Buffers()) {
-    generators_.push_back(at::globalContext().defaultGenerator(at::kCPU));
-    const c10::Device device = stages.options().device;
-    if (!device.is_cpu()) generators_.push_back(at::globalContext().defaultGenerator(device));
-    for (at::Generator& generator : generators_) states_.push_back(generator.get_state());
-    for (const at::Tensor& buffer : buffers_) contents_.push_back(buffer.clone());
+      : parameters_(stages.Parameters()),
+        random_and_buffers_(stages.Buffers(), stages.options().device) {
     for (const at::Tensor& parameter : parameters_) {
       gradients_.push_back(parameter.grad());
       zeros_.push_back(parameter.requires_grad() ? at::zeros_like(parameter.detach())
@@ -39,13 +38,8 @@ class Saved {
 
   // May throw, but then everything that can be has been put back.
   void Restore() {
-    const at::NoGradGuard no_grad;
     SetGradients(gradients_);
-    for (size_t i = 0; i < generators_.size(); ++i) generators_[i].set_state(states_[i]);
-    for (size_t i = 0; i < buffers_.size(); ++i) {
-      // Some cannot be written, and are not.
-      if (!at::equal(buffers_[i], contents_[i])) buffers_[i].copy_(contents_[i]);
-    }
+    random_and_buffers_.Restore();
   }
 
  private:
@@ -56,10 +50,7 @@ class Saved {
   Tensors parameters_;
   Tensors gradients_;
   Tensors zeros_;
-  Tensors buffers_;
-  Tensors contents_;
-  std::vector<at::Generator> generators_;
-  Tensors states_;
+  RandomAndBuffers random_and_buffers_;
 };
 
 class Profiler {
@@ -67,22 +58,28 @@ class Profiler {
   Profiler(TorchStages* stages, Device* device, MemoryMeter* meter, const ProfileOptions& options)
       : stages_(*stages), device_(*device), meter_(*meter), options_(options) {}
 
-  absl::StatusOr<Chain> Measure() {
+  absl::Status Begin() {
     RETURN_IF_ERROR(Timed([this](void* stream) { return stages_.Begin({}, stream); }).status());
-    Chain chain;
-    chain.input_bytes = stages_.ValueBytes(0);
-    for (int l = 1; l <= stages_.length() + 1; ++l) {
-      ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
-      // What the gradient of its input takes is known now.
-      if (l == 1) {
-        chain.input_gradient_bytes = input_gradient_bytes_;
-      } else {
-        chain.stages.back().gradient_bytes = input_gradient_bytes_;
-      }
-      (l <= stages_.length() ? chain.stages.emplace_back() : chain.loss) = std::move(stage);
-    }
-    return chain;
+    chain_.input_bytes = stages_.ValueBytes(0);
+    return absl::OkStatus();
   }
+
+  // The next stage, then the loss.
+  absl::Status MeasureNext() {
+    const int l = chain_.length() + 1;
+    ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
+    // What the gradient of its input takes is known now.
+    if (l == 1) {
+      chain_.input_gradient_bytes = input_gradient_bytes_;
+    } else {
+      chain_.stages.back().gradient_bytes = input_gradient_bytes_;
+    }
+    (l <= stages_.length() ? chain_.stages.emplace_back() : chain_.loss) = std::move(stage);
+    return absl::OkStatus();
+  }
+
+  // Requires: the loss has been measured.
+  Chain TakeChain() { return std::move(chain_); }
 
  private:
   // Of work on the compute queue, in seconds.
@@ -165,8 +162,76 @@ class Profiler {
   Device& device_;
   MemoryMeter& meter_;
   const ProfileOptions options_;
+  Chain chain_;                       // so far
   int64_t input_gradient_bytes_ = 0;  // of the stage measured last
 };
+
+absl::StatusOr<Chain> Measure(TorchStages* stages, Device* device, MemoryMeter* meter,
+                              const ProfileOptions& options) {
+  Profiler profiler(stages, device, meter, options);
+  RETURN_IF_ERROR(profiler.Begin());
+  for (int l = 1; l <= stages->length() + 1; ++l) RETURN_IF_ERROR(profiler.MeasureNext());
+  return profiler.TakeChain();
+}
+
+// Puts what `executed`, the execution's chain measured, costs on the stages of `chain`. Only what
+// differs from eager mode can be told of a unit: one whose output takes other memory has no costs.
+void AddGraphCosts(const Execution& execution, const Chain& executed, Chain* chain) {
+  const auto stage = [chain](int l) -> Stage& { return chain->stages[static_cast<size_t>(l) - 1]; };
+  for (int e = 1; e <= executed.length(); ++e) {
+    const Stage& measured = executed.stage(e);
+    const Unit unit = execution.unit(e);
+    Stage& last = stage(unit.last);
+    if (!unit.has_graph || measured.output_bytes != last.output_bytes) continue;
+    for (int l = unit.first; l < unit.last; ++l) stage(l).graph = GraphCosts();
+    last.graph = {.forward_seconds = measured.forward_seconds,
+                  .backward_seconds = measured.backward_seconds,
+                  .saved_bytes = measured.saved_bytes,
+                  .forward_overhead_bytes = measured.forward_overhead_bytes,
+                  .backward_overhead_bytes = measured.backward_overhead_bytes};
+    last.no_offload = last.no_offload || measured.no_offload;
+    // A gradient that one mode puts into more memory than the other.
+    std::optional<int64_t>& gradient =
+        unit.first == 1 ? chain->input_gradient_bytes : stage(unit.first - 1).gradient_bytes;
+    gradient = std::max(gradient.value_or(0), executed.gradient_bytes(e - 1));
+  }
+}
+
+// Every unit in eager mode and right after it in graph mode, so that a machine that gets slower or
+// faster meanwhile does so for both.
+absl::Status MeasureInTurn(const Execution& execution, Profiler* eager, Profiler* graph) {
+  RETURN_IF_ERROR(eager->Begin());
+  RETURN_IF_ERROR(graph->Begin());
+  for (int e = 1; e <= execution.chain().length() + 1; ++e) {
+    const Unit unit = execution.unit(e);
+    for (int l = unit.first; l <= unit.last; ++l) RETURN_IF_ERROR(eager->MeasureNext());
+    RETURN_IF_ERROR(graph->MeasureNext());
+  }
+  return absl::OkStatus();
+}
+
+// The chain with what it costs in both modes.
+absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMeter* meter,
+                                   const ProfileOptions& options) {
+  const Execution execution = AllInGraphMode(stages->stages());
+  ASSIGN_OR_RETURN(std::vector<TorchStage> units, InModes(stages->stages(), execution));
+  TorchStages in_graph_mode(std::move(units), stages->options());
+  in_graph_mode.FeedAs(*stages);
+  Profiler eager(stages, device, meter, options);
+  Profiler graph(&in_graph_mode, device, meter, options);
+  absl::Status status = MeasureInTurn(execution, &eager, &graph);
+  // What graph mode holds goes now: nothing may be at work.
+  status.Update(device->Synchronize());
+  RETURN_IF_ERROR(status);
+  Chain chain = eager.TakeChain();
+  for (int l = 1; l <= stages->length(); ++l) {
+    Stage& stage = chain.stages[static_cast<size_t>(l) - 1];
+    stage.fusion_group = stages->stage(l).fusion_group;
+    stage.control_flow = stages->stage(l).control_flow;
+  }
+  AddGraphCosts(execution, graph.TakeChain(), &chain);
+  return chain;
+}
 
 // Times copies between memory of a device and of the host.
 class LinkTimer {
@@ -250,7 +315,8 @@ absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMe
   absl::Status status = TorchGuarded([&] {
     saved.emplace(*stages);
     saved->SetGradientsToZero();
-    chain = Profiler(stages, device, meter, options).Measure();
+    chain = options.graph_mode ? MeasureModes(stages, device, meter, options)
+                               : Measure(stages, device, meter, options);
     return chain.status();
   });
   // Whatever has failed, nothing is at work any more.

@@ -17,6 +17,9 @@ namespace stowage {
 struct ProfileOptions {
   int warmups = 1;  // runs of each stage before those that count
   int repeats = 5;  // of which the median counts
+  // Whether to measure graph mode, too: each fusion group as GraphUnit runs it, right after its
+  // stages, whose last output is then there twice.
+  bool graph_mode = false;
 };
 
 // Runs every stage by itself, with what the stages before it put out, and never holds more than one
@@ -25,6 +28,9 @@ struct ProfileOptions {
 // gradients of parameters apart, which are there. A stage whose saved memory is shared is
 // no_offload. One that is no_recompute runs as often as the others: where that is a collective,
 // every rank must profile. Gradients, buffers and random generators are left as they were.
+// In graph mode what a fusion group costs is all on its last stage, and entering it takes no time:
+// a unit is traced once, in the first of the warm-ups, and what calling its trace takes is in its
+// times.
 // Requires: `stages` have been fed; at least one repeat. Errors: those of TorchStages.
 // Source: RR-9302, section 5.1.
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,

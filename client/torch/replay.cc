@@ -12,7 +12,13 @@
 namespace stowage {
 namespace {
 
-at::Tensor StateOf(at::Generator& generator) {
+std::vector<at::Generator> GeneratorsOf(c10::Device device) {
+  std::vector<at::Generator> generators = {at::globalContext().defaultGenerator(at::kCPU)};
+  if (!device.is_cpu()) generators.push_back(at::globalContext().defaultGenerator(device));
+  return generators;
+}
+
+at::Tensor StateOf(at::Generator generator) {
   const std::lock_guard<std::mutex> lock(generator.mutex());
   return generator.get_state();
 }
@@ -32,11 +38,32 @@ std::vector<bool> ModesOf(torch::nn::Module* module) {
 
 }  // namespace
 
-Replay::Replay(std::shared_ptr<torch::nn::Module> module, c10::Device device)
-    : module_(std::move(module)) {
-  generators_.push_back(at::globalContext().defaultGenerator(at::kCPU));
-  if (!device.is_cpu()) generators_.push_back(at::globalContext().defaultGenerator(device));
+RandomAndBuffers::RandomAndBuffers(std::vector<at::Tensor> tensors, c10::Device device)
+    : generators_(GeneratorsOf(device)), tensors_(std::move(tensors)) {
+  then_ = Now();
 }
+
+std::vector<at::Tensor> RandomAndBuffers::Now() const {
+  std::vector<at::Tensor> now;
+  for (const at::Generator& generator : generators_) now.push_back(StateOf(generator));
+  for (const at::Tensor& tensor : tensors_) now.push_back(tensor.detach().clone());
+  return now;
+}
+
+void RandomAndBuffers::Restore() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < then_.size(); ++i) {
+    if (i < generators_.size()) {
+      SetState(generators_[i], then_[i]);
+    } else if (at::Tensor& tensor = tensors_[i - generators_.size()];
+               !at::equal(tensor, then_[i])) {
+      tensor.copy_(then_[i]);
+    }
+  }
+}
+
+Replay::Replay(std::shared_ptr<torch::nn::Module> module, c10::Device device)
+    : module_(std::move(module)), generators_(GeneratorsOf(device)) {}
 
 void Replay::First(const std::function<void()>& forward) {
   states_.clear();

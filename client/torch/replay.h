@@ -13,6 +13,22 @@
 
 namespace stowage {
 
+// The random generators, of the host and of `device`, and some tensors, as they were when this was
+// made. May throw, as LibTorch.
+class RandomAndBuffers {
+ public:
+  RandomAndBuffers(std::vector<at::Tensor> tensors, c10::Device device);
+
+  std::vector<at::Tensor> Now() const;  // copies of all
+  // Writes only what has changed: some cannot be written, and are not.
+  void Restore();
+
+ private:
+  std::vector<at::Generator> generators_;
+  std::vector<at::Tensor> tensors_;
+  std::vector<at::Tensor> then_;  // generators' states, then tensors
+};
+
 // The first run of a step goes ahead as it would alone; the others see the random generators and
 // the buffers as it saw them, and leave no trace: dropout drops the same, running statistics move
 // once a step. Everything here may throw, as LibTorch. One thread at a time.

@@ -193,6 +193,12 @@ void TorchStages::Feed(at::Tensor input, TorchLoss loss) {
   callers_.emplace();
 }
 
+void TorchStages::FeedAs(const TorchStages& other) {
+  input_ = other.input_;
+  stages_.back().forward = other.stages_.back().forward;
+  callers_ = other.callers_;
+}
+
 int64_t TorchStages::ValueBytes(int l) const { return Value(l).Bytes(options_.granularity); }
 
 int64_t TorchStages::GradientBytes(int l) const {

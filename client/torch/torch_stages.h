@@ -24,6 +24,8 @@
 
 namespace stowage {
 
+class GraphUnit;
+
 // One tensor in, one out.
 struct TorchStage {
   std::string name;
@@ -33,6 +35,14 @@ struct TorchStage {
   // Its forward may not run twice: it draws on, or changes, what is neither a random generator of
   // LibTorch nor a buffer of the module.
   bool no_recompute = false;
+  // Of several that follow one another: in graph mode they are one. Empty: it is one by itself.
+  std::string fusion_group = {};
+  // It may not run in graph mode: what it does depends on more than its input's shape and its
+  // modules' modes, such as the input's numbers, read in a way that LibTorch cannot see, or a rate
+  // that changes from step to step.
+  bool control_flow = false;
+  // Set where this is stages in graph mode: by InModes().
+  std::shared_ptr<const GraphUnit> unit = nullptr;
 };
 
 // A stage a child. The children are shared; what is added to `sequential` later is not.
@@ -74,6 +84,7 @@ class TorchStages final : public HeldStages {
 
   int length() const { return static_cast<int>(stages_.size()) - 1; }  // L
   const TorchStage& stage(int l) const { return stages_[static_cast<size_t>(l) - 1]; }
+  std::vector<TorchStage> stages() const { return {stages_.begin(), stages_.end() - 1}; }
   const TorchOptions& options() const { return options_; }
   std::vector<at::Tensor> Parameters() const;  // each once
   std::vector<at::Tensor> Buffers() const;
@@ -82,6 +93,8 @@ class TorchStages final : public HeldStages {
   // value 0 only where the caller has let go of it. LibTorch's settings for the calling thread,
   // such as autocast, are the step's, too.
   void Feed(at::Tensor input, TorchLoss loss);
+  // What `other` has been fed, and for its caller.
+  void FeedAs(const TorchStages& other);
   // Of the last step that ended well.
   const at::Tensor& loss() const { return loss_; }
   const at::Tensor& input_gradient() const {

@@ -37,7 +37,7 @@ absl::StatusOr<Found> FindSchedule(const AskOptions& options, const Chain& chain
                                    const Platform& platform, const std::string& solver);
 
 // Medians of steps, and what was predicted.
-struct Execution {
+struct MeasuredRun {
   double predicted_seconds = 0;
   double measured_seconds = 0;
   int64_t predicted_peak_bytes = 0;
@@ -45,7 +45,7 @@ struct Execution {
 };
 
 // Errors: UNAVAILABLE and the like; UNIMPLEMENTED without gRPC.
-absl::Status Report(const AskOptions& options, const std::string& job, const Execution& execution);
+absl::Status Report(const AskOptions& options, const std::string& job, const MeasuredRun& run);
 
 // As `stowage` reads them. Errors: UNAVAILABLE with the path; UNIMPLEMENTED without gRPC.
 absl::Status WriteChain(const std::string& path, const Chain& chain);

@@ -32,7 +32,7 @@ absl::StatusOr<Found> FindSchedule(const AskOptions& /*options*/, const Chain& c
 }
 
 absl::Status Report(const AskOptions& /*options*/, const std::string& /*job*/,
-                    const Execution& /*execution*/) {
+                    const MeasuredRun& /*run*/) {
   return NeedsGrpc();
 }
 

@@ -57,14 +57,14 @@ absl::StatusOr<Found> FindSchedule(const AskOptions& options, const Chain& chain
   return found;
 }
 
-absl::Status Report(const AskOptions& options, const std::string& job, const Execution& execution) {
+absl::Status Report(const AskOptions& options, const std::string& job, const MeasuredRun& run) {
   v1::ReportExecutionRequest request;
   request.set_agent("stowage-train " STOWAGE_VERSION);
   request.set_job(job);
-  request.set_predicted_step_seconds(execution.predicted_seconds);
-  request.set_measured_step_seconds(execution.measured_seconds);
-  request.set_predicted_peak_bytes(execution.predicted_peak_bytes);
-  request.set_measured_peak_bytes(execution.measured_peak_bytes);
+  request.set_predicted_step_seconds(run.predicted_seconds);
+  request.set_measured_step_seconds(run.measured_seconds);
+  request.set_predicted_peak_bytes(run.predicted_peak_bytes);
+  request.set_measured_peak_bytes(run.measured_peak_bytes);
   ClientOptions client{.server = options.server, .timeout_seconds = kReportSeconds};
   ASSIGN_OR_RETURN(client.credentials, ReadCredentials(options.credentials));
   return Client(client).ReportExecution(request);

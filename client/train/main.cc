@@ -28,6 +28,7 @@
 #include "client/train/train_device.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/budget.h"
 #include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
@@ -74,6 +75,7 @@ class Program {
     PrintRows();
     PrintErrors(plan.prediction, measured);
     PrintVerified(measured);
+    PrintUnits(measured);
     RETURN_IF_ERROR(CompareLosses());
     RETURN_IF_ERROR(WriteTrace(plan));
     Tell(plan.prediction, measured);
@@ -121,7 +123,8 @@ class Program {
     TorchStages stages(network.stages,
                        {.device = device_.torch, .granularity = meter_->Granularity()});
     stages.Feed(network.input.clone(), network.loss);
-    ASSIGN_OR_RETURN(chain_, ProfileChain(&stages, device_.agent.get(), meter_));
+    ASSIGN_OR_RETURN(chain_, ProfileChain(&stages, device_.agent.get(), meter_,
+                                          {.graph_mode = options_.graph_mode}));
     chain_.name = absl::StrCat(options_.network_name, ", batch ", options_.network.batch);
     ASSIGN_OR_RETURN(platform_, ProfileLink(device_.agent.get()));
     platform_.name = options_.device;
@@ -130,6 +133,7 @@ class Program {
     absl::PrintF("%s: %d stages; storing everything takes %s a step and %s\n", chain_.name,
                  chain_.length(), FormatSeconds(chain_.ComputeSeconds()),
                  FormatBytes(StoreAllPeakBytes(chain_)));
+    if (options_.graph_mode) PrintModes();
     absl::PrintF("link: %s to the host, %s to the device, %s a transfer, %s duplex\n",
                  FormatBytesPerSecond(platform_.offload_bytes_per_second),
                  FormatBytesPerSecond(platform_.prefetch_rate()),
@@ -141,6 +145,26 @@ class Program {
           "predictions leave out; --solver rotor copies nothing\n");
     }
     return absl::OkStatus();
+  }
+
+  // What the units of graph mode take in both modes.
+  void PrintModes() const {
+    double seconds[2] = {};
+    int64_t bytes[2] = {};
+    int units = 0;
+    for (const Unit& unit : UnitsOf(chain_)) {
+      if (!unit.has_graph) continue;
+      ++units;
+      const auto add = [&](Mode mode, const Stage& stage) {
+        seconds[static_cast<int>(mode)] += stage.forward_seconds + stage.backward_seconds;
+        bytes[static_cast<int>(mode)] += stage.saved_bytes;
+      };
+      for (int l = unit.first; l <= unit.last; ++l) add(Mode::kEager, chain_.stage(l));
+      add(Mode::kGraph, GraphStage(chain_, unit));
+    }
+    absl::PrintF("graph mode: %d units take %s and save %s; as eager stages %s and %s\n", units,
+                 FormatSeconds(seconds[1]), FormatBytes(bytes[1]), FormatSeconds(seconds[0]),
+                 FormatBytes(bytes[0]));
   }
 
   absl::Status SetBudget() {
@@ -273,6 +297,14 @@ class Program {
                  measured.verified);
   }
 
+  // How what the schedule runs in graph mode was run.
+  void PrintUnits(const Measured& measured) const {
+    if (!options_.graph_mode) return;
+    absl::PrintF("graph mode: %d by a trace, %d as blocks\n", measured.traced,
+                 measured.blocks.size());
+    for (const std::string& block : measured.blocks) absl::PrintF("  %s\n", block);
+  }
+
   void PrintErrors(const Prediction& predicted, const Measured& measured) const {
     absl::PrintF("\nmeasured against predicted: time %+.1f %%, peak %+.1f %%\n",
                  100 * (measured.step_seconds / predicted.makespan_seconds - 1),
@@ -291,7 +323,7 @@ class Program {
     std::vector<TimelineEntry> predicted;
     Schedule schedule;
     for (const Command& command : plan.commands) {
-      schedule.operations.push_back({command.kind, command.stage});
+      schedule.operations.push_back(plan.execution.ToChain({command.kind, command.stage}));
     }
     RETURN_IF_ERROR(Simulate(chain_, platform_, schedule, &predicted).status());
     RETURN_IF_ERROR(WriteFile(options_.trace, TraceJson(plan, measured, predicted)));

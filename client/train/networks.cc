@@ -147,26 +147,22 @@ class Embedding : public nn::Module {
   nn::Dropout dropout_;
 };
 
-// Attention and two linear layers, each past what it is added to.
-class Block : public nn::Module {
+// The first half of a block: attention, and a way past it.
+class Attention : public nn::Module {
  public:
-  explicit Block(const NetworkOptions& options)
+  explicit Attention(const NetworkOptions& options)
       : width_(options.width),
         heads_(std::max(1, options.width / 64)),
-        ln1_(register_module("ln_1", nn::LayerNorm(nn::LayerNormOptions({options.width})))),
-        ln2_(register_module("ln_2", nn::LayerNorm(nn::LayerNormOptions({options.width})))),
+        norm_(register_module("ln_1", nn::LayerNorm(nn::LayerNormOptions({options.width})))),
         qkv_(register_module("c_attn", nn::Linear(options.width, 3 * options.width))),
         projection_(register_module("c_proj", nn::Linear(options.width, options.width))),
-        up_(register_module("c_fc", nn::Linear(options.width, 4 * options.width))),
-        down_(register_module("c_out", nn::Linear(4 * options.width, options.width))),
         dropout_(register_module("drop", nn::Dropout(options.dropout))) {}
   at::Tensor forward(const at::Tensor& input) {
-    const at::Tensor attended = input + dropout_(projection_(Attention(ln1_(input))));
-    return attended + dropout_(down_(at::gelu(up_(ln2_(attended)))));
+    return input + dropout_(projection_(Attend(norm_(input))));
   }
 
  private:
-  at::Tensor Attention(const at::Tensor& input) {
+  at::Tensor Attend(const at::Tensor& input) {
     const int64_t batch = input.size(0);
     const int64_t length = input.size(1);
     const auto split = qkv_(input).view({batch, length, 3, heads_, width_ / heads_}).unbind(2);
@@ -182,10 +178,26 @@ class Block : public nn::Module {
 
   const int64_t width_;
   const int64_t heads_;
-  nn::LayerNorm ln1_;
-  nn::LayerNorm ln2_;
+  nn::LayerNorm norm_;
   nn::Linear qkv_;
   nn::Linear projection_;
+  nn::Dropout dropout_;
+};
+
+// The second half: two linear layers, and a way past them.
+class Perceptron : public nn::Module {
+ public:
+  explicit Perceptron(const NetworkOptions& options)
+      : norm_(register_module("ln_2", nn::LayerNorm(nn::LayerNormOptions({options.width})))),
+        up_(register_module("c_fc", nn::Linear(options.width, 4 * options.width))),
+        down_(register_module("c_out", nn::Linear(4 * options.width, options.width))),
+        dropout_(register_module("drop", nn::Dropout(options.dropout))) {}
+  at::Tensor forward(const at::Tensor& input) {
+    return input + dropout_(down_(at::gelu(up_(norm_(input)))));
+  }
+
+ private:
+  nn::LayerNorm norm_;
   nn::Linear up_;
   nn::Linear down_;
   nn::Dropout dropout_;
@@ -210,7 +222,12 @@ Network Transformer(const NetworkOptions& options) {
   Network network;
   network.stages.push_back(StageOf("embedding", std::make_shared<Embedding>(options)));
   for (int layer = 0; layer < options.layers; ++layer) {
-    network.stages.push_back(StageOf(absl::StrCat("h.", layer), std::make_shared<Block>(options)));
+    const std::string block = absl::StrCat("h.", layer);
+    for (TorchStage half : {StageOf(block + ".attn", std::make_shared<Attention>(options)),
+                            StageOf(block + ".mlp", std::make_shared<Perceptron>(options))}) {
+      half.fusion_group = block;
+      network.stages.push_back(std::move(half));
+    }
   }
   network.stages.push_back(StageOf("head", std::make_shared<TokenHead>(options)));
   const auto tokens = [&options] {

@@ -32,7 +32,8 @@ struct Network {
 };
 
 // "resnet18", "resnet50", "resnet101" (He et al. 2016, section 4) and "gpt2" (Radford et al. 2019,
-// section 2.3; its last layer has weights of its own).
+// section 2.3; its last layer has weights of its own). The two halves of a block of the last are
+// one in graph mode; every other stage is one by itself.
 std::vector<std::string> NetworkNames();
 
 // Initialized by LibTorch's random generator. Errors: INVALID_ARGUMENT for a name that is not one.

@@ -21,7 +21,7 @@ void AddOptions(CLI::App& app, TrainOptions* options) {
       ->check(CLI::Range(32, 1 << 14))
       ->capture_default_str();
   add(kNetwork, "--layers", network.layers, "N", "blocks of a transformer")
-      ->check(CLI::Range(1, 9'000))
+      ->check(CLI::Range(1, 4'900))
       ->capture_default_str();
   add(kNetwork, "--width", network.width, "N",
       "numbers a token, of a transformer: a multiple of 64")
@@ -66,6 +66,10 @@ void AddOptions(CLI::App& app, TrainOptions* options) {
 
   constexpr const char* kSchedule = "Schedule";
   add(kSchedule, "--solver", options->solver, "NAME", "default: auto");
+  app.add_flag("--graph", options->graph_mode,
+               "measure graph mode, too, and let the schedule choose: neighbouring stages as one, "
+               "by TorchScript where a trace trains alike")
+      ->group(kSchedule);
   add(kSchedule, "--server", options->server, "ADDRESS", "host:port or unix:PATH of a server")
       ->capture_default_str();
   add(kSchedule, "--patience", options->patience, "DURATION",

@@ -19,6 +19,7 @@ struct TrainOptions {
   std::string device_memory;  // empty: what the device has
   std::string link;           // of a host device; empty: as fast as memory is
   std::string memory = "all";
+  bool graph_mode = false;
   int steps = 10;
   int seed = 1;
   bool compares = true;

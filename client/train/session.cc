@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "client/torch/graph_mode.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
@@ -69,18 +71,29 @@ class ObservedStages final : public HeldStages {
   std::vector<int64_t> peaks_;
 };
 
-TorchStages StagesOfNetwork(const Network& network, const TrainDevice& device,
+TorchStages StagesOfNetwork(std::vector<TorchStage> stages, const TrainDevice& device,
                             const MemoryMeter& meter, bool verifies) {
   return TorchStages(
-      network.stages,
+      std::move(stages),
       {.device = device.torch, .granularity = meter.Granularity(), .verifies = verifies});
+}
+
+void ListUnits(const std::vector<TorchStage>& stages, Measured* measured) {
+  for (const TorchStage& stage : stages) {
+    if (stage.unit == nullptr) continue;
+    if (stage.unit->traced()) {
+      ++measured->traced;
+    } else {
+      measured->blocks.push_back(absl::StrCat(stage.name, ": ", stage.unit->why_not()));
+    }
+  }
 }
 
 }  // namespace
 
 Session::Session(Network network, TrainDevice* device, MemoryMeter* meter, int steps, int seed)
     : network_(std::move(network)), device_(*device), meter_(*meter), steps_(steps), seed_(seed) {
-  const TorchStages stages = StagesOfNetwork(network_, device_, meter_, false);
+  const TorchStages stages = StagesOfNetwork(network_.stages, device_, meter_, false);
   tensors_ = stages.Parameters();
   for (at::Tensor& buffer : stages.Buffers()) tensors_.push_back(buffer);
   for (const at::Tensor& tensor : tensors_) {
@@ -99,7 +112,7 @@ void Session::Restore() {
 
 absl::StatusOr<Measured> Session::Train(const Step& step, const std::function<at::Tensor()>& loss) {
   Restore();
-  torch::optim::SGD optimizer(StagesOfNetwork(network_, device_, meter_, false).Parameters(),
+  torch::optim::SGD optimizer(StagesOfNetwork(network_.stages, device_, meter_, false).Parameters(),
                               torch::optim::SGDOptions(0.01).momentum(0.9));
   std::vector<double> seconds;
   Measured measured;
@@ -149,7 +162,9 @@ absl::StatusOr<Measured> Session::TrainPlainly() {
 
 absl::StatusOr<Measured> Session::TrainUnder(const Plan& plan, bool verifies) {
   ASSIGN_OR_RETURN(const auto executor, PlanExecutor::Create(&plan, device_.agent.get()));
-  TorchStages stages = StagesOfNetwork(network_, device_, meter_, verifies);
+  ASSIGN_OR_RETURN(const std::vector<TorchStage> in_modes,
+                   InModes(network_.stages, plan.execution));
+  TorchStages stages = StagesOfNetwork(in_modes, device_, meter_, verifies);
   const auto step = [&]() -> absl::StatusOr<double> {
     stages.Feed(network_.input.clone(), network_.loss);
     ASSIGN_OR_RETURN(const StepReport report, executor->Step(&stages));
@@ -157,12 +172,14 @@ absl::StatusOr<Measured> Session::TrainUnder(const Plan& plan, bool verifies) {
   };
   ASSIGN_OR_RETURN(Measured measured, Train(step, [&] { return stages.loss(); }));
   measured.verified = stages.verified();
+  ListUnits(in_modes, &measured);
   return measured;
 }
 
 absl::StatusOr<MeasuredStep> Session::Trace(const Plan& plan) {
   ASSIGN_OR_RETURN(const auto executor, PlanExecutor::Create(&plan, device_.agent.get()));
-  TorchStages stages = StagesOfNetwork(network_, device_, meter_, false);
+  ASSIGN_OR_RETURN(std::vector<TorchStage> in_modes, InModes(network_.stages, plan.execution));
+  TorchStages stages = StagesOfNetwork(std::move(in_modes), device_, meter_, false);
   MeasuredStep measured;
   // The first step of these stages takes a little more memory than others.
   for (int i = 0; i < kUnmeasured; ++i) {

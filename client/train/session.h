@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,10 +23,12 @@ namespace stowage {
 
 // Of forward and backward; the optimizer's part is the same for all.
 struct Measured {
-  double step_seconds = 0;  // the median
-  int64_t peak_bytes = 0;   // of activations and their gradients, the input included
-  double loss = 0;          // of the last step
-  int64_t verified = 0;     // recomputations that were compared with their first runs
+  double step_seconds = 0;               // the median
+  int64_t peak_bytes = 0;                // of activations and their gradients, the input included
+  double loss = 0;                       // of the last step
+  int64_t verified = 0;                  // recomputations that were compared with their first runs
+  int traced = 0;                        // units in graph mode that ran by a trace,
+  std::vector<std::string> blocks = {};  // and those that did not, with the reason
 };
 
 // Not thread-safe.

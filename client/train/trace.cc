@@ -24,11 +24,11 @@ class Events {
 
   void Add(int process, size_t index, double start_seconds, double end_seconds, int64_t bytes) {
     const Command& command = plan_.commands[index];
-    const std::string& stage = plan_.chain.stage(command.stage == 0 ? 1 : command.stage).name;
+    const std::string& stage = plan_.chain().stage(command.stage == 0 ? 1 : command.stage).name;
     json event = {{"ph", "X"},
                   {"pid", process},
                   {"tid", static_cast<int>(command.queue)},
-                  {"name", OperationName({command.kind, command.stage})},
+                  {"name", plan_.NameOf(command)},
                   {"ts", Microseconds(start_seconds)},
                   {"dur", Microseconds(end_seconds - start_seconds)},
                   {"args", {{"operation", index}, {"run", command.run}}}};

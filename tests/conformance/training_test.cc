@@ -10,7 +10,9 @@
 #include <cstdlib>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "client/agent/executor.h"
+#include "client/torch/graph_mode.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/train/networks.h"
@@ -18,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "solver/algorithms/answer.h"
 #include "solver/algorithms/catalog.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/lower_bound.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -33,13 +36,14 @@ TrainDevice TheDevice() {
   return *std::move(device);
 }
 
-Training SmallTraining(const char* name, c10::Device device) {
+Training SmallTraining(const char* name, c10::Device device, int layers) {
   at::manual_seed(11);
   const NetworkOptions options{.device = device,
                                .batch = 4,
                                .image = 96,
                                .channels = 16,
                                .classes = 10,
+                               .layers = layers,
                                .width = 64,
                                .sequence = 32,
                                .vocabulary = 100};
@@ -51,20 +55,25 @@ class TrainingTest : public testing::TestWithParam<const char*> {
  protected:
   static constexpr int kSteps = 2;
 
-  TrainingTest()
-      : device_(TheDevice()),
+  explicit TrainingTest(int layers = 6)
+      : layers_(layers),
+        device_(TheDevice()),
         options_{.device = device_.torch, .granularity = MemoryOf(device_.torch).Granularity()},
         memory_(MemoryOf(device_.torch)),
-        planned_(SmallTraining(GetParam(), device_.torch)) {
-    Training plain = SmallTraining(GetParam(), device_.torch);
+        planned_(SmallTraining(GetParam(), device_.torch, layers_)) {
+    Training plain = SmallTraining(GetParam(), device_.torch, layers_);
     at::manual_seed(12);
     Train(&plain, [&plain] { PlainBackward(plain); });
     expected_ = StateOf(plain);
+    chain_ = Profile({.repeats = 1});
+  }
+
+  Chain Profile(const ProfileOptions& options) {
     stages_ = std::make_unique<TorchStages>(planned_.stages, options_);
     stages_->Feed(planned_.input, planned_.loss);
-    auto chain = ProfileChain(stages_.get(), device_.agent.get(), &memory_, {.repeats = 1});
+    auto chain = ProfileChain(stages_.get(), device_.agent.get(), &memory_, options);
     EXPECT_THAT(chain, IsOk());
-    chain_ = *std::move(chain);
+    return *std::move(chain);
   }
 
   static void Train(Training* training, const std::function<void()>& step) {
@@ -76,10 +85,12 @@ class TrainingTest : public testing::TestWithParam<const char*> {
 
   // From the weights that it begins with, each time. Returns the measured peak over the predicted.
   void TrainUnder(const Schedule& schedule, double* peak_ratio) {
-    planned_ = SmallTraining(GetParam(), device_.torch);
-    stages_ = std::make_unique<TorchStages>(planned_.stages, options_);
+    planned_ = SmallTraining(GetParam(), device_.torch, layers_);
     const auto plan = MakePlan(chain_, platform_, schedule, {.places_values = false});
     ASSERT_THAT(plan, IsOk());
+    const auto in_modes = InModes(planned_.stages, plan->execution);
+    ASSERT_THAT(in_modes, IsOk());
+    stages_ = std::make_unique<TorchStages>(*in_modes, options_);
     const auto executor = PlanExecutor::Create(&*plan, device_.agent.get());
     ASSERT_THAT(executor, IsOk());
     at::manual_seed(12);
@@ -98,6 +109,7 @@ class TrainingTest : public testing::TestWithParam<const char*> {
         static_cast<double>(peak) / static_cast<double>(plan->prediction.peak_memory_bytes);
   }
 
+  const int layers_;  // of a transformer
   TrainDevice device_;
   const TorchOptions options_;
   MemoryMeter& memory_;
@@ -145,6 +157,102 @@ TEST_P(TrainingTest, IsThePlainOneUnderEverySolverWithTransfers) {
     // Values that come back just before a computation may wait for it without having come.
     EXPECT_LE(peak_ratio, 1 + most_error_);
   }
+}
+
+// Graph mode is made faster and slower than it is, so that the fastest schedules mix the modes.
+class MixedTrainingTest : public TrainingTest {
+ protected:
+  MixedTrainingTest() : TrainingTest(/*layers=*/4) {
+    chain_ = Profile({.repeats = 1, .graph_mode = true});
+    const std::vector<Unit> units = UnitsOf(chain_);
+    for (size_t u = 0; u + 1 < units.size(); ++u) {
+      EXPECT_TRUE(units[u].has_graph);
+      double eager = 0;
+      for (int l = units[u].first; l <= units[u].last; ++l) {
+        eager += chain_.stage(l).forward_seconds + chain_.stage(l).backward_seconds;
+      }
+      GraphCosts& graph = *chain_.stages[static_cast<size_t>(units[u].last) - 1].graph;
+      graph.forward_seconds = (u % 3 == 1 ? 0.8 : 0.2) * eager;
+      graph.backward_seconds = 0.4 * eager;
+    }
+  }
+
+  // Of the operations: those in graph mode, those of several stages, and the transfers.
+  struct Counts {
+    int eager = 0;
+    int graph = 0;
+    int fused = 0;
+    int transfers = 0;
+  };
+  static void Count(const Schedule& schedule, Counts* counts) {
+    for (const Operation& operation : schedule.operations) {
+      if (!IsCompute(operation.kind)) {
+        ++counts->transfers;
+        continue;
+      }
+      ++(operation.mode == Mode::kGraph ? counts->graph : counts->eager);
+      counts->fused += operation.first() < operation.stage ? 1 : 0;
+    }
+  }
+
+  Schedule Solved(const char* solver, int percent, const Platform& platform) {
+    const int64_t low = FloorOfMemory(chain_).bytes;
+    const int64_t high = StoreAllPeakBytes(chain_);
+    Platform limited = platform;
+    limited.memory_bytes = low + (high - low) * percent / 100;
+    SolveRequest request{chain_, limited, solver, {}};
+    const auto answer = AnswerRequest(request, {});
+    EXPECT_THAT(answer, IsOk());
+    return answer->outcome == Outcome::kInfeasible ? Schedule() : answer->schedule;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Networks, MixedTrainingTest, testing::Values("resnet18", "gpt2"));
+
+TEST_P(MixedTrainingTest, IsThePlainOneUnderEveryMixOfModes) {
+  Counts counts;
+  for (const char* solver : {"mixed_mode", "mixed_mode_exact", "auto"}) {
+    for (const int percent : {20, 50, 100}) {
+      SCOPED_TRACE(absl::StrCat(solver, " at ", percent, " %"));
+      const Schedule schedule = Solved(solver, percent, Memory(0));
+      if (schedule.operations.empty()) continue;  // its shares do not add up to so little
+      Count(schedule, &counts);
+      double peak_ratio = 0;
+      TrainUnder(schedule, &peak_ratio);
+      EXPECT_NEAR(peak_ratio, 1, most_error_);
+    }
+  }
+  EXPECT_GT(counts.eager, 0);
+  EXPECT_GT(counts.graph, 0);
+  if (std::string(GetParam()) == "gpt2") {
+    EXPECT_GT(counts.fused, 0);
+  }
+}
+
+TEST_P(MixedTrainingTest, IsThePlainOneWithTransfers) {
+  Counts counts;
+  Platform linked = platform_;
+  // A step copies a good part of what it saves.
+  linked.offload_bytes_per_second =
+      static_cast<double>(StoreAllPeakBytes(chain_)) / chain_.ComputeSeconds();
+  std::mt19937 random(14);
+  for (const int percent : {15, 50}) {
+    SCOPED_TRACE(percent);
+    const Schedule offloads = Solved("auto", percent, linked);
+    const Schedule without = Solved("auto", percent, Memory(0));
+    const auto execution = Execution::Of(chain_, without);
+    ASSERT_THAT(execution, IsOk());
+    const Schedule anywhere = execution->ToChain(
+        WithTransfers(execution->chain(), execution->FromChain(without), 0.7, &random));
+    for (const Schedule& schedule : {offloads, anywhere}) {
+      Count(schedule, &counts);
+      double peak_ratio = 0;
+      TrainUnder(schedule, &peak_ratio);
+      EXPECT_LE(peak_ratio, 1 + most_error_);
+    }
+  }
+  EXPECT_GT(counts.graph, 0);
+  EXPECT_GT(counts.transfers, 0);
 }
 
 }  // namespace

@@ -244,6 +244,29 @@ TEST_F(FindPlanTest, TakesAPlanForTimesThatWereMeasuredAgain) {
             second.response.prediction().gap() <= 0 ? v1::OPTIMAL : v1::FEASIBLE);
 }
 
+TEST_F(FindPlanTest, TakesAPlanForTimesOfGraphModeThatWereMeasuredAgain) {
+  options_.plan_cache = folder_.Path("plans");
+  v1::Chain& chain = *request_.mutable_chain();
+  for (v1::Stage& stage : *chain.mutable_stages()) {
+    v1::GraphCosts& graph = *stage.mutable_graph();
+    graph.set_forward_seconds(stage.forward_seconds() / 2);
+    graph.set_backward_seconds(stage.backward_seconds() / 2);
+    graph.set_saved_bytes(stage.saved_bytes());
+  }
+  chain.set_graph_entry_seconds(1e-5);
+  const PlannedAnswer first = Find();
+  EXPECT_EQ(first.source, PlanSource::kLocal);
+  EXPECT_THAT(first.response.schedule().ShortDebugString(), HasSubstr("mode: GRAPH"));
+  for (v1::Stage& stage : *chain.mutable_stages()) {
+    v1::GraphCosts& graph = *stage.mutable_graph();
+    graph.set_forward_seconds(graph.forward_seconds() * 1.001);
+  }
+  chain.set_graph_entry_seconds(1.1e-5);
+  EXPECT_EQ(Find().source, PlanSource::kPlanFile);
+  chain.mutable_stages(2)->mutable_graph()->set_backward_overhead_bytes(12345);
+  EXPECT_EQ(Find().source, PlanSource::kLocal);
+}
+
 TEST_F(FindPlanTest, SolvesAgainWhereTheChainHasChanged) {
   options_.plan_cache = folder_.Path("plans");
   Find();

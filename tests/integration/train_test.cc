@@ -80,6 +80,33 @@ TEST(Train, TrainsATransformerLocally) {
   EXPECT_THAT(result.out, testing::Not(HasSubstr("report")));
 }
 
+// Where times are noise, which modes the schedule has is, too; training is plain in all of them.
+TEST(Train, TrainsATransformerInBothModes) {
+  ServerProcess server;
+  const TempFolder folder;
+  const std::string chain = folder.Path("chain.json");
+  const std::vector<std::string> flags = {
+      "--network", "gpt2",         "--layers", "3",        "--width", "64",      "--sequence",
+      "32",        "--vocabulary", "100",      "--memory", "60%",     "--graph", "--chain-output",
+      chain,       "--verify"};
+  for (const std::vector<std::string>& asks :
+       {std::vector<std::string>{"--server", server.address()},
+        std::vector<std::string>{"--local", "--solver", "mixed_mode"}}) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), asks.begin(), asks.end());
+    const ProgramResult result = Train(all);
+    ASSERT_EQ(result.exit_code, 0) << result;
+    EXPECT_THAT(result.out,
+                AllOf(HasSubstr("gpt2, batch 2: 8 stages"), HasSubstr("graph mode: 5 units take "),
+                      HasSubstr(" by a trace, 0 as blocks")));
+    EXPECT_EQ(Cell(result.out, "stowage", 0), Cell(result.out, "plain", 0)) << result;
+    EXPECT_TRUE(std::regex_search(result.out, std::regex("peak [+-][0-4]\\.[0-9] %"))) << result;
+    const auto profile = nlohmann::json::parse(ReadFile(chain));
+    EXPECT_EQ(profile["stages"][2]["fusion_group"], "h.0");
+    EXPECT_FALSE(profile["stages"][2]["graph"].empty());
+  }
+}
+
 TEST(Train, SaysHowMuchMemoryWouldDo) {
   const ProgramResult result = Train({"--memory", "1KB", "--local"});
   EXPECT_EQ(result.exit_code, 2) << result;

@@ -6,12 +6,14 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "client/agent/executor.h"
 #include "client/agent/host_device.h"
 #include "rapidcheck/gtest.h"
 #include "solver/algorithms/answer.h"
 #include "solver/algorithms/catalog.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/lower_bound.h"
 #include "tests/support/chains.h"
 #include "tests/support/hash_stages.h"
@@ -23,16 +25,38 @@
 namespace stowage {
 namespace {
 
-// A chain, where it runs and what it runs.
+// A chain, where it runs, what it runs, and the chain as that runs it.
 struct Case {
   Chain chain;
   Platform platform;
   Schedule schedule;
+  Chain executed;
 };
+
+// Graph costs for some of the stages, alone and in groups.
+Chain WithSomeModes(Chain chain) {
+  const int length = chain.length();
+  for (int first = 0, last = 0; first < length; first = last + 1) {
+    last = std::min(first + *rc::gen::inRange(0, 3), length - 1);
+    const bool has_graph = *rc::gen::inRange(0, 3) > 0;
+    for (int l = first; has_graph && l <= last; ++l) {
+      Stage& stage = chain.stages[static_cast<size_t>(l)];
+      if (first < last) stage.fusion_group = "from " + std::to_string(first);
+      stage.graph = {
+          .forward_seconds = *rc::gen::inRange(0, 3) / 1.0,
+          .backward_seconds = *rc::gen::inRange(0, 3) / 1.0,
+          .saved_bytes = (l == last ? stage.output_bytes : 0) + *rc::gen::inRange<int64_t>(0, 3),
+          .forward_overhead_bytes = *rc::gen::inRange<int64_t>(0, 3)};
+    }
+  }
+  chain.graph_entry_seconds = *rc::gen::inRange(0, 2);
+  return chain;
+}
 
 Case SomeCase() {
   Case result;
   result.chain = *SmallChains(8);
+  if (*rc::gen::arbitrary<bool>()) result.chain = WithSomeModes(std::move(result.chain));
   const Chain& chain = result.chain;
   const int64_t low = FloorOfMemory(chain).bytes;
   const auto solvers = AllSolvers();
@@ -43,7 +67,12 @@ Case SomeCase() {
   RC_PRE(answer->outcome != Outcome::kInfeasible);
   std::mt19937 random(*rc::gen::arbitrary<uint32_t>());
   const double share = *rc::gen::inRange(0, 5) / 4.0;
-  result.schedule = WithTransfers(chain, answer->schedule, share, &random);
+  const auto execution = Execution::Of(chain, answer->schedule);
+  RC_ASSERT(execution.ok());
+  result.executed = execution->chain();
+  result.schedule = execution->ToChain(
+      WithTransfers(result.executed, execution->FromChain(answer->schedule), share, &random));
+  RC_CLASSIFY(HasGraphOperations(result.schedule), "graph mode");
   result.platform = Memory(budget);
   result.platform.offload_bytes_per_second = 1;
   result.platform.half_duplex = *rc::gen::arbitrary<bool>();
@@ -67,11 +96,11 @@ RC_GTEST_PROP(PlanExecutor, DoesWhatAPlainStepDoes, ()) {
   const auto executor = PlanExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
   for (uint64_t seed = 1; seed <= 2; ++seed) {
-    HashStages stages(some.chain, seed);
+    HashStages stages(some.executed, seed);
     const auto report = (*executor)->Step(&stages, Timing::kEveryCommand);
     RC_ASSERT(report.ok());
     RC_ASSERT(report->commands.size() == some.schedule.operations.size());
-    RC_ASSERT(stages.digest() == PlainStep(some.chain, seed));
+    RC_ASSERT(stages.digest() == PlainStep(some.executed, seed));
   }
 }
 
@@ -83,9 +112,9 @@ RC_GTEST_PROP(PlanExecutor, DoesSoWhereAFrameworkHoldsTheValues, ()) {
   JitteryDevice device(&TheDevice(), *rc::gen::arbitrary<uint32_t>());
   const auto executor = PlanExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
-  HeldHashStages stages(some.chain, 3);
+  HeldHashStages stages(some.executed, 3);
   RC_ASSERT((*executor)->Step(&stages).ok());
-  RC_ASSERT(stages.digest() == PlainStep(some.chain, 3));
+  RC_ASSERT(stages.digest() == PlainStep(some.executed, 3));
   RC_ASSERT(stages.held_bytes() == 0);
 }
 
@@ -96,10 +125,10 @@ RC_GTEST_PROP(PlanExecutor, NeverHoldsMoreThanThePeakAtAnyInstant, ()) {
   MeteredDevice device(&*plan, &TheDevice());
   const auto executor = PlanExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
-  HashStages stages(some.chain, 4);
+  HashStages stages(some.executed, 4);
   RC_ASSERT((*executor)->Step(&stages).ok());
   RC_ASSERT(device.most_bytes() <= plan->prediction.peak_memory_bytes);
-  RC_ASSERT(device.bytes() == some.chain.gradient_bytes(0));
+  RC_ASSERT(device.bytes() == some.executed.gradient_bytes(0));
 }
 
 }  // namespace

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/graph_mode.h"
+#include "tests/support/chains.h"
 
 namespace stowage {
 namespace {
@@ -38,6 +40,12 @@ Plan PlanOf(const Chain& chain, const Schedule& schedule) {
   auto plan = MakePlan(chain, platform, schedule, {.places_values = false});
   if (!plan.ok()) Abort(plan.status());
   return *std::move(plan);
+}
+
+// A network that the plan is not of shall fail in its steps.
+std::vector<TorchStage> InModesOrAsTheyAre(const std::vector<TorchStage>& stages,
+                                           const Plan& plan) {
+  return InModes(stages, plan.execution).value_or(stages);
 }
 
 }  // namespace
@@ -118,12 +126,31 @@ std::string Difference(const std::vector<at::Tensor>& one, const std::vector<at:
   return "";
 }
 
+Chain EqualChainWithModes(int stages, const std::vector<Group>& groups) {
+  Chain chain = EqualChain(stages);
+  for (Stage& stage : chain.stages) stage.graph = {.saved_bytes = stage.output_bytes};
+  for (const Group& group : groups) {
+    for (int l = group.first; l <= group.last; ++l) {
+      chain.stages[static_cast<size_t>(l) - 1].fusion_group = absl::StrCat("from ", group.first);
+    }
+  }
+  return chain;
+}
+
+std::vector<std::shared_ptr<const GraphUnit>> Conductor::units() const {
+  std::vector<std::shared_ptr<const GraphUnit>> units;
+  for (const TorchStage& stage : stages_.stages()) {
+    if (stage.unit != nullptr) units.push_back(stage.unit);
+  }
+  return units;
+}
+
 Conductor::Conductor(const Training& training, const Chain& chain, const Schedule& schedule,
                      const TorchOptions& options)
     : input_(training.input),
       loss_(training.loss),
-      stages_(training.stages, options),
-      plan_(PlanOf(chain, schedule)) {
+      plan_(PlanOf(chain, schedule)),
+      stages_(InModesOrAsTheyAre(training.stages, plan_), options) {
   auto executor = PlanExecutor::Create(&plan_, &device_);
   if (!executor.ok()) Abort(executor.status());
   executor_ = *std::move(executor);

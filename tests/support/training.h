@@ -46,6 +46,13 @@ std::vector<at::Tensor> StateOf(const Training& training);
 std::string Difference(const std::vector<at::Tensor>& one, const std::vector<at::Tensor>& other,
                        double tolerance = 0);
 
+// EqualChain() in which every stage can run in graph mode, and each of these groups as one.
+struct Group {
+  int first = 0;
+  int last = 0;
+};
+Chain EqualChainWithModes(int stages, const std::vector<Group>& groups = {});
+
 // Steps of a network under one schedule, on a host device.
 class Conductor {
  public:
@@ -56,12 +63,14 @@ class Conductor {
 
   absl::Status Step();
   TorchStages& stages() { return stages_; }
+  // In graph mode, in order.
+  std::vector<std::shared_ptr<const GraphUnit>> units() const;
 
  private:
   const at::Tensor input_;
   const TorchLoss loss_;
-  TorchStages stages_;
   Plan plan_;
+  TorchStages stages_;
   HostDevice device_;
   std::unique_ptr<PlanExecutor> executor_;
 };

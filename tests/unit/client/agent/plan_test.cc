@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "gmock/gmock.h"
+#include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 
@@ -123,6 +127,53 @@ TEST_F(MakePlanTest, RefusesAChainThatIsNone) {
   chain.stages[1].saved_bytes = 3;
   EXPECT_THAT(MakePlan(chain, platform_, Ops("S1 S2 S3 B3 B2 B1")),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("stages[1].saved_bytes")));
+}
+
+// Stages 2 and 3 are one in graph mode, stage 4 by itself.
+Chain ChainWithModes() {
+  Chain chain = EqualChain(4);
+  for (const int l : {2, 3}) chain.stages[static_cast<size_t>(l) - 1].fusion_group = "pair";
+  for (const int l : {2, 3, 4}) {
+    chain.stages[static_cast<size_t>(l) - 1].graph = {
+        .forward_seconds = 0.5, .backward_seconds = 1, .saved_bytes = 20};
+  }
+  chain.graph_entry_seconds = 0.25;
+  return chain;
+}
+
+TEST_F(MakePlanTest, TakesAUnitInGraphModeForOneStage) {
+  const Chain chain = ChainWithModes();
+  const auto plan =
+      MakePlan(chain, platform_, Ops("S1 gS2-3 O3 S4 R3 S5 B5 B4 P3 gB2-3 B1"), options_);
+  ASSERT_THAT(plan, IsOk());
+  EXPECT_EQ(plan->chain().length(), 3);
+  EXPECT_EQ(plan->chain().saved_bytes(2), 40);
+  std::vector<int> stages;
+  std::vector<std::string> names;
+  for (const Command& command : plan->commands) {
+    stages.push_back(command.stage);
+    names.push_back(plan->NameOf(command));
+  }
+  EXPECT_THAT(stages, ElementsAre(1, 2, 2, 3, 2, 4, 4, 3, 2, 2, 1));
+  EXPECT_THAT(names, ElementsAre("FORWARD_SAVE 1", "FORWARD_SAVE 2-3 graph", "OFFLOAD 3",
+                                 "FORWARD_SAVE 4", "RELEASE 3", "FORWARD_SAVE 5", "BACKWARD 5",
+                                 "BACKWARD 4", "PREFETCH 3", "BACKWARD 2-3 graph", "BACKWARD 1"));
+  EXPECT_EQ(plan->host.layout.bytes, 40);
+  EXPECT_EQ(plan->device.layout.bytes, plan->prediction.peak_memory_bytes);
+  // Entering graph mode is in the time that was predicted of the chain, not in its stages'.
+  const auto simulated = Simulate(chain, platform_, Ops("S1 gS2-3 S4 S5 B5 B4 gB2-3 B1"));
+  ASSERT_THAT(simulated, IsOk());
+  EXPECT_EQ(simulated->prediction.compute_seconds, 3 + 3 + 3 + 0.25);
+}
+
+TEST_F(MakePlanTest, RefusesModesThatTheChainDoesNotHave) {
+  const auto fails = [&](const char* operations, const char* what) {
+    EXPECT_THAT(MakePlan(ChainWithModes(), platform_, Ops(operations)),
+                Fails(absl::StatusCode::kInvalidArgument, HasSubstr(what)));
+  };
+  fails("gS1 S2 S3 S4 S5 B5 B4 B3 B2 B1", "operations[0] FORWARD_SAVE 1 graph: stage 1 cannot");
+  fails("S1 gS2 S3 S4 S5 B5 B4 B3 B2 B1", "set first_stage to 2 and stage to 3");
+  fails("S1 gS2-3 S4 S5 B5 B4 B3 B2 B1", "operations[5] BACKWARD 3: stages 2 to 3 ran in graph");
 }
 
 }  // namespace

@@ -5,9 +5,12 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include <vector>
+
 #include "client/agent/host_device.h"
 #include "client/torch/memory_meter.h"
 #include "gmock/gmock.h"
+#include "solver/model/modes.h"
 #include "solver/model/validate.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -23,10 +26,10 @@ constexpr int64_t kFloats = 4;
 
 class ProfilerTest : public testing::Test {
  protected:
-  absl::StatusOr<Chain> Profile(const Training& training) {
+  absl::StatusOr<Chain> Profile(const Training& training, const ProfileOptions& options = {}) {
     TorchStages stages(training.stages, {});
     stages.Feed(training.input, training.loss);
-    return ProfileChain(&stages, &device_, &HostMemory());
+    return ProfileChain(&stages, &device_, &HostMemory(), options);
   }
 
   HostDevice device_;
@@ -66,12 +69,64 @@ TEST_F(ProfilerTest, MeasuresToTheByte) {
   EXPECT_GE(stage(1).backward_overhead_bytes, 8 * 3 * 3 * 3 * kFloats);
 }
 
+// Normalization, ReLU and dropout keep one image less than they do one by one: that which ReLU
+// reads and nothing else.
+TEST_F(ProfilerTest, MeasuresGraphModeToTheByte) {
+  Training training = ConvolutionTraining();
+  for (const size_t stage : {1U, 2U, 3U}) training.stages[stage].fusion_group = "activation";
+  for (const size_t stage : {5U, 6U}) training.stages[stage].fusion_group = "head";
+  training.stages[4].control_flow = true;
+  const auto chain = Profile(training, {.graph_mode = true});
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_THAT(Violations(*chain), IsEmpty());
+  const auto eager = Profile(training);
+  ASSERT_THAT(eager, IsOk());
+  for (int l = 1; l <= 7; ++l) {
+    EXPECT_EQ(chain->saved_bytes(l), eager->saved_bytes(l)) << l;
+    EXPECT_FALSE(eager->stage(l).graph.has_value()) << l;
+    EXPECT_EQ(eager->stage(l).fusion_group, "") << l;
+  }
+  EXPECT_EQ(
+      UnitsOf(*chain),
+      (std::vector<Unit>{{1, 1, true}, {2, 4, true}, {5, 5, false}, {6, 7, true}, {8, 8, false}}));
+  const int64_t image = int64_t{4} * 8 * 6 * 6 * kFloats;
+  EXPECT_EQ(GraphStage(*chain, {1, 1, true}).saved_bytes, chain->saved_bytes(1));
+  const Stage fused = GraphStage(*chain, {2, 4, true});
+  EXPECT_EQ(fused.saved_bytes, 3 * image + 2 * 8 * kFloats);
+  EXPECT_EQ(chain->saved_bytes(2) + chain->saved_bytes(3) + chain->saved_bytes(4),
+            4 * image + 2 * 8 * kFloats);
+  EXPECT_GT(fused.forward_seconds, 0);
+  EXPECT_GT(fused.backward_seconds, 0);
+  EXPECT_EQ(chain->stage(2).graph, GraphCosts());
+  EXPECT_EQ(chain->stage(3).graph, GraphCosts());
+  EXPECT_EQ(chain->graph_entry_seconds, 0);
+}
+
+// What a unit puts out as a part of something larger is not the memory that its last stage takes.
+TEST_F(ProfilerTest, HasNoGraphCostsWhereTheOutputTakesOtherMemory) {
+  Training training = ConvolutionTraining();
+  training.stages[4].forward = [](const at::Tensor& input) { return at::cat({input, input}); };
+  training.stages[4].module = nullptr;
+  training.stages[5].forward = [](const at::Tensor& input) {
+    return input.narrow(0, 0, 4).narrow(1, 0, 4).flatten(1).narrow(1, 0, 144);
+  };
+  for (const size_t stage : {4U, 5U}) training.stages[stage].fusion_group = "part";
+  const auto chain = Profile(training, {.graph_mode = true});
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_THAT(Violations(*chain), IsEmpty());
+  EXPECT_TRUE(chain->stage(4).graph.has_value());
+  EXPECT_FALSE(chain->stage(5).graph.has_value());
+  EXPECT_FALSE(chain->stage(6).graph.has_value());
+}
+
 TEST_F(ProfilerTest, LeavesEverythingAsItWas) {
   Training training = ConvolutionTraining();
   PlainBackward(training);
   const std::vector<at::Tensor> before = StateOf(training);
-  ASSERT_THAT(Profile(training), IsOk());
-  EXPECT_EQ(Difference(StateOf(training), before), "");
+  for (const bool graph_mode : {false, true}) {
+    ASSERT_THAT(Profile(training, {.graph_mode = graph_mode}), IsOk());
+    EXPECT_EQ(Difference(StateOf(training), before), "");
+  }
 }
 
 TEST_F(ProfilerTest, KnowsWhatNeedsNoGradient) {
@@ -119,7 +174,7 @@ TEST_F(ProfilerTest, FailsWithoutLosingAGradientWhereverMemoryEnds) {
   int failures = 0;
   for (int64_t room = 0; room < 60'000; room += 1'500) {
     HostMemory().SetLimit(HostMemory().LiveBytes() + room);
-    const auto chain = Profile(training);
+    const auto chain = Profile(training, {.graph_mode = room % 1'000 == 0});
     HostMemory().SetLimit(INT64_MAX);
     if (chain.ok()) continue;
     ++failures;

@@ -154,10 +154,12 @@ TEST(TorchStages, TrainToTheBitWhateverAStageDoes) {
       OptimizerStep(plain);
     }
     for (const char* schedule :
-         {"S1 S2 S3 S4 B4 B3 B2 B1", "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1"}) {
+         {"S1 S2 S3 S4 B4 B3 B2 B1", "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1",
+          "S1 gS2-3 S4 B4 gB2-3 B1", "gC1 gD2-3 S4 B4 gC1 gS2-3 gB2-3 gS1 gB1"}) {
       SCOPED_TRACE(std::string(habit.name) + ": " + schedule);
       Training planned = habit.make();
-      Conductor conductor(planned, EqualChain(3), Ops(schedule), {.verifies = true});
+      Conductor conductor(planned, EqualChainWithModes(3, {{2, 3}}), Ops(schedule),
+                          {.verifies = true});
       for (int step = 0; step < 4; ++step) {
         if (habit.before_step) habit.before_step(planned, step);
         {

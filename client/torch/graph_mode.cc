@@ -1,0 +1,374 @@
+#include "client/torch/graph_mode.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+#include <torch/csrc/jit/frontend/tracer.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/torch/replay.h"
+#include "client/torch/saved_tensors.h"
+
+namespace stowage {
+namespace {
+
+namespace jit = torch::jit;
+
+using Tensors = std::vector<at::Tensor>;
+
+// Operations after which numbers, not only shapes, may decide what comes next.
+constexpr std::array kReaders = {"aten::_local_scalar_dense",
+                                 "aten::is_nonzero",
+                                 "aten::equal",
+                                 "aten::nonzero",
+                                 "aten::unique_dim",
+                                 "aten::masked_select",
+                                 "aten::_unique",
+                                 "aten::_unique2",
+                                 "aten::unique_consecutive",
+                                 "aten::unique_dim_consecutive"};
+
+thread_local const char** noted_reader = nullptr;
+
+// Puts into `reader` which of them runs on this thread while this is there.
+class ReaderWatch {
+ public:
+  explicit ReaderWatch(const char** reader)
+      : outer_(std::exchange(noted_reader, reader)),
+        handle_(at::addThreadLocalCallback(
+            at::RecordFunctionCallback(&Note).scopes({at::RecordScope::FUNCTION}))) {}
+  ~ReaderWatch() {
+    at::removeCallback(handle_);
+    noted_reader = outer_;
+  }
+  ReaderWatch(const ReaderWatch&) = delete;
+  ReaderWatch& operator=(const ReaderWatch&) = delete;
+
+ private:
+  static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
+    const absl::string_view name(function.name());
+    const auto* const reader = std::find(kReaders.begin(), kReaders.end(), name);
+    if (reader != kReaders.end()) *noted_reader = *reader;
+    return nullptr;
+  }
+
+  const char** const outer_;
+  const at::CallbackHandle handle_;
+};
+
+std::string NameOf(const std::vector<TorchStage>& stages) {
+  if (stages.size() == 1) return stages.front().name;
+  return absl::StrCat(stages.front().name, "..", stages.back().name);
+}
+
+std::shared_ptr<torch::nn::Module> ModuleOf(const std::vector<TorchStage>& stages) {
+  if (stages.size() == 1) return stages.front().module;
+  std::shared_ptr<torch::nn::Module> all;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    if (stages[i].module == nullptr) continue;
+    if (all == nullptr) all = std::make_shared<torch::nn::Module>("unit");
+    all->register_module(absl::StrCat(i), stages[i].module);
+  }
+  return all;
+}
+
+// Parameters, then buffers, each once: inputs of a trace, which then reads and writes them where
+// they are.
+Tensors TensorsOf(const std::shared_ptr<torch::nn::Module>& module) {
+  Tensors all;
+  if (module == nullptr) return all;
+  std::unordered_set<const void*> seen;
+  for (const Tensors& tensors : {module->parameters(), module->buffers()}) {
+    for (const at::Tensor& tensor : tensors) {
+      if (seen.insert(tensor.unsafeGetTensorImpl()).second) all.push_back(tensor);
+    }
+  }
+  return all;
+}
+
+// All that a trace takes for constant, apart from what the stages say they do not have.
+std::vector<int64_t> CircumstancesOf(const at::Tensor& input, const Tensors& tensors,
+                                     const std::shared_ptr<torch::nn::Module>& module) {
+  std::vector<int64_t> all = {at::autocast::is_enabled(), at::autocast::is_cpu_enabled()};
+  const auto add = [&all](const at::Tensor& tensor) {
+    all.push_back(tensor.dim());
+    all.insert(all.end(), tensor.sizes().begin(), tensor.sizes().end());
+    all.insert(all.end(), tensor.strides().begin(), tensor.strides().end());
+    all.push_back(static_cast<int64_t>(tensor.scalar_type()));
+    all.push_back(tensor.requires_grad());
+  };
+  add(input);
+  for (const at::Tensor& tensor : tensors) {
+    all.push_back(static_cast<int64_t>(reinterpret_cast<intptr_t>(tensor.unsafeGetTensorImpl())));
+    add(tensor);
+  }
+  if (module == nullptr) return all;
+  for (const auto& part : module->modules()) all.push_back(part->is_training());
+  return all;
+}
+
+// The functions that a backward from `output` would run, and how they hang together.
+std::string BackwardOf(const at::Tensor& output) {
+  if (!output.requires_grad()) return "none";
+  const torch::autograd::Edge root = torch::autograd::impl::gradient_edge(output);
+  std::vector<torch::autograd::Node*> nodes = {root.function.get()};
+  std::unordered_map<const torch::autograd::Node*, size_t> numbers = {{nodes[0], 0}};
+  std::string text = absl::StrCat(root.input_nr);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    torch::autograd::Node& node = *nodes[i];
+    absl::StrAppend(&text, "\n", node.name(), " ", node.pre_hooks().size(), " ",
+                    node.post_hooks().size());
+    if (const auto* const sum = dynamic_cast<torch::autograd::AccumulateGrad*>(&node)) {
+      absl::StrAppend(&text, " ", absl::Hex(sum->variable.unsafeGetTensorImpl()));
+    }
+    for (const torch::autograd::Edge& edge : node.next_edges()) {
+      if (!edge.is_valid()) {
+        absl::StrAppend(&text, " -");
+        continue;
+      }
+      const auto [found, fresh] = numbers.try_emplace(edge.function.get(), nodes.size());
+      if (fresh) nodes.push_back(edge.function.get());
+      absl::StrAppend(&text, " ", found->second, ":", edge.input_nr);
+    }
+  }
+  return text;
+}
+
+// What one forward leaves.
+struct Outcome {
+  at::Tensor output;
+  std::string backward;
+  Tensors state;
+};
+
+// Runs forwards that leave no trace: nothing is saved, and what they changed is put back.
+class Rehearsal {
+ public:
+  Rehearsal(Tensors buffers, c10::Device device) : state_(std::move(buffers), device) {}
+
+  Outcome operator()(const std::function<at::Tensor()>& forward) {
+    Outcome outcome;
+    try {
+      const SavedTensorScope drop([](const at::Tensor&) -> SavedTensor {
+        return []() -> at::Tensor {
+          TORCH_CHECK(false, "runs a backward inside its forward");
+          return {};
+        };
+      });
+      outcome.output = forward();
+    } catch (...) {
+      state_.Restore();
+      throw;
+    }
+    TORCH_CHECK(outcome.output.defined(), "returns no tensor");
+    outcome.backward = BackwardOf(outcome.output);
+    outcome.output = outcome.output.detach();
+    outcome.state = state_.Now();
+    state_.Restore();
+    return outcome;
+  }
+
+ private:
+  RandomAndBuffers state_;
+};
+
+// "" where the second did as the first.
+std::string Difference(const Outcome& one, const Outcome& other) {
+  if (one.backward != other.backward) return "its backward has functions that a trace does not see";
+  if (!one.output.is_same_size(other.output) || !at::equal(one.output, other.output)) {
+    return "its trace puts out other numbers";
+  }
+  for (size_t i = 0; i < one.state.size(); ++i) {
+    if (at::equal(one.state[i], other.state[i])) continue;
+    return "its trace leaves other random numbers or buffers";
+  }
+  return "";
+}
+
+bool HoldsTensors(const jit::Graph& graph) {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [](const jit::Node* node) {
+    return node->kind() == c10::prim::Constant &&
+           node->output()->type()->isSubtypeOf(*c10::TensorType::get());
+  });
+}
+
+std::string WhyNotTried(const std::vector<TorchStage>& stages) {
+  for (const TorchStage& stage : stages) {
+    if (stage.no_recompute) return absl::StrCat(stage.name, " may not run twice");
+  }
+  // Casts that autocast remembers are no part of a trace.
+  return at::autocast::is_enabled() || at::autocast::is_cpu_enabled() ? "autocast" : "";
+}
+
+std::string FirstLine(absl::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+// A function of an input and of the tensors of a module.
+class GraphUnit::Trace {
+ public:
+  // What `forward` does with this input.
+  Trace(const at::Tensor& input, const Tensors& tensors,
+        const std::function<at::Tensor(const at::Tensor&)>& forward) {
+    const auto record = [&forward](const jit::Stack& inputs) {
+      const jit::tracer::NoWarn quiet;
+      return jit::Stack{forward(inputs.front().toTensor())};
+    };
+    const auto no_name = [](const at::Tensor&) { return std::string(); };
+    const auto recorded = jit::tracer::trace(StackOf(input, tensors), record, no_name);
+    std::shared_ptr<jit::Graph> graph = recorded.first->graph;
+    holds_tensors_ = HoldsTensors(*graph);
+    output_ = recorded.second.front().toTensor();
+    jit::runRequiredPasses(graph);
+    code_ = jit::Code(graph, "unit");
+  }
+
+  bool holds_tensors() const { return holds_tensors_; }
+  at::Tensor TakeOutput() { return std::exchange(output_, {}); }  // of the recording
+
+  at::Tensor operator()(const at::Tensor& input, const Tensors& tensors) const {
+    jit::Stack stack = StackOf(input, tensors);
+    try {
+      jit::InterpreterState(code_).run(stack);
+    } catch (const c10::Error&) {
+      throw;
+    } catch (const std::runtime_error& error) {
+      Rethrow(error.what());
+    }
+    return stack.front().toTensor();
+  }
+
+ private:
+  static jit::Stack StackOf(const at::Tensor& input, const Tensors& tensors) {
+    jit::Stack stack = {input};
+    stack.insert(stack.end(), tensors.begin(), tensors.end());
+    return stack;
+  }
+
+  // The interpreter makes text of what an operation throws, and puts a stack trace before it.
+  [[noreturn]] static void Rethrow(absl::string_view what) {
+    constexpr absl::string_view kError = "RuntimeError: ";
+    const size_t found = what.rfind(kError);
+    if (found != absl::string_view::npos) what = what.substr(found + kError.size());
+    const std::string line = FirstLine(what);
+    const bool memory = absl::StrContains(line, "out of memory");
+    TORCH_CHECK_WITH(OutOfMemoryError, !memory, line);
+    TORCH_CHECK(false, line);
+  }
+
+  jit::Code code_;
+  at::Tensor output_;
+  bool holds_tensors_ = false;
+};
+
+GraphUnit::GraphUnit(std::vector<TorchStage> stages)
+    : stages_(std::move(stages)), name_(NameOf(stages_)), module_(ModuleOf(stages_)) {}
+
+GraphUnit::~GraphUnit() = default;
+
+at::Tensor GraphUnit::Block(at::Tensor value) const {
+  for (const TorchStage& stage : stages_) value = stage.forward(value);
+  return value;
+}
+
+at::Tensor GraphUnit::Forward(const at::Tensor& input) {
+  const Tensors tensors = TensorsOf(module_);
+  std::vector<int64_t> circumstances = CircumstancesOf(input, tensors, module_);
+  if (circumstances != circumstances_) {
+    Try(input, tensors);
+    circumstances_ = std::move(circumstances);
+  }
+  return trace_ == nullptr ? Block(input) : (*trace_)(input, tensors);
+}
+
+void GraphUnit::Try(const at::Tensor& input, const Tensors& tensors) {
+  trace_.reset();
+  why_not_ = WhyNotTried(stages_);
+  if (!why_not_.empty()) return;
+  try {
+    Rehearsal rehearse(module_ == nullptr ? Tensors() : module_->buffers(), input.device());
+    std::unique_ptr<Trace> trace;
+    const char* reader = nullptr;
+    const Outcome recorded = rehearse([&] {
+      const ReaderWatch watch(&reader);
+      trace = std::make_unique<Trace>(input, tensors,
+                                      [this](const at::Tensor& value) { return Block(value); });
+      return trace->TakeOutput();
+    });
+    if (reader != nullptr) {
+      why_not_ = absl::StrCat("reads numbers of a tensor: ", reader);
+    } else if (trace->holds_tensors()) {
+      why_not_ = "holds a tensor that is neither its input nor of its module";
+    } else {
+      why_not_ = Difference(recorded, rehearse([&] { return (*trace)(input, tensors); }));
+    }
+    if (why_not_.empty()) trace_ = std::move(trace);
+  } catch (const c10::Error& error) {
+    why_not_ = FirstLine(error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    why_not_ = FirstLine(error.what());
+  }
+}
+
+absl::StatusOr<std::vector<TorchStage>> InModes(const std::vector<TorchStage>& stages,
+                                                const Execution& execution) {
+  const int count = execution.chain().length();
+  const int planned = execution.unit(count + 1).first - 1;
+  if (planned != static_cast<int>(stages.size())) {
+    return absl::FailedPreconditionError(absl::StrCat("the plan is of a network of ", planned,
+                                                      " stages; this one has ", stages.size()));
+  }
+  std::vector<TorchStage> run;
+  for (int e = 1; e <= count; ++e) {
+    const Unit unit = execution.unit(e);
+    const auto first = stages.begin() + unit.first - 1;
+    if (execution.mode(e) == Mode::kEager) {
+      run.push_back(*first);
+      continue;
+    }
+    const auto last = stages.begin() + unit.last;
+    const auto fused = std::make_shared<GraphUnit>(std::vector<TorchStage>(first, last));
+    run.push_back({.name = fused->name(),
+                   .forward = [fused](const at::Tensor& input) { return fused->Forward(input); },
+                   .module = fused->module(),
+                   .no_recompute = std::any_of(
+                       first, last, [](const TorchStage& stage) { return stage.no_recompute; }),
+                   .unit = fused});
+  }
+  return run;
+}
+
+Execution AllInGraphMode(const std::vector<TorchStage>& stages) {
+  Chain chain;
+  for (const TorchStage& stage : stages) {
+    Stage& known = chain.stages.emplace_back();
+    known.name = stage.name;
+    known.graph = GraphCosts();
+    known.fusion_group = stage.fusion_group;
+    known.control_flow = stage.control_flow;
+  }
+  std::vector<bool> graph;
+  for (const Unit& unit : UnitsOf(chain)) graph.push_back(unit.has_graph);
+  return Execution::Of(chain, graph);
+}
+
+}  // namespace stowage
