@@ -258,7 +258,8 @@ class AutoOverModes final : public Solver {
     if (!HasGraphMode(instance.chain())) return plain;
     const std::unique_ptr<Solver> mixed = MakeMixedMode();
     const std::optional<Instance> with_slots = ForMixedMode(*mixed, instance, most_bytes);
-    return with_slots.has_value() ? std::max(plain, mixed->WorkingBytes(*with_slots)) : plain;
+    if (!with_slots.has_value()) return plain;
+    return std::max(plain, mixed->WorkingBytesWithin(*with_slots, most_bytes));
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,

@@ -366,7 +366,10 @@ absl::Status Program::PriceAll(const std::vector<double>& prices) {
       }
     }
   }
-  for (PricedPairs& pairs : passes_) pairs.Finish();
+  for (PricedPairs& pairs : passes_) {
+    RETURN_IF_ERROR(context_.CheckStop());
+    pairs.Finish();
+  }
   return absl::OkStatus();
 }
 
@@ -424,11 +427,11 @@ absl::Status Program::RaiseBound() {
   if (result_.splits.seconds < kNone) return absl::OkStatus();
   // At a price beyond all times the least share counts.
   constexpr double kBeyond = 1e6;
-  const std::vector<PricedPairs> kept = std::move(passes_);
+  std::vector<PricedPairs> kept = std::move(passes_);
   passes_.clear();
   RETURN_IF_ERROR(PriceAll({kBeyond * (1 + kept[best_].to(count))}));
   Consider(*PathOf(passes_[0]));
-  passes_ = kept;
+  passes_ = std::move(kept);
   return absl::OkStatus();
 }
 
@@ -489,7 +492,8 @@ absl::Status Program::SolveKept(const PricedPairs& pairs) {
     size_t last = last_share;
     while (!worth(last)) --last;
     begins[static_cast<size_t>(one.end)].push_back(one.begin);
-    LowerBySums(rows.row(one.begin), cost.data(), first, last, last_share + 1, rows.row(one.end));
+    RETURN_IF_ERROR(LowerRow(rows.row(one.begin), cost, first, last, last_share + 1, context_,
+                             rows.row(one.end)));
   }
   const double found = rows.row(tables_.operators())[share_];
   if (found < result_.splits.seconds) {
@@ -512,7 +516,9 @@ absl::StatusOr<std::optional<ConvexResult>> FindConvexSplits(const ModeTables& t
 
 int64_t ConvexSplitsBytes(int operators, int64_t levels) {
   const int64_t pairs = int64_t{operators} * (operators + 1) / 2;
-  constexpr auto kPair = static_cast<int64_t>(sizeof(double) + sizeof(Kept) + sizeof(int));
+  // The prices of a pass and one more; what is kept, in vectors that grow.
+  constexpr auto kPair =
+      static_cast<int64_t>(6 * sizeof(double) + 3 * sizeof(Kept) + 3 * sizeof(int));
   return pairs * kPair + BudgetRows::Bytes(operators, static_cast<size_t>(levels) + 1);
 }
 

@@ -18,7 +18,9 @@ absl::StatusOr<MixedMinimum> MixedMinimum::Build(const Chain& chain, const Solve
   ASSIGN_OR_RETURN(RotorMinimum eager, RotorMinimum::Build(chain, Saving::kAlways, context));
   ASSIGN_OR_RETURN(RotorMinimum graph,
                    RotorMinimum::Build(units.chain(), Saving::kAlways, context));
-  return MixedMinimum(std::move(units), std::move(eager), std::move(graph));
+  MixedMinimum minimum(std::move(units), std::move(eager), std::move(graph));
+  RETURN_IF_ERROR(minimum.FindPath(context));
+  return minimum;
 }
 
 int64_t MixedMinimum::WorkingBytes(const Chain& chain) {
@@ -32,12 +34,15 @@ int64_t MixedMinimum::Least(int i, int j, Mode mode) const {
 }
 
 MixedMinimum::MixedMinimum(GraphUnits units, RotorMinimum eager, RotorMinimum graph)
-    : units_(std::move(units)), eager_(std::move(eager)), graph_(std::move(graph)) {
+    : units_(std::move(units)), eager_(std::move(eager)), graph_(std::move(graph)) {}
+
+absl::Status MixedMinimum::FindPath(const SolveContext& context) {
   const int count = eager_.sizes().stages();
   std::vector<int64_t> least(static_cast<size_t>(count) + 1, kTooMuch);
   std::vector<SubSequence> last(least.size());
   least[0] = 0;
   for (int end = 1; end <= count; ++end) {
+    RETURN_IF_ERROR(context.CheckStop());
     for (int begin = 0; begin < end; ++begin) {
       for (const Mode mode : {Mode::kEager, Mode::kGraph}) {
         const int64_t share = Least(begin, end, mode);
@@ -54,6 +59,7 @@ MixedMinimum::MixedMinimum(GraphUnits units, RotorMinimum eager, RotorMinimum gr
   }
   std::reverse(sequences_.begin(), sequences_.end());
   least_bytes_ = eager_.input_bytes() + least.back();
+  return absl::OkStatus();
 }
 
 std::optional<Schedule> MixedMinimum::LeastSchedule() const {

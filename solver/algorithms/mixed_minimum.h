@@ -33,6 +33,7 @@ class MixedMinimum {
  private:
   MixedMinimum(GraphUnits units, RotorMinimum eager, RotorMinimum graph);
 
+  absl::Status FindPath(const SolveContext& context);
   int64_t Least(int i, int j, Mode mode) const;
 
   GraphUnits units_;

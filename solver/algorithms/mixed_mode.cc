@@ -71,6 +71,18 @@ int64_t MostLevels(const Instance& instance) {
                   instance.platform().memory_bytes / instance.granule_bytes() + slots);
 }
 
+// What a solve allocates: tables, minimum and splits.
+int64_t SplitsBytes(Program program, const Instance& instance) {
+  const Chain& chain = instance.chain();
+  const int64_t levels = MostLevels(instance);
+  const int64_t splits = program == Program::kExact
+                             ? ExactSplits::WorkingBytes(chain.length() + 1, levels)
+                             : ConvexSplitsBytes(chain.length() + 1, levels);
+  return CheckedAdd(ModeTables::WorkingBytes(chain, levels),
+                    MixedMinimum::WorkingBytes(chain) + splits)
+      .value_or(INT64_MAX);
+}
+
 class MixedSolution final : public Solution {
  public:
   static absl::StatusOr<std::unique_ptr<const Solution>> Build(Program program,
@@ -224,14 +236,17 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::FindInBytes(
     const std::optional<Schedule>& too_large, int64_t memory_bytes,
     const SolveContext& context) const {
   std::optional<Schedule> best = minimum_->LeastSchedule();
-  if (too_large.has_value()) {
+  const std::unique_ptr<Solver> rotor = MakeRotor();
+  const bool has_room = CheckedAdd(SplitsBytes(program_, instance_), rotor->WorkingBytes(instance_))
+                            .value_or(INT64_MAX) <= context.working_bytes;
+  if (too_large.has_value() && has_room) {
     ASSIGN_OR_RETURN(const Execution execution, Execution::Of(instance_.chain(), *too_large));
     const Instance fixed = instance_.WithChain(execution.chain()).WithMemory(memory_bytes);
     SolveContext quiet = context;
     quiet.progress = nullptr;
     quiet.improved = nullptr;
     quiet.lowest_bytes = INT64_MAX;
-    ASSIGN_OR_RETURN(const auto solution, MakeRotor()->Solve(fixed, quiet));
+    ASSIGN_OR_RETURN(const auto solution, rotor->Solve(fixed, quiet));
     ASSIGN_OR_RETURN(std::optional<Candidate> fitted,
                      solution->ScheduleWithin(memory_bytes, quiet));
     if (fitted.has_value()) {
@@ -249,14 +264,15 @@ class MixedSolver final : public Solver {
       : program_(program), plain_(MakePersistentSolver(NameOf(program), Saving::kAlways)) {}
 
   int64_t WorkingBytes(const Instance& instance) const override {
-    const Chain& chain = instance.chain();
-    if (!HasGraphMode(chain)) return plain_->WorkingBytes(instance);
-    const int64_t levels = MostLevels(instance);
-    const int64_t tables = ModeTables::WorkingBytes(chain, levels);
-    const int64_t splits = program_ == Program::kExact
-                               ? ExactSplits::WorkingBytes(chain.length() + 1, levels)
-                               : ConvexSplitsBytes(chain.length() + 1, levels);
-    return CheckedAdd(tables, MixedMinimum::WorkingBytes(chain) + splits).value_or(INT64_MAX);
+    if (!HasGraphMode(instance.chain())) return plain_->WorkingBytes(instance);
+    return SplitsBytes(program_, instance);
+  }
+  // With a table of rotor's beside its own it fits splits in bytes that slots only nearly fit.
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
+    const int64_t least = WorkingBytes(instance);
+    if (!HasGraphMode(instance.chain())) return std::min(least, most_bytes);
+    const int64_t rotor = MakeRotor()->WorkingBytes(instance);
+    return std::min(most_bytes, CheckedAdd(least, rotor).value_or(INT64_MAX));
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,

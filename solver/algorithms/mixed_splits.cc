@@ -41,6 +41,17 @@ int64_t BudgetRows::Bytes(int operators, size_t shares) {
          static_cast<int64_t>((shares + kLevelsInFront) * sizeof(double));
 }
 
+absl::Status LowerRow(const double* before, const std::vector<double>& cost, size_t first,
+                      size_t last, size_t count, const SolveContext& context, double* row) {
+  constexpr size_t kSumsBetweenPolls = size_t{1} << 26;  // some ten milliseconds
+  const size_t step = std::max<size_t>(1, kSumsBetweenPolls / std::max<size_t>(1, count));
+  for (size_t begin = first; begin <= last; begin += step) {
+    RETURN_IF_ERROR(context.CheckStop());
+    LowerBySums(before, cost.data(), begin, std::min(last, begin + step - 1), count, row);
+  }
+  return absl::OkStatus();
+}
+
 int64_t ExactSplits::WorkingBytes(int operators, int64_t levels) {
   const auto shares = static_cast<size_t>(levels) + 1;
   return BudgetRows::Bytes(operators, shares) + static_cast<int64_t>(shares * sizeof(double));
@@ -53,12 +64,11 @@ absl::StatusOr<ExactSplits> ExactSplits::Find(const ModeTables& tables,
   std::vector<double> cost(tables.shares());
   for (int i = 1; i <= count; ++i) {
     for (int j = 0; j < i; ++j) {
-      RETURN_IF_ERROR(context.CheckStop());
       tables.FillFastest(j, i, cost.data());
       const std::optional<ShareRange> useful = UsefulShares(cost);
       if (!useful.has_value()) continue;
-      LowerBySums(rows.row(j), cost.data(), useful->first, useful->last, rows.shares(),
-                  rows.row(i));
+      RETURN_IF_ERROR(LowerRow(rows.row(j), cost, useful->first, useful->last, rows.shares(),
+                               context, rows.row(i)));
     }
     context.Report(static_cast<double>(i) / count);
   }

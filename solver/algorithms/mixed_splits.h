@@ -47,6 +47,10 @@ class BudgetRows {
   std::vector<double> values_;
 };
 
+// LowerBySums() of one sub-sequence, polling `context` on the way. Errors: CANCELLED.
+absl::Status LowerRow(const double* before, const std::vector<double>& cost, size_t first,
+                      size_t last, size_t count, const SolveContext& context, double* row);
+
 // The recurrence in full, for every budget at once. O(N^2 M^2) time, O(N M) memory beside the
 // tables. Borrows them. Immutable after Find(), thread-safe.
 class ExactSplits {
