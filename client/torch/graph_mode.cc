@@ -151,7 +151,7 @@ std::string BackwardOf(const at::Tensor& output) {
 }
 
 // What one forward leaves.
-struct Outcome {
+struct Rehearsed {
   at::Tensor output;
   std::string backward;
   Tensors state;
@@ -162,8 +162,8 @@ class Rehearsal {
  public:
   Rehearsal(Tensors buffers, c10::Device device) : state_(std::move(buffers), device) {}
 
-  Outcome operator()(const std::function<at::Tensor()>& forward) {
-    Outcome outcome;
+  Rehearsed operator()(const std::function<at::Tensor()>& forward) {
+    Rehearsed rehearsed;
     try {
       const SavedTensorScope drop([](const at::Tensor&) -> SavedTensor {
         return []() -> at::Tensor {
@@ -171,17 +171,17 @@ class Rehearsal {
           return {};
         };
       });
-      outcome.output = forward();
+      rehearsed.output = forward();
     } catch (...) {
       state_.Restore();
       throw;
     }
-    TORCH_CHECK(outcome.output.defined(), "returns no tensor");
-    outcome.backward = BackwardOf(outcome.output);
-    outcome.output = outcome.output.detach();
-    outcome.state = state_.Now();
+    TORCH_CHECK(rehearsed.output.defined(), "returns no tensor");
+    rehearsed.backward = BackwardOf(rehearsed.output);
+    rehearsed.output = rehearsed.output.detach();
+    rehearsed.state = state_.Now();
     state_.Restore();
-    return outcome;
+    return rehearsed;
   }
 
  private:
@@ -189,7 +189,7 @@ class Rehearsal {
 };
 
 // "" where the second did as the first.
-std::string Difference(const Outcome& one, const Outcome& other) {
+std::string Difference(const Rehearsed& one, const Rehearsed& other) {
   if (one.backward != other.backward) return "its backward has functions that a trace does not see";
   if (!one.output.is_same_size(other.output) || !at::equal(one.output, other.output)) {
     return "its trace puts out other numbers";
@@ -308,7 +308,7 @@ void GraphUnit::Try(const at::Tensor& input, const Tensors& tensors) {
     Rehearsal rehearse(module_ == nullptr ? Tensors() : module_->buffers(), input.device());
     std::unique_ptr<Trace> trace;
     const char* reader = nullptr;
-    const Outcome recorded = rehearse([&] {
+    const Rehearsed recorded = rehearse([&] {
       const ReaderWatch watch(&reader);
       trace = std::make_unique<Trace>(input, tensors,
                                       [this](const at::Tensor& value) { return Block(value); });

@@ -4,12 +4,14 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/training.h"
 
 namespace stowage {
 namespace {
@@ -57,6 +59,24 @@ TEST(TraceJson, ShowsWhatWasMeasuredBesideWhatWasPredicted) {
     EXPECT_EQ(event["name"], "device memory");
   }
   EXPECT_EQ(counters, 2 * 7);  // copies have none
+}
+
+TEST(TraceJson, NamesWhatGraphModeRunsAsOneAsTheScheduleDoes) {
+  const Chain chain = EqualChainWithModes(3, {{1, 2}});
+  const Schedule schedule = Ops("gS1-2 S3 S4 B4 B3 gB1-2");
+  const auto plan = MakePlan(chain, Memory(1000), schedule);
+  ASSERT_THAT(plan, IsOk());
+  std::vector<TimelineEntry> predicted;
+  ASSERT_THAT(Simulate(chain, Memory(1000), schedule, &predicted), IsOk());
+  const MeasuredStep measured = {std::vector<CommandTimes>(6), std::vector<int64_t>(6, -1)};
+  const json trace = json::parse(TraceJson(*plan, measured, predicted));
+  std::vector<std::string> names;
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] == "X" && event["pid"] == 1) names.push_back(event["name"]);
+  }
+  EXPECT_THAT(names,
+              testing::ElementsAre("FORWARD_SAVE 1-2 graph", "FORWARD_SAVE 3", "FORWARD_SAVE 4",
+                                   "BACKWARD 4", "BACKWARD 3", "BACKWARD 1-2 graph"));
 }
 
 }  // namespace
