@@ -16,8 +16,9 @@ namespace stowage {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
-// Differences below this share of a step's time are noise of its single-precision tables.
-constexpr double kNoise = 1e-9;
+// Differences below this share of a step's time are noise: tables have single precision, and charge
+// a millionth to break ties.
+constexpr double kNoise = 1e-6;
 // Of sums and differences of charges.
 constexpr double kRounding = 1e-12;
 
@@ -274,6 +275,8 @@ class PricedPairs {
 struct Kept {
   int begin = 0;
   int end = 0;
+  int64_t first = 0;
+  int64_t last = 0;
   double least = 0;  // no solution with it is faster than this
 };
 
@@ -307,7 +310,8 @@ class Program {
   std::optional<std::vector<SubSequence>> PathOf(const PricedPairs& pairs);
   absl::Status RaiseBound();
   absl::Status Certify();
-  std::vector<Kept> KeptBy(const PricedPairs& pairs) const;
+  absl::StatusOr<std::vector<Kept>> KeptBy(const PricedPairs& pairs) const;
+  bool CutToWork(std::vector<Kept>* kept) const;
   absl::Status SolveKept(const PricedPairs& pairs);
 
   const ModeTables& tables_;
@@ -435,17 +439,51 @@ absl::Status Program::RaiseBound() {
   return absl::OkStatus();
 }
 
-std::vector<Kept> Program::KeptBy(const PricedPairs& pairs) const {
+absl::StatusOr<std::vector<Kept>> Program::KeptBy(const PricedPairs& pairs) const {
   const double charge = pairs.price * static_cast<double>(share_) * (1 + kRounding);
   const double most = result_.splits.seconds * (1 - kNoise);
   std::vector<Kept> kept;
+  std::vector<double> cost(tables_.shares());
   for (int end = 1; end <= tables_.operators(); ++end) {
+    RETURN_IF_ERROR(context_.CheckStop());
     for (int begin = 0; begin < end; ++begin) {
-      const double least = pairs.to(begin) + pairs.Charged(begin, end) + pairs.from(end) - charge;
-      if (least < most) kept.push_back({begin, end, least});
+      const double rest = pairs.to(begin) + pairs.from(end) - charge;
+      Kept one{begin, end, 0, share_, rest + pairs.Charged(begin, end)};
+      if (one.least >= most) continue;
+      tables_.FillFastest(begin, end, cost.data());
+      const auto worth = [&](int64_t share) {
+        const double charged =
+            cost[static_cast<size_t>(share)] + pairs.price * static_cast<double>(share);
+        return rest + charged < most;
+      };
+      while (one.first <= one.last && !worth(one.first)) ++one.first;
+      while (one.last > one.first && !worth(one.last)) --one.last;
+      if (one.first <= one.last) kept.push_back(one);
     }
   }
   return kept;
+}
+
+// The cheapest of them as far as they are no more than so much work, in the order of their ends;
+// whether these are all.
+bool Program::CutToWork(std::vector<Kept>* kept) const {
+  const auto work_of = [this](const Kept& one) {
+    return static_cast<double>(one.last - one.first + 1) * static_cast<double>(share_ + 1);
+  };
+  double work = 0;
+  for (const Kept& one : *kept) work += work_of(one);
+  if (work <= options_.most_work) return true;
+  std::sort(kept->begin(), kept->end(),
+            [](const Kept& a, const Kept& b) { return a.least < b.least; });
+  work = 0;
+  const auto too_much = [&](const Kept& one) {
+    return (work += work_of(one)) > options_.most_work;
+  };
+  kept->erase(std::find_if(kept->begin(), kept->end(), too_much), kept->end());
+  std::sort(kept->begin(), kept->end(), [](const Kept& a, const Kept& b) {
+    return std::pair(a.end, a.begin) < std::pair(b.end, b.begin);
+  });
+  return false;
 }
 
 absl::Status Program::Certify() {
@@ -460,40 +498,18 @@ absl::Status Program::Certify() {
 
 // The recurrence in full over what is left.
 absl::Status Program::SolveKept(const PricedPairs& pairs) {
-  std::vector<Kept> kept = KeptBy(pairs);
+  ASSIGN_OR_RETURN(std::vector<Kept> kept, KeptBy(pairs));
   result_.kept = static_cast<int64_t>(kept.size());
-  const auto shares = static_cast<double>(tables_.shares());
-  const double affordable = options_.most_work / (shares * shares / 2);
-  result_.certified = static_cast<double>(kept.size()) <= affordable;
-  if (!result_.certified) {
-    std::sort(kept.begin(), kept.end(),
-              [](const Kept& a, const Kept& b) { return a.least < b.least; });
-    kept.resize(static_cast<size_t>(std::max(1.0, affordable)));
-    std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
-      return std::pair(a.end, a.begin) < std::pair(b.end, b.begin);
-    });
-  }
+  result_.certified = CutToWork(&kept);
   std::vector<std::vector<int>> begins(static_cast<size_t>(tables_.operators()) + 1);
   BudgetRows rows(tables_.operators(), tables_.shares());
   std::vector<double> cost(tables_.shares());
-  const double charge = pairs.price * static_cast<double>(share_) * (1 + kRounding);
-  const auto last_share = static_cast<size_t>(share_);
   for (const Kept& one : kept) {
-    RETURN_IF_ERROR(context_.CheckStop());
     tables_.FillFastest(one.begin, one.end, cost.data());
-    const double rest = pairs.to(one.begin) + pairs.from(one.end) - charge;
-    const auto worth = [&](size_t share) {
-      return rest + cost[share] + pairs.price * static_cast<double>(share) <
-             result_.splits.seconds * (1 - kNoise);
-    };
-    size_t first = 0;
-    while (first <= last_share && !worth(first)) ++first;
-    if (first > last_share) continue;
-    size_t last = last_share;
-    while (!worth(last)) --last;
     begins[static_cast<size_t>(one.end)].push_back(one.begin);
-    RETURN_IF_ERROR(LowerRow(rows.row(one.begin), cost, first, last, last_share + 1, context_,
-                             rows.row(one.end)));
+    RETURN_IF_ERROR(LowerRow(rows.row(one.begin), cost, static_cast<size_t>(one.first),
+                             static_cast<size_t>(one.last), static_cast<size_t>(share_) + 1,
+                             context_, rows.row(one.end)));
   }
   const double found = rows.row(tables_.operators())[share_];
   if (found < result_.splits.seconds) {
