@@ -79,7 +79,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   answer->explanation.notes = std::move(candidate.notes);
   answer->schedule = std::move(candidate.schedule);
   answer->solver = candidate.solver;
-  answer->limit = answer->prediction.gap <= 0 ? Limit::kNone : candidate.limit;
+  answer->limit = MeetsBound(answer->prediction) ? Limit::kNone : candidate.limit;
   answer->outcome = answer->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
 #include <limits>
 #include <optional>
 #include <string>
@@ -30,6 +31,33 @@ Execution AllEager(const Chain& chain) {
   return Execution::Of(chain, std::vector<bool>(UnitsOf(chain).size(), false));
 }
 
+// Every unit in the mode in which it needs less by itself.
+Execution LeastNeeds(const Chain& chain) {
+  const auto need = [&chain](const Stage& stage, int first, int last) {
+    const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
+    return chain.output_bytes(first - 1) + stage.saved_bytes +
+           std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
+  };
+  std::vector<bool> graph;
+  for (const Unit& unit : UnitsOf(chain)) {
+    int64_t eager = 0;
+    for (int l = unit.first; l <= unit.last; ++l)
+      eager = std::max(eager, need(chain.stage(l), l, l));
+    graph.push_back(unit.has_graph && need(GraphStage(chain, unit), unit.first, unit.last) < eager);
+  }
+  return Execution::Of(chain, graph);
+}
+
+// Choices of modes that are always tried: at least one of them, or Mixed Mode, has a schedule
+// wherever LeastBytes() says that there is one.
+std::vector<Execution> Choices(const Chain& chain) {
+  std::vector<Execution> choices;
+  choices.push_back(AllEager(chain));
+  choices.push_back(Execution::Of(chain, FastestModes(chain)));
+  choices.push_back(LeastNeeds(chain));
+  return choices;
+}
+
 // The instance with as many slots for Mixed Mode as fit; nullopt: not enough.
 std::optional<Instance> ForMixedMode(const Solver& mixed, const Instance& instance,
                                      int64_t working_bytes) {
@@ -51,23 +79,15 @@ class Search {
       Consider({fastest.ToChain(StoreAllSchedule(fastest.chain())), "store_all", Limit::kNone, {}});
       return std::move(best_);
     }
-    RETURN_IF_ERROR(AskMixedMode());
-    std::vector<Execution> executions;
-    if (best_.has_value()) {
-      ASSIGN_OR_RETURN(Execution mixed, Execution::Of(chain_, best_->schedule));
-      executions.push_back(std::move(mixed));
-    }
-    executions.push_back(fastest);
+    // What is quickly found comes first, for those who cannot wait for the rest.
+    constexpr size_t kShares = 6;  // of the progress
+    for (Execution& choice : Choices(chain_)) RETURN_IF_ERROR(AskOnce(std::move(choice), kShares));
     ASSIGN_OR_RETURN(const std::vector<bool> small, FindSmallUnits());
-    executions.push_back(Execution::Of(chain_, small));
-    executions.push_back(AllEager(chain_));
-    for (size_t i = 0; i < executions.size(); ++i) {
-      const auto same = [&executions, i](const Execution& other) {
-        return other.numbers() == executions[i].numbers() && other.chain() == executions[i].chain();
-      };
-      const auto here = executions.begin() + static_cast<std::ptrdiff_t>(i);
-      if (std::any_of(executions.begin(), here, same)) continue;
-      RETURN_IF_ERROR(AskPlain(executions[i], ShareOf(i + 1, executions.size() + 1)));
+    RETURN_IF_ERROR(AskOnce(Execution::Of(chain_, small), kShares));
+    ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, AskMixedMode(ShareOf(4, kShares)));
+    if (mixed.has_value()) {
+      ASSIGN_OR_RETURN(Execution execution, Execution::Of(chain_, *mixed));
+      RETURN_IF_ERROR(AskOnce(std::move(execution), kShares));
     }
     if (best_.has_value()) best_->notes = notes_;
     return std::move(best_);
@@ -84,7 +104,18 @@ class Search {
     return share;
   }
 
-  absl::Status AskMixedMode() {
+  // Unless it has been.
+  absl::Status AskOnce(Execution execution, size_t shares) {
+    const auto same = [&execution](const Execution& other) {
+      return other.numbers() == execution.numbers() && other.chain() == execution.chain();
+    };
+    if (std::any_of(asked_.begin(), asked_.end(), same)) return absl::OkStatus();
+    asked_.push_back(std::move(execution));
+    return AskPlain(asked_.back(), ShareOf(std::min(asked_.size(), shares) - 1, shares));
+  }
+
+  // Its schedule.
+  absl::StatusOr<std::optional<Schedule>> AskMixedMode(const SolveContext& share) {
     const std::unique_ptr<Solver> mixed = MakeMixedMode();
     const std::optional<Instance> instance =
         ForMixedMode(*mixed, instance_, context_.working_bytes);
@@ -92,14 +123,14 @@ class Search {
       notes_.push_back(absl::StrCat(
           "mixed_mode was left out: it would need ", FormatBytes(mixed->WorkingBytes(instance_)),
           ", and ", FormatBytes(context_.working_bytes), " are set aside for one solve"));
-      return absl::OkStatus();
+      return std::optional<Schedule>();
     }
-    const SolveContext share = ShareOf(0, 4);
     ASSIGN_OR_RETURN(const auto solution, mixed->Solve(*instance, share));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance_.platform().memory_bytes, share));
-    if (candidate.has_value()) Consider(*std::move(candidate));
-    return absl::OkStatus();
+    if (!candidate.has_value()) return std::optional<Schedule>();
+    Consider(*candidate);
+    return std::optional<Schedule>(std::move(candidate->schedule));
   }
 
   // What a unit needs by itself in graph mode, and its place.
@@ -149,9 +180,9 @@ class Search {
       RETURN_IF_ERROR(consider(largest));
     }
     const size_t coarse = best;
-    for (size_t step = coarse / 4; step > 0; step /= 2) {  // between its neighbours
+    for (size_t step = coarse / 2; step > 0; step /= 2) {  // between its neighbours
       const size_t middle = best;
-      RETURN_IF_ERROR(consider(middle - step));
+      if (middle > step) RETURN_IF_ERROR(consider(middle - step));
       if (middle + step < needs.size()) RETURN_IF_ERROR(consider(middle + step));
     }
     return all_but(best);
@@ -217,6 +248,7 @@ class Search {
   const Instance& instance_;
   const SolveContext& context_;
   std::vector<std::string> notes_;
+  std::deque<Execution> asked_;  // stays where it is
   std::optional<Candidate> best_;
   std::tuple<double, int64_t> key_;  // of the best: its makespan, then its peak
 };
@@ -264,12 +296,22 @@ class AutoOverModes final : public Solver {
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
-    ASSIGN_OR_RETURN(std::optional<int64_t> least, plain_->LeastBytes(Eager(instance), context));
-    if (!HasGraphMode(instance.chain())) return least;
-    ASSIGN_OR_RETURN(const std::optional<int64_t> mixed,
-                     MakeMixedMode()->LeastBytes(instance, context));
-    if (!least.has_value() || !mixed.has_value()) return least.has_value() ? least : mixed;
-    return std::min(*least, *mixed);
+    if (!HasGraphMode(instance.chain())) return plain_->LeastBytes(instance, context);
+    std::optional<int64_t> least;
+    const auto lower = [&least](std::optional<int64_t> bytes) {
+      if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);
+    };
+    for (Execution& choice : Choices(instance.chain())) {
+      ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
+                       plain_->LeastBytes(instance.WithChain(choice.chain()), context));
+      lower(bytes);
+    }
+    const std::unique_ptr<Solver> mixed = MakeMixedMode();
+    if (ForMixedMode(*mixed, instance, context.working_bytes).has_value()) {
+      ASSIGN_OR_RETURN(const std::optional<int64_t> bytes, mixed->LeastBytes(instance, context));
+      lower(bytes);
+    }
+    return least;
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(

@@ -52,7 +52,9 @@ class PricedQueue {
   PricedQueue(const ModeTables& tables, int64_t share, ConvexResult* counts)
       : tables_(tables), count_(tables.operators()), most_(share), counts_(*counts) {}
 
-  std::optional<std::vector<SubSequence>> Solve(double price);
+  // The cheapest path; nullopt when there is none. Errors: CANCELLED.
+  absl::StatusOr<std::optional<std::vector<SubSequence>>> Solve(double price,
+                                                                const SolveContext& context);
 
  private:
   // The queue's entry: from `from` on, sub-sequences begin at `begin`.
@@ -196,7 +198,8 @@ void PricedQueue::Push(int begin) {
   if (from <= count_) queue_.push_back({begin, from});
 }
 
-std::optional<std::vector<SubSequence>> PricedQueue::Solve(double price) {
+absl::StatusOr<std::optional<std::vector<SubSequence>>> PricedQueue::Solve(
+    double price, const SolveContext& context) {
   price_ = price;
   path_.charged.assign(static_cast<size_t>(count_) + 1, kNone);
   path_.begin.assign(static_cast<size_t>(count_) + 1, 0);
@@ -205,12 +208,13 @@ std::optional<std::vector<SubSequence>> PricedQueue::Solve(double price) {
   queue_.push_back({0, 1});
   widened_until_ = tried_ = 0;
   for (int end = 1; end <= count_; ++end) {
+    RETURN_IF_ERROR(context.CheckStop());
     while (queue_.size() > 1 && queue_[1].from <= end) queue_.pop_front();
     Settle(end, queue_.front().begin);
     Compare(end);
     if (end < count_) Push(end);
   }
-  if (path_.charged.back() == kNone) return std::nullopt;
+  if (path_.charged.back() == kNone) return std::optional<std::vector<SubSequence>>();
   std::vector<SubSequence> sequences;
   for (int end = count_; end > 0; end = sequences.back().begin) {
     const int begin = path_.begin[static_cast<size_t>(end)];
@@ -218,7 +222,7 @@ std::optional<std::vector<SubSequence>> PricedQueue::Solve(double price) {
     sequences.push_back({begin, end, tables_.FastestMode(begin, end, share), share});
   }
   std::reverse(sequences.begin(), sequences.end());
-  return sequences;
+  return std::optional<std::vector<SubSequence>>(std::move(sequences));
 }
 
 // Every sub-sequence over all its shares, at one of the prices of a pass.
@@ -331,24 +335,25 @@ absl::Status Program::FindPrice() {
   constexpr double kBeyondAll = 1e4;  // of the step a slot: there the least share counts
   constexpr int kBisections = 10;
   const double all = tables_.Fastest(0, tables_.operators(), share_);
-  const double scale = all < kNone && all > 0 ? all : 1;
+  constexpr double kLeastScale = 1e-200;  // no product of it becomes 0
+  const double scale = all < kNone && all > 0 ? std::max(all, kLeastScale) : 1;
   double low = kAllButFree * scale / static_cast<double>(share_ + 1);
   double high = low;
-  const auto over = [&](double price) -> double {
-    std::optional<std::vector<SubSequence>> path = queue.Solve(price);
+  // By how much the cheapest path is over the budget; infinite where there is none.
+  const auto over = [&](double price) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(std::optional<std::vector<SubSequence>> path, queue.Solve(price, context_));
     return path.has_value() ? Consider(*std::move(path)) : kNone;
   };
-  double excess = over(high);
+  ASSIGN_OR_RETURN(double excess, over(high));
   while (excess > 0 && excess < kNone && high < kBeyondAll * scale) {
-    RETURN_IF_ERROR(context_.CheckStop());
     low = high;
     high *= 4;
-    excess = over(high);
+    ASSIGN_OR_RETURN(excess, over(high));
   }
   for (int i = 0; i < kBisections && high > low; ++i) {
-    RETURN_IF_ERROR(context_.CheckStop());
     const double middle = std::sqrt(low * high);
-    (over(middle) > 0 ? low : high) = middle;
+    ASSIGN_OR_RETURN(excess, over(middle));
+    (excess > 0 ? low : high) = middle;
   }
   price_ = high;
   return absl::OkStatus();
@@ -364,6 +369,7 @@ absl::Status Program::PriceAll(const std::vector<double>& prices) {
   for (int end = 1; end <= count; ++end) {
     RETURN_IF_ERROR(context_.CheckStop());
     for (int begin = 0; begin < end; ++begin) {
+      RETURN_IF_ERROR(context_.CheckStop());
       tables_.FillFastest(begin, end, cost.data());
       for (PricedPairs& pairs : passes_) {
         pairs.Set(begin, end, LeastAtPrice(cost.data(), pairs.price, shares));
@@ -513,8 +519,10 @@ absl::Status Program::SolveKept(const PricedPairs& pairs) {
   }
   const double found = rows.row(tables_.operators())[share_];
   if (found < result_.splits.seconds) {
-    std::optional<Splits> splits = TraceSplits(
-        tables_, rows, share_, [&begins](int i) { return begins[static_cast<size_t>(i)]; });
+    ASSIGN_OR_RETURN(std::optional<Splits> splits,
+                     TraceSplits(
+                         tables_, rows, share_,
+                         [&begins](int i) { return begins[static_cast<size_t>(i)]; }, context_));
     if (splits.has_value()) result_.splits = *std::move(splits);
   }
   if (result_.certified) result_.bound_seconds = result_.splits.seconds;

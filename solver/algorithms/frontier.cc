@@ -135,7 +135,7 @@ class FrontierSearch {
     point->solver = candidate.solver;
     point->limit = candidate.limit;
     if (times_rounded_ && point->limit == Limit::kNone) point->limit = Limit::kRounding;
-    if (point->prediction.gap <= 0) point->limit = Limit::kNone;
+    if (MeetsBound(point->prediction)) point->limit = Limit::kNone;
     point->outcome = point->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
   }
 
@@ -155,7 +155,7 @@ class FrontierSearch {
         exact_.platform.memory_bytes = memory_bytes;
         FillBound(exact_.chain, exact_.platform, &point.prediction);
         // The best for less memory need not be the best for more.
-        if (!same && point.prediction.gap > 0 && point.limit == Limit::kNone) {
+        if (!same && !MeetsBound(point.prediction) && point.limit == Limit::kNone) {
           point.limit = Limit::kRounding;
           point.outcome = Outcome::kFeasible;
         }

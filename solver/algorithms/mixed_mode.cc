@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "solver/algorithms/convex_splits.h"
 #include "solver/algorithms/mixed_minimum.h"
@@ -152,7 +152,7 @@ absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
   const int64_t share = level - tables_->input_slots();
   if (share < 0) return std::optional<Found>();
   if (exact_.has_value()) {
-    std::optional<Splits> splits = exact_->Within(share);
+    ASSIGN_OR_RETURN(std::optional<Splits> splits, exact_->Within(share, context));
     if (!splits.has_value()) return std::optional<Found>();
     const double seconds = splits->seconds;
     return std::optional<Found>({std::move(splits->sequences), true, seconds, seconds});
@@ -189,9 +189,12 @@ Candidate MixedSolution::ToCandidate(Schedule schedule, const Found* found) cons
     // Of the program's class; whatever the slots, times are in single precision.
     candidate.limit = Limit::kRounding;
   } else {
-    candidate.notes.push_back(absl::StrFormat(
-        "the split into modes is not certified: at most %.3f %% slower than the best one",
-        100 * (found->seconds / found->bound_seconds - 1)));
+    std::string note = "the split into modes is not certified";
+    if (found->bound_seconds > 0) {
+      absl::StrAppendFormat(&note, ": at most %.3f %% slower than the best one",
+                            100 * (found->seconds / found->bound_seconds - 1));
+    }
+    candidate.notes.push_back(std::move(note));
   }
   return candidate;
 }
@@ -203,6 +206,7 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
   }
   if (memory_bytes < minimum_->least_bytes()) return std::optional<Candidate>();
   const SlotGrid& grid = tables_->grid();
+  if (grid.bytes == 0) return FindInBytes(std::nullopt, memory_bytes, context);
   const auto levels = static_cast<int64_t>(tables_->shares()) - 1 + tables_->input_slots();
   int64_t level = std::min(grid.slots, grid.Slots(memory_bytes));
   if (grid.rounding == SlotGrid::Rounding::kUp) {
@@ -224,7 +228,7 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
     if (*peak <= memory_bytes) {
       return std::optional<Candidate>(ToCandidate(*std::move(schedule), &*found));
     }
-    level -= std::max<int64_t>(1, (*peak - memory_bytes) * grid.slots / grid.bytes);
+    level -= std::max<int64_t>(1, grid.Slots(*peak - memory_bytes));
     too_large = std::move(schedule);
   }
   return FindInBytes(too_large, memory_bytes, context);

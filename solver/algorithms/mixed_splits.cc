@@ -79,25 +79,29 @@ double ExactSplits::SecondsWithin(int64_t share) const {
   return rows_.row(tables_->operators())[share];
 }
 
-std::optional<Splits> ExactSplits::Within(int64_t share) const {
-  return TraceSplits(*tables_, rows_, share, [](int i) {
-    std::vector<int> all(static_cast<size_t>(i));
-    std::iota(all.begin(), all.end(), 0);
-    return all;
-  });
+absl::StatusOr<std::optional<Splits>> ExactSplits::Within(int64_t share,
+                                                          const SolveContext& context) const {
+  const auto all = [](int i) {
+    std::vector<int> begins(static_cast<size_t>(i));
+    std::iota(begins.begin(), begins.end(), 0);
+    return begins;
+  };
+  return TraceSplits(*tables_, rows_, share, all, context);
 }
 
-std::optional<Splits> TraceSplits(const ModeTables& tables, const BudgetRows& rows, int64_t share,
-                                  const std::function<std::vector<int>(int)>& begins) {
+absl::StatusOr<std::optional<Splits>> TraceSplits(
+    const ModeTables& tables, const BudgetRows& rows, int64_t share,
+    const std::function<std::vector<int>(int)>& begins, const SolveContext& context) {
   int i = tables.operators();
   Splits splits{rows.row(i)[share], {}};
-  if (splits.seconds == kNone) return std::nullopt;
+  if (splits.seconds == kNone) return std::optional<Splits>();
   std::vector<double> cost(tables.shares());
   while (i > 0) {
     // The longest last sub-sequence that explains the value, with the least share that does.
     double least = kNone;
     SubSequence last;
     for (const int j : begins(i)) {
+      RETURN_IF_ERROR(context.CheckStop());
       tables.FillFastest(j, i, cost.data());
       for (int64_t own = 0; own <= share; ++own) {
         const double seconds = rows.row(j)[share - own] + cost[static_cast<size_t>(own)];
@@ -112,7 +116,7 @@ std::optional<Splits> TraceSplits(const ModeTables& tables, const BudgetRows& ro
     i = last.begin;
   }
   std::reverse(splits.sequences.begin(), splits.sequences.end());
-  return splits;
+  return std::optional<Splits>(std::move(splits));
 }
 
 }  // namespace stowage

@@ -60,7 +60,8 @@ class ExactSplits {
   static int64_t WorkingBytes(int operators, int64_t levels);
 
   // The fastest within `share` slots; nullopt where nothing fits. Requires: share is one.
-  std::optional<Splits> Within(int64_t share) const;
+  // Errors: CANCELLED once context.stop is set.
+  absl::StatusOr<std::optional<Splits>> Within(int64_t share, const SolveContext& context) const;
   // Infinite where nothing fits.
   double SecondsWithin(int64_t share) const;
 
@@ -74,9 +75,10 @@ class ExactSplits {
 
 // Reads the splits behind row(N)[share] off rows that FillFastest()'s values were added up in;
 // `begins(i)` lists the positions, ascending, from which the last sub-sequence of a state at i may
-// come. nullopt where that is infinite.
-std::optional<Splits> TraceSplits(const ModeTables& tables, const BudgetRows& rows, int64_t share,
-                                  const std::function<std::vector<int>(int)>& begins);
+// come. nullopt where that is infinite. Errors: CANCELLED once context.stop is set.
+absl::StatusOr<std::optional<Splits>> TraceSplits(
+    const ModeTables& tables, const BudgetRows& rows, int64_t share,
+    const std::function<std::vector<int>(int)>& begins, const SolveContext& context);
 
 }  // namespace stowage
 

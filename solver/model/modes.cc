@@ -43,8 +43,12 @@ class ModesOfSchedule {
 
   absl::Status Add(const Operation& operation) {
     const int l = operation.stage;
+    if (!IsCompute(operation.kind)) {
+      if (operation.mode == Mode::kEager && operation.first_stage == 0) return absl::OkStatus();
+      return absl::InvalidArgumentError("only a forward or a backward has a mode or a first_stage");
+    }
     // That there is no such stage is the simulator's to say.
-    if (!IsCompute(operation.kind) || l < 1 || l >= static_cast<int>(unit_of_.size())) {
+    if (l < 1 || l >= static_cast<int>(unit_of_.size())) {
       return absl::OkStatus();
     }
     const Unit& unit = units_[unit_of_[static_cast<size_t>(l)]];

@@ -94,6 +94,10 @@ double Excess(double a, double b) {
   return std::abs(a - b) > kSummation * b && b > 0 ? a / b - 1 : 0;
 }
 
+bool MeetsBound(const Prediction& prediction) {
+  return prediction.makespan_seconds <= prediction.lower_bound_seconds * (1 + kSummation);
+}
+
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction) {
   Platform limits = platform;
   limits.memory_bytes = std::max(limits.memory_bytes, prediction->peak_memory_bytes);

@@ -25,6 +25,9 @@ double LowerBoundSeconds(const Chain& chain, const Platform& platform);
 // those of the limits that it keeps: the bound is never above its makespan.
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction);
 
+// Whether a schedule with that prediction is as fast as its bound: then none is faster.
+bool MeetsBound(const Prediction& prediction);
+
 // a / b - 1; 0 where b is 0, and where they are the same sum added up in another order.
 double Excess(double a, double b);
 

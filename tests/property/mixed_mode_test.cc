@@ -150,6 +150,8 @@ RC_GTEST_PROP(MixedMode, HasAScheduleWithinTheLeastMemoryAndNoneBelow, ()) {
   if (least == 0) return;
   const auto below = AnswerRequest(Exactly(solver, chain, least - 1), {});
   RC_ASSERT(below.ok() && below->outcome == Outcome::kInfeasible);
+  // Nor has the brute force; auto is not bound to shares and may need less.
+  RC_ASSERT(!MixedBruteForce(chain).Seconds(least - 1).has_value());
 }
 
 // No schedule of any solver is faster than the bound, and auto is no slower than any of them.

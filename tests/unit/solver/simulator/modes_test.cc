@@ -125,6 +125,11 @@ TEST_F(Modes, NeedAUnitThatHasAGraphMode) {
   ExpectError("S1 S2-3", "operations[1] FORWARD_SAVE 2-3: only an operation in graph mode");
 }
 
+TEST_F(Modes, AreOfForwardsAndBackwardsOnly) {
+  ExpectError("S1 gO1", "operations[1] OFFLOAD 1 graph: only a forward or a backward has a mode");
+  ExpectError("S1 gS2-3 O2-3", "only a forward or a backward has a mode or a first_stage");
+}
+
 TEST_F(Modes, AreKeptThroughout) {
   ExpectError("S1 gS2-3 gS4 S5 B5 gB4 B3",
               "operations[6] BACKWARD 3: stages 2 to 3 ran in graph mode before");
