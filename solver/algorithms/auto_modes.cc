@@ -31,19 +31,27 @@ Execution AllEager(const Chain& chain) {
   return Execution::Of(chain, std::vector<bool>(UnitsOf(chain).size(), false));
 }
 
+// What stages first..last need by themselves where they run as `stage`.
+int64_t NeedOf(const Chain& chain, const Stage& stage, int first, int last) {
+  const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
+  return chain.output_bytes(first - 1) + stage.saved_bytes +
+         std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
+}
+
+// In graph mode.
+int64_t NeedOf(const Chain& chain, const Unit& unit) {
+  return NeedOf(chain, GraphStage(chain, unit), unit.first, unit.last);
+}
+
 // Every unit in the mode in which it needs less by itself.
 Execution LeastNeeds(const Chain& chain) {
-  const auto need = [&chain](const Stage& stage, int first, int last) {
-    const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
-    return chain.output_bytes(first - 1) + stage.saved_bytes +
-           std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
-  };
   std::vector<bool> graph;
   for (const Unit& unit : UnitsOf(chain)) {
     int64_t eager = 0;
-    for (int l = unit.first; l <= unit.last; ++l)
-      eager = std::max(eager, need(chain.stage(l), l, l));
-    graph.push_back(unit.has_graph && need(GraphStage(chain, unit), unit.first, unit.last) < eager);
+    for (int l = unit.first; l <= unit.last; ++l) {
+      eager = std::max(eager, NeedOf(chain, chain.stage(l), l, l));
+    }
+    graph.push_back(unit.has_graph && NeedOf(chain, unit) < eager);
   }
   return Execution::Of(chain, graph);
 }
@@ -143,13 +151,7 @@ class Search {
   std::vector<Need> NeedsInGraphMode(const std::vector<Unit>& units) const {
     std::vector<Need> needs;
     for (size_t u = 0; u < units.size(); ++u) {
-      if (!units[u].has_graph) continue;
-      const Stage fused = GraphStage(chain_, units[u]);
-      const int64_t gradients =
-          chain_.gradient_bytes(units[u].last) + chain_.gradient_bytes(units[u].first - 1);
-      const int64_t overhead =
-          std::max(fused.forward_overhead_bytes, gradients + fused.backward_overhead_bytes);
-      needs.push_back({chain_.output_bytes(units[u].first - 1) + fused.saved_bytes + overhead, u});
+      if (units[u].has_graph) needs.push_back({NeedOf(chain_, units[u]), u});
     }
     std::stable_sort(needs.begin(), needs.end(),
                      [](const Need& a, const Need& b) { return a.bytes > b.bytes; });

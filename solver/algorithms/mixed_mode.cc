@@ -14,6 +14,7 @@
 #include "solver/algorithms/mode_tables.h"
 #include "solver/algorithms/rotor.h"
 #include "solver/algorithms/slot_grid.h"
+#include "solver/algorithms/split_certificate.h"
 #include "solver/algorithms/store_all.h"
 #include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
@@ -77,7 +78,7 @@ int64_t SplitsBytes(Program program, const Instance& instance) {
   const int64_t levels = MostLevels(instance);
   const int64_t splits = program == Program::kExact
                              ? ExactSplits::WorkingBytes(chain.length() + 1, levels)
-                             : ConvexSplitsBytes(chain.length() + 1, levels);
+                             : SplitCertificateBytes(chain.length() + 1, levels);
   return CheckedAdd(ModeTables::WorkingBytes(chain, levels),
                     MixedMinimum::WorkingBytes(chain) + splits)
       .value_or(INT64_MAX);
@@ -157,11 +158,11 @@ absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
     const double seconds = splits->seconds;
     return std::optional<Found>({std::move(splits->sequences), true, seconds, seconds});
   }
-  ASSIGN_OR_RETURN(std::optional<ConvexResult> result,
-                   FindConvexSplits(*tables_, share, {}, context));
-  if (!result.has_value()) return std::optional<Found>();
-  return std::optional<Found>({std::move(result->splits.sequences), result->certified,
-                               result->bound_seconds, result->splits.seconds});
+  ASSIGN_OR_RETURN(const ConvexSplits convex, FindConvexSplits(*tables_, share, context));
+  ASSIGN_OR_RETURN(SplitCertificate result, CertifySplits(*tables_, share, convex, context));
+  if (result.splits.sequences.empty()) return std::optional<Found>();
+  return std::optional<Found>({std::move(result.splits.sequences), result.certified,
+                               result.bound_seconds, result.splits.seconds});
 }
 
 // nullopt: there is none, or the simulator refuses it.

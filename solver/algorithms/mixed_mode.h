@@ -1,7 +1,8 @@
 // Mixed Mode: the chain as sub-sequences, each in eager or in graph mode, each with a share of the
 // memory within which it is rematerialized as fast as can be (Tang et al., "Boosting
 // Rematerialization Training via Execution Mode Splitting Modeling on Convex Optimized Dynamic
-// Programming"; its open ends are closed in mode_tables.h, mixed_splits.h and convex_splits.h).
+// Programming"; its open ends are closed in mode_tables.h, mixed_splits.h, convex_splits.h and
+// split_certificate.h).
 //
 // Where everything fits in the fastest modes that is the answer. Otherwise memory is counted in
 // slots as in rotor.h: rounded to nearest, a little beyond the budget, and the highest level whose

@@ -11,24 +11,31 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// Of costs that fall with the share: where they begin to be finite, and from where on they are what
-// they are with all. Those in between are worth a try.
-struct ShareRange {
-  size_t first = 0;
-  size_t last = 0;
-};
+}  // namespace
 
-std::optional<ShareRange> UsefulShares(const std::vector<double>& cost) {
-  if (cost.empty() || cost.back() == kNone) return std::nullopt;
-  const auto finite = std::partition_point(cost.begin(), cost.end(),
-                                           [](double seconds) { return seconds == kNone; });
-  const auto least = std::partition_point(
-      finite, cost.end(), [&cost](double seconds) { return seconds > cost.back(); });
+int64_t Offer(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
+              Splits* best) {
+  int64_t taken = 0;
+  double seconds = 0;
+  for (const SubSequence& one : sequences) {
+    taken += one.share;
+    seconds += tables.Fastest(one.begin, one.end, one.share);
+  }
+  if (taken <= share && seconds < best->seconds) *best = {seconds, std::move(sequences)};
+  return taken;
+}
+
+std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t count) {
+  if (count == 0 || cost[count - 1] == kNone) return std::nullopt;
+  const auto end = cost.begin() + static_cast<std::ptrdiff_t>(count);
+  const double fastest = cost[count - 1];
+  const auto finite =
+      std::partition_point(cost.begin(), end, [](double seconds) { return seconds == kNone; });
+  const auto least =
+      std::partition_point(finite, end, [fastest](double seconds) { return seconds > fastest; });
   return ShareRange{static_cast<size_t>(finite - cost.begin()),
                     static_cast<size_t>(least - cost.begin())};
 }
-
-}  // namespace
 
 BudgetRows::BudgetRows(int operators, size_t shares)
     : shares_(shares),
@@ -62,15 +69,16 @@ absl::StatusOr<ExactSplits> ExactSplits::Find(const ModeTables& tables,
   const int count = tables.operators();
   BudgetRows rows(count, tables.shares());
   std::vector<double> cost(tables.shares());
-  for (int i = 1; i <= count; ++i) {
-    for (int j = 0; j < i; ++j) {
+  // By where they begin, as the tables lie in memory; row j is final once all before it are done.
+  for (int j = 0; j < count; ++j) {
+    for (int i = j + 1; i <= count; ++i) {
       tables.FillFastest(j, i, cost.data());
-      const std::optional<ShareRange> useful = UsefulShares(cost);
+      const std::optional<ShareRange> useful = UsefulShares(cost, cost.size());
       if (!useful.has_value()) continue;
       RETURN_IF_ERROR(LowerRow(rows.row(j), cost, useful->first, useful->last, rows.shares(),
                                context, rows.row(i)));
     }
-    context.Report(static_cast<double>(i) / count);
+    context.Report(static_cast<double>(j + 1) / count);
   }
   return ExactSplits(tables, std::move(rows));
 }

@@ -27,6 +27,24 @@ struct Splits {
   std::vector<SubSequence> sequences;
 };
 
+// Differences below this share of a step's time are noise: tables have single precision, and charge
+// a millionth to break ties.
+inline constexpr double kTimeNoise = 1e-6;
+
+// Replaces *best by `sequences` where they fit within `share` slots and are faster. Returns how
+// many slots they take.
+int64_t Offer(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
+              Splits* best);
+
+// Shares from where costs that fall with the share begin to be finite to where they are what they
+// are with all: only these are worth a try.
+struct ShareRange {
+  size_t first = 0;
+  size_t last = 0;
+};
+// Of the first `count`; nullopt where none is finite.
+std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t count);
+
 // Opt(i,·) for every i. Not thread-safe while rows are filled.
 class BudgetRows {
  public:

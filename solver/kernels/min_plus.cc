@@ -22,15 +22,6 @@ bool use_scalar = false;  // written only by SetMinPlusTarget()
 
 }  // namespace
 
-const float* LanesOf(const TableView& table, int chunk, int s, int t) {
-  const ChunkRows& rows = *RowsOf(table, chunk, s / kBlock);
-  const int column_block = t / kBlock;
-  if (column_block < rows.begin) return ZeroLanes();
-  if (column_block >= rows.end) return NeverLanes();
-  const auto column = static_cast<size_t>(t - rows.begin * kBlock);
-  return rows.values + (column * kBlock + static_cast<size_t>(s % kBlock)) * kLanes;
-}
-
 void FillTile(const TableView& table, int chunk, int row, int column) {
   if (use_scalar) return FillTileScalar(table, chunk, row, column);
   HWY_DYNAMIC_DISPATCH(FillTileHere)(table, chunk, row, column);

@@ -149,7 +149,14 @@ inline const ChunkRows* RowsOf(const TableView& table, int chunk, int row_block)
 
 // The kLanes values of part (s,t) at levels from chunk * kLanes; constant ones where the table
 // holds none. kLanes floats before and after them may be read, too, but mean nothing.
-const float* LanesOf(const TableView& table, int chunk, int s, int t);
+inline const float* LanesOf(const TableView& table, int chunk, int s, int t) {
+  const ChunkRows& rows = *RowsOf(table, chunk, s / kBlock);
+  const int column_block = t / kBlock;
+  if (column_block < rows.begin) return ZeroLanes();
+  if (column_block >= rows.end) return NeverLanes();
+  const auto column = static_cast<size_t>(t - rows.begin * kBlock);
+  return rows.values + (column * kBlock + static_cast<size_t>(s % kBlock)) * kLanes;
+}
 
 // Fills the blocks [row, row + kTile) x [column, column + kTile) of a chunk on and above the
 // diagonal. Requires: all chunks before are filled, and of this one all tiles left of and below

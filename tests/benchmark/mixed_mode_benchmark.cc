@@ -2,8 +2,8 @@
 //   growth       the time of each program for N operators and M slots, the same chain and budget:
 //                  tables   rotor's, of both modes
 //                  exact    the recurrence in full (mixed_splits.h)
-//                  convex   the convex program alone (convex_splits.h)
-//                  proof    its certificate on top
+//                  convex   the convex program (convex_splits.h)
+//                  proof    its certificate (split_certificate.h)
 //                and the exponents of N and M that fit best
 //   assumptions  how often what the convex program takes for granted is so on real chains: the
 //                quadrangle inequality of F, convexity in memory of E, G, F and Opt; and how much
@@ -27,6 +27,7 @@
 #include "solver/algorithms/convex_splits.h"
 #include "solver/algorithms/mixed_splits.h"
 #include "solver/algorithms/mode_tables.h"
+#include "solver/algorithms/split_certificate.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
@@ -119,17 +120,17 @@ void PrintGrowth(int most_operators) {
       const auto exact = ExactSplits::Find(tables, {});
       const double exact_seconds = watch.Lap();
       const auto share = static_cast<int64_t>(tables.shares()) - 1;
-      const auto convex = FindConvexSplits(tables, share, {.certify = false}, {});
+      const auto convex = FindConvexSplits(tables, share, {});
       const double convex_seconds = watch.Lap();
-      const auto proved = FindConvexSplits(tables, share, {}, {});
-      const double proof_seconds = std::max(1e-6, watch.Lap() - convex_seconds);
+      const auto proved = CertifySplits(tables, share, *convex, {});
+      const double proof_seconds = watch.Lap();
       const double least = exact->SecondsWithin(share);
-      const double alone = convex->has_value() ? (*convex)->splits.seconds / least - 1 : kNone;
-      const double with = proved->has_value() ? (*proved)->splits.seconds / least - 1 : kNone;
+      const double alone = convex->splits.seconds / least - 1;
+      const double with = proved->splits.seconds / least - 1;
       std::printf("  %5d %5d %9.4f %9.4f %9.4f %9.4f %9lld  %7.4f%% %s %.1e\n", operators, slots,
                   table_seconds, exact_seconds, convex_seconds, proof_seconds,
-                  convex->has_value() ? static_cast<long long>((*convex)->searches) : 0,
-                  100 * alone, proved->has_value() && (*proved)->certified ? "yes" : "no", with);
+                  static_cast<long long>(convex->searches), 100 * alone,
+                  proved->certified ? "yes" : "no", with);
       std::fflush(stdout);
       rows.push_back(
           {static_cast<double>(operators),
@@ -244,13 +245,14 @@ struct Programs {
       const int64_t share = most * tenth / 10;
       const double least = exact.SecondsWithin(share);
       if (least == kNone) continue;
-      const auto result = FindConvexSplits(tables, share, {}, {});
-      if (!result.ok() || !result->has_value()) std::abort();
+      const auto found = FindConvexSplits(tables, share, {});
+      const auto result = CertifySplits(tables, share, *found, {});
+      if (!result.ok()) std::abort();
       ++cases;
-      convex.Add((*result)->convex_seconds, least);
-      proved.Add((*result)->splits.seconds, least);
-      certified += (*result)->certified ? 1 : 0;
-      wrong += (*result)->wrong_splits > 0 ? 1 : 0;
+      convex.Add(found->splits.seconds, least);
+      proved.Add(result->splits.seconds, least);
+      certified += result->certified ? 1 : 0;
+      wrong += found->wrong_splits > 0 ? 1 : 0;
     }
   }
   void Print() const {

@@ -12,6 +12,7 @@
 #include "solver/algorithms/convex_splits.h"
 #include "solver/algorithms/mixed_splits.h"
 #include "solver/algorithms/mode_tables.h"
+#include "solver/algorithms/split_certificate.h"
 #include "solver/model/modes.h"
 #include "solver/model/validate.h"
 #include "solver/simulator/lower_bound.h"
@@ -107,17 +108,18 @@ RC_GTEST_PROP(MixedMode, CertifiesWhatTheFullRecurrenceFinds, ()) {
   RC_ASSERT(exact.ok());
   const int64_t share = static_cast<int64_t>(tables.shares()) - 1;
   RC_PRE(share >= 0);
-  const auto convex = FindConvexSplits(tables, share, {}, {});
+  const auto convex = FindConvexSplits(tables, share, {});
   RC_ASSERT(convex.ok());
+  const auto result = CertifySplits(tables, share, *convex, {});
+  RC_ASSERT(result.ok());
   const double least = exact->SecondsWithin(share);
-  RC_ASSERT(convex->has_value() == (least < 1e300));
-  if (!convex->has_value()) return;
-  const ConvexResult& result = **convex;
-  RC_ASSERT(result.certified);
-  RC_ASSERT(std::abs(result.splits.seconds - least) < kTies);
-  RC_ASSERT(result.bound_seconds <= least + kTies);
-  RC_CLASSIFY(result.convex_seconds > least + kTies, "the convex program alone is not optimal");
-  RC_CLASSIFY(result.wrong_splits > 0, "a second split was better");
+  RC_ASSERT(result->certified);
+  RC_ASSERT(result->splits.sequences.empty() == !(least < 1e300));
+  if (result->splits.sequences.empty()) return;
+  RC_ASSERT(std::abs(result->splits.seconds - least) < kTies);
+  RC_ASSERT(result->bound_seconds <= least + kTies);
+  RC_CLASSIFY(convex->splits.seconds > least + kTies, "the convex program is not optimal");
+  RC_CLASSIFY(convex->wrong_splits > 0, "a second split was better");
 }
 
 // Without the work that the proof takes, what it says of itself is still true.
@@ -128,13 +130,15 @@ RC_GTEST_PROP(MixedMode, SaysHowFarFromTheBestItMayBe, ()) {
   const int64_t share = static_cast<int64_t>(tables.shares()) - 1;
   RC_PRE(share >= 0);
   const auto exact = ExactSplits::Find(tables, {});
-  const auto convex = FindConvexSplits(tables, share, {.most_work = 0}, {});
+  const auto convex = FindConvexSplits(tables, share, {});
   RC_ASSERT(exact.ok() && convex.ok());
-  if (!convex->has_value()) return;
+  const auto result = CertifySplits(tables, share, *convex, {}, 0);
+  RC_ASSERT(result.ok());
+  if (result->splits.sequences.empty()) return;
   const double least = exact->SecondsWithin(share);
-  RC_ASSERT((*convex)->splits.seconds >= least - kTies);
-  RC_ASSERT((*convex)->bound_seconds <= least + kTies);
-  if ((*convex)->certified) RC_ASSERT((*convex)->splits.seconds <= least + kTies);
+  RC_ASSERT(result->splits.seconds >= least - kTies);
+  RC_ASSERT(result->bound_seconds <= least + kTies);
+  if (result->certified) RC_ASSERT(result->splits.seconds <= least + kTies);
 }
 
 RC_GTEST_PROP(MixedMode, HasAScheduleWithinTheLeastMemoryAndNoneBelow, ()) {

@@ -1,7 +1,8 @@
-#include "solver/algorithms/convex_splits.h"
+#include "solver/algorithms/split_certificate.h"
 
 #include <gtest/gtest.h>
 
+#include "solver/algorithms/convex_splits.h"
 #include "tests/support/chains.h"
 
 namespace stowage {
@@ -41,20 +42,22 @@ ModeTables TablesOf(const Chain& chain, int64_t budget) {
   return *ModeTables::Build(chain, {{budget, budget, SlotGrid::Rounding::kUp}, budget}, {});
 }
 
-TEST(ConvexSplits, FindWhatOnlyAllOfTheMemoryAllows) {
+TEST(SplitCertificate, FindsWhatOnlyAllOfTheMemoryAllows) {
   const ModeTables tables = TablesOf(CloseCall(), 30);
-  const auto result = FindConvexSplits(tables, 28, {}, {});
-  ASSERT_TRUE(result.ok() && result->has_value());
-  EXPECT_NEAR((*result)->splits.seconds, 25, 1e-4);
+  const auto convex = FindConvexSplits(tables, 28, {});
+  ASSERT_TRUE(convex.ok());
+  const auto result = CertifySplits(tables, 28, *convex, {});
+  ASSERT_TRUE(result.ok());
+  EXPECT_NEAR(result->splits.seconds, 25, 1e-4);
   // Each sub-sequence in the mode that takes what is said.
   double seconds = 0;
-  for (const SubSequence& one : (*result)->splits.sequences) {
+  for (const SubSequence& one : result->splits.sequences) {
     seconds += one.mode == Mode::kGraph ? tables.Graph(one.begin, one.end, one.share)
                                         : tables.Eager(one.begin, one.end, one.share);
   }
   EXPECT_NEAR(seconds, 25, 1e-4);
-  EXPECT_TRUE((*result)->certified);
-  EXPECT_LE((*result)->bound_seconds, 25 + 1e-4);
+  EXPECT_TRUE(result->certified);
+  EXPECT_LE(result->bound_seconds, 25 + 1e-4);
 }
 
 }  // namespace
