@@ -82,6 +82,21 @@ std::string TotalsText(const Chain& chain) {
   return table.ToString(2);
 }
 
+// Why a unit with graph costs has no graph mode; empty: there are none.
+std::string KeptEager(const Chain& chain, const Unit& unit) {
+  bool costs = false;
+  std::string bars;
+  for (int l = unit.first; l <= unit.last; ++l) {
+    costs = costs || chain.stage(l).graph.has_value();
+    if (chain.stage(l).control_flow && bars.empty()) bars = absl::StrCat("control_flow of ", l);
+  }
+  if (!costs || bars.empty()) return "";
+  const std::string stages =
+      unit.first == unit.last ? std::string("eager only")
+                              : absl::StrCat("stages ", unit.first, "-", unit.last, " eager only");
+  return absl::StrCat(stages, ": ", bars);
+}
+
 std::string StagesText(const Chain& chain) {
   std::vector<int> stages(static_cast<size_t>(chain.length()));
   std::iota(stages.begin(), stages.end(), 1);
@@ -100,7 +115,8 @@ std::string StagesText(const Chain& chain) {
   std::vector<const Unit*> unit_of(static_cast<size_t>(chain.length()) + 2);
   const std::vector<Unit> units = UnitsOf(chain);
   for (const Unit& unit : units) {
-    if (unit.has_graph) unit_of[static_cast<size_t>(unit.last)] = &unit;
+    const bool kept_eager = !unit.has_graph && !KeptEager(chain, unit).empty();
+    if (unit.has_graph || kept_eager) unit_of[static_cast<size_t>(unit.last)] = &unit;
   }
   for (const int l : stages) {
     const Stage& stage = chain.stage(l);
@@ -110,6 +126,10 @@ std::string StagesText(const Chain& chain) {
                FormatBytes(std::max(stage.forward_overhead_bytes, stage.backward_overhead_bytes))});
     const Unit* unit = unit_of[static_cast<size_t>(l)];
     if (unit == nullptr) continue;
+    if (!unit->has_graph) {
+      table.Add({"", KeptEager(chain, *unit), "", "", "", "", ""});
+      continue;
+    }
     const Stage graph = GraphStage(chain, *unit);
     table.Add({"",
                unit->first == unit->last

@@ -191,12 +191,20 @@ std::string StageMap(const std::vector<StageFate>& stages) {
 std::string GraphModeSummary(const Chain& chain) {
   int stages = 0;
   int units = 0;
+  int kept_eager = 0;
   for (const Unit& unit : UnitsOf(chain)) {
-    if (!unit.has_graph || unit.last > chain.length()) continue;
+    if (unit.last > chain.length()) continue;
+    for (int l = unit.first; l <= unit.last && !unit.has_graph; ++l) {
+      kept_eager += chain.stage(l).graph.has_value() ? 1 : 0;
+    }
+    if (!unit.has_graph) continue;
     ++units;
     stages += unit.last - unit.first + 1;
   }
-  return absl::StrCat(stages, " with a graph mode in ", units, units == 1 ? " unit" : " units");
+  const std::string kept =
+      kept_eager > 0 ? absl::StrCat(", ", kept_eager, " kept eager by control_flow") : "";
+  return absl::StrCat(stages, " with a graph mode in ", units, units == 1 ? " unit" : " units",
+                      kept);
 }
 
 std::string RangeShare(const Chain& chain, int64_t memory_bytes) {

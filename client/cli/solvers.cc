@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -33,9 +34,11 @@ absl::StatusOr<v1::ListSolversResponse> List(const Arguments& arguments) {
 }
 
 std::string Uses(const v1::SolverDescription& solver) {
-  if (solver.recomputes() && solver.offloads()) return "recomputes, offloads";
-  if (solver.recomputes()) return "recomputes";
-  return solver.offloads() ? "offloads" : "neither";
+  std::vector<std::string> uses;
+  if (solver.recomputes()) uses.push_back("recomputes");
+  if (solver.offloads()) uses.push_back("offloads");
+  if (solver.mixes_modes()) uses.push_back("mixes modes");
+  return uses.empty() ? "nothing" : absl::StrJoin(uses, ", ");
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {

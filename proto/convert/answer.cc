@@ -237,6 +237,7 @@ v1::SolverDescription ToMessage(const SolverDescription& description) {
   message.set_version(description.version);
   message.set_recomputes(description.recomputes);
   message.set_offloads(description.offloads);
+  message.set_mixes_modes(description.mixes_modes);
   for (const char* option : description.options) message.add_options(option);
   return message;
 }

@@ -115,8 +115,12 @@ std::string TypeName(absl::string_view type) {
     const auto* values = pool->FindEnumTypeByName(std::string(type));
     if (values == nullptr) return absl::StrCat("an object of type ", type);
     std::string names = "one of";
-    for (int i = 1; i < values->value_count(); ++i) {  // 0 is "unspecified"
-      absl::StrAppend(&names, i > 1 ? ", " : " ", values->value(i)->name());
+    const char* separator = " ";
+    for (int i = 0; i < values->value_count(); ++i) {
+      const std::string& name = values->value(i)->name();
+      if (absl::EndsWith(name, "_UNSPECIFIED")) continue;
+      absl::StrAppend(&names, separator, name);
+      separator = ", ";
     }
     return names;
   }

@@ -19,6 +19,7 @@
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/explain.h"
 #include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
@@ -157,6 +158,14 @@ void NoteUnusedLink(const SolveRequest& request, const SolverInfo& info, Answer*
       absl::StrCat(info.description.name, " does not offload: the bandwidths make no difference"));
 }
 
+void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
+  if (info.description.mixes_modes || !HasGraphMode(request.chain)) return;
+  answer->explanation.notes.push_back(
+      absl::StrCat(info.description.name,
+                   " runs every stage in eager mode: the graph costs make no difference; auto and "
+                   "mixed_mode weigh them"));
+}
+
 // `context`, but that each schedule which is faster than those before becomes an answer.
 SolveContext Improving(const SolveRequest& request, const SolveContext& context,
                        const std::function<void(const Answer&)>& improved, const Answer& frame) {
@@ -227,6 +236,7 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
     if (!candidate.ok() || !candidate->has_value()) continue;
     if (!Accept(request, **std::move(candidate), &answer)) continue;
     NoteUnusedLink(request, *next, &answer);
+    NoteUnusedModes(request, *next, &answer);
     if (request.options.report_rounding_loss && ReadsSlots(*next)) {
       RETURN_IF_ERROR(ReportRoundingLoss(request, *next, context, &answer));
     }

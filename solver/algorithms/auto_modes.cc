@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "solver/algorithms/mixed_mode.h"
-#include "solver/algorithms/rotor.h"
+#include "solver/algorithms/mode_search.h"
+#include "solver/algorithms/periodic.h"
 #include "solver/algorithms/store_all.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
@@ -29,18 +31,6 @@ constexpr int64_t kFewestUsefulSlots = 50;
 
 Execution AllEager(const Chain& chain) {
   return Execution::Of(chain, std::vector<bool>(UnitsOf(chain).size(), false));
-}
-
-// What stages first..last need by themselves where they run as `stage`.
-int64_t NeedOf(const Chain& chain, const Stage& stage, int first, int last) {
-  const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
-  return chain.output_bytes(first - 1) + stage.saved_bytes +
-         std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
-}
-
-// In graph mode.
-int64_t NeedOf(const Chain& chain, const Unit& unit) {
-  return NeedOf(chain, GraphStage(chain, unit), unit.first, unit.last);
 }
 
 // Every unit in the mode in which it needs less by itself.
@@ -60,9 +50,9 @@ Execution LeastNeeds(const Chain& chain) {
 // wherever LeastBytes() says that there is one.
 std::vector<Execution> Choices(const Chain& chain) {
   std::vector<Execution> choices;
-  choices.push_back(AllEager(chain));
   choices.push_back(Execution::Of(chain, FastestModes(chain)));
   choices.push_back(LeastNeeds(chain));
+  choices.push_back(AllEager(chain));
   return choices;
 }
 
@@ -88,16 +78,23 @@ class Search {
       return std::move(best_);
     }
     // What is quickly found comes first, for those who cannot wait for the rest.
+    std::vector<Execution> choices = Choices(chain_);
+    for (const Execution& choice : choices) RETURN_IF_ERROR(AskPeriodic(choice));
     constexpr size_t kShares = 6;  // of the progress
-    for (Execution& choice : Choices(chain_)) RETURN_IF_ERROR(AskOnce(std::move(choice), kShares));
-    ASSIGN_OR_RETURN(const std::vector<bool> small, FindSmallUnits());
-    RETURN_IF_ERROR(AskOnce(Execution::Of(chain_, small), kShares));
-    ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, AskMixedMode(ShareOf(4, kShares)));
+    for (Execution& choice : choices) RETURN_IF_ERROR(AskOnce(std::move(choice), kShares));
+    ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, AskMixedMode(ShareOf(3, kShares)));
     if (mixed.has_value()) {
       ASSIGN_OR_RETURN(Execution execution, Execution::Of(chain_, *mixed));
       RETURN_IF_ERROR(AskOnce(std::move(execution), kShares));
     }
+    ASSIGN_OR_RETURN(Execution found, FindModes());
+    RETURN_IF_ERROR(AskOnce(std::move(found), kShares));
     if (best_.has_value()) best_->notes = notes_;
+    if (best_.has_value() && HasGraphOperations(best_->schedule) &&
+        !absl::StartsWith(best_->solver, "mixed_mode")) {
+      best_->notes.push_back(
+          absl::StrCat("auto chose the modes that ", best_->solver, " ran with"));
+    }
     return std::move(best_);
   }
 
@@ -110,6 +107,18 @@ class Search {
       context_.Report((static_cast<double>(index) + fraction) / static_cast<double>(count));
     };
     return share;
+  }
+
+  // Equal segments take no time to find.
+  absl::Status AskPeriodic(const Execution& execution) {
+    const Instance instance = instance_.WithChain(execution.chain());
+    const SolveContext share = ShareOf(0, SIZE_MAX);
+    ASSIGN_OR_RETURN(const auto solution, MakePeriodic()->Solve(instance, share));
+    ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
+                     solution->ScheduleWithin(instance.platform().memory_bytes, share));
+    if (!candidate.has_value()) return absl::OkStatus();
+    Consider({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
+    return absl::OkStatus();
   }
 
   // Unless it has been.
@@ -141,74 +150,12 @@ class Search {
     return std::optional<Schedule>(std::move(candidate->schedule));
   }
 
-  // What a unit needs by itself in graph mode, and its place.
-  struct Need {
-    int64_t bytes = 0;
-    size_t unit = 0;
-  };
-
-  // Units that can run in graph mode, those that need the most first.
-  std::vector<Need> NeedsInGraphMode(const std::vector<Unit>& units) const {
-    std::vector<Need> needs;
-    for (size_t u = 0; u < units.size(); ++u) {
-      if (units[u].has_graph) needs.push_back({NeedOf(chain_, units[u]), u});
-    }
-    std::stable_sort(needs.begin(), needs.end(),
-                     [](const Need& a, const Need& b) { return a.bytes > b.bytes; });
-    return needs;
-  }
-
-  // A unit that is too large in graph mode must not keep the others from it: of the choices in
-  // which all but the k largest run in graph mode that for which rotor is fastest.
-  absl::StatusOr<std::vector<bool>> FindSmallUnits() const {
-    const std::vector<Unit> units = UnitsOf(chain_);
-    const std::vector<Need> needs = NeedsInGraphMode(units);
-    const auto all_but = [&](size_t largest) {
-      std::vector<bool> graph(units.size());
-      for (size_t i = largest; i < needs.size(); ++i) graph[needs[i].unit] = true;
-      return graph;
-    };
-    double fastest = std::numeric_limits<double>::infinity();
-    size_t best = needs.size();
-    const auto consider = [&](size_t largest) -> absl::Status {
-      ASSIGN_OR_RETURN(const double seconds, RotorSeconds(Execution::Of(chain_, all_but(largest))));
-      if (seconds < fastest) {
-        fastest = seconds;
-        best = largest;
-      }
-      return absl::OkStatus();
-    };
-    for (size_t largest = 0; largest < needs.size(); largest = std::max<size_t>(1, 2 * largest)) {
-      RETURN_IF_ERROR(consider(largest));
-    }
-    const size_t coarse = best;
-    for (size_t step = coarse / 2; step > 0; step /= 2) {  // between its neighbours
-      const size_t middle = best;
-      if (middle > step) RETURN_IF_ERROR(consider(middle - step));
-      if (middle + step < needs.size()) RETURN_IF_ERROR(consider(middle + step));
-    }
-    return all_but(best);
-  }
-
-  // A step of rotor's on that choice of modes; infinite where it has none within the budget.
-  absl::StatusOr<double> RotorSeconds(const Execution& execution) const {
-    constexpr double kNone = std::numeric_limits<double>::infinity();
-    const std::unique_ptr<Solver> rotor = MakeRotor();
-    const Instance instance = instance_.WithChain(execution.chain());
-    if (rotor->WorkingBytes(instance) > context_.working_bytes) return kNone;
-    SolveContext quiet = context_;
-    quiet.progress = nullptr;
-    quiet.improved = nullptr;
-    quiet.lowest_bytes = INT64_MAX;
-    ASSIGN_OR_RETURN(const auto solution, rotor->Solve(instance, quiet));
-    ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
-                     solution->ScheduleWithin(instance.platform().memory_bytes, quiet));
-    if (!candidate.has_value()) return kNone;
-    ASSIGN_OR_RETURN(
-        const Simulation simulation,
-        SimulateWithoutBound(instance.chain(), instance.platform(), candidate->schedule));
-    return simulation.prediction.makespan_seconds +
-           execution.Entries() * chain_.graph_entry_seconds;
+  // The best choice of modes that a search finds, those asked being known.
+  absl::StatusOr<Execution> FindModes() const {
+    std::vector<ModeChoice> known;
+    for (const Execution& execution : asked_) known.push_back(ModesOf(chain_, execution));
+    ASSIGN_OR_RETURN(const ModeChoice modes, SearchModes(instance_, known, context_));
+    return Execution::Of(chain_, modes);
   }
 
   absl::Status AskPlain(const Execution& execution, SolveContext share) {

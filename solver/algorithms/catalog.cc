@@ -31,9 +31,10 @@ constexpr SolverInfo kSolvers[] = {
           "never slower than any of them by the times that it sees (see time_precision), with the "
           "promise of the one that wins",
       .complexity = "the sum of theirs, and a bounded search",
-      .version = 4,
+      .version = 5,
       .recomputes = true,
       .offloads = true,
+      .mixes_modes = true,
       .options = kAutoOptions},
      MakeAuto},
     {{.name = "store_all",
@@ -81,24 +82,27 @@ constexpr SolverInfo kSolvers[] = {
     {{.name = "mixed_mode",
       .summary = "eager or graph mode, sub-sequence by sub-sequence (Mixed Mode), by convexity",
       .guarantee =
-          "where it says nothing else the fastest split into modes and shares of the memory, up to "
-          "the rounding of memory to slots; rotor without graph costs",
+          "where it says nothing else the fastest split into modes and fixed shares of the memory, "
+          "up to the rounding of memory to slots; auto shares memory freely; rotor without graph "
+          "costs",
       .complexity = "O(L log L log S) a price, some 20 prices, and O(L^2 S) for the proof, after "
                     "O(L^3 S) for tables of O(L^2 S)",
-      .version = 1,
+      .version = 2,
       .recomputes = true,
       .offloads = false,
+      .mixes_modes = true,
       .options = kSlotOptions},
      MakeMixedMode},
     {{.name = "mixed_mode_exact",
       .summary = "the same with all splits, modes and shares tried",
-      .guarantee =
-          "the fastest split into modes and shares of the memory, up to the rounding of memory to "
-          "slots; rotor without graph costs",
+      .guarantee = "the fastest split into modes and fixed shares of the memory, up to the "
+                   "rounding of memory "
+                   "to slots; rotor without graph costs",
       .complexity = "O(L^2 S^2) time after O(L^3 S) for tables of O(L^2 S)",
-      .version = 1,
+      .version = 2,
       .recomputes = true,
       .offloads = false,
+      .mixes_modes = true,
       .options = kSlotOptions},
      MakeMixedModeExact,
      "mixed_mode"},

@@ -207,6 +207,20 @@ absl::StatusOr<std::optional<std::vector<SubSequence>>> PricedQueue::Solve(
   return std::optional<std::vector<SubSequence>>(std::move(sequences));
 }
 
+// What a step is about as long as; above 0.
+double ScaleOf(const ModeTables& tables, int64_t share) {
+  double seconds = tables.Fastest(0, tables.operators(), share);
+  if (seconds == kNone) {
+    seconds = 0;
+    for (int i = 0; i < tables.operators(); ++i) {
+      const double one = tables.Fastest(i, i + 1, share);
+      if (one < kNone) seconds += one;
+    }
+  }
+  constexpr double kLeast = 1e-200;  // no product of it becomes 0
+  return seconds > 0 ? std::max(seconds, kLeast) : 1;
+}
+
 }  // namespace
 
 // Bisection over the price: the higher, the less memory is bought.
@@ -217,9 +231,7 @@ absl::StatusOr<ConvexSplits> FindConvexSplits(const ModeTables& tables, int64_t 
   constexpr double kAllButFree = 1e-6;
   constexpr double kBeyondAll = 1e4;  // of the step a slot: there the least share counts
   constexpr int kBisections = 10;
-  const double all = tables.Fastest(0, tables.operators(), share);
-  constexpr double kLeastScale = 1e-200;  // no product of it becomes 0
-  const double scale = all < kNone && all > 0 ? std::max(all, kLeastScale) : 1;
+  const double scale = ScaleOf(tables, share);
   double low = kAllButFree * scale / static_cast<double>(share + 1);
   double high = low;
   // By how much the cheapest path is over the budget; infinite where there is none.

@@ -1,6 +1,7 @@
 #include "solver/algorithms/mixed_mode.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -101,20 +102,30 @@ class MixedSolution final : public Solution {
   MixedSolution(Program program, const Instance& instance)
       : program_(program), instance_(instance), fastest_(FastestOf(instance_.chain())) {}
 
-  // What the program finds at one level.
+  // A schedule, and what is known of its splits.
   struct Found {
-    std::vector<SubSequence> sequences;
+    Schedule schedule;
+    int64_t peak_bytes = 0;
+    double makespan_seconds = 0;
     bool certified = false;
-    double bound_seconds = 0;
-    double seconds = 0;
+    // How far the splits may be from the best ones: 0.03 is 3 %; infinite where that is not known.
+    double gap = std::numeric_limits<double>::infinity();
   };
-  absl::StatusOr<std::optional<Found>> FindAt(int64_t level, const SolveContext& context) const;
-  absl::StatusOr<std::optional<Candidate>> FindInBytes(const std::optional<Schedule>& too_large,
+  // nullopt: there is no schedule, or the simulator refuses it.
+  std::optional<Found> ToFound(std::optional<Schedule> schedule) const;
+  // What the program finds at one level. What fits is passed on before it is proved to be the best;
+  // what does not fit is not proved.
+  absl::StatusOr<std::optional<Found>> FindAt(int64_t level, int64_t memory_bytes,
+                                              const SolveContext& context,
+                                              std::optional<Found>* unproved) const;
+  absl::StatusOr<std::optional<Candidate>> FindInBytes(std::optional<Found> best,
+                                                       const std::optional<Found>& too_large,
                                                        int64_t memory_bytes,
                                                        const SolveContext& context) const;
-  std::optional<int64_t> PeakOf(const std::optional<Schedule>& schedule) const;
-  double SecondsOf(const std::optional<Schedule>& schedule) const;
-  Candidate ToCandidate(Schedule schedule, const Found* found) const;
+  int64_t HighestLevel(int64_t memory_bytes) const;
+  Candidate ToCandidate(const Found& found) const;
+  void PassOn(const std::optional<Found>& found, int64_t memory_bytes,
+              const SolveContext& context) const;
 
   const Program program_;
   const Instance instance_;
@@ -134,6 +145,8 @@ absl::StatusOr<std::unique_ptr<const Solution>> MixedSolution::Build(Program pro
   const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
   if (lowest >= solution->fastest_.peak_bytes) return solution;
   if (instance.platform().memory_bytes < solution->minimum_->least_bytes()) return solution;
+  solution->PassOn(solution->ToFound(solution->minimum_->LeastSchedule()),
+                   instance.platform().memory_bytes, context);
   const bool exact = program == Program::kExact;
   SolveContext share = context;
   share.progress = [&context, exact](double fraction) {
@@ -148,56 +161,75 @@ absl::StatusOr<std::unique_ptr<const Solution>> MixedSolution::Build(Program pro
   return solution;
 }
 
-absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
-    int64_t level, const SolveContext& context) const {
-  const int64_t share = level - tables_->input_slots();
-  if (share < 0) return std::optional<Found>();
-  if (exact_.has_value()) {
-    ASSIGN_OR_RETURN(std::optional<Splits> splits, exact_->Within(share, context));
-    if (!splits.has_value()) return std::optional<Found>();
-    const double seconds = splits->seconds;
-    return std::optional<Found>({std::move(splits->sequences), true, seconds, seconds});
-  }
-  ASSIGN_OR_RETURN(const ConvexSplits convex, FindConvexSplits(*tables_, share, context));
-  ASSIGN_OR_RETURN(SplitCertificate result, CertifySplits(*tables_, share, convex, context));
-  if (result.splits.sequences.empty()) return std::optional<Found>();
-  return std::optional<Found>({std::move(result.splits.sequences), result.certified,
-                               result.bound_seconds, result.splits.seconds});
-}
-
-// nullopt: there is none, or the simulator refuses it.
-std::optional<int64_t> MixedSolution::PeakOf(const std::optional<Schedule>& schedule) const {
+std::optional<MixedSolution::Found> MixedSolution::ToFound(std::optional<Schedule> schedule) const {
   if (!schedule.has_value()) return std::nullopt;
   const absl::StatusOr<Simulation> simulation =
       SimulateWithoutBound(instance_.chain(), instance_.platform(), *schedule);
   if (!simulation.ok()) return std::nullopt;
-  return simulation->prediction.peak_memory_bytes;
+  return Found{*std::move(schedule), simulation->prediction.peak_memory_bytes,
+               simulation->prediction.makespan_seconds};
 }
 
-// Infinite where there is none.
-double MixedSolution::SecondsOf(const std::optional<Schedule>& schedule) const {
-  constexpr double kNone = std::numeric_limits<double>::infinity();
-  if (!schedule.has_value()) return kNone;
-  const absl::StatusOr<Simulation> simulation =
-      SimulateWithoutBound(instance_.chain(), instance_.platform(), *schedule);
-  return simulation.ok() ? simulation->prediction.makespan_seconds : kNone;
+// To those who may not wait for the rest.
+void MixedSolution::PassOn(const std::optional<Found>& found, int64_t memory_bytes,
+                           const SolveContext& context) const {
+  if (!context.improved || !found.has_value() || found->peak_bytes > memory_bytes) return;
+  if (memory_bytes == instance_.platform().memory_bytes) context.improved(ToCandidate(*found));
 }
 
-Candidate MixedSolution::ToCandidate(Schedule schedule, const Found* found) const {
-  Candidate candidate{std::move(schedule), NameOf(program_), Limit::kHeuristic, {}};
-  if (found == nullptr) return candidate;
-  if (found->certified) {
+absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
+    int64_t level, int64_t memory_bytes, const SolveContext& context,
+    std::optional<Found>* unproved) const {
+  const int64_t share = level - tables_->input_slots();
+  if (share < 0) return std::optional<Found>();
+  if (exact_.has_value()) {
+    ASSIGN_OR_RETURN(const std::optional<Splits> splits, exact_->Within(share, context));
+    if (!splits.has_value()) return std::optional<Found>();
+    std::optional<Found> found = ToFound(tables_->ToSchedule(splits->sequences));
+    if (found.has_value()) found->certified = true;
+    return found;
+  }
+  ASSIGN_OR_RETURN(const ConvexSplits convex, FindConvexSplits(*tables_, share, context));
+  if (!convex.splits.sequences.empty()) {
+    *unproved = ToFound(tables_->ToSchedule(convex.splits.sequences));
+    if (unproved->has_value() && (*unproved)->peak_bytes > memory_bytes) return *unproved;
+    PassOn(*unproved, memory_bytes, context);
+  }
+  ASSIGN_OR_RETURN(const SplitCertificate proof, CertifySplits(*tables_, share, convex, context));
+  if (proof.splits.sequences.empty()) return std::optional<Found>();
+  std::optional<Found> found = ToFound(tables_->ToSchedule(proof.splits.sequences));
+  if (!found.has_value()) return found;
+  found->certified = proof.certified;
+  if (proof.bound_seconds > 0) found->gap = proof.splits.seconds / proof.bound_seconds - 1;
+  return found;
+}
+
+Candidate MixedSolution::ToCandidate(const Found& found) const {
+  Candidate candidate{found.schedule, NameOf(program_), Limit::kHeuristic, {}};
+  if (found.certified) {
     // Of the program's class; whatever the slots, times are in single precision.
     candidate.limit = Limit::kRounding;
+  } else if (std::isfinite(found.gap)) {
+    candidate.notes.push_back(absl::StrFormat(
+        "the split by fixed shares is not proved to be the best one, but at most %.3f %% slower",
+        100 * found.gap));
   } else {
-    std::string note = "the split into modes is not certified";
-    if (found->bound_seconds > 0) {
-      absl::StrAppendFormat(&note, ": at most %.3f %% slower than the best one",
-                            100 * (found->seconds / found->bound_seconds - 1));
-    }
-    candidate.notes.push_back(std::move(note));
+    candidate.notes.push_back("the split by fixed shares is not proved to be the best one");
   }
   return candidate;
+}
+
+// Where the search for a level begins whose schedule fits in bytes.
+int64_t MixedSolution::HighestLevel(int64_t memory_bytes) const {
+  const SlotGrid& grid = tables_->grid();
+  if (grid.rounding == SlotGrid::Rounding::kUp) {
+    // What fits in slots must fit in bytes.
+    const long double slots = static_cast<long double>(memory_bytes) / grid.bytes * grid.slots;
+    return std::min(static_cast<int64_t>(slots), grid.slots);
+  }
+  const int64_t levels = static_cast<int64_t>(tables_->shares()) - 1 + tables_->input_slots();
+  const int64_t level = std::min(grid.slots, grid.Slots(memory_bytes));
+  return std::min(levels, level + (levels - grid.slots) * level / std::max<int64_t>(1, grid.slots));
 }
 
 absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
@@ -206,46 +238,47 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
     return std::optional<Candidate>({fastest_.schedule, NameOf(program_), Limit::kNone, {}});
   }
   if (memory_bytes < minimum_->least_bytes()) return std::optional<Candidate>();
+  std::optional<Found> unproved;  // the best of those that fit
+  std::optional<Found> too_large;
   const SlotGrid& grid = tables_->grid();
-  if (grid.bytes == 0) return FindInBytes(std::nullopt, memory_bytes, context);
-  const auto levels = static_cast<int64_t>(tables_->shares()) - 1 + tables_->input_slots();
-  int64_t level = std::min(grid.slots, grid.Slots(memory_bytes));
-  if (grid.rounding == SlotGrid::Rounding::kUp) {
-    // What fits in slots must fit in bytes.
-    level = static_cast<int64_t>(static_cast<long double>(memory_bytes) / grid.bytes * grid.slots);
-    level = std::min(level, grid.slots);
-  } else {
-    level =
-        std::min(levels, level + (levels - grid.slots) * level / std::max<int64_t>(1, grid.slots));
-  }
   constexpr int kMostTries = 16;
-  std::optional<Schedule> too_large;
+  int64_t level = grid.bytes > 0 ? HighestLevel(memory_bytes) : -1;
   for (int tries = 0; tries < kMostTries && level >= 0; ++tries) {
-    ASSIGN_OR_RETURN(const std::optional<Found> found, FindAt(level, context));
-    if (!found.has_value()) break;
-    std::optional<Schedule> schedule = tables_->ToSchedule(found->sequences);
-    const std::optional<int64_t> peak = PeakOf(schedule);
-    if (!peak.has_value()) break;
-    if (*peak <= memory_bytes) {
-      return std::optional<Candidate>(ToCandidate(*std::move(schedule), &*found));
+    std::optional<Found> before;
+    ASSIGN_OR_RETURN(std::optional<Found> found, FindAt(level, memory_bytes, context, &before));
+    if (before.has_value() && before->peak_bytes <= memory_bytes &&
+        (!unproved.has_value() || before->makespan_seconds < unproved->makespan_seconds)) {
+      unproved = std::move(before);
     }
-    level -= std::max<int64_t>(1, grid.Slots(*peak - memory_bytes));
-    too_large = std::move(schedule);
+    if (!found.has_value()) break;
+    if (found->peak_bytes <= memory_bytes) {
+      const bool faster =
+          unproved.has_value() && unproved->makespan_seconds < found->makespan_seconds;
+      return std::optional<Candidate>(ToCandidate(faster ? *unproved : *found));
+    }
+    level -= std::max<int64_t>(1, grid.Slots(found->peak_bytes - memory_bytes));
+    too_large = std::move(found);
   }
-  return FindInBytes(too_large, memory_bytes, context);
+  return FindInBytes(std::move(unproved), too_large, memory_bytes, context);
 }
 
 // Where a slot more or less decides: the modes of the last split that was too large, made to fit in
 // bytes by rotor, or the split that needs the least.
 absl::StatusOr<std::optional<Candidate>> MixedSolution::FindInBytes(
-    const std::optional<Schedule>& too_large, int64_t memory_bytes,
+    std::optional<Found> best, const std::optional<Found>& too_large, int64_t memory_bytes,
     const SolveContext& context) const {
-  std::optional<Schedule> best = minimum_->LeastSchedule();
+  const auto consider = [&best, memory_bytes](std::optional<Found> found) {
+    if (!found.has_value() || found->peak_bytes > memory_bytes) return;
+    if (best.has_value() && best->makespan_seconds <= found->makespan_seconds) return;
+    best = std::move(found);
+  };
+  consider(ToFound(minimum_->LeastSchedule()));
   const std::unique_ptr<Solver> rotor = MakeRotor();
   const bool has_room = CheckedAdd(SplitsBytes(program_, instance_), rotor->WorkingBytes(instance_))
                             .value_or(INT64_MAX) <= context.working_bytes;
   if (too_large.has_value() && has_room) {
-    ASSIGN_OR_RETURN(const Execution execution, Execution::Of(instance_.chain(), *too_large));
+    ASSIGN_OR_RETURN(const Execution execution,
+                     Execution::Of(instance_.chain(), too_large->schedule));
     const Instance fixed = instance_.WithChain(execution.chain()).WithMemory(memory_bytes);
     SolveContext quiet = context;
     quiet.progress = nullptr;
@@ -254,13 +287,10 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::FindInBytes(
     ASSIGN_OR_RETURN(const auto solution, rotor->Solve(fixed, quiet));
     ASSIGN_OR_RETURN(std::optional<Candidate> fitted,
                      solution->ScheduleWithin(memory_bytes, quiet));
-    if (fitted.has_value()) {
-      Schedule schedule = execution.ToChain(fitted->schedule);
-      if (SecondsOf(schedule) < SecondsOf(best)) best = std::move(schedule);
-    }
+    if (fitted.has_value()) consider(ToFound(execution.ToChain(fitted->schedule)));
   }
   if (!best.has_value()) return std::optional<Candidate>();
-  return std::optional<Candidate>(ToCandidate(*std::move(best), nullptr));
+  return std::optional<Candidate>(ToCandidate(*best));
 }
 
 class MixedSolver final : public Solver {

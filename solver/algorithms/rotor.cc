@@ -91,7 +91,9 @@ Plan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) {
 // The instance is kept beside the rest, for measuring.
 class PersistentSolution final : public Solution {
  public:
+  // `exact_steps`: try them first.
   static absl::StatusOr<std::unique_ptr<const Solution>> Build(const char* name, Saving saving,
+                                                               bool exact_steps,
                                                                const Instance& instance,
                                                                const SolveContext& context);
 
@@ -135,7 +137,8 @@ class PersistentSolution final : public Solution {
 };
 
 absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
-    const char* name, Saving saving, const Instance& instance, const SolveContext& context) {
+    const char* name, Saving saving, bool exact_steps, const Instance& instance,
+    const SolveContext& context) {
   std::unique_ptr<PersistentSolution> solution(
       new PersistentSolution(name, saving, instance, context.lowest_bytes));
   const Chain& chain = solution->instance_.chain();
@@ -143,7 +146,7 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
   ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
   const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
   if (saving == Saving::kAlways && lowest >= StoreAllPeakBytes(chain)) return solution;
-  if (chain.length() <= kMostStagesOfSteps) {
+  if (exact_steps && chain.length() <= kMostStagesOfSteps) {
     const auto most_steps = static_cast<size_t>(plan.table_bytes) / RotorSteps::BytesPerStep();
     const RotorSteps::Options options{.memory_bytes = plan.table.grid.bytes,
                                       .saving = saving,
@@ -248,7 +251,8 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
 
 class PersistentSolver final : public Solver {
  public:
-  PersistentSolver(const char* name, Saving saving) : name_(name), saving_(saving) {}
+  PersistentSolver(const char* name, Saving saving, bool exact_steps)
+      : name_(name), saving_(saving), exact_steps_(exact_steps) {}
 
   int64_t WorkingBytes(const Instance& instance) const override {
     return CheckedAdd(2 * RotorMinimum::WorkingBytes(instance.chain()),
@@ -265,20 +269,25 @@ class PersistentSolver final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    return PersistentSolution::Build(name_, saving_, instance, context);
+    return PersistentSolution::Build(name_, saving_, exact_steps_, instance, context);
   }
 
  private:
   const char* const name_;
   const Saving saving_;
+  const bool exact_steps_;
 };
 
 }  // namespace
 
 std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving) {
-  return std::make_unique<PersistentSolver>(name, saving);
+  return std::make_unique<PersistentSolver>(name, saving, true);
 }
 
 std::unique_ptr<Solver> MakeRotor() { return MakePersistentSolver("rotor", Saving::kAlways); }
+
+std::unique_ptr<Solver> MakeRotorOfSlots() {
+  return std::make_unique<PersistentSolver>("rotor", Saving::kAlways, false);
+}
 
 }  // namespace stowage

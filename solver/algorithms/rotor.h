@@ -24,6 +24,10 @@ namespace stowage {
 // O(L^3 S) time at most, O(L^2 S) memory.
 std::unique_ptr<Solver> MakeRotor();
 
+// By slots alone, without the exact steps that chains of some sixty stages are given otherwise:
+// what takes up to 50 ms there takes a few, and loses what slots round away.
+std::unique_ptr<Solver> MakeRotorOfSlots();
+
 // What rotor and revolve have in common: Theorem 1 under a rule for saving.
 std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving);
 

@@ -107,14 +107,15 @@ class Proof {
   std::optional<ShareRange> FillCost(int begin, int end);
   absl::Status PriceAll(const std::vector<double>& prices);
   std::optional<std::vector<SubSequence>> PathOf(const PricedPairs& pairs);
-  size_t TakeBest();
-  void RuleOut();
+  absl::StatusOr<size_t> TakeBest();
+  absl::Status RuleOut();
   absl::Status RaiseBound();
   absl::Status FindLeastShares();
   double LeastWith(int begin, int end) const;
   std::optional<Kept> ToKeep(int begin, int end);
   absl::StatusOr<std::vector<Kept>> FindKept();
-  bool CutToWork(std::vector<Kept>* kept) const;
+  double WorkOf(const std::vector<Kept>& kept, double least) const;
+  absl::StatusOr<bool> CutToWork(std::vector<Kept>* kept) const;
   absl::Status SolveKept();
 
   const ModeTables& tables_;
@@ -138,8 +139,12 @@ std::optional<ShareRange> Proof::FillCost(int begin, int end) {
 
 // One pass over the tables for all of the prices.
 absl::Status Proof::PriceAll(const std::vector<double>& prices) {
-  passes_.resize(prices.size(), PricedPairs(count_));
-  for (size_t p = 0; p < prices.size(); ++p) passes_[p].Begin(prices[p]);
+  passes_.reserve(prices.size());
+  for (size_t p = 0; p < prices.size(); ++p) {
+    RETURN_IF_ERROR(context_.CheckStop());
+    if (p == passes_.size()) passes_.emplace_back(count_);
+    passes_[p].Begin(prices[p]);
+  }
   for (int begin = 0; begin < count_; ++begin) {
     for (int end = begin + 1; end <= count_; ++end) {
       RETURN_IF_ERROR(context_.CheckStop());
@@ -186,10 +191,11 @@ std::optional<std::vector<SubSequence>> Proof::PathOf(const PricedPairs& pairs) 
 }
 
 // Takes the last pass's paths where they are faster, and its highest bound; says whose that is.
-size_t Proof::TakeBest() {
+absl::StatusOr<size_t> Proof::TakeBest() {
   size_t best = 0;
   double highest = -kNone;
   for (size_t p = 0; p < passes_.size(); ++p) {
+    RETURN_IF_ERROR(context_.CheckStop());
     std::optional<std::vector<SubSequence>> path = PathOf(passes_[p]);
     if (path.has_value()) Offer(tables_, *std::move(path), share_, &result_.splits);
     const double charge = passes_[p].price * static_cast<double>(share_);
@@ -213,13 +219,15 @@ double Proof::LeastWith(int begin, int end) const {
   return least;
 }
 
-void Proof::RuleOut() {
+absl::Status Proof::RuleOut() {
   for (int begin = 0; begin < count_; ++begin) {
+    RETURN_IF_ERROR(context_.CheckStop());
     for (int end = begin + 1; end <= count_; ++end) {
       char& out = ruled_out_[index_(begin, end - 1)];
       if (out == 0 && LeastWith(begin, end) >= most()) out = 1;
     }
   }
+  return absl::OkStatus();
 }
 
 // Raises the dual bound, a concave function of the price, around the convex program's price.
@@ -231,26 +239,45 @@ absl::Status Proof::RaiseBound() {
     const double step = std::sqrt(width);
     RETURN_IF_ERROR(
         PriceAll({middle / width, middle / step, middle, middle * step, middle * width}));
-    const size_t best = TakeBest();
+    ASSIGN_OR_RETURN(const size_t best, TakeBest());
     if (Proved()) return absl::OkStatus();
-    RuleOut();
+    RETURN_IF_ERROR(RuleOut());
     middle = passes_[best].price;
     // Between the prices on both sides, unless it is the last one: then further on.
-    if (best != 0 && best + 1 != passes_.size()) width = std::pow(step, 0.5);
+    if (best != 0 && best + 1 != passes_.size()) width = std::pow(step, 2.0 / 3);
   }
   return absl::OkStatus();
 }
 
-// At a price beyond all times the least share counts.
+// The splits that take the fewest slots, of these the fastest: if they do not fit nothing does.
 absl::Status Proof::FindLeastShares() {
-  constexpr double kBeyond = 1e6;
-  const double all = passes_[0].to(count_);
-  if (all == kNone) return absl::OkStatus();
-  std::vector<PricedPairs> last = std::move(passes_);
-  passes_.clear();
-  RETURN_IF_ERROR(PriceAll({kBeyond * (1 + all)}));
-  if (auto path = PathOf(passes_[0])) Offer(tables_, *std::move(path), share_, &result_.splits);
-  passes_ = std::move(last);
+  struct Least {
+    int64_t share = INT64_MAX;
+    double seconds = 0;
+    SubSequence last;
+  };
+  std::vector<Least> least(static_cast<size_t>(count_) + 1);  // by position
+  least[0].share = 0;
+  for (int begin = 0; begin < count_; ++begin) {
+    const Least from = least[static_cast<size_t>(begin)];
+    for (int end = begin + 1; end <= count_ && from.share <= share_; ++end) {
+      RETURN_IF_ERROR(context_.CheckStop());
+      const std::optional<ShareRange> useful = FillCost(begin, end);
+      if (!useful.has_value()) continue;
+      const auto own = static_cast<int64_t>(useful->first);
+      const double seconds = from.seconds + cost_[useful->first];
+      Least& to = least[static_cast<size_t>(end)];
+      if (std::pair(from.share + own, seconds) >= std::pair(to.share, to.seconds)) continue;
+      to = {from.share + own, seconds, {begin, end, tables_.FastestMode(begin, end, own), own}};
+    }
+  }
+  if (least.back().share > share_) return absl::OkStatus();
+  std::vector<SubSequence> sequences;
+  for (int end = count_; end > 0; end = sequences.back().begin) {
+    sequences.push_back(least[static_cast<size_t>(end)].last);
+  }
+  std::reverse(sequences.begin(), sequences.end());
+  Offer(tables_, std::move(sequences), share_, &result_.splits);
   return absl::OkStatus();
 }
 
@@ -292,23 +319,32 @@ absl::StatusOr<std::vector<Kept>> Proof::FindKept() {
   return kept;
 }
 
-// The cheapest of them as far as they are no more than so much work, in their order; whether these
-// are all.
-bool Proof::CutToWork(std::vector<Kept>* kept) const {
-  const auto work_of = [this](const Kept& one) {
-    return static_cast<double>(one.last - one.first + 1) * static_cast<double>(share_ + 1);
-  };
+// Of those with which a solution may take less than `least`, or just that.
+double Proof::WorkOf(const std::vector<Kept>& kept, double least) const {
   double work = 0;
-  for (const Kept& one : *kept) work += work_of(one);
-  if (work <= most_work_) return true;
-  std::sort(kept->begin(), kept->end(),
-            [](const Kept& a, const Kept& b) { return a.least < b.least; });
-  work = 0;
-  const auto too_much = [&](const Kept& one) { return (work += work_of(one)) > most_work_; };
-  kept->erase(std::find_if(kept->begin(), kept->end(), too_much), kept->end());
-  std::sort(kept->begin(), kept->end(), [](const Kept& a, const Kept& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
+  for (const Kept& one : kept) {
+    if (one.least > least) continue;
+    work += static_cast<double>(one.last - one.first + 1) * static_cast<double>(share_ + 1);
+  }
+  return work;
+}
+
+// The cheapest of them as far as they are no more than so much work; whether these are all.
+absl::StatusOr<bool> Proof::CutToWork(std::vector<Kept>* kept) const {
+  if (WorkOf(*kept, kNone) <= most_work_) return true;
+  double low = 0;
+  double high = most();
+  constexpr int kBisections = 40;
+  for (int i = 0; i < kBisections; ++i) {
+    RETURN_IF_ERROR(context_.CheckStop());
+    const double middle = low + (high - low) / 2;
+    (WorkOf(*kept, middle) <= most_work_ ? low : high) = middle;
+  }
+  if (WorkOf(*kept, low) > most_work_) {
+    kept->clear();
+  } else {
+    std::erase_if(*kept, [low](const Kept& one) { return one.least > low; });
+  }
   return false;
 }
 
@@ -316,7 +352,7 @@ bool Proof::CutToWork(std::vector<Kept>* kept) const {
 absl::Status Proof::SolveKept() {
   ASSIGN_OR_RETURN(std::vector<Kept> kept, FindKept());
   result_.kept = static_cast<int64_t>(kept.size());
-  result_.certified = CutToWork(&kept);
+  ASSIGN_OR_RETURN(result_.certified, CutToWork(&kept));
   std::vector<std::vector<int>> begins(static_cast<size_t>(count_) + 1);
   BudgetRows rows(count_, tables_.shares());
   for (const Kept& one : kept) {
@@ -330,7 +366,9 @@ absl::Status Proof::SolveKept() {
     const auto begins_of = [&begins](int end) { return begins[static_cast<size_t>(end)]; };
     ASSIGN_OR_RETURN(std::optional<Splits> splits,
                      TraceSplits(tables_, rows, share_, begins_of, context_));
-    if (splits.has_value()) result_.splits = *std::move(splits);
+    if (splits.has_value()) {
+      Offer(tables_, std::move(splits->sequences), share_, &result_.splits);
+    }
   }
   if (result_.certified) result_.bound_seconds = result_.splits.seconds;
   return absl::OkStatus();
@@ -357,10 +395,13 @@ absl::StatusOr<SplitCertificate> CertifySplits(const ModeTables& tables, int64_t
 
 int64_t SplitCertificateBytes(int operators, int64_t levels) {
   const int64_t pairs = int64_t{operators} * (operators + 1) / 2;
-  // The prices of a pass and one more; what is ruled out; what is kept, in vectors that grow.
+  // The prices of a pass; what is ruled out; what is kept, in vectors that grow.
   constexpr auto kPair =
-      static_cast<int64_t>(6 * sizeof(double) + 1 + 3 * sizeof(Kept) + 3 * sizeof(int));
-  return pairs * kPair + BudgetRows::Bytes(operators, static_cast<size_t>(levels) + 1);
+      static_cast<int64_t>(5 * sizeof(double) + 1 + 3 * sizeof(Kept) + 3 * sizeof(int));
+  constexpr int64_t kPosition = 300;  // small vectors
+  const auto shares = static_cast<size_t>(levels) + 1;
+  const auto cost = static_cast<int64_t>(2 * shares * sizeof(double));
+  return pairs * kPair + (operators + 1) * kPosition + cost + BudgetRows::Bytes(operators, shares);
 }
 
 }  // namespace stowage

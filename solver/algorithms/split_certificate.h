@@ -23,7 +23,8 @@
 namespace stowage {
 
 struct SplitCertificate {
-  Splits splits;             // none and infinitely slow: nothing fits
+  Splits splits;  // none and infinitely slow: nothing fits
+  // Of what follows, but for kTimeNoise of it:
   bool certified = false;    // no splits are faster within the budget
   double bound_seconds = 0;  // none are faster than this
   int64_t kept = 0;          // sub-sequences that duality could not rule out

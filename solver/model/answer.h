@@ -90,6 +90,7 @@ struct SolverDescription {
   int version;             // raised when equal requests get other answers than before
   bool recomputes;
   bool offloads;
+  bool mixes_modes = false;              // false: every stage in eager mode, whatever its costs
   std::span<const char* const> options;  // fields of SolveOptions that it reads
 };
 
