@@ -46,13 +46,22 @@ Execution LeastNeeds(const Chain& chain) {
   return Execution::Of(chain, graph);
 }
 
+std::vector<ModeChoice> ModesOfAll(const Chain& chain, const std::vector<Execution>& executions) {
+  std::vector<ModeChoice> modes;
+  for (const Execution& execution : executions) modes.push_back(ModesOf(chain, execution));
+  return modes;
+}
+
 // Choices of modes that are always tried: at least one of them, or Mixed Mode, has a schedule
 // wherever LeastBytes() says that there is one.
-std::vector<Execution> Choices(const Chain& chain) {
+absl::StatusOr<std::vector<Execution>> Choices(const Chain& chain, const SolveContext& context) {
   std::vector<Execution> choices;
   choices.push_back(Execution::Of(chain, FastestModes(chain)));
   choices.push_back(LeastNeeds(chain));
   choices.push_back(AllEager(chain));
+  ASSIGN_OR_RETURN(const ModeChoice least,
+                   SearchLeastModes(chain, ModesOfAll(chain, choices), context));
+  choices.push_back(Execution::Of(chain, least));
   return choices;
 }
 
@@ -78,11 +87,11 @@ class Search {
       return std::move(best_);
     }
     // What is quickly found comes first, for those who cannot wait for the rest.
-    std::vector<Execution> choices = Choices(chain_);
+    ASSIGN_OR_RETURN(std::vector<Execution> choices, Choices(chain_, context_));
     for (const Execution& choice : choices) RETURN_IF_ERROR(AskPeriodic(choice));
-    constexpr size_t kShares = 6;  // of the progress
+    constexpr size_t kShares = 7;  // of the progress
     for (Execution& choice : choices) RETURN_IF_ERROR(AskOnce(std::move(choice), kShares));
-    ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, AskMixedMode(ShareOf(3, kShares)));
+    ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, AskMixedMode(ShareOf(4, kShares)));
     if (mixed.has_value()) {
       ASSIGN_OR_RETURN(Execution execution, Execution::Of(chain_, *mixed));
       RETURN_IF_ERROR(AskOnce(std::move(execution), kShares));
@@ -152,9 +161,9 @@ class Search {
 
   // The best choice of modes that a search finds, those asked being known.
   absl::StatusOr<Execution> FindModes() const {
-    std::vector<ModeChoice> known;
-    for (const Execution& execution : asked_) known.push_back(ModesOf(chain_, execution));
-    ASSIGN_OR_RETURN(const ModeChoice modes, SearchModes(instance_, known, context_));
+    const std::vector<Execution> asked(asked_.begin(), asked_.end());
+    ASSIGN_OR_RETURN(const ModeChoice modes,
+                     SearchModes(instance_, ModesOfAll(chain_, asked), context_));
     return Execution::Of(chain_, modes);
   }
 
@@ -250,7 +259,8 @@ class AutoOverModes final : public Solver {
     const auto lower = [&least](std::optional<int64_t> bytes) {
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);
     };
-    for (Execution& choice : Choices(instance.chain())) {
+    ASSIGN_OR_RETURN(const std::vector<Execution> choices, Choices(instance.chain(), context));
+    for (const Execution& choice : choices) {
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                        plain_->LeastBytes(instance.WithChain(choice.chain()), context));
       lower(bytes);

@@ -1,7 +1,6 @@
 #include "solver/algorithms/mixed_mode.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
@@ -108,20 +107,20 @@ class MixedSolution final : public Solution {
     int64_t peak_bytes = 0;
     double makespan_seconds = 0;
     bool certified = false;
-    // How far the splits may be from the best ones: 0.03 is 3 %; infinite where that is not known.
-    double gap = std::numeric_limits<double>::infinity();
+    double bound_seconds = 0;  // no splits within that memory are faster; 0 where not known
   };
   // nullopt: there is no schedule, or the simulator refuses it.
   std::optional<Found> ToFound(std::optional<Schedule> schedule) const;
   // What the program finds at one level. What fits is passed on before it is proved to be the best;
-  // what does not fit is not proved.
-  absl::StatusOr<std::optional<Found>> FindAt(int64_t level, int64_t memory_bytes,
+  // what does not fit is not proved, unless a bound is wanted.
+  absl::StatusOr<std::optional<Found>> FindAt(int64_t level, int64_t memory_bytes, bool wants_bound,
                                               const SolveContext& context,
                                               std::optional<Found>* unproved) const;
-  absl::StatusOr<std::optional<Candidate>> FindInBytes(std::optional<Found> best,
-                                                       const std::optional<Found>& too_large,
-                                                       int64_t memory_bytes,
-                                                       const SolveContext& context) const;
+  absl::StatusOr<std::optional<Found>> FindInBytes(std::optional<Found> best,
+                                                   const std::optional<Found>& too_large,
+                                                   int64_t memory_bytes,
+                                                   const SolveContext& context) const;
+  int MostProofs() const;
   int64_t HighestLevel(int64_t memory_bytes) const;
   Candidate ToCandidate(const Found& found) const;
   void PassOn(const std::optional<Found>& found, int64_t memory_bytes,
@@ -178,7 +177,7 @@ void MixedSolution::PassOn(const std::optional<Found>& found, int64_t memory_byt
 }
 
 absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
-    int64_t level, int64_t memory_bytes, const SolveContext& context,
+    int64_t level, int64_t memory_bytes, bool wants_bound, const SolveContext& context,
     std::optional<Found>* unproved) const {
   const int64_t share = level - tables_->input_slots();
   if (share < 0) return std::optional<Found>();
@@ -186,13 +185,17 @@ absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
     ASSIGN_OR_RETURN(const std::optional<Splits> splits, exact_->Within(share, context));
     if (!splits.has_value()) return std::optional<Found>();
     std::optional<Found> found = ToFound(tables_->ToSchedule(splits->sequences));
-    if (found.has_value()) found->certified = true;
+    if (!found.has_value()) return found;
+    found->certified = true;
+    found->bound_seconds = splits->seconds;
     return found;
   }
   ASSIGN_OR_RETURN(const ConvexSplits convex, FindConvexSplits(*tables_, share, context));
   if (!convex.splits.sequences.empty()) {
     *unproved = ToFound(tables_->ToSchedule(convex.splits.sequences));
-    if (unproved->has_value() && (*unproved)->peak_bytes > memory_bytes) return *unproved;
+    if (unproved->has_value() && (*unproved)->peak_bytes > memory_bytes && !wants_bound) {
+      return *unproved;
+    }
     PassOn(*unproved, memory_bytes, context);
   }
   ASSIGN_OR_RETURN(const SplitCertificate proof, CertifySplits(*tables_, share, convex, context));
@@ -200,7 +203,7 @@ absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
   std::optional<Found> found = ToFound(tables_->ToSchedule(proof.splits.sequences));
   if (!found.has_value()) return found;
   found->certified = proof.certified;
-  if (proof.bound_seconds > 0) found->gap = proof.splits.seconds / proof.bound_seconds - 1;
+  found->bound_seconds = proof.bound_seconds;
   return found;
 }
 
@@ -209,10 +212,10 @@ Candidate MixedSolution::ToCandidate(const Found& found) const {
   if (found.certified) {
     // Of the program's class; whatever the slots, times are in single precision.
     candidate.limit = Limit::kRounding;
-  } else if (std::isfinite(found.gap)) {
+  } else if (found.bound_seconds > 0) {
     candidate.notes.push_back(absl::StrFormat(
-        "the split by fixed shares is not proved to be the best one, but at most %.3f %% slower",
-        100 * found.gap));
+        "the split by fixed shares is not proved to be the best one, but at most %.2f %% slower",
+        100 * std::max(0.0, found.makespan_seconds / found.bound_seconds - 1)));
   } else {
     candidate.notes.push_back("the split by fixed shares is not proved to be the best one");
   }
@@ -243,28 +246,42 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
   const SlotGrid& grid = tables_->grid();
   constexpr int kMostTries = 16;
   int64_t level = grid.bytes > 0 ? HighestLevel(memory_bytes) : -1;
-  for (int tries = 0; tries < kMostTries && level >= 0; ++tries) {
+  int proofs_left = MostProofs();
+  double bound = 0;  // of the highest level that has one, which holds below it, too
+  for (int tries = 0; tries < kMostTries && proofs_left > 0 && level >= 0; ++tries) {
     std::optional<Found> before;
-    ASSIGN_OR_RETURN(std::optional<Found> found, FindAt(level, memory_bytes, context, &before));
+    // So that the first one gives a bound, whatever fits.
+    ASSIGN_OR_RETURN(std::optional<Found> found,
+                     FindAt(level, memory_bytes, bound == 0, context, &before));
     if (before.has_value() && before->peak_bytes <= memory_bytes &&
         (!unproved.has_value() || before->makespan_seconds < unproved->makespan_seconds)) {
       unproved = std::move(before);
     }
     if (!found.has_value()) break;
     if (found->peak_bytes <= memory_bytes) {
-      const bool faster =
-          unproved.has_value() && unproved->makespan_seconds < found->makespan_seconds;
-      return std::optional<Candidate>(ToCandidate(faster ? *unproved : *found));
+      // One of a higher level may be faster than the best of this one, which then holds of it, too.
+      if (unproved.has_value() && unproved->makespan_seconds < found->makespan_seconds) {
+        found->schedule = std::move(unproved->schedule);
+      }
+      return std::optional<Candidate>(ToCandidate(*found));
+    }
+    if (found->bound_seconds > 0) {
+      if (!exact_.has_value()) --proofs_left;
+      if (bound == 0) bound = found->bound_seconds;
     }
     level -= std::max<int64_t>(1, grid.Slots(found->peak_bytes - memory_bytes));
     too_large = std::move(found);
   }
-  return FindInBytes(std::move(unproved), too_large, memory_bytes, context);
+  ASSIGN_OR_RETURN(std::optional<Found> best,
+                   FindInBytes(std::move(unproved), too_large, memory_bytes, context));
+  if (!best.has_value()) return std::optional<Candidate>();
+  best->bound_seconds = bound;
+  return std::optional<Candidate>(ToCandidate(*best));
 }
 
 // Where a slot more or less decides: the modes of the last split that was too large, made to fit in
 // bytes by rotor, or the split that needs the least.
-absl::StatusOr<std::optional<Candidate>> MixedSolution::FindInBytes(
+absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindInBytes(
     std::optional<Found> best, const std::optional<Found>& too_large, int64_t memory_bytes,
     const SolveContext& context) const {
   const auto consider = [&best, memory_bytes](std::optional<Found> found) {
@@ -289,8 +306,15 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::FindInBytes(
                      solution->ScheduleWithin(memory_bytes, quiet));
     if (fitted.has_value()) consider(ToFound(execution.ToChain(fitted->schedule)));
   }
-  if (!best.has_value()) return std::optional<Candidate>();
-  return std::optional<Candidate>(ToCandidate(*best));
+  return best;
+}
+
+// At a few levels; of long chains each takes as long as their tables.
+int MixedSolution::MostProofs() const {
+  constexpr double kWork = 1e9;
+  const double operators = tables_->operators();
+  const double work = operators * operators * static_cast<double>(tables_->shares() + 1);
+  return static_cast<int>(std::clamp(kWork / work, 3.0, 16.0));
 }
 
 class MixedSolver final : public Solver {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "solver/algorithms/rotor.h"
+#include "solver/algorithms/rotor_minimum.h"
 #include "solver/base/status_macros.h"
 #include "solver/simulator/simulator.h"
 
@@ -17,13 +19,13 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// How many choices may be tried: each takes some N^3 steps and a few microseconds a stage.
-int MostTries(int stages) {
+// How many choices may be tried, but for the fewest: each takes some N^3 steps and a few
+// microseconds a stage.
+int MostTries(const Chain& chain, double fewest) {
   constexpr double kWork = 2e8;
-  constexpr double kFewest = 32;
   constexpr double kMost = 2000;
-  const double cubic = static_cast<double>(stages) * stages * stages;
-  return static_cast<int>(std::clamp(kWork / (cubic + 500.0 * stages), kFewest, kMost));
+  const double stages = chain.length() + 1;
+  return static_cast<int>(std::clamp(kWork / (stages * (stages * stages + 500)), fewest, kMost));
 }
 
 // Where it is quick the one that rounds nothing.
@@ -32,27 +34,46 @@ std::unique_ptr<Solver> RotorFor(const Chain& chain) {
   return chain.length() <= kShort ? MakeRotor() : MakeRotorOfSlots();
 }
 
+SolveContext Quiet(const SolveContext& context) {
+  SolveContext quiet = context;
+  quiet.progress = nullptr;
+  quiet.improved = nullptr;
+  quiet.lowest_bytes = INT64_MAX;
+  return quiet;
+}
+
+// Infinite where there is no schedule, or no room for finding one.
+absl::StatusOr<double> MakespanOf(const Solver& solver, const Instance& instance,
+                                  const SolveContext& context) {
+  if (solver.WorkingBytes(instance) > context.working_bytes) return kNone;
+  ASSIGN_OR_RETURN(const auto solution, solver.Solve(instance, context));
+  ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
+                   solution->ScheduleWithin(instance.platform().memory_bytes, context));
+  if (!candidate.has_value()) return kNone;
+  ASSIGN_OR_RETURN(
+      const Simulation simulation,
+      SimulateWithoutBound(instance.chain(), instance.platform(), candidate->schedule));
+  return simulation.prediction.makespan_seconds;
+}
+
+// What there is least of in the best choice; infinite where the choice is of no use.
+using Objective = std::function<absl::StatusOr<double>(const Execution&)>;
+
 class ModeSearch {
  public:
-  ModeSearch(const Instance& instance, const SolveContext& context)
-      : instance_(instance),
-        chain_(instance.chain()),
-        context_(context),
+  ModeSearch(const Chain& chain, int most_tries, Objective objective)
+      : chain_(chain),
+        objective_(std::move(objective)),
         units_(UnitsOf(chain_)),
-        rotor_(RotorFor(chain_)),
-        tries_left_(MostTries(chain_.length() + 1)) {
+        tries_left_(most_tries) {
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].has_graph) free_.push_back(u);
     }
-    context_.progress = nullptr;
-    context_.improved = nullptr;
-    context_.lowest_bytes = INT64_MAX;
   }
 
   absl::StatusOr<ModeChoice> Run(const std::vector<ModeChoice>& known);
 
  private:
-  absl::StatusOr<double> SecondsOf(const ModeChoice& choice) const;
   // Whether it is better than the best so far; weighs nothing twice, nor more than it may.
   absl::StatusOr<bool> Try(const ModeChoice& choice);
   absl::Status TryAll();
@@ -61,39 +82,22 @@ class ModeSearch {
   absl::StatusOr<bool> ClimbRuns(size_t width);
   absl::StatusOr<bool> ClimbExchanges(size_t distance);
 
-  const Instance& instance_;
   const Chain& chain_;
-  SolveContext context_;
+  const Objective objective_;
   const std::vector<Unit> units_;
   std::vector<size_t> free_;  // units that can run in graph mode
-  const std::unique_ptr<Solver> rotor_;
   int tries_left_;
   std::set<ModeChoice> tried_;
   ModeChoice best_;
-  double seconds_ = kNone;  // of the best
+  double least_ = kNone;  // of the best
 };
-
-// What rotor makes of it; infinite where that is nothing.
-absl::StatusOr<double> ModeSearch::SecondsOf(const ModeChoice& choice) const {
-  const Execution execution = Execution::Of(chain_, choice);
-  const Instance instance = instance_.WithChain(execution.chain());
-  if (rotor_->WorkingBytes(instance) > context_.working_bytes) return kNone;
-  ASSIGN_OR_RETURN(const auto solution, rotor_->Solve(instance, context_));
-  ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
-                   solution->ScheduleWithin(instance.platform().memory_bytes, context_));
-  if (!candidate.has_value()) return kNone;
-  ASSIGN_OR_RETURN(
-      const Simulation simulation,
-      SimulateWithoutBound(instance.chain(), instance.platform(), candidate->schedule));
-  return simulation.prediction.makespan_seconds + execution.Entries() * chain_.graph_entry_seconds;
-}
 
 absl::StatusOr<bool> ModeSearch::Try(const ModeChoice& choice) {
   if (tries_left_ <= 0 || !tried_.insert(choice).second) return false;
   --tries_left_;
-  ASSIGN_OR_RETURN(const double seconds, SecondsOf(choice));
-  if (seconds >= seconds_) return false;
-  seconds_ = seconds;
+  ASSIGN_OR_RETURN(const double value, objective_(Execution::Of(chain_, choice)));
+  if (value >= least_) return false;
+  least_ = value;
   best_ = choice;
   return true;
 }
@@ -216,7 +220,27 @@ int64_t NeedOf(const Chain& chain, const Unit& unit) {
 absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
                                        const std::vector<ModeChoice>& known,
                                        const SolveContext& context) {
-  return ModeSearch(instance, context).Run(known);
+  const Chain& chain = instance.chain();
+  const std::unique_ptr<Solver> rotor = RotorFor(chain);
+  const SolveContext quiet = Quiet(context);
+  const auto seconds_of = [&](const Execution& execution) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const double seconds,
+                     MakespanOf(*rotor, instance.WithChain(execution.chain()), quiet));
+    return seconds + execution.Entries() * chain.graph_entry_seconds;
+  };
+  return ModeSearch(chain, MostTries(chain, 32), seconds_of).Run(known);
+}
+
+absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
+                                            const std::vector<ModeChoice>& known,
+                                            const SolveContext& context) {
+  const auto bytes_of = [&context](const Execution& execution) -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const RotorMinimum minimum,
+                     RotorMinimum::Build(execution.chain(), Saving::kAlways, context));
+    return static_cast<double>(minimum.least_bytes());
+  };
+  // Somebody may be waiting for a first schedule.
+  return ModeSearch(chain, MostTries(chain, 5), bytes_of).Run(known);
 }
 
 }  // namespace stowage

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "solver/algorithms/solver.h"
+#include "solver/model/chain.h"
 #include "solver/model/instance.h"
 #include "solver/model/modes.h"
 
@@ -38,6 +39,12 @@ int64_t NeedOf(const Chain& chain, const Unit& unit);
 absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
                                        const std::vector<ModeChoice>& known,
                                        const SolveContext& context);
+
+// Likewise the choice in which some schedule needs the least memory. It allocates as much as
+// rotor's least memory does.
+absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
+                                            const std::vector<ModeChoice>& known,
+                                            const SolveContext& context);
 
 }  // namespace stowage
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -122,6 +123,26 @@ TEST_P(ModeProfile, BothProgramsAgree) {
     if (mixed.outcome == Outcome::kInfeasible) continue;
     EXPECT_NEAR(mixed.prediction.makespan_seconds / exact.prediction.makespan_seconds, 1, 1e-4)
         << share;
+  }
+}
+
+// Whoever cannot wait has a schedule long before the best one is proved to be that.
+TEST_P(ModeProfile, TellsOfSchedulesOnTheWay) {
+  for (const char* solver : {"mixed_mode", "auto"}) {
+    SolveContext context;
+    double last = std::numeric_limits<double>::infinity();
+    int told = 0;
+    context.improved = [&](const Candidate& candidate) {
+      const auto simulation = Simulate(chain_, Memory(Budget(chain_, 0.3)), candidate.schedule);
+      ASSERT_THAT(simulation, IsOk());
+      EXPECT_TRUE(simulation->feasible());
+      last = std::min(last, simulation->prediction.makespan_seconds);
+      ++told;
+    };
+    const auto answer = AnswerRequest({chain_, Memory(Budget(chain_, 0.3)), solver, {}}, context);
+    ASSERT_THAT(answer, IsOk());
+    EXPECT_GT(told, 0) << solver;
+    EXPECT_GE(last, answer->prediction.makespan_seconds * (1 - 1e-9)) << solver;
   }
 }
 

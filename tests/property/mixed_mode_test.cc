@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "rapidcheck/gtest.h"
 #include "solver/algorithms/answer.h"
@@ -176,6 +177,43 @@ RC_GTEST_PROP(Auto, IsNoSlowerThanMixedModeAndAllEager, ()) {
     RC_ASSERT(best->prediction.makespan_seconds <= other->prediction.makespan_seconds + kNoise);
     RC_ASSERT(other->prediction.lower_bound_seconds <= best->prediction.makespan_seconds + kNoise);
   }
+}
+
+// A makespan of rotor's in the best of all choices of modes; nullopt where there is none.
+std::optional<double> BestOverAllModes(const Chain& chain, int64_t budget) {
+  std::vector<size_t> free;
+  const std::vector<Unit> units = UnitsOf(chain);
+  for (size_t u = 0; u < units.size(); ++u) {
+    if (units[u].has_graph) free.push_back(u);
+  }
+  std::optional<double> best;
+  for (size_t bits = 0; bits >> free.size() == 0; ++bits) {
+    std::vector<bool> graph(units.size());
+    for (size_t i = 0; i < free.size(); ++i) graph[free[i]] = (bits >> i & 1) != 0;
+    const Execution execution = Execution::Of(chain, graph);
+    const auto answer = AnswerRequest(Exactly("rotor", execution.chain(), budget), {});
+    RC_ASSERT(answer.ok());
+    if (answer->outcome == Outcome::kInfeasible) continue;
+    const double seconds =
+        answer->prediction.makespan_seconds + execution.Entries() * chain.graph_entry_seconds;
+    best = std::min(best.value_or(seconds), seconds);
+  }
+  return best;
+}
+
+RC_GTEST_PROP(AutoOverModes, FindsTheBestChoiceOfModes, ()) {
+  const Chain chain = *SmallModeChains(7);
+  const int64_t budget = SomeBudget(chain);
+  const std::optional<double> best = BestOverAllModes(chain, budget);
+  RC_CLASSIFY(!best.has_value(), "infeasible");
+  const auto answer = AnswerRequest(Exactly("auto", chain, budget), {});
+  RC_ASSERT(answer.ok());
+  if (!best.has_value() || answer->outcome == Outcome::kInfeasible) {
+    // Mixed Mode's schedules are none of rotor's.
+    RC_ASSERT(!best.has_value());
+    return;
+  }
+  RC_ASSERT(answer->prediction.makespan_seconds <= *best * (1 + 1e-9));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "solver/algorithms/convex_splits.h"
 #include "tests/support/chains.h"
 
@@ -58,6 +60,39 @@ TEST(SplitCertificate, FindsWhatOnlyAllOfTheMemoryAllows) {
   EXPECT_NEAR(seconds, 25, 1e-4);
   EXPECT_TRUE(result->certified);
   EXPECT_LE(result->bound_seconds, 25 + 1e-4);
+}
+
+// Hours of recomputation for a slot less, where all of the memory would take no time: no price is
+// high enough to say how little memory is enough.
+TEST(SplitCertificate, FindsWhatTakesBeyondAllPrices) {
+  Chain chain;
+  chain.input_gradient_bytes = 0;
+  const auto add = [&chain](double forward, int64_t saved, std::optional<GraphCosts> graph) {
+    Stage stage;
+    stage.forward_seconds = forward;
+    stage.output_bytes = 1;
+    stage.saved_bytes = saved;
+    stage.gradient_bytes = 0;
+    stage.graph = graph;
+    chain.stages.push_back(stage);
+  };
+  for (int i = 0; i < 100; ++i) add(1e9, 1, GraphCosts{0, 0, 1, 1, 0});
+  add(0, 1, std::nullopt);
+  add(0, 1000, GraphCosts{0, 0, 1, 0, 0});
+  chain.loss.graph = GraphCosts{};
+  const ModeTables tables = TablesOf(chain, 12);
+  const auto exact = ExactSplits::Find(tables, {});
+  ASSERT_TRUE(exact.ok());
+  for (const int64_t share : {2, 3, 4, 5}) {
+    const auto convex = FindConvexSplits(tables, share, {});
+    ASSERT_TRUE(convex.ok());
+    const auto result = CertifySplits(tables, share, *convex, {});
+    ASSERT_TRUE(result.ok());
+    EXPECT_TRUE(result->certified);
+    EXPECT_EQ(result->splits.sequences.empty(), share == 2);
+    if (share == 2) continue;
+    EXPECT_NEAR(result->splits.seconds / exact->SecondsWithin(share), 1, 1e-6);
+  }
 }
 
 }  // namespace
