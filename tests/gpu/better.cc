@@ -12,10 +12,10 @@
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "tests/gpu/bench.h"
-#include "tests/gpu/figures.h"
+#include "tests/gpu/figures/comparisons.h"
+#include "tests/gpu/figures/two_stream.h"
 #include "tests/gpu/lab.h"
 #include "tests/gpu/saved_on_host.h"
-#include "tests/gpu/two_stream.h"
 
 namespace stowage {
 namespace {

@@ -10,8 +10,8 @@
 #include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
-#include "tests/gpu/batch_search.h"
 #include "tests/gpu/bench.h"
+#include "tests/gpu/figures/batch_search.h"
 #include "tests/gpu/lab.h"
 #include "tests/gpu/memory_limit.h"
 
@@ -24,6 +24,9 @@ constexpr int kMomenta = 1;  // numbers that the optimizer keeps for each that i
 // Of the limit, for what the allocator cannot use: where the first is too little, the second is
 // tried.
 constexpr std::array<double, 2> kMargins = {0.02, 0.1};
+
+// Fewer than for other figures: a search asks about many batches.
+int SearchSteps(const Lab& lab) { return std::max(5, lab.steps / 4); }
 
 // One batch, tried.
 struct Trial {
@@ -88,11 +91,10 @@ class Batches {
     return absl::OkStatus();
   }
 
-  // Fewer steps than for other figures: a search asks about many batches.
   absl::StatusOr<bool> Trains(const std::string& way, int batch, double enough,
                               const Train& train) {
     const bool plainly = way == "plain";
-    ASSIGN_OR_RETURN(const Trial trial, Try(batch, std::max(3, lab_.steps / 4), train));
+    ASSIGN_OR_RETURN(const Trial trial, Try(batch, SearchSteps(lab_), train));
     trials_.Add({Words(model_.name), Words(way), Count(batch), SamplesPerSecond(trial.rate),
                  Size(trial.peak_bytes), Words(trial.schedule)});
     absl::PrintF("%s, %s: batch %d, %.2f samples/s, %s\n", model_.name, way, batch, trial.rate,
@@ -179,16 +181,17 @@ absl::Status Bigger(Lab* lab) {
   for (const Model& model : lab->models) {
     RETURN_IF_ERROR(Batches(lab, model, &trials).AddTo(&sheet));
   }
-  RETURN_IF_ERROR(lab->Publish("bigger-trials", "Bigger: every batch that was tried", trials, {}));
+  RETURN_IF_ERROR(
+      lab->Publish(lab->NameOf("bigger-trials"), "Bigger: every batch that was tried", trials, {}));
   return lab->Publish(
-      "bigger",
+      lab->NameOf("bigger"),
       absl::StrFormat("Bigger: the largest batch at less than %g %% overhead", 100 * kMostOverhead),
       sheet,
       {absl::StrFormat("Memory: all that LibTorch may take, weights included. Overhead: of a "
                        "sample's time, over that of plain training's best batch. Found by doubling "
                        "and bisection to 1/%g, with medians of %d steps; the figures beside the "
                        "answer are medians of %d.",
-                       1 / kResolution, std::max(3, lab->steps / 4), lab->steps)});
+                       1 / kResolution, SearchSteps(*lab), lab->steps)});
 }
 
 }  // namespace stowage

@@ -109,13 +109,13 @@ class Experiment {
       for (const bool graph : {false, true}) RETURN_IF_ERROR(Visit(model, graph));
     }
     Use(Kernels::kUsual);
-    RETURN_IF_ERROR(WriteFile(lab_.PathOf("correct-all.csv"), all_.ToCsv()));
+    RETURN_IF_ERROR(WriteFile(lab_.PathOf(lab_.NameOf("correct-all") + ".csv"), all_.ToCsv()));
     const std::string verdict = absl::StrFormat(
         "Of %d trainings under schedules %d came to the gradients of plain training to the bit, %d "
         "within its noise, %d did not.",
         total_.trained(), total_.same, total_.alike, total_.others);
     RETURN_IF_ERROR(lab_.Publish(
-        "correct",
+        lab_.NameOf("correct"),
         absl::StrCat("Correct: gradients after ", kSteps, " steps against plain training"), sheet_,
         {absl::StrFormat("Budget: %g %%. Difference: the length of the difference of all gradients "
                          "over their length, to the nearest of %d plain runs; noise: the largest "

@@ -6,7 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "solver/base/status_macros.h"
 #include "tests/gpu/bench.h"
-#include "tests/gpu/figures.h"
+#include "tests/gpu/figures/comparisons.h"
 #include "tests/gpu/lab.h"
 
 namespace stowage {
@@ -39,7 +39,7 @@ class Experiment {
     std::vector<std::string> remarks;
     for (const Asked& asked : asked_) remarks.push_back(Summary(asked));
     return lab_.Publish(
-        "honest",
+        lab_.NameOf("honest"),
         absl::StrCat("Honest: predicted against measured, medians of ", lab_.steps, " steps"),
         sheet_, remarks);
   }

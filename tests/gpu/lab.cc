@@ -24,14 +24,18 @@ std::vector<Model> Models(Scale scale) {
 
 std::string Lab::PathOf(absl::string_view file) const { return absl::StrCat(folder, "/", file); }
 
+std::string Lab::NameOf(absl::string_view table) const {
+  return only.empty() ? std::string(table) : absl::StrCat(table, "-", only);
+}
+
 absl::Status Lab::Publish(const std::string& name, const std::string& title, const Sheet& sheet,
                           const std::vector<std::string>& remarks) const {
   std::string text = absl::StrCat("### ", title, "\n\n", sheet.ToMarkdown());
   for (const std::string& remark : remarks) absl::StrAppend(&text, "\n", remark, "\n");
   absl::PrintF("%s\n", text);
   (void)std::fflush(stdout);
-  RETURN_IF_ERROR(WriteFile(PathOf(name + suffix + ".md"), text));
-  return WriteFile(PathOf(name + suffix + ".csv"), sheet.ToCsv());
+  RETURN_IF_ERROR(WriteFile(PathOf(name + ".md"), text));
+  return WriteFile(PathOf(name + ".csv"), sheet.ToCsv());
 }
 
 }  // namespace stowage

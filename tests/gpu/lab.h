@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "client/train/networks.h"
 #include "client/train/train_device.h"
-#include "tests/gpu/sheet.h"
+#include "tests/gpu/figures/sheet.h"
 
 namespace stowage {
 
@@ -29,9 +29,12 @@ struct Lab {
   int steps = 20;            // of which a median is taken, after Session::kUnmeasured
   int64_t memory_limit = 0;  // bytes that LibTorch may take where batches are searched for
   std::string folder;        // of all files
-  std::string suffix;        // of their names: "-gpt2" where that is the only network
+  std::string only;          // "gpt2" where that is the only network
 
   std::string PathOf(absl::string_view file) const;
+  // Of a table of all networks: with the network's name where there is but one of them, so that
+  // networks may be visited one at a time.
+  std::string NameOf(absl::string_view table) const;
   // Prints the table and the remarks, a line each, and leaves them in NAME.md and the table in
   // NAME.csv. Errors: those of files.
   absl::Status Publish(const std::string& name, const std::string& title, const Sheet& sheet,

@@ -1,5 +1,7 @@
 // stowage-gpu-experiment: measures on a real device what the project is known by, and prints tables
 // for RESULTS.md. tests/gpu/run.sh builds and runs it.
+#include <torch/version.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
 #include "client/torch/memory_meter.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -51,7 +54,7 @@ absl::StatusOr<Lab> Open(const Options& options) {
   ASSIGN_OR_RETURN(lab.memory_limit, ParseBytes(options.memory_limit));
   lab.models = Models(options.small ? Scale::kSmall : Scale::kFull);
   if (!options.network.empty()) {
-    lab.suffix = "-" + options.network;
+    lab.only = options.network;
     lab.models.erase(
         std::remove_if(lab.models.begin(), lab.models.end(),
                        [&](const Model& model) { return model.name != options.network; }),
@@ -91,6 +94,8 @@ int Main(int argc, char** argv) {
   CLI::App app("Measures Stowage on a real device, an experiment at a time.",
                "stowage-gpu-experiment");
   app.require_subcommand(1);
+  app.set_version_flag("--version", absl::StrCat("LibTorch ", TORCH_VERSION_MAJOR, ".",
+                                                 TORCH_VERSION_MINOR, ".", TORCH_VERSION_PATCH));
   Options options;
   const Experiment* chosen = nullptr;
   for (const Experiment& experiment : kExperiments) {

@@ -12,10 +12,10 @@
 #include "solver/base/status_macros.h"
 #include "solver/simulator/simulator.h"
 #include "tests/gpu/bench.h"
+#include "tests/gpu/figures/overlap.h"
+#include "tests/gpu/figures/two_stream.h"
 #include "tests/gpu/lab.h"
 #include "tests/gpu/link_load.h"
-#include "tests/gpu/trace_figures.h"
-#include "tests/gpu/two_stream.h"
 
 namespace stowage {
 namespace {
@@ -231,11 +231,13 @@ absl::Status Overlapped(Lab* lab) {
     ASSIGN_OR_RETURN(AloneTimes alone, AloneTimes::Measure(bench.get()));
     RETURN_IF_ERROR(Traces(lab, bench.get(), std::move(alone), &hidden).AddAll());
   }
-  RETURN_IF_ERROR(lab->Publish(
-      "overlapped-loss", "Overlapped: what a plain step loses to copies that run all the while",
-      losses, {absl::StrFormat("Medians of %d steps.", lab->steps)}));
+  RETURN_IF_ERROR(
+      lab->Publish(lab->NameOf("overlapped-loss"),
+                   "Overlapped: what a plain step loses to copies that run all the while", losses,
+                   {absl::StrFormat("Medians of %d steps.", lab->steps)}));
   return lab->Publish(
-      "overlapped", "Overlapped: the share of copy time that computations hide", hidden,
+      lab->NameOf("overlapped"), "Overlapped: the share of copy time that computations hide",
+      hidden,
       {absl::StrFormat(
           "Medians of %d traced steps. The last two columns: by how much forwards and backwards "
           "that have copies beside them for half of their time or more take longer than in a step "

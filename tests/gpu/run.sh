@@ -21,7 +21,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 usage() {
-  sed -n 's/^#   \(tests\|    \)/   \1/p' "$0" >&2
+  sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
   exit 2
 }
 
@@ -45,7 +45,7 @@ while [ $# -gt 0 ]; do
 done
 flags=(--device "$device" --output "$output")
 if [ "$device" = cpu ]; then
-  flags+=(--small --link 1GB/s --steps "${steps:-3}" --memory-limit "${limit:-48MiB}")
+  flags+=(--small --link 1GB/s --steps "${steps:-5}" --memory-limit "${limit:-48MiB}")
 else
   flags+=(--steps "${steps:-20}" --memory-limit "${limit:-16GiB}")
 fi
@@ -82,13 +82,12 @@ describe() {
   commit=$(git rev-parse --short HEAD 2>/dev/null || cat build/gpu/commit 2>/dev/null || echo unknown)
   echo "commit $commit, $(date -u +%F)"
   if [ "$device" = cpu ]; then
-    echo "$(nproc) cores of $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1), LibTorch" \
-      "$(sed -n 's/^#define TORCH_VERSION "\(.*\)"/\1/p' \
-        /usr/include/torch/csrc/api/include/torch/version.h 2>/dev/null || true)"
+    echo "$(nproc) cores of $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
   else
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-    python3 -c 'import torch; print("LibTorch", torch.__version__, "CUDA", torch.version.cuda)'
+    python3 -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)'
   fi
+  "$build/bin/stowage-gpu-experiment" --version
 }
 
 build() {

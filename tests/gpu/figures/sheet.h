@@ -1,6 +1,6 @@
 // A table of results, for people as Markdown and for programs as CSV.
-#ifndef STOWAGE_TESTS_GPU_SHEET_H_
-#define STOWAGE_TESTS_GPU_SHEET_H_
+#ifndef STOWAGE_TESTS_GPU_FIGURES_SHEET_H_
+#define STOWAGE_TESTS_GPU_FIGURES_SHEET_H_
 
 #include <cstdint>
 #include <optional>
@@ -50,4 +50,4 @@ class Sheet {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_TESTS_GPU_SHEET_H_
+#endif  // STOWAGE_TESTS_GPU_FIGURES_SHEET_H_

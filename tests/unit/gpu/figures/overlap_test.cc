@@ -1,4 +1,4 @@
-#include "tests/gpu/trace_figures.h"
+#include "tests/gpu/figures/overlap.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

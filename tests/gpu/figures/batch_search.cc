@@ -1,4 +1,4 @@
-#include "tests/gpu/batch_search.h"
+#include "tests/gpu/figures/batch_search.h"
 
 #include <algorithm>
 

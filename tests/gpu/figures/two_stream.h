@@ -1,7 +1,7 @@
 // The schedule of a job that keeps everything it saves in host memory and copies on streams of its
 // own, as a baseline.
-#ifndef STOWAGE_TESTS_GPU_TWO_STREAM_H_
-#define STOWAGE_TESTS_GPU_TWO_STREAM_H_
+#ifndef STOWAGE_TESTS_GPU_FIGURES_TWO_STREAM_H_
+#define STOWAGE_TESTS_GPU_FIGURES_TWO_STREAM_H_
 
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
@@ -17,4 +17,4 @@ Schedule TwoStreamSchedule(const Chain& chain);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_TESTS_GPU_TWO_STREAM_H_
+#endif  // STOWAGE_TESTS_GPU_FIGURES_TWO_STREAM_H_

@@ -1,4 +1,4 @@
-#include "tests/gpu/sheet.h"
+#include "tests/gpu/figures/sheet.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

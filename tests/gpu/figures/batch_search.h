@@ -1,6 +1,6 @@
 // The largest batch that trains, by doubling and then bisection.
-#ifndef STOWAGE_TESTS_GPU_BATCH_SEARCH_H_
-#define STOWAGE_TESTS_GPU_BATCH_SEARCH_H_
+#ifndef STOWAGE_TESTS_GPU_FIGURES_BATCH_SEARCH_H_
+#define STOWAGE_TESTS_GPU_FIGURES_BATCH_SEARCH_H_
 
 #include <functional>
 
@@ -22,4 +22,4 @@ absl::StatusOr<int> LargestBatch(const BatchSearch& search,
 
 }  // namespace stowage
 
-#endif  // STOWAGE_TESTS_GPU_BATCH_SEARCH_H_
+#endif  // STOWAGE_TESTS_GPU_FIGURES_BATCH_SEARCH_H_

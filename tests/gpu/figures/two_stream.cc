@@ -1,4 +1,4 @@
-#include "tests/gpu/two_stream.h"
+#include "tests/gpu/figures/two_stream.h"
 
 namespace stowage {
 namespace {

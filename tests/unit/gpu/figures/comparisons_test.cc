@@ -1,4 +1,4 @@
-#include "tests/gpu/figures.h"
+#include "tests/gpu/figures/comparisons.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What a timeline of a step, measured or predicted, says about copies beside computations. Pure.
-#ifndef STOWAGE_TESTS_GPU_TRACE_FIGURES_H_
-#define STOWAGE_TESTS_GPU_TRACE_FIGURES_H_
+#ifndef STOWAGE_TESTS_GPU_FIGURES_OVERLAP_H_
+#define STOWAGE_TESTS_GPU_FIGURES_OVERLAP_H_
 
 #include <optional>
 #include <vector>
@@ -38,4 +38,4 @@ ComputeLoss LossOf(const Timeline& timeline);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_TESTS_GPU_TRACE_FIGURES_H_
+#endif  // STOWAGE_TESTS_GPU_FIGURES_OVERLAP_H_

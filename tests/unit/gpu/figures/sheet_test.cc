@@ -1,4 +1,4 @@
-#include "tests/gpu/sheet.h"
+#include "tests/gpu/figures/sheet.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // What the experiments on a GPU make of their measurements: errors of predictions, and curves of
 // throughput against peak memory compared. Pure.
-#ifndef STOWAGE_TESTS_GPU_FIGURES_H_
-#define STOWAGE_TESTS_GPU_FIGURES_H_
+#ifndef STOWAGE_TESTS_GPU_FIGURES_COMPARISONS_H_
+#define STOWAGE_TESTS_GPU_FIGURES_COMPARISONS_H_
 
 #include <cstdint>
 #include <optional>
@@ -69,4 +69,4 @@ Gains GainsOf(const std::vector<Comparison>& comparisons);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_TESTS_GPU_FIGURES_H_
+#endif  // STOWAGE_TESTS_GPU_FIGURES_COMPARISONS_H_
