@@ -51,12 +51,11 @@ class Batches {
     }
     RETURN_IF_ERROR(ConfirmPlain());
     const double enough = fastest_.rate / (1 + kMostOverhead);
-    ASSIGN_OR_RETURN(const int ours,
-                     LargestBatch({.first = plain, .resolution = kResolution}, [&](int batch) {
-                       return Trains("auto", batch, enough, [&](Bench* b) { return Ours(b); });
-                     }));
+    RETURN_IF_ERROR(LargestBatch({.first = plain, .resolution = kResolution}, [&](int batch) {
+                      return Trains("auto", batch, enough, [&](Bench* b) { return Ours(b); });
+                    }).status());
     row.push_back(SamplesPerSecond(fastest_.rate));
-    if (ours > 0) RETURN_IF_ERROR(AddConfirmed(plain, enough, &row));
+    RETURN_IF_ERROR(AddConfirmed(plain, enough, &row));
     sheet->Add(std::move(row));
     return absl::OkStatus();
   }
@@ -88,6 +87,7 @@ class Batches {
                    Words(absl::StrFormat("%.2f", static_cast<double>(*batch) / plain))});
       return absl::OkStatus();
     }
+    row->push_back(Count(0));  // not even plain training's largest
     return absl::OkStatus();
   }
 

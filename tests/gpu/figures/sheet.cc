@@ -19,6 +19,7 @@ std::string Quoted(const std::string& text) {
 
 std::string MarkdownRow(const std::vector<std::string>& cells) {
   std::vector<std::string> escaped;
+  escaped.reserve(cells.size());
   for (const std::string& cell : cells) {
     escaped.push_back(absl::StrReplaceAll(cell, {{"|", "\\|"}}));
   }
