@@ -9,6 +9,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <memory>
@@ -106,6 +107,14 @@ class Head : public nn::Module {
   nn::Linear classes_;
 };
 
+// Images of made-up classes.
+void AddImages(const NetworkOptions& options, Network* network) {
+  network->input = at::randn({options.batch, 3, options.image, options.image});
+  network->loss =
+      [target = at::randint(options.classes, {options.batch}, at::kLong).to(options.device)](
+          const at::Tensor& output) { return nn::functional::cross_entropy(output, target); };
+}
+
 Network ResNet(const std::array<int, 4>& blocks, bool bottleneck, const NetworkOptions& options) {
   Network network;
   network.stages.push_back(StageOf("stem", std::make_shared<Stem>(options.channels)));
@@ -122,10 +131,86 @@ Network ResNet(const std::array<int, 4>& blocks, bool bottleneck, const NetworkO
     }
   }
   network.stages.push_back(StageOf("head", std::make_shared<Head>(in, options.classes)));
-  network.input = at::randn({options.batch, 3, options.image, options.image});
-  network.loss =
-      [target = at::randint(options.classes, {options.batch}, at::kLong).to(options.device)](
-          const at::Tensor& output) { return nn::functional::cross_entropy(output, target); };
+  AddImages(options, &network);
+  return network;
+}
+
+// A normalization, and a convolution of what it lets through.
+class NormConv : public nn::Module {
+ public:
+  NormConv(int in, int out, int kernel)
+      : normalization_(register_module("bn", nn::BatchNorm2d(in))),
+        convolution_(register_module("conv", Convolution(in, out, kernel, 1))) {}
+  at::Tensor forward(const at::Tensor& input) {
+    return convolution_(normalization_(input).relu_());
+  }
+
+ private:
+  nn::BatchNorm2d normalization_;
+  nn::Conv2d convolution_;
+};
+
+// What a DenseNet is made of: adds `growth` channels to those that there are.
+class DenseLayer : public nn::Module {
+ public:
+  DenseLayer(int in, int growth)
+      : first_(register_module("first", std::make_shared<NormConv>(in, 4 * growth, 1))),
+        second_(register_module("second", std::make_shared<NormConv>(4 * growth, growth, 3))) {}
+  at::Tensor forward(const at::Tensor& input) {
+    return at::cat({input, second_->forward(first_->forward(input))}, 1);
+  }
+
+ private:
+  std::shared_ptr<NormConv> first_;
+  std::shared_ptr<NormConv> second_;
+};
+
+// Between the blocks of a DenseNet: half of everything.
+class Transition : public nn::Module {
+ public:
+  explicit Transition(int in)
+      : half_(register_module("half", std::make_shared<NormConv>(in, in / 2, 1))) {}
+  at::Tensor forward(const at::Tensor& input) { return at::avg_pool2d(half_->forward(input), 2); }
+
+ private:
+  std::shared_ptr<NormConv> half_;
+};
+
+// The last normalization of a DenseNet, its pooling and its classes.
+class DenseHead : public nn::Module {
+ public:
+  DenseHead(int in, int classes)
+      : normalization_(register_module("bn", nn::BatchNorm2d(in))),
+        head_(register_module("head", std::make_shared<Head>(in, classes))) {}
+  at::Tensor forward(const at::Tensor& input) {
+    return head_->forward(normalization_(input).relu_());
+  }
+
+ private:
+  nn::BatchNorm2d normalization_;
+  std::shared_ptr<Head> head_;
+};
+
+// A stage a layer: what the layers of a block share passes through as one tensor that grows.
+Network DenseNet(const std::array<int, 4>& blocks, const NetworkOptions& options) {
+  const int growth = std::max(1, options.channels / 2);
+  Network network;
+  network.stages.push_back(StageOf("stem", std::make_shared<Stem>(options.channels)));
+  int channels = options.channels;
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    if (block > 0) {
+      network.stages.push_back(
+          StageOf(absl::StrCat("transition", block), std::make_shared<Transition>(channels)));
+      channels /= 2;
+    }
+    for (int layer = 0; layer < blocks[block]; ++layer) {
+      network.stages.push_back(StageOf(absl::StrCat("block", block + 1, ".", layer),
+                                       std::make_shared<DenseLayer>(channels, growth)));
+      channels += growth;
+    }
+  }
+  network.stages.push_back(StageOf("head", std::make_shared<DenseHead>(channels, options.classes)));
+  AddImages(options, &network);
   return network;
 }
 
@@ -242,7 +327,9 @@ Network Transformer(const NetworkOptions& options) {
 
 }  // namespace
 
-std::vector<std::string> NetworkNames() { return {"resnet18", "resnet50", "resnet101", "gpt2"}; }
+std::vector<std::string> NetworkNames() {
+  return {"resnet18", "resnet50", "resnet101", "densenet121", "gpt2"};
+}
 
 absl::StatusOr<Network> MakeNetwork(absl::string_view name, const NetworkOptions& options) {
   Network network;
@@ -252,6 +339,8 @@ absl::StatusOr<Network> MakeNetwork(absl::string_view name, const NetworkOptions
     network = ResNet({3, 4, 6, 3}, /*bottleneck=*/true, options);
   } else if (name == "resnet101") {
     network = ResNet({3, 4, 23, 3}, /*bottleneck=*/true, options);
+  } else if (name == "densenet121") {
+    network = DenseNet({6, 12, 24, 16}, options);
   } else if (name == "gpt2") {
     network = Transformer(options);
   } else {

@@ -15,9 +15,9 @@ namespace stowage {
 struct NetworkOptions {
   c10::Device device = c10::kCPU;
   int batch = 8;
-  int image = 224;         // of a ResNet: pixels a side
-  int channels = 64;       // of a ResNet: of its first block
-  int classes = 1000;      // of a ResNet
+  int image = 224;         // of a network for images: pixels a side
+  int channels = 64;       // of a network for images: of its first block
+  int classes = 1000;      // of a network for images
   int layers = 12;         // of a transformer
   int width = 768;         // of a transformer: numbers a token, 64 a head
   int sequence = 256;      // of a transformer: tokens
@@ -31,9 +31,10 @@ struct Network {
   TorchLoss loss;  // cross entropy against made-up classes or tokens
 };
 
-// "resnet18", "resnet50", "resnet101" (He et al. 2016, section 4) and "gpt2" (Radford et al. 2019,
-// section 2.3; its last layer has weights of its own). The two halves of a block of the last are
-// one in graph mode; every other stage is one by itself.
+// "resnet18", "resnet50", "resnet101" (He et al. 2016, section 4), "densenet121" (Huang et al.
+// 2017, section 3) and "gpt2" (Radford et al. 2019, section 2.3; its last layer has weights of its
+// own). The two halves of a block of the last are one in graph mode; every other stage is one by
+// itself.
 std::vector<std::string> NetworkNames();
 
 // Initialized by LibTorch's random generator. Errors: INVALID_ARGUMENT for a name that is not one.

@@ -17,7 +17,7 @@ void AddOptions(CLI::App& app, TrainOptions* options) {
   add(kNetwork, "--batch", network.batch, "N", "samples a step")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  add(kNetwork, "--image", network.image, "N", "pixels a side, of a ResNet")
+  add(kNetwork, "--image", network.image, "N", "pixels a side, of a network for images")
       ->check(CLI::Range(32, 1 << 14))
       ->capture_default_str();
   add(kNetwork, "--layers", network.layers, "N", "blocks of a transformer")

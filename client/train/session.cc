@@ -15,8 +15,6 @@
 namespace stowage {
 namespace {
 
-constexpr int kUnmeasured = 2;  // steps: gradients, momenta and libraries take their memory
-
 // The most that was live while each computation ran, in the order of commands.
 class ObservedStages final : public HeldStages {
  public:
@@ -91,6 +89,24 @@ void ListUnits(const std::vector<TorchStage>& stages, Measured* measured) {
 
 }  // namespace
 
+absl::StatusOr<double> StepPlainly(const Network& network, Device* device, at::Tensor* loss) {
+  ASSIGN_OR_RETURN(const auto begin, device->Record(Queue::kCompute));
+  RETURN_IF_ERROR(device->Launch(Queue::kCompute, [&](void*) {
+    return TorchGuarded([&] {
+      at::Tensor value = network.input.clone();
+      for (const TorchStage& stage : network.stages) value = stage.forward(value);
+      *loss = network.loss(value);
+      value.reset();
+      loss->backward();
+      *loss = loss->detach();
+      return absl::OkStatus();
+    });
+  }));
+  ASSIGN_OR_RETURN(const auto end, device->Record(Queue::kCompute));
+  RETURN_IF_ERROR(device->Synchronize());
+  return end->Seconds() - begin->Seconds();
+}
+
 Session::Session(Network network, TrainDevice* device, MemoryMeter* meter, int steps, int seed)
     : network_(std::move(network)), device_(*device), meter_(*meter), steps_(steps), seed_(seed) {
   const TorchStages stages = StagesOfNetwork(network_.stages, device_, meter_, false);
@@ -139,25 +155,8 @@ absl::StatusOr<Measured> Session::Train(const Step& step, const std::function<at
 
 absl::StatusOr<Measured> Session::TrainPlainly() {
   at::Tensor loss;
-  const auto step = [&]() -> absl::StatusOr<double> {
-    Device& device = *device_.agent;
-    ASSIGN_OR_RETURN(const auto begin, device.Record(Queue::kCompute));
-    RETURN_IF_ERROR(device.Launch(Queue::kCompute, [&](void*) {
-      return TorchGuarded([&] {
-        at::Tensor value = network_.input.clone();
-        for (const TorchStage& stage : network_.stages) value = stage.forward(value);
-        loss = network_.loss(value);
-        value.reset();
-        loss.backward();
-        loss = loss.detach();
-        return absl::OkStatus();
-      });
-    }));
-    ASSIGN_OR_RETURN(const auto end, device.Record(Queue::kCompute));
-    RETURN_IF_ERROR(device.Synchronize());
-    return end->Seconds() - begin->Seconds();
-  };
-  return Train(step, [&] { return loss; });
+  return Train([&] { return StepPlainly(network_, device_.agent.get(), &loss); },
+               [&] { return loss; });
 }
 
 absl::StatusOr<Measured> Session::TrainUnder(const Plan& plan, bool verifies) {
@@ -174,6 +173,18 @@ absl::StatusOr<Measured> Session::TrainUnder(const Plan& plan, bool verifies) {
   measured.verified = stages.verified();
   ListUnits(in_modes, &measured);
   return measured;
+}
+
+std::vector<at::Tensor> Session::Gradients() const {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& tensor : tensors_) {
+    if (!tensor.requires_grad()) continue;
+    const at::Tensor& gradient = tensor.grad();
+    gradients.push_back(gradient.defined() ? gradient.to(at::kCPU, /*non_blocking=*/false,
+                                                         /*copy=*/true)
+                                           : at::Tensor());
+  }
+  return gradients;
 }
 
 absl::StatusOr<MeasuredStep> Session::Trace(const Plan& plan) {

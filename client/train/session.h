@@ -31,9 +31,16 @@ struct Measured {
   std::vector<std::string> blocks = {};  // and those that did not, with the reason
 };
 
+// One forward and backward as LibTorch alone does it, on the compute queue: its seconds, and its
+// loss. Adds to the gradients. Errors: RESOURCE_EXHAUSTED where it does not fit.
+absl::StatusOr<double> StepPlainly(const Network& network, Device* device, at::Tensor* loss);
+
 // Not thread-safe.
 class Session {
  public:
+  // Steps before those that count: gradients, momenta and libraries take their memory.
+  static constexpr int kUnmeasured = 2;
+
   // Borrows `device` and `meter`.
   Session(Network network, TrainDevice* device, MemoryMeter* meter, int steps, int seed);
 
@@ -43,6 +50,8 @@ class Session {
   absl::StatusOr<Measured> TrainPlainly();
   // Errors: those of the executor and of TorchStages.
   absl::StatusOr<Measured> TrainUnder(const Plan& plan, bool verifies);
+  // Of the last step, by parameter: copies on the host, undefined where there is none.
+  std::vector<at::Tensor> Gradients() const;
   // One more step under a plan, every operation timed.
   absl::StatusOr<MeasuredStep> Trace(const Plan& plan);
 

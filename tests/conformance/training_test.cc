@@ -125,7 +125,8 @@ class TrainingTest : public testing::TestWithParam<const char*> {
   }();
 };
 
-INSTANTIATE_TEST_SUITE_P(Networks, TrainingTest, testing::Values("resnet18", "gpt2"));
+INSTANTIATE_TEST_SUITE_P(Networks, TrainingTest,
+                         testing::Values("resnet18", "densenet121", "gpt2"));
 
 TEST_P(TrainingTest, IsThePlainOneUnderEveryBudget) {
   const int64_t low = FloorOfMemory(chain_).bytes;

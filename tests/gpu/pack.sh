@@ -14,4 +14,5 @@ for package in $(deploy/setup.sh carried); do
   done
 done
 rm -rf build/gpu/usr/share/doc build/gpu/usr/share/lintian
+git rev-parse --short HEAD >build/gpu/commit  # that machine may have no git
 echo "pack: build/gpu, $(du -sm build/gpu | cut -f1) MiB"

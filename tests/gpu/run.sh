@@ -1,35 +1,64 @@
 #!/usr/bin/env bash
 # On a machine with a CUDA GPU, its toolkit and PyTorch, and with build/gpu of tests/gpu/pack.sh or
-# Debian's packages: builds solvers, agent and LibTorch adapter, runs the device conformance tests
-# under compute-sanitizer, trains ResNet-50 and a GPT-2-like transformer at three budgets, and prints
-# what was measured beside what was predicted. Needs no network and no gRPC; under eight minutes.
-#   tests/gpu/run.sh [--device cuda:0] [--steps 20] [--output FOLDER]
-# With --device cpu it rehearses all but the sanitizer, with small networks.
+# Debian's packages: builds what tests/gpu/RESULTS.md wants to know, and measures it. Needs no network
+# and no gRPC. One stage at a time, or all:
+#   build       solvers, agent, LibTorch adapter, their tests and the experiments
+#   device      device conformance under compute-sanitizer; the adapter's tests on the device
+#   correct     gradients under every solver against plain training
+#   honest      predicted against measured step times and peaks
+#   better      throughput against peak memory, beside other ways to save memory
+#   overlapped  the link, copies hidden, what computing loses to copies
+#   bigger      the largest batch in --memory-limit
+#   report      puts what the stages have found into one file
+#   all         the above
+# Every stage builds first what is not built. Tables, curves, plots, traces and logs are left in the
+# output folder; results.md there is what goes into RESULTS.md.
+#   tests/gpu/run.sh STAGE [--device cuda:0] [--network resnet50|densenet121|gpt2] [--steps 20]
+#                    [--memory-limit 16GiB] [--output FOLDER]
+# With --device cpu it rehearses all but the sanitizer: small networks, few steps, a small limit and
+# a slow link, whose copies sleep more than they take from the computations on the same cores.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-device=cuda:0 steps=20 output=build/gpu-results
+usage() {
+  sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0" >&2
+  exit 2
+}
+
+stage=${1:-}
+case "$stage" in
+  build|device|correct|honest|better|overlapped|bigger|report|all) shift ;;
+  *) usage ;;
+esac
+device=cuda:0 network='' steps='' limit='' output=build/gpu-results
 while [ $# -gt 0 ]; do
+  [ $# -ge 2 ] || usage
   case "$1" in
     --device) device=$2 ;;
+    --network) network=$2 ;;
     --steps) steps=$2 ;;
+    --memory-limit) limit=$2 ;;
     --output) output=$2 ;;
-    *) echo "usage: $0 [--device cuda:0|cpu] [--steps N] [--output FOLDER]" >&2; exit 2 ;;
+    *) usage ;;
   esac
   shift 2
 done
+flags=(--device "$device" --output "$output")
+if [ "$device" = cpu ]; then
+  flags+=(--small --link 1GB/s --steps "${steps:-5}" --memory-limit "${limit:-48MiB}")
+else
+  flags+=(--steps "${steps:-20}" --memory-limit "${limit:-16GiB}")
+fi
+[ -z "$network" ] || flags+=(--network "$network")
+build=build/gpu-${device%%:*}
 mkdir -p "$output"
 begin=$SECONDS
+failed=0
 say() { echo "gpu: $* ($((SECONDS - begin)) s)"; }
 
-# Where things are.
-options=(-DCMAKE_BUILD_TYPE=Release -DSTOWAGE_GRPC=OFF -DSTOWAGE_TORCH=ON)
-prefixes=()
-[ -d build/gpu/usr ] && prefixes+=("$PWD/build/gpu/usr")
-if [ "$device" = cpu ]; then
-  options+=(-DSTOWAGE_CUDA=OFF)
-else
-  nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | tee "$output/gpu"
+# Where CUDA and LibTorch are, into `options` and `prefixes`.
+find_gpu() {
+  local python prefix cuda capability
   python=$(command -v python3)
   if ! prefix=$("$python" -c 'import torch; print(torch.utils.cmake_prefix_path)' 2>/dev/null); then
     echo "gpu: python3 has no PyTorch, whose LibTorch this builds against" >&2
@@ -39,74 +68,118 @@ else
     echo "gpu: this PyTorch was built with the C++ library's old ABI; take 2.6 or later" >&2
     exit 1
   fi
-  "$python" -c 'import torch; print("LibTorch", torch.__version__)' | tee -a "$output/gpu"
   prefixes+=("$prefix")
   cuda=${CUDA_HOME:-/usr/local/cuda}
   [ -x "$cuda/bin/nvcc" ] && export PATH="$cuda/bin:$PATH"
   capability=$("$python" -c 'import torch; print("%d.%d" % torch.cuda.get_device_capability())')
   export TORCH_CUDA_ARCH_LIST=$capability
   options+=(-DSTOWAGE_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=${capability/./}")
-fi
-IFS=';' joined="${prefixes[*]}"
-unset IFS
-generator=()
-command -v ninja >/dev/null && generator=(-G Ninja)
-build=build/gpu-${device%%:*}
+}
 
-cmake -S . -B "$build" "${generator[@]}" "${options[@]}" "-DCMAKE_PREFIX_PATH=$joined" \
-  >"$output/configure.log" 2>&1 || { tail -n 30 "$output/configure.log" >&2; exit 1; }
-cmake --build "$build" -j "$(nproc)" --target stowage-train stowage_agent_tests stowage_torch_tests \
-  >"$output/build.log" 2>&1 || { grep -E 'error|undefined' "$output/build.log" | head -n 30 >&2
-                                  tail -n 20 "$output/build.log" >&2; exit 1; }
-say "built"
+# What was measured, on what: the head of the report.
+describe() {
+  local commit
+  commit=$(git rev-parse --short HEAD 2>/dev/null || cat build/gpu/commit 2>/dev/null || echo unknown)
+  echo "commit $commit, $(date -u +%F)"
+  if [ "$device" = cpu ]; then
+    echo "$(nproc) cores of $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
+  else
+    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+    python3 -c 'import torch; print("PyTorch", torch.__version__, "CUDA", torch.version.cuda)'
+  fi
+  "$build/bin/stowage-gpu-experiment" --version
+}
 
-failed=0
+build() {
+  local joined generator=() options=(-DCMAKE_BUILD_TYPE=Release -DSTOWAGE_GRPC=OFF -DSTOWAGE_TORCH=ON)
+  local prefixes=()
+  [ -d build/gpu/usr ] && prefixes+=("$PWD/build/gpu/usr")
+  if [ "$device" = cpu ]; then options+=(-DSTOWAGE_CUDA=OFF); else find_gpu; fi
+  joined=$(IFS=';'; echo "${prefixes[*]}")
+  command -v ninja >/dev/null && generator=(-G Ninja)
+  cmake -S . -B "$build" "${generator[@]}" "${options[@]}" "-DCMAKE_PREFIX_PATH=$joined" \
+    >"$output/configure.log" 2>&1 || { tail -n 30 "$output/configure.log" >&2; exit 1; }
+  cmake --build "$build" -j "${JOBS:-$(nproc)}" \
+    --target stowage-train stowage-gpu-experiment stowage_agent_tests stowage_torch_tests \
+    >"$output/build.log" 2>&1 || { grep -E 'error|undefined' "$output/build.log" | head -n 30 >&2
+                                    tail -n 20 "$output/build.log" >&2; exit 1; }
+  describe >"$output/device.txt"
+  say "built"
+}
+
 check() {  # NAME COMMAND…
   local name=$1
   shift
   if "$@" >"$output/$name.log" 2>&1; then
     say "$name: passed"
+    echo "- $name: passed" >>"$output/device.md"
   else
     failed=1
     say "$name: FAILED"
+    echo "- $name: **failed**" >>"$output/device.md"
     tail -n 15 "$output/$name.log"
   fi
 }
 
-check agent_tests "$build/bin/stowage_agent_tests"
-check torch_tests "$build/bin/stowage_torch_tests"
-check training_tests env "STOWAGE_TEST_DEVICE=$device" "$build/bin/stowage_torch_tests" \
-  --gtest_filter='*TrainingTest*'
-if [ "$device" = cpu ]; then
-  say "compute-sanitizer: not on a cpu"
-elif ! command -v compute-sanitizer >/dev/null; then
-  say "compute-sanitizer: is not installed"
-else
-  for tool in memcheck racecheck synccheck initcheck; do
-    check "sanitizer_$tool" timeout 100 compute-sanitizer --tool "$tool" --error-exitcode 3 \
-      "$build/bin/stowage_agent_tests" --gtest_filter='Each/EveryDevice.*Cuda*:CudaDevice.*'
-  done
-fi
-
-train() {  # NAME FLAGS…
-  local name=$1
-  shift
-  for memory in 20% 40% 60%; do
-    echo "== $name, --memory $memory"
-    if ! timeout 120 "$build/bin/stowage-train" --device "$device" --local --steps "$steps" \
-        --memory "$memory" --trace "$output/$name-${memory%\%}.json" "$@" 2>&1 |
-        tee "$output/$name-${memory%\%}.txt"; then
-      failed=1
-    fi
-  done
+skip() {  # WHY
+  say "compute-sanitizer: $1"
+  echo "- compute-sanitizer: $1" >>"$output/device.md"
 }
 
-if [ "$device" = cpu ]; then
-  train resnet18 --network resnet18 --batch 2 --image 96
-  train gpt2 --network gpt2 --layers 4 --width 128 --sequence 64 --vocabulary 1000 --batch 2
-else
-  train resnet50 --network resnet50 --batch 64 --image 224
-  train gpt2 --network gpt2 --layers 12 --width 768 --sequence 1024 --batch 8
-fi
-say "done; logs and traces are in $output"
+check_device() {
+  printf '### The tests on the device\n\n' >"$output/device.md"
+  check agent_tests "$build/bin/stowage_agent_tests"
+  check torch_tests "$build/bin/stowage_torch_tests"
+  check training_tests env "STOWAGE_TEST_DEVICE=$device" "$build/bin/stowage_torch_tests" \
+    --gtest_filter='*TrainingTest*'
+  if [ "$device" = cpu ]; then
+    skip "not on a cpu"
+  elif ! command -v compute-sanitizer >/dev/null; then
+    failed=1
+    skip "**is not installed**"
+  else
+    for tool in memcheck racecheck synccheck initcheck; do
+      check "sanitizer_$tool" timeout 100 compute-sanitizer --tool "$tool" --error-exitcode 3 \
+        "$build/bin/stowage_agent_tests" --gtest_filter='Each/EveryDevice.*Cuda*:CudaDevice.*'
+    done
+  fi
+}
+
+# cuBLAS is deterministic only with a workspace of its own for every stream.
+experiment() {  # NAME
+  if CUBLAS_WORKSPACE_CONFIG=:4096:8 "$build/bin/stowage-gpu-experiment" "$1" "${flags[@]}"; then
+    say "$1: done"
+  else
+    failed=1
+    say "$1: FAILED"
+  fi
+}
+
+report() {
+  local name file
+  {
+    sed 's/$/  /' "$output/device.txt"
+    for name in device correct honest better overlapped bigger; do
+      for file in "$output/$name".md "$output/$name"-*.md; do
+        [ -f "$file" ] || continue
+        echo
+        cat "$file"
+      done
+    done
+  } >"$output/results.md"
+  say "what goes into RESULTS.md is in $output/results.md"
+}
+
+[ "$stage" = report ] || build
+case "$stage" in
+  build) ;;
+  device) check_device ;;
+  report) report ;;
+  all)
+    check_device
+    for name in correct honest better overlapped bigger; do experiment "$name"; done
+    report
+    ;;
+  *) experiment "$stage" ;;
+esac
 exit "$failed"
