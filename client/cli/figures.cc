@@ -46,7 +46,7 @@ std::string BudgetShare(const Chain& chain, int64_t memory_bytes) {
   const int64_t low = FloorOfMemory(chain).bytes;
   const int64_t high = StoreAllPeakBytes(chain);
   std::string range = absl::StrCat("from ", FormatBytes(low), " (least of any schedule) to ",
-                                   FormatBytes(high), " (store all)");
+                                   FormatBytes(high), " (", StoreAllName(chain), ")");
   if (memory_bytes >= high || high == low) return range;
   return absl::StrCat(RangeShare(chain, memory_bytes), " of the way ", range);
 }
@@ -119,8 +119,10 @@ std::string FigureTable(const Chain& chain, const Platform& platform, const Sche
                                 OperationPath(schedule, peaks.front().operation))});
   if (prediction.peak_host_bytes > 0)
     table.Add({"on the host", FormatBytes(prediction.peak_host_bytes), ""});
-  table.Add({"makespan", FormatSeconds(prediction.makespan_seconds),
-             absl::StrFormat("%+.1f %% over storing everything", prediction.overhead * 100)});
+  table.Add(
+      {"makespan", FormatSeconds(prediction.makespan_seconds),
+       absl::StrFormat("%+.1f %% over %s", prediction.overhead * 100,
+                       HasGraphMode(chain) ? "a step with all memory" : "storing everything")});
   table.Add({"recompute", FormatSeconds(prediction.recompute_seconds),
              "forwards that run more than once"});
   table.Add({"idle", FormatSeconds(prediction.idle_seconds), "waiting for transfers"});
@@ -205,6 +207,10 @@ std::string GraphModeSummary(const Chain& chain) {
       kept_eager > 0 ? absl::StrCat(", ", kept_eager, " kept eager by control_flow") : "";
   return absl::StrCat(stages, " with a graph mode in ", units, units == 1 ? " unit" : " units",
                       kept);
+}
+
+std::string StoreAllName(const Chain& chain) {
+  return HasGraphMode(chain) ? "store all, all eager" : "store all";
 }
 
 std::string RangeShare(const Chain& chain, int64_t memory_bytes) {

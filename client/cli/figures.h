@@ -25,6 +25,9 @@ std::string FiguresText(const Chain& chain, const Platform& platform, const Sche
 // "12 with a graph mode in 5 units", of the chain's stages.
 std::string GraphModeSummary(const Chain& chain);
 
+// What needs M_high: of chains with graph costs, storing everything in eager mode.
+std::string StoreAllName(const Chain& chain);
+
 // How far a budget lies from M_low (0 %) to M_high (100 %); empty where the two are equal.
 std::string RangeShare(const Chain& chain, int64_t memory_bytes);
 

@@ -83,14 +83,16 @@ std::string RangeCell(const Chain& chain, int64_t memory_bytes) {
 }
 
 // What is special about a point.
-std::string Remark(const v1::FrontierResponse& response, int index) {
+std::string Remark(const Chain& chain, const v1::FrontierResponse& response, int index) {
   const v1::FrontierPoint& point = response.points(index);
   std::vector<std::string> remarks;
   if (response.has_knee() && response.knee() == index) remarks.emplace_back("<- knee");
   if (point.memory_bytes() == response.minimum_memory_bytes()) {
     remarks.push_back(absl::StrCat("least for ", response.origin().solver()));
   }
-  if (point.memory_bytes() == response.most_memory_bytes()) remarks.emplace_back("store all");
+  if (point.memory_bytes() == response.most_memory_bytes()) {
+    remarks.push_back(StoreAllName(chain));
+  }
   return absl::StrJoin(remarks, ", ");
 }
 
@@ -111,14 +113,14 @@ std::string FrontierText(const Chain& chain, const v1::FrontierResponse& respons
     std::vector<std::string> cells = {FormatBytes(point.memory_bytes()),
                                       RangeCell(chain, point.memory_bytes())};
     if (point.outcome() == v1::INFEASIBLE) {
-      cells.insert(cells.end(), {"", "", "", "INFEASIBLE", "", Remark(response, i)});
+      cells.insert(cells.end(), {"", "", "", "INFEASIBLE", "", Remark(chain, response, i)});
     } else {
       const v1::Prediction& prediction = point.prediction();
       cells.insert(cells.end(),
                    {FormatSeconds(prediction.makespan_seconds()),
                     absl::StrFormat("%+.1f %%", prediction.overhead() * 100),
                     FormatBytes(prediction.peak_memory_bytes()), v1::Outcome_Name(point.outcome()),
-                    point.solver(), Remark(response, i)});
+                    point.solver(), Remark(chain, response, i)});
     }
     table.Add(std::move(cells));
   }

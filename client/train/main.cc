@@ -300,8 +300,13 @@ class Program {
   // How what the schedule runs in graph mode was run.
   void PrintUnits(const Measured& measured) const {
     if (!options_.graph_mode) return;
-    absl::PrintF("graph mode: %d by a trace, %d as blocks\n", measured.traced,
+    if (measured.traced.empty() && measured.blocks.empty()) {
+      absl::PrintF("graph mode: the schedule runs nothing in it\n");
+      return;
+    }
+    absl::PrintF("graph mode: %d by a trace, %d as blocks\n", measured.traced.size(),
                  measured.blocks.size());
+    for (const std::string& name : measured.traced) absl::PrintF("  %s: by a trace\n", name);
     for (const std::string& block : measured.blocks) absl::PrintF("  %s\n", block);
   }
 

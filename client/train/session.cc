@@ -80,7 +80,7 @@ void ListUnits(const std::vector<TorchStage>& stages, Measured* measured) {
   for (const TorchStage& stage : stages) {
     if (stage.unit == nullptr) continue;
     if (stage.unit->traced()) {
-      ++measured->traced;
+      measured->traced.push_back(stage.name);
     } else {
       measured->blocks.push_back(absl::StrCat(stage.name, ": ", stage.unit->why_not()));
     }

@@ -27,7 +27,7 @@ struct Measured {
   int64_t peak_bytes = 0;                // of activations and their gradients, the input included
   double loss = 0;                       // of the last step
   int64_t verified = 0;                  // recomputations that were compared with their first runs
-  int traced = 0;                        // units in graph mode that ran by a trace,
+  std::vector<std::string> traced = {};  // units in graph mode that ran by a trace,
   std::vector<std::string> blocks = {};  // and those that did not, with the reason
 };
 

@@ -48,6 +48,7 @@ Execution LeastNeeds(const Chain& chain) {
 
 std::vector<ModeChoice> ModesOfAll(const Chain& chain, const std::vector<Execution>& executions) {
   std::vector<ModeChoice> modes;
+  modes.reserve(executions.size());
   for (const Execution& execution : executions) modes.push_back(ModesOf(chain, execution));
   return modes;
 }

@@ -340,7 +340,8 @@ double MakespanOf(const Chain& chain, int64_t memory_bytes, const char* solver) 
   platform.memory_bytes = memory_bytes;
   const auto answer = AnswerRequest({chain, platform, solver, {}}, {});
   if (!answer.ok()) std::abort();
-  return answer->outcome == Outcome::kInfeasible ? kNone : answer->prediction.makespan_seconds;
+  if (answer->outcome == Outcome::kInfeasible) return kNone;
+  return answer->prediction.makespan_seconds;
 }
 
 std::string Milliseconds(double seconds) {

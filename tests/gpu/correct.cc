@@ -185,7 +185,7 @@ class Experiment {
       const double distance = DistanceTo(plain, bench->session().Gradients());
       row.insert(row.end(), {Difference(distance), Difference(plain.noise),
                              Words(Judge(distance, plain.noise, tally)),
-                             Words(absl::StrCat(trained->measured.traced, " traced, ",
+                             Words(absl::StrCat(trained->measured.traced.size(), " traced, ",
                                                 trained->measured.blocks.size(), " blocks"))});
     } else {
       ++tally->others;
