@@ -84,6 +84,15 @@ int64_t SplitsBytes(Program program, const Instance& instance) {
       .value_or(INT64_MAX);
 }
 
+// For steps on the way.
+SolveContext Quiet(const SolveContext& context) {
+  SolveContext quiet = context;
+  quiet.progress = nullptr;
+  quiet.improved = nullptr;
+  quiet.lowest_bytes = INT64_MAX;
+  return quiet;
+}
+
 class MixedSolution final : public Solution {
  public:
   static absl::StatusOr<std::unique_ptr<const Solution>> Build(Program program,
@@ -114,13 +123,13 @@ class MixedSolution final : public Solution {
   // What the program finds at one level. What fits is passed on before it is proved to be the best;
   // what does not fit is not proved, unless a bound is wanted.
   absl::StatusOr<std::optional<Found>> FindAt(int64_t level, int64_t memory_bytes, bool wants_bound,
-                                              const SolveContext& context,
+                                              const ExactSplits* exact, const SolveContext& context,
                                               std::optional<Found>* unproved) const;
   absl::StatusOr<std::optional<Found>> FindInBytes(std::optional<Found> best,
                                                    const std::optional<Found>& too_large,
                                                    int64_t memory_bytes,
                                                    const SolveContext& context) const;
-  int MostProofs() const;
+  bool FullRecurrenceIsQuick() const;
   int64_t HighestLevel(int64_t memory_bytes) const;
   Candidate ToCandidate(const Found& found) const;
   void PassOn(const std::optional<Found>& found, int64_t memory_bytes,
@@ -177,12 +186,12 @@ void MixedSolution::PassOn(const std::optional<Found>& found, int64_t memory_byt
 }
 
 absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindAt(
-    int64_t level, int64_t memory_bytes, bool wants_bound, const SolveContext& context,
-    std::optional<Found>* unproved) const {
+    int64_t level, int64_t memory_bytes, bool wants_bound, const ExactSplits* exact,
+    const SolveContext& context, std::optional<Found>* unproved) const {
   const int64_t share = level - tables_->input_slots();
   if (share < 0) return std::optional<Found>();
-  if (exact_.has_value()) {
-    ASSIGN_OR_RETURN(const std::optional<Splits> splits, exact_->Within(share, context));
+  if (exact != nullptr) {
+    ASSIGN_OR_RETURN(const std::optional<Splits> splits, exact->Within(share, context));
     if (!splits.has_value()) return std::optional<Found>();
     std::optional<Found> found = ToFound(tables_->ToSchedule(splits->sequences));
     if (!found.has_value()) return found;
@@ -244,15 +253,17 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
   std::optional<Found> unproved;  // the best of those that fit
   std::optional<Found> too_large;
   const SlotGrid& grid = tables_->grid();
-  constexpr int kMostTries = 16;
+  constexpr int kMostTries = 64;
   int64_t level = grid.bytes > 0 ? HighestLevel(memory_bytes) : -1;
-  int proofs_left = MostProofs();
-  double bound = 0;  // of the highest level that has one, which holds below it, too
+  int proofs_left = 3;  // of long chains each takes as long as their tables
+  double bound = 0;     // of the highest level that has one, which holds below it, too
+  std::optional<ExactSplits> full;
+  const ExactSplits* exact = exact_.has_value() ? &*exact_ : nullptr;
   for (int tries = 0; tries < kMostTries && proofs_left > 0 && level >= 0; ++tries) {
     std::optional<Found> before;
     // So that the first one gives a bound, whatever fits.
     ASSIGN_OR_RETURN(std::optional<Found> found,
-                     FindAt(level, memory_bytes, bound == 0, context, &before));
+                     FindAt(level, memory_bytes, bound == 0, exact, context, &before));
     if (before.has_value() && before->peak_bytes <= memory_bytes &&
         (!unproved.has_value() || before->makespan_seconds < unproved->makespan_seconds)) {
       unproved = std::move(before);
@@ -265,9 +276,14 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
       }
       return std::optional<Candidate>(ToCandidate(*found));
     }
-    if (found->bound_seconds > 0) {
-      if (!exact_.has_value()) --proofs_left;
-      if (bound == 0) bound = found->bound_seconds;
+    if (bound == 0) bound = found->bound_seconds;
+    if (exact == nullptr && found->bound_seconds > 0) {
+      --proofs_left;
+      // All levels at once, for little more than a second proof.
+      if (FullRecurrenceIsQuick()) {
+        ASSIGN_OR_RETURN(full, ExactSplits::Find(*tables_, Quiet(context)));
+        exact = &*full;
+      }
     }
     level -= std::max<int64_t>(1, grid.Slots(found->peak_bytes - memory_bytes));
     too_large = std::move(found);
@@ -276,6 +292,7 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
                    FindInBytes(std::move(unproved), too_large, memory_bytes, context));
   if (!best.has_value()) return std::optional<Candidate>();
   best->bound_seconds = bound;
+  best->certified = bound > 0 && best->makespan_seconds <= bound * (1 + kTimeNoise);
   return std::optional<Candidate>(ToCandidate(*best));
 }
 
@@ -297,10 +314,7 @@ absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindInBytes(
     ASSIGN_OR_RETURN(const Execution execution,
                      Execution::Of(instance_.chain(), too_large->schedule));
     const Instance fixed = instance_.WithChain(execution.chain()).WithMemory(memory_bytes);
-    SolveContext quiet = context;
-    quiet.progress = nullptr;
-    quiet.improved = nullptr;
-    quiet.lowest_bytes = INT64_MAX;
+    const SolveContext quiet = Quiet(context);
     ASSIGN_OR_RETURN(const auto solution, rotor->Solve(fixed, quiet));
     ASSIGN_OR_RETURN(std::optional<Candidate> fitted,
                      solution->ScheduleWithin(memory_bytes, quiet));
@@ -309,12 +323,12 @@ absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindInBytes(
   return best;
 }
 
-// At a few levels; of long chains each takes as long as their tables.
-int MixedSolution::MostProofs() const {
-  constexpr double kWork = 1e9;
+// A few seconds at most.
+bool MixedSolution::FullRecurrenceIsQuick() const {
+  constexpr double kMostSums = 1.5e11;
   const double operators = tables_->operators();
-  const double work = operators * operators * static_cast<double>(tables_->shares() + 1);
-  return static_cast<int>(std::clamp(kWork / work, 3.0, 16.0));
+  const auto shares = static_cast<double>(tables_->shares());
+  return operators * operators / 2 * shares * shares <= kMostSums;
 }
 
 class MixedSolver final : public Solver {
