@@ -6,7 +6,9 @@
 //
 // Where everything fits in the fastest modes that is the answer. Otherwise memory is counted in
 // slots as in rotor.h: rounded to nearest, a little beyond the budget, and the highest level whose
-// schedule fits in bytes wins. A chain without graph mode is rotor's.
+// schedule fits in bytes wins. Where the first level's does not the recurrence in full, unless that
+// is too much work, says what the levels below have; where none fits rotor makes the modes of the
+// last one fit. A chain without graph mode is rotor's.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_MIXED_MODE_H_
 #define STOWAGE_SOLVER_ALGORITHMS_MIXED_MODE_H_
 
