@@ -401,7 +401,7 @@ int64_t SplitCertificateBytes(int operators, int64_t levels) {
   constexpr int64_t kPosition = 300;  // small vectors
   const auto shares = static_cast<size_t>(levels) + 1;
   const auto cost = static_cast<int64_t>(2 * shares * sizeof(double));
-  return pairs * kPair + (operators + 1) * kPosition + cost + BudgetRows::Bytes(operators, shares);
+  return pairs * kPair + (operators + 2) * kPosition + cost + BudgetRows::Bytes(operators, shares);
 }
 
 }  // namespace stowage
