@@ -84,15 +84,6 @@ int64_t SplitsBytes(Program program, const Instance& instance) {
       .value_or(INT64_MAX);
 }
 
-// For steps on the way.
-SolveContext Quiet(const SolveContext& context) {
-  SolveContext quiet = context;
-  quiet.progress = nullptr;
-  quiet.improved = nullptr;
-  quiet.lowest_bytes = INT64_MAX;
-  return quiet;
-}
-
 class MixedSolution final : public Solution {
  public:
   static absl::StatusOr<std::unique_ptr<const Solution>> Build(Program program,
@@ -281,7 +272,7 @@ absl::StatusOr<std::optional<Candidate>> MixedSolution::ScheduleWithin(
       --proofs_left;
       // All levels at once, for little more than a second proof.
       if (FullRecurrenceIsQuick()) {
-        ASSIGN_OR_RETURN(full, ExactSplits::Find(*tables_, Quiet(context)));
+        ASSIGN_OR_RETURN(full, ExactSplits::Find(*tables_, context.Quiet()));
         exact = &*full;
       }
     }
@@ -314,7 +305,7 @@ absl::StatusOr<std::optional<MixedSolution::Found>> MixedSolution::FindInBytes(
     ASSIGN_OR_RETURN(const Execution execution,
                      Execution::Of(instance_.chain(), too_large->schedule));
     const Instance fixed = instance_.WithChain(execution.chain()).WithMemory(memory_bytes);
-    const SolveContext quiet = Quiet(context);
+    const SolveContext quiet = context.Quiet();
     ASSIGN_OR_RETURN(const auto solution, rotor->Solve(fixed, quiet));
     ASSIGN_OR_RETURN(std::optional<Candidate> fitted,
                      solution->ScheduleWithin(memory_bytes, quiet));

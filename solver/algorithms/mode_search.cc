@@ -34,14 +34,6 @@ std::unique_ptr<Solver> RotorFor(const Chain& chain) {
   return chain.length() <= kShort ? MakeRotor() : MakeRotorOfSlots();
 }
 
-SolveContext Quiet(const SolveContext& context) {
-  SolveContext quiet = context;
-  quiet.progress = nullptr;
-  quiet.improved = nullptr;
-  quiet.lowest_bytes = INT64_MAX;
-  return quiet;
-}
-
 // Infinite where there is no schedule, or no room for finding one.
 absl::StatusOr<double> MakespanOf(const Solver& solver, const Instance& instance,
                                   const SolveContext& context) {
@@ -222,7 +214,7 @@ absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
                                        const SolveContext& context) {
   const Chain& chain = instance.chain();
   const std::unique_ptr<Solver> rotor = RotorFor(chain);
-  const SolveContext quiet = Quiet(context);
+  const SolveContext quiet = context.Quiet();
   const auto seconds_of = [&](const Execution& execution) -> absl::StatusOr<double> {
     ASSIGN_OR_RETURN(const double seconds,
                      MakespanOf(*rotor, instance.WithChain(execution.chain()), quiet));

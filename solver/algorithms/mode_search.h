@@ -33,7 +33,8 @@ int64_t NeedOf(const Chain& chain, const Stage& stage, int first, int last);
 // Of a unit in graph mode. Requires: unit.has_graph.
 int64_t NeedOf(const Chain& chain, const Unit& unit);
 
-// The best choice found; one of `known` where nothing is better. Some tenths of a second at most;
+// The best choice found; one of `known` where nothing is better. Tenths of a second for a hundred
+// stages, seconds for hundreds;
 // where one table would take more than context.working_bytes nothing is tried.
 // Errors: CANCELLED once context.stop is set. Requires: `known` is not empty.
 absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,

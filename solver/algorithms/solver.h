@@ -36,6 +36,14 @@ struct SolveContext {
   void Report(double fraction) const {
     if (progress) progress(fraction);
   }
+  // For a solve on the way to another: tells nobody anything, and is asked for its own budget only.
+  SolveContext Quiet() const {
+    SolveContext quiet = *this;
+    quiet.progress = nullptr;
+    quiet.improved = nullptr;
+    quiet.lowest_bytes = INT64_MAX;
+    return quiet;
+  }
   absl::Status CheckStop() const {
     return stop.stop_requested() ? absl::CancelledError("the solve was cancelled")
                                  : absl::OkStatus();
