@@ -7,11 +7,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpc/support/log.h"
-#include "server/ops/files.h"
-#include "server/ops/log.h"
-#include "server/ops/notify.h"
-#include "server/options.h"
+#include "server/net/descriptors.h"
+#include "server/observe/log.h"
+#include "server/observe/systemd.h"
 #include "server/server.h"
+#include "server/server_options.h"
 
 namespace stowage {
 namespace {

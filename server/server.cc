@@ -7,10 +7,10 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "server/cache/disk_tier.h"
-#include "server/ops/files.h"
-#include "server/ops/log.h"
-#include "server/rpc/limits.h"
+#include "server/cache/sqlite_tier.h"
+#include "server/net/descriptors.h"
+#include "server/observe/log.h"
+#include "server/rpc/connection_limits.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -40,6 +40,13 @@ EngineOptions EngineOptionsOf(const ServerOptions& options) {
   EngineOptions engine = options.engine;
   engine.cache_bytes -= ReplyBytes(options);
   return engine;
+}
+
+// Empty where no token is asked for.
+std::function<absl::StatusOr<std::string>(absl::string_view)> AuthenticateWith(
+    const Tokens* tokens) {
+  if (tokens == nullptr) return {};
+  return [tokens](absl::string_view authorization) { return tokens->NameOf(authorization); };
 }
 
 }  // namespace
@@ -80,7 +87,9 @@ Server::Server(const ServerOptions& options, const std::string& version,
       disk_(OpenStore(options, *watch_)),
       engine_(EngineOptionsOf(options), disk_.get(), watch_.get()),
       service_(engine_,
-               {.observer = *watch_, .tokens = security_->tokens(), .limits = options.limits},
+               {.observer = *watch_,
+                .authenticate = AuthenticateWith(security_->tokens()),
+                .limits = options.limits},
                ReplyBytes(options)) {
   security_->Watch(*watch_);
 }

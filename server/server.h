@@ -9,13 +9,13 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server.h"
 #include "server/engine/engine.h"
-#include "server/engine/observer.h"
-#include "server/ops/http.h"
-#include "server/ops/listener.h"
-#include "server/ops/metrics.h"
-#include "server/options.h"
+#include "server/net/http_port.h"
+#include "server/net/listener.h"
+#include "server/observe/metrics.h"
+#include "server/observe/observer.h"
 #include "server/rpc/scheduler_service.h"
-#include "server/security.h"
+#include "server/security/security.h"
+#include "server/server_options.h"
 
 namespace stowage {
 

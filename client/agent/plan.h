@@ -1,6 +1,6 @@
 // A schedule as what three in-order queues are told to do: commands, which of them waits for which,
 // and where in two blocks of memory every value lies. Pure; made once, executed every step.
-// Source: model.md, "Operations and schedules", "Time", "Host memory".
+// Source: solver/README.md, "Operations and schedules", "Time", "Host memory".
 #ifndef STOWAGE_CLIENT_AGENT_PLAN_H_
 #define STOWAGE_CLIENT_AGENT_PLAN_H_
 

@@ -44,7 +44,7 @@ class Stages {
   virtual absl::Status End(DeviceSpan input_gradient, void* stream) = 0;
 };
 
-// Stages whose framework keeps the values. They drop what the operations of model.md drop.
+// Stages whose framework keeps the values. They drop what the operations of solver/README.md drop.
 class HeldStages : public Stages {
  public:
   // Value l, as it is live, to host memory of its size; it stays until Release(). On the queue of

@@ -10,14 +10,14 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/credentials.h"
-#include "proto/convert/chain.h"
+#include "client/lib/credential_flags.h"
+#include "client/lib/memory_budget.h"
+#include "proto/convert/address.h"
+#include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
-#include "solver/base/address.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
-#include "solver/simulator/budget.h"
 
 namespace stowage {
 namespace {

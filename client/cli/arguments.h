@@ -44,7 +44,7 @@ void AddFormat(CLI::App& command, std::string* format);
 
 // The flags that describe a platform.
 struct PlatformFlags {
-  std::string file;  // JSON of model.md's Platform; the flags below win over it
+  std::string file;  // JSON of solver/README.md's Platform; the flags below win over it
   std::string memory;
   std::string offload_bandwidth;
   std::string prefetch_bandwidth;

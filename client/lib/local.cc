@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/convert/answer.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
-#include "solver/algorithms/frontier.h"
-#include "solver/base/executor.h"
+#include "proto/convert/solve_message.h"
 #include "solver/base/status_macros.h"
+#include "solver/base/thread_pool.h"
 #include "solver/model/validate.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/find_frontier.h"
+#include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
@@ -47,11 +47,11 @@ absl::StatusOr<double> RunLocally(const LocalOptions& options,
                                   absl::FunctionRef<absl::Status(const SolveContext&)> find) {
   std::stop_source stop;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  HelperThreads helpers(cores - 1);
+  ThreadPool helpers(cores - 1);
   SolveContext context;
   context.stop = stop.get_token();
   context.working_bytes = options.working_bytes;
-  context.executor = &helpers;
+  context.threads = &helpers;
   const Timer timer(options.timeout_seconds, stop);
   const auto begin = std::chrono::steady_clock::now();
   const absl::Status found = find(context);

@@ -17,13 +17,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "proto/convert/answer.h"
-#include "proto/convert/chain.h"
-#include "proto/convert/schedule.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "proto/convert/solve_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/validate.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 
 namespace stowage {
 namespace {

@@ -1,6 +1,6 @@
-// A value of the chain (a^l or ā^l, model.md) as LibTorch holds it: the memory behind a stage's
-// output and behind what its backward saved, apart from the tensors that describe it. So it can
-// leave the device and come back elsewhere, and every tensor is made anew when it is read.
+// A value of the chain (a^l or ā^l, solver/README.md) as LibTorch holds it: the memory behind a
+// stage's output and behind what its backward saved, apart from the tensors that describe it. So it
+// can leave the device and come back elsewhere, and every tensor is made anew when it is read.
 #ifndef STOWAGE_CLIENT_TORCH_HELD_VALUE_H_
 #define STOWAGE_CLIENT_TORCH_HELD_VALUE_H_
 

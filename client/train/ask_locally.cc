@@ -2,11 +2,11 @@
 #include <thread>
 
 #include "client/train/ask.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
-#include "solver/base/executor.h"
 #include "solver/base/status_macros.h"
+#include "solver/base/thread_pool.h"
 #include "solver/model/validate.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
@@ -19,9 +19,9 @@ absl::StatusOr<Found> FindSchedule(const AskOptions& /*options*/, const Chain& c
                                    const Platform& platform, const std::string& solver) {
   const SolveRequest request{chain, platform, solver, {}};
   RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
-  HelperThreads executor(static_cast<int>(std::thread::hardware_concurrency()));
+  ThreadPool executor(static_cast<int>(std::thread::hardware_concurrency()));
   SolveContext context;
-  context.executor = &executor;
+  context.threads = &executor;
   ASSIGN_OR_RETURN(Answer answer, AnswerRequest(request, context));
   Found found;
   found.solver = answer.solver;

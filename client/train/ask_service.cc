@@ -1,13 +1,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/files.h"
 #include "client/lib/client.h"
 #include "client/lib/planner.h"
+#include "client/text/write_file.h"
 #include "client/train/ask.h"
-#include "proto/convert/chain.h"
+#include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
-#include "proto/convert/schedule.h"
+#include "proto/convert/schedule_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"

@@ -15,22 +15,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/agent/plan.h"
-#include "client/cli/files.h"
-#include "client/cli/table.h"
+#include "client/lib/memory_budget.h"
+#include "client/text/table.h"
+#include "client/text/write_file.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_stages.h"
 #include "client/train/ask.h"
 #include "client/train/networks.h"
-#include "client/train/options.h"
 #include "client/train/session.h"
 #include "client/train/trace.h"
 #include "client/train/train_device.h"
+#include "client/train/train_options.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
-#include "solver/simulator/budget.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -131,7 +131,7 @@ class Program {
     budget_ = BudgetOf(stages, device_.memory_bytes, device_.used_bytes, kMomenta);
     session_.emplace(std::move(network), &device_, meter_, options_.steps, options_.seed);
     absl::PrintF("%s: %d stages; storing everything takes %s a step and %s\n", chain_.name,
-                 chain_.length(), FormatSeconds(chain_.ComputeSeconds()),
+                 chain_.length(), FormatSeconds(ComputeSeconds(chain_)),
                  FormatBytes(StoreAllPeakBytes(chain_)));
     if (options_.graph_mode) PrintModes();
     absl::PrintF("link: %s to the host, %s to the device, %s a transfer, %s duplex\n",
@@ -284,7 +284,7 @@ class Program {
     if (rows_.front().name == "plain" && rows_.front().measured.ok()) {
       return rows_.front().measured->step_seconds;
     }
-    return chain_.ComputeSeconds();
+    return ComputeSeconds(chain_);
   }
 
   void PrintVerified(const Measured& measured) const {

@@ -1,4 +1,5 @@
-// JSON in and out: protobuf's mapping with snake_case names, as model.md and service.md define it.
+// JSON in and out: protobuf's mapping with snake_case names, as solver/README.md and
+// server/README.md define it.
 #ifndef STOWAGE_PROTO_CONVERT_JSON_H_
 #define STOWAGE_PROTO_CONVERT_JSON_H_
 

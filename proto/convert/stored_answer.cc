@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "proto/convert/answer.h"
-#include "proto/convert/chain.h"
-#include "proto/convert/schedule.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "proto/convert/solve_message.h"
 #include "solver/model/validate.h"
 
 namespace stowage {

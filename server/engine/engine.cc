@@ -12,9 +12,9 @@
 
 #include "absl/status/status.h"
 #include "server/engine/plain_job.h"
-#include "solver/algorithms/catalog.h"
-#include "solver/algorithms/frontier.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/solve/catalog.h"
+#include "solver/solve/find_frontier.h"
 
 namespace stowage {
 namespace {
@@ -234,7 +234,7 @@ SolveContext Engine::ContextOf(const SolvePtr& solve, RunningSolves::Place& plac
   SolveContext context;
   context.stop = std::move(stop);
   context.working_bytes = options_.solve_bytes;
-  context.executor = &*helpers_;
+  context.threads = &*helpers_;
   context.progress = [solve, &place, told = 0.0](double fraction) mutable {
     place.Progressed(fraction);
     if (fraction < told + kStep) return;
@@ -355,7 +355,7 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
         SolveContext context;
         context.stop = std::move(stop);
         context.working_bytes = options_.solve_bytes;
-        context.executor = &*helpers_;
+        context.threads = &*helpers_;
         RunningSolves::Place place(running_, NameOf(request.solver), request.chain.length());
         context.progress = [&place](double fraction) { place.Progressed(fraction); };
         absl::StatusOr<Frontier> frontier = stowage::FindFrontier(request, context);

@@ -21,18 +21,18 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
-#include "server/engine/cache_tier.h"
-#include "server/engine/known_answers.h"
-#include "server/engine/observer.h"
+#include "server/cache/answer_cache.h"
+#include "server/cache/cache_tier.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
 #include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
-#include "solver/algorithms/answer.h"
-#include "solver/base/executor.h"
+#include "server/observe/observer.h"
 #include "solver/base/mutex.h"
+#include "solver/base/thread_pool.h"
 #include "solver/model/answer.h"
-#include "solver/model/frontier.h"
+#include "solver/model/request.h"
+#include "solver/solve/answer_request.h"
 
 namespace stowage {
 
@@ -137,7 +137,7 @@ class Engine {
   size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;  // requests that have not ended
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::optional<HelperThreads> helpers_;  // for a solve that runs while others do not
+  std::optional<ThreadPool> helpers_;  // for a solve that runs while others do not
   Timers timers_;
   WorkQueue quick_;  // what takes a moment: the store, simulations
   WorkQueue queue_;  // solves; last: its threads use all of the above

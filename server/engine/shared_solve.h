@@ -15,10 +15,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "server/engine/fingerprint.h"
+#include "server/cache/cache_keys.h"
 #include "server/engine/timers.h"
 #include "solver/base/mutex.h"
 #include "solver/model/answer.h"
+#include "solver/model/request.h"
 
 namespace stowage {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "server/engine/observer.h"
+#include "server/observe/observer.h"
 #include "solver/base/units.h"
 
 namespace stowage {

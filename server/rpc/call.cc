@@ -53,15 +53,16 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
     : observer_(environment.observer),
       limits_(environment.limits),
       deadline_(context.deadline()),
-      admission_(Admit(context, environment.tokens)) {
+      admission_(Admit(context, environment)) {
   record_.method = method;
   record_.id = IdOf(context);
   record_.peer = context.peer();
   observer_.CallBegan(record_.method);
 }
 
-absl::Status CallState::Admit(const grpc::CallbackServerContext& context, const Tokens* tokens) {
-  if (tokens == nullptr) {
+absl::Status CallState::Admit(const grpc::CallbackServerContext& context,
+                              const CallEnvironment& environment) {
+  if (!environment.authenticate) {
     record_.client = NameInCertificate(context);
     return absl::OkStatus();
   }
@@ -70,7 +71,7 @@ absl::Status CallState::Admit(const grpc::CallbackServerContext& context, const 
   const absl::string_view authorization =
       given == metadata.end() ? absl::string_view()
                               : absl::string_view(given->second.data(), given->second.size());
-  absl::StatusOr<std::string> name = tokens->NameOf(authorization);
+  absl::StatusOr<std::string> name = environment.authenticate(authorization);
   if (name.ok()) record_.client = *std::move(name);
   return name.status();
 }

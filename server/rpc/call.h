@@ -5,18 +5,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/engine/observer.h"
 #include "server/engine/shared_solve.h"
-#include "server/rpc/tokens.h"
-#include "server/rpc/unsent.h"
-#include "solver/model/answer.h"
+#include "server/observe/observer.h"
+#include "server/rpc/unsent_bytes.h"
 #include "solver/model/chain.h"
+#include "solver/model/request.h"
 #include "solver/model/validate.h"
 
 namespace stowage {
@@ -30,7 +33,9 @@ struct QuestionLimits {
 // What every call needs of the server; outlives the calls.
 struct CallEnvironment {
   Observer& observer;
-  const Tokens* tokens = nullptr;  // null: none is asked for
+  // The name of the caller with this "authorization" metadata, or UNAUTHENTICATED; from any thread.
+  // Empty: no token is asked for.
+  std::function<absl::StatusOr<std::string>(absl::string_view)> authenticate = {};
   QuestionLimits limits = {};
 };
 
@@ -60,7 +65,8 @@ class CallState {
   void Record(const absl::Status& status);
 
   // Sets record_.client.
-  absl::Status Admit(const grpc::CallbackServerContext& context, const Tokens* tokens);
+  absl::Status Admit(const grpc::CallbackServerContext& context,
+                     const CallEnvironment& environment);
 
   Observer& observer_;
   const QuestionLimits limits_;

@@ -59,7 +59,7 @@ int64_t BytesOf(const Reply& reply) {
 bool Fits(const Reply& reply) {
   if (reply.is_infeasible) return true;
   const absl::StatusOr<Simulation> simulation =
-      SimulateWithoutBound(reply.question.chain, reply.question.platform, reply.schedule);
+      Simulate(reply.question.chain, reply.question.platform, reply.schedule);
   return simulation.ok() && simulation->feasible();
 }
 

@@ -11,10 +11,10 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "server/engine/cache_tier.h"
+#include "server/cache/cache_tier.h"
+#include "server/cache/lru.h"
 #include "server/engine/engine.h"
-#include "server/engine/lru.h"
-#include "server/engine/observer.h"
+#include "server/observe/observer.h"
 
 namespace stowage {
 

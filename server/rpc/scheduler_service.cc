@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "proto/convert/answer.h"
-#include "server/rpc/bounded.h"
-#include "server/rpc/read.h"
+#include "proto/convert/solve_message.h"
+#include "server/rpc/message_limits.h"
+#include "server/rpc/read_request.h"
 #include "server/rpc/solve_call.h"
-#include "solver/algorithms/catalog.h"
+#include "solver/solve/catalog.h"
 
 namespace stowage {
 namespace {

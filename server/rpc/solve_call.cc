@@ -10,9 +10,9 @@
 #include "absl/base/thread_annotations.h"
 #include "google/protobuf/arena.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
-#include "proto/convert/answer.h"
-#include "server/rpc/bounded.h"
-#include "server/rpc/read.h"
+#include "proto/convert/solve_message.h"
+#include "server/rpc/message_limits.h"
+#include "server/rpc/read_request.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {

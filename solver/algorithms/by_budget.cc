@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "solver/base/status_macros.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -14,7 +13,7 @@ using Algorithm = std::shared_ptr<const BudgetAlgorithm>;
 bool FitsWithin(const Instance& instance, const Schedule& schedule, int64_t memory_bytes) {
   if (schedule.operations.size() > kMaxOperations) return false;
   const absl::StatusOr<Simulation> simulation =
-      SimulateWithoutBound(instance.chain(), instance.platform(), schedule);
+      Simulate(instance.chain(), instance.platform(), schedule);
   return simulation.ok() && simulation->feasible() &&
          simulation->prediction.peak_memory_bytes <= memory_bytes;
 }

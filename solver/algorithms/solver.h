@@ -17,17 +17,18 @@
 #include "solver/model/answer.h"
 #include "solver/model/instance.h"
 #include "solver/model/schedule.h"
+#include "solver/model/solver_description.h"
 
 namespace stowage {
 
-class Executor;
+class ThreadPool;
 struct Candidate;
 
 // What a solve may use while it runs; borrowed for the call.
 struct SolveContext {
   std::stop_token stop;                           // polled: a solve stops within 50 ms
   int64_t working_bytes = INT64_MAX;              // the most that it may allocate
-  Executor* executor = nullptr;                   // null: the calling thread only
+  ThreadPool* threads = nullptr;                  // null: the calling thread only
   int64_t lowest_bytes = INT64_MAX;               // the least that the Solution will be asked for
   std::function<void(double fraction)> progress;  // 0..1, from the calling thread; may be empty
   // Each schedule for the budget that is faster than those before; likewise.

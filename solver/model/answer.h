@@ -1,45 +1,19 @@
-// A question to the solvers and its answer. Source: service.md, "RPCs".
+// What the solvers answer to a request (request.h). Source: server/README.md, "RPCs".
 #ifndef STOWAGE_SOLVER_MODEL_ANSWER_H_
 #define STOWAGE_SOLVER_MODEL_ANSWER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "solver/model/chain.h"
 #include "solver/model/explanation.h"
 #include "solver/model/platform.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
-
-// What a caller may set; a solver ignores what it does not read (see SolverDescription::options).
-struct SolveOptions {
-  int64_t memory_slots = 0;  // how finely a dynamic program divides memory; 0: the solver's default
-  int segments = 0;          // how many segments `periodic` cuts; 0: the best of all counts
-  double time_precision = 0;  // relative grid that times and bandwidths are rounded to; 0: exact
-  bool report_rounding_loss = false;  // see Answer::rounding_loss; takes a solve on a finer grid
-  // For whoever runs the solvers:
-  double time_budget_seconds = 0;  // after which the best so far is the answer; 0: none
-  bool use_cache = true;           // false: an answer that is known already will not do
-
-  bool operator==(const SolveOptions&) const = default;
-};
-inline constexpr int64_t kDefaultMemorySlots = 500;
-inline constexpr int64_t kMaxMemorySlots = int64_t{1} << 40;
-inline constexpr double kMinTimePrecision = 1e-6;  // but for 0
-inline constexpr double kMaxTimePrecision = 0.5;
-inline constexpr double kMaxTimeBudgetSeconds = 1e6;
-
-struct SolveRequest {
-  Chain chain;
-  Platform platform;
-  std::string solver;  // empty: "auto"
-  SolveOptions options;
-};
 
 enum class Outcome {
   kOptimal,     // in the solver's class, with nothing rounded; or equal to the lower bound
@@ -81,17 +55,26 @@ struct Answer {
   std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: a bug each
 };
 
-// How a solver presents itself to people and to clients.
-struct SolverDescription {
-  const char* name;
-  const char* summary;     // one line
-  const char* guarantee;   // what its answers are the best of
-  const char* complexity;  // time and memory, L stages, S slots
-  int version;             // raised when equal requests get other answers than before
-  bool recomputes;
-  bool offloads;
-  bool mixes_modes = false;              // false: every stage in eager mode, whatever its costs
-  std::span<const char* const> options;  // fields of SolveOptions that it reads
+struct FrontierPoint {
+  int64_t memory_bytes = 0;  // the budget
+  Outcome outcome = Outcome::kInfeasible;
+  Limit limit = Limit::kNone;
+  std::string solver;     // whose schedule it is; empty when infeasible
+  Prediction prediction;  // simulated on the request's own chain; unset when infeasible
+};
+
+struct Frontier {
+  std::vector<FrontierPoint> points;  // budgets ascend, makespans never do
+  // The point beyond which memory buys least for what it costs: of all points it lies farthest
+  // below the straight line from the first feasible one to the last, memory on a logarithmic scale.
+  std::optional<size_t> knee;
+  std::string solver;                           // the one asked
+  std::optional<int64_t> minimum_memory_bytes;  // as in Answer
+  int64_t memory_floor_bytes = 0;               // as in Answer
+  int64_t most_memory_bytes = 0;                // M_high: what storing everything takes
+  int solves = 0;                               // that all points came from
+  std::vector<std::string> rejected;            // as in Answer
+  std::vector<std::string> notes;               // as in Explanation
 };
 
 }  // namespace stowage

@@ -1,5 +1,5 @@
 // A chain of layers as a training job profiles it, and as the solvers see it.
-// Source: model.md, "Chain"; letters are the papers'. Bytes and seconds throughout.
+// Source: solver/README.md, "Chain"; letters are the papers'. Bytes and seconds throughout.
 #ifndef STOWAGE_SOLVER_MODEL_CHAIN_H_
 #define STOWAGE_SOLVER_MODEL_CHAIN_H_
 
@@ -11,7 +11,7 @@
 
 namespace stowage {
 
-// The limits of model.md, checked by Violations().
+// The limits of solver/README.md, checked by Violations().
 inline constexpr int kMaxStages = 10'000;
 inline constexpr int64_t kMaxTotalBytes = int64_t{1} << 62;  // every sum of sizes is below it
 
@@ -71,10 +71,6 @@ struct Chain {
     if (l == 0) return input_gradient_bytes.value_or(input_bytes);
     return stage(l).gradient_bytes.value_or(stage(l).output_bytes);
   }
-
-  // One forward and one backward of every stage and the loss, each in the mode that suits it best:
-  // the time with unlimited memory.
-  double ComputeSeconds() const;
 
   bool operator==(const Chain&) const = default;
 };

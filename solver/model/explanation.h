@@ -1,5 +1,5 @@
 // Why a schedule costs what it costs, for people: where memory peaks and who holds it, where time
-// is lost and to which transfer, what became of each stage's value. Source: service.md,
+// is lost and to which transfer, what became of each stage's value. Source: server/README.md,
 // "explanation".
 #ifndef STOWAGE_SOLVER_MODEL_EXPLANATION_H_
 #define STOWAGE_SOLVER_MODEL_EXPLANATION_H_

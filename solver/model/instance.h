@@ -2,7 +2,7 @@
 // size filled in, graph costs and fusion groups only where a stage can run in graph mode. Two
 // requests that round to one instance get one answer.
 //
-// Rounding (service.md, "Discretization and the cache key"): sizes go up to whole granules of
+// Rounding (solver/README.md, "Discretization"): sizes go up to whole granules of
 // memory_bytes / 2^20 (at least one byte) and the memory limits down, so that what fits the
 // instance fits the request; times and bandwidths go to the nearest point of a relative grid.
 // Immutable after construction, so thread-safe.
@@ -11,9 +11,9 @@
 
 #include <cstdint>
 
-#include "solver/model/answer.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
+#include "solver/model/request.h"
 
 namespace stowage {
 

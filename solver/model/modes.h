@@ -31,6 +31,10 @@ bool HasGraphMode(const Chain& chain);
 // Of equally fast modes eager. O(L).
 std::vector<bool> FastestModes(const Chain& chain);
 
+// One forward and one backward of every stage and the loss, each in the mode that suits it best:
+// the time with unlimited memory. O(L).
+double ComputeSeconds(const Chain& chain);
+
 // The unit as one stage in graph mode. Requires: unit.has_graph.
 Stage GraphStage(const Chain& chain, const Unit& unit);
 

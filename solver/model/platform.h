@@ -1,4 +1,4 @@
-// The device that trains and its link to host memory. Source: model.md, "Platform".
+// The device that trains and its link to host memory. Source: solver/README.md, "Platform".
 #ifndef STOWAGE_SOLVER_MODEL_PLATFORM_H_
 #define STOWAGE_SOLVER_MODEL_PLATFORM_H_
 

@@ -1,14 +1,23 @@
 // What the simulator says of a schedule. Figures come from nowhere else. Bytes and seconds.
-// Source: model.md, "Operations and schedules"; service.md, "prediction".
+// Source: solver/README.md, "Operations and schedules"; server/README.md, "prediction".
 #ifndef STOWAGE_SOLVER_MODEL_PREDICTION_H_
 #define STOWAGE_SOLVER_MODEL_PREDICTION_H_
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 namespace stowage {
+
+// Sums of the same times in another order differ by less, relatively.
+inline constexpr double kSummationError = 1e-12;
+
+// a / b - 1; 0 where b is 0, and where they are the same sum added up in another order.
+inline double RelativeExcess(double a, double b) {
+  return std::abs(a - b) > kSummationError * b && b > 0 ? a / b - 1 : 0;
+}
 
 struct Prediction {
   double makespan_seconds = 0;     // when the last operation ends

@@ -1,5 +1,6 @@
 // What a training process executes: one list of operations in program order.
-// Source: model.md, "Operations and schedules"; what each needs and does stands in its table.
+// Source: solver/README.md, "Operations and schedules"; what each needs and does stands in its
+// table.
 #ifndef STOWAGE_SOLVER_MODEL_SCHEDULE_H_
 #define STOWAGE_SOLVER_MODEL_SCHEDULE_H_
 

@@ -229,36 +229,6 @@ FieldViolation TooManyOperations(int64_t operations) {
                                               kMaxOperations, " are allowed")};
 }
 
-std::vector<FieldViolation> Violations(const SolveRequest& request) {
-  std::vector<FieldViolation> out = Violations(request.chain);
-  for (FieldViolation& violation : Violations(request.platform))
-    out.push_back(std::move(violation));
-  Checker checker("options.", &out);
-  const SolveOptions& options = request.options;
-  if (options.memory_slots < 0 || options.memory_slots > kMaxMemorySlots) {
-    checker.Add("memory_slots",
-                absl::StrCat("is ", options.memory_slots,
-                             "; it must be from 1 to 2^40, or 0 for the solver's default"));
-  }
-  if (options.segments < 0 || options.segments > request.chain.length()) {
-    checker.Add("segments",
-                absl::StrCat("is ", options.segments, "; it must be from 1 to the chain's ",
-                             request.chain.length(), " stages, or 0 for the best of all"));
-  }
-  const double precision = options.time_precision;
-  if (precision != 0 && !(precision >= kMinTimePrecision && precision <= kMaxTimePrecision)) {
-    checker.Add("time_precision",
-                absl::StrCat("is ", options.time_precision, "; it must be 0 (exact) or from ",
-                             kMinTimePrecision, " to ", kMaxTimePrecision));
-  }
-  if (!(options.time_budget_seconds >= 0 && options.time_budget_seconds <= kMaxTimeBudgetSeconds)) {
-    checker.Add("time_budget_seconds",
-                absl::StrCat("is ", options.time_budget_seconds, "; it must be from 0 (none) to ",
-                             kMaxTimeBudgetSeconds));
-  }
-  return out;
-}
-
 absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
                               size_t most_characters) {
   if (violations.empty()) return absl::OkStatus();

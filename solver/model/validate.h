@@ -1,6 +1,6 @@
 // Checks of all that comes from outside: every violated field at once, each with its path, what is
 // wrong with it and what would be right. Called once, at the edge (service, command line); what
-// stands behind may assume that the lists are empty. Pure, thread-safe. Limits: model.md.
+// stands behind may assume that the lists are empty. Pure, thread-safe. Limits: solver/README.md.
 #ifndef STOWAGE_SOLVER_MODEL_VALIDATE_H_
 #define STOWAGE_SOLVER_MODEL_VALIDATE_H_
 
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "solver/model/answer.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "solver/model/schedule.h"
@@ -31,8 +30,6 @@ std::vector<FieldViolation> Violations(const Schedule& schedule);
 // For those who know the number before they have the rest.
 FieldViolation TooManyStages(int64_t stages);
 FieldViolation TooManyOperations(int64_t operations);
-// Chain, platform and options; whether the solver exists is the catalog's to say.
-std::vector<FieldViolation> Violations(const SolveRequest& request);
 
 // OK when `violations` is empty, else INVALID_ARGUMENT with all of them, "field: problem" joined by
 // "; ". What would not fit in `most_characters` is counted instead.

@@ -1,6 +1,6 @@
 // Walks a schedule in program order and keeps account of every value: whether each operation is
 // valid and what is on the device and on the host. Knows nothing of time.
-// Source: model.md, the table of operations, "Errors", "Memory" and "Host memory".
+// Source: solver/README.md, the table of operations, "Errors", "Memory" and "Host memory".
 #ifndef STOWAGE_SOLVER_SIMULATOR_MEMORY_WALK_H_
 #define STOWAGE_SOLVER_SIMULATOR_MEMORY_WALK_H_
 

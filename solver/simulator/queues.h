@@ -1,6 +1,7 @@
 // The three in-order queues that run a schedule: compute, copies to the host, copies to the device
 // (one queue for both with half_duplex). Gives each operation its start and end.
-// Source: model.md, "Time". Knows nothing of memory: the schedule must be valid (MemoryWalk).
+// Source: solver/README.md, "Time". Knows nothing of memory: the schedule must be valid
+// (MemoryWalk).
 #ifndef STOWAGE_SOLVER_SIMULATOR_QUEUES_H_
 #define STOWAGE_SOLVER_SIMULATOR_QUEUES_H_
 

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/memory_walk.h"
 #include "solver/simulator/queues.h"
 
@@ -27,7 +26,7 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
   prediction.makespan_seconds = queues.makespan_seconds();
   prediction.compute_seconds = queues.compute_seconds();
   prediction.idle_seconds = std::max(0.0, prediction.makespan_seconds - prediction.compute_seconds);
-  prediction.overhead = Excess(prediction.makespan_seconds, chain.ComputeSeconds());
+  prediction.overhead = RelativeExcess(prediction.makespan_seconds, ComputeSeconds(chain));
 }
 
 }  // namespace
@@ -35,15 +34,6 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule,
                                     std::vector<TimelineEntry>* timeline) {
-  ASSIGN_OR_RETURN(Simulation simulation,
-                   SimulateWithoutBound(chain, platform, schedule, timeline));
-  FillBound(chain, platform, &simulation.prediction);
-  return simulation;
-}
-
-absl::StatusOr<Simulation> SimulateWithoutBound(const Chain& chain, const Platform& platform,
-                                                const Schedule& schedule,
-                                                std::vector<TimelineEntry>* timeline) {
   std::optional<Execution> execution;
   if (HasGraphOperations(schedule)) {
     ASSIGN_OR_RETURN(execution, Execution::Of(chain, schedule));

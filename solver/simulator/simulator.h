@@ -13,7 +13,8 @@
 
 namespace stowage {
 
-// Pure: no clock, no randomness, no I/O. O(stages + operations), and LowerBoundSeconds() on top.
+// Pure: no clock, no randomness, no I/O. O(stages + operations).
+// Leaves lower_bound_seconds and gap at 0: see SimulateWithBound() of solver/bounds.
 // Fills `timeline` with one entry an operation unless it is null.
 // The first forward of every run of neighbouring stages in graph mode takes graph_entry_seconds
 // more.
@@ -22,16 +23,10 @@ namespace stowage {
 //   "operations[40] END: the last gradient is missing: BACKWARD 1 has not run".
 // Needing more than a limit of the platform is no error: see Simulation::first_over_limit.
 // Requires: Violations() of chain, platform and schedule are empty. Thread-safe.
-// Source: model.md, "Operations and schedules".
+// Source: solver/README.md, "Operations and schedules".
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule,
                                     std::vector<TimelineEntry>* timeline = nullptr);
-
-// The same without lower_bound_seconds and gap, which stay 0: for those who compare many schedules.
-// O(stages + operations).
-absl::StatusOr<Simulation> SimulateWithoutBound(const Chain& chain, const Platform& platform,
-                                                const Schedule& schedule,
-                                                std::vector<TimelineEntry>* timeline = nullptr);
 
 }  // namespace stowage
 

@@ -11,8 +11,8 @@
 #include "absl/strings/str_format.h"
 #include "client/agent/executor.h"
 #include "client/agent/host_device.h"
-#include "solver/algorithms/answer.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/profiles.h"
 #include "tests/support/transfers.h"
 

@@ -23,14 +23,15 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/convex_splits.h"
-#include "solver/algorithms/mixed_splits.h"
-#include "solver/algorithms/mode_tables.h"
-#include "solver/algorithms/split_certificate.h"
+#include "solver/algorithms/modes/convex_splits.h"
+#include "solver/algorithms/modes/mixed_splits.h"
+#include "solver/algorithms/modes/mode_tables.h"
+#include "solver/algorithms/modes/split_certificate.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/graph_mode_rule.h"
 #include "tests/support/profiles.h"
 

@@ -17,9 +17,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_format.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/periodic.h"
+#include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 #include "tests/support/profiles.h"
 

@@ -19,11 +19,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/compute_sequence.h"
-#include "solver/algorithms/pofo.h"
-#include "solver/algorithms/transfer_placement.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/algorithms/pofo/pofo.h"
+#include "solver/algorithms/transfers/compute_sequence.h"
+#include "solver/algorithms/transfers/transfer_placement.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/literal_pofo.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/profiles.h"
@@ -49,14 +51,14 @@ Platform PlatformFor(const Chain& chain, int percent, double copied) {
   const int64_t low = FloorOfMemory(chain).bytes;
   Platform platform;
   platform.memory_bytes = low + (StoreAllPeakBytes(chain) - low) / 100 * percent;
-  platform.offload_bytes_per_second = copied * static_cast<double>(bytes) / chain.ComputeSeconds();
+  platform.offload_bytes_per_second = copied * static_cast<double>(bytes) / ComputeSeconds(chain);
   platform.half_duplex = true;
   return platform;
 }
 
 void Print(const char* what, double took, double seconds, const Chain& chain) {
   absl::PrintF("  %-21s %9.3f s  overhead %7.3f %%\n", what, took,
-               100 * (seconds / chain.ComputeSeconds() - 1));
+               100 * (seconds / ComputeSeconds(chain) - 1));
 }
 
 // The makespan of a literal plan's schedule; nullopt where its whole copies do not fit.
@@ -98,7 +100,7 @@ void Measure(int stages, bool with_literal) {
   Print("pofo", portfolio, outcome.seconds, chain);
   const double relaxed_took = BestSeconds(
       3, [&] { outcome = *SolvePofo(instance, platform.memory_bytes, PofoExtent::kOnePlan, {}); });
-  const double relaxed = chain.ComputeSeconds() + outcome.relaxed_lost_seconds.value_or(0);
+  const double relaxed = ComputeSeconds(chain) + outcome.relaxed_lost_seconds.value_or(0);
   Print("relaxed", relaxed_took, relaxed, chain);
   Print("converted", relaxed_took, outcome.seconds, chain);
   if (!with_literal) return;
@@ -146,7 +148,7 @@ void Compare(const std::string& name, const Chain& chain) {
       if (!answer.ok() || !outcome.relaxed_lost_seconds.has_value()) continue;
       const Prediction& prediction = answer->prediction;
       over_relaxed.Add(prediction.makespan_seconds,
-                       chain.ComputeSeconds() + *outcome.relaxed_lost_seconds);
+                       ComputeSeconds(chain) + *outcome.relaxed_lost_seconds);
       over_bound.Add(prediction.makespan_seconds, prediction.lower_bound_seconds);
     }
   }

@@ -27,10 +27,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "benchmark/benchmark.h"
-#include "solver/algorithms/rotor_table.h"
-#include "solver/base/executor.h"
+#include "solver/algorithms/rematerialization/rotor_table.h"
+#include "solver/base/thread_pool.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/kernels/min_plus.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/model/modes.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/textbook_rotor.h"
 
@@ -78,9 +79,9 @@ RotorTable::Options OptionsOf(const Chain& chain) {
   return {{bytes, slots, SlotGrid::Rounding::kUp}, slots, Saving::kAlways, slots};
 }
 
-RotorTable Build(const Chain& chain, Executor* executor) {
+RotorTable Build(const Chain& chain, ThreadPool* threads) {
   SolveContext context;
-  context.executor = executor;
+  context.threads = executor;
   return *RotorTable::Build(chain, OptionsOf(chain), context);
 }
 
@@ -132,7 +133,7 @@ void Register(const std::string& name, int repetitions, std::function<void()> bo
 void RegisterCase(const Case& each) {
   for (const int threads : {1, 2}) {
     // The calling thread works, too.
-    const auto helpers = std::make_shared<HelperThreads>(threads - 1);
+    const auto helpers = std::make_shared<ThreadPool>(threads - 1);
     Register(each.Name(absl::StrCat("threads_", threads)), RepetitionsOf(each),
              [chain = each.MakeChain(), helpers] {
                benchmark::DoNotOptimize(Build(chain, helpers.get()));
@@ -231,7 +232,7 @@ bool SaysTheSame(const Case& each) {
       Build(chain, nullptr).LostSecondsAt(absl::GetFlag(FLAGS_slots));
   const double textbook = BuildTextbook(chain).Seconds(absl::GetFlag(FLAGS_slots));
   if (!lost.has_value()) return textbook == TextbookRotor::kNone;
-  return std::abs(chain.ComputeSeconds() + *lost - textbook) <= 1e-5 * textbook;
+  return std::abs(ComputeSeconds(chain) + *lost - textbook) <= 1e-5 * textbook;
 }
 
 int Main() {

@@ -1,5 +1,5 @@
 // What every place that keeps answers must do: one suite for all of them.
-#include "server/engine/cache_tier.h"
+#include "server/cache/cache_tier.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "server/cache/disk_tier.h"
-#include "server/engine/memory_tier.h"
+#include "server/cache/memory_tier.h"
+#include "server/cache/sqlite_tier.h"
 #include "tests/support/chains.h"
 #include "tests/support/files.h"
 #include "tests/support/status_matchers.h"

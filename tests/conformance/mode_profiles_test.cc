@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "solver/algorithms/answer.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/model/validate.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 #include "tests/support/graph_mode_rule.h"
 #include "tests/support/profiles.h"
@@ -104,7 +105,7 @@ TEST_P(ModeProfile, GainsFromHavingAChoice) {
     ASSERT_NE(mixed.outcome, Outcome::kInfeasible) << share;
     EXPECT_TRUE(mixed.explanation.notes.empty()) << mixed.explanation.notes[0];  // it is certified
     EXPECT_LE(mixed.prediction.makespan_seconds, eager.prediction.makespan_seconds * kRounding);
-    EXPECT_GE(mixed.prediction.makespan_seconds, chain_.ComputeSeconds() * (1 - 1e-9));
+    EXPECT_GE(mixed.prediction.makespan_seconds, ComputeSeconds(chain_) * (1 - 1e-9));
     const Answer best = Ask("auto", memory);
     EXPECT_LE(best.prediction.makespan_seconds, mixed.prediction.makespan_seconds * (1 + 1e-9));
     EXPECT_LE(best.prediction.makespan_seconds, eager.prediction.makespan_seconds * (1 + 1e-9));
@@ -133,7 +134,8 @@ TEST_P(ModeProfile, TellsOfSchedulesOnTheWay) {
     double last = std::numeric_limits<double>::infinity();
     int told = 0;
     context.improved = [&](const Candidate& candidate) {
-      const auto simulation = Simulate(chain_, Memory(Budget(chain_, 0.3)), candidate.schedule);
+      const auto simulation =
+          SimulateWithBound(chain_, Memory(Budget(chain_, 0.3)), candidate.schedule);
       ASSERT_THAT(simulation, IsOk());
       EXPECT_TRUE(simulation->feasible());
       last = std::min(last, simulation->prediction.makespan_seconds);

@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
 
@@ -133,7 +135,7 @@ TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
 
 // Its search for cuts ends everywhere, and never says more than what can be done.
 TEST_P(OffloadProfiles, HaveABoundWhateverTheBudgetAndTheLink) {
-  const double compute_seconds = chain_.ComputeSeconds();
+  const double compute_seconds = ComputeSeconds(chain_);
   for (int percent = 3; percent < 100; percent += 7) {
     for (const double copied_in_a_step : {0.1, 0.3, 1.0, 3.0}) {  // of all values, one way
       const double bandwidth = copied_in_a_step * ValueBytes() / compute_seconds / 1e9;

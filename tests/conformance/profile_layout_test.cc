@@ -6,8 +6,8 @@
 #include <string>
 
 #include "client/agent/plan.h"
-#include "solver/algorithms/answer.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 #include "tests/support/layouts.h"
 #include "tests/support/profiles.h"

@@ -12,11 +12,11 @@
 #include <tuple>
 #include <vector>
 
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
-#include "solver/algorithms/periodic.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/algorithms/rematerialization/periodic.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/step_rotor.h"

@@ -4,10 +4,12 @@
 #include <stop_token>
 #include <string>
 
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 
@@ -32,7 +34,7 @@ class EverySolver : public testing::TestWithParam<SolverInfo> {
   // Links that move a chain's values in a few of its steps, or in a tenth of one.
   static std::vector<Platform> Links(const Chain& chain) {
     const auto bytes = static_cast<double>(StoreAllPeakBytes(chain) + 1);
-    const double seconds = chain.ComputeSeconds() + 1;
+    const double seconds = ComputeSeconds(chain) + 1;
     Platform fast;
     fast.offload_bytes_per_second = 10 * bytes / seconds;
     Platform slow;
@@ -87,7 +89,7 @@ void ExpectSound(const Chain& chain, const Platform& platform, const Answer& ans
             platform.memory_bytes < *answer.minimum_memory_bytes)
       << chain;
   if (answer.outcome == Outcome::kInfeasible) return;
-  const auto simulation = Simulate(chain, platform, answer.schedule);
+  const auto simulation = SimulateWithBound(chain, platform, answer.schedule);
   ASSERT_THAT(simulation, IsOk()) << chain;
   EXPECT_TRUE(simulation->feasible()) << chain;
   EXPECT_GE(answer.prediction.makespan_seconds,

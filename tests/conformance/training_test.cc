@@ -18,10 +18,10 @@
 #include "client/train/networks.h"
 #include "client/train/train_device.h"
 #include "gmock/gmock.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/transfers.h"
@@ -235,7 +235,7 @@ TEST_P(MixedTrainingTest, IsThePlainOneWithTransfers) {
   Platform linked = platform_;
   // A step copies a good part of what it saves.
   linked.offload_bytes_per_second =
-      static_cast<double>(StoreAllPeakBytes(chain_)) / chain_.ComputeSeconds();
+      static_cast<double>(StoreAllPeakBytes(chain_)) / ComputeSeconds(chain_);
   std::mt19937 random(14);
   for (const int percent : {15, 50}) {
     SCOPED_TRACE(percent);

@@ -1,13 +1,13 @@
 #include <cstdlib>
 #include <string>
 
-#include "proto/convert/answer.h"
-#include "proto/convert/chain.h"
+#include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
-#include "proto/convert/schedule.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
+#include "proto/convert/schedule_message.h"
+#include "proto/convert/solve_message.h"
 #include "solver/model/validate.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/request_violations.h"
 #include "stowage/v1/scheduler.pb.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/files.h"

@@ -4,12 +4,12 @@
 #include <vector>
 
 #include "client/lib/plan_file.h"
-#include "proto/convert/answer.h"
-#include "proto/convert/chain.h"
-#include "proto/convert/schedule.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "proto/convert/solve_message.h"
 #include "proto/convert/stored_answer.h"
-#include "solver/algorithms/answer.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/fuzz/targets.h"
 #include "tests/support/files.h"
 

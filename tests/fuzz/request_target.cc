@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "grpcpp/support/byte_buffer.h"
-#include "proto/convert/answer.h"
-#include "proto/convert/chain.h"
-#include "proto/convert/schedule.h"
-#include "server/rpc/bounded.h"
-#include "server/rpc/read.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/frontier.h"
-#include "solver/simulator/lower_bound.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "proto/convert/solve_message.h"
+#include "server/rpc/message_limits.h"
+#include "server/rpc/read_request.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/find_frontier.h"
 #include "tests/fuzz/targets.h"
 
 namespace stowage {

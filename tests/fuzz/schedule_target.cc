@@ -14,12 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/model/validate.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/fuzz/targets.h"
 
 namespace stowage {
@@ -151,10 +152,12 @@ void Check(const Case& given, const Simulation& simulation,
   Platform exact = given.platform;
   exact.host_memory_bytes = 0;
   exact.memory_bytes = peak;
-  Require(Simulate(given.chain, exact, given.schedule)->feasible(), "it does not fit its peak");
+  Require(SimulateWithBound(given.chain, exact, given.schedule)->feasible(),
+          "it does not fit its peak");
   if (peak == 0) return;
   exact.memory_bytes = peak - 1;
-  Require(!Simulate(given.chain, exact, given.schedule)->feasible(), "it fits below its peak");
+  Require(!SimulateWithBound(given.chain, exact, given.schedule)->feasible(),
+          "it fits below its peak");
 }
 
 }  // namespace
@@ -164,8 +167,8 @@ void FuzzSchedule(absl::string_view bytes) {
   Require(Violations(given.chain).empty() && Violations(given.platform).empty(), "not valid");
   if (!Violations(given.schedule).empty()) return;
   std::vector<TimelineEntry> timeline;
-  const auto simulation = Simulate(given.chain, given.platform, given.schedule, &timeline);
-  const auto without = SimulateWithoutBound(given.chain, given.platform, given.schedule);
+  const auto simulation = SimulateWithBound(given.chain, given.platform, given.schedule, &timeline);
+  const auto without = Simulate(given.chain, given.platform, given.schedule);
   const auto explained = SimulateAndExplain(given.chain, given.platform, given.schedule);
   Require(simulation.ok() == without.ok() && simulation.ok() == explained.ok(), "valid or not");
   if (!simulation.ok()) {

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "solver/algorithms/answer.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 
 namespace stowage {
 namespace {

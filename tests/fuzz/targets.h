@@ -8,7 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/solver.h"
-#include "solver/model/answer.h"
+#include "solver/model/request.h"
 
 namespace stowage {
 

@@ -17,11 +17,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/metrics_text.h"
-#include "client/cli/screen.h"
-#include "client/cli/top_figures.h"
-#include "client/cli/top_json.h"
-#include "client/cli/top_text.h"
+#include "client/cli/top/metrics_text.h"
+#include "client/cli/top/screen.h"
+#include "client/cli/top/top_figures.h"
+#include "client/cli/top/top_json.h"
+#include "client/cli/top/top_text.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 

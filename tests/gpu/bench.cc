@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/torch_guarded.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
 #include "solver/base/status_macros.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/validate.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
@@ -71,7 +71,7 @@ absl::StatusOr<std::optional<Solved>> Bench::Solve(const std::string& solver,
   request.platform.memory_bytes = memory_bytes;
   RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
   SolveContext context;
-  context.executor = &helpers_;
+  context.threads = &helpers_;
   ASSIGN_OR_RETURN(Answer answer, AnswerRequest(request, context));
   if (answer.outcome == Outcome::kInfeasible) return std::optional<Solved>();
   return Solved{std::move(answer.schedule), std::move(answer.solver)};

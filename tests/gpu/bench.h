@@ -13,7 +13,7 @@
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/train/session.h"
-#include "solver/base/executor.h"
+#include "solver/base/thread_pool.h"
 #include "tests/gpu/lab.h"
 
 namespace stowage {
@@ -73,7 +73,7 @@ class Bench {
   TrainDevice& device_;
   const BenchOptions options_;
   MemoryMeter& meter_;
-  HelperThreads helpers_;
+  ThreadPool helpers_;
   std::optional<Session> session_;
   Chain chain_;
   Platform platform_;

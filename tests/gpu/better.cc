@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/cli/files.h"
-#include "client/cli/plot.h"
-#include "solver/algorithms/periodic.h"
+#include "client/text/plot.h"
+#include "client/text/write_file.h"
+#include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "tests/gpu/bench.h"

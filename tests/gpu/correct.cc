@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/files.h"
-#include "solver/algorithms/catalog.h"
+#include "client/text/write_file.h"
 #include "solver/base/status_macros.h"
+#include "solver/solve/catalog.h"
 #include "tests/gpu/bench.h"
 #include "tests/gpu/lab.h"
 

@@ -12,7 +12,7 @@
 #   report      puts what the stages have found into one file
 #   all         the above
 # Every stage builds first what is not built. Tables, curves, plots, traces and logs are left in the
-# output folder; results.md there is what goes into RESULTS.md.
+# output folder; the table of figures there is what goes into RESULTS.md.
 #   tests/gpu/run.sh STAGE [--device cuda:0] [--network resnet50|densenet121|gpt2] [--steps 20]
 #                    [--memory-limit 16GiB] [--output FOLDER]
 # With --device cpu it rehearses all but the sanitizer: small networks, few steps, a small limit and

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "absl/status/status.h"
-#include "server/ops/metrics.h"
+#include "server/observe/metrics.h"
 
 int main() {
   stowage::Metrics metrics("0");

@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "proto/convert/chain.h"
-#include "proto/convert/schedule.h"
-#include "solver/simulator/lower_bound.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/impl/codegen/client_unary_call.h"
-#include "proto/convert/chain.h"
+#include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "tests/support/chains.h"
 #include "tests/support/files.h"

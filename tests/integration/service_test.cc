@@ -15,9 +15,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/convert/chain.h"
-#include "proto/convert/schedule.h"
-#include "solver/simulator/lower_bound.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/chains.h"
@@ -88,7 +89,7 @@ TEST_F(Service, SolvesTheProfileOfARealNetworkWithinItsBudget) {
   std::vector<FieldViolation> violations;
   const Schedule schedule = FromMessage(response.schedule(), &violations);
   ASSERT_THAT(violations, SizeIs(0));
-  const absl::StatusOr<Simulation> judged = Simulate(chain, Memory(budget), schedule);
+  const absl::StatusOr<Simulation> judged = SimulateWithBound(chain, Memory(budget), schedule);
   ASSERT_TRUE(judged.ok()) << judged.status();
   EXPECT_TRUE(judged->feasible());
   EXPECT_LE(judged->prediction.peak_memory_bytes, budget);

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "proto/convert/chain.h"
-#include "solver/simulator/lower_bound.h"
+#include "proto/convert/chain_message.h"
+#include "solver/bounds/memory_range.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/process.h"

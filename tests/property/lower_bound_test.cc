@@ -1,5 +1,5 @@
 // The bound on time against the true optimum of small chains, and against programs of larger ones.
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/lower_bound.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "rapidcheck/gtest.h"
-#include "solver/algorithms/answer.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"
 #include "tests/support/program_search.h"
@@ -60,10 +62,10 @@ std::optional<double> FastestSeconds(const Chain& chain, const Platform& platfor
 
 void ExpectBelow(const Chain& chain, const Platform& platform, double seconds) {
   const double bound = LowerBoundSeconds(chain, platform);
-  RC_ASSERT(bound >= chain.ComputeSeconds());
+  RC_ASSERT(bound >= ComputeSeconds(chain));
   RC_ASSERT(bound <= seconds);
-  RC_CLASSIFY(seconds > chain.ComputeSeconds(), "memory costs time");
-  RC_CLASSIFY(seconds > chain.ComputeSeconds() && seconds <= bound * (1 + kRounding),
+  RC_CLASSIFY(seconds > ComputeSeconds(chain), "memory costs time");
+  RC_CLASSIFY(seconds > ComputeSeconds(chain) && seconds <= bound * (1 + kRounding),
               "memory costs time, the bound says how much");
 }
 
@@ -96,12 +98,12 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   Platform platform = SomePlatform(chain);
   platform.memory_bytes = 0;
   platform.host_memory_bytes = Below(2);  // unlimited, or what it needs
-  const auto simulation = Simulate(chain, platform, schedule);
+  const auto simulation = SimulateWithBound(chain, platform, schedule);
   RC_ASSERT(simulation.ok());
   const Prediction& prediction = simulation->prediction;
   RC_ASSERT(prediction.lower_bound_seconds <= prediction.makespan_seconds * (1 + kRounding));
   RC_ASSERT(prediction.gap >= 0);
-  RC_CLASSIFY(prediction.lower_bound_seconds > chain.ComputeSeconds(), "memory costs time");
+  RC_CLASSIFY(prediction.lower_bound_seconds > ComputeSeconds(chain), "memory costs time");
 }
 
 // Where something fits: the bound is any number elsewhere.

@@ -1,5 +1,5 @@
 // Mixed Mode against a brute force over all splits, modes and shares, at one slot a byte.
-#include "solver/algorithms/mixed_mode.h"
+#include "solver/algorithms/modes/mixed_mode.h"
 
 #include <gtest/gtest.h>
 
@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "rapidcheck/gtest.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/convex_splits.h"
-#include "solver/algorithms/mixed_splits.h"
-#include "solver/algorithms/mode_tables.h"
-#include "solver/algorithms/split_certificate.h"
+#include "solver/algorithms/modes/convex_splits.h"
+#include "solver/algorithms/modes/mixed_splits.h"
+#include "solver/algorithms/modes/mode_tables.h"
+#include "solver/algorithms/modes/split_certificate.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/model/validate.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 #include "tests/support/mixed_brute_force.h"
 
@@ -80,17 +80,17 @@ void CheckAgainstBruteForce(const char* solver) {
   if (!least.has_value()) {
     // Storing everything is outside of shares: nobody holds a gradient while it saves.
     const bool stores_all = answer->outcome != Outcome::kInfeasible &&
-                            answer->prediction.makespan_seconds == chain.ComputeSeconds();
+                            answer->prediction.makespan_seconds == ComputeSeconds(chain);
     RC_ASSERT(answer->outcome == Outcome::kInfeasible || stores_all);
     return;
   }
   RC_ASSERT(answer->outcome != Outcome::kInfeasible);
   RC_ASSERT(answer->prediction.peak_memory_bytes <= budget);
   RC_CLASSIFY(HasGraphOperations(answer->schedule), "graph mode");
-  RC_CLASSIFY(*least > chain.ComputeSeconds(), "costs time");
+  RC_CLASSIFY(*least > ComputeSeconds(chain), "costs time");
   // Likewise it may be faster than shares allow, and then nothing is.
   const double makespan = answer->prediction.makespan_seconds;
-  RC_ASSERT(makespan == *least || (makespan < *least && makespan == chain.ComputeSeconds()));
+  RC_ASSERT(makespan == *least || (makespan < *least && makespan == ComputeSeconds(chain)));
 }
 
 RC_GTEST_PROP(MixedModeExact, HasTheMakespanOfTheBruteForce, ()) {

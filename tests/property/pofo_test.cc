@@ -1,6 +1,6 @@
 // The solvers that offload, on small random chains: against the paper's own program and against
 // the fastest of all programs there are.
-#include "solver/algorithms/pofo.h"
+#include "solver/algorithms/pofo/pofo.h"
 
 #include <gtest/gtest.h>
 
@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "rapidcheck/gtest.h"
-#include "solver/algorithms/answer.h"
-#include "solver/algorithms/catalog.h"
-#include "solver/algorithms/compute_sequence.h"
-#include "solver/algorithms/transfer_placement.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/algorithms/transfers/compute_sequence.h"
+#include "solver/algorithms/transfers/transfer_placement.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"
 #include "tests/support/linked_chains.h"
@@ -75,7 +77,7 @@ RC_GTEST_PROP(Pofo, RelaxedPlansAreWithinOnePercentOfThePapersProgram, ()) {
     RC_ASSERT(outcome->seconds <= literal->seconds * (1 + 1e-9));
     return;
   }
-  const double relaxed = chain.ComputeSeconds() + *outcome->relaxed_lost_seconds;
+  const double relaxed = ComputeSeconds(chain) + *outcome->relaxed_lost_seconds;
   losses.Add(relaxed, literal->seconds);
   RC_ASSERT(relaxed >= literal->seconds * (1 - 1e-9));
   RC_ASSERT(relaxed <= literal->seconds * 1.01 + 1e-9);
@@ -102,7 +104,7 @@ RC_GTEST_PROP(TransferPlacement, SaysWhatTheSimulatorSays, ()) {
   const auto seconds = placement.Place(sequence, choices, platform.memory_bytes);
   if (!seconds.has_value()) return;
   const Schedule schedule = placement.ToSchedule(sequence);
-  const auto simulation = Simulate(chain, platform, schedule);
+  const auto simulation = SimulateWithBound(chain, platform, schedule);
   if (!simulation.ok()) RC_FAIL(std::string(simulation.status().message()));
   RC_ASSERT(simulation->feasible());
   RC_ASSERT(std::abs(simulation->prediction.makespan_seconds - *seconds) <= 1e-9);
@@ -130,7 +132,7 @@ TEST(TransferPlacement, BringsAValueBackBeforeItLeavesAgain) {
   TransferPlacement placement(chain, platform);
   const auto seconds = placement.Place(sequence, choices, platform.memory_bytes);
   ASSERT_TRUE(seconds.has_value());
-  const auto simulation = Simulate(chain, platform, placement.ToSchedule(sequence));
+  const auto simulation = SimulateWithBound(chain, platform, placement.ToSchedule(sequence));
   ASSERT_TRUE(simulation.ok()) << simulation.status().message();
   EXPECT_NEAR(simulation->prediction.makespan_seconds, *seconds, 1e-9);
 }

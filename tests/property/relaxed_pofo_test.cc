@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "rapidcheck/gtest.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"

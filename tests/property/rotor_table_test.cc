@@ -1,7 +1,7 @@
 // The programs behind rotor and revolve, each against something slow and plain: the table of slots
 // against the textbook's and the brute force, the steps in bytes against other steps, the least
 // memory against both.
-#include "solver/algorithms/rotor_table.h"
+#include "solver/algorithms/rematerialization/rotor_table.h"
 
 #include <gtest/gtest.h>
 
@@ -13,10 +13,11 @@
 #include <string>
 
 #include "rapidcheck/gtest.h"
-#include "solver/algorithms/rotor_minimum.h"
-#include "solver/algorithms/rotor_steps.h"
+#include "solver/algorithms/rematerialization/rotor_minimum.h"
+#include "solver/algorithms/rematerialization/rotor_steps.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/kernels/min_plus.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"
@@ -84,7 +85,7 @@ RC_GTEST_PROP(RotorTable, EqualsTheTextbookAtEveryLevel, ()) {
     RC_ASSERT(schedule.has_value());
     RC_ASSERT(SecondsWithin(level, chain, *schedule) == expected);
     if (tie == 0) continue;  // it then counts forwards
-    const double expected_loss = expected - chain.ComputeSeconds();
+    const double expected_loss = expected - ComputeSeconds(chain);
     RC_ASSERT(std::abs(*lost - expected_loss) <=
               1e-5 * expected_loss + tie * static_cast<double>(schedule->operations.size()));
   }
@@ -135,7 +136,7 @@ void ExpectTheTimeOfTheBruteForce(Saving saving, ScheduleClass schedules) {
   const int64_t budget = SomeBudget(chain);
   const auto fastest = FastestByBruteForce(chain, budget, schedules);
   RC_CLASSIFY(!fastest.has_value(), "infeasible");
-  RC_CLASSIFY(fastest.has_value() && fastest->seconds > chain.ComputeSeconds(), "recomputes");
+  RC_CLASSIFY(fastest.has_value() && fastest->seconds > ComputeSeconds(chain), "recomputes");
   for (const std::string& target : MinPlusTargets()) {
     RC_ASSERT(SetMinPlusTarget(target));
     const RotorTable table = OneSlotAByte(chain, budget, saving);

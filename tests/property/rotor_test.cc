@@ -1,5 +1,5 @@
 // Rotor against a brute force that tries every persistent schedule, at one slot a byte.
-#include "solver/algorithms/rotor.h"
+#include "solver/algorithms/rematerialization/rotor.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,11 @@
 #include <optional>
 
 #include "rapidcheck/gtest.h"
-#include "solver/algorithms/answer.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"
 
@@ -36,7 +38,7 @@ RC_GTEST_PROP(Rotor, HasExactlyTheMakespanOfTheBruteForce, ()) {
   RC_ASSERT(answer->rejected.empty());
   RC_ASSERT((answer->outcome == Outcome::kInfeasible) == !fastest.has_value());
   RC_CLASSIFY(!fastest.has_value(), "infeasible");
-  RC_CLASSIFY(fastest.has_value() && fastest->seconds > chain.ComputeSeconds(), "recomputes");
+  RC_CLASSIFY(fastest.has_value() && fastest->seconds > ComputeSeconds(chain), "recomputes");
   if (!fastest.has_value()) {
     RC_ASSERT(answer->minimum_memory_bytes > budget);
     return;
@@ -94,7 +96,7 @@ RC_GTEST_PROP(Simulator, AgreesWithTheBruteForceOnItsSchedules, ()) {
   const int64_t budget = SomeBudget(chain);
   const auto fastest = FastestByBruteForce(chain, budget, ScheduleClass::kAny);
   RC_PRE(fastest.has_value());
-  const auto simulation = Simulate(chain, Memory(budget), fastest->schedule);
+  const auto simulation = SimulateWithBound(chain, Memory(budget), fastest->schedule);
   RC_ASSERT(simulation.ok());
   RC_ASSERT(simulation->feasible());
   RC_ASSERT(simulation->prediction.makespan_seconds == fastest->seconds);

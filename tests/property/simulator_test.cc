@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "rapidcheck/gtest.h"
-#include "solver/algorithms/answer.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 
 namespace stowage {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "rapidcheck.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/memory_range.h"
 #include "tests/support/chains.h"
 
 namespace stowage {

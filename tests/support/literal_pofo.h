@@ -4,7 +4,7 @@
 // byte while they are copied, and a copy may be interrupted. What the fast solver must come close
 // to, and what it is timed against. Shares no code with the solvers.
 //
-// Where it departs from the paper (solvers.md, sections 2 and 3, where each is argued):
+// Where it departs from the paper (solver/README.md, "POFO's equations, corrected"):
 // - no gradient is counted in the forward phase, and δ^j throughout a recomputation of [i..j];
 // - a part may end at stage L, and the loss, stage L+1, takes the time and memory that it states;
 // - C_Δ of a part is given A with the part's input, also where it says how much is prefetched;

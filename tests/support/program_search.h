@@ -1,7 +1,8 @@
-// Every complete program of model.md, tried: forwards of all kinds, backwards, offloads, releases
-// and prefetches in any order that is valid, with the times of the three queues. Its answer is the
-// true optimum. Shares no code with the solvers nor with the simulator: it keeps its own account of
-// memory and of time. For chains of up to 4 stages; longer ones only where little is possible.
+// Every complete program of solver/README.md, tried: forwards of all kinds, backwards, offloads,
+// releases and prefetches in any order that is valid, with the times of the three queues. Its
+// answer is the true optimum. Shares no code with the solvers nor with the simulator: it keeps its
+// own account of memory and of time. For chains of up to 4 stages; longer ones only where little is
+// possible.
 //
 // How: programs are built one operation at a time. A node is a program begun: its situation (the
 // gradient held, form and place of every value), which decides what operations are valid and what

@@ -55,7 +55,7 @@ class Device {
 
   int64_t bytes(int value) const { return bytes_[value]; }
 
-  // Memory of `operation` by model.md: what is there before it, what it adds, its overhead.
+  // Memory of `operation` by solver/README.md: what is there before it, what it adds, its overhead.
   int64_t NeededBy(const Operation& operation) const {
     const Stage& stage = chain_.stage(operation.stage);
     int64_t needed = chain_.gradient_bytes(gradient_);

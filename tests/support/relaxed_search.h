@@ -1,13 +1,13 @@
 // The fastest program under the POFO paper's relaxation of transfers, by trying every one: naive,
 // slow and obviously right. Knows no recurrence: it keeps its own account of what is on the device,
-// operation by operation, as model.md counts it. For chains of up to 5 stages.
+// operation by operation, as solver/README.md counts it. For chains of up to 5 stages.
 //
-// The relaxation (solvers.md, section 2). All offloads happen before the loss's backward and all
-// prefetches after its forward, first the ones, then the others. A value is offloaded whole or not
-// at all, but its memory is freed byte by byte while it is copied, and taken so when it comes back.
-// A value must be whole when an operation that reads it starts; it may leave while the last of the
-// forward phase reads it, and it must be back when the first of the backward phase that needs it
-// starts. Latency, the host's memory and half_duplex are ignored.
+// The relaxation (solver/README.md, "POFO's equations, corrected"). All offloads happen before the
+// loss's backward and all prefetches after its forward, first the ones, then the others. A value is
+// offloaded whole or not at all, but its memory is freed byte by byte while it is copied, and taken
+// so when it comes back. A value must be whole when an operation that reads it starts; it may leave
+// while the last of the forward phase reads it, and it must be back when the first of the backward
+// phase that needs it starts. Latency, the host's memory and half_duplex are ignored.
 #ifndef STOWAGE_TESTS_SUPPORT_RELAXED_SEARCH_H_
 #define STOWAGE_TESTS_SUPPORT_RELAXED_SEARCH_H_
 

@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "tests/support/chains.h"
 
 namespace stowage {
@@ -198,7 +199,7 @@ TEST(ProgramSearch, GivesUpWithABoundThatHolds) {
 // Without memory pressure no link is used, however fast.
 TEST(ProgramSearch, TakesTheComputeTimeWhereEverythingFits) {
   const Chain chain = EqualChain(4);
-  EXPECT_EQ(Seconds(chain, Link(StoreAllPeakBytes(chain), 1e9)), chain.ComputeSeconds());
+  EXPECT_EQ(Seconds(chain, Link(StoreAllPeakBytes(chain), 1e9)), ComputeSeconds(chain));
 }
 
 }  // namespace

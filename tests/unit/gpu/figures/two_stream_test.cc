@@ -3,7 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "solver/simulator/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -26,7 +27,7 @@ TEST(TwoStreamSchedule, TakesNoLongerThanStoringAllOnAFastLinkAndLessMemory) {
   const Chain chain = EqualChain(20);
   const auto simulation = Simulate(chain, Linked(100), TwoStreamSchedule(chain));
   ASSERT_THAT(simulation, IsOk());
-  EXPECT_NEAR(simulation->prediction.makespan_seconds, chain.ComputeSeconds(), 0.7);
+  EXPECT_NEAR(simulation->prediction.makespan_seconds, ComputeSeconds(chain), 0.7);
   EXPECT_LT(simulation->prediction.peak_memory_bytes, StoreAllPeakBytes(chain) / 4);
 }
 

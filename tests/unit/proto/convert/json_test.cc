@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "proto/convert/answer.h"
-#include "proto/convert/chain.h"
-#include "proto/convert/schedule.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "proto/convert/solve_message.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 

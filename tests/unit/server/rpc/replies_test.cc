@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "proto/convert/chain.h"
+#include "proto/convert/chain_message.h"
 #include "stowage/v1/scheduler.pb.h"
 #include "tests/support/chains.h"
 

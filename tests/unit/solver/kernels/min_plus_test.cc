@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "solver/algorithms/rotor_table.h"
-#include "solver/base/executor.h"
-#include "solver/simulator/lower_bound.h"
+#include "solver/algorithms/rematerialization/rotor_table.h"
+#include "solver/base/thread_pool.h"
+#include "solver/bounds/memory_range.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 
@@ -161,9 +161,9 @@ TEST_P(MinPlusTables, SayTheSameFromTheirLowestLevelOn) {
 }
 
 TEST_P(MinPlusTables, AreTheSameWithHelpers) {
-  HelperThreads helpers(3);
+  ThreadPool helpers(3);
   SolveContext context;
-  context.executor = &helpers;
+  context.threads = &helpers;
   const Chain chain = MakeChain(GetParam(), 150);  // five tiles a side
   const RotorTable::Options options = TableOf(chain, 200, Saving::kAlways);
   const Contents alone = ContentsOf(chain, options, "best");

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "solver/algorithms/catalog.h"
+#include "solver/solve/request_violations.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "solver/algorithms/answer.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/explain.h"
-#include "solver/simulator/lower_bound.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -169,12 +169,12 @@ TEST_F(Modes, AnExplanationSpeaksOfTheChainsStages) {
 
 TEST_F(Modes, WithAllMemoryEachStageRunsInTheFasterOne) {
   EXPECT_THAT(FastestModes(chain_), ElementsAre(false, true, true, false));
-  EXPECT_EQ(chain_.ComputeSeconds(), 3 + 1.5 + 2.25 + 0.25);
+  EXPECT_EQ(ComputeSeconds(chain_), 3 + 1.5 + 2.25 + 0.25);
   chain_.graph_entry_seconds = 2.5;  // the group gains 4.5 s, with stage 4 another 0.75
   EXPECT_THAT(FastestModes(chain_), ElementsAre(false, true, true, false));
   chain_.graph_entry_seconds = 5.5;
   EXPECT_THAT(FastestModes(chain_), ElementsAre(false, false, false, false));
-  EXPECT_EQ(chain_.ComputeSeconds(), 12);
+  EXPECT_EQ(ComputeSeconds(chain_), 12);
 }
 
 TEST_F(Modes, TheFloorOfMemoryIsThatOfTheSmallerMode) {

@@ -1,10 +1,11 @@
-// Starts and ends computed by hand, for each rule of model.md's "Time".
+// Starts and ends computed by hand, for each rule of solver/README.md, "Time".
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <utility>
 #include <vector>
 
+#include "solver/bounds/lower_bound.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -22,7 +23,8 @@ class Time : public testing::Test {
   Time() { platform_.offload_bytes_per_second = 10; }
 
   Prediction Run(const char* operations) {
-    absl::StatusOr<Simulation> result = Simulate(chain_, platform_, Ops(operations), &timeline_);
+    absl::StatusOr<Simulation> result =
+        SimulateWithBound(chain_, platform_, Ops(operations), &timeline_);
     EXPECT_THAT(result, IsOk());
     return result.ok() ? result->prediction : Prediction{};
   }

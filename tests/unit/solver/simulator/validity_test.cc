@@ -1,4 +1,4 @@
-// Every rule of model.md that a schedule can break, broken once.
+// Every rule of solver/README.md that a schedule can break, broken once.
 #include <gtest/gtest.h>
 
 #include "solver/simulator/simulator.h"

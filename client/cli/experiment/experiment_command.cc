@@ -1,0 +1,337 @@
+// stowage experiment: the papers' comparisons of solvers, on any profiles.
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/experiment/experimenter.h"
+#include "client/cli/experiment/measurement.h"
+#include "client/cli/experiment/measurement_plots.h"
+#include "client/cli/experiment/sweep.h"
+#include "client/cli/solve_flags.h"
+#include "client/lib/local.h"
+#include "client/text/plot.h"
+#include "client/text/write_file.h"
+#include "solver/base/status_macros.h"
+#include "solver/model/validate.h"
+#include "solver/solve/request_violations.h"
+
+namespace stowage {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> chains;
+  SweepFlags sweep;
+  PlatformFlags platform;
+  QuestionFlags question;  // slots, memory and patience of a solve
+  std::string output;
+  std::optional<double> y_most;
+  bool quiet = false;
+};
+
+// A profile's file name tells apart what the chain's name may not.
+std::string NetworkName(const std::string& path) {
+  return path == "-" ? "standard input" : Printable(std::filesystem::path(path).stem().string());
+}
+
+absl::StatusOr<std::vector<Network>> ReadNetworks(const Arguments& arguments) {
+  std::vector<Network> networks;
+  std::map<std::string, std::string> paths;  // by name
+  for (const std::string& path : arguments.chains) {
+    Network network{.name = NetworkName(path), .chain = {}, .platform = {}};
+    const auto [known, fresh] = paths.emplace(network.name, path);
+    if (!fresh) {
+      return absl::InvalidArgumentError(absl::StrCat("chains: ", known->second, " and ", path,
+                                                     " are both called ", network.name,
+                                                     "; rename one of the files"));
+    }
+    ASSIGN_OR_RETURN(ChainFile file, ReadChain(path));
+    network.chain = std::move(file.chain);
+    ASSIGN_OR_RETURN(network.platform,
+                     ReadPlatform(arguments.platform, network.chain, MemoryFlag::kAbsent));
+    networks.push_back(std::move(network));
+  }
+  return networks;
+}
+
+// What is wrong with all of a sweep is said before it begins. The chains are checked already.
+absl::Status CheckSweep(const Sweep& sweep, const Network& network, int64_t slots) {
+  for (const double bandwidth : sweep.bandwidths) {
+    ASSIGN_OR_RETURN(const SolveRequest request,
+                     RequestFor({&network, 1, 0, bandwidth, sweep.solvers.front()}, slots));
+    RETURN_IF_ERROR(InFlags(ViolationsStatus(RequestViolations(request))));
+  }
+  return absl::OkStatus();
+}
+
+// The rows of a CSV file that grows as they come. Until Finish() the file is called *.partial.csv,
+// so that a sweep that is cut short leaves its rows and those of an earlier sweep.
+class RowFile {
+ public:
+  // Errors: UNAVAILABLE with the path and the reason.
+  static absl::StatusOr<RowFile> Open(const std::string& stem) {
+    RowFile file(stem);
+    file.file_.reset(std::fopen(file.partial_.c_str(), "wb"));
+    RETURN_IF_ERROR(file.Write(CsvHeader()));
+    return file;
+  }
+
+  // The text is with the operating system when it returns.
+  absl::Status Write(const std::string& text) {
+    if (file_ != nullptr && std::fputs(text.c_str(), file_.get()) >= 0 &&
+        std::fflush(file_.get()) == 0) {
+      return absl::OkStatus();
+    }
+    return absl::UnavailableError(
+        absl::StrCat("cannot write ", partial_, ": ", std::strerror(errno)));
+  }
+
+  // Renames it; returns the path.
+  absl::StatusOr<std::string> Finish() {
+    file_.reset();
+    std::error_code error;
+    std::filesystem::rename(partial_, path_, error);
+    if (!error) return path_;
+    return absl::UnavailableError(absl::StrCat("cannot write ", path_, ": ", error.message()));
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+
+  explicit RowFile(const std::string& stem)
+      : partial_(stem + ".partial.csv"), path_(stem + ".csv") {}
+
+  std::string partial_;
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+// Which plots show what an experiment varied, and what their files' names end in.
+std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, const Sweep& sweep) {
+  switch (experiment) {
+    case Experiment::kFigure2:
+      return {{PlotKind::kSlowdownByMemory, ""}};
+    case Experiment::kFigure3:
+      return {{PlotKind::kSlowdownByBandwidth, ""}};
+    case Experiment::kRatio:
+      return {{PlotKind::kRatioByMemory, ""}};
+    case Experiment::kFree:
+      break;
+  }
+  std::vector<std::pair<PlotKind, std::string>> plots;
+  if (sweep.alphas.size() > 1) {
+    plots = {{PlotKind::kSlowdownByMemory, "-memory"}, {PlotKind::kRatioByMemory, "-ratio"}};
+  }
+  if (sweep.bandwidths.size() > 1) {
+    plots.emplace_back(PlotKind::kSlowdownByBandwidth, "-bandwidth");
+  }
+  return plots;
+}
+
+// Under another name first: whoever looks never sees half a file.
+absl::Status ReplaceFile(const std::string& path, const std::string& text) {
+  const std::string partial = path + ".partial";
+  RETURN_IF_ERROR(WriteFile(partial, text));
+  std::error_code error;
+  std::filesystem::rename(partial, path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", error.message()));
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  if (path.empty()) return absl::InvalidArgumentError("is empty; give a folder, as in results");
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("cannot create ", path, ": ", error.message()));
+}
+
+void PrintProgress(const std::string& line) {
+  std::fprintf(stderr, "%s\n", Printable(line).c_str());
+}
+
+struct Results {
+  std::vector<Measurement> rows;
+  std::vector<std::string> paths;  // of the files
+  absl::Status failure;            // see Experimenter::Failure()
+};
+
+// Runs the whole sweep; writes all files.
+absl::StatusOr<Results> WriteAll(const Arguments& arguments, const Sweep& sweep,
+                                 const LocalOptions& local, const std::vector<Network>& networks) {
+  const Experiment experiment = ExperimentOf(arguments.sweep.figure);
+  RETURN_IF_ERROR(MakeFolder(arguments.output));
+  const std::string stem = (std::filesystem::path(arguments.output) / NameOf(experiment)).string();
+  ASSIGN_OR_RETURN(RowFile file, RowFile::Open(stem));
+  Experimenter::Settings settings;
+  settings.local = local;
+  settings.slots = arguments.question.slots;
+  settings.record = [&file](const Measurement& row) { return file.Write(CsvRow(row)); };
+  if (!arguments.quiet) settings.progress = PrintProgress;
+  Experimenter experimenter(sweep, settings, networks.size());
+  for (const Network& network : networks) RETURN_IF_ERROR(experimenter.Visit(network));
+  Results results{experimenter.rows(), {}, experimenter.Failure()};
+  ASSIGN_OR_RETURN(results.paths.emplace_back(), file.Finish());
+  for (const auto& [kind, suffix] : PlotsOf(experiment, sweep)) {
+    results.paths.push_back(absl::StrCat(stem, suffix, ".svg"));
+    const Plot plot = PlotOf(kind, results.rows, arguments.y_most);
+    RETURN_IF_ERROR(ReplaceFile(results.paths.back(), ToSvg(plot)));
+  }
+  return results;
+}
+
+std::string Counted(size_t count, const std::string& thing) {
+  return absl::StrCat(count, " ", thing, count == 1 ? "" : "s");
+}
+
+absl::StatusOr<int> Run(const Arguments& arguments) {
+  ASSIGN_OR_RETURN(const Sweep sweep, ReadSweep(arguments.sweep));
+  ASSIGN_OR_RETURN(const LocalOptions local, LocalOptionsOf(arguments.question));
+  ASSIGN_OR_RETURN(const std::vector<Network> networks, ReadNetworks(arguments));
+  RETURN_IF_ERROR(CheckSweep(sweep, networks.front(), arguments.question.slots));
+  const absl::StatusOr<Results> results = WriteAll(arguments, sweep, local, networks);
+  if (!results.ok()) return Prefixed("--output", results.status());
+  const std::string text = absl::StrCat(
+      NameOf(ExperimentOf(arguments.sweep.figure)), ": ", Counted(networks.size(), "network"), ", ",
+      Counted(sweep.budgets(), "budget"), ", ", Counted(sweep.bandwidths.size(), "bandwidth"), ", ",
+      Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(results->rows),
+      "  written: ", absl::StrJoin(results->paths, ", "), "\n");
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  RETURN_IF_ERROR(results->failure);
+  const bool feasible =
+      std::any_of(results->rows.begin(), results->rows.end(),
+                  [](const Measurement& row) { return row.prediction.has_value(); });
+  return feasible ? kExitOk : kExitInfeasible;
+}
+
+constexpr const char* kSweepGroup = "Sweep";
+constexpr const char* kPlatformGroup = "Platform";
+constexpr const char* kSolverGroup = "Solver";
+constexpr const char* kOutputGroup = "Output";
+
+void AddSweep(CLI::App& command, SweepFlags* flags) {
+  command
+      .add_option("--figure", flags->figure,
+                  "as a paper did it: 2 is POFO's overhead by memory, 3 its overhead by bandwidth, "
+                  "ratio the offloading paper's ratio to the lower bound; the flags below win over "
+                  "it; default: none of them")
+      ->check(CLI::IsMember({"2", "3", "ratio"}))
+      ->type_name("NAME")
+      ->group(kSweepGroup);
+  command
+      .add_option("--alphas", flags->alphas,
+                  "budgets, as shares of the range from the least that any schedule needs (0) to "
+                  "storing everything (1): 0.2,0.5 or first:last:step; default 0:1:0.05, "
+                  "for figure 3 0.2")
+      ->type_name("LIST")
+      ->group(kSweepGroup);
+  command
+      .add_option("--reductions", flags->reductions,
+                  "budgets, as what storing everything takes divided by these: 4 for a quarter of "
+                  "it, 2,4 or first:last:step; default none, and without --alphas no others")
+      ->type_name("LIST")
+      ->group(kSweepGroup);
+  command
+      .add_option("--bandwidths", flags->bandwidths,
+                  "device to host, in GB/s: 12,24 or first:last:step; default 12, for figure 3 "
+                  "12:36:2, for ratio 12.2")
+      ->type_name("LIST")
+      ->group(kSweepGroup);
+  command
+      .add_option("--solvers", flags->solvers,
+                  "names with commas between them, see stowage solvers; default: the paper's, or "
+                  "all that recompute or offload")
+      ->type_name("NAMES")
+      ->group(kSweepGroup);
+}
+
+void AddLink(CLI::App& command, PlatformFlags* flags) {
+  const auto add = [&command](const char* name, std::string& value, const char* type,
+                              const char* help) {
+    command.add_option(name, value, help)->type_name(type)->group(kPlatformGroup);
+  };
+  add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE",
+      "host to device: 12GB/s, bytes a second without a unit; default: as --bandwidths");
+  add("--transfer-latency", flags->transfer_latency, "DURATION",
+      "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
+  add("--host-memory", flags->host_memory, "SIZE",
+      "most that offloaded values may hold; default 0: unlimited");
+  command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
+      ->group(kPlatformGroup);
+}
+
+void AddLimits(CLI::App& command, QuestionFlags* flags) {
+  command
+      .add_option("--slots", flags->slots,
+                  "memory slots of a dynamic program; default: the solver's own")
+      ->type_name("N")
+      ->group(kSolverGroup);
+  command
+      .add_option("--timeout", flags->server.timeout,
+                  "longest that one solve may take: 30s, 500ms; default: none")
+      ->type_name("DURATION")
+      ->group(kSolverGroup);
+  command
+      .add_option("--solve-memory", flags->solve_memory,
+                  "most memory that one solve may take; e.g. 4GiB")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group(kSolverGroup);
+}
+
+void AddOutput(CLI::App& command, Arguments* arguments) {
+  command
+      .add_option(
+          "--output", arguments->output,
+          "folder for one CSV, a row for each answer as soon as it is there, and the plots, "
+          "as SVG; made if need be")
+      ->required()
+      ->type_name("DIR")
+      ->group(kOutputGroup);
+  command
+      .add_option(
+          "--y-most", arguments->y_most,
+          "where the plots' y axes end, in sequential times or lower bounds, the rest being "
+          "cut off; default: where half of the solvers can be seen whole")
+      ->check(CLI::Range(1.01, 1e6))
+      ->type_name("X")
+      ->group(kOutputGroup);
+  command.add_flag("--quiet", arguments->quiet, "no progress on standard error")
+      ->group(kOutputGroup);
+}
+
+}  // namespace
+
+void AddExperimentCommand(CLI::App& app, Command* chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App& command = *app.add_subcommand(
+      "experiment", "compare solvers over budgets and bandwidths, as the papers do");
+  command
+      .add_option("chains", arguments->chains,
+                  "profiles of the networks, JSON, named by their files")
+      ->required()
+      ->type_name("FILE");
+  AddSweep(command, &arguments->sweep);
+  AddLink(command, &arguments->platform);
+  AddLimits(command, &arguments->question);
+  AddOutput(command, arguments.get());
+  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+}
+
+}  // namespace stowage

@@ -1,0 +1,163 @@
+#include "client/cli/experiment/experimenter.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/arguments.h"
+#include "client/cli/solve_flags.h"
+#include "client/lib/memory_budget.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
+#include "solver/solve/answer_request.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kGigabyte = 1e9;
+
+std::string PointName(const Point& point) {
+  const std::string budget = point.reduction > 0 ? absl::StrFormat("1/%g", point.reduction)
+                                                 : absl::StrFormat("alpha %g", point.alpha);
+  return absl::StrFormat("%s, %s, %g GB/s, %s", point.network->name, budget, point.bandwidth,
+                         point.solver);
+}
+
+// The budget's share of the range; below 0 where no schedule can exist.
+double AlphaOf(const Chain& chain, int64_t memory_bytes) {
+  const auto low = static_cast<double>(FloorOfMemory(chain).bytes);
+  const auto high = static_cast<double>(StoreAllPeakBytes(chain));
+  return high > low ? (static_cast<double>(memory_bytes) - low) / (high - low) : 1;
+}
+
+std::string OutcomeName(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOptimal:
+      return "OPTIMAL";
+    case Outcome::kFeasible:
+      return "FEASIBLE";
+    case Outcome::kInfeasible:
+      return "INFEASIBLE";
+  }
+  return "";
+}
+
+// The answer, unless it is another solver's because the schedule of the asked one was refused: that
+// would give it a record that it has not earned.
+absl::StatusOr<Answer> AnswerOf(const SolveRequest& request, const LocalOptions& local) {
+  Answer answer;
+  const absl::StatusOr<double> seconds =
+      RunLocally(local, [&](const SolveContext& context) -> absl::Status {
+        ASSIGN_OR_RETURN(answer, AnswerRequest(request, context));
+        return absl::OkStatus();
+      });
+  if (!seconds.ok()) return InFlags(seconds.status());
+  if (answer.rejected.empty()) return answer;
+  return absl::InternalError(
+      absl::StrCat("the simulator refused the schedule of ", absl::StrJoin(answer.rejected, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<SolveRequest> RequestFor(const Point& point, int64_t slots) {
+  SolveRequest request;
+  request.chain = point.network->chain;
+  request.platform = point.network->platform;
+  request.platform.offload_bytes_per_second = point.bandwidth * kGigabyte;
+  if (point.reduction > 0) {
+    const auto high = static_cast<double>(StoreAllPeakBytes(request.chain));
+    request.platform.memory_bytes = static_cast<int64_t>(high / point.reduction);
+  } else {
+    // In the words of `solve --memory 20%`, so that both mean the same bytes.
+    ASSIGN_OR_RETURN(request.platform.memory_bytes,
+                     ParseBudget(absl::StrFormat("%.12g%%", point.alpha * 100), request.chain));
+  }
+  request.solver = point.solver;
+  request.options.memory_slots = slots;
+  return request;
+}
+
+Experimenter::Experimenter(const Sweep& sweep, Settings settings, size_t networks)
+    : sweep_(sweep),
+      settings_(std::move(settings)),
+      count_(networks * sweep.budgets() * sweep.bandwidths.size() * sweep.solvers.size()) {}
+
+absl::Status Experimenter::Visit(const Network& network) {
+  for (const double bandwidth : sweep_.bandwidths) {
+    for (const double alpha : sweep_.alphas) {
+      RETURN_IF_ERROR(AskAll({&network, alpha, 0, bandwidth, ""}));
+    }
+    for (const double reduction : sweep_.reductions) {
+      RETURN_IF_ERROR(AskAll({&network, 0, reduction, bandwidth, ""}));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Experimenter::AskAll(Point point) {
+  for (const std::string& solver : sweep_.solvers) {
+    point.solver = solver;
+    RETURN_IF_ERROR(Ask(point));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Experimenter::Failure() const {
+  if (failed_ == 0) return absl::OkStatus();
+  return {first_failure_.code(),
+          absl::StrCat(failed_, " of ", count_,
+                       " points have no answer; the first: ", first_failure_.message())};
+}
+
+// Adds a row.
+absl::Status Experimenter::Ask(const Point& point) {
+  ASSIGN_OR_RETURN(const SolveRequest request, RequestFor(point, settings_.slots));
+  Measurement row;
+  row.network = point.network->name;
+  row.stages = request.chain.length();
+  row.alpha =
+      point.reduction > 0 ? AlphaOf(request.chain, request.platform.memory_bytes) : point.alpha;
+  row.platform = request.platform;
+  row.solver = point.solver;
+  row.sequential_seconds = ComputeSeconds(request.chain);
+  row.transfer_bound_seconds = TransferBoundSeconds(request.chain, request.platform);
+  const std::string remark = Solve(point, request, &row);
+  rows_.push_back(std::move(row));
+  Report(point, remark);
+  return settings_.record(rows_.back());
+}
+
+// Fills in the answer; returns what else there is to say about it.
+std::string Experimenter::Solve(const Point& point, const SolveRequest& request, Measurement* row) {
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::StatusOr<Answer> answer = AnswerOf(request, settings_.local);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  row->solve_seconds = elapsed.count();
+  if (!answer.ok()) {
+    if (failed_++ == 0) first_failure_ = Prefixed(PointName(point), answer.status());
+    row->outcome = absl::StatusCodeToString(answer.status().code());
+    return absl::StrCat(": ", answer.status().message());
+  }
+  row->outcome = OutcomeName(answer->outcome);
+  if (answer->outcome != Outcome::kInfeasible) {
+    row->schedule_of = answer->solver;
+    row->prediction = answer->prediction;
+  }
+  return absl::StrCat(", solved in ", FormatSeconds(row->solve_seconds));
+}
+
+void Experimenter::Report(const Point& point, const std::string& remark) const {
+  if (!settings_.progress) return;
+  const Measurement& row = rows_.back();
+  const std::string result = row.prediction.has_value()
+                                 ? absl::StrFormat("%+.1f %%", row.prediction->overhead * 100)
+                                 : row.outcome;
+  settings_.progress(
+      absl::StrCat("[", rows_.size(), "/", count_, "] ", PointName(point), ": ", result, remark));
+}
+
+}  // namespace stowage

@@ -1,0 +1,204 @@
+// stowage load: how a server bears many callers, every answer checked.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/load/load_run.h"
+#include "client/cli/solve_flags.h"
+#include "client/text/table.h"
+#include "nlohmann/json.hpp"
+#include "proto/convert/chain_message.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+
+namespace stowage {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> chains;
+  QuestionFlags question;
+  PlatformFlags platform;
+  int concurrency = 8;
+  double rate = 0;
+  std::string duration = "10s";
+  std::string mix = "90,5,5";
+  std::string format = "text";
+};
+
+absl::StatusOr<std::array<int, 3>> ParseMix(const std::string& text) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  std::array<int, 3> mix{};
+  int sum = 0;
+  bool sound = parts.size() == mix.size();
+  for (size_t i = 0; sound && i < mix.size(); ++i) {
+    sound = absl::SimpleAtoi(parts[i], &mix[i]) && mix[i] >= 0 && mix[i] <= 1'000'000;
+    sum += sound ? mix[i] : 0;
+  }
+  if (sound && sum > 0) return mix;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--mix: '", text, "' is not three shares of hits, misses and duplicates, as in 90,5,5"));
+}
+
+absl::StatusOr<LoadOptions> ReadOptions(const Arguments& arguments, const Chain& chain) {
+  LoadOptions options;
+  ASSIGN_OR_RETURN(options.mix, ParseMix(arguments.mix));
+  const absl::StatusOr<double> seconds = ParseSeconds(arguments.duration);
+  if (!seconds.ok()) return Prefixed("--duration", seconds.status());
+  options.seconds = *seconds;
+  ASSIGN_OR_RETURN(const Platform platform,
+                   ReadPlatform(arguments.platform, chain, MemoryFlag::kAbsent));
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, platform));
+  options.platform = ToMessage(platform);
+  ASSIGN_OR_RETURN(options.solve, OptionsOf(arguments.question));
+  ASSIGN_OR_RETURN(options.client, ReadServer(arguments.question.server, kDefaultServer));
+  options.concurrency = arguments.concurrency;
+  options.rate = arguments.rate;
+  options.solver = arguments.question.solver;
+  return options;
+}
+
+constexpr double kShares[] = {0.5, 0.9, 0.99, 0.999, 1};
+
+std::string LatencyTable(const LoadResult& result) {
+  using Align = Table::Align;
+  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+               Align::kRight, Align::kRight});
+  table.Add({"", "answers", "p50", "p90", "p99", "p99.9", "most"});
+  for (size_t kind = 0; kind < kLoadKindNames.size(); ++kind) {
+    const std::vector<double>& latencies = result.latencies[kind];
+    if (latencies.empty()) continue;
+    std::vector<std::string> cells = {kLoadKindNames[kind], absl::StrCat(latencies.size())};
+    for (const double share : kShares) {
+      cells.push_back(FormatSeconds(PercentileOf(latencies, share)));
+    }
+    table.Add(cells);
+  }
+  return table.ToString(2);
+}
+
+// All answers, a bar for each doubling of the time.
+std::string Histogram(const LoadResult& result) {
+  constexpr double kFirst = 125e-6;
+  constexpr int kBars = 40;
+  std::vector<int64_t> counts;
+  for (const std::vector<double>& latencies : result.latencies) {
+    for (const double latency : latencies) {
+      const auto bucket =
+          static_cast<size_t>(std::max(0.0, std::ceil(std::log2(latency / kFirst))));
+      if (bucket >= counts.size()) counts.resize(bucket + 1);
+      ++counts[bucket];
+    }
+  }
+  if (counts.empty()) return "";
+  const auto most = static_cast<double>(*std::max_element(counts.begin(), counts.end()));
+  Table table({Table::Align::kRight, Table::Align::kRight, Table::Align::kLeft});
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto bars = static_cast<size_t>(std::ceil(kBars * static_cast<double>(counts[i]) / most));
+    table.Add({absl::StrCat("to ", FormatSeconds(kFirst * std::exp2(i))), absl::StrCat(counts[i]),
+               std::string(bars, '#')});
+  }
+  return absl::StrCat("\n", table.ToString(2));
+}
+
+std::string Counts(const std::map<std::string, int64_t>& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", count, " ", name);
+  }
+  return text;
+}
+
+std::string Text(const LoadResult& result) {
+  std::string text =
+      absl::StrFormat("%d answers in %s, %.0f a second; every one simulated, %d wrong\n",
+                      result.answers, FormatSeconds(result.seconds),
+                      static_cast<double>(result.answers) / result.seconds, result.wrong_answers);
+  if (!result.errors.empty()) absl::StrAppend(&text, "errors: ", Counts(result.errors), "\n");
+  absl::StrAppend(&text, "from: ", Counts(result.sources), "\n\n", LatencyTable(result),
+                  Histogram(result));
+  for (const std::string& wrong : result.wrong) absl::StrAppend(&text, "wrong: ", wrong, "\n");
+  return text;
+}
+
+std::string Json(const LoadResult& result) {
+  nlohmann::ordered_json json = {{"seconds", result.seconds},
+                                 {"answers", result.answers},
+                                 {"wrong_answers", result.wrong_answers},
+                                 {"errors", result.errors},
+                                 {"sources", result.sources}};
+  for (size_t kind = 0; kind < kLoadKindNames.size(); ++kind) {
+    const std::vector<double>& latencies = result.latencies[kind];
+    nlohmann::ordered_json& out = json[kLoadKindNames[kind]];
+    out["answers"] = latencies.size();
+    if (latencies.empty()) continue;
+    for (const double share : kShares) {
+      out["seconds"].push_back({{"share", share}, {"within", PercentileOf(latencies, share)}});
+    }
+  }
+  return json.dump(1) + "\n";
+}
+
+absl::StatusOr<int> Run(const Arguments& arguments) {
+  std::vector<v1::Chain> chains;
+  Chain first;
+  for (const std::string& path : arguments.chains) {
+    ASSIGN_OR_RETURN(ChainFile file, ReadChain(path));
+    if (chains.empty()) first = file.chain;
+    chains.push_back(std::move(file.message));
+  }
+  ASSIGN_OR_RETURN(const LoadOptions options, ReadOptions(arguments, first));
+  const LoadResult result = RunLoad(options, chains);
+  const std::string text = arguments.format == "json" ? Json(result) : Text(result);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (result.wrong_answers > 0) {
+    return absl::InternalError(absl::StrCat(result.wrong_answers, " answers are wrong"));
+  }
+  if (result.answers == 0) {
+    return absl::UnavailableError(absl::StrCat("no answer from ", options.client.server));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddLoadCommand(CLI::App& app, Command* chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App& command = *app.add_subcommand("load", "ask a server much, and check every answer");
+  command.add_option("chains", arguments->chains, "profiles to ask about; - reads standard input")
+      ->required()
+      ->type_name("FILE");
+  const auto add = [&command](const char* name, auto& value, const char* type, const char* help) {
+    return command.add_option(name, value, help)
+        ->capture_default_str()
+        ->type_name(type)
+        ->group("Load");
+  };
+  add("--concurrency", arguments->concurrency, "N", "callers, each with one question at a time")
+      ->check(CLI::Range(1, 10'000));
+  add("--rate", arguments->rate, "PER_SECOND",
+      "questions a second of all callers together; 0: as fast as answers come")
+      ->check(CLI::Range(0.0, 1e6));
+  add("--duration", arguments->duration, "DURATION", "how long to ask: 10s, 500ms");
+  add("--mix", arguments->mix, "H,M,D",
+      "shares of questions that the server knows, that are new, and that are new to ten callers "
+      "at once");
+  command.add_option("--solver", arguments->question.solver, "see stowage solvers; default auto")
+      ->type_name("NAME")
+      ->group("Solver");
+  AddTimeBudget(command, &arguments->question);
+  AddPlatform(command, MemoryFlag::kAbsent, &arguments->platform);
+  AddServer(command, kDefaultServer, &arguments->question.server);
+  AddFormat(command, &arguments->format);
+  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+}
+
+}  // namespace stowage

@@ -1,0 +1,125 @@
+#include "client/cli/top/scrape.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/top/metrics_text.h"
+#include "httplib.h"
+#include "proto/convert/address.h"
+#include "solver/base/quote.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+// Together the 5 s that Look() promises.
+constexpr std::chrono::seconds kConnectPatience{2};
+constexpr std::chrono::seconds kAnswerPatience{3};
+constexpr size_t kMostBytes = size_t{16} << 20;  // of an answer; a server's is some ten thousand
+
+std::string WhyNot(httplib::Error error) {
+  switch (error) {
+    case httplib::Error::Connection:
+      return "cannot connect";
+    case httplib::Error::ConnectionTimeout:
+      return "cannot connect within 2 s";
+    case httplib::Error::Read:
+      return "it ends the connection, or does not answer within 3 s";
+    default:
+      return httplib::to_string(error);
+  }
+}
+
+}  // namespace
+
+struct Scraper::Connection {
+  Connection(const std::string& host, int port) : client(host, port) {
+    client.set_connection_timeout(kConnectPatience);
+    client.set_read_timeout(kAnswerPatience);
+  }
+  httplib::Client client;  // a connection a look: idle ones would hold the server's threads
+};
+
+absl::StatusOr<std::unique_ptr<Scraper>> Scraper::Make(const std::string& address) {
+  RETURN_IF_ERROR(CheckAddress(address));
+  const size_t colon = address.rfind(':');
+  std::string host = address.substr(0, colon);
+  int port = 0;
+  if (host == "unix" || !absl::SimpleAtoi(address.substr(colon + 1), &port) || port == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        Quoted(address), " is not host:port of a server's --http, as in 127.0.0.1:50052"));
+  }
+  if (host.front() == '[') host = host.substr(1, host.size() - 2);
+  return std::unique_ptr<Scraper>(new Scraper(std::make_unique<Connection>(host, port)));
+}
+
+Scraper::Scraper(std::unique_ptr<Connection> connection)
+    : connection_(std::move(connection)), ready_fd_(eventfd(0, EFD_CLOEXEC)) {}
+
+Scraper::~Scraper() {
+  if (thread_.joinable()) {
+    pollfd ready{ready_fd_, POLLIN, 0};
+    // Again, since a look that has not connected yet would not notice.
+    do connection_->client.stop();
+    while (poll(&ready, 1, 10) == 0);
+    thread_.join();
+  }
+  close(ready_fd_);
+}
+
+absl::StatusOr<Scrape> Scraper::Look() {
+  std::string text;
+  const httplib::Result result =
+      connection_->client.Get("/metrics", [&text](const char* data, size_t size) {
+        text.append(data, size);
+        return text.size() <= kMostBytes;
+      });
+  if (text.size() > kMostBytes) {
+    return absl::FailedPreconditionError("its /metrics is longer than a stowage-server's ever is");
+  }
+  if (!result) return absl::UnavailableError(WhyNot(result.error()));
+  if (result->status == 404) {
+    return absl::FailedPreconditionError("it has no /metrics: not the --http of a stowage-server");
+  }
+  if (result->status != 200) {
+    return absl::UnavailableError(absl::StrCat("it answers /metrics with ", result->status));
+  }
+  Scrape scrape;
+  absl::StatusOr<MetricSamples> samples = ParseMetricsText(text);
+  if (!samples.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its /metrics is not what it should be: ", samples.status().message()));
+  }
+  if (SamplesOf(*samples, "stowage_build_info").empty()) {
+    return absl::FailedPreconditionError("its metrics are not those of a stowage-server");
+  }
+  scrape.samples = *std::move(samples);
+  const auto seconds = [](auto since) { return std::chrono::duration<double>(since).count(); };
+  scrape.unix_seconds = seconds(std::chrono::system_clock::now().time_since_epoch());
+  scrape.elapsed_seconds = seconds(std::chrono::steady_clock::now().time_since_epoch());
+  return scrape;
+}
+
+void Scraper::Begin() {
+  thread_ = std::thread([this] {
+    result_ = Look();
+    eventfd_write(ready_fd_, 1);
+  });
+}
+
+absl::StatusOr<Scrape> Scraper::Take() {
+  thread_.join();
+  eventfd_t value = 0;
+  eventfd_read(ready_fd_, &value);
+  return *std::exchange(result_, std::nullopt);
+}
+
+}  // namespace stowage

@@ -1,0 +1,190 @@
+// stowage top: what a server does, again and again.
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/top/scrape.h"
+#include "client/cli/top/screen.h"
+#include "client/cli/top/top_figures.h"
+#include "client/cli/top/top_json.h"
+#include "client/cli/top/top_text.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+
+namespace stowage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kPlainWidth = 120;  // of lines that no terminal cuts
+
+struct Arguments {
+  std::string http = "127.0.0.1:50052";
+  std::string interval = "2s";
+  int64_t count = 0;  // 0: without end
+  bool once = false;
+  std::string format = "text";
+};
+
+absl::StatusOr<Clock::duration> ReadInterval(const std::string& text) {
+  const absl::StatusOr<double> seconds = ParseSeconds(text);
+  if (!seconds.ok()) return Prefixed("--interval", seconds.status());
+  if (*seconds < 0.1 || *seconds > 86400) {
+    return absl::InvalidArgumentError("--interval: must be from 100ms to a day (86400s)");
+  }
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+}
+
+std::string LocalTime(double unix_seconds) {
+  const auto time = static_cast<std::time_t>(unix_seconds);
+  std::tm local{};
+  localtime_r(&time, &local);
+  char text[32];
+  return {text, std::strftime(text, sizeof(text), "%F %T", &local)};
+}
+
+// What is known of a server from one look to the next.
+class Watch {
+ public:
+  explicit Watch(const std::string& address) { view_.address = address; }
+
+  void Add(absl::StatusOr<Scrape> look) {
+    if (!look.ok()) {
+      view_.problem = std::string(look.status().message());
+      view_.problem_seconds = std::chrono::duration<double>(Clock::now() - answered_).count();
+      return;
+    }
+    answered_ = Clock::now();
+    const bool restarted = before_.has_value() && Restarted(*before_, *look);
+    if (restarted) ++view_.restarts;
+    view_.problem.clear();
+    view_.time = LocalTime(look->unix_seconds);
+    view_.figures = FiguresOf(*look, before_.has_value() && !restarted ? &*before_ : nullptr);
+    before_ = *std::move(look);
+  }
+
+  const TopView& view() const { return view_; }
+
+ private:
+  TopView view_;
+  std::optional<Scrape> before_;  // the last one that was answered
+  Clock::time_point answered_ = Clock::now();
+};
+
+// A block an interval; each about the interval before it.
+absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, Scraper& scraper,
+                          Watch& watch) {
+  Clock::time_point next = Clock::now();
+  for (int64_t i = 0; arguments.count == 0 || i < arguments.count; ++i) {
+    next = std::max(next + interval, Clock::now());
+    std::this_thread::sleep_until(next);
+    watch.Add(scraper.Look());
+    const TopView& view = watch.view();
+    std::string text;
+    if (arguments.format == "json") {
+      text = TopJson(view);
+    } else if (!view.problem.empty()) {
+      text =
+          absl::StrCat("no answer from ", view.address, " for ", FormatUptime(view.problem_seconds),
+                       ": ", view.problem, "; trying again\n");
+    } else {
+      text = PlainText(DrawTop(view, kPlainWidth));
+    }
+    if (i > 0 && arguments.format != "json") text.insert(0, "\n");
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    if (std::fflush(stdout) != 0) {
+      return absl::UnavailableError("cannot write to standard output");
+    }
+  }
+  return kExitOk;
+}
+
+// The same on a terminal, in place, until it is told to end.
+absl::StatusOr<int> Draw(Clock::duration interval, const std::string& address, Watch& watch) {
+  Screen screen;
+  // After the screen, which keeps signals from its thread.
+  ASSIGN_OR_RETURN(const std::unique_ptr<Scraper> scraper, Scraper::Make(address));
+  Clock::time_point next = Clock::now() + interval;
+  bool asks = false;
+  for (;;) {
+    const ScreenSize size = screen.size();
+    if (!screen.Show(Fit(DrawTop(watch.view(), size.columns), size))) return kExitOk;
+    switch (screen.Wait(asks ? Clock::time_point::max() : next, scraper->ready_fd())) {
+      case Screen::Event::kTime:
+        scraper->Begin();
+        asks = true;
+        next = std::max(next + interval, Clock::now());
+        break;
+      case Screen::Event::kReady:
+        watch.Add(scraper->Take());
+        asks = false;
+        break;
+      case Screen::Event::kRedraw:
+        break;
+      case Screen::Event::kQuit:
+        return kExitOk;
+    }
+  }
+}
+
+absl::StatusOr<int> Run(Arguments arguments) {
+  ASSIGN_OR_RETURN(const Clock::duration interval, ReadInterval(arguments.interval));
+  if (arguments.once) arguments.count = 1;
+  absl::StatusOr<std::unique_ptr<Scraper>> scraper = Scraper::Make(arguments.http);
+  if (!scraper.ok()) return Prefixed("--http", scraper.status());
+  absl::StatusOr<Scrape> first = (*scraper)->Look();
+  if (!first.ok()) {
+    return absl::UnavailableError(absl::StrCat(
+        "no metrics from ", arguments.http, " (", first.status().message(),
+        "); start stowage-server, or name the address of its --http (not --listen) with --http"));
+  }
+  Watch watch(arguments.http);
+  watch.Add(std::move(first));
+  if (arguments.count == 0 && arguments.format == "text" && Screen::Possible()) {
+    return Draw(interval, arguments.http, watch);
+  }
+  return Print(arguments, interval, **scraper, watch);
+}
+
+}  // namespace
+
+void AddTopCommand(CLI::App& app, Command* chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App& command = *app.add_subcommand(
+      "top", "watch a server: calls, hit ratio, latencies, queue, running solves");
+  command.footer(
+      "On a terminal it redraws until q or Ctrl-C; elsewhere, with --count or as JSON it prints a "
+      "block an interval.\nPercentiles are interpolated in the buckets of the server's "
+      "histograms.");
+  command.add_option("--http", arguments->http, "host:port of the server's --http")
+      ->capture_default_str()
+      ->type_name("ADDRESS")
+      ->group("Server");
+  command
+      .add_option("--interval", arguments->interval,
+                  "from one look to the next: 2s, 500ms; at least 100ms")
+      ->capture_default_str()
+      ->type_name("DURATION")
+      ->group("Output");
+  CLI::Option* const count =
+      command.add_option("--count", arguments->count, "print so many blocks, then end")
+          ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+          ->type_name("N")
+          ->group("Output");
+  command.add_flag("--once", arguments->once, "one look at one interval: as --count 1")
+      ->excludes(count)
+      ->group("Output");
+  AddFormat(command, &arguments->format);
+  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+}
+
+}  // namespace stowage

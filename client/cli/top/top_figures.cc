@@ -1,0 +1,193 @@
+#include "client/cli/top/top_figures.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "client/cli/top/histogram.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kMost = 1e18;  // of what becomes a whole number; more would overflow
+
+double Value(const MetricSamples& samples, const std::string& name,
+             const MetricLabels& labels = {}) {
+  const double value = MetricValue(samples, name, labels).value_or(0);
+  return std::isfinite(value) ? value : 0;
+}
+
+int64_t Whole(const MetricSamples& samples, const std::string& name,
+              const MetricLabels& labels = {}) {
+  return static_cast<int64_t>(std::clamp(Value(samples, name, labels), -kMost, kMost));
+}
+
+// Two looks at one process, the first of which may be its beginning, when all was 0.
+class Looks {
+ public:
+  Looks(const MetricSamples& before, const MetricSamples& now) : before_(before), now_(now) {}
+
+  double Counted(const std::string& name, const MetricLabels& labels = {}) const {
+    return std::max(0.0, Value(now_, name, labels) - Value(before_, name, labels));
+  }
+
+  // What was counted of every series of `name`, by the values of `label`.
+  Counts CountedBy(const std::string& name, const std::string& label) const {
+    Counts counts;
+    for (const MetricSample& sample : SamplesOf(now_, name)) {
+      counts[LabelOf(sample, label)] += Counted(name, sample.labels);
+    }
+    return counts;
+  }
+
+  std::optional<Quantiles> QuantilesOf(const std::string& name,
+                                       const MetricLabels& labels = {}) const {
+    const Histogram histogram =
+        Between(HistogramOf(before_, name, labels), HistogramOf(now_, name, labels));
+    const std::optional<double> median = HistogramQuantile(histogram, 0.5);
+    if (!median.has_value()) return std::nullopt;
+    return Quantiles{*median, *HistogramQuantile(histogram, 0.9),
+                     *HistogramQuantile(histogram, 0.99)};
+  }
+
+  std::map<std::string, CallFigures> Calls() const {
+    std::map<std::string, CallFigures> calls;
+    for (const MetricSample& started : SamplesOf(now_, "grpc_server_started_total")) {
+      CallFigures& figures = calls[LabelOf(started, "grpc_method")];
+      figures.latency = QuantilesOf("grpc_server_handling_seconds", started.labels);
+    }
+    for (const MetricSample& handled : SamplesOf(now_, "grpc_server_handled_total")) {
+      CallFigures& figures = calls[LabelOf(handled, "grpc_method")];
+      const double count = Counted("grpc_server_handled_total", handled.labels);
+      const std::string code = LabelOf(handled, "grpc_code");
+      figures.calls += count;
+      if (code != "OK" && count > 0) figures.errors[code] += count;
+    }
+    return calls;
+  }
+
+  Window In(double seconds) const {
+    Window window;
+    window.seconds = seconds;
+    window.cpu_seconds = Counted("process_cpu_seconds_total");
+    window.calls = Calls();
+    window.answers = CountedBy("stowage_answers_total", "source");
+    window.rejected = CountedBy("stowage_rejected_total", "reason");
+    window.evictions = CountedBy("stowage_cache_evictions_total", "tier");
+    window.store_failures = CountedBy("stowage_store_failures_total", "reason");
+    window.queue_wait = QuantilesOf("stowage_queue_seconds");
+    return window;
+  }
+
+ private:
+  const MetricSamples& before_;
+  const MetricSamples& now_;
+};
+
+std::vector<CacheFigures> Caches(const MetricSamples& samples) {
+  std::vector<CacheFigures> caches;
+  for (const char* tier : {"memory", "replies", "disk"}) {
+    const MetricLabels labels = {{"tier", tier}};
+    caches.push_back({.tier = tier,
+                      .bytes = Whole(samples, "stowage_cache_bytes", labels),
+                      .limit_bytes = Whole(samples, "stowage_cache_limit_bytes", labels),
+                      .entries = Whole(samples, "stowage_cache_entries", labels)});
+  }
+  return caches;
+}
+
+std::vector<RunningFigures> Running(const MetricSamples& samples) {
+  std::vector<RunningFigures> running;
+  for (const MetricSample& sample : SamplesOf(samples, "stowage_running_solve_seconds")) {
+    RunningFigures solve;
+    if (!absl::SimpleAtoi(LabelOf(sample, "thread"), &solve.thread)) continue;
+    solve.solver = LabelOf(sample, "solver");
+    solve.seconds = sample.value;
+    solve.stages = static_cast<int>(std::min(
+        Whole(samples, "stowage_running_solve_stages", sample.labels), int64_t{INT32_MAX}));
+    solve.fraction =
+        std::clamp(Value(samples, "stowage_running_solve_progress_ratio", sample.labels), 0.0, 1.0);
+    running.push_back(solve);
+  }
+  std::sort(running.begin(), running.end(),
+            [](const auto& a, const auto& b) { return a.thread < b.thread; });
+  return running;
+}
+
+std::map<std::string, int64_t> InFlight(const Counts& started, const Window& since_start) {
+  std::map<std::string, int64_t> in_flight;
+  for (const auto& [method, count] : started) {
+    // The server does not read the two at one instant.
+    const double open = std::max(0.0, count - since_start.calls.at(method).calls);
+    in_flight[method] = static_cast<int64_t>(std::min(open, kMost));
+  }
+  return in_flight;
+}
+
+bool IsCounted(const std::string& name) {
+  return absl::EndsWith(name, "_total") || absl::EndsWith(name, "_count") ||
+         absl::EndsWith(name, "_bucket");
+}
+
+}  // namespace
+
+double SumOf(const Counts& counts) {
+  double sum = 0;
+  for (const auto& [label, count] : counts) sum += count;
+  return sum;
+}
+
+std::optional<double> Window::HitRatio() const {
+  const double all = SumOf(answers);
+  if (!(all > 0)) return std::nullopt;
+  const auto solved = answers.find("solved");
+  return 1 - (solved != answers.end() ? solved->second : 0) / all;
+}
+
+bool Restarted(const Scrape& before, const Scrape& now) {
+  constexpr const char* kStart = "process_start_time_seconds";
+  if (Value(before.samples, kStart) != Value(now.samples, kStart)) return true;
+  for (const auto& [name, series] : before.samples) {
+    if (!IsCounted(name)) continue;
+    for (const MetricSample& sample : series) {
+      if (Value(now.samples, name, sample.labels) < sample.value) return true;
+    }
+  }
+  return false;
+}
+
+TopFigures FiguresOf(const Scrape& now, const Scrape* before) {
+  const MetricSamples& samples = now.samples;
+  TopFigures figures;
+  const std::vector<MetricSample>& build = SamplesOf(samples, "stowage_build_info");
+  if (!build.empty()) figures.version = LabelOf(build.front(), "version");
+  figures.ready = Value(samples, "stowage_ready") == 1;
+  figures.unix_seconds = now.unix_seconds;
+  // Clocks of two machines differ.
+  figures.uptime_seconds =
+      std::max(0.0, now.unix_seconds - Value(samples, "process_start_time_seconds"));
+  figures.resident_bytes = Whole(samples, "process_resident_memory_bytes");
+  figures.open_files = Whole(samples, "process_open_fds");
+  figures.solves_waiting = Whole(samples, "stowage_solves_waiting");
+  figures.solves_waiting_limit = Whole(samples, "stowage_solves_waiting_limit");
+  figures.solves_running = Whole(samples, "stowage_solves_running");
+  figures.solves_running_limit = Whole(samples, "stowage_solves_running_limit");
+  figures.solve_bytes = Whole(samples, "stowage_solve_memory_bytes");
+  figures.solve_limit_bytes = Whole(samples, "stowage_solve_memory_limit_bytes");
+  figures.questions = Whole(samples, "stowage_questions_in_flight");
+  figures.caches = Caches(samples);
+  figures.running = Running(samples);
+  const MetricSamples nothing;
+  const Looks since_start(nothing, samples);
+  figures.since_start = since_start.In(figures.uptime_seconds);
+  figures.in_flight = InFlight(since_start.CountedBy("grpc_server_started_total", "grpc_method"),
+                               figures.since_start);
+  if (before != nullptr) {
+    figures.last =
+        Looks(before->samples, samples).In(now.elapsed_seconds - before->elapsed_seconds);
+  }
+  return figures;
+}
+
+}  // namespace stowage

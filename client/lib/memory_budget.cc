@@ -1,0 +1,29 @@
+#include "client/lib/memory_budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "solver/base/units.h"
+#include "solver/bounds/memory_range.h"
+
+namespace stowage {
+
+absl::StatusOr<int64_t> ParseBudget(absl::string_view text, const Chain& chain) {
+  absl::string_view number = text;
+  if (!absl::ConsumeSuffix(&number, "%")) return ParseBytes(text);
+  double percent = 0;
+  if (!absl::SimpleAtod(number, &percent) || !(percent >= 0 && percent <= 1000)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", text,
+        "' is not a share of the range from the least to the most memory; write e.g. 40%"));
+  }
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);
+  constexpr auto kMost = static_cast<long double>(kMaxTotalBytes);
+  return low + static_cast<int64_t>(std::min(std::floor(range * percent / 100), kMost));
+}
+
+}  // namespace stowage

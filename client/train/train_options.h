@@ -1,0 +1,45 @@
+// The command line of stowage-train.
+#ifndef STOWAGE_CLIENT_TRAIN_TRAIN_OPTIONS_H_
+#define STOWAGE_CLIENT_TRAIN_TRAIN_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "client/lib/credentials.h"
+#include "client/train/networks.h"
+
+namespace stowage {
+
+struct TrainOptions {
+  std::string network_name = "resnet18";
+  NetworkOptions network;
+  std::string device = "cpu";
+  std::string device_memory;  // empty: what the device has
+  std::string link;           // of a host device; empty: as fast as memory is
+  std::string memory = "all";
+  bool graph_mode = false;
+  int steps = 10;
+  int seed = 1;
+  bool compares = true;
+  bool verifies = false;
+
+  std::string solver;
+  std::string server = "127.0.0.1:50051";
+  CredentialFiles credentials;
+  bool local = false;
+  std::string patience = "10s";
+  std::string plan_cache;
+  std::string job;
+
+  std::string trace;
+  std::string chain_output;
+  std::string platform_output;
+};
+
+void AddOptions(CLI::App& app, TrainOptions* options);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TRAIN_TRAIN_OPTIONS_H_

@@ -1,0 +1,16 @@
+// Where a server listens or is asked: "host:port", "[::1]:port" or "unix:PATH".
+#ifndef STOWAGE_PROTO_CONVERT_ADDRESS_H_
+#define STOWAGE_PROTO_CONVERT_ADDRESS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace stowage {
+
+// OK, or INVALID_ARGUMENT with what is accepted. gRPC checks little: it reads a missing port as 443
+// and takes any port modulo 2^16. Pure: looks nothing up.
+absl::Status CheckAddress(absl::string_view address);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_PROTO_CONVERT_ADDRESS_H_

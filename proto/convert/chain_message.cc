@@ -1,0 +1,126 @@
+#include "proto/convert/chain_message.h"
+
+#include <optional>
+
+namespace stowage {
+namespace {
+
+GraphCosts FromMessage(const v1::GraphCosts& message) {
+  GraphCosts costs;
+  costs.forward_seconds = message.forward_seconds();
+  costs.backward_seconds = message.backward_seconds();
+  costs.saved_bytes = message.saved_bytes();
+  costs.forward_overhead_bytes = message.forward_overhead_bytes();
+  costs.backward_overhead_bytes = message.backward_overhead_bytes();
+  return costs;
+}
+
+v1::GraphCosts ToMessage(const GraphCosts& costs) {
+  v1::GraphCosts message;
+  message.set_forward_seconds(costs.forward_seconds);
+  message.set_backward_seconds(costs.backward_seconds);
+  message.set_saved_bytes(costs.saved_bytes);
+  message.set_forward_overhead_bytes(costs.forward_overhead_bytes);
+  message.set_backward_overhead_bytes(costs.backward_overhead_bytes);
+  return message;
+}
+
+Stage FromMessage(const v1::Stage& message) {
+  Stage stage;
+  stage.name = message.name();
+  stage.forward_seconds = message.forward_seconds();
+  stage.backward_seconds = message.backward_seconds();
+  stage.output_bytes = message.output_bytes();
+  stage.saved_bytes = message.saved_bytes();
+  if (message.has_gradient_bytes()) stage.gradient_bytes = message.gradient_bytes();
+  stage.forward_overhead_bytes = message.forward_overhead_bytes();
+  stage.backward_overhead_bytes = message.backward_overhead_bytes();
+  stage.no_recompute = message.no_recompute();
+  stage.no_offload = message.no_offload();
+  if (message.has_graph()) stage.graph = FromMessage(message.graph());
+  stage.fusion_group = message.fusion_group();
+  stage.control_flow = message.control_flow();
+  return stage;
+}
+
+v1::Stage ToMessage(const Stage& stage) {
+  v1::Stage message;
+  message.set_name(stage.name);
+  message.set_forward_seconds(stage.forward_seconds);
+  message.set_backward_seconds(stage.backward_seconds);
+  message.set_output_bytes(stage.output_bytes);
+  message.set_saved_bytes(stage.saved_bytes);
+  if (stage.gradient_bytes.has_value()) message.set_gradient_bytes(*stage.gradient_bytes);
+  message.set_forward_overhead_bytes(stage.forward_overhead_bytes);
+  message.set_backward_overhead_bytes(stage.backward_overhead_bytes);
+  message.set_no_recompute(stage.no_recompute);
+  message.set_no_offload(stage.no_offload);
+  if (stage.graph.has_value()) *message.mutable_graph() = ToMessage(*stage.graph);
+  if (!stage.fusion_group.empty()) message.set_fusion_group(stage.fusion_group);
+  if (stage.control_flow) message.set_control_flow(true);
+  return message;
+}
+
+}  // namespace
+
+Chain FromMessage(const v1::Chain& message) {
+  Chain chain;
+  chain.name = message.name();
+  chain.input_bytes = message.input_bytes();
+  if (message.has_input_gradient_bytes())
+    chain.input_gradient_bytes = message.input_gradient_bytes();
+  chain.stages.reserve(static_cast<size_t>(message.stages_size()));
+  for (const v1::Stage& stage : message.stages()) chain.stages.push_back(FromMessage(stage));
+  if (message.has_loss()) chain.loss = FromMessage(message.loss());
+  chain.graph_entry_seconds = message.graph_entry_seconds();
+  return chain;
+}
+
+v1::Chain ToMessage(const Chain& chain) {
+  v1::Chain message;
+  message.set_name(chain.name);
+  message.set_input_bytes(chain.input_bytes);
+  if (chain.input_gradient_bytes.has_value()) {
+    message.set_input_gradient_bytes(*chain.input_gradient_bytes);
+  }
+  for (const Stage& stage : chain.stages) *message.add_stages() = ToMessage(stage);
+  if (chain.loss != Stage{}) *message.mutable_loss() = ToMessage(chain.loss);
+  if (chain.graph_entry_seconds != 0) message.set_graph_entry_seconds(chain.graph_entry_seconds);
+  return message;
+}
+
+Platform FromMessage(const v1::Platform& message) {
+  Platform platform;
+  platform.name = message.name();
+  platform.memory_bytes = message.memory_bytes();
+  platform.offload_bytes_per_second = message.offload_bytes_per_second();
+  if (message.has_prefetch_bytes_per_second()) {
+    platform.prefetch_bytes_per_second = message.prefetch_bytes_per_second();
+  }
+  platform.transfer_latency_seconds = message.transfer_latency_seconds();
+  platform.half_duplex = message.half_duplex();
+  platform.host_memory_bytes = message.host_memory_bytes();
+  return platform;
+}
+
+v1::Platform ToMessage(const Platform& platform) {
+  v1::Platform message;
+  message.set_name(platform.name);
+  message.set_memory_bytes(platform.memory_bytes);
+  message.set_offload_bytes_per_second(platform.offload_bytes_per_second);
+  if (platform.prefetch_bytes_per_second.has_value()) {
+    message.set_prefetch_bytes_per_second(*platform.prefetch_bytes_per_second);
+  }
+  message.set_transfer_latency_seconds(platform.transfer_latency_seconds);
+  message.set_half_duplex(platform.half_duplex);
+  message.set_host_memory_bytes(platform.host_memory_bytes);
+  return message;
+}
+
+std::vector<FieldViolation> MissingFields(const v1::Platform& message) {
+  if (message.has_memory_bytes()) return {};
+  return {
+      {"platform.memory_bytes", "is missing; give the device memory for activations, in bytes"}};
+}
+
+}  // namespace stowage

@@ -1,0 +1,120 @@
+#include "server/net/http_exchanges.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+namespace stowage {
+
+Exchanges::Exchanges(size_t most, Serve serve)
+    : most_(most), serve_(std::move(serve)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  thread_ = std::thread([this] { Run(); });
+}
+
+Exchanges::~Exchanges() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  eventfd_write(wake_, 1);
+  thread_.join();
+  while (!exchanges_.empty()) Close(exchanges_.begin());
+  close(wake_);
+}
+
+void Exchanges::Add(int fd) {
+  {
+    MutexLock lock(mutex_);
+    added_.push_back(fd);
+  }
+  eventfd_write(wake_, 1);
+}
+
+void Exchanges::TakeAdded() {
+  std::vector<int> added;
+  {
+    MutexLock lock(mutex_);
+    added.swap(added_);
+  }
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  for (const int fd : added) {
+    exchanges_.push_back({.fd = fd, .deadline = deadline});
+    if (exchanges_.size() > most_) Close(exchanges_.begin());
+  }
+}
+
+void Exchanges::Run() {
+  std::vector<pollfd> fds;
+  for (;;) {
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) break;
+    }
+    TakeAdded();
+    fds.assign(1, {wake_, POLLIN, 0});
+    Clock::time_point next = Clock::now() + kPatience;
+    for (const Exchange& exchange : exchanges_) {
+      const bool sends = exchange.sent < exchange.answer.size();
+      fds.push_back({exchange.fd, static_cast<short>(sends ? POLLOUT : POLLIN), 0});
+      next = std::min(next, exchange.deadline);
+    }
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
+    poll(fds.data(), fds.size(), static_cast<int>(std::max<int64_t>(wait.count(), 0)));
+    eventfd_t ignored = 0;
+    if (fds[0].revents != 0) eventfd_read(wake_, &ignored);
+    const Clock::time_point now = Clock::now();
+    size_t i = 1;
+    for (auto each = exchanges_.begin(); each != exchanges_.end(); ++i) {
+      const auto exchange = each++;
+      const bool goes_on = fds[i].revents == 0 || Advance(*exchange);
+      if (!goes_on || exchange->deadline <= now) Close(exchange);
+    }
+  }
+  TakeAdded();
+}
+
+bool Exchanges::Advance(Exchange& exchange) {
+  return exchange.sent < exchange.answer.size() ? Send(exchange) : Receive(exchange);
+}
+
+bool Exchanges::Receive(Exchange& exchange) {
+  std::array<char, 4096> buffer;
+  const ssize_t count = recv(exchange.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  if (count == 0) return false;
+  // All was said. A socket that is closed before the rest of a request was read is reset, and the
+  // client would lose the answer.
+  if (!exchange.answer.empty()) return true;
+  // The end may have begun in what came before.
+  const size_t from = exchange.request.size() - std::min<size_t>(exchange.request.size(), 3);
+  exchange.request.append(buffer.data(), static_cast<size_t>(count));
+  const size_t end = exchange.request.find("\r\n\r\n", from);
+  if (end == std::string::npos) return exchange.request.size() <= kMostRequestBytes;
+  exchange.request.resize(end + 4);
+  exchange.answer = serve_(std::move(exchange.request));
+  exchange.deadline = Clock::now() + kPatience;
+  return !exchange.answer.empty() && Send(exchange);
+}
+
+bool Exchanges::Send(Exchange& exchange) {
+  const ssize_t count = send(exchange.fd, exchange.answer.data() + exchange.sent,
+                             exchange.answer.size() - exchange.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (count < 0) return errno == EAGAIN || errno == EINTR;
+  exchange.sent += static_cast<size_t>(count);
+  if (exchange.sent == exchange.answer.size()) shutdown(exchange.fd, SHUT_WR);
+  return true;
+}
+
+void Exchanges::Close(std::list<Exchange>::iterator exchange) {
+  close(exchange->fd);
+  exchanges_.erase(exchange);
+}
+
+}  // namespace stowage

@@ -1,0 +1,70 @@
+// One request and one answer a connection, however slowly a client sends and reads: all connections
+// share one thread that waits for none of them.
+#ifndef STOWAGE_SERVER_NET_HTTP_EXCHANGES_H_
+#define STOWAGE_SERVER_NET_HTTP_EXCHANGES_H_
+
+#include <chrono>
+#include <cstddef>
+#include <list>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
+#include "solver/base/mutex.h"
+
+namespace stowage {
+
+// A client has kPatience to send its request's header whole and as long again to read the answer.
+// Of more connections than there may be the oldest is closed: who is quick is always served.
+// Thread-safe.
+class Exchanges {
+ public:
+  static constexpr std::chrono::seconds kPatience{5};
+  static constexpr size_t kMostRequestBytes = 16 << 10;
+
+  // The answer to a request, up to the empty line that ends its header; whatever comes after it is
+  // not read. Called by one thread, which answers nobody else meanwhile.
+  using Serve = absl::AnyInvocable<std::string(std::string request)>;
+
+  Exchanges(size_t most, Serve serve);
+  // Closes all connections.
+  ~Exchanges();
+  Exchanges(const Exchanges&) = delete;
+  Exchanges& operator=(const Exchanges&) = delete;
+
+  // Takes over a connected socket.
+  void Add(int fd);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Exchange {
+    int fd = -1;
+    Clock::time_point deadline;
+    std::string request = {};
+    std::string answer = {};  // not empty: the request is whole
+    size_t sent = 0;          // of the answer
+  };
+
+  void Run();
+  void TakeAdded();
+  // One step of an exchange that is ready for it. False: it is over.
+  bool Advance(Exchange& exchange);
+  bool Receive(Exchange& exchange);
+  bool Send(Exchange& exchange);
+  void Close(std::list<Exchange>::iterator exchange);
+
+  const size_t most_;
+  Serve serve_;                    // of the thread
+  std::list<Exchange> exchanges_;  // likewise; the oldest first
+  Mutex mutex_;
+  std::vector<int> added_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  const int wake_;  // readable: something was added, or it stops
+  std::thread thread_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_NET_HTTP_EXCHANGES_H_

@@ -1,0 +1,112 @@
+#include "server/net/http_port.h"
+
+#include <algorithm>
+#include <climits>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "httplib.h"
+#include "server/net/descriptors.h"
+#include "server/net/http_exchanges.h"
+#include "server/net/listener.h"
+
+namespace stowage {
+namespace {
+
+// What was asked, in memory, and the answer.
+class Text final : public httplib::Stream {
+ public:
+  explicit Text(std::string request) : request_(std::move(request)) {}
+  const std::string& answer() const { return answer_; }
+
+  bool is_readable() const override { return true; }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* to, size_t size) override {
+    size = std::min(size, request_.size() - read_);
+    std::memcpy(to, request_.data() + read_, size);
+    read_ += size;
+    return static_cast<ssize_t>(size);
+  }
+  ssize_t write(const char* from, size_t size) override {
+    answer_.append(from, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
+  void get_local_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+ private:
+  const std::string request_;
+  size_t read_ = 0;
+  std::string answer_;
+};
+
+// The library parses requests and writes answers, nothing else: its threads would wait for who
+// sends slowly, and its door closes for ever when the system has no room for a connection.
+class Pages final : public httplib::Server {
+ public:
+  std::string Answer(std::string request) {
+    Text text(std::move(request));
+    bool closed = false;
+    process_request(text, /*close_connection=*/true, closed, nullptr);
+    return text.answer();
+  }
+};
+
+// A request for parts of a page could ask for all of it thousands of times.
+bool AsksForParts(const std::string& request) {
+  return absl::StrContains(absl::AsciiStrToLower(request), "\nrange:");
+}
+
+constexpr const char* kNoParts =
+    "HTTP/1.1 416 Range Not Satisfiable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+}  // namespace
+
+struct HttpPort::Parts {
+  explicit Parts(HttpPort::Sources its_sources) : sources(std::move(its_sources)) {
+    pages.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
+      response.set_content(sources.metrics(), "text/plain; version=0.0.4");
+    });
+    pages.Get("/livez", [](const httplib::Request&, httplib::Response& response) {
+      response.set_content("ok\n", "text/plain");
+    });
+    pages.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
+      const bool ready = sources.ready();
+      response.status = ready ? 200 : 503;
+      response.set_content(ready ? "ok\n" : "not ready: starting or draining\n", "text/plain");
+    });
+  }
+
+  const HttpPort::Sources sources;
+  Pages pages;
+  Exchanges exchanges{kMostHttpConnections, [this](std::string request) {
+                        return AsksForParts(request) ? kNoParts : pages.Answer(std::move(request));
+                      }};
+  std::unique_ptr<Listener> listener;  // last: hands connections to all of the above
+};
+
+HttpPort::HttpPort(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+
+HttpPort::~HttpPort() = default;
+
+const std::string& HttpPort::address() const { return parts_->listener->address(); }
+
+absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address,
+                                                          Sources sources) {
+  auto parts = std::make_unique<Parts>(std::move(sources));
+  absl::StatusOr<std::unique_ptr<Listener>> listener =
+      Listener::Start(address, INT_MAX, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
+  if (!listener.ok()) {
+    return absl::Status(listener.status().code(),
+                        absl::StrCat("--http: ", listener.status().message()));
+  }
+  parts->listener = *std::move(listener);
+  return std::unique_ptr<HttpPort>(new HttpPort(std::move(parts)));
+}
+
+}  // namespace stowage

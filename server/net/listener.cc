@@ -1,0 +1,195 @@
+#include "server/net/listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+constexpr const char* kInUse =
+    "Address already in use: stop the process that holds it, or choose another address";
+// Before the next try when the system has no descriptor or memory for a connection.
+constexpr std::chrono::milliseconds kPause{100};
+
+absl::Status Why(int error) {
+  return absl::UnavailableError(error == EADDRINUSE ? kInUse : std::strerror(error));
+}
+
+// A socket that listens, or the reason why there is none.
+absl::StatusOr<int> Listen(const sockaddr* address, socklen_t size) {
+  const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Why(errno);
+  const int yes = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));  // after a restart
+  if (address->sa_family != AF_UNIX) {
+    // Inherited by the connections: answers are written whole, nothing is won by waiting for more.
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  }
+  if (bind(fd, address, size) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  const absl::Status why = Why(errno);
+  close(fd);
+  return why;
+}
+
+int PortOf(int fd) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof(bound);
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
+  const bool six = bound.ss_family == AF_INET6;
+  return ntohs(six ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+}
+
+}  // namespace
+
+Listener::Listener(int most_descriptors, Accept accept)
+    : most_descriptors_(most_descriptors), accept_(std::move(accept)) {}
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& address,
+                                                          int most_descriptors, Accept accept) {
+  std::unique_ptr<Listener> listener(new Listener(most_descriptors, std::move(accept)));
+  absl::Status status;
+  if (absl::StartsWith(address, "unix:")) {
+    listener->address_ = address;
+    status = listener->ListenOnPath(address.substr(5));
+  } else {
+    const size_t colon = address.rfind(':');
+    std::string host = address.substr(0, colon);
+    std::string port = address.substr(colon + 1);
+    if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
+    status = listener->ListenOnHost(host, &port);
+    listener->address_ = absl::StrCat(address.substr(0, colon), ":", port);
+  }
+  listener->wake_ = eventfd(0, EFD_CLOEXEC);
+  if (status.ok() && listener->wake_ < 0) status = Why(errno);
+  if (!status.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": ", status.message()));
+  }
+  listener->thread_ = std::thread([self = listener.get()] { self->Run(); });
+  return listener;
+}
+
+Listener::~Listener() {
+  if (thread_.joinable()) {
+    const uint64_t one = 1;
+    (void)!write(wake_, &one, sizeof(one));
+    thread_.join();
+  }
+  for (const int fd : listeners_) close(fd);
+  if (wake_ >= 0) close(wake_);
+  if (!path_.empty()) unlink(path_.c_str());
+}
+
+absl::Status Listener::ListenOnPath(const std::string& path) {
+  sockaddr_un target{};
+  if (path.size() >= sizeof(target.sun_path)) {
+    return absl::UnavailableError(
+        absl::StrCat("the path is longer than ", sizeof(target.sun_path) - 1, " bytes"));
+  }
+  target.sun_family = AF_UNIX;
+  std::memcpy(target.sun_path, path.data(), path.size());
+  const auto* const address = reinterpret_cast<const sockaddr*>(&target);
+  // Not to wait where a server that lives has no room for one more.
+  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (probe < 0) return Why(errno);
+  const int error = connect(probe, address, sizeof(target)) == 0 ? 0 : errno;
+  close(probe);
+  if (error == 0 || error == EAGAIN) return absl::UnavailableError(kInUse);
+  struct stat left {};
+  if (error == ECONNREFUSED && lstat(path.c_str(), &left) == 0 && S_ISSOCK(left.st_mode)) {
+    unlink(path.c_str());  // of a server that is gone
+  }
+  const absl::StatusOr<int> fd = Listen(address, sizeof(target));
+  if (!fd.ok()) {
+    return absl::UnavailableError(
+        absl::StrCat(fd.status().message(), "; check the directory and its permissions"));
+  }
+  listeners_.push_back(*fd);
+  path_ = path;
+  return absl::OkStatus();
+}
+
+absl::Status Listener::ListenOnHost(const std::string& host, std::string* port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int resolved = getaddrinfo(host.c_str(), port->c_str(), &hints, &found);
+  if (resolved != 0) {
+    return absl::UnavailableError(absl::StrCat(gai_strerror(resolved), "; write host:port"));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  absl::Status failed;
+  std::set<std::string> seen;
+  for (addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    // All addresses of a host have the port that the first one got; it lies at the same place in
+    // both families.
+    auto* const in = reinterpret_cast<sockaddr_in*>(each->ai_addr);
+    if (!listeners_.empty()) in->sin_port = htons(static_cast<uint16_t>(PortOf(listeners_[0])));
+    const std::string bytes(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen);
+    if (!seen.insert(bytes).second) continue;  // a host may be listed with one address twice
+    const absl::StatusOr<int> fd = Listen(each->ai_addr, each->ai_addrlen);
+    if (fd.ok()) {
+      listeners_.push_back(*fd);
+      in->sin_port = htons(static_cast<uint16_t>(PortOf(*fd)));
+      seen.emplace(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen);
+    } else if (fd.status().message() == kInUse) {
+      return fd.status();
+    } else {
+      failed = fd.status();  // an address of a family that this machine does not have
+    }
+  }
+  if (listeners_.empty()) return failed;
+  *port = absl::StrCat(PortOf(listeners_[0]));
+  return absl::OkStatus();
+}
+
+void Listener::Run() {
+  std::vector<pollfd> fds;
+  for (const int fd : listeners_) fds.push_back({fd, POLLIN, 0});
+  fds.push_back({wake_, POLLIN, 0});
+  for (;;) {
+    if (poll(fds.data(), fds.size(), -1) < 0) continue;  // EINTR
+    if (fds.back().revents != 0) return;
+    for (const pollfd& ready : fds) {
+      if (ready.revents != 0) AcceptAll(ready.fd);
+    }
+  }
+}
+
+void Listener::AcceptAll(int listener) {
+  for (;;) {
+    const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= most_descriptors_) {
+      close(fd);
+    } else if (fd >= 0) {
+      accept_(fd);
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      std::this_thread::sleep_for(kPause);
+      return;
+    } else if (errno != ECONNABORTED && errno != EINTR) {
+      return;  // EAGAIN: that was all
+    }
+  }
+}
+
+}  // namespace stowage

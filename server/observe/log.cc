@@ -1,0 +1,142 @@
+#include "server/observe/log.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "solver/base/quote.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace stowage {
+namespace {
+
+spdlog::logger& Logger() {
+  static spdlog::logger* const logger = [] {
+    auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    auto* made =
+        new spdlog::logger("stowage", std::move(sink));  // never destroyed: threads log late
+    made->set_pattern("time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v");
+    made->flush_on(spdlog::level::trace);
+    return made;
+  }();
+  return *logger;
+}
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+// One word, or quoted; never a control character, never more than a line's worth.
+std::string Field(absl::string_view value) {
+  constexpr size_t kMostBytes = 2048;
+  const std::string shown = Shortened(value, kMostBytes);
+  const bool plain = !shown.empty() && std::all_of(shown.begin(), shown.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '"' && c != '=' && c != '\\';
+  });
+  return plain ? shown : absl::StrCat("\"", absl::CHexEscape(shown), "\"");
+}
+
+std::string Seconds(double value) { return absl::StrFormat("%.6f", value); }
+
+}  // namespace
+
+absl::Status SetLogLevel(absl::string_view level) {
+  for (const char* name : {"debug", "info", "warning", "error"}) {
+    if (level != name) continue;
+    Logger().set_level(spdlog::level::from_str(name));
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("log level '", level, "' is none of debug, info, warning, error"));
+}
+
+void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields) {
+  const spdlog::level::level_enum spdlog_level = SpdlogLevel(level);
+  if (!Logger().should_log(spdlog_level)) return;
+  std::string line = absl::StrCat("event=", event);
+  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", Field(value));
+  Logger().log(spdlog_level, line);
+}
+
+void FlushLog() { Logger().flush(); }
+
+void LogObserver::CallEnded(const CallRecord& record) {
+  const bool is_hit = record.source == "MEMORY_CACHE";
+  const LogLevel level = is_hit ? LogLevel::kDebug : LogLevel::kInfo;
+  if (!Logger().should_log(SpdlogLevel(level)) && record.rejected.empty()) return;
+  std::vector<LogField> fields = {{"method", record.method},
+                                  {"id", record.id},
+                                  {"peer", record.peer},
+                                  {"code", absl::StatusCodeToString(record.status.code())},
+                                  {"seconds", Seconds(record.seconds)}};
+  if (!record.client.empty()) fields.emplace_back("client", record.client);
+  if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
+  if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
+  if (!record.outcome.empty()) {
+    fields.emplace_back("origin", record.origin);
+    fields.emplace_back("source", record.source);
+    fields.emplace_back("fingerprint", record.fingerprint);
+    fields.emplace_back("outcome", record.outcome);
+    fields.emplace_back("queue_seconds", Seconds(record.queue_seconds));
+    fields.emplace_back("solve_seconds", Seconds(record.solve_seconds));
+  }
+  if (!record.status.ok()) fields.emplace_back("message", std::string(record.status.message()));
+  Log(level, "call", fields);
+  if (record.rejected.empty()) return;
+  Log(LogLevel::kError, "schedule_refused",
+      {{"id", record.id},
+       {"solvers", absl::StrJoin(record.rejected, ",")},
+       {"remedy", "a solver has a bug: report it with the request"}});
+}
+
+void LogObserver::StoreFailed(const absl::Status& status) {
+  {
+    const auto now = std::chrono::steady_clock::now();
+    MutexLock lock(mutex_);
+    if (status == last_failure_ && now < last_failure_at_ + std::chrono::minutes(1)) return;
+    last_failure_ = status;
+    last_failure_at_ = now;
+  }
+  Log(LogLevel::kWarning, "store_failed",
+      {{"code", absl::StatusCodeToString(status.code())},
+       {"message", std::string(status.message())}});
+}
+
+void LogObserver::CredentialsReplaced(const std::string& which, const absl::Status& status) {
+  if (status.ok()) return Log(LogLevel::kInfo, "credentials_replaced", {{"which", which}});
+  Log(LogLevel::kError, "credentials_unusable",
+      {{"which", which},
+       {"message", std::string(status.message())},
+       {"remedy", "mend the file; what was read before stays in force"}});
+}
+
+void LogObserver::ExecutionReported(const ExecutionReport& report) {
+  std::vector<LogField> fields = {{"id", report.id}};
+  if (!report.job.empty()) fields.emplace_back("job", report.job);
+  if (!report.agent.empty()) fields.emplace_back("agent", report.agent);
+  if (!report.fingerprint.empty()) fields.emplace_back("fingerprint", report.fingerprint);
+  fields.insert(fields.end(), {{"predicted_seconds", Seconds(report.predicted_seconds)},
+                               {"measured_seconds", Seconds(report.measured_seconds)},
+                               {"time_error", absl::StrFormat("%.4f", report.time_error())},
+                               {"predicted_peak_bytes", absl::StrCat(report.predicted_peak_bytes)},
+                               {"measured_peak_bytes", absl::StrCat(report.measured_peak_bytes)},
+                               {"peak_error", absl::StrFormat("%.4f", report.peak_error())}});
+  Log(LogLevel::kInfo, "execution", fields);
+}
+
+}  // namespace stowage

@@ -1,0 +1,34 @@
+#include "server/observe/systemd.h"
+
+#include <systemd/sd-daemon.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "server/observe/log.h"
+
+namespace stowage {
+namespace {
+
+void Notify(const std::string& state) {
+  const int told = sd_notify(/*unset_environment=*/0, state.c_str());
+  if (told >= 0) return;
+  Log(LogLevel::kWarning, "notify_failed",
+      {{"message",
+        absl::StrCat("the service manager cannot be told through $NOTIFY_SOCKET: ",
+                     std::strerror(-told), "; set NotifyAccess=main, or unset the variable")}});
+}
+
+}  // namespace
+
+void NotifyReady(const std::string& address) {
+  Notify(absl::StrCat("READY=1\nSTATUS=Serving at ", address));
+}
+
+void NotifyStopping(double seconds) {
+  Notify(absl::StrCat("STOPPING=1\nSTATUS=Running solves have ", seconds,
+                      " s to end\nEXTEND_TIMEOUT_USEC=", static_cast<int64_t>(seconds * 1e6)));
+}
+
+}  // namespace stowage

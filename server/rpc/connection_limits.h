@@ -1,0 +1,19 @@
+// What one client may cost, whatever it does: none of it shows to those who behave.
+#ifndef STOWAGE_SERVER_RPC_CONNECTION_LIMITS_H_
+#define STOWAGE_SERVER_RPC_CONNECTION_LIMITS_H_
+
+#include <cstdint>
+
+#include "grpcpp/server_builder.h"
+
+namespace stowage {
+
+// Closes connections that never become HTTP/2, that nothing is asked on or that nobody is behind
+// any more, and bounds the calls of one connection and what requests that are still arriving may
+// take of memory, all connections together: beyond `arriving_bytes` senders have to wait, and the
+// largest calls are ended with RESOURCE_EXHAUSTED.
+void LimitConnections(int64_t arriving_bytes, grpc::ServerBuilder& builder);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_CONNECTION_LIMITS_H_

@@ -1,0 +1,99 @@
+#include "server/rpc/message_limits.h"
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "grpcpp/support/proto_buffer_reader.h"
+#include "solver/model/chain.h"
+#include "solver/model/schedule.h"
+#include "stowage/v1/model.pb.h"
+
+namespace stowage {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+
+constexpr size_t kShortBytes = 64 << 10;
+// Three an operation, ten a stage, and some.
+constexpr int kMostFields = 3 * kMaxOperations + 10 * kMaxStages + 100'000;
+
+// Walks over the fields of a message without keeping any.
+class Counter {
+ public:
+  explicit Counter(CodedInputStream& in) : in_(in) {}
+
+  // Stops where the bytes are no message, which is for the parser to say.
+  bool Walk(const Descriptor& type) {
+    while (const uint32_t tag = in_.ReadTag()) {
+      ++fields_;
+      if (!Pass(type, tag)) return false;
+    }
+    return in_.ConsumedEntireMessage();
+  }
+
+  std::vector<FieldViolation> TooMuch() const {
+    std::vector<FieldViolation> violations;
+    if (stages_ > kMaxStages) violations.push_back(TooManyStages(stages_));
+    if (operations_ > kMaxOperations) violations.push_back(TooManyOperations(operations_));
+    if (violations.empty() && fields_ > kMostFields) {
+      violations.push_back({"request", absl::StrCat("has ", fields_, " fields; at most ",
+                                                    kMostFields, " are allowed")});
+    }
+    return violations;
+  }
+
+ private:
+  bool Pass(const Descriptor& type, uint32_t tag) {
+    const FieldDescriptor* const field =
+        type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
+    switch (WireFormatLite::GetTagWireType(tag)) {
+      case WireFormatLite::WIRETYPE_START_GROUP:
+      case WireFormatLite::WIRETYPE_END_GROUP:
+        return true;  // we have none; the fields in it are counted like others
+      case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: {
+        uint32_t bytes = 0;
+        if (!in_.ReadVarint32(&bytes) || bytes > INT32_MAX) return false;
+        if (field == nullptr || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) {
+          return in_.Skip(static_cast<int>(bytes));
+        }
+        return Enter(*field, static_cast<int>(bytes));
+      }
+      default:
+        return WireFormatLite::SkipField(&in_, tag);
+    }
+  }
+
+  bool Enter(const FieldDescriptor& field, int bytes) {
+    const Descriptor& type = *field.message_type();
+    if (field.is_repeated()) {  // the loss is a stage, too
+      if (&type == v1::Stage::descriptor()) ++stages_;
+      if (&type == v1::Operation::descriptor()) ++operations_;
+    }
+    const auto [limit, depth_left] = in_.IncrementRecursionDepthAndPushLimit(bytes);
+    return depth_left >= 0 && Walk(type) && in_.DecrementRecursionDepthAndPopLimit(limit);
+  }
+
+  CodedInputStream& in_;
+  int fields_ = 0;
+  int stages_ = 0;
+  int operations_ = 0;
+};
+
+}  // namespace
+
+std::vector<FieldViolation> TooMuchOf(grpc::ByteBuffer bytes, const Descriptor& type) {
+  if (bytes.Length() <= kShortBytes) return {};
+  grpc::ProtoBufferReader reader(&bytes);
+  CodedInputStream in(&reader);
+  Counter counter(in);
+  counter.Walk(type);
+  return counter.TooMuch();
+}
+
+}  // namespace stowage

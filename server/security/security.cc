@@ -1,0 +1,58 @@
+#include "server/security/security.h"
+
+#include <utility>
+
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+
+absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& options) {
+  std::unique_ptr<Security> security(new Security(options));
+  const TlsFiles& tls = options.tls;
+  for (const std::string& path : {tls.certificate, tls.key, tls.client_authorities}) {
+    if (!path.empty()) security->tls_files_.paths.push_back(path);
+  }
+  if (!options.token_file.empty()) security->token_files_.paths = {options.token_file};
+  for (Kept* const kept : {&security->tls_files_, &security->token_files_}) {
+    kept->seen = LookAt(kept->paths);
+  }
+  if (!tls.certificate.empty()) {
+    ASSIGN_OR_RETURN(security->tls_, Tls::Load(tls));
+  }
+  if (!options.token_file.empty()) {
+    ASSIGN_OR_RETURN(security->tokens_, Tokens::Load(options.token_file));
+  }
+  return security;
+}
+
+std::function<bool()> Security::Reload(const char* which, Observer& observer,
+                                       std::function<absl::Status()> reload) {
+  return [which, &observer, reload = std::move(reload), last = absl::OkStatus()]() mutable {
+    absl::Status status = reload();
+    if (status.ok() || status != last) observer.CredentialsReplaced(which, status);
+    last = std::move(status);
+    return last.ok();
+  };
+}
+
+void Security::Watch(Observer& observer) {
+  if (tls_ != nullptr) {
+    tls_watch_.emplace(tls_files_.paths, tls_files_.seen,
+                       Reload("certificate", observer, [this] { return tls_->Reload(); }));
+  }
+  if (tokens_ != nullptr) {
+    token_watch_.emplace(token_files_.paths, token_files_.seen,
+                         Reload("tokens", observer, [this] { return tokens_->Reload(); }));
+  }
+}
+
+std::shared_ptr<grpc::ServerCredentials> Security::Credentials() const {
+  return tls_ != nullptr ? tls_->Credentials() : grpc::InsecureServerCredentials();
+}
+
+std::optional<int64_t> Security::certificate_end_seconds() const {
+  if (tls_ == nullptr) return std::nullopt;
+  return tls_->not_after_seconds();
+}
+
+}  // namespace stowage

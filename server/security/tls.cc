@@ -1,0 +1,184 @@
+#include "server/security/tls.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/security/tls_certificate_provider.h"
+#include "grpcpp/security/tls_credentials_options.h"
+#include "server/security/small_file.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+constexpr unsigned kSecondsBetweenLooks = 1;
+
+using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+
+Bio Over(const std::string& text) {
+  return {BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free};
+}
+
+absl::Status Wrong(const std::string& path, absl::string_view what) {
+  ERR_clear_error();
+  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
+}
+
+// A key with a passphrase would have the library ask for it on the terminal.
+int NoPassphrase(char*, int, int, void*) { return 0; }
+
+struct Contents {
+  std::string certificate;
+  std::string key;
+  std::string client_authorities;
+  int64_t not_after_seconds = 0;
+};
+
+// What OpenSSL says of the last thing that went wrong.
+std::string Reason() {
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  return reason != nullptr ? reason : "no reason given";
+}
+
+// Whether a server can be made of them, as gRPC will: keys may be too short, chains may be broken.
+absl::Status CheckTogether(const TlsFiles& files, X509* certificate, EVP_PKEY* key, BIO* chain) {
+  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
+                                                                  SSL_CTX_free);
+  if (context == nullptr) return absl::ResourceExhaustedError("out of memory");
+  if (SSL_CTX_use_certificate(context.get(), certificate) != 1) {
+    return Wrong(files.certificate, absl::StrCat("cannot be served: ", Reason()));
+  }
+  while (X509* const more = PEM_read_bio_X509(chain, nullptr, NoPassphrase, nullptr)) {
+    if (SSL_CTX_add0_chain_cert(context.get(), more) == 1) continue;
+    X509_free(more);
+    return Wrong(files.certificate,
+                 absl::StrCat("what follows the certificate cannot be served: ", Reason()));
+  }
+  if (SSL_CTX_use_PrivateKey(context.get(), key) != 1 ||
+      SSL_CTX_check_private_key(context.get()) != 1) {
+    return Wrong(files.key, absl::StrCat("cannot be used: ", Reason()));
+  }
+  ERR_clear_error();
+  return absl::OkStatus();
+}
+
+absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
+  const Bio certificate_text = Over(contents->certificate);
+  const Certificate certificate(
+      PEM_read_bio_X509(certificate_text.get(), nullptr, NoPassphrase, nullptr), X509_free);
+  if (certificate == nullptr) {
+    return Wrong(files.certificate,
+                 "has no certificate in PEM; it begins with -----BEGIN CERTIFICATE-----");
+  }
+  const Bio key_text = Over(contents->key);
+  const Key key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, NoPassphrase, nullptr),
+                EVP_PKEY_free);
+  if (key == nullptr) return Wrong(files.key, "has no private key in PEM without a passphrase");
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    return Wrong(files.key,
+                 absl::StrCat("is not the key of the certificate in ", files.certificate));
+  }
+  std::tm end{};
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &end) != 1) {
+    return Wrong(files.certificate, "does not say when it ends");
+  }
+  contents->not_after_seconds = timegm(&end);
+  return CheckTogether(files, certificate.get(), key.get(), certificate_text.get());
+}
+
+absl::Status CheckAuthorities(const TlsFiles& files, const Contents& contents) {
+  const Bio text = Over(contents.client_authorities);
+  const Certificate first(PEM_read_bio_X509(text.get(), nullptr, NoPassphrase, nullptr), X509_free);
+  return first != nullptr ? absl::OkStatus()
+                          : Wrong(files.client_authorities, "has no certificate in PEM");
+}
+
+absl::StatusOr<Contents> Read(const TlsFiles& files) {
+  Contents contents;
+  ASSIGN_OR_RETURN(contents.certificate, ReadSmallFile(files.certificate));
+  ASSIGN_OR_RETURN(contents.key, ReadSmallFile(files.key));
+  RETURN_IF_ERROR(CheckPair(files, &contents));
+  if (files.client_authorities.empty()) return contents;
+  ASSIGN_OR_RETURN(contents.client_authorities, ReadSmallFile(files.client_authorities));
+  RETURN_IF_ERROR(CheckAuthorities(files, contents));
+  return contents;
+}
+
+}  // namespace
+
+// Whoever opens the name gets the same bytes from the start, and the time of the last change.
+class Tls::Copy {
+ public:
+  Copy() : fd_(memfd_create("stowage-tls", MFD_CLOEXEC)) {}
+  ~Copy() {
+    if (fd_ >= 0) close(fd_);
+  }
+  Copy(const Copy&) = delete;
+  Copy& operator=(const Copy&) = delete;
+
+  std::string path() const { return absl::StrCat("/proc/self/fd/", fd_); }
+
+  // gRPC may look in the middle of this, and between key and certificate; a second later it looks
+  // again. Connections that begin within that second may fail and are tried again by clients.
+  absl::Status Write(const std::string& text) {
+    const auto size = static_cast<ssize_t>(text.size());
+    if (fd_ >= 0 && ftruncate(fd_, 0) == 0 && pwrite(fd_, text.data(), text.size(), 0) == size) {
+      return absl::OkStatus();
+    }
+    return absl::ErrnoToStatus(errno, "cannot keep the certificate in memory");
+  }
+
+ private:
+  const int fd_;
+};
+
+Tls::Tls(const TlsFiles& files)
+    : files_(files),
+      certificate_(std::make_unique<Copy>()),
+      key_(std::make_unique<Copy>()),
+      client_authorities_(std::make_unique<Copy>()) {}
+
+Tls::~Tls() = default;
+
+absl::StatusOr<std::unique_ptr<Tls>> Tls::Load(const TlsFiles& files) {
+  std::unique_ptr<Tls> tls(new Tls(files));
+  RETURN_IF_ERROR(tls->Reload());
+  return tls;
+}
+
+absl::Status Tls::Reload() {
+  ASSIGN_OR_RETURN(const Contents contents, Read(files_));
+  RETURN_IF_ERROR(key_->Write(contents.key));
+  RETURN_IF_ERROR(certificate_->Write(contents.certificate));
+  RETURN_IF_ERROR(client_authorities_->Write(contents.client_authorities));
+  not_after_seconds_ = contents.not_after_seconds;
+  return absl::OkStatus();
+}
+
+std::shared_ptr<grpc::ServerCredentials> Tls::Credentials() const {
+  namespace tls = grpc::experimental;
+  const bool is_mutual = !files_.client_authorities.empty();
+  tls::TlsServerCredentialsOptions options(std::make_shared<tls::FileWatcherCertificateProvider>(
+      key_->path(), certificate_->path(), is_mutual ? client_authorities_->path() : "",
+      kSecondsBetweenLooks));
+  options.watch_identity_key_cert_pairs();
+  if (is_mutual) {
+    options.watch_root_certs();
+    options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  return tls::TlsServerCredentials(options);
+}
+
+}  // namespace stowage

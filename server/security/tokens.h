@@ -1,0 +1,51 @@
+// Who may ask: bearer tokens, from a file.
+#ifndef STOWAGE_SERVER_SECURITY_TOKENS_H_
+#define STOWAGE_SERVER_SECURITY_TOKENS_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "solver/base/mutex.h"
+
+namespace stowage {
+
+// A line of the file is "NAME TOKEN"; empty lines and what follows a # at the
+// beginning of a word do not count. Several tokens
+// may have one name, so that a new one is valid before the old one is taken out. Thread-safe.
+class Tokens {
+ public:
+  static constexpr size_t kLeastCharacters = 16;  // of a token: fewer can be guessed
+
+  // Errors: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED with the file, the line and the remedy;
+  // never with a token.
+  static absl::StatusOr<std::unique_ptr<Tokens>> Load(const std::string& path);
+
+  // Errors as of Load(): the tokens are what they were.
+  absl::Status Reload();
+
+  // The name of the token in "Bearer TOKEN".
+  // Errors: UNAUTHENTICATED, with the remedy.
+  absl::StatusOr<std::string> NameOf(absl::string_view authorization) const;
+
+ private:
+  // SHA-256 of each token: the time that looking one up takes says nothing about the others.
+  using Names = absl::flat_hash_map<std::array<uint8_t, 32>, std::string>;
+
+  explicit Tokens(const std::string& path) : path_(path) {}
+  absl::StatusOr<Names> Read() const;
+
+  const std::string path_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Names> names_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_SECURITY_TOKENS_H_

@@ -1,0 +1,39 @@
+// The server's command line: every option with its unit, default and range.
+#ifndef STOWAGE_SERVER_SERVER_OPTIONS_H_
+#define STOWAGE_SERVER_SERVER_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/engine/engine.h"
+#include "server/rpc/call.h"
+#include "server/security/security.h"
+
+namespace stowage {
+
+struct ServerOptions {
+  std::string listen = "127.0.0.1:50051";  // host:port, port 0: any free one; or unix:PATH
+  std::string http = "127.0.0.1:50052";    // host:port for operators; empty: none
+  std::string cache_dir;                   // empty: answers are kept in memory only
+  int64_t disk_bytes = int64_t{1} << 30;   // of answers there
+  SecurityOptions security;
+  QuestionLimits limits;
+  EngineOptions engine;
+  int max_message_bytes = 16 << 20;  // larger requests are refused
+  double grace_seconds = 30;         // for running solves, after SIGTERM
+  std::string log_level = "info";
+};
+
+// What the command line asks for: options, or a text to print (help, version).
+struct ParsedOptions {
+  ServerOptions options;
+  std::string text;  // not empty: print it and exit 0
+};
+
+// Errors: INVALID_ARGUMENT, one line that names the option.
+absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv, const std::string& version);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_SERVER_OPTIONS_H_

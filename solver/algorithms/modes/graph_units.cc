@@ -1,0 +1,42 @@
+#include "solver/algorithms/modes/graph_units.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage {
+
+GraphUnits::GraphUnits(const Chain& chain, int64_t budget_bytes)
+    : units_(UnitsOf(chain)), before_{0}, blocked_{0} {
+  chain_.input_bytes = chain.input_bytes;
+  chain_.input_gradient_bytes = chain.gradient_bytes(0);
+  for (const Unit& unit : units_) {
+    Stage stage;
+    if (unit.has_graph) {
+      stage = GraphStage(chain, unit);
+    } else {
+      constexpr int64_t kMostBytes = kMaxTotalBytes / 8;  // so that no sum overflows
+      stage.output_bytes = chain.output_bytes(unit.last);
+      stage.gradient_bytes = chain.gradient_bytes(unit.last);
+      stage.saved_bytes = std::max(stage.output_bytes,
+                                   budget_bytes < kMostBytes / 4 ? 4 * budget_bytes : kMostBytes);
+    }
+    chain_.stages.push_back(std::move(stage));
+    before_.insert(before_.end(), static_cast<size_t>(unit.last - unit.first + 1), -1);
+    before_.back() = static_cast<int>(blocked_.size());
+    blocked_.push_back(blocked_.back() + (unit.has_graph ? 0 : 1));
+  }
+  chain_.loss = std::move(chain_.stages.back());
+  chain_.stages.pop_back();
+}
+
+Schedule GraphUnits::ToChain(Schedule schedule) const {
+  for (Operation& operation : schedule.operations) {
+    const Unit& unit = units_[static_cast<size_t>(operation.stage) - 1];
+    operation.stage = unit.last;
+    operation.first_stage = unit.first == unit.last ? 0 : unit.first;
+    operation.mode = Mode::kGraph;
+  }
+  return schedule;
+}
+
+}  // namespace stowage

@@ -1,0 +1,236 @@
+#include "solver/algorithms/pofo/pofo.h"
+
+#include <algorithm>
+#include <climits>
+#include <limits>
+#include <utility>
+
+#include "solver/algorithms/by_budget.h"
+#include "solver/algorithms/offload/stored_chain.h"
+#include "solver/algorithms/pofo/part_sequences.h"
+#include "solver/algorithms/pofo/pofo_program.h"
+#include "solver/algorithms/rematerialization/rotor.h"
+#include "solver/algorithms/rematerialization/store_all.h"
+#include "solver/algorithms/transfers/least_plan.h"
+#include "solver/algorithms/transfers/transfer_placement.h"
+#include "solver/base/status_macros.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+// How hard to look at a chain of that length.
+struct Effort {
+  int steps_per_part = 0;
+  int width = 0;
+  int kept_points = 0;
+  int moving_points = 0;
+  int memory_shares = 0;      // of kMemoryShares
+  int most_stages = INT_MAX;  // of a part
+};
+
+// On so few stages estimates, which are interpolated, err most, and there is no need of them.
+constexpr int kWithoutEstimates = 8;
+
+Effort EffortFor(int stages) {
+  if (stages <= kWithoutEstimates) return {96, 128, 16, 32, 6};
+  if (stages <= 60) return {96, 24, 16, 32, 6};
+  if (stages <= 120) return {48, 20, 12, 24, 5};
+  if (stages <= 240) return {32, 20, 10, 20, 4};
+  if (stages <= 400) return {16, 20, 8, 16, 3};
+  if (stages <= 1200) return {12, 8, 6, 12, 2, 160};
+  return {8, 4, 4, 8, 1, 48};
+}
+
+// A few coarse sequences a part, a narrow beam: only to know what is worth looking at.
+Effort CoarseEffort(const Effort& effort) {
+  return {
+      std::min(8, effort.steps_per_part), std::min(4, effort.width), 6, 12, 1, effort.most_stages};
+}
+
+// The portfolio. Of these limits on memory, plans for the first are the relaxed optimum; of these
+// penalties, the first only settles ties.
+constexpr double kMemoryShares[] = {1, 0.97, 0.93, 0.88, 0.8, 0.7};
+const std::vector<double>& Penalties() {
+  static const auto& penalties = *new std::vector<double>{0.003, 0.0003, 0.02, 0.1, 0.3};
+  return penalties;
+}
+
+// Collects schedules for one budget and keeps the fastest.
+class Portfolio {
+ public:
+  Portfolio(const Instance& instance, int64_t memory_bytes, PofoExtent extent,
+            const SolveContext& context)
+      : instance_(instance),
+        chain_(instance.chain()),
+        platform_(instance.platform()),
+        memory_(memory_bytes),
+        extent_(extent),
+        context_(context),
+        step_seconds_(ComputeSeconds(chain_)),
+        placement_(chain_, platform_) {}
+
+  absl::StatusOr<PofoOutcome> Solve() {
+    if (memory_ >= StoreAllPeakBytes(chain_)) {
+      outcome_.seconds = step_seconds_;
+      outcome_.schedule = StoreAllSchedule(chain_);
+      return std::move(outcome_);
+    }
+    // The two ends of the class, so that what is found is never worse than either.
+    RETURN_IF_ERROR(TryWithoutOffloading());
+    // Without a link the former is all there is.
+    if (!platform_.has_link()) return std::move(outcome_);
+    TryWithoutRecomputation();
+    const Effort effort = EffortFor(chain_.length());
+    const Effort coarse = CoarseEffort(effort);
+    RETURN_IF_ERROR(BuildSequences(coarse));
+    RETURN_IF_ERROR(TryPlans(coarse, kMemoryShares[0], {Penalties().front()}));
+    outcome_.relaxed_lost_seconds.reset();
+    RETURN_IF_ERROR(BuildSequences(effort));
+    if (extent_ == PofoExtent::kOnePlan) {
+      RETURN_IF_ERROR(TryPlans(effort, kMemoryShares[0], {Penalties().front()}));
+      return std::move(outcome_);
+    }
+    for (int i = 0; i < effort.memory_shares; ++i) {
+      RETURN_IF_ERROR(TryPlans(effort, kMemoryShares[i], Penalties()));
+      context_.Report(static_cast<double>(i + 1) / effort.memory_shares);
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  absl::Status TryWithoutOffloading() {
+    SolveContext quiet = context_;
+    quiet.progress = nullptr;
+    quiet.lowest_bytes = memory_;
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
+                     MakeRotor()->Solve(instance_, quiet));
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate, solution->ScheduleWithin(memory_, quiet));
+    if (!candidate.has_value()) return absl::OkStatus();
+    const absl::StatusOr<Simulation> simulation = Simulate(chain_, platform_, candidate->schedule);
+    if (!simulation.ok()) return absl::OkStatus();
+    outcome_.seconds = simulation->prediction.makespan_seconds;
+    outcome_.schedule = std::move(candidate->schedule);
+    return absl::OkStatus();
+  }
+
+  // As offload_greedy.h.
+  void TryWithoutRecomputation() {
+    StoredChain stored(instance_);
+    std::vector<bool> moved(static_cast<size_t>(chain_.length()) + 1);
+    for (size_t l = 0; l < moved.size(); ++l) {
+      moved[l] = true;
+      const std::optional<double> seconds = stored.Place(moved, memory_);
+      if (!seconds.has_value()) continue;
+      if (*seconds < outcome_.seconds) {
+        outcome_.seconds = *seconds;
+        outcome_.schedule = stored.ToSchedule();
+      }
+      return;
+    }
+  }
+
+  // A plan that loses a little more may make the faster schedule.
+  double MostLostSeconds() const {
+    constexpr double kSlack = 0.02;
+    const double lost = outcome_.seconds - step_seconds_;
+    return lost + kSlack * std::max(lost, kSlack * step_seconds_);
+  }
+
+  absl::Status BuildSequences(const Effort& effort) {
+    sequences_.reset();  // before the next ones need its memory
+    ASSIGN_OR_RETURN(sequences_,
+                     PartSequences::Build(chain_,
+                                          {.memory_bytes = memory_,
+                                           .most_recompute_seconds = MostLostSeconds(),
+                                           .prefetch_bytes_per_second = platform_.prefetch_rate(),
+                                           .most_steps_per_part = effort.steps_per_part,
+                                           .most_stages = effort.most_stages},
+                                          context_));
+    return absl::OkStatus();
+  }
+
+  absl::Status TryPlans(const Effort& effort, double memory_share, std::vector<double> penalties) {
+    const PofoProgram program(chain_, platform_, *sequences_);
+    const auto share = static_cast<int64_t>(static_cast<double>(memory_) * memory_share);
+    ASSIGN_OR_RETURN(std::vector<RelaxedPlan> plans,
+                     program.Solve({.memory_bytes = std::min(memory_, share),
+                                    .width = effort.width,
+                                    .kept_points = effort.kept_points,
+                                    .moving_points = effort.moving_points,
+                                    .prunes_by_estimate = chain_.length() > kWithoutEstimates,
+                                    .most_lost_seconds = MostLostSeconds(),
+                                    .offload_penalties = std::move(penalties)},
+                                   context_));
+    for (const RelaxedPlan& plan : plans) {
+      Convert(plan.parts);
+      if (memory_share < 1) continue;
+      std::optional<double>& least = outcome_.relaxed_lost_seconds;
+      least = std::min(least.value_or(plan.lost_seconds), plan.lost_seconds);
+    }
+    return absl::OkStatus();
+  }
+
+  void Convert(const std::vector<ForwardPart>& parts) {
+    Join(chain_, parts, &joined_);
+    const std::optional<double> seconds =
+        placement_.Place(joined_.sequence, joined_.choices, memory_);
+    if (!seconds.has_value() || *seconds >= outcome_.seconds) return;
+    outcome_.seconds = *seconds;
+    outcome_.schedule = placement_.ToSchedule(joined_.sequence);
+  }
+
+  const Instance& instance_;
+  const Chain& chain_;
+  const Platform& platform_;
+  const int64_t memory_;
+  const PofoExtent extent_;
+  const SolveContext& context_;
+  const double step_seconds_;
+  TransferPlacement placement_;
+  PartedSequence joined_;
+  std::optional<PartSequences> sequences_;
+  PofoOutcome outcome_;
+};
+
+class Pofo final : public BudgetAlgorithm {
+ public:
+  const char* name() const override { return "pofo"; }
+
+  int64_t WorkingBytes(const Instance& instance) const override {
+    const int stages = instance.chain().length();
+    const Effort effort = EffortFor(stages);
+    constexpr int64_t kPerStage = 64 * 1024;  // relaxations, states and schedules
+    const int64_t sequences = PartSequences::WorkingBytes(
+        stages, {.most_steps_per_part = effort.steps_per_part, .most_stages = effort.most_stages});
+    const int64_t program = sequences + kPerStage * (stages + 2);
+    return std::max({program, MakeRotor()->WorkingBytes(instance),
+                     LeastPlanBytes(instance.chain(), Recomputation::kParts)});
+  }
+
+  absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance,
+                                                     const SolveContext& context) const override {
+    return FindLeastPlan(instance.chain(), instance.platform(), Recomputation::kParts, context);
+  }
+
+  absl::StatusOr<std::optional<Schedule>> Find(const Instance& instance, int64_t memory_bytes,
+                                               const SolveContext& context) const override {
+    ASSIGN_OR_RETURN(PofoOutcome outcome,
+                     SolvePofo(instance, memory_bytes, PofoExtent::kPortfolio, context));
+    if (outcome.schedule.operations.empty()) return std::optional<Schedule>();
+    return std::move(outcome.schedule);
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<PofoOutcome> SolvePofo(const Instance& instance, int64_t memory_bytes,
+                                      PofoExtent extent, const SolveContext& context) {
+  return Portfolio(instance, memory_bytes, extent, context).Solve();
+}
+
+std::unique_ptr<Solver> MakePofo() { return MakeBudgetSolver(std::make_unique<Pofo>()); }
+
+}  // namespace stowage

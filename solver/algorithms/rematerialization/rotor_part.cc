@@ -1,0 +1,37 @@
+#include "solver/algorithms/rematerialization/rotor_part.h"
+
+namespace stowage {
+
+std::optional<Schedule> UnrollChoices(const RotorPart& root,
+                                      const std::function<RotorChoice(const RotorPart&)>& choose) {
+  // What is still to come, the next on top: a part, or the backward of stage s where t is 0.
+  std::vector<RotorPart> pending = {root};
+  Schedule schedule;
+  const auto add = [&schedule](OperationKind kind, int l) {
+    schedule.operations.push_back({kind, l});
+  };
+  while (!pending.empty()) {
+    if (schedule.operations.size() > kMaxOperations) return std::nullopt;
+    const RotorPart part = pending.back();
+    pending.pop_back();
+    if (part.t == 0) {
+      add(OperationKind::kBackward, part.s);
+      continue;
+    }
+    const RotorChoice choice = part.s == part.t ? RotorChoice{} : choose(part);
+    if (choice.split == 0) {
+      add(OperationKind::kForwardSave, part.s);
+      pending.push_back({part.s, 0, 0});
+      if (part.s < part.t) pending.push_back({part.s + 1, part.t, choice.remaining_level});
+    } else {
+      add(OperationKind::kForwardCheckpoint, part.s);
+      for (int k = part.s + 1; k < choice.split; ++k) add(OperationKind::kForwardDiscard, k);
+      pending.push_back({part.s, choice.split - 1, part.level});
+      pending.push_back({choice.split, part.t, choice.remaining_level});
+    }
+  }
+  if (schedule.operations.size() > kMaxOperations) return std::nullopt;
+  return schedule;
+}
+
+}  // namespace stowage

@@ -1,0 +1,406 @@
+#include "solver/algorithms/rematerialization/rotor_table.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "solver/base/checked_math.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/thread_pool.h"
+#include "solver/kernels/min_sum.h"
+
+namespace stowage {
+namespace {
+
+// Beyond it slots, and the sum of three of them, would not fit 32 bits.
+constexpr int64_t kMostLevels = int64_t{1} << 28;
+// Around the values of each run of rows: what LanesOf() promises.
+constexpr size_t kPadding = kLanes;
+constexpr size_t kBlockFloats = size_t{kBlock} * kBlock * kLanes;
+
+int Blocks(int stages) { return (stages + kBlock - 1) / kBlock; }
+int Groups(int stages) { return (stages + kGroup - 1) / kGroup; }
+
+// Forward seconds before each stage, in units of a power of two so that small whole numbers stay
+// exact, and that unit.
+std::vector<float> PrefixOf(const Chain& chain, double* unit) {
+  constexpr double kTieShare = 1e-6;
+  const int count = chain.length() + 1;
+  double total = 0;
+  for (int l = 1; l <= count; ++l) total += chain.stage(l).forward_seconds;
+  // Where no forward takes time only ties count, which are as good as nothing.
+  constexpr double kNoTime = 1e-12;
+  *unit = total > 0 ? std::ldexp(1.0, std::ilogb(total)) : kNoTime;
+  const double tie = total > 0 ? kTieShare * total / count : *unit;
+  std::vector<float> prefix = {0};
+  double sum = 0;
+  for (int l = 1; l <= count; ++l) {
+    sum += chain.stage(l).forward_seconds + tie;
+    prefix.push_back(static_cast<float>(sum / *unit));
+  }
+  return prefix;
+}
+
+// The tiles of a chunk in an order in which each comes after those left of it and below it.
+struct Tile {
+  int row = 0;
+  int column = 0;
+};
+
+std::vector<Tile> TilesInOrder(int tiles) {
+  std::vector<Tile> order;
+  for (int apart = 0; apart < tiles; ++apart) {
+    for (int row = tiles - 1 - apart; row >= 0; --row) order.push_back({row, row + apart});
+  }
+  return order;
+}
+
+// The lowest level that each block of rows is asked for when the root is asked for `root_level`:
+// whoever starts a part at stage s keeps at most what each stage before it outputs or saves.
+std::vector<int32_t> BottomOf(const PartSizes<int32_t>& sizes, int64_t root_level) {
+  std::vector<int32_t> bottom(static_cast<size_t>(Blocks(sizes.stages())));
+  int64_t level = root_level;
+  for (int s = 0; s < sizes.stages(); ++s) {
+    bottom[static_cast<size_t>(s / kBlock)] = static_cast<int32_t>(level);
+    level = std::max<int64_t>(0, level - std::max(sizes.saved[s], sizes.output[s]));
+  }
+  return bottom;
+}
+
+// What part (s,t) loses at a level.
+float LostAt(const TableView& view, int s, int t, int64_t level) {
+  if (level < 0) return kNever;
+  return LanesOf(view, static_cast<int>(level / kLanes), s, t)[level % kLanes];
+}
+
+// Fills all chunks, from any number of threads at once. Tiles are claimed in order; whoever has one
+// waits, if it must, for those that it reads.
+class Filling {
+ public:
+  Filling(const TableView& view, const SolveContext& context)
+      : view_(view),
+        context_(context),
+        tiles_((view.blocks + kTile - 1) / kTile),
+        order_(TilesInOrder(tiles_)),
+        done_(static_cast<size_t>(tiles_) * static_cast<size_t>(tiles_)),
+        total_(order_.size() * static_cast<size_t>(view.chunks)),
+        caller_(std::this_thread::get_id()) {}
+
+  bool Run() {
+    const auto work = [this] { Work(); };
+    if (context_.threads != nullptr) {
+      context_.threads->RunOnFreeThreads(work);
+    } else {
+      work();
+    }
+    return !stopped_.load();
+  }
+
+ private:
+  void Work() {
+    const bool reports = std::this_thread::get_id() == caller_;
+    while (true) {
+      const size_t claimed = next_.fetch_add(1);
+      if (claimed >= total_) return;
+      const Tile tile = order_[claimed % order_.size()];
+      const int chunk = static_cast<int>(claimed / order_.size());
+      if (!WaitFor(tile, chunk)) return;
+      FillTile(view_, chunk, tile.row * kTile, tile.column * kTile);
+      Done(tile).store(chunk + 1, std::memory_order_release);
+      completed_.fetch_add(1, std::memory_order_release);
+      if (reports) context_.Report(static_cast<double>(claimed + 1) / static_cast<double>(total_));
+    }
+  }
+
+  // Returns false when the solve is to stop.
+  bool WaitFor(const Tile& tile, int chunk) {
+    const size_t before = static_cast<size_t>(chunk) * order_.size();
+    for (int turns = 0;; ++turns) {
+      if (context_.stop.stop_requested()) stopped_.store(true);
+      if (stopped_.load()) return false;
+      const bool ready =
+          completed_.load(std::memory_order_acquire) >= before &&
+          (tile.row == tile.column ||
+           (Done({tile.row + 1, tile.column}).load(std::memory_order_acquire) > chunk &&
+            Done({tile.row, tile.column - 1}).load(std::memory_order_acquire) > chunk));
+      if (ready) return true;
+      constexpr int kTurnsBeforeYield = 100;
+      if (turns > kTurnsBeforeYield) std::this_thread::yield();
+    }
+  }
+
+  std::atomic<int>& Done(const Tile& tile) {
+    return done_[static_cast<size_t>(tile.row) * static_cast<size_t>(tiles_) +
+                 static_cast<size_t>(tile.column)];
+  }
+
+  const TableView& view_;
+  const SolveContext& context_;
+  const int tiles_;
+  const std::vector<Tile> order_;
+  std::vector<std::atomic<int>> done_;  // by tile: chunks filled
+  const size_t total_;
+  const std::thread::id caller_;
+  std::atomic<size_t> next_{0};
+  std::atomic<size_t> completed_{0};
+  std::atomic<bool> stopped_{false};
+};
+
+}  // namespace
+
+RotorTable::RotorTable(const Chain& chain, const Options& options)
+    : options_(options), prefix_(PrefixOf(chain, &seconds_)) {
+  const int64_t never = options.levels + 1;
+  const auto slots = [&options, never](int64_t bytes) {
+    return static_cast<int32_t>(std::min(never, options.grid.Slots(bytes)));
+  };
+  sizes_ = MakePartSizes<int32_t>(chain, options.saving, slots);
+  input_slots_ = slots(chain.input_bytes);
+  const auto root_top = static_cast<int32_t>(std::max<int64_t>(-1, RootLevel(options.levels)));
+  top_.push_back(root_top);
+  // Whoever starts a part at stage s keeps its input at least.
+  for (int s = 1; s < sizes_.stages(); ++s) top_.push_back(root_top - sizes_.output[s - 1]);
+  bottom_ = BottomOf(sizes_, std::max<int64_t>(0, RootLevel(options.lowest_level)));
+  chunks_ = (root_top + kLanes) / kLanes;
+}
+
+int64_t RotorTable::WorkingBytes(const Chain& chain, int64_t levels) {
+  if (levels >= kMostLevels) return INT64_MAX;
+  const int stages = chain.length() + 1;
+  const int64_t blocks = Blocks(stages);
+  const int64_t block_pairs = blocks * (blocks + 1) / 2;
+  const int64_t chunks = levels / kLanes + 1;
+  const auto block_bytes = static_cast<int64_t>(kBlockFloats * sizeof(float));
+  const int64_t row_bytes =
+      blocks * static_cast<int64_t>(kPadding * sizeof(float) + sizeof(ChunkRows) + sizeof(size_t));
+  const int64_t chunk_bytes = block_pairs * block_bytes + row_bytes;
+  const int64_t bounds = 2 * blocks * Groups(stages) * kLanes * static_cast<int64_t>(sizeof(float));
+  const auto parts = static_cast<int64_t>(Triangle(stages).size());
+  const int64_t needs = parts * static_cast<int64_t>(2 * sizeof(int32_t)) +
+                        block_pairs * static_cast<int64_t>(sizeof(BlockNeeds) +
+                                                           size_t{kBlock} * kBlock * sizeof(float));
+  constexpr int64_t kPerStage = 256;  // small vectors
+  const int64_t exact = CheckedAdd(SaturatingMultiply(chunks, chunk_bytes),
+                                   block_pairs * block_bytes + bounds + needs + stages * kPerStage)
+                            .value_or(INT64_MAX);
+  // Each large buffer is rounded up to whole huge pages.
+  constexpr int64_t kHugePages = int64_t{5} * (2 << 20);
+  return exact < (2 << 20) ? exact : CheckedAdd(exact, kHugePages).value_or(INT64_MAX);
+}
+
+absl::StatusOr<RotorTable> RotorTable::Build(const Chain& chain, const Options& options,
+                                             const SolveContext& context) {
+  RotorTable table(chain, options);
+  RETURN_IF_ERROR(table.FillNeeds(context));
+  table.PlaceRows();
+  RETURN_IF_ERROR(table.FillChunks(context));
+  return table;
+}
+
+absl::Status RotorTable::FillNeeds(const SolveContext& context) {
+  const int count = sizes_.stages();
+  const Triangle index(count);
+  const auto never = static_cast<int32_t>(options_.levels + 1);
+  const Triangle block_index(Blocks(count));
+  least_ = MakeLargeBuffer<int32_t>(index.size());
+  most_ = MakeLargeBuffer<int32_t>(index.size());
+  needs_.assign(block_index.size(), {});
+  // Once K is known of a row: from where on storing everything fits, and up to where the need of a
+  // sweep is more than what the part needs at any rate.
+  const auto row_done = [&](int s) {
+    int32_t sweep = 0;
+    for (int t = s; t < count; ++t) {
+      const size_t part = index(s, t);
+      BlockNeeds& needs = needs_[block_index(s / kBlock, t / kBlock)];
+      int32_t most = sizes_.SaveNeed(s, t);
+      if (t > s) {
+        most = sizes_.may_save[s] == 0 ? never
+                                       : std::max(most, sizes_.saved[s] + most_[index(s + 1, t)]);
+        const int k = t - 1;
+        if (k < sizes_.sweep_limit[s]) {
+          sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
+        }
+        const bool binds = sweep + sizes_.gradient[t] > least_[part];
+        if (binds) needs.free_of_sweep = std::max(needs.free_of_sweep, sweep + sizes_.gradient[t]);
+      }
+      most_[part] = std::min(never, most);
+      needs.first_least = std::min(needs.first_least, least_[part]);
+      needs.last_least = std::max(needs.last_least, least_[part]);
+      needs.first_most = std::min(needs.first_most, most_[part]);
+      needs.last_most = std::max(needs.last_most, most_[part]);
+    }
+  };
+  return FillLeast<int32_t>(sizes_, never, context, least_.get(), row_done);
+}
+
+void RotorTable::PlaceRows() {
+  const int count = sizes_.stages();
+  const int blocks = Blocks(count);
+  const Triangle block_index(blocks);
+  rows_.assign(static_cast<size_t>(chunks_) * static_cast<size_t>(blocks), {});
+  std::vector<size_t> offsets(rows_.size());
+  size_t floats = kPadding;
+  for (int chunk = 0; chunk < chunks_; ++chunk) {
+    for (int I = 0; I < blocks; ++I) {
+      const size_t place =
+          static_cast<size_t>(chunk) * static_cast<size_t>(blocks) + static_cast<size_t>(I);
+      ChunkRows& rows = rows_[place];
+      offsets[place] = floats;
+      int32_t row_top = -1;
+      for (int stage = I * kBlock; stage < std::min((I + 1) * kBlock, count); ++stage) {
+        row_top = std::max(row_top, top_[stage]);
+      }
+      rows.begin = I;
+      rows.end = blocks;
+      const int32_t low = chunk * kLanes;
+      if (low + kLanes <= bottom_[I]) rows.end = I;  // nothing asks for it
+      if (row_top < low) rows.begin = blocks;        // nor for it
+      while (rows.begin < rows.end && needs_[block_index(I, rows.begin)].last_most <= low)
+        ++rows.begin;
+      while (rows.begin < rows.end &&
+             needs_[block_index(I, rows.end - 1)].first_least >= low + kLanes) {
+        --rows.end;
+      }
+      floats += static_cast<size_t>(rows.end - rows.begin) * kBlockFloats + kPadding;
+    }
+  }
+  values_ = MakeLargeBuffer<float>(floats);
+  for (size_t place = 0; place < rows_.size(); ++place) {
+    rows_[place].values = values_.get() + offsets[place];
+  }
+}
+
+TableView RotorTable::View() const {
+  TableView view;
+  view.stages = sizes_.stages();
+  view.blocks = Blocks(view.stages);
+  view.prefix = prefix_.data();
+  view.output = sizes_.output.data();
+  view.saved = sizes_.saved.data();
+  view.gradient = sizes_.gradient.data();
+  view.save_forward = sizes_.save_forward.data();
+  view.save_backward = sizes_.save_backward.data();
+  view.sweep = sizes_.sweep.data();
+  view.sweep_first = sizes_.sweep_first.data();
+  view.sweep_limit = sizes_.sweep_limit.data();
+  view.may_save = sizes_.may_save.data();
+  view.top = top_.data();
+  view.bottom = bottom_.data();
+  view.rows = rows_.data();
+  view.chunks = chunks_;
+  return view;
+}
+
+absl::Status RotorTable::FillChunks(const SolveContext& context) {
+  TableView view = View();
+  const size_t bounds = static_cast<size_t>(view.blocks) * static_cast<size_t>(view.groups()) *
+                        static_cast<size_t>(kLanes);
+  right_ = MakeLargeBuffer<float>(TableView::RightOffset(view.blocks));
+  bounds_ = MakeLargeBuffer<float>(2 * bounds);
+  first_group_.resize(static_cast<size_t>(view.blocks));
+  view.least = least_.get();
+  view.most = most_.get();
+  view.needs = needs_.data();
+  view.right = right_.get();
+  view.left_bound = bounds_.get();
+  view.right_bound = bounds_.get() + bounds;
+  view.first_group = first_group_.data();
+  below_.assign(needs_.size() * kBlock * kBlock, kNever);
+  view.below = below_.data();
+  const bool filled = Filling(view, context).Run();
+  least_.reset();
+  most_.reset();
+  right_.reset();
+  bounds_.reset();
+  needs_ = {};
+  below_ = {};
+  return filled ? absl::OkStatus() : context.CheckStop();
+}
+
+RotorChoice RotorTable::BestChoice(const TableView& view, const RotorPart& part) const {
+  const int s = part.s - 1;
+  const int t = part.t - 1;
+  const int64_t m = part.level;
+  RotorChoice best;
+  float least = kNever;
+  if (sizes_.may_save[s] != 0 && m >= sizes_.SaveNeed(s, t)) {
+    least = LostAt(view, s + 1, t, m - sizes_.saved[s]);
+    best = {0, m - sizes_.saved[s]};
+  }
+  // Splits are tried in the table's order, so the first that loses no more than the table says is
+  // its choice; and a sweep that by itself takes what is lost already makes all longer ones
+  // useless.
+  const float known = LostAt(view, s, t, m);
+  int32_t sweep = 0;
+  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]) && least > known; ++k) {
+    sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
+    if (m < sweep + sizes_.gradient[t] || prefix_[k + 1] - prefix_[s] >= least) break;
+    const int64_t rest = m - sizes_.output[k];
+    const float sum = LostAt(view, s, k, m) + (LostAt(view, k + 1, t, rest) + prefix_[k + 1]);
+    const float lost = sum - prefix_[s];
+    if (lost < least) {
+      least = lost;
+      best = {k + 2, rest};
+    }
+  }
+  return best;
+}
+
+std::optional<double> RotorTable::LostSecondsAt(int64_t level) const {
+  const float lost = LostAt(View(), 0, sizes_.stages() - 1, RootLevel(level));
+  if (lost == kNever) return std::nullopt;
+  return seconds_ * static_cast<double>(lost);
+}
+
+double RotorTable::EstimateLostSeconds(int s, int t, int64_t bytes, int64_t levels_up) const {
+  // The roundings of a part may add up to some slots; beyond that the table knows no better.
+  constexpr int64_t kMostSlotsUp = 64;
+  const TableView view = View();
+  const int64_t top = top_[s];
+  const int64_t level = std::min(top, options_.grid.Slots(bytes) + levels_up);
+  for (int64_t up = 0; up <= kMostSlotsUp && level + up <= top; ++up) {
+    const float lost = LostAt(view, s, t, level + up);
+    if (lost < kNever) return seconds_ * static_cast<double>(lost);
+  }
+  return seconds_ * prefix_.back() * (t - s + 1);
+}
+
+void RotorTable::LowerToLostSeconds(int s, int t, size_t count, double base,
+                                    double* seconds) const {
+  const TableView view = View();
+  const size_t known = std::min(count, static_cast<size_t>(std::max(0, top_[s] + 1)));
+  for (size_t level = 0; level < known; level += kLanes) {
+    const float* lanes = LanesOf(view, static_cast<int>(level / kLanes), s, t);
+    if (lanes == NeverLanes()) continue;
+    const size_t end = std::min(known - level, static_cast<size_t>(kLanes));
+    LowerToScaled(lanes, seconds_, base, end, seconds + level);
+  }
+  if (known == 0) return;
+  const double above = base + LostSecondsOf(s, t, top_[s]);
+  for (size_t level = known; level < count; ++level) {
+    seconds[level] = std::min(seconds[level], above);
+  }
+}
+
+double RotorTable::LostSecondsOf(int s, int t, int64_t level) const {
+  return seconds_ * static_cast<double>(LostAt(View(), s, t, std::min<int64_t>(level, top_[s])));
+}
+
+std::optional<Schedule> RotorTable::PartScheduleAt(int s, int t, int64_t level) const {
+  const TableView view = View();
+  const int64_t highest = std::min<int64_t>(level, top_[s]);
+  if (LostAt(view, s, t, highest) == kNever) return std::nullopt;
+  return UnrollChoices({s + 1, t + 1, highest},
+                       [this, &view](const RotorPart& part) { return BestChoice(view, part); });
+}
+
+std::optional<Schedule> RotorTable::ScheduleAt(int64_t level) const {
+  if (!LostSecondsAt(level).has_value()) return std::nullopt;
+  return UnrollChoices(
+      {1, sizes_.stages(), RootLevel(level)},
+      [this, view = View()](const RotorPart& part) { return BestChoice(view, part); });
+}
+
+}  // namespace stowage

@@ -1,0 +1,96 @@
+#include "solver/algorithms/transfers/compute_sequence.h"
+
+namespace stowage {
+namespace {
+
+// What is known of value l while the sequence is walked.
+struct Value {
+  int64_t bytes = 0;  // 0: not live, or nothing to move
+  bool saved = false;
+  int made = -1;
+  int touched = -1;
+  int gap = -1;  // its last
+};
+
+class Walk {
+ public:
+  Walk(const Chain& chain, ComputeSequence* sequence)
+      : chain_(chain),
+        sequence_(*sequence),
+        values_(static_cast<size_t>(chain.length()) + 2),
+        device_bytes_(chain.input_bytes) {
+    values_[0].bytes = chain.input_bytes;
+  }
+
+  void Run(int index) {
+    const Operation& operation = sequence_.operations[static_cast<size_t>(index)];
+    if (operation.kind == OperationKind::kBackward) {
+      Backward(index, operation.stage);
+    } else {
+      Forward(index, operation.kind, operation.stage);
+    }
+  }
+
+ private:
+  void Forward(int index, OperationKind kind, int l) {
+    Read(index, l - 1);
+    const bool saves = kind == OperationKind::kForwardSave;
+    const int64_t bytes = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+    sequence_.need_bytes.push_back(device_bytes_ + bytes + chain_.stage(l).forward_overhead_bytes);
+    values_[l] = {bytes, saves, index, index, -1};
+    device_bytes_ += bytes;
+    if (kind == OperationKind::kForwardDiscard) Drop(l - 1);
+  }
+
+  void Backward(int index, int l) {
+    Read(index, l);
+    Read(index, l - 1);
+    const int64_t added = chain_.gradient_bytes(l - 1);
+    sequence_.need_bytes.push_back(device_bytes_ + added + chain_.stage(l).backward_overhead_bytes);
+    device_bytes_ += added - chain_.gradient_bytes(l);
+    Drop(l);
+    if (!values_[l - 1].saved) Drop(l - 1);
+  }
+
+  void Read(int index, int l) {
+    Value& value = values_[l];
+    // Between neighbours there is no time to be away.
+    const bool waits = index > value.touched + 1;
+    const bool may_leave = value.bytes > 0 && (l == 0 || !chain_.stage(l).no_offload);
+    if (waits && may_leave) {
+      sequence_.gaps.push_back({l, value.bytes, value.made, value.touched, index, value.gap});
+      value.gap = static_cast<int>(sequence_.gaps.size()) - 1;
+    }
+    value.touched = index;
+  }
+
+  void Drop(int l) {
+    device_bytes_ -= values_[l].bytes;
+    values_[l].bytes = 0;
+  }
+
+  const Chain& chain_;
+  ComputeSequence& sequence_;
+  std::vector<Value> values_;  // 0..L+1
+  int64_t device_bytes_;
+};
+
+}  // namespace
+
+void FindGaps(const Chain& chain, ComputeSequence* sequence) {
+  sequence->need_bytes.clear();
+  sequence->gaps.clear();
+  Walk walk(chain, sequence);
+  for (int i = 0; i < sequence->size(); ++i) walk.Run(i);
+}
+
+ComputeSequence SequenceOf(const Chain& chain, const Schedule& schedule) {
+  ComputeSequence sequence;
+  for (const Operation& operation : schedule.operations) {
+    if (IsCompute(operation.kind)) sequence.operations.push_back(operation);
+  }
+  FindGaps(chain, &sequence);
+  return sequence;
+}
+
+}  // namespace stowage

@@ -1,0 +1,82 @@
+#include "solver/algorithms/transfers/forward_parts.h"
+
+#include <utility>
+
+namespace stowage {
+
+ForwardPart SavedPart(int stage, bool offloaded) {
+  return {stage, stage, true, offloaded, nullptr};
+}
+
+ForwardPart PassedPart(int first, int last, std::vector<Operation> again, bool offloaded) {
+  return {first, last, false, offloaded,
+          std::make_shared<const std::vector<Operation>>(std::move(again))};
+}
+
+void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSequence* result) {
+  std::vector<Operation>& operations = result->sequence.operations;
+  operations.clear();
+  std::vector<int> reads;  // by part: who reads its input before the loss
+  for (const ForwardPart& part : parts) {
+    reads.push_back(static_cast<int>(operations.size()));
+    operations.push_back(
+        {part.saved ? OperationKind::kForwardSave : OperationKind::kForwardCheckpoint, part.first});
+    for (int l = part.first + 1; l <= part.last; ++l) {
+      operations.push_back({OperationKind::kForwardDiscard, l});
+    }
+  }
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    if (part->saved) {
+      operations.push_back({OperationKind::kBackward, part->first});
+    } else {
+      operations.insert(operations.end(), part->again->begin(), part->again->end());
+    }
+  }
+  FindGaps(chain, &result->sequence);
+  std::vector<bool> leaves(operations.size(), false);  // by operation: what it reads
+  for (size_t p = 0; p < parts.size(); ++p) {
+    if (parts[p].offloaded) leaves[static_cast<size_t>(reads[p])] = true;
+  }
+  result->choices.assign(result->sequence.gaps.size(), GapChoice{});
+  for (size_t g = 0; g < result->choices.size(); ++g) {
+    const Gap& gap = result->sequence.gaps[g];
+    if (gap.after < 0 || !leaves[static_cast<size_t>(gap.after)]) continue;
+    const Operation& reader = operations[static_cast<size_t>(gap.after)];
+    result->choices[g].moved = gap.value == reader.stage - 1;
+  }
+}
+
+std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
+                                                const std::vector<Operation>& operations) {
+  const int loss = chain.length() + 1;
+  std::vector<ForwardPart> parts;
+  size_t next = 0;
+  for (; next < operations.size() && operations[next].kind != OperationKind::kBackward; ++next) {
+    const Operation& operation = operations[next];
+    const int expected = parts.empty() ? 1 : parts.back().last + 1;
+    if (operation.stage != expected) return std::nullopt;
+    if (operation.kind == OperationKind::kForwardDiscard) {
+      // What a saved stage left is not dropped here: its part would not be one.
+      if (parts.empty() || parts.back().saved) return std::nullopt;
+      parts.back().last = operation.stage;
+    } else {
+      const bool saved = operation.kind == OperationKind::kForwardSave;
+      parts.push_back({operation.stage, operation.stage, saved, false, nullptr});
+    }
+  }
+  if (parts.empty() || parts.back().last != loss || !parts.back().saved) return std::nullopt;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    std::vector<Operation> again;
+    do {
+      if (next == operations.size()) return std::nullopt;
+      const Operation& operation = operations[next++];
+      if (operation.stage < part->first || operation.stage > part->last) return std::nullopt;
+      again.push_back(operation);
+    } while (again.back() != Operation{OperationKind::kBackward, part->first});
+    if (!part->saved) *part = PassedPart(part->first, part->last, std::move(again));
+  }
+  if (next != operations.size()) return std::nullopt;
+  return parts;
+}
+
+}  // namespace stowage

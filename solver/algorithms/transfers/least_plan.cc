@@ -1,0 +1,212 @@
+#include "solver/algorithms/transfers/least_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "solver/algorithms/transfers/transfer_placement.h"
+#include "solver/base/status_macros.h"
+#include "solver/bounds/memory_range.h"
+
+namespace stowage {
+namespace {
+
+// Before a stage, with value i-1 in one of its forms.
+struct State {
+  int64_t kept = 0;
+  int64_t host = 0;
+  int32_t parent = -1;  // in states_
+  int16_t first = 0;    // of the part that led here
+  bool saved = false;
+  bool offloaded = false;
+};
+
+class Search {
+ public:
+  Search(const Chain& chain, const Platform& platform, const RotorMinimum* minimum)
+      : chain_(chain),
+        platform_(platform),
+        minimum_(minimum),
+        last_(chain.length() + 1),
+        moves_(platform.has_link()),
+        placement_(chain, platform) {}
+
+  // A schedule within `memory_bytes`; nullopt when there is none.
+  absl::StatusOr<std::optional<Schedule>> Within(int64_t memory_bytes,
+                                                 const SolveContext& context) {
+    memory_ = memory_bytes;
+    states_.clear();
+    buckets_.assign(static_cast<size_t>(last_) * 2 + 2, {});
+    Bucket(1, 0).push_back({});
+    for (int i = 1; i <= last_; ++i) {
+      RETURN_IF_ERROR(context.CheckStop());
+      for (int x = 0; x <= 1; ++x) {
+        const std::vector<State> bucket = Pareto(std::move(Bucket(i, x)));
+        for (const State& state : bucket) {
+          states_.push_back(state);
+          const auto index = static_cast<int32_t>(states_.size()) - 1;
+          if (!Expand(i, x, index)) continue;
+          std::optional<Schedule> schedule = ToSchedule(index);
+          if (schedule.has_value()) return schedule;
+        }
+      }
+    }
+    return std::optional<Schedule>();
+  }
+
+ private:
+  std::vector<State>& Bucket(int i, int x) { return buckets_[static_cast<size_t>(i) * 2 + x - 2]; }
+
+  int64_t Input(int i, int x) const {
+    if (i == 1) return chain_.input_bytes;
+    return x == 1 ? chain_.saved_bytes(i - 1) : chain_.output_bytes(i - 1);
+  }
+
+  // Before one stage, in one form: fewer where each costs more.
+  size_t MostStates() const {
+    constexpr int kMost = 32;
+    constexpr int kFewest = 4;
+    constexpr int kLongChain = 200;
+    return static_cast<size_t>(std::clamp(kMost * kLongChain / last_, kFewest, kMost));
+  }
+
+  // Those that no other beats in both, at most a few.
+  std::vector<State> Pareto(std::vector<State> states) const {
+    std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
+      return std::pair(a.kept, a.host) < std::pair(b.kept, b.host);
+    });
+    std::vector<State> best;
+    for (const State& state : states) {
+      const bool limited = platform_.host_memory_bytes > 0;
+      if (best.empty() || (limited && state.host < best.back().host)) best.push_back(state);
+    }
+    const size_t most = MostStates();
+    if (best.size() <= most) return best;
+    std::vector<State> some;
+    for (size_t i = 0; i < most; ++i) some.push_back(best[i * (best.size() - 1) / (most - 1)]);
+    return some;
+  }
+
+  // Whether the state gets by the loss.
+  bool Expand(int i, int x, int32_t index) {
+    const State from = states_[static_cast<size_t>(index)];
+    const int64_t free = memory_ - from.kept - Input(i, x);
+    const Stage& stage = chain_.stage(i);
+    const int64_t back = chain_.gradient_bytes(i) + chain_.gradient_bytes(i - 1);
+    const int64_t extra =
+        std::max(stage.forward_overhead_bytes, back + stage.backward_overhead_bytes);
+    if (stage.saved_bytes + extra <= free) {
+      if (i == last_) return true;
+      Push(i + 1, 1, i, x, index);
+    }
+    if (minimum_ == nullptr) return false;
+    int64_t need = 0;
+    for (int j = i; j < last_ && !chain_.stage(j).no_recompute; ++j) {
+      const int64_t input = j == i ? 0 : chain_.output_bytes(j - 1);
+      need =
+          std::max(need, input + chain_.output_bytes(j) + chain_.stage(j).forward_overhead_bytes);
+      if (need > free) break;
+      if (minimum_->least_bytes(i - 1, j - 1) <= free) Push(j + 1, 0, i, x, index);
+    }
+    return false;
+  }
+
+  void Push(int next, int next_x, int first, int x, int32_t index) {
+    State state = states_[static_cast<size_t>(index)];
+    const int64_t input = Input(first, x);
+    const int64_t limit = platform_.host_memory_bytes;
+    state.parent = index;
+    state.first = static_cast<int16_t>(first);
+    state.saved = next_x == 1;
+    const bool may_move = moves_ && (first == 1 || !chain_.stage(first - 1).no_offload);
+    state.offloaded = false;
+    state.kept += input;
+    if (!may_move || limit > 0) Add(state, &Bucket(next, next_x));
+    if (!may_move || (limit > 0 && state.host + input > limit)) return;
+    state.offloaded = true;
+    state.kept -= input;
+    state.host += input;
+    Add(state, &Bucket(next, next_x));
+  }
+
+  // Without a limit on the host the one that keeps least is all there is to know.
+  void Add(const State& state, std::vector<State>* bucket) const {
+    constexpr size_t kMostWaiting = 512;
+    if (platform_.host_memory_bytes > 0 || bucket->empty()) {
+      bucket->push_back(state);
+      if (bucket->size() >= kMostWaiting) *bucket = Pareto(std::move(*bucket));
+    } else if (state.kept < bucket->front().kept) {
+      bucket->front() = state;
+    }
+  }
+
+  std::optional<Schedule> ToSchedule(int32_t index) {
+    std::vector<ForwardPart> parts = {SavedPart(last_)};
+    for (int32_t at = index; states_[static_cast<size_t>(at)].parent >= 0;
+         at = states_[static_cast<size_t>(at)].parent) {
+      const State& state = states_[static_cast<size_t>(at)];
+      const int end = parts.back().first - 1;
+      if (state.saved) {
+        parts.push_back(SavedPart(end, state.offloaded));
+        continue;
+      }
+      std::optional<Schedule> again = minimum_->LeastSchedule(state.first - 1, end - 1);
+      if (!again.has_value()) return std::nullopt;
+      parts.push_back(PassedPart(state.first, end, std::move(again->operations), state.offloaded));
+    }
+    std::reverse(parts.begin(), parts.end());
+    Join(chain_, parts, &joined_);
+    if (!placement_.Place(joined_.sequence, joined_.choices, memory_).has_value()) {
+      return std::nullopt;
+    }
+    Schedule schedule = placement_.ToSchedule(joined_.sequence);
+    if (schedule.operations.size() > kMaxOperations) return std::nullopt;
+    return schedule;
+  }
+
+  const Chain& chain_;
+  const Platform& platform_;
+  const RotorMinimum* const minimum_;  // null: nothing runs again
+  const int last_;                     // the loss
+  const bool moves_;
+  int64_t memory_ = 0;
+  std::vector<std::vector<State>> buckets_;
+  std::vector<State> states_;
+  TransferPlacement placement_;
+  PartedSequence joined_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::optional<LeastPlan>> FindLeastPlan(const Chain& chain, const Platform& platform,
+                                                       Recomputation recomputation,
+                                                       const SolveContext& context) {
+  std::optional<RotorMinimum> minimum;
+  int64_t high = StoreAllPeakBytes(chain);
+  if (recomputation == Recomputation::kParts) {
+    ASSIGN_OR_RETURN(minimum, RotorMinimum::Build(chain, Saving::kAlways, context));
+  }
+  Search search(chain, platform, minimum.has_value() ? &*minimum : nullptr);
+  ASSIGN_OR_RETURN(std::optional<Schedule> schedule, search.Within(high, context));
+  if (!schedule.has_value()) return std::optional<LeastPlan>();
+  LeastPlan least{high, *std::move(schedule)};
+  int64_t low = FloorOfMemory(chain).bytes - 1;  // never enough
+  while (low + 1 < least.memory_bytes) {
+    const int64_t middle = low + (least.memory_bytes - low) / 2;
+    ASSIGN_OR_RETURN(schedule, search.Within(middle, context));
+    if (schedule.has_value()) {
+      least = {middle, *std::move(schedule)};
+    } else {
+      low = middle;
+    }
+  }
+  return least;
+}
+
+int64_t LeastPlanBytes(const Chain& chain, Recomputation recomputation) {
+  constexpr int64_t kPerStage = 80 * 1024;  // states, a schedule and its placement
+  const int64_t states = (chain.length() + 2) * kPerStage;
+  return recomputation == Recomputation::kNone ? states
+                                               : states + RotorMinimum::WorkingBytes(chain);
+}
+
+}  // namespace stowage

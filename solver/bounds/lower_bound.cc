@@ -1,0 +1,97 @@
+#include "solver/bounds/lower_bound.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "solver/bounds/cut_bound.h"
+#include "solver/model/modes.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+// What `part` of `whole` is of `total`, rounded down; all where nothing is known.
+int64_t ShareOf(int64_t total, int64_t part, int64_t whole) {
+  if (whole == 0) return 0;
+  const double share = static_cast<double>(part) / static_cast<double>(whole);
+  return static_cast<int64_t>(static_cast<double>(total) * share * (1 - 1e-15));
+}
+
+// A plain chain on whose cuts no execution of `chain` does worse. What a unit takes in graph mode
+// is dealt out to its stages as they take it in eager mode, and each stage takes the less of its
+// two modes; inside a unit there are no outputs and gradients. A unit in graph mode is then as much
+// as its stages together at least, and whichever fate its value has they can all have.
+Chain CheapestChain(const Chain& chain) {
+  Chain cheapest = chain;
+  for (const Unit& unit : UnitsOf(chain)) {
+    if (!unit.has_graph) continue;
+    const Stage fused = GraphStage(chain, unit);
+    Stage eager;  // the sums of its stages
+    for (int l = unit.first; l <= unit.last; ++l) {
+      eager.forward_seconds += chain.stage(l).forward_seconds;
+      eager.backward_seconds += chain.stage(l).backward_seconds;
+      eager.saved_bytes += chain.saved_bytes(l);
+    }
+    const auto seconds = [](double own, double all_eager, double all_graph) {
+      return all_eager > 0 ? own * std::min(1.0, all_graph / all_eager) : 0;
+    };
+    for (int l = unit.first; l <= unit.last; ++l) {
+      Stage& stage =
+          l > chain.length() ? cheapest.loss : cheapest.stages[static_cast<size_t>(l) - 1];
+      stage.forward_seconds =
+          seconds(stage.forward_seconds, eager.forward_seconds, fused.forward_seconds);
+      stage.backward_seconds =
+          seconds(stage.backward_seconds, eager.backward_seconds, fused.backward_seconds);
+      stage.forward_overhead_bytes =
+          std::min(stage.forward_overhead_bytes, fused.forward_overhead_bytes);
+      stage.backward_overhead_bytes =
+          std::min(stage.backward_overhead_bytes, fused.backward_overhead_bytes);
+      if (fused.saved_bytes < eager.saved_bytes) {
+        stage.saved_bytes = ShareOf(fused.saved_bytes, stage.saved_bytes, eager.saved_bytes);
+      }
+      const bool inside = l < unit.last;
+      stage.gradient_bytes = inside ? 0 : chain.gradient_bytes(l);
+      stage.output_bytes = inside ? 0 : std::min(stage.output_bytes, stage.saved_bytes);
+    }
+  }
+  return cheapest;
+}
+
+}  // namespace
+
+double LowerBoundSeconds(const Chain& chain, const Platform& platform) {
+  double seconds = 0;
+  if (HasGraphMode(chain)) {
+    // What a unit in graph mode moves at once may be several values here.
+    Platform without_latency = platform;
+    without_latency.transfer_latency_seconds = 0;
+    seconds = CutBoundSeconds(CheapestChain(chain), without_latency);
+  } else {
+    seconds = CutBoundSeconds(chain, platform);
+  }
+  return std::max(ComputeSeconds(chain), seconds * (1 - kSummationError / 2));
+}
+
+bool MeetsBound(const Prediction& prediction) {
+  return prediction.makespan_seconds <= prediction.lower_bound_seconds * (1 + kSummationError);
+}
+
+void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction) {
+  Platform limits = platform;
+  limits.memory_bytes = std::max(limits.memory_bytes, prediction->peak_memory_bytes);
+  if (limits.host_memory_bytes > 0) {
+    limits.host_memory_bytes = std::max(limits.host_memory_bytes, prediction->peak_host_bytes);
+  }
+  prediction->lower_bound_seconds = LowerBoundSeconds(chain, limits);
+  prediction->gap = RelativeExcess(prediction->makespan_seconds, prediction->lower_bound_seconds);
+}
+
+absl::StatusOr<Simulation> SimulateWithBound(const Chain& chain, const Platform& platform,
+                                             const Schedule& schedule,
+                                             std::vector<TimelineEntry>* timeline) {
+  absl::StatusOr<Simulation> simulation = Simulate(chain, platform, schedule, timeline);
+  if (simulation.ok()) FillBound(chain, platform, &simulation->prediction);
+  return simulation;
+}
+
+}  // namespace stowage

@@ -1,0 +1,65 @@
+#include "solver/bounds/memory_range.h"
+
+#include <algorithm>
+
+#include "solver/model/modes.h"
+
+namespace stowage {
+namespace {
+
+// The least that value l takes when a later operation reads it: in graph mode a stage that runs
+// once may save less, so only what it outputs counts.
+int64_t LeastValueBytes(const Chain& chain, int l) {
+  const bool saves = l > 0 && chain.stage(l).no_recompute && !chain.stage(l).graph.has_value();
+  return saves ? chain.saved_bytes(l) : chain.output_bytes(l);
+}
+
+// What running the stages of a unit needs at least in one mode; see FloorOfMemory().
+MemoryFloor FloorOfStage(const Stage& stage, int l, int64_t read_bytes, int64_t gradients_bytes) {
+  const int64_t values = read_bytes + stage.saved_bytes;
+  const int64_t forward = values + stage.forward_overhead_bytes;
+  const int64_t backward = values + gradients_bytes + stage.backward_overhead_bytes;
+  return backward > forward ? MemoryFloor{backward, {OperationKind::kBackward, l}}
+                            : MemoryFloor{forward, {OperationKind::kForwardSave, l}};
+}
+
+}  // namespace
+
+MemoryFloor FloorOfMemory(const Chain& chain) {
+  MemoryFloor floor{-1, {}};
+  for (const Unit& unit : UnitsOf(chain)) {
+    MemoryFloor eager{-1, {}};
+    for (int l = unit.first; l <= unit.last; ++l) {
+      const MemoryFloor one = FloorOfStage(chain.stage(l), l, LeastValueBytes(chain, l - 1),
+                                           chain.gradient_bytes(l) + chain.gradient_bytes(l - 1));
+      if (one.bytes > eager.bytes) eager = one;
+    }
+    MemoryFloor least = eager;
+    if (unit.has_graph) {
+      MemoryFloor graph =
+          FloorOfStage(GraphStage(chain, unit), unit.last, LeastValueBytes(chain, unit.first - 1),
+                       chain.gradient_bytes(unit.last) + chain.gradient_bytes(unit.first - 1));
+      graph.operation.mode = Mode::kGraph;
+      if (unit.first != unit.last) graph.operation.first_stage = unit.first;
+      if (graph.bytes < eager.bytes) least = graph;
+    }
+    if (least.bytes > floor.bytes) floor = least;
+  }
+  return floor;
+}
+
+int64_t StoreAllPeakBytes(const Chain& chain) {
+  int64_t stored = chain.input_bytes;
+  int64_t peak = stored;
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    const Stage& stage = chain.stage(l);
+    stored += stage.saved_bytes;
+    peak = std::max(peak, stored + stage.forward_overhead_bytes);
+    // The same values are there again when the backward of stage l runs.
+    peak = std::max(peak, stored + chain.gradient_bytes(l) + chain.gradient_bytes(l - 1) +
+                              stage.backward_overhead_bytes);
+  }
+  return peak;
+}
+
+}  // namespace stowage

@@ -1,0 +1,185 @@
+#include "solver/solve/catalog.h"
+
+#include "solver/algorithms/auto/auto.h"
+#include "solver/algorithms/modes/mixed_mode.h"
+#include "solver/algorithms/offload/dynprog.h"
+#include "solver/algorithms/offload/greedy.h"
+#include "solver/algorithms/offload/vdnn.h"
+#include "solver/algorithms/pofo/autocapper.h"
+#include "solver/algorithms/pofo/opportunist.h"
+#include "solver/algorithms/pofo/pofo.h"
+#include "solver/algorithms/rematerialization/periodic.h"
+#include "solver/algorithms/rematerialization/revolve.h"
+#include "solver/algorithms/rematerialization/rotor.h"
+#include "solver/algorithms/rematerialization/store_all.h"
+
+namespace stowage {
+namespace {
+
+constexpr const char* kAutoOptions[] = {"memory_slots", "segments", "time_precision"};
+constexpr const char* kPeriodicOptions[] = {"segments", "time_precision"};
+constexpr const char* kTimeOptions[] = {"time_precision"};
+constexpr const char* kSlotOptions[] = {"memory_slots", "time_precision"};
+
+std::unique_ptr<Solver> MakeAutoOfAll();
+
+constexpr SolverInfo kSolvers[] = {
+    {{.name = "auto",
+      .summary = "the best schedule of all solvers below, then local search from there",
+      .guarantee =
+          "never slower than any of them by the times that it sees (see time_precision), with the "
+          "promise of the one that wins",
+      .complexity = "the sum of theirs, and a bounded search",
+      .version = 5,
+      .recomputes = true,
+      .offloads = true,
+      .mixes_modes = true,
+      .options = kAutoOptions},
+     MakeAutoOfAll},
+    {{.name = "store_all",
+      .summary = "keeps everything: no recomputation, the most memory",
+      .guarantee = "no schedule in eager mode is faster, where it fits",
+      .complexity = "O(L) time and memory",
+      .version = 1,
+      .recomputes = false,
+      .offloads = false,
+      .options = {}},
+     MakeStoreAll},
+    {{.name = "periodic",
+      .summary =
+          "segments of equal length, of which only the input is kept (checkpoint_sequential)",
+      .guarantee = "the fastest of all segment counts that fit",
+      .complexity = "O(L^2) time, O(L) memory; O(L) time for one count",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kPeriodicOptions},
+     MakePeriodic},
+    {{.name = "rotor",
+      .summary = "optimal rematerialization of a heterogeneous chain (RR-9302)",
+      .guarantee =
+          "the fastest nested persistent schedule without offloading, up to the rounding of "
+          "memory to slots; exact for short chains",
+      .complexity = "O(L^3 S) time, O(L^2 S) memory",
+      .version = 2,
+      .recomputes = true,
+      .offloads = false,
+      .options = kSlotOptions},
+     MakeRotor},
+    {{.name = "revolve",
+      .summary = "keeps outputs only, as automatic differentiation does (RR-9302, section 5.3)",
+      .guarantee =
+          "the fastest nested persistent schedule that saves a stage only right before its "
+          "backward, up to the rounding of memory to slots; exact for short chains",
+      .complexity = "O(L^3 S) time, O(L^2 S) memory",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kSlotOptions},
+     MakeRevolve,
+     "rotor"},
+    {{.name = "mixed_mode",
+      .summary = "eager or graph mode, sub-sequence by sub-sequence (Mixed Mode), by convexity",
+      .guarantee =
+          "where it says nothing else the fastest split into modes and fixed shares of the memory, "
+          "up to the rounding of memory to slots; auto shares memory freely; rotor without graph "
+          "costs",
+      .complexity = "O(L log L log S) a price, some 20 prices, and O(L^2 S) for the proof, after "
+                    "O(L^3 S) for tables of O(L^2 S)",
+      .version = 2,
+      .recomputes = true,
+      .offloads = false,
+      .mixes_modes = true,
+      .options = kSlotOptions},
+     MakeMixedMode},
+    {{.name = "mixed_mode_exact",
+      .summary = "the same with all splits, modes and shares tried",
+      .guarantee = "the fastest split into modes and fixed shares of the memory, up to the "
+                   "rounding of memory "
+                   "to slots; rotor without graph costs",
+      .complexity = "O(L^2 S^2) time after O(L^3 S) for tables of O(L^2 S)",
+      .version = 2,
+      .recomputes = true,
+      .offloads = false,
+      .mixes_modes = true,
+      .options = kSlotOptions},
+     MakeMixedModeExact,
+     "mixed_mode"},
+    {{.name = "offload_greedy",
+      .summary = "saves everything and offloads the first values of the chain (Euro-Par 2020)",
+      .guarantee = "optimal without recomputation if copies could stop anywhere",
+      .complexity = "O(L) placements of O(L) each",
+      .version = 1,
+      .recomputes = false,
+      .offloads = true,
+      .options = kTimeOptions},
+     MakeOffloadGreedy,
+     "pofo"},
+    {{.name = "offload_vdnn",
+      .summary = "saves everything and offloads what long forwards read (VDNN's rule)",
+      .guarantee = "none",
+      .complexity = "2 L placements of O(L) each",
+      .version = 1,
+      .recomputes = false,
+      .offloads = true,
+      .options = kTimeOptions},
+     MakeOffloadVdnn,
+     "pofo"},
+    {{.name = "offload_dynprog",
+      .summary = "saves everything and offloads what its dynamic program chooses (Euro-Par 2020)",
+      .guarantee =
+          "up to rounding, optimal without recomputation if copies could be interrupted and freed "
+          "memory as they run",
+      .complexity = "O(L) times the states kept",
+      .version = 1,
+      .recomputes = false,
+      .offloads = true,
+      .options = kSlotOptions},
+     MakeOffloadDynprog,
+     "pofo"},
+    {{.name = "opportunist",
+      .summary = "offloads whenever the link is free and recomputes the rest (POFO, section 5.1)",
+      .guarantee = "none",
+      .complexity = "O(L^3) time at worst",
+      .version = 1,
+      .recomputes = true,
+      .offloads = true,
+      .options = kTimeOptions},
+     MakeOpportunist,
+     "pofo"},
+    {{.name = "autocapper",
+      .summary = "rotor for more memory, made to fit by offloading (POFO, section 5.1)",
+      .guarantee = "none",
+      .complexity = "rotor's, and 40 placements",
+      .version = 2,
+      .recomputes = true,
+      .offloads = true,
+      .options = kSlotOptions},
+     MakeAutocapper},
+    {{.name = "pofo",
+      .summary = "recomputation and offloading chosen together (NeurIPS 2021)",
+      .guarantee =
+          "close to the fastest if copies freed memory as they run; never slower than rotor",
+      .complexity = "O(L^2) times the states kept, after O(L^3) for the ways to recompute",
+      .version = 2,
+      .recomputes = true,
+      .offloads = true,
+      .options = kSlotOptions},
+     MakePofo},
+};
+
+std::unique_ptr<Solver> MakeAutoOfAll() { return MakeAuto(kSolvers); }
+
+}  // namespace
+
+std::span<const SolverInfo> AllSolvers() { return kSolvers; }
+
+const SolverInfo* FindSolver(absl::string_view name) {
+  if (name.empty()) name = "auto";
+  for (const SolverInfo& info : kSolvers) {
+    if (name == info.description.name) return &info;
+  }
+  return nullptr;
+}
+
+}  // namespace stowage

@@ -1,0 +1,214 @@
+#include "solver/solve/find_frontier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solver/algorithms/working_bytes.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/simulator/simulator.h"
+#include "solver/solve/catalog.h"
+
+namespace stowage {
+namespace {
+
+// From `least` to `most`, each the same factor above the one before.
+std::vector<int64_t> SpacedBudgets(int64_t least, int64_t most, int points) {
+  if (least >= most) return {least};
+  std::vector<int64_t> budgets;
+  // 0 is a size, but no factor leads away from it.
+  const double factor =
+      static_cast<double>(most) / static_cast<double>(std::max<int64_t>(1, least));
+  for (int i = 0; i < points; ++i) {
+    const double share = static_cast<double>(i) / (points - 1);
+    const double bytes = static_cast<double>(std::max<int64_t>(1, least)) * std::pow(factor, share);
+    budgets.push_back(std::clamp(static_cast<int64_t>(bytes), least, most));
+  }
+  budgets.front() = least;
+  budgets.back() = most;
+  return budgets;
+}
+
+std::vector<int64_t> Budgets(const FrontierRequest& request, std::optional<int64_t> least,
+                             int64_t most) {
+  std::vector<int64_t> budgets = request.budgets;
+  if (budgets.empty() && least.has_value()) {
+    budgets =
+        SpacedBudgets(*least, most, request.points > 0 ? request.points : kDefaultFrontierPoints);
+  }
+  std::sort(budgets.begin(), budgets.end());
+  budgets.erase(std::unique(budgets.begin(), budgets.end()), budgets.end());
+  return budgets;
+}
+
+// Finds the points of one request, highest budget first.
+class FrontierSearch {
+ public:
+  FrontierSearch(const FrontierRequest& request, const SolveContext& context)
+      : info_(*FindSolver(request.solver)),
+        solver_(info_.make()),
+        exact_{request.chain, request.platform, request.solver, request.options},
+        context_(context) {}
+
+  absl::StatusOr<Frontier> Run(const FrontierRequest& request) {
+    frontier_.solver = info_.description.name;
+    frontier_.memory_floor_bytes = FloorOfMemory(request.chain).bytes;
+    frontier_.most_memory_bytes = StoreAllPeakBytes(request.chain);
+    const int64_t highest = request.budgets.empty()
+                                ? frontier_.most_memory_bytes
+                                : *std::max_element(request.budgets.begin(), request.budgets.end());
+    RETURN_IF_ERROR(
+        CheckWorkingBytes(info_, *solver_, InstanceFor(highest), context_.working_bytes));
+    ASSIGN_OR_RETURN(frontier_.minimum_memory_bytes,
+                     solver_->LeastBytes(Instance::Exact(exact_), context_));
+    const std::vector<int64_t> budgets =
+        Budgets(request, frontier_.minimum_memory_bytes, frontier_.most_memory_bytes);
+    frontier_.points.resize(budgets.size());
+    for (size_t i = 0; i < budgets.size(); ++i) frontier_.points[i].memory_bytes = budgets[i];
+    const auto feasible =
+        static_cast<size_t>(std::count_if(budgets.begin(), budgets.end(), [this](int64_t budget) {
+          return frontier_.minimum_memory_bytes.value_or(INT64_MAX) <= budget;
+        }));
+    for (size_t left = feasible; left > 0; --left) {
+      FrontierPoint& point = frontier_.points[budgets.size() - feasible + left - 1];
+      RETURN_IF_ERROR(Fill(budgets[budgets.size() - feasible], &point));
+      context_.Report(static_cast<double>(feasible - left + 1) / static_cast<double>(feasible));
+    }
+    LetFasterOnesStandIn();
+    frontier_.knee = KneeOf(frontier_.points);
+    return std::move(frontier_);
+  }
+
+ private:
+  Instance InstanceFor(int64_t memory_bytes) {
+    exact_.platform.memory_bytes = memory_bytes;
+    return Instance::ExactSizes(exact_);
+  }
+
+  absl::Status Fill(int64_t lowest, FrontierPoint* point) {
+    if (solution_ == nullptr || point->memory_bytes < solution_->serves_from_bytes()) {
+      const Instance instance = InstanceFor(point->memory_bytes);
+      RETURN_IF_ERROR(CheckWorkingBytes(info_, *solver_, instance, context_.working_bytes));
+      solution_.reset();  // before the next one needs its memory
+      SolveContext context = context_;
+      context.lowest_bytes = lowest;
+      context.progress = nullptr;
+      ASSIGN_OR_RETURN(solution_, solver_->Solve(instance, context));
+      times_rounded_ = instance.times_rounded();
+      ++frontier_.solves;
+    } else if (solution_->solves_each_budget()) {
+      ++frontier_.solves;
+    }
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                     solution_->ScheduleWithin(point->memory_bytes, context_));
+    if (candidate.has_value()) {
+      Accept(*std::move(candidate), point);
+    } else {
+      frontier_.notes.push_back(absl::StrCat("no schedule of at most ", kMaxOperations,
+                                             " operations was found within ",
+                                             FormatBytes(point->memory_bytes)));
+    }
+    return absl::OkStatus();
+  }
+
+  void Accept(Candidate candidate, FrontierPoint* point) {
+    exact_.platform.memory_bytes = point->memory_bytes;
+    const absl::StatusOr<Simulation> simulation =
+        SimulateWithBound(exact_.chain, exact_.platform, candidate.schedule);
+    if (!simulation.ok() || !simulation->feasible()) {
+      frontier_.rejected.emplace_back(candidate.solver);
+      return;
+    }
+    for (std::string& note : candidate.notes) {
+      if (std::count(frontier_.notes.begin(), frontier_.notes.end(), note) == 0) {
+        frontier_.notes.push_back(std::move(note));
+      }
+    }
+    point->prediction = simulation->prediction;
+    point->solver = candidate.solver;
+    point->limit = candidate.limit;
+    if (times_rounded_ && point->limit == Limit::kNone) point->limit = Limit::kRounding;
+    if (MeetsBound(point->prediction)) point->limit = Limit::kNone;
+    point->outcome = point->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+  }
+
+  void LetFasterOnesStandIn() {
+    const FrontierPoint* best = nullptr;
+    for (FrontierPoint& point : frontier_.points) {
+      if (best != nullptr &&
+          (point.outcome == Outcome::kInfeasible ||
+           point.prediction.makespan_seconds > best->prediction.makespan_seconds)) {
+        const int64_t memory_bytes = point.memory_bytes;
+        constexpr double kNoise = 1e-12;  // sums of the same times in another order
+        const bool same =
+            point.outcome == Outcome::kOptimal &&
+            point.prediction.makespan_seconds <= best->prediction.makespan_seconds * (1 + kNoise);
+        point = *best;
+        point.memory_bytes = memory_bytes;
+        exact_.platform.memory_bytes = memory_bytes;
+        FillBound(exact_.chain, exact_.platform, &point.prediction);
+        // The best for less memory need not be the best for more.
+        if (!same && !MeetsBound(point.prediction) && point.limit == Limit::kNone) {
+          point.limit = Limit::kRounding;
+          point.outcome = Outcome::kFeasible;
+        }
+      }
+      if (point.outcome != Outcome::kInfeasible) best = &point;
+    }
+  }
+
+  const SolverInfo& info_;
+  const std::unique_ptr<Solver> solver_;
+  SolveRequest exact_;  // its memory is that of the budget in work
+  const SolveContext& context_;
+  std::unique_ptr<const Solution> solution_;  // of the last solve
+  bool times_rounded_ = false;                // by its instance
+  Frontier frontier_;
+};
+
+}  // namespace
+
+std::optional<size_t> KneeOf(const std::vector<FrontierPoint>& points) {
+  const auto feasible = [](const FrontierPoint& point) {
+    return point.outcome != Outcome::kInfeasible;
+  };
+  const auto first = std::find_if(points.begin(), points.end(), feasible);
+  if (first == points.end()) return std::nullopt;
+  const FrontierPoint& last = points.back();
+  const auto memory = [](const FrontierPoint& point) {
+    return std::log(static_cast<double>(std::max<int64_t>(1, point.memory_bytes)));
+  };
+  const auto seconds = [](const FrontierPoint& point) { return point.prediction.makespan_seconds; };
+  const double width = memory(last) - memory(*first);
+  const double height = seconds(*first) - seconds(last);
+  if (width <= 0 || height <= 0) return std::nullopt;
+  std::optional<size_t> knee;
+  double farthest = 1e-9;  // rounding makes no knee
+  for (auto point = first; point != points.end(); ++point) {
+    const double right = (memory(*point) - memory(*first)) / width;
+    const double up = (seconds(*point) - seconds(last)) / height;
+    const double below = 1 - right - up;
+    if (below <= farthest) continue;
+    farthest = below;
+    knee = static_cast<size_t>(point - points.begin());
+  }
+  return knee;
+}
+
+absl::StatusOr<Frontier> FindFrontier(const FrontierRequest& request, const SolveContext& context) {
+  try {
+    return FrontierSearch(request, context).Run(request);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  }
+}
+
+}  // namespace stowage

@@ -1,0 +1,92 @@
+#include "solver/solve/request_violations.h"
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "solver/algorithms/solver.h"
+#include "solver/base/quote.h"
+#include "solver/solve/catalog.h"
+
+namespace stowage {
+namespace {
+
+void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations) {
+  for (FieldViolation& violation : more) violations->push_back(std::move(violation));
+}
+
+std::vector<FieldViolation> Violations(const SolveOptions& options, int stages) {
+  std::vector<FieldViolation> violations;
+  if (options.memory_slots < 0 || options.memory_slots > kMaxMemorySlots) {
+    violations.push_back(
+        {"options.memory_slots", absl::StrCat("is ", options.memory_slots,
+                                              "; it must be from 1 to 2^40, or 0 for the solver's "
+                                              "default")});
+  }
+  if (options.segments < 0 || options.segments > stages) {
+    violations.push_back(
+        {"options.segments", absl::StrCat("is ", options.segments,
+                                          "; it must be from 1 to the "
+                                          "chain's ",
+                                          stages, " stages, or 0 for the best of all")});
+  }
+  const double precision = options.time_precision;
+  if (precision != 0 && !(precision >= kMinTimePrecision && precision <= kMaxTimePrecision)) {
+    violations.push_back(
+        {"options.time_precision", absl::StrCat("is ", precision, "; it must be 0 (exact) or from ",
+                                                kMinTimePrecision, " to ", kMaxTimePrecision)});
+  }
+  if (!(options.time_budget_seconds >= 0 && options.time_budget_seconds <= kMaxTimeBudgetSeconds)) {
+    violations.push_back({"options.time_budget_seconds",
+                          absl::StrCat("is ", options.time_budget_seconds,
+                                       "; it must be from 0 (none) to ", kMaxTimeBudgetSeconds)});
+  }
+  return violations;
+}
+
+FieldViolation UnknownSolver(const std::string& name) {
+  const auto append = [](std::string* out, const SolverInfo& info) {
+    absl::StrAppend(out, info.description.name);
+  };
+  return {"solver", absl::StrCat(Quoted(name), " is not known; choose one of ",
+                                 absl::StrJoin(AllSolvers(), ", ", append))};
+}
+
+}  // namespace
+
+std::vector<FieldViolation> RequestViolations(const SolveRequest& request) {
+  std::vector<FieldViolation> violations = Violations(request.chain);
+  Append(Violations(request.platform), &violations);
+  Append(Violations(request.options, request.chain.length()), &violations);
+  if (FindSolver(request.solver) == nullptr) violations.push_back(UnknownSolver(request.solver));
+  return violations;
+}
+
+std::vector<FieldViolation> RequestViolations(const FrontierRequest& request) {
+  std::vector<FieldViolation> violations = RequestViolations(
+      SolveRequest{request.chain, request.platform, request.solver, request.options});
+  const auto most = static_cast<size_t>(kMaxFrontierPoints);
+  const bool listed = !request.budgets.empty();
+  if (listed && request.points != 0) {
+    violations.push_back({"points", "is set, and so is memory_bytes; give one of the two"});
+  } else if (request.points != 0 && (request.points < 2 || request.points > kMaxFrontierPoints)) {
+    violations.push_back(
+        {"points", absl::StrCat("is ", request.points, "; must be from 2 to ", most)});
+  }
+  if (request.budgets.size() > most) {
+    violations.push_back({"memory_bytes", absl::StrCat("lists ", request.budgets.size(),
+                                                       " budgets; at most ", most, " at once")});
+    return violations;
+  }
+  for (size_t i = 0; i < request.budgets.size(); ++i) {
+    if (request.budgets[i] >= 0 && request.budgets[i] < kMaxTotalBytes) continue;
+    violations.push_back(
+        {absl::StrCat("memory_bytes[", i, "]"),
+         absl::StrCat("is ", request.budgets[i], "; must be from 0 to below 2^62")});
+  }
+  return violations;
+}
+
+}  // namespace stowage

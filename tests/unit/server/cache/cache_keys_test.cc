@@ -1,0 +1,128 @@
+#include "server/cache/cache_keys.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/chains.h"
+
+namespace stowage {
+namespace {
+
+SolveRequest Question() {
+  Platform platform = Memory(int64_t{1} << 30);
+  platform.offload_bytes_per_second = 12e9;
+  Chain chain = EqualChain(5);
+  for (Stage& stage : chain.stages) stage.saved_bytes = 300'000'000;
+  return {chain, platform, "rotor", {.time_precision = 0.01}};
+}
+
+// What `change` does to the keys of the question.
+template <typename Change>
+QuestionKeys After(Change change) {
+  SolveRequest request = Question();
+  change(request);
+  return KeysOf(request);
+}
+
+// Written down: a key that changes makes every store forget what it knows.
+TEST(Fingerprint, IsTheSameInEveryProcess) {
+  EXPECT_EQ(ToHex(KeysOf(Question()).rounded), "dac2c89f445dc511d0f38fb8f1281db6");
+  EXPECT_EQ(ToHex({1, 0xabc}), "00000000000000010000000000000abc");
+}
+
+TEST(Fingerprint, NamesDoNotCount) {
+  const QuestionKeys renamed = After([](SolveRequest& request) {
+    request.chain.name = "another";
+    request.chain.stages[2].name = "layer";
+    request.platform.name = "V100";
+  });
+  EXPECT_EQ(renamed.exact, KeysOf(Question()).exact);
+}
+
+TEST(Fingerprint, NoiseCountsOnlyInTheExactOne) {
+  const QuestionKeys question = KeysOf(Question());
+  const QuestionKeys noisy =
+      After([](SolveRequest& request) { request.chain.stages[1].forward_seconds *= 1.0001; });
+  EXPECT_EQ(noisy.rounded, question.rounded);
+  EXPECT_EQ(noisy.sizes, question.sizes);
+  EXPECT_FALSE(noisy.exact == question.exact);
+  // A granule is a KiB here.
+  const QuestionKeys smaller =
+      After([](SolveRequest& request) { request.chain.stages[1].saved_bytes -= 1; });
+  EXPECT_EQ(smaller.rounded, question.rounded);
+  EXPECT_FALSE(smaller.sizes == question.sizes);
+}
+
+TEST(Fingerprint, EverythingElseCounts) {
+  const Fingerprint question = KeysOf(Question()).rounded;
+  const auto expect_other = [&](auto change) { EXPECT_FALSE(After(change).rounded == question); };
+  expect_other([](SolveRequest& request) { request.solver = "auto"; });
+  expect_other([](SolveRequest& request) { request.options.memory_slots = 100; });
+  expect_other([](SolveRequest& request) { request.options.time_precision = 0.02; });
+  expect_other([](SolveRequest& request) { request.options.report_rounding_loss = true; });
+  expect_other([](SolveRequest& request) { request.platform.memory_bytes *= 2; });
+  expect_other([](SolveRequest& request) { request.platform.half_duplex = true; });
+  expect_other([](SolveRequest& request) { request.platform.host_memory_bytes = 1 << 20; });
+  expect_other([](SolveRequest& request) { request.platform.offload_bytes_per_second *= 2; });
+  expect_other([](SolveRequest& request) { request.platform.prefetch_bytes_per_second = 1e9; });
+  expect_other([](SolveRequest& request) { request.platform.transfer_latency_seconds = 1e-5; });
+  expect_other([](SolveRequest& request) { request.chain.stages.pop_back(); });
+  expect_other([](SolveRequest& request) { request.chain.stages[0].forward_seconds *= 2; });
+  expect_other([](SolveRequest& request) { request.chain.stages[0].no_recompute = true; });
+  expect_other([](SolveRequest& request) { request.chain.stages[0].no_offload = true; });
+  expect_other([](SolveRequest& request) { request.chain.loss.backward_seconds += 1; });
+  expect_other([](SolveRequest& request) { request.chain.input_bytes += 1 << 20; });
+}
+
+TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
+  const auto with_graph = [](SolveRequest& request) {
+    request.solver = "auto";
+    request.chain.graph_entry_seconds = 1;
+    for (Stage& stage : request.chain.stages) {
+      stage.graph = GraphCosts{1, 2, 300'000'000, 3 << 20, 4 << 20};
+    }
+    request.chain.stages[2].fusion_group = request.chain.stages[3].fusion_group = "a";
+  };
+  const QuestionKeys known = After(with_graph);
+  const auto keys = [&with_graph](auto change) {
+    return After([&](SolveRequest& request) {
+      with_graph(request);
+      change(request.chain);
+    });
+  };
+  const auto expect_other = [&](auto change) {
+    EXPECT_FALSE(keys(change).rounded == known.rounded);
+    EXPECT_FALSE(keys(change).exact == known.exact);
+  };
+  expect_other([](Chain& chain) { chain.graph_entry_seconds = 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph.reset(); });
+  expect_other([](Chain& chain) { chain.stages[0].control_flow = true; });
+  expect_other([](Chain& chain) { chain.stages[2].fusion_group.clear(); });
+  expect_other([](Chain& chain) { chain.stages[4].fusion_group = "a"; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->forward_seconds = 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->backward_seconds = 1; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->saved_bytes *= 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->forward_overhead_bytes *= 2; });
+  expect_other([](Chain& chain) { chain.stages[0].graph->backward_overhead_bytes *= 2; });
+  const QuestionKeys renamed = keys([](Chain& chain) {
+    chain.stages[2].fusion_group = chain.stages[3].fusion_group = "b";
+    chain.stages[4].fusion_group = "alone";
+  });
+  EXPECT_EQ(renamed.rounded, known.rounded);
+}
+
+TEST(Fingerprint, OptionsThatASolverDoesNotReadDoNotCount) {
+  const QuestionKeys segments = After([](SolveRequest& request) { request.options.segments = 3; });
+  EXPECT_EQ(segments.rounded, KeysOf(Question()).rounded);
+}
+
+TEST(Fingerprint, WithoutPrecisionNothingIsRounded) {
+  const auto exact = [](SolveRequest& request) { request.options.time_precision = 0; };
+  const auto noisy = [&exact](SolveRequest& request) {
+    exact(request);
+    request.chain.stages[1].forward_seconds *= 1 + 1e-9;
+  };
+  EXPECT_FALSE(After(exact).rounded == After(noisy).rounded);
+}
+
+}  // namespace
+}  // namespace stowage

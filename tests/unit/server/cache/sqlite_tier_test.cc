@@ -1,0 +1,151 @@
+// What a store on disk must survive, beyond what every tier does (tests/conformance).
+#include "server/cache/sqlite_tier.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "tests/support/chains.h"
+#include "tests/support/files.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::_;
+using testing::HasSubstr;
+
+constexpr int64_t kMostBytes = 4 << 20;
+constexpr uint64_t kAnswers = 200;
+
+KnownAnswerPtr AnswerTo(uint64_t number) {
+  KnownAnswer known;
+  known.keys = {{number, 1}, {number, 2}, {number, 3}};
+  known.answer.outcome = Outcome::kFeasible;
+  known.answer.solver = "rotor";
+  known.answer.minimum_memory_bytes = static_cast<int64_t>(number);
+  known.answer.schedule = Ops("S1 S2 S3 S4 S5 B5 B4 B3 B2 B1");
+  return std::make_shared<const KnownAnswer>(std::move(known));
+}
+
+class DiskTierTest : public testing::Test {
+ protected:
+  using Tier = std::unique_ptr<DiskTier>;
+
+  Tier Open() {
+    auto tier = DiskTier::Open(folder_.Path("cache"), kMostBytes);
+    EXPECT_THAT(tier, IsOk());
+    return tier.ok() ? *std::move(tier) : nullptr;
+  }
+  void Fill() {
+    const Tier tier = Open();
+    for (uint64_t number = 0; number < kAnswers; ++number) {
+      ASSERT_THAT(tier->Put(AnswerTo(number)), IsOk());
+    }
+  }
+  // How many answers it gives back, all of them right.
+  static uint64_t CountRight(DiskTier& tier) {
+    uint64_t right = 0;
+    for (uint64_t number = 0; number < kAnswers; ++number) {
+      const auto known = tier.Get({number, 1});
+      if (!known.ok() || *known == nullptr) continue;
+      EXPECT_EQ((*known)->answer.minimum_memory_bytes, static_cast<int64_t>(number));
+      EXPECT_EQ((*known)->answer.schedule, AnswerTo(0)->answer.schedule);
+      ++right;
+    }
+    return right;
+  }
+  std::string File() const { return folder_.Path("cache/answers.db"); }
+
+  TempFolder folder_;
+};
+
+TEST_F(DiskTierTest, KnowsAfterARestartWhatItKnewBefore) {
+  Fill();
+  const Tier tier = Open();
+  EXPECT_EQ(tier->stats().entries, kAnswers);
+  EXPECT_GT(tier->stats().bytes, 0);
+  EXPECT_EQ(CountRight(*tier), kAnswers);
+}
+
+TEST_F(DiskTierTest, BelongsToOneProcess) {
+  const Tier tier = Open();
+  EXPECT_THAT(DiskTier::Open(folder_.Path("cache"), kMostBytes),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("another process uses it")));
+}
+
+TEST_F(DiskTierTest, NamesADirectoryThatItCannotUse) {
+  const std::string file = folder_.Write("file", "");
+  EXPECT_THAT(DiskTier::Open(file + "/cache", kMostBytes),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("--cache-dir")));
+}
+
+TEST_F(DiskTierTest, PutsAFileAsideThatIsNone) {
+  Fill();
+  WriteFile(File(), std::string(100'000, 'x'));
+  const Tier tier = Open();
+  EXPECT_EQ(CountRight(*tier), 0);
+  EXPECT_TRUE(fs::exists(File() + ".damaged"));
+  EXPECT_THAT(tier->Put(AnswerTo(1)), IsOk());
+  EXPECT_EQ(CountRight(*tier), 1);
+}
+
+TEST_F(DiskTierTest, BeginsAnewWhereTheFileIsEmpty) {
+  Fill();
+  fs::resize_file(File(), 0);
+  const Tier tier = Open();
+  EXPECT_EQ(CountRight(*tier), 0);
+  EXPECT_THAT(tier->Put(AnswerTo(1)), IsOk());
+}
+
+// Wherever the damage is, an answer is right, or missing.
+TEST_F(DiskTierTest, NeverServesWhatIsDamaged) {
+  Fill();
+  const std::string whole = ReadFile(File());
+  std::mt19937 random(1);
+  uint64_t lost = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::string damaged = whole;
+    if (round % 3 == 0) {
+      damaged.resize(random() % whole.size());
+    } else {
+      for (int i = 0; i < 20; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    WriteFile(File(), damaged);
+    auto tier = DiskTier::Open(folder_.Path("cache"), kMostBytes);
+    ASSERT_THAT(tier, IsOk()) << round;
+    lost += kAnswers - CountRight(**tier);
+    // One put may find the damage, and begins anew then; the next works.
+    (void)(*tier)->Put(AnswerTo(1));
+    EXPECT_THAT((*tier)->Put(AnswerTo(1)), IsOk()) << round;
+  }
+  EXPECT_GT(lost, 0) << "nothing was damaged";
+}
+
+TEST_F(DiskTierTest, ForgetsWhatAnotherVersionWrote) {
+  Fill();
+  std::string file = ReadFile(File());
+  file[63] = 99;  // SQLite's user_version, the last of its four bytes
+  WriteFile(File(), file);
+  const Tier tier = Open();
+  EXPECT_EQ(tier->stats().entries, 0);
+  EXPECT_THAT(tier->Put(AnswerTo(1)), IsOk());
+}
+
+TEST_F(DiskTierTest, KeepsTheFileWithinItsBytes) {
+  const Tier tier = Open();
+  for (uint64_t number = 0; number < 20'000; ++number) {
+    ASSERT_THAT(tier->Put(AnswerTo(number)), IsOk());
+  }
+  EXPECT_GT(tier->stats().evictions, 0);
+  EXPECT_LE(fs::file_size(File()), kMostBytes);
+}
+
+}  // namespace
+}  // namespace stowage

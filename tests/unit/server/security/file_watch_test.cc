@@ -1,0 +1,59 @@
+#include "server/security/file_watch.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Calls of one watch, of which the first ones fail.
+struct Calls {
+  std::function<bool()> FailingUntil(int number) {
+    return [this, number] { return ++count >= number; };
+  }
+  void WaitFor(int number) const {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (count < number && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    std::this_thread::sleep_for(milliseconds(50));  // for one too many
+    EXPECT_EQ(count, number);
+  }
+  std::atomic<int> count{0};
+};
+
+TEST(FileWatch, SeesWhatChangedSinceTheFileWasReadAndTriesUntilItWorks) {
+  const TempFolder folder;
+  const std::string file = folder.Write("tokens", "old");
+  const std::vector<FileLook> seen = LookAt({file});
+  WriteFile(file, "newer");
+  Calls calls;
+  const FileWatch watch({file}, seen, calls.FailingUntil(3), milliseconds(1));
+  calls.WaitFor(3);
+}
+
+TEST(FileWatch, SeesRightsThatChangeAndFilesThatComeAndGo) {
+  const TempFolder folder;
+  const std::string file = folder.Write("key", "secret");
+  Calls calls;
+  const FileWatch watch({file, folder.Path("certificate")},
+                        LookAt({file, folder.Path("certificate")}), calls.FailingUntil(1),
+                        milliseconds(1));
+  calls.WaitFor(0);
+  ASSERT_EQ(chmod(file.c_str(), 0600), 0);
+  calls.WaitFor(1);
+  folder.Write("certificate", "");
+  calls.WaitFor(2);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,81 @@
+// The local search: what it must find, and what it must not do.
+#include "solver/algorithms/pofo/local_search.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <stop_token>
+
+#include "solver/algorithms/pofo/part_sequences.h"
+#include "solver/simulator/simulator.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+// Six stages that save 30 bytes in 90: rotor runs forwards again, and a link that takes 1 s for
+// what a stage saves would do instead.
+class Improvement : public testing::Test {
+ protected:
+  Improvement() { platform_.offload_bytes_per_second = 30; }
+
+  absl::StatusOr<std::optional<Schedule>> Improved(const Schedule& schedule,
+                                                   const SolveContext& context = {}) const {
+    const auto sequences = PartSequences::Build(chain_,
+                                                {.memory_bytes = platform_.memory_bytes,
+                                                 .most_recompute_seconds = 100,
+                                                 .most_steps_per_part = 12},
+                                                {});
+    return Improve(
+        chain_, platform_, schedule,
+        {.memory_bytes = platform_.memory_bytes, .effort = 200'000, .sequences = &*sequences},
+        context);
+  }
+  double Seconds(const Schedule& schedule) const {
+    const auto simulation = Simulate(chain_, platform_, schedule);
+    EXPECT_THAT(simulation, IsOk());
+    EXPECT_TRUE(simulation->feasible());
+    return simulation->prediction.makespan_seconds;
+  }
+
+  Chain chain_ = EqualChain(6);
+  Platform platform_ = Memory(120);
+  // Every stage but the last runs again.
+  Schedule recomputing_ =
+      Ops("C1 D2 D3 D4 D5 S6 S7 B7 B6 C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1");
+};
+
+TEST_F(Improvement, OffloadsInsteadOfRunningAgain) {
+  const auto better = Improved(recomputing_);
+  ASSERT_THAT(better, IsOk());
+  ASSERT_TRUE(better->has_value());
+  EXPECT_EQ(Seconds(recomputing_), 18 + 4 + 1 + 3 + 1 + 2 + 1 + 1 + 1 + 1);
+  EXPECT_EQ(Seconds(**better), 18);
+}
+
+TEST_F(Improvement, GivesTheSameAnswerTwice) {
+  const auto first = Improved(recomputing_);
+  const auto second = Improved(recomputing_);
+  ASSERT_THAT(first, IsOk());
+  ASSERT_THAT(second, IsOk());
+  EXPECT_EQ(**first, **second);
+}
+
+TEST_F(Improvement, FindsNothingFasterThanComputingOnce) {
+  platform_.memory_bytes = 300;
+  const auto better = Improved(Ops("S1 S2 S3 S4 S5 S6 S7 B7 B6 B5 B4 B3 B2 B1"));
+  ASSERT_THAT(better, IsOk());
+  EXPECT_FALSE(better->has_value());
+}
+
+TEST_F(Improvement, StopsWhenAsked) {
+  std::stop_source source;
+  source.request_stop();
+  SolveContext context;
+  context.stop = source.get_token();
+  EXPECT_EQ(Improved(recomputing_, context).status().code(), absl::StatusCode::kCancelled);
+}
+
+}  // namespace
+}  // namespace stowage

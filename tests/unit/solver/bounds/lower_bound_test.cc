@@ -1,0 +1,184 @@
+#include "solver/bounds/lower_bound.h"
+
+#include <gtest/gtest.h>
+
+#include "solver/algorithms/rematerialization/store_all.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/simulator/simulator.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+// Three stages that store 30 bytes each; BACKWARD 3 needs most: 120 bytes in all.
+class LowerBound : public testing::Test {
+ protected:
+  double Seconds() const { return LowerBoundSeconds(chain_, platform_); }
+
+  // Within rounding, which the bound keeps below.
+  void ExpectSeconds(double expected) const {
+    EXPECT_LE(Seconds(), expected);
+    EXPECT_GE(Seconds(), expected * (1 - 1e-12));
+  }
+
+  void ForbidRecomputation() {
+    for (Stage& stage : chain_.stages) stage.no_recompute = true;
+  }
+
+  Chain chain_ = EqualChain(3);
+  Platform platform_ = Memory(120);
+};
+
+TEST_F(LowerBound, IsOneForwardAndOneBackwardOfEachStageWhereMemoryIsAmple) {
+  chain_.loss.forward_seconds = 0.5;
+  EXPECT_EQ(Seconds(), 9.5);
+  platform_.offload_bytes_per_second = 1;
+  EXPECT_EQ(Seconds(), 9.5);
+}
+
+TEST_F(LowerBound, CountsWholeForwardsOfWhatDoesNotFit) {
+  platform_.memory_bytes = 119;
+  ExpectSeconds(10);
+  // BACKWARD 3 has 40 bytes too many: all 30 of value 1, and value 2 but for the 10 that it reads.
+  platform_.memory_bytes = 80;
+  ExpectSeconds(11);
+}
+
+TEST_F(LowerBound, LetsTheCheapestForwardsRunAgain) {
+  chain_.stages[0].forward_seconds = 5;  // frees 30 bytes at BACKWARD 3
+  chain_.stages[1].forward_seconds = 3;  // frees 20
+  platform_.memory_bytes = 105;
+  ExpectSeconds(15 + 3);
+  platform_.memory_bytes = 95;
+  ExpectSeconds(15 + 5);
+}
+
+TEST_F(LowerBound, CountsOverheads) {
+  chain_.stages[1].backward_overhead_bytes = 31;  // BACKWARD 2: 90 bytes and these
+  ExpectSeconds(10);
+  chain_.stages[1].backward_overhead_bytes = 0;
+  chain_.stages[2].forward_overhead_bytes = 21;  // FORWARD_SAVE 3: 100 bytes and these
+  ExpectSeconds(10);
+}
+
+// BACKWARD 3 has 20 bytes too many, so value 1 leaves: FORWARD_SAVE 1 ends at 1, its copy at 4;
+// BACKWARD 3 takes until 6, the copy back until 9, BACKWARD 2 and 1 until 13.
+TEST_F(LowerBound, WaitsForTransfersBeforeAndAfter) {
+  ForbidRecomputation();
+  platform_.memory_bytes = 100;
+  platform_.offload_bytes_per_second = 10;
+  ExpectSeconds(13);
+  platform_.transfer_latency_seconds = 0.5;
+  ExpectSeconds(14);
+  platform_.prefetch_bytes_per_second = 5;
+  ExpectSeconds(17);
+}
+
+TEST_F(LowerBound, TakesWhatCostsLessOfTransfersAndForwards) {
+  platform_.memory_bytes = 100;
+  platform_.offload_bytes_per_second = 10;
+  ExpectSeconds(10);  // 13 by transfers alone
+  platform_.offload_bytes_per_second = 60;
+  ExpectSeconds(9.5);  // value 1 comes back between BACKWARD 3 and BACKWARD 2
+}
+
+TEST_F(LowerBound, RespectsWhatMayNotLeave) {
+  platform_.memory_bytes = 100;
+  platform_.offload_bytes_per_second = 1e9;
+  EXPECT_LT(Seconds(), 9.1);
+  platform_.host_memory_bytes = 10;  // enough for the input only
+  ExpectSeconds(10);
+  platform_.host_memory_bytes = 0;
+  chain_.stages[0].no_offload = true;
+  ExpectSeconds(10);
+}
+
+TEST_F(LowerBound, KnowsThatWhatCannotComeBackCannotLeave) {
+  platform_.memory_bytes = 80;
+  platform_.offload_bytes_per_second = 1e9;
+  platform_.prefetch_bytes_per_second = 0;
+  ExpectSeconds(11);
+}
+
+TEST_F(LowerBound, IsReachedByASchedule) {
+  ForbidRecomputation();
+  platform_.memory_bytes = 100;
+  platform_.offload_bytes_per_second = 10;
+  const auto simulation =
+      SimulateWithBound(chain_, platform_, Ops("S1 O1 S2 S3 S4 R1 B4 B3 P1 B2 B1"));
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_TRUE(simulation->feasible());
+  EXPECT_EQ(simulation->prediction.makespan_seconds, 13);
+  EXPECT_EQ(simulation->prediction.gap, 0);
+}
+
+TEST_F(LowerBound, IsANumberWhereNothingFits) {
+  platform_.memory_bytes = 0;
+  EXPECT_GE(Seconds(), 9);
+  EXPECT_LT(Seconds(), 100);
+}
+
+TEST_F(LowerBound, OfAScheduleOverALimitIsThatOfItsOwnPeaks) {
+  platform_.memory_bytes = 80;
+  const auto simulation = SimulateWithBound(chain_, platform_, StoreAllSchedule(chain_));
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_FALSE(simulation->feasible());
+  EXPECT_EQ(simulation->prediction.lower_bound_seconds, 9);
+  EXPECT_EQ(simulation->prediction.gap, 0);
+}
+
+TEST_F(LowerBound, IsLeftOutForThoseWhoDoNotAsk) {
+  const auto simulation = Simulate(chain_, platform_, StoreAllSchedule(chain_));
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_EQ(simulation->prediction.makespan_seconds, 9);
+  EXPECT_EQ(simulation->prediction.lower_bound_seconds, 0);
+}
+
+TEST(Excess, IsTheFractionBeyond) {
+  EXPECT_EQ(RelativeExcess(3, 2), 0.5);
+  EXPECT_EQ(RelativeExcess(1, 0), 0);
+  EXPECT_EQ(RelativeExcess(0.1 + 0.2, 0.3), 0);
+}
+
+TEST(FloorOfMemory, NamesTheOperationThatNeedsMost) {
+  Chain chain = EqualChain(3);
+  // BACKWARD 2: ā2 30, a1 10, δ2 10, δ1 10.
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 60);
+  chain.stages[1].forward_overhead_bytes = 25;  // FORWARD_SAVE 2: a1 10, ā2 30, 25
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 65);
+  EXPECT_EQ(FloorOfMemory(chain).operation, (Operation{OperationKind::kForwardSave, 2}));
+  chain.stages[2].backward_overhead_bytes = 7;  // BACKWARD 3: 60 + 7
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 67);
+  EXPECT_EQ(FloorOfMemory(chain).operation, (Operation{OperationKind::kBackward, 3}));
+}
+
+TEST(FloorOfMemory, ReadsAllThatANoRecomputeStageSaves) {
+  Chain chain = EqualChain(3);
+  chain.stages[0].no_recompute = true;  // value 1 is always ā1
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 80);
+}
+
+// With everything else offloaded the floor is reached: no bound of this form can be higher.
+TEST(FloorOfMemory, IsReachedByASchedule) {
+  const Chain chain = EqualChain(2);
+  Platform platform = Memory(FloorOfMemory(chain).bytes);
+  platform.offload_bytes_per_second = 1;
+  const auto simulation =
+      SimulateWithBound(chain, platform, Ops("C1 O0 R0 S2 O1 R1 S3 B3 P1 B2 P0 S1 B1"));
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_TRUE(simulation->feasible());
+}
+
+TEST(StoreAllPeak, IsWhatTheSimulatorSays) {
+  Chain chain = EqualChain(4);
+  chain.stages[2].forward_overhead_bytes = 100;
+  chain.stages[1].backward_overhead_bytes = 300;
+  chain.loss.saved_bytes = 17;
+  const auto simulation = SimulateWithBound(chain, Memory(0), StoreAllSchedule(chain));
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_EQ(StoreAllPeakBytes(chain), simulation->prediction.peak_memory_bytes);
+}
+
+}  // namespace
+}  // namespace stowage
