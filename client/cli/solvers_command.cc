@@ -10,8 +10,9 @@
 #include "client/cli/commands.h"
 #include "client/lib/client.h"
 #include "client/text/table.h"
+#include "proto/convert/answer_message.h"
 #include "proto/convert/json.h"
-#include "proto/convert/solve_message.h"
+#include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/solve/catalog.h"
 

@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/convert/solve_message.h"
+#include "proto/convert/answer_message.h"
+#include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/thread_pool.h"
 #include "solver/model/validate.h"

@@ -17,9 +17,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
-#include "proto/convert/solve_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"

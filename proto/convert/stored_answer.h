@@ -1,4 +1,4 @@
-// Answers as they are kept on disk. Thread-safe.
+// Answers in the format of the disk cache. Thread-safe.
 #ifndef STOWAGE_PROTO_CONVERT_STORED_ANSWER_H_
 #define STOWAGE_PROTO_CONVERT_STORED_ANSWER_H_
 
@@ -12,7 +12,8 @@ namespace stowage {
 // All but the keys.
 v1::StoredAnswer ToStored(const Answer& answer);
 
-// Without prediction and explanation, but for its notes. nullopt: no answer of ours is so.
+// Without prediction, and of the explanation with the notes alone. nullopt: no version of the
+// server wrote this.
 std::optional<Answer> FromStored(const v1::StoredAnswer& stored);
 
 }  // namespace stowage

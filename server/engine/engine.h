@@ -45,19 +45,6 @@ struct EngineOptions {
   int64_t cache_bytes = int64_t{256} << 20;     // of answers in memory
 };
 
-// What a request led to, and how long that took.
-struct TimedFrontier {
-  Frontier result;
-  double queue_seconds = 0;
-  double solve_seconds = 0;
-};
-
-struct SimulateRequest {
-  Chain chain;
-  Platform platform;
-  Schedule schedule;
-};
-
 struct EngineStats {
   WorkQueue::Stats solves;
   std::vector<RunningSolve> running;  // of them, those that solvers work on
@@ -70,7 +57,7 @@ struct EngineStats {
 // Thread-safe.
 class Engine {
  public:
-  using FrontierDone = absl::AnyInvocable<void(absl::StatusOr<TimedFrontier>)>;
+  using FrontierDone = absl::AnyInvocable<void(absl::StatusOr<FrontierResult>)>;
   using SimulateDone = absl::AnyInvocable<void(absl::StatusOr<ExplainedSimulation>)>;
 
   // `store` keeps answers beyond this process; null: none. Borrows both.

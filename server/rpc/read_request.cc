@@ -8,9 +8,10 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
-#include "proto/convert/solve_message.h"
 #include "solver/solve/catalog.h"
 #include "solver/solve/request_violations.h"
 

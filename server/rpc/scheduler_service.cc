@@ -2,7 +2,8 @@
 
 #include <utility>
 
-#include "proto/convert/solve_message.h"
+#include "proto/convert/answer_message.h"
+#include "proto/convert/request_message.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/read_request.h"
 #include "server/rpc/solve_call.h"

@@ -4,12 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "solver/model/explanation.h"
-#include "solver/model/platform.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
 
@@ -42,7 +43,6 @@ struct Answer {
   Schedule schedule;      // empty when infeasible
   Prediction prediction;  // simulated on the request's own chain; unset when infeasible
   Explanation explanation;
-  Platform platform;  // as solved
 
   // The least memory with which this solver has a schedule for the chain, exact; unset: none is
   // enough (the host memory limit is in the way, say), or time ran out before it was known.
@@ -53,6 +53,32 @@ struct Answer {
   std::string solver;                         // whose schedule it is; the asked one when infeasible
   bool from_exact_sizes = false;              // no size was rounded to get it
   std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: a bug each
+};
+
+absl::string_view OutcomeName(Outcome outcome);  // "OPTIMAL", as in JSON
+
+// How an answer was obtained. Clocks and caches are not the solvers' business: whoever runs them
+// fills this in.
+struct Origin {
+  enum class Source {
+    kSolved,       // for this request
+    kMemoryCache,  // by the server before, and kept in memory
+    kDiskCache,    // likewise, and kept on disk
+    kCoalesced,    // for an equal request at the same time
+  };
+
+  Source source = Source::kSolved;
+  double queue_seconds = 0;      // waiting for a free solver thread
+  double solve_seconds = 0;      // solving and checking
+  std::string fingerprint = {};  // 32 hexadecimal digits; empty where no server was asked
+};
+
+absl::string_view SourceName(Origin::Source source);  // "MEMORY_CACHE", as in JSON
+
+// What a Solve returns. The answer may be shared with a cache and with other callers.
+struct SolveResult {
+  std::shared_ptr<const Answer> answer;  // not null
+  Origin origin;
 };
 
 struct FrontierPoint {
@@ -75,6 +101,12 @@ struct Frontier {
   int solves = 0;                               // that all points came from
   std::vector<std::string> rejected;            // as in Answer
   std::vector<std::string> notes;               // as in Explanation
+};
+
+// What a Frontier returns.
+struct FrontierResult {
+  Frontier frontier;
+  Origin origin;
 };
 
 }  // namespace stowage

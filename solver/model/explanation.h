@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
@@ -63,6 +64,13 @@ struct Explanation {
   // What else a caller should know, a sentence each: a solver that was left out, an option that
   // made no difference.
   std::vector<std::string> notes;
+};
+
+// A simulation with its timeline and explanation.
+struct ExplainedSimulation {
+  Simulation simulation;
+  std::vector<TimelineEntry> timeline;  // one entry an operation
+  Explanation explanation;
 };
 
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// What a caller asks of the solvers: one schedule, or what each of many budgets allows.
+// What a caller may request: one schedule, one for each of many budgets, or a simulation.
 // Source: server/README.md, "RPCs".
 #ifndef STOWAGE_SOLVER_MODEL_REQUEST_H_
 #define STOWAGE_SOLVER_MODEL_REQUEST_H_
@@ -9,6 +9,7 @@
 
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
+#include "solver/model/schedule.h"
 
 namespace stowage {
 
@@ -49,6 +50,12 @@ struct FrontierRequest {
   // solver has a schedule to what storing everything takes. 0: kDefaultFrontierPoints.
   int points = 0;
   std::vector<int64_t> budgets;  // or these, in bytes, in any order
+};
+
+struct SimulateRequest {
+  Chain chain;
+  Platform platform;
+  Schedule schedule;
 };
 
 }  // namespace stowage

@@ -145,7 +145,6 @@ absl::Status TooManyOperations(const SolveRequest& request) {
 // What every answer to a request says, whatever its schedule.
 Answer FrameOf(const SolveRequest& request, const SolverInfo& info) {
   Answer answer;
-  answer.platform = request.platform;
   answer.solver = info.description.name;
   const MemoryFloor floor = FloorOfMemory(request.chain);
   answer.memory_floor_bytes = floor.bytes;

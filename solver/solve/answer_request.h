@@ -40,13 +40,6 @@ enum class KnownFor { kThisRequest, kOneLikeIt };
 std::optional<Answer> AnswerFromKnown(const SolveRequest& request, const Answer& known,
                                       KnownFor known_for);
 
-// A simulation with all that people want to see of it.
-struct ExplainedSimulation {
-  Simulation simulation;
-  std::vector<TimelineEntry> timeline;
-  Explanation explanation;
-};
-
 // Errors: as Simulate(). Requires: as Simulate(). Thread-safe.
 absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,
                                                        const Schedule& schedule);

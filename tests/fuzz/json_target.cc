@@ -1,10 +1,11 @@
 #include <cstdlib>
 #include <string>
 
+#include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
-#include "proto/convert/solve_message.h"
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/request_violations.h"

@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "client/lib/plan_file.h"
+#include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
-#include "proto/convert/solve_message.h"
 #include "proto/convert/stored_answer.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"

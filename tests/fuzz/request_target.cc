@@ -4,9 +4,10 @@
 #include <vector>
 
 #include "grpcpp/support/byte_buffer.h"
+#include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
-#include "proto/convert/solve_message.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/read_request.h"
 #include "solver/bounds/memory_range.h"

@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
-#include "proto/convert/solve_message.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 

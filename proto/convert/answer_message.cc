@@ -1,0 +1,378 @@
+#include "proto/convert/answer_message.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+// An enumerator of the domain and the API's for the same thing.
+template <typename Value, typename Message>
+struct Enumerators {
+  Value value;
+  Message message;
+};
+
+constexpr Enumerators<Outcome, v1::Outcome> kOutcomes[] = {
+    {Outcome::kOptimal, v1::OPTIMAL},
+    {Outcome::kFeasible, v1::FEASIBLE},
+    {Outcome::kInfeasible, v1::INFEASIBLE},
+};
+constexpr Enumerators<Limit, v1::Limit> kLimits[] = {
+    {Limit::kNone, v1::LIMIT_NONE},
+    {Limit::kHeuristic, v1::HEURISTIC},
+    {Limit::kRounding, v1::ROUNDING},
+    {Limit::kTime, v1::TIME},
+};
+constexpr Enumerators<Origin::Source, v1::Origin::Source> kSources[] = {
+    {Origin::Source::kSolved, v1::Origin::SOLVED},
+    {Origin::Source::kMemoryCache, v1::Origin::MEMORY_CACHE},
+    {Origin::Source::kDiskCache, v1::Origin::DISK_CACHE},
+    {Origin::Source::kCoalesced, v1::Origin::COALESCED},
+};
+constexpr Enumerators<Holding::Kind, v1::Holding::Kind> kHoldings[] = {
+    {Holding::Kind::kOutput, v1::Holding::OUTPUT},
+    {Holding::Kind::kSaved, v1::Holding::SAVED},
+    {Holding::Kind::kGradient, v1::Holding::GRADIENT},
+    {Holding::Kind::kOverhead, v1::Holding::OVERHEAD},
+};
+constexpr Enumerators<StageFate::FirstSweep, v1::StageFate::FirstSweep> kSweeps[] = {
+    {StageFate::FirstSweep::kSaved, v1::StageFate::KEEPS_SAVED},
+    {StageFate::FirstSweep::kOutput, v1::StageFate::KEEPS_OUTPUT},
+    {StageFate::FirstSweep::kNothing, v1::StageFate::KEEPS_NOTHING},
+};
+
+// Requires: `value` is in the table.
+template <typename Value, typename Message, size_t kCount>
+Message ToEnumerator(const Enumerators<Value, Message> (&table)[kCount], Value value) {
+  for (const auto& entry : table) {
+    if (entry.value == value) return entry.message;
+  }
+  return Message();
+}
+
+// Sets `value`; DATA_LOSS naming `field` where the table has no such message.
+template <typename Value, typename Message, size_t kCount>
+absl::Status FromEnumerator(const Enumerators<Value, Message> (&table)[kCount], Message message,
+                            const char* field, Value* value) {
+  for (const auto& entry : table) {
+    if (entry.message != message) continue;
+    *value = entry.value;
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(field, ": is ", static_cast<int>(message),
+                                          ", which this version does not have"));
+}
+
+void Fill(const Prediction& prediction, v1::Prediction* message) {
+  message->set_makespan_seconds(prediction.makespan_seconds);
+  message->set_compute_seconds(prediction.compute_seconds);
+  message->set_recompute_seconds(prediction.recompute_seconds);
+  message->set_idle_seconds(prediction.idle_seconds);
+  message->set_peak_memory_bytes(prediction.peak_memory_bytes);
+  message->set_peak_host_bytes(prediction.peak_host_bytes);
+  message->set_overhead(prediction.overhead);
+  message->set_lower_bound_seconds(prediction.lower_bound_seconds);
+  message->set_gap(prediction.gap);
+}
+
+Prediction FromMessage(const v1::Prediction& message) {
+  Prediction prediction;
+  prediction.makespan_seconds = message.makespan_seconds();
+  prediction.compute_seconds = message.compute_seconds();
+  prediction.recompute_seconds = message.recompute_seconds();
+  prediction.idle_seconds = message.idle_seconds();
+  prediction.peak_memory_bytes = message.peak_memory_bytes();
+  prediction.peak_host_bytes = message.peak_host_bytes();
+  prediction.overhead = message.overhead();
+  prediction.lower_bound_seconds = message.lower_bound_seconds();
+  prediction.gap = message.gap();
+  return prediction;
+}
+
+void Fill(const Peak& peak, v1::Peak* message) {
+  message->set_operation(static_cast<int64_t>(peak.operation));
+  message->set_memory_bytes(peak.memory_bytes);
+  message->set_other_bytes(peak.other_bytes);
+  for (const Holding& holding : peak.holdings) {
+    v1::Holding& out = *message->add_holdings();
+    out.set_kind(ToEnumerator(kHoldings, holding.kind));
+    out.set_stage(holding.stage);
+    out.set_bytes(holding.bytes);
+  }
+}
+
+absl::StatusOr<Peak> FromMessage(const v1::Peak& message) {
+  Peak peak;
+  peak.operation = static_cast<size_t>(message.operation());
+  peak.memory_bytes = message.memory_bytes();
+  peak.other_bytes = message.other_bytes();
+  for (const v1::Holding& in : message.holdings()) {
+    Holding& holding = peak.holdings.emplace_back();
+    RETURN_IF_ERROR(
+        FromEnumerator(kHoldings, in.kind(), "explanation.peaks.holdings.kind", &holding.kind));
+    holding.stage = in.stage();
+    holding.bytes = in.bytes();
+  }
+  return peak;
+}
+
+void Fill(const StageFate& fate, v1::StageFate* message) {
+  message->set_stage(fate.stage);
+  message->set_first_sweep(ToEnumerator(kSweeps, fate.first_sweep));
+  message->set_recomputed(fate.recomputed);
+  message->set_offloaded(fate.offloaded);
+  if (fate.mode == Mode::kGraph) message->set_mode(v1::Operation::GRAPH);
+  if (fate.fused_into != 0) message->set_fused_into(fate.fused_into);
+}
+
+absl::StatusOr<StageFate> FromMessage(const v1::StageFate& message) {
+  StageFate fate;
+  fate.stage = message.stage();
+  RETURN_IF_ERROR(FromEnumerator(kSweeps, message.first_sweep(), "explanation.stages.first_sweep",
+                                 &fate.first_sweep));
+  fate.recomputed = message.recomputed();
+  fate.offloaded = message.offloaded();
+  if (message.mode() == v1::Operation::GRAPH) fate.mode = Mode::kGraph;
+  fate.fused_into = message.fused_into();
+  return fate;
+}
+
+void Fill(const Explanation& explanation, v1::Explanation* message) {
+  message->mutable_stages()->Reserve(static_cast<int>(explanation.stages.size()));
+  for (const Peak& peak : explanation.peaks) Fill(peak, message->add_peaks());
+  for (const Idle& idle : explanation.idles) {
+    v1::Idle& out = *message->add_idles();
+    out.set_operation(static_cast<int64_t>(idle.operation));
+    out.set_seconds(idle.seconds);
+    if (idle.waits_for.has_value()) out.set_waits_for(static_cast<int64_t>(*idle.waits_for));
+  }
+  for (const std::string& note : explanation.notes) message->add_notes(note);
+  for (const StageFate& fate : explanation.stages) Fill(fate, message->add_stages());
+}
+
+absl::StatusOr<Explanation> FromMessage(const v1::Explanation& message) {
+  Explanation explanation;
+  for (const v1::Peak& in : message.peaks()) {
+    ASSIGN_OR_RETURN(Peak peak, FromMessage(in));
+    explanation.peaks.push_back(std::move(peak));
+  }
+  for (const v1::Idle& in : message.idles()) {
+    Idle& idle = explanation.idles.emplace_back();
+    idle.operation = static_cast<size_t>(in.operation());
+    idle.seconds = in.seconds();
+    if (in.has_waits_for()) idle.waits_for = static_cast<size_t>(in.waits_for());
+  }
+  explanation.notes.assign(message.notes().begin(), message.notes().end());
+  for (const v1::StageFate& in : message.stages()) {
+    ASSIGN_OR_RETURN(const StageFate fate, FromMessage(in));
+    explanation.stages.push_back(fate);
+  }
+  return explanation;
+}
+
+void Fill(const std::string& solver, const Origin& origin, v1::Origin* message) {
+  message->set_solver(solver);
+  message->set_source(ToEnumerator(kSources, origin.source));
+  message->set_fingerprint(origin.fingerprint);
+  message->set_queue_seconds(origin.queue_seconds);
+  message->set_solve_seconds(origin.solve_seconds);
+}
+
+absl::StatusOr<Origin> FromMessage(const v1::Origin& message) {
+  Origin origin;
+  RETURN_IF_ERROR(FromEnumerator(kSources, message.source(), "origin.source", &origin.source));
+  origin.queue_seconds = message.queue_seconds();
+  origin.solve_seconds = message.solve_seconds();
+  origin.fingerprint = message.fingerprint();
+  return origin;
+}
+
+// Sets `schedule`; DATA_LOSS for an operation of an unknown kind.
+absl::Status FromMessage(const v1::Schedule& message, Schedule* schedule) {
+  std::vector<FieldViolation> violations;
+  *schedule = stowage::FromMessage(message, &violations);
+  for (const FieldViolation& violation : Violations(*schedule)) violations.push_back(violation);
+  if (violations.empty()) return absl::OkStatus();
+  return absl::DataLossError(ViolationsStatus(violations).message());
+}
+
+Operation FloorOperationOf(const v1::SolveResponse& message) {
+  v1::Schedule one;
+  *one.add_operations() = message.memory_floor_operation();
+  std::vector<FieldViolation> ignored;  // unset where the answer comes from a store
+  const Schedule schedule = stowage::FromMessage(one, &ignored);
+  return schedule.operations.empty() ? Operation{} : schedule.operations.front();
+}
+
+absl::StatusOr<FrontierPoint> FromMessage(const v1::FrontierPoint& message) {
+  FrontierPoint point;
+  point.memory_bytes = message.memory_bytes();
+  RETURN_IF_ERROR(FromEnumerator(kOutcomes, message.outcome(), "points.outcome", &point.outcome));
+  RETURN_IF_ERROR(FromEnumerator(kLimits, message.limit(), "points.limit", &point.limit));
+  point.solver = message.solver();
+  point.prediction = FromMessage(message.prediction());
+  return point;
+}
+
+}  // namespace
+
+void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message) {
+  message->set_outcome(ToEnumerator(kOutcomes, answer.outcome));
+  message->set_limit(ToEnumerator(kLimits, answer.limit));
+  if (answer.minimum_memory_bytes.has_value()) {
+    message->set_minimum_memory_bytes(*answer.minimum_memory_bytes);
+  }
+  message->set_memory_floor_bytes(answer.memory_floor_bytes);
+  *message->mutable_memory_floor_operation() = ToMessage(answer.memory_floor_operation);
+  Fill(answer.solver, origin, message->mutable_origin());
+  if (answer.outcome == Outcome::kInfeasible) return;
+  Fill(answer.schedule, message->mutable_schedule());
+  Fill(answer.prediction, message->mutable_prediction());
+  Fill(answer.explanation, message->mutable_explanation());
+  if (answer.rounding_loss.has_value()) {
+    v1::RoundingLoss& loss = *message->mutable_rounding_loss();
+    loss.set_finer_slots(answer.rounding_loss->finer_slots);
+    loss.set_finer_makespan_seconds(answer.rounding_loss->finer_seconds);
+    loss.set_loss(answer.rounding_loss->loss);
+  }
+}
+
+v1::SolveResponse ToMessage(const SolveResult& result, const Platform& platform) {
+  v1::SolveResponse message;
+  Fill(*result.answer, result.origin, &message);
+  *message.mutable_platform() = ToMessage(platform);
+  return message;
+}
+
+v1::FrontierResponse ToMessage(const FrontierResult& result) {
+  const Frontier& frontier = result.frontier;
+  v1::FrontierResponse message;
+  for (const FrontierPoint& point : frontier.points) {
+    v1::FrontierPoint& out = *message.add_points();
+    out.set_memory_bytes(point.memory_bytes);
+    out.set_outcome(ToEnumerator(kOutcomes, point.outcome));
+    out.set_limit(ToEnumerator(kLimits, point.limit));
+    out.set_solver(point.solver);
+    if (point.outcome != Outcome::kInfeasible) Fill(point.prediction, out.mutable_prediction());
+  }
+  if (frontier.knee.has_value()) message.set_knee(static_cast<int>(*frontier.knee));
+  if (frontier.minimum_memory_bytes.has_value()) {
+    message.set_minimum_memory_bytes(*frontier.minimum_memory_bytes);
+  }
+  message.set_memory_floor_bytes(frontier.memory_floor_bytes);
+  message.set_most_memory_bytes(frontier.most_memory_bytes);
+  message.set_solves(frontier.solves);
+  Fill(frontier.solver, result.origin, message.mutable_origin());
+  for (const std::string& note : frontier.notes) message.add_notes(note);
+  return message;
+}
+
+v1::SimulateResponse ToMessage(const ExplainedSimulation& result) {
+  const Simulation& simulation = result.simulation;
+  v1::SimulateResponse message;
+  message.set_feasible(simulation.feasible());
+  if (simulation.first_over_limit.has_value()) {
+    message.set_first_over_limit(static_cast<int64_t>(*simulation.first_over_limit));
+  }
+  Fill(simulation.prediction, message.mutable_prediction());
+  message.mutable_timeline()->Reserve(static_cast<int>(result.timeline.size()));
+  for (const TimelineEntry& entry : result.timeline) {
+    v1::TimelineEntry& out = *message.add_timeline();
+    out.set_start_seconds(entry.start_seconds);
+    out.set_end_seconds(entry.end_seconds);
+    out.set_memory_bytes(entry.memory_bytes);
+    out.set_host_bytes(entry.host_bytes);
+  }
+  Fill(result.explanation, message.mutable_explanation());
+  return message;
+}
+
+v1::SolverDescription ToMessage(const SolverDescription& description) {
+  v1::SolverDescription message;
+  message.set_name(description.name);
+  message.set_summary(description.summary);
+  message.set_guarantee(description.guarantee);
+  message.set_complexity(description.complexity);
+  message.set_version(description.version);
+  message.set_recomputes(description.recomputes);
+  message.set_offloads(description.offloads);
+  message.set_mixes_modes(description.mixes_modes);
+  for (const char* option : description.options) message.add_options(option);
+  return message;
+}
+
+absl::StatusOr<Answer> AnswerFromMessage(const v1::SolveResponse& message) {
+  Answer answer;
+  RETURN_IF_ERROR(FromEnumerator(kOutcomes, message.outcome(), "outcome", &answer.outcome));
+  RETURN_IF_ERROR(FromEnumerator(kLimits, message.limit(), "limit", &answer.limit));
+  RETURN_IF_ERROR(FromMessage(message.schedule(), &answer.schedule));
+  answer.prediction = FromMessage(message.prediction());
+  ASSIGN_OR_RETURN(answer.explanation, FromMessage(message.explanation()));
+  if (message.has_minimum_memory_bytes()) {
+    answer.minimum_memory_bytes = message.minimum_memory_bytes();
+  }
+  answer.memory_floor_bytes = message.memory_floor_bytes();
+  answer.memory_floor_operation = FloorOperationOf(message);
+  if (message.has_rounding_loss()) {
+    const v1::RoundingLoss& loss = message.rounding_loss();
+    answer.rounding_loss = {loss.finer_slots(), loss.finer_makespan_seconds(), loss.loss()};
+  }
+  answer.solver = message.origin().solver();
+  return answer;
+}
+
+absl::StatusOr<SolveResult> FromMessage(const v1::SolveResponse& message) {
+  SolveResult result;
+  ASSIGN_OR_RETURN(Answer answer, AnswerFromMessage(message));
+  result.answer = std::make_shared<const Answer>(std::move(answer));
+  ASSIGN_OR_RETURN(result.origin, FromMessage(message.origin()));
+  return result;
+}
+
+absl::StatusOr<FrontierResult> FromMessage(const v1::FrontierResponse& message) {
+  FrontierResult result;
+  Frontier& frontier = result.frontier;
+  for (const v1::FrontierPoint& in : message.points()) {
+    ASSIGN_OR_RETURN(FrontierPoint point, FromMessage(in));
+    frontier.points.push_back(std::move(point));
+  }
+  if (message.has_knee()) frontier.knee = static_cast<size_t>(message.knee());
+  if (message.has_minimum_memory_bytes()) {
+    frontier.minimum_memory_bytes = message.minimum_memory_bytes();
+  }
+  frontier.memory_floor_bytes = message.memory_floor_bytes();
+  frontier.most_memory_bytes = message.most_memory_bytes();
+  frontier.solves = message.solves();
+  frontier.notes.assign(message.notes().begin(), message.notes().end());
+  frontier.solver = message.origin().solver();
+  ASSIGN_OR_RETURN(result.origin, FromMessage(message.origin()));
+  return result;
+}
+
+absl::StatusOr<ExplainedSimulation> FromMessage(const v1::SimulateResponse& message) {
+  ExplainedSimulation result;
+  if (message.has_first_over_limit()) {
+    result.simulation.first_over_limit = static_cast<size_t>(message.first_over_limit());
+  }
+  result.simulation.prediction = FromMessage(message.prediction());
+  for (const v1::TimelineEntry& entry : message.timeline()) {
+    result.timeline.push_back({entry.start_seconds(), entry.end_seconds(), entry.memory_bytes(),
+                               entry.host_bytes(), std::nullopt});
+  }
+  ASSIGN_OR_RETURN(result.explanation, FromMessage(message.explanation()));
+  return result;
+}
+
+}  // namespace stowage

@@ -1,0 +1,34 @@
+// Answers between messages and domain types. Thread-safe.
+//
+// ToMessage() and FromMessage() are inverse to each other but for what a message does not carry:
+// Answer::from_exact_sizes and the lists of rejected solvers.
+#ifndef STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
+#define STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
+
+#include "absl/status/statusor.h"
+#include "solver/model/answer.h"
+#include "solver/model/explanation.h"
+#include "solver/model/platform.h"
+#include "solver/model/solver_description.h"
+#include "stowage/v1/scheduler.pb.h"
+
+namespace stowage {
+
+// Fills an empty message, wherever it lies, so that a message in an arena is built in place. Leaves
+// `platform` unset: a cached answer was made for the platform of another caller.
+void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message);
+// The same for `platform`, the caller's.
+v1::SolveResponse ToMessage(const SolveResult& result, const Platform& platform);
+v1::FrontierResponse ToMessage(const FrontierResult& result);
+v1::SimulateResponse ToMessage(const ExplainedSimulation& simulation);
+v1::SolverDescription ToMessage(const SolverDescription& description);
+
+// Errors: DATA_LOSS naming the field for a value that no answer of this version has.
+absl::StatusOr<Answer> AnswerFromMessage(const v1::SolveResponse& message);
+absl::StatusOr<SolveResult> FromMessage(const v1::SolveResponse& message);
+absl::StatusOr<FrontierResult> FromMessage(const v1::FrontierResponse& message);
+absl::StatusOr<ExplainedSimulation> FromMessage(const v1::SimulateResponse& message);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_

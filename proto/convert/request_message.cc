@@ -1,0 +1,95 @@
+#include "proto/convert/request_message.h"
+
+#include "proto/convert/chain_message.h"
+#include "proto/convert/schedule_message.h"
+
+namespace stowage {
+namespace {
+
+SolveOptions OptionsFrom(const v1::SolveOptions& message) {
+  SolveOptions options;
+  options.memory_slots = message.memory_slots();
+  options.segments = message.segments();
+  options.time_precision =
+      message.has_time_precision() ? message.time_precision() : kDefaultTimePrecision;
+  options.report_rounding_loss = message.report_rounding_loss();
+  options.use_cache = !message.has_use_cache() || message.use_cache();
+  options.time_budget_seconds = message.time_budget_seconds();
+  return options;
+}
+
+v1::SolveOptions OptionsMessage(const SolveOptions& options) {
+  v1::SolveOptions message;
+  message.set_memory_slots(options.memory_slots);
+  message.set_segments(options.segments);
+  message.set_time_precision(options.time_precision);
+  message.set_report_rounding_loss(options.report_rounding_loss);
+  if (!options.use_cache) message.set_use_cache(false);
+  message.set_time_budget_seconds(options.time_budget_seconds);
+  return message;
+}
+
+// The fields that both kinds of requests to a solver have.
+template <typename Message, typename Request>
+void FillFromMessage(const Message& message, Request* request) {
+  request->chain = FromMessage(message.chain());
+  request->platform = FromMessage(message.platform());
+  request->solver = message.solver();
+  request->options = OptionsFrom(message.options());
+}
+
+template <typename Request, typename Message>
+void FillMessage(const Request& request, Message* message) {
+  *message->mutable_chain() = ToMessage(request.chain);
+  *message->mutable_platform() = ToMessage(request.platform);
+  message->set_solver(request.solver);
+  *message->mutable_options() = OptionsMessage(request.options);
+}
+
+}  // namespace
+
+SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViolation>* violations) {
+  *violations = MissingFields(message.platform());
+  SolveRequest request;
+  FillFromMessage(message, &request);
+  return request;
+}
+
+FrontierRequest FromMessage(const v1::FrontierRequest& message) {
+  FrontierRequest request;
+  FillFromMessage(message, &request);
+  request.points = message.points();
+  request.budgets.assign(message.memory_bytes().begin(), message.memory_bytes().end());
+  return request;
+}
+
+SimulateRequest FromMessage(const v1::SimulateRequest& message,
+                            std::vector<FieldViolation>* violations) {
+  *violations = MissingFields(message.platform());
+  return {FromMessage(message.chain()), FromMessage(message.platform()),
+          FromMessage(message.schedule(), violations)};
+}
+
+v1::SolveRequest ToMessage(const SolveRequest& request) {
+  v1::SolveRequest message;
+  FillMessage(request, &message);
+  return message;
+}
+
+v1::FrontierRequest ToMessage(const FrontierRequest& request) {
+  v1::FrontierRequest message;
+  FillMessage(request, &message);
+  message.set_points(request.points);
+  message.mutable_memory_bytes()->Add(request.budgets.begin(), request.budgets.end());
+  return message;
+}
+
+v1::SimulateRequest ToMessage(const SimulateRequest& request) {
+  v1::SimulateRequest message;
+  *message.mutable_chain() = ToMessage(request.chain);
+  *message.mutable_platform() = ToMessage(request.platform);
+  *message.mutable_schedule() = ToMessage(request.schedule);
+  return message;
+}
+
+}  // namespace stowage
