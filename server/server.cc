@@ -20,26 +20,16 @@ namespace {
 constexpr std::chrono::seconds kFlush{1};
 
 // Null, and a line in the log, where there is none to be had: the service goes on without it.
-std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& watch) {
+std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& observer) {
   if (options.cache_dir.empty()) return nullptr;
-  absl::StatusOr<std::unique_ptr<DiskTier>> tier =
-      DiskTier::Open(options.cache_dir, options.disk_bytes);
+  absl::StatusOr<std::unique_ptr<SqliteTier>> tier =
+      SqliteTier::Open(options.cache_dir, options.disk_bytes);
   if (!tier.ok()) {
-    watch.StoreFailed(tier.status());
+    observer.StoreFailed(tier.status());
     return nullptr;
   }
-  if (const absl::Status opening = (*tier)->opening(); !opening.ok()) watch.StoreFailed(opening);
+  if (const absl::Status opening = (*tier)->opening(); !opening.ok()) observer.StoreFailed(opening);
   return *std::move(tier);
-}
-
-// Answers in memory are kept twice: for whoever asks such a question, and as they went over the
-// wire for whoever asks in the same words.
-int64_t ReplyBytes(const ServerOptions& options) { return options.engine.cache_bytes / 2; }
-
-EngineOptions EngineOptionsOf(const ServerOptions& options) {
-  EngineOptions engine = options.engine;
-  engine.cache_bytes -= ReplyBytes(options);
-  return engine;
 }
 
 // Empty where no token is asked for.
@@ -51,9 +41,9 @@ std::function<absl::StatusOr<std::string>(absl::string_view)> AuthenticateWith(
 
 }  // namespace
 
-class Server::Watch final : public Observer {
+class Server::Reports final : public Observer {
  public:
-  explicit Watch(Metrics& metrics) : metrics_(metrics) {}
+  explicit Reports(Metrics& metrics) : metrics_(metrics) {}
 
   void CallBegan(const std::string& method) override { metrics_.CallBegan(method); }
   void CallEnded(const CallRecord& record) override {
@@ -82,16 +72,16 @@ Server::Server(const ServerOptions& options, const std::string& version,
                std::unique_ptr<Security> security)
     : options_(options),
       metrics_(version),
-      watch_(std::make_unique<Watch>(metrics_)),
+      reports_(std::make_unique<Reports>(metrics_)),
       security_(std::move(security)),
-      disk_(OpenStore(options, *watch_)),
-      engine_(EngineOptionsOf(options), disk_.get(), watch_.get()),
-      service_(engine_,
-               {.observer = *watch_,
+      disk_(OpenStore(options, *reports_)),
+      cache_(options.cache_bytes, disk_.get(), *reports_),
+      engine_(options.engine, &cache_, reports_.get()),
+      service_(engine_, cache_,
+               {.observer = *reports_,
                 .authenticate = AuthenticateWith(security_->tokens()),
-                .limits = options.limits},
-               ReplyBytes(options)) {
-  security_->Watch(*watch_);
+                .limits = options.limits}) {
+  security_->Watch(*reports_);
 }
 
 Gauges Server::gauges() const {
@@ -101,9 +91,9 @@ Gauges Server::gauges() const {
     gauges.disk = disk_->stats();
     gauges.disk_limit_bytes = options_.disk_bytes;
   }
-  gauges.memory_limit_bytes = EngineOptionsOf(options_).cache_bytes;
-  gauges.replies = service_.reply_stats();
-  gauges.reply_limit_bytes = ReplyBytes(options_);
+  gauges.memory = cache_.memory_stats();
+  gauges.responses = cache_.response_stats();
+  gauges.memory_limit_bytes = options_.cache_bytes;
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
   gauges.ready = ready_;

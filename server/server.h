@@ -39,8 +39,8 @@ class Server {
   void Drain();
 
  private:
-  // Tells the log and the metrics.
-  class Watch;
+  // Reports to the log and the metrics.
+  class Reports;
 
   Server(const ServerOptions& options, const std::string& version,
          std::unique_ptr<Security> security);
@@ -48,9 +48,10 @@ class Server {
 
   const ServerOptions options_;
   Metrics metrics_;
-  std::unique_ptr<Observer> watch_;
+  std::unique_ptr<Observer> reports_;
   std::unique_ptr<Security> security_;
-  std::unique_ptr<CacheTier> disk_;  // null: none
+  std::unique_ptr<CacheTier> disk_;  // null: there is none
+  AnswerCache cache_;
   std::atomic<bool> ready_{false};
   Engine engine_;
   SchedulerService service_;

@@ -181,7 +181,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
     return absl::InvalidArgumentError(
         "--all-solves-memory: must be at least --solve-memory, which one solve may take");
   }
-  RETURN_IF_ERROR(Read("--cache-memory", cache_memory, ParseBytes, &options.engine.cache_bytes));
+  RETURN_IF_ERROR(Read("--cache-memory", cache_memory, ParseBytes, &options.cache_bytes));
   RETURN_IF_ERROR(Read("--cache-disk", cache_disk, ParseBytes, &options.disk_bytes));
   if (options.cache_dir == "none") options.cache_dir.clear();
   if (options.http == "none") options.http.clear();

@@ -13,12 +13,13 @@
 namespace stowage {
 
 struct ServerOptions {
-  std::string listen = "127.0.0.1:50051";  // host:port, port 0: any free one; or unix:PATH
-  std::string http = "127.0.0.1:50052";    // host:port for operators; empty: none
-  std::string cache_dir;                   // empty: answers are kept in memory only
-  int64_t disk_bytes = int64_t{1} << 30;   // of answers there
+  std::string listen = "127.0.0.1:50051";    // host:port, port 0: any free one; or unix:PATH
+  std::string http = "127.0.0.1:50052";      // host:port for operators; empty: none
+  int64_t cache_bytes = int64_t{256} << 20;  // of answers and responses in memory
+  std::string cache_dir;                     // empty: no cache on disk
+  int64_t disk_bytes = int64_t{1} << 30;     // of answers there
   SecurityOptions security;
-  QuestionLimits limits;
+  RequestLimits limits;
   EngineOptions engine;
   int max_message_bytes = 16 << 20;  // larger requests are refused
   double grace_seconds = 30;         // for running solves, after SIGTERM

@@ -309,7 +309,9 @@ v1::SolverDescription ToMessage(const SolverDescription& description) {
   message.set_recomputes(description.recomputes);
   message.set_offloads(description.offloads);
   message.set_mixes_modes(description.mixes_modes);
-  for (const char* option : description.options) message.add_options(option);
+  for (const SolveOption option : description.options) {
+    message.add_options(SolveOptionName(option));
+  }
   return message;
 }
 

@@ -3,6 +3,7 @@
 #include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "solver/simulator/simulator.h"
@@ -11,14 +12,41 @@
 namespace stowage {
 namespace {
 
-// All that is to be said of it computed anew; nullopt: it is none.
-std::optional<Answer> Fit(const SolveRequest& request, const QuestionKeys& keys,
-                          const KnownAnswer& known) {
-  const bool same_sizes = known.keys.sizes == keys.sizes;
-  if (known.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
-  const bool same = known.keys.exact == keys.exact;
+template <typename T>
+int64_t HeapBytes(const std::vector<T>& values) {
+  return static_cast<int64_t>(values.capacity() * sizeof(T));
+}
+
+// What an answer takes in memory, approximately.
+int64_t BytesOf(const CachedAnswer& cached) {
+  constexpr int64_t kBookkeeping = 256;  // of the LRU list and the allocator
+  const Answer& answer = cached.answer;
+  const Explanation& explanation = answer.explanation;
+  int64_t bytes = kBookkeeping + static_cast<int64_t>(sizeof(CachedAnswer));
+  bytes += HeapBytes(answer.schedule.operations);
+  bytes += HeapBytes(explanation.peaks) + HeapBytes(explanation.idles);
+  bytes += HeapBytes(explanation.stages);
+  for (const Peak& peak : explanation.peaks) bytes += HeapBytes(peak.holdings);
+  for (const std::string& note : explanation.notes) {
+    bytes += static_cast<int64_t>(sizeof(note) + note.capacity());
+  }
+  return bytes;
+}
+
+int64_t BytesOf(const CachedResponse& cached) {
+  constexpr size_t kBookkeeping = 1024;  // with the strings of the record
+  return static_cast<int64_t>(kBookkeeping + sizeof(CachedResponse) +
+                              cached.request_text.capacity() + cached.response.capacity());
+}
+
+// The answer with prediction and explanation made anew; nullopt: it does not fit the request.
+std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
+                            const CachedAnswer& cached) {
+  const bool same_sizes = cached.keys.exact_sizes == keys.exact_sizes;
+  if (cached.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
+  const bool same = cached.keys.exact == keys.exact;
   std::optional<Answer> answer =
-      AnswerFromKnown(request, known.answer, same ? KnownFor::kThisRequest : KnownFor::kOneLikeIt);
+      ReuseAnswer(request, cached.answer, same ? SameInstance::kExactly : SameInstance::kRounded);
   // Sizes that differ by less than a granule may need a little more, or less.
   if (answer.has_value() && !same_sizes) answer->minimum_memory_bytes.reset();
   return answer;
@@ -31,8 +59,8 @@ bool Fits(const SolveRequest& request, const Answer& answer) {
   return simulation.ok() && simulation->feasible();
 }
 
-// Null where `make` has none, and where memory runs out: the question is solved then.
-AnswerPtr Shared(absl::FunctionRef<std::optional<Answer>()> make) {
+// Null where `make` returns nullopt, and where memory runs out: the request is solved then.
+AnswerPtr MakeShared(absl::FunctionRef<std::optional<Answer>()> make) {
   try {
     std::optional<Answer> answer = make();
     return answer.has_value() ? std::make_shared<const Answer>(*std::move(answer)) : nullptr;
@@ -43,58 +71,81 @@ AnswerPtr Shared(absl::FunctionRef<std::optional<Answer>()> make) {
 
 }  // namespace
 
-AnswerPtr AnswerWith(const SolveRequest& request, const QuestionKeys& keys,
-                     const KnownAnswerPtr& known) {
-  if (known->explained && known->keys.exact == keys.exact) {
-    return Fits(request, known->answer) ? AnswerPtr(known, &known->answer) : nullptr;
+AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
+                           const CachedAnswerPtr& cached) {
+  if (cached->is_explained && cached->keys.exact == keys.exact) {
+    // Prediction and explanation are this request's. The key is a hash, so the schedule is still
+    // simulated on the chain.
+    return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
   }
-  return Shared([&] { return Fit(request, keys, *known); });
+  return MakeShared([&] { return Reuse(request, keys, *cached); });
 }
 
-AnswerPtr AnswerWithBest(const SolveRequest& request, const QuestionKeys& keys, const Answer& best,
-                         const QuestionKeys& best_keys) {
-  return Shared([&] {
+AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys,
+                         const CachedAnswer& best) {
+  return MakeShared([&] {
     SolveRequest plain = request;
     plain.options.report_rounding_loss = false;
-    return Fit(plain, keys, {best, best_keys});
+    return Reuse(plain, keys, best);
   });
 }
 
-AnswerPtr KnownAnswers::FromMemory(const SolveRequest& request, const QuestionKeys& keys) {
-  for (const Fingerprint* key : {&keys.rounded, &keys.sizes}) {
-    const absl::StatusOr<KnownAnswerPtr> known = memory_.Get(*key);
-    if (!known.ok() || *known == nullptr) continue;
-    if (AnswerPtr answer = AnswerWith(request, keys, *known)) return answer;
+AnswerCache::AnswerCache(int64_t memory_bytes, CacheTier* tier, Observer& observer)
+    : responses_(memory_bytes / 2), tier_(tier), observer_(observer) {
+  const int64_t answer_bytes = memory_bytes - memory_bytes / 2;
+  for (size_t i = 0; i < kShards; ++i) answers_.emplace_back(answer_bytes / int64_t{kShards});
+}
+
+AnswerPtr AnswerCache::FindInMemory(const SolveRequest& request, const CacheKeys& keys) {
+  for (const Fingerprint* key : {&keys.rounded, &keys.exact_sizes}) {
+    const CachedAnswerPtr cached = ShardOf(*key).Get(*key);
+    if (cached == nullptr) continue;
+    if (AnswerPtr answer = AnswerFromCached(request, keys, cached)) return answer;
   }
   return nullptr;
 }
 
-KnownAnswerPtr KnownAnswers::ReadStore(const Fingerprint& key) {
-  absl::StatusOr<KnownAnswerPtr> known = store_->Get(key);
-  if (known.ok()) return *std::move(known);
-  observer_.StoreFailed(known.status());
-  return nullptr;
-}
-
-KnownAnswerPtr KnownAnswers::FromStore(const SolveRequest& request, const QuestionKeys& keys) {
-  if (store_ == nullptr) return nullptr;
-  for (const Fingerprint* key : {&keys.rounded, &keys.sizes}) {
-    const KnownAnswerPtr known = ReadStore(*key);
-    if (known == nullptr) continue;
-    std::optional<Answer> answer = Fit(request, keys, *known);
+CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const CacheKeys& keys) {
+  if (tier_ == nullptr) return nullptr;
+  for (const Fingerprint* key : {&keys.rounded, &keys.exact_sizes}) {
+    const absl::StatusOr<CachedAnswerPtr> cached = tier_->Get(*key);
+    if (!cached.ok()) {
+      observer_.StoreFailed(cached.status());
+      continue;
+    }
+    if (*cached == nullptr) continue;
+    std::optional<Answer> answer = Reuse(request, keys, **cached);
     if (!answer.has_value()) continue;
-    return std::make_shared<const KnownAnswer>(
-        KnownAnswer{*std::move(answer), keys, /*explained=*/true});
+    return std::make_shared<const CachedAnswer>(
+        CachedAnswer{*std::move(answer), keys, /*is_explained=*/true});
   }
   return nullptr;
 }
 
-void KnownAnswers::KeepInMemory(const KnownAnswerPtr& known) {
-  (void)memory_.Put(known);  // cannot fail
+void AnswerCache::PutInMemory(const CachedAnswerPtr& cached) {
+  const Fingerprint key = KeyOf(*cached);
+  ShardOf(key).Put(key, cached, BytesOf(*cached));
 }
 
-void KnownAnswers::KeepInStore(const KnownAnswerPtr& known) {
-  if (const absl::Status put = store_->Put(known); !put.ok()) observer_.StoreFailed(put);
+void AnswerCache::PutInTier(const CachedAnswerPtr& cached) {
+  if (const absl::Status put = tier_->Put(cached); !put.ok()) observer_.StoreFailed(put);
+}
+
+void AnswerCache::PutResponse(CachedResponse response) {
+  const auto shared = std::make_shared<const CachedResponse>(std::move(response));
+  responses_.Put(shared->request_text, shared, BytesOf(*shared));
+}
+
+CacheStats AnswerCache::memory_stats() const {
+  CacheStats stats;
+  for (const Shard& shard : answers_) shard.AddTo(&stats);
+  return stats;
+}
+
+CacheStats AnswerCache::response_stats() const {
+  CacheStats stats;
+  responses_.AddTo(&stats);
+  return stats;
 }
 
 }  // namespace stowage

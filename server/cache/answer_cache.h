@@ -1,14 +1,18 @@
-// What is known already: the cache in memory, the store behind it, and what of them answers a
-// question.
+// The cache of the server: answers in memory, the responses in which they left, and a tier below
+// that survives the process.
 #ifndef STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 #define STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <string>
 
+#include "absl/strings/string_view.h"
 #include "server/cache/cache_keys.h"
 #include "server/cache/cache_tier.h"
-#include "server/cache/memory_tier.h"
+#include "server/cache/lru.h"
 #include "server/observe/observer.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
@@ -17,42 +21,68 @@ namespace stowage {
 
 using AnswerPtr = std::shared_ptr<const Answer>;
 
-// `known` as an answer to a question, simulated on its own chain; null: it is none, or memory ran
-// out. A question to the bit as the known one gets what was said to that.
-AnswerPtr AnswerWith(const SolveRequest& request, const QuestionKeys& keys,
-                     const KnownAnswerPtr& known);
+// A serialized response, found by the text of the request that it answers. Equal texts are equal
+// requests, for which the response was simulated before it left the first time.
+struct CachedResponse {
+  std::string request_text = {};  // compared whole: a hash alone could be forged
+  std::string response = {};      // bytes that the cache does not interpret
+  // For the log: the request's stages and solver, and what it was answered.
+  int stages = 0;
+  std::string solver = {};
+  AnswerRecord answer = {};
+};
+using CachedResponsePtr = std::shared_ptr<const CachedResponse>;
 
-// The same of the best schedule so far for a question with `best_keys`, which nobody compares with
-// finer grids.
-AnswerPtr AnswerWithBest(const SolveRequest& request, const QuestionKeys& keys, const Answer& best,
-                         const QuestionKeys& best_keys);
-
-// Thread-safe. What goes wrong with the store is told to the observer and never an error.
-class KnownAnswers {
+// Where a cached answer is for exactly these sizes and times, or for others that round to the same
+// instance, it is simulated on the request's own chain before it is returned; what does not fit
+// there is a miss. Errors of the tier are reported to the observer and count as misses.
+// Thread-safe.
+class AnswerCache {
  public:
-  // `store` keeps answers beyond this process; null: none. Borrows both.
-  KnownAnswers(int64_t memory_bytes, CacheTier* store, Observer& observer)
-      : memory_(memory_bytes), store_(store), observer_(observer) {}
+  // A half of `memory_bytes` is for answers, a half for responses. `tier` may be null. Borrows
+  // both.
+  AnswerCache(int64_t memory_bytes, CacheTier* tier, Observer& observer);
 
-  // Null: none that answers the question.
-  AnswerPtr FromMemory(const SolveRequest& request, const QuestionKeys& keys);
-  // The same from the store, with all that is to be said of it. Blocks on the disk.
-  KnownAnswerPtr FromStore(const SolveRequest& request, const QuestionKeys& keys);
+  // The cached answer to `request`; null: a miss. Never blocks.
+  AnswerPtr FindInMemory(const SolveRequest& request, const CacheKeys& keys);
+  // The same from the tier below, complete with prediction and explanation. Blocks on the tier.
+  CachedAnswerPtr FindInTier(const SolveRequest& request, const CacheKeys& keys);
 
-  void KeepInMemory(const KnownAnswerPtr& known);
-  bool has_store() const { return store_ != nullptr; }
-  // Blocks on the disk. Requires: has_store().
-  void KeepInStore(const KnownAnswerPtr& known);
+  void PutInMemory(const CachedAnswerPtr& cached);
+  bool has_tier() const { return tier_ != nullptr; }
+  // Blocks on the tier. Requires: has_tier().
+  void PutInTier(const CachedAnswerPtr& cached);
 
-  CacheTierStats memory_stats() const { return memory_.stats(); }
+  // Null: a miss.
+  CachedResponsePtr FindResponse(const std::string& request_text) {
+    return responses_.Get(request_text);
+  }
+  void PutResponse(CachedResponse response);
+
+  CacheStats memory_stats() const;
+  CacheStats response_stats() const;
 
  private:
-  KnownAnswerPtr ReadStore(const Fingerprint& key);
+  static constexpr size_t kShards = 8;
 
-  MemoryTier memory_;
-  CacheTier* const store_;
+  // Keys are distributed over shards, so that callers rarely wait for each other's lock.
+  using Shard = Lru<Fingerprint, CachedAnswer>;
+  Shard& ShardOf(const Fingerprint& key) { return answers_[key.low % kShards]; }
+
+  std::deque<Shard> answers_;                         // not movable, hence no vector
+  Lru<absl::string_view, CachedResponse> responses_;  // keys point into the values
+  CacheTier* const tier_;
   Observer& observer_;
 };
+
+// `cached` as an answer to `request`, simulated on the request's own chain; null: it does not fit
+// there, or memory runs out. Thread-safe.
+AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
+                           const CachedAnswerPtr& cached);
+
+// The same for the best schedule so far of a solve that is under way. Without a rounding loss.
+AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys,
+                         const CachedAnswer& best);
 
 }  // namespace stowage
 

@@ -4,11 +4,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "solver/model/instance.h"
 #include "solver/model/modes.h"
 #include "solver/solve/catalog.h"
 #include "xxhash.h"
@@ -16,82 +17,111 @@
 namespace stowage {
 namespace {
 
-// Raised when fields are added below, or mean something else.
-constexpr int64_t kFormat = 2;
+// Raised when the bytes that are hashed change, or mean something else: older keys are then misses.
+constexpr int64_t kFormat = 3;
 
-// How exactly a time is taken. Rounded ones lie on a grid whose points another machine's exp() may
-// put a last bit beside ours.
-enum class Times { kOnGrid, kToTheBit };
+// How times count.
+enum class Times {
+  kOnGrid,  // in single precision: grid points may differ in a last bit between machines' exp()
+  kToTheBit,
+  kLeftOut,  // sizes alone
+};
 
-// Collects what is hashed, eight bytes for each number, lowest first.
-class Text {
+// Collects the numbers that are hashed, eight bytes each, least significant first.
+//
+// The fields of every struct are named by a structured binding, so that a new field does not
+// compile until somebody has decided whether it is part of the key.
+class KeyBuilder {
  public:
-  explicit Text(size_t stages) { numbers_.reserve(64 + stages * 9); }
+  KeyBuilder(size_t stages, Times times) : times_(times) { numbers_.reserve(64 + stages * 9); }
 
   void Add(int64_t number) {
     static_assert(std::endian::native == std::endian::little);
     numbers_.push_back(number);
   }
-  void Add(double value, Times times) {
-    // 0 and -0 are one number.
-    const double exact = times == Times::kOnGrid ? static_cast<float>(value) : value;
-    Add(std::bit_cast<int64_t>(exact == 0 ? 0.0 : exact));
+  void Add(bool value) { Add(int64_t{value}); }
+  void AddToTheBit(double value) {
+    Add(std::bit_cast<int64_t>(value == 0 ? 0.0 : value));  // 0 and -0 are one number
   }
-  void Add(absl::string_view name) {
-    Add(static_cast<int64_t>(name.size()));
-    for (size_t at = 0; at < name.size(); at += sizeof(int64_t)) {
+  void AddTime(double value) {
+    if (times_ == Times::kLeftOut) return;
+    AddToTheBit(times_ == Times::kOnGrid ? static_cast<float>(value) : value);
+  }
+  void AddText(absl::string_view text) {
+    Add(static_cast<int64_t>(text.size()));
+    for (size_t at = 0; at < text.size(); at += sizeof(int64_t)) {
       int64_t eight = 0;
-      std::memcpy(&eight, name.data() + at, std::min(sizeof(eight), name.size() - at));
+      std::memcpy(&eight, text.data() + at, std::min(sizeof(eight), text.size() - at));
       Add(eight);
     }
   }
 
-  void Add(const Stage& stage, int64_t gradient_bytes, Times times) {
-    Add(stage.forward_seconds, times);
-    Add(stage.backward_seconds, times);
-    AddSizes(stage, gradient_bytes);
-    Add(int64_t{stage.no_recompute} * 2 + int64_t{stage.no_offload});
-    if (!stage.graph.has_value()) return;
-    Add(stage.graph->forward_seconds, times);
-    Add(stage.graph->backward_seconds, times);
-  }
-  void AddSizes(const Stage& stage, int64_t gradient_bytes) {
-    Add(stage.output_bytes);
-    Add(stage.saved_bytes);
+  // `gradient_bytes`: Chain::gradient_bytes(), which fills in what is unset.
+  void Add(const Stage& stage, int64_t gradient_bytes) {
+    const auto& [name, forward_seconds, backward_seconds, output_bytes, saved_bytes, gradient,
+                 forward_overhead_bytes, backward_overhead_bytes, no_recompute, no_offload, graph,
+                 fusion_group, control_flow] = stage;
+    // Names are no part of a key; groups and control flow are in AddUnits().
+    (void)name, (void)gradient, (void)fusion_group, (void)control_flow;
+    AddTime(forward_seconds);
+    AddTime(backward_seconds);
+    Add(output_bytes);
+    Add(saved_bytes);
     Add(gradient_bytes);
-    Add(stage.forward_overhead_bytes);
-    Add(stage.backward_overhead_bytes);
-    Add(int64_t{stage.graph.has_value()});
-    if (!stage.graph.has_value()) return;
-    Add(stage.graph->saved_bytes);
-    Add(stage.graph->forward_overhead_bytes);
-    Add(stage.graph->backward_overhead_bytes);
+    Add(forward_overhead_bytes);
+    Add(backward_overhead_bytes);
+    Add(int64_t{no_recompute} * 2 + int64_t{no_offload});
+    Add(graph);
   }
-  // What can run in graph mode, and as one. What cannot is as good as without costs.
-  void AddUnits(const Chain& chain, Times times) {
-    Add(chain.graph_entry_seconds, times);
+  void Add(const std::optional<GraphCosts>& graph) {
+    Add(graph.has_value());
+    if (!graph.has_value()) return;
+    const auto& [forward_seconds, backward_seconds, saved_bytes, forward_overhead_bytes,
+                 backward_overhead_bytes] = *graph;
+    AddTime(forward_seconds);
+    AddTime(backward_seconds);
+    Add(saved_bytes);
+    Add(forward_overhead_bytes);
+    Add(backward_overhead_bytes);
+  }
+  // What can run in graph mode, and as one. Costs of stages that cannot do not count.
+  void AddUnits(const Chain& chain) {
     const std::vector<Unit> units = UnitsOf(chain);
     Add(static_cast<int64_t>(units.size()));
-    for (const Unit& unit : units) {
-      Add(int64_t{unit.has_graph});
-      Add(int64_t{unit.last});
+    for (const auto& [first, last, has_graph] : units) {
+      (void)first;  // one after the last of the unit before
+      Add(int64_t{last});
+      Add(has_graph);
     }
   }
-  void Add(const Chain& chain, Times times) {
-    if (HasGraphMode(chain)) AddUnits(chain, times);
-    Add(int64_t{chain.length()});
-    Add(chain.input_bytes);
+  void Add(const Chain& chain) {
+    const auto& [name, input_bytes, input_gradient_bytes, stages, loss, graph_entry_seconds] =
+        chain;
+    (void)name, (void)input_gradient_bytes;
+    const bool has_graph_mode = HasGraphMode(chain);
+    Add(has_graph_mode);
+    if (has_graph_mode) {
+      AddTime(graph_entry_seconds);
+      AddUnits(chain);
+    }
+    Add(static_cast<int64_t>(stages.size()));
+    Add(input_bytes);
     Add(chain.gradient_bytes(0));
-    for (int l = 1; l <= chain.length() + 1; ++l)
-      Add(chain.stage(l), chain.gradient_bytes(l), times);
+    for (int l = 1; l <= chain.length(); ++l) {
+      Add(stages[static_cast<size_t>(l) - 1], chain.gradient_bytes(l));
+    }
+    Add(loss, 0);
   }
-  void Add(const Platform& platform, Times times) {
-    Add(platform.memory_bytes);
-    Add(platform.offload_bytes_per_second, times);
-    Add(platform.prefetch_rate(), times);
-    Add(platform.transfer_latency_seconds, times);
-    Add(int64_t{platform.half_duplex});
-    Add(platform.host_memory_bytes);
+  void Add(const Platform& platform) {
+    const auto& [name, memory_bytes, offload_bytes_per_second, prefetch_bytes_per_second,
+                 transfer_latency_seconds, half_duplex, host_memory_bytes] = platform;
+    (void)name, (void)prefetch_bytes_per_second;
+    Add(memory_bytes);
+    AddTime(offload_bytes_per_second);
+    AddTime(platform.prefetch_rate());
+    AddTime(transfer_latency_seconds);
+    Add(half_duplex);
+    Add(host_memory_bytes);
   }
 
   Fingerprint Hash() const {
@@ -100,54 +130,59 @@ class Text {
   }
 
  private:
+  const Times times_;
   std::vector<int64_t> numbers_;
 };
 
-// `auto` answers with what others find.
-void AddSolver(const SolverInfo& info, Text* text) {
-  text->Add(info.description.name);
-  text->Add(int64_t{info.description.version});
+// Adds the options that change the answers of a solver.
+class OptionVisitor {
+ public:
+  OptionVisitor(const SolverInfo& info, KeyBuilder& key) : info_(info), key_(key) {}
+
+  void ReadBySolver(SolveOption option, int64_t value) {
+    if (!absl::c_linear_search(info_.description.options, option)) return;
+    key_.Add(static_cast<int64_t>(option));
+    key_.Add(value);
+  }
+  void ReadByAll(double value) { key_.AddToTheBit(value); }
+  void ReadByAll(bool value) { key_.Add(value); }
+  template <typename Value>
+  void NoPartOfTheAnswer(const Value& /*value*/) {}
+
+ private:
+  const SolverInfo& info_;
+  KeyBuilder& key_;
+};
+
+void AddSolver(const SolverInfo& info, KeyBuilder& key) {
+  key.AddText(info.description.name);
+  key.Add(int64_t{info.description.version});
   if (absl::string_view(info.description.name) != "auto") return;
-  for (const SolverInfo& other : AllSolvers()) text->Add(int64_t{other.description.version});
+  // `auto` answers with what the others find.
+  for (const SolverInfo& other : AllSolvers()) key.Add(int64_t{other.description.version});
 }
 
-void AddOptions(const SolveOptions& options, const SolverInfo& info, Text* text) {
-  for (const absl::string_view name : info.description.options) {
-    text->Add(name);
-    if (name == "memory_slots") text->Add(options.memory_slots);
-    if (name == "segments") text->Add(int64_t{options.segments});
-  }
-  text->Add(int64_t{options.report_rounding_loss});
-  text->Add(options.time_precision, Times::kToTheBit);
-}
-
-Fingerprint HashOf(const SolveRequest& request, const Chain& chain, const Platform& platform,
-                   Times times) {
-  Text text(chain.stages.size());
-  text.Add(kFormat);
-  text.Add(static_cast<int64_t>(times));
+Fingerprint KeyOf(const SolveRequest& request, const Chain& chain, const Platform& platform,
+                  Times times) {
+  KeyBuilder key(chain.stages.size(), times);
+  key.Add(kFormat);
+  key.Add(static_cast<int64_t>(times));
   const SolverInfo& info = *FindSolver(request.solver);
-  AddSolver(info, &text);
-  AddOptions(request.options, info, &text);
-  text.Add(chain, times);
-  text.Add(platform, times);
-  return text.Hash();
+  AddSolver(info, key);
+  VisitSolveOptions(request.options, OptionVisitor(info, key));
+  key.Add(chain);
+  key.Add(platform);
+  return key.Hash();
 }
 
-// The times are in `rounded`, all else is a matter of sizes.
-Fingerprint WithSizes(const Fingerprint& rounded, const SolveRequest& request) {
-  const Chain& chain = request.chain;
-  Text text(chain.stages.size());
-  text.Add(static_cast<int64_t>(rounded.high));
-  text.Add(static_cast<int64_t>(rounded.low));
-  text.Add(chain.input_bytes);
-  text.Add(chain.gradient_bytes(0));
-  for (int l = 1; l <= chain.length() + 1; ++l) {
-    text.AddSizes(chain.stage(l), chain.gradient_bytes(l));
-  }
-  text.Add(request.platform.memory_bytes);
-  text.Add(request.platform.host_memory_bytes);
-  return text.Hash();
+// The key of the request's exact sizes, and of its times as they are in `rounded`.
+Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& request) {
+  KeyBuilder key(request.chain.stages.size(), Times::kLeftOut);
+  key.Add(static_cast<int64_t>(rounded.high));
+  key.Add(static_cast<int64_t>(rounded.low));
+  key.Add(request.chain);
+  key.Add(request.platform);
+  return key.Hash();
 }
 
 }  // namespace
@@ -156,16 +191,15 @@ std::string ToHex(const Fingerprint& fingerprint) {
   return absl::StrFormat("%016x%016x", fingerprint.high, fingerprint.low);
 }
 
-QuestionKeys KeysOf(const SolveRequest& request) {
-  QuestionKeys keys;
-  keys.exact = HashOf(request, request.chain, request.platform, Times::kToTheBit);
+CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded) {
+  CacheKeys keys;
+  keys.exact = KeyOf(request, request.chain, request.platform, Times::kToTheBit);
   if (request.options.time_precision == 0) {
-    keys.rounded = keys.sizes = keys.exact;
+    keys.rounded = keys.exact_sizes = keys.exact;
     return keys;
   }
-  const Instance rounded = Instance::Rounded(request);
-  keys.rounded = HashOf(request, rounded.chain(), rounded.platform(), Times::kOnGrid);
-  keys.sizes = WithSizes(keys.rounded, request);
+  keys.rounded = KeyOf(request, rounded.chain(), rounded.platform(), Times::kOnGrid);
+  keys.exact_sizes = ExactSizesKey(keys.rounded, request);
   return keys;
 }
 

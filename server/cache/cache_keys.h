@@ -1,4 +1,4 @@
-// The names of questions: equal for questions that have one answer.
+// Cache keys: hashes of a request that are equal where requests have one answer.
 #ifndef STOWAGE_SERVER_CACHE_CACHE_KEYS_H_
 #define STOWAGE_SERVER_CACHE_CACHE_KEYS_H_
 
@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "solver/model/instance.h"
 #include "solver/model/request.h"
 
 namespace stowage {
@@ -25,15 +26,17 @@ struct Fingerprint {
 // 32 hexadecimal digits.
 std::string ToHex(const Fingerprint& fingerprint);
 
-// Names count in none of them. All hold the solver, its version and the options that it reads.
-struct QuestionKeys {
-  Fingerprint rounded;  // of the instance in granules, which is solved first: what callers share
-  Fingerprint sizes;    // of the instance with exact sizes
-  Fingerprint exact;    // of the request, to the bit
+// The keys of one request. All contain the solver, its version and the options that it reads; none
+// contains a name. Requests with equal `rounded` keys share a solve and its answer.
+struct CacheKeys {
+  Fingerprint rounded;      // of the instance in granules, which is solved first
+  Fingerprint exact_sizes;  // of the instance with exact sizes
+  Fingerprint exact;        // of the request, to the bit
 };
 
-// O(stages). Requires: RequestViolations(request) is empty. Thread-safe.
-QuestionKeys KeysOf(const SolveRequest& request);
+// O(stages). Requires: RequestViolations(request) is empty; `rounded` is
+// Instance::Rounded(request). Thread-safe.
+CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded);
 
 }  // namespace stowage
 

@@ -1,10 +1,9 @@
-// A place where answers wait for the next one who asks.
+// A place below the memory cache that keeps answers beyond the process.
 #ifndef STOWAGE_SERVER_CACHE_CACHE_TIER_H_
 #define STOWAGE_SERVER_CACHE_CACHE_TIER_H_
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "server/cache/cache_keys.h"
@@ -12,36 +11,40 @@
 
 namespace stowage {
 
-// An answer with what it answers. Immutable, shared.
-struct KnownAnswer {
-  Answer answer;  // prediction and explanation are for the question of keys.exact, or unset
-  QuestionKeys keys;
-  bool explained = false;  // whether they are set
+// An answer and the keys of the request that it answers. Immutable, shared.
+struct CachedAnswer {
+  Answer answer;
+  CacheKeys keys;
+  // Whether prediction and explanation are set, for the request of keys.exact. A tier keeps the
+  // schedule and the notes alone.
+  bool is_explained = false;
 };
-using KnownAnswerPtr = std::shared_ptr<const KnownAnswer>;
+using CachedAnswerPtr = std::shared_ptr<const CachedAnswer>;
 
-// The key under which an answer is kept: what it does not depend on plays no part.
-inline const Fingerprint& KeyOf(const KnownAnswer& known) {
-  const bool sizes = known.answer.outcome == Outcome::kInfeasible || known.answer.from_exact_sizes;
-  return sizes ? known.keys.sizes : known.keys.rounded;
+// The key under which an answer is cached. Whether a budget is feasible, and what was solved with
+// exact sizes, depends on the exact sizes; all else on the rounded instance alone.
+inline const Fingerprint& KeyOf(const CachedAnswer& cached) {
+  const bool exact =
+      cached.answer.outcome == Outcome::kInfeasible || cached.answer.from_exact_sizes;
+  return exact ? cached.keys.exact_sizes : cached.keys.rounded;
 }
 
-struct CacheTierStats {
+struct CacheStats {
   int64_t entries = 0;
   int64_t bytes = 0;
   int64_t evictions = 0;  // since the start
 };
 
-// Thread-safe.
+// Thread-safe. Calls may block, on a disk or a network.
 class CacheTier {
  public:
   virtual ~CacheTier() = default;
-  // Null: not there. Errors: DATA_LOSS for an entry that was corrupted, which is gone now;
-  // UNAVAILABLE when the store does not work.
-  virtual absl::StatusOr<KnownAnswerPtr> Get(const Fingerprint& key) = 0;
-  // Replaces what is there; may drop it, or others. Errors: UNAVAILABLE.
-  virtual absl::Status Put(KnownAnswerPtr known) = 0;
-  virtual CacheTierStats stats() const = 0;
+  // Null: a miss. Errors: DATA_LOSS for an entry that was corrupted, which is removed; UNAVAILABLE
+  // when the tier does not work.
+  virtual absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) = 0;
+  // Replaces the entry of the same key; may drop it, or evict others. Errors: UNAVAILABLE.
+  virtual absl::Status Put(CachedAnswerPtr cached) = 0;
+  virtual CacheStats stats() const = 0;
 };
 
 }  // namespace stowage

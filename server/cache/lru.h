@@ -1,4 +1,4 @@
-// What was used last, as much of it as has room.
+// A cache of bounded size that evicts the least recently used values.
 #ifndef STOWAGE_SERVER_CACHE_LRU_H_
 #define STOWAGE_SERVER_CACHE_LRU_H_
 
@@ -15,8 +15,8 @@
 
 namespace stowage {
 
-// Immutable values by key, the least recently used ones gone when the bytes are used up.
-// Thread-safe; nothing is freed under the lock.
+// Immutable values by key; the least recently used ones are evicted when the bytes are used up.
+// Thread-safe. Values are freed outside the lock.
 template <typename Key, typename Value>
 class Lru {
  public:
@@ -25,7 +25,7 @@ class Lru {
   // A value that takes more than `most_bytes` by itself is not kept; 0 keeps none.
   explicit Lru(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
-  // Null: not there.
+  // Null: a miss.
   Pointer Get(const Key& key) {
     MutexLock lock(mutex_);
     const auto place = places_.find(key);
@@ -34,14 +34,15 @@ class Lru {
     return place->second->value;
   }
 
-  // Replaces what is there. `bytes`: what the value takes in memory, bookkeeping included.
+  // Replaces the value of the same key. `bytes`: what the value takes in memory, bookkeeping
+  // included.
   void Put(const Key& key, Pointer value, int64_t bytes) {
-    std::list<Entry> gone;  // freed without the lock
+    std::list<Entry> evicted;  // freed after the lock is released
     MutexLock lock(mutex_);
     const auto drop = [&](typename std::list<Entry>::iterator entry) {
       bytes_ -= entry->bytes;
       places_.erase(entry->key);
-      gone.splice(gone.begin(), entries_, entry);
+      evicted.splice(evicted.begin(), entries_, entry);
     };
     if (const auto place = places_.find(key); place != places_.end()) drop(place->second);
     if (bytes > most_bytes_) return;
@@ -54,7 +55,7 @@ class Lru {
     bytes_ += bytes;
   }
 
-  void AddTo(CacheTierStats* stats) const {
+  void AddTo(CacheStats* stats) const {
     MutexLock lock(mutex_);
     stats->entries += static_cast<int64_t>(entries_.size());
     stats->bytes += bytes_;
@@ -70,7 +71,7 @@ class Lru {
 
   const int64_t most_bytes_;
   mutable Mutex mutex_;
-  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // the last used first
+  std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
   absl::flat_hash_map<Key, typename std::list<Entry>::iterator> places_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t evictions_ ABSL_GUARDED_BY(mutex_) = 0;

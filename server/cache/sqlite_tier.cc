@@ -72,23 +72,23 @@ void SetKey(const Fingerprint& from, v1::StoredKey* to) {
 
 Fingerprint KeyFrom(const v1::StoredKey& key) { return {key.high(), key.low()}; }
 
-std::string ValueOf(const KnownAnswer& known) {
-  v1::StoredAnswer stored = ToStored(known.answer);
-  SetKey(known.keys.rounded, stored.mutable_rounded());
-  SetKey(known.keys.sizes, stored.mutable_sizes());
-  SetKey(known.keys.exact, stored.mutable_exact());
+std::string ValueOf(const CachedAnswer& cached) {
+  v1::StoredAnswer stored = ToStored(cached.answer);
+  SetKey(cached.keys.rounded, stored.mutable_rounded());
+  SetKey(cached.keys.exact_sizes, stored.mutable_exact_sizes());
+  SetKey(cached.keys.exact, stored.mutable_exact());
   return stored.SerializeAsString();
 }
 
 // Null: it is none.
-KnownAnswerPtr KnownFrom(const std::string& value) {
+CachedAnswerPtr CachedFrom(const std::string& value) {
   v1::StoredAnswer stored;
   if (!stored.ParseFromString(value)) return nullptr;
   std::optional<Answer> answer = FromStored(stored);
   if (!answer.has_value()) return nullptr;
-  return std::make_shared<const KnownAnswer>(
-      KnownAnswer{*std::move(answer),
-                  {KeyFrom(stored.rounded()), KeyFrom(stored.sizes()), KeyFrom(stored.exact())}});
+  return std::make_shared<const CachedAnswer>(CachedAnswer{
+      *std::move(answer),
+      {KeyFrom(stored.rounded()), KeyFrom(stored.exact_sizes()), KeyFrom(stored.exact())}});
 }
 
 void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
@@ -98,32 +98,32 @@ void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
 
 }  // namespace
 
-void DiskTier::Closer::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
-void DiskTier::Closer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void SqliteTier::Closer::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
+void SqliteTier::Closer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-DiskTier::DiskTier(std::string path, int64_t most_bytes)
+SqliteTier::SqliteTier(std::string path, int64_t most_bytes)
     : path_(std::move(path)),
       most_bytes_(static_cast<int64_t>(kRowsShare * static_cast<double>(most_bytes))) {}
 
-DiskTier::~DiskTier() = default;
+SqliteTier::~SqliteTier() = default;
 
-absl::StatusOr<std::unique_ptr<DiskTier>> DiskTier::Open(const std::string& directory,
-                                                         int64_t most_bytes) {
+absl::StatusOr<std::unique_ptr<SqliteTier>> SqliteTier::Open(const std::string& directory,
+                                                             int64_t most_bytes) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) {
     return absl::UnavailableError(absl::StrCat("cannot make ", directory, ": ", error.message(),
                                                "; choose another with --cache-dir"));
   }
-  std::unique_ptr<DiskTier> tier(
-      new DiskTier((fs::path(directory) / "answers.db").string(), most_bytes));
+  std::unique_ptr<SqliteTier> tier(
+      new SqliteTier((fs::path(directory) / "answers.db").string(), most_bytes));
   MutexLock lock(tier->mutex_);
   RETURN_IF_ERROR(tier->OpenFile());
   return tier;
 }
 
 // SQLite's own words after `what`; DATA_LOSS where the file is damaged.
-absl::Status DiskTier::Failed(const char* what) {
+absl::Status SqliteTier::Failed(const char* what) {
   const int code = database_ != nullptr ? sqlite3_errcode(database_.get()) : SQLITE_NOMEM;
   const std::string message = absl::StrCat(path_, ": ", what, ": ", sqlite3_errstr(code),
                                            code == SQLITE_BUSY ? "; another process uses it" : "");
@@ -131,7 +131,7 @@ absl::Status DiskTier::Failed(const char* what) {
   return damaged ? absl::DataLossError(message) : absl::UnavailableError(message);
 }
 
-absl::Status DiskTier::Execute(const char* sql) {
+absl::Status SqliteTier::Execute(const char* sql) {
   if (database_ == nullptr) return absl::UnavailableError(absl::StrCat(path_, ": is not open"));
   if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK) {
     return absl::OkStatus();
@@ -143,7 +143,7 @@ absl::Status DiskTier::Execute(const char* sql) {
   return failed;
 }
 
-absl::StatusOr<DiskTier::Statement> DiskTier::Prepare(const char* sql) {
+absl::StatusOr<SqliteTier::Statement> SqliteTier::Prepare(const char* sql) {
   if (database_ == nullptr) return absl::UnavailableError(absl::StrCat(path_, ": is not open"));
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v2(database_.get(), sql, -1, &statement, nullptr) != SQLITE_OK) {
@@ -152,26 +152,26 @@ absl::StatusOr<DiskTier::Statement> DiskTier::Prepare(const char* sql) {
   return Statement(statement);
 }
 
-absl::Status DiskTier::OpenFile() {
+absl::Status SqliteTier::OpenFile() {
   const absl::Status opened = SetUp();
   if (!absl::IsDataLoss(opened)) return opened;
   opening_ = opened;
   return BeginAnew();
 }
 
-absl::Status DiskTier::opening() const {
+absl::Status SqliteTier::opening() const {
   MutexLock lock(mutex_);
   return opening_;
 }
 
 // A file that could not be set up is closed again: the next Put() tries anew.
-absl::Status DiskTier::SetUp() {
+absl::Status SqliteTier::SetUp() {
   const absl::Status done = SetUpOpen();
   if (!done.ok()) database_.reset();
   return done;
 }
 
-absl::Status DiskTier::SetUpOpen() {
+absl::Status SqliteTier::SetUpOpen() {
   sqlite3* database = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path_.c_str(), &database, flags, nullptr);
@@ -191,7 +191,7 @@ absl::Status DiskTier::SetUpOpen() {
 }
 
 // The index alone says what there is: no row is read.
-absl::Status DiskTier::CountUp() {
+absl::Status SqliteTier::CountUp() {
   ASSIGN_OR_RETURN(const Statement sum,
                    Prepare("SELECT count(*), coalesce(sum(bytes), 0) FROM answers"));
   if (sqlite3_step(sum.get()) != SQLITE_ROW) return Failed("cannot be read");
@@ -201,7 +201,7 @@ absl::Status DiskTier::CountUp() {
 }
 
 // After a damage: the file goes aside, for whoever wants to know, and a new one takes its place.
-absl::Status DiskTier::BeginAnew() {
+absl::Status SqliteTier::BeginAnew() {
   database_.reset();
   std::error_code error;
   fs::rename(path_, path_ + ".damaged", error);
@@ -210,23 +210,23 @@ absl::Status DiskTier::BeginAnew() {
   return SetUp();
 }
 
-absl::StatusOr<KnownAnswerPtr> DiskTier::Get(const Fingerprint& key) {
+absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
   MutexLock lock(mutex_);
   absl::StatusOr<std::string> value = Read(key);
-  if (absl::IsNotFound(value.status())) return KnownAnswerPtr();
+  if (absl::IsNotFound(value.status())) return CachedAnswerPtr();
   if (absl::IsDataLoss(value.status())) {
     // The row, or all of the file where even that cannot be removed.
     if (absl::IsDataLoss(Remove(key))) (void)BeginAnew();
     return value.status();
   }
   RETURN_IF_ERROR(value.status());
-  KnownAnswerPtr known = KnownFrom(*value);
-  if (known != nullptr && KeyOf(*known) == key) return known;
+  CachedAnswerPtr cached = CachedFrom(*value);
+  if (cached != nullptr && KeyOf(*cached) == key) return cached;
   (void)Remove(key);
   return absl::DataLossError(absl::StrCat(path_, ": an answer cannot be read; it is dropped"));
 }
 
-absl::StatusOr<std::string> DiskTier::Read(const Fingerprint& key) {
+absl::StatusOr<std::string> SqliteTier::Read(const Fingerprint& key) {
   std::string value;
   int64_t used = 0;
   {
@@ -249,14 +249,14 @@ absl::StatusOr<std::string> DiskTier::Read(const Fingerprint& key) {
   return value;
 }
 
-absl::Status DiskTier::Touch(const Fingerprint& key, int64_t used) {
+absl::Status SqliteTier::Touch(const Fingerprint& key, int64_t used) {
   ASSIGN_OR_RETURN(const Statement update, Prepare("UPDATE answers SET used = ? WHERE key = ?"));
   sqlite3_bind_int64(update.get(), 1, used);
   BindKey(update.get(), 2, key);
   return sqlite3_step(update.get()) == SQLITE_DONE ? absl::OkStatus() : Failed("cannot be written");
 }
 
-absl::Status DiskTier::Remove(const Fingerprint& key) {
+absl::Status SqliteTier::Remove(const Fingerprint& key) {
   ASSIGN_OR_RETURN(const Statement row,
                    Prepare("DELETE FROM answers WHERE key = ? RETURNING bytes"));
   BindKey(row.get(), 1, key);
@@ -270,13 +270,13 @@ absl::Status DiskTier::Remove(const Fingerprint& key) {
   return absl::OkStatus();
 }
 
-absl::Status DiskTier::Put(KnownAnswerPtr known) {
-  const std::string value = ValueOf(*known);
-  const Fingerprint key = KeyOf(*known);
+absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
+  const std::string value = ValueOf(*cached);
+  const Fingerprint key = KeyOf(*cached);
   MutexLock lock(mutex_);
   // A file that could not be opened, or was lost, may be there again.
   if (database_ == nullptr) RETURN_IF_ERROR(OpenFile());
-  const CacheTierStats before = stats_;
+  const CacheStats before = stats_;
   absl::Status written = Execute("BEGIN IMMEDIATE");
   if (written.ok()) written = Write(key, value);
   if (written.ok()) written = Execute("COMMIT");
@@ -289,7 +289,7 @@ absl::Status DiskTier::Put(KnownAnswerPtr known) {
   return written;
 }
 
-absl::Status DiskTier::Write(const Fingerprint& key, const std::string& value) {
+absl::Status SqliteTier::Write(const Fingerprint& key, const std::string& value) {
   RETURN_IF_ERROR(Remove(key));
   const int64_t bytes = kRowBytes + static_cast<int64_t>(value.size());
   if (bytes > most_bytes_) return absl::OkStatus();
@@ -297,7 +297,7 @@ absl::Status DiskTier::Write(const Fingerprint& key, const std::string& value) {
   return Insert(key, value);
 }
 
-absl::Status DiskTier::Insert(const Fingerprint& key, const std::string& value) {
+absl::Status SqliteTier::Insert(const Fingerprint& key, const std::string& value) {
   const int64_t bytes = kRowBytes + static_cast<int64_t>(value.size());
   ASSIGN_OR_RETURN(const Statement row,
                    Prepare("INSERT INTO answers (key, used, bytes, checksum, value)"
@@ -314,7 +314,7 @@ absl::Status DiskTier::Insert(const Fingerprint& key, const std::string& value) 
 }
 
 // The longest unused go.
-absl::Status DiskTier::MakeRoom(int64_t bytes) {
+absl::Status SqliteTier::MakeRoom(int64_t bytes) {
   while (stats_.entries > 0 && stats_.bytes + bytes > most_bytes_) {
     ASSIGN_OR_RETURN(const Statement row,
                      Prepare("DELETE FROM answers WHERE rowid ="
@@ -328,7 +328,7 @@ absl::Status DiskTier::MakeRoom(int64_t bytes) {
   return absl::OkStatus();
 }
 
-CacheTierStats DiskTier::stats() const {
+CacheStats SqliteTier::stats() const {
   MutexLock lock(mutex_);
   return stats_;
 }

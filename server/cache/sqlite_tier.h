@@ -24,20 +24,20 @@ struct sqlite3_stmt;
 namespace stowage {
 
 // Thread-safe.
-class DiskTier final : public CacheTier {
+class SqliteTier final : public CacheTier {
  public:
   // Makes the directory if need be. Errors: UNAVAILABLE, with the path and the remedy, when it
   // cannot be used or another process uses it.
-  static absl::StatusOr<std::unique_ptr<DiskTier>> Open(const std::string& directory,
-                                                        int64_t most_bytes);
-  ~DiskTier() override;
+  static absl::StatusOr<std::unique_ptr<SqliteTier>> Open(const std::string& directory,
+                                                          int64_t most_bytes);
+  ~SqliteTier() override;
 
   // OK; or DATA_LOSS, with the path: the file was damaged when it was opened, and put aside.
   absl::Status opening() const;
 
-  absl::StatusOr<KnownAnswerPtr> Get(const Fingerprint& key) override;
-  absl::Status Put(KnownAnswerPtr known) override;
-  CacheTierStats stats() const override;
+  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override;
+  absl::Status Put(CachedAnswerPtr known) override;
+  CacheStats stats() const override;
 
  private:
   struct Closer {
@@ -47,7 +47,7 @@ class DiskTier final : public CacheTier {
   using Database = std::unique_ptr<sqlite3, Closer>;
   using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 
-  DiskTier(std::string path, int64_t most_bytes);
+  SqliteTier(std::string path, int64_t most_bytes);
 
   absl::Status OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SetUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -71,7 +71,7 @@ class DiskTier final : public CacheTier {
   mutable Mutex mutex_;
   Database database_ ABSL_GUARDED_BY(mutex_);
   absl::Status opening_ ABSL_GUARDED_BY(mutex_);
-  CacheTierStats stats_ ABSL_GUARDED_BY(mutex_);
+  CacheStats stats_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stowage

@@ -21,10 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Solves leave the cores to answers that are known whenever these need them.
+// Solver threads yield the cores to cached answers.
 constexpr int kSolveNiceness = 10;
 constexpr int kQuickThreads = 2;
-constexpr size_t kQuickQueue = 4096;  // each may hold a message of the largest size
+constexpr size_t kQuickQueue = 4096;  // each entry may hold a message of the largest size
 constexpr size_t kQuickOfAClient = 1024;
 
 double SecondsBetween(Clock::time_point begin, Clock::time_point end) {
@@ -41,30 +41,8 @@ absl::Status Draining() {
   return absl::UnavailableError("the server is draining; ask another one");
 }
 
-// When the best schedule so far has to do: early enough for it to reach the caller.
-Clock::time_point DueFor(const Waiter& waiter) {
-  Clock::time_point due = Clock::time_point::max();
-  const double budget = waiter.request.options.time_budget_seconds;
-  if (budget > 0) due = After(waiter.arrived, budget);
-  if (waiter.caller.deadline == Clock::time_point::max()) return due;
-  const double left = SecondsBetween(waiter.arrived, waiter.caller.deadline);
-  const double margin = std::min(left / 4, std::max(0.05, left / 20));
-  return std::min(due, After(waiter.arrived, left - margin));
-}
-
-// Null where memory runs out, as it may for chains of the largest size.
-WaiterPtr NewWaiter(SolveRequest request, Caller caller,
-                    const std::shared_ptr<SolveListener>& listener) try {
-  const QuestionKeys keys = KeysOf(request);
-  return std::make_shared<Waiter>(std::move(request), keys, std::move(caller), listener,
-                                  Clock::now());
-} catch (const std::bad_alloc&) {
-  return nullptr;
-}
-
-// As the catalog has it, "auto" for none.
-std::string NameOf(const std::string& solver) {
-  return std::string(FindSolver(solver)->description.name);
+absl::Status NoMemory() {
+  return absl::ResourceExhaustedError("the server has too little free memory; try again");
 }
 
 absl::Status NoneInTime() {
@@ -72,20 +50,60 @@ absl::Status NoneInTime() {
       "time ran out before a schedule was found that fits; allow more");
 }
 
-Solved TimedFor(const SharedSolve& solve, const Waiter& waiter,
-                std::shared_ptr<const Answer> answer, Source source) {
+// When the best schedule so far becomes the answer: early enough for it to reach the caller.
+Clock::time_point DueFor(const Waiter& waiter) {
+  Clock::time_point due = Clock::time_point::max();
+  const double budget = waiter.request().options.time_budget_seconds;
+  if (budget > 0) due = After(waiter.arrived, budget);
+  if (waiter.caller.deadline == Clock::time_point::max()) return due;
+  const double left = SecondsBetween(waiter.arrived, waiter.caller.deadline);
+  const double margin = std::min(left / 4, std::max(0.05, left / 20));
+  return std::min(due, After(waiter.arrived, left - margin));
+}
+
+// Rounds the request and makes its keys. Null where memory runs out, as it may for chains of the
+// largest size.
+KeyedRequestPtr MakeKeyed(SolveRequest request) try {
+  auto rounded = std::make_shared<const Instance>(Instance::Rounded(request));
+  const CacheKeys keys = CacheKeysOf(request, *rounded);
+  return std::make_shared<const KeyedRequest>(
+      KeyedRequest{std::move(request), std::move(rounded), keys});
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// Both instances of a solve; nullopt where memory runs out.
+std::optional<RequestInstances> MakeInstances(const KeyedRequest& keyed) try {
+  return RequestInstances(keyed.request, keyed.rounded);
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
+}
+
+// The catalog's name, "auto" for an empty one.
+std::string NameOf(const std::string& solver) {
+  return std::string(FindSolver(solver)->description.name);
+}
+
+// Whether a schedule that was simulated for one request was thereby simulated for the other.
+bool SameChain(const SolveRequest& a, const SolveRequest& b) {
+  return &a == &b || (a.platform == b.platform && a.chain == b.chain);
+}
+
+Origin OriginFor(const SharedSolve& solve, const Waiter& waiter, Origin::Source source) {
   const Clock::time_point now = Clock::now();
   const Clock::time_point started = solve.started().value_or(now);
-  return {std::move(answer), SecondsBetween(waiter.arrived, started),
-          SecondsBetween(std::max(waiter.arrived, started), now), source, waiter.keys.rounded};
+  return {.source = source,
+          .queue_seconds = SecondsBetween(waiter.arrived, started),
+          .solve_seconds = SecondsBetween(std::max(waiter.arrived, started), now),
+          .fingerprint = ToHex(waiter.keys().rounded)};
 }
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options, CacheTier* store, Observer* observer)
+Engine::Engine(const EngineOptions& options, AnswerCache* cache, Observer* observer)
     : options_(options),
+      cache_(*cache),
       observer_(*observer),
-      known_(options.cache_bytes, store, *observer),
       quick_({.threads = kQuickThreads,
               .most_waiting = kQuickQueue,
               .most_of_a_client = kQuickOfAClient}),
@@ -94,7 +112,7 @@ Engine::Engine(const EngineOptions& options, CacheTier* store, Observer* observe
               .most_of_a_client = options.client_limit,
               .most_bytes = options.all_solves_bytes,
               .niceness = kSolveNiceness}) {
-  // Threads are as nice as the one that makes them.
+  // A thread inherits the niceness of the thread that creates it.
   std::thread([this] {
     setpriority(PRIO_PROCESS, 0, kSolveNiceness);
     helpers_.emplace(options_.threads - 1);
@@ -117,47 +135,52 @@ void Engine::Finish() {
 
 void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
   if (const absl::Status begun = Begin(); !begun.ok()) return listener->Done(begun);
-  const WaiterPtr waiter = NewWaiter(std::move(request), std::move(caller), listener);
-  if (waiter == nullptr) {
-    listener->Done(
-        absl::ResourceExhaustedError("the server has too little free memory; try again"));
+  const Clock::time_point arrived = Clock::now();
+  const KeyedRequestPtr keyed = MakeKeyed(std::move(request));
+  if (keyed == nullptr) {
+    listener->Done(NoMemory());
     return Finish();
   }
-  if (waiter->request.options.use_cache) {
-    if (AnswerPtr known = known_.FromMemory(waiter->request, waiter->keys)) {
-      return End(waiter, Solved{.answer = std::move(known),
-                                .source = Source::kMemoryCache,
-                                .fingerprint = waiter->keys.rounded});
+  if (keyed->request.options.use_cache) {
+    if (AnswerPtr cached = cache_.FindInMemory(keyed->request, keyed->keys)) {
+      listener->Done(SolveResult{.answer = std::move(cached),
+                                 .origin = {.source = Origin::Source::kMemoryCache,
+                                            .fingerprint = ToHex(keyed->keys.rounded)}});
+      return Finish();
     }
   }
-  Join(waiter);
+  Join(std::make_shared<Waiter>(keyed, std::move(caller), std::move(listener), arrived));
 }
 
-// Joins the solve of the same question, or begins one.
+// Joins the solve of an equal request, or starts one.
 void Engine::Join(const WaiterPtr& waiter) {
+  if (!waiter->request().options.use_cache) return SolveAlone(waiter);
   SolvePtr solve;
-  bool is_new = false;
-  if (waiter->request.options.use_cache) {
+  {
     MutexLock lock(mutex_);
-    SolvePtr& shared = solves_[waiter->keys.rounded];
-    waiter->source = Source::kCoalesced;
+    SolvePtr& shared = solves_[waiter->keys().rounded];
+    waiter->source = Origin::Source::kCoalesced;
     if (shared == nullptr || !shared->Join(waiter)) {
-      waiter->source = Source::kSolved;
+      waiter->source = Origin::Source::kSolved;
       shared = std::make_shared<SharedSolve>(*waiter);
       shared->Join(waiter);
-      is_new = true;
     }
     solve = shared;
-  } else {
-    solve = std::make_shared<SharedSolve>(*waiter);
-    solve->Join(waiter);
-    is_new = true;
   }
   Watch(solve, waiter);
-  if (is_new) Start(solve);
+  if (waiter->source == Origin::Source::kSolved) Start(solve);
 }
 
-// Lets the waiter go when its caller leaves or its time is up.
+// Starts a solve that no other request joins.
+void Engine::SolveAlone(const WaiterPtr& waiter) {
+  waiter->source = Origin::Source::kSolved;
+  const auto solve = std::make_shared<SharedSolve>(*waiter);
+  solve->Join(waiter);
+  Watch(solve, waiter);
+  Start(solve);
+}
+
+// Removes the waiter when its caller leaves or its time is up.
 void Engine::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
   const uint64_t id = waiter->id;
   const std::weak_ptr<SharedSolve> watched = solve;
@@ -183,46 +206,47 @@ void Engine::TimeIsUp(const SolvePtr& solve, uint64_t id) {
   AnswerPtr best;
   const WaiterPtr waiter = solve->LeaveWithBest(id, &best);
   if (waiter == nullptr) return;
-  // Not on the thread of the timers, which others wait for.
+  // Elsewhere than on the thread of the timers, which other deadlines need.
   const auto end = [this, solve, waiter, best] { EndWithBest(solve, waiter, best, NoneInTime()); };
   if (!quick_.Add({.run = end}).ok()) end();
 }
 
+// Looks into the cache tier below, on a quick thread, and enqueues the solve on a miss.
 void Engine::Start(const SolvePtr& solve) {
-  const absl::StatusOr<size_t> added =
-      quick_.Add({.run =
-                      [this, solve] {
-                        if (solve->stop_token().stop_requested()) return Forget(solve);
-                        const bool asks = solve->request().options.use_cache;
-                        const KnownAnswerPtr known =
-                            asks ? known_.FromStore(solve->request(), solve->keys()) : nullptr;
-                        if (known == nullptr) return Enqueue(solve);
-                        Keep(known, /*in_store=*/true);
-                        Forget(solve);
-                        EndAll(solve, known, Source::kDiskCache);
-                      },
-                  .client = solve->client()});
+  const auto look_up = [this, solve] {
+    if (solve->stop_token().stop_requested()) return Forget(solve);
+    CachedAnswerPtr cached;
+    if (solve->request().options.use_cache) {
+      cached = cache_.FindInTier(solve->request(), solve->keys());
+    }
+    if (cached == nullptr) return Enqueue(solve);
+    cache_.PutInMemory(cached);
+    Forget(solve);
+    EndAll(solve, cached, Origin::Source::kDiskCache);
+  };
+  const absl::StatusOr<size_t> added = quick_.Add({.run = look_up, .client = solve->client()});
   if (added.ok()) return;
   Forget(solve);
   EndAll(solve, added.status());
 }
 
-int64_t Engine::BytesFor(const SolveRequest& request) const {
-  // A finer grid is solved as well, with as much as it may take.
+// The most memory that the solve of a request may take.
+int64_t Engine::BytesFor(const SolveRequest& request, const RequestInstances& instances) const {
+  // The rounding loss takes a solve on a finer grid, with as much memory as there is for one.
   if (request.options.report_rounding_loss) return options_.solve_bytes;
   const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
-  int64_t bytes = 0;
-  for (const Instance& instance : {Instance::Rounded(request), Instance::ExactSizes(request)}) {
-    bytes = std::max(bytes, solver->WorkingBytesWithin(instance, options_.solve_bytes));
-  }
-  return bytes;
+  return std::max(solver->WorkingBytesWithin(instances.rounded(), options_.solve_bytes),
+                  solver->WorkingBytesWithin(instances.exact_sizes(), options_.solve_bytes));
 }
 
 void Engine::Enqueue(const SolvePtr& solve) {
-  const absl::StatusOr<size_t> before = queue_.Add({.run = [this, solve] { Run(solve); },
-                                                    .client = solve->client(),
-                                                    .bytes = BytesFor(solve->request()),
-                                                    .stop = solve->stop_token()});
+  absl::StatusOr<size_t> before = NoMemory();
+  if (const std::optional<RequestInstances> instances = MakeInstances(solve->keyed())) {
+    before = queue_.Add({.run = [this, solve, instances] { Run(solve, *instances); },
+                         .client = solve->client(),
+                         .bytes = BytesFor(solve->request(), *instances),
+                         .stop = solve->stop_token()});
+  }
   if (before.ok()) return solve->Queued(*before);
   Forget(solve);
   EndAll(solve, before.status());
@@ -230,41 +254,42 @@ void Engine::Enqueue(const SolvePtr& solve) {
 
 SolveContext Engine::ContextOf(const SolvePtr& solve, RunningSolves::Place& place,
                                std::stop_token stop) {
-  constexpr double kStep = 0.01;  // of progress that is worth telling
+  constexpr double kStep = 0.01;  // smaller progress is not reported
   SolveContext context;
   context.stop = std::move(stop);
   context.working_bytes = options_.solve_bytes;
   context.threads = &*helpers_;
-  context.progress = [solve, &place, told = 0.0](double fraction) mutable {
+  context.progress = [solve, &place, reported = 0.0](double fraction) mutable {
     place.Progressed(fraction);
-    if (fraction < told + kStep) return;
-    told = fraction;
+    if (fraction < reported + kStep) return;
+    reported = fraction;
     solve->Progressed(fraction);
   };
   return context;
 }
 
-void Engine::Run(const SolvePtr& solve) {
+void Engine::Run(const SolvePtr& solve, const RequestInstances& instances) {
   if (solve->stop_token().stop_requested()) return Forget(solve);
   const EitherStop stop(solve->stop_token(), stop_all_.get_token());
   const SolveRequest& request = solve->request();
   std::optional<RunningSolves::Place> place(std::in_place, running_, NameOf(request.solver),
                                             request.chain.length());
   solve->Started();
-  absl::StatusOr<Answer> answer = AnswerRequest(
-      request, ContextOf(solve, *place, stop.token()), [this, &solve](const Answer& better) {
-        const auto best = std::make_shared<const Answer>(better);
-        for (const WaiterPtr& late : solve->Improved(best)) {
-          EndWithBest(solve, late, best, NoneInTime());
-        }
-      });
+  absl::StatusOr<Answer> answer =
+      AnswerRequest(request, instances, ContextOf(solve, *place, stop.token()),
+                    [this, &solve](const Answer& better) {
+                      const auto best = std::make_shared<const Answer>(better);
+                      for (const WaiterPtr& late : solve->Improved(best)) {
+                        EndWithBest(solve, late, best, NoneInTime());
+                      }
+                    });
   place.reset();
   if (answer.ok()) {
-    const auto known = std::make_shared<const KnownAnswer>(
-        KnownAnswer{*std::move(answer), solve->keys(), /*explained=*/true});
-    Keep(known, /*in_store=*/false);
+    const auto cached = std::make_shared<const CachedAnswer>(
+        CachedAnswer{*std::move(answer), solve->keys(), /*is_explained=*/true});
+    Cache(cached);
     Forget(solve);
-    return EndAll(solve, known, Source::kSolved);
+    return EndAll(solve, cached, Origin::Source::kSolved);
   }
   Forget(solve);
   const AnswerPtr best = solve->best();
@@ -274,22 +299,23 @@ void Engine::Run(const SolvePtr& solve) {
   for (const WaiterPtr& waiter : solve->End()) EndWithBest(solve, waiter, best, stopped);
 }
 
-void Engine::Keep(const KnownAnswerPtr& known, bool in_store) {
-  known_.KeepInMemory(known);
-  if (!known_.has_store() || in_store) return;
+void Engine::Cache(const CachedAnswerPtr& answer) {
+  cache_.PutInMemory(answer);
+  if (!cache_.has_tier()) return;
+  // Callers do not wait for the tier below.
   const absl::StatusOr<size_t> added =
-      quick_.Add({.run = [this, known] { known_.KeepInStore(known); }});
+      quick_.Add({.run = [this, answer] { cache_.PutInTier(answer); }});
   if (!added.ok()) observer_.StoreFailed(added.status());
 }
 
-// From here on whoever asks the same question begins anew.
+// From here on equal requests start a new solve.
 void Engine::Forget(const SolvePtr& solve) {
   MutexLock lock(mutex_);
   const auto shared = solves_.find(solve->keys().rounded);
   if (shared != solves_.end() && shared->second == solve) solves_.erase(shared);
 }
 
-void Engine::End(const WaiterPtr& waiter, absl::StatusOr<Solved> result) {
+void Engine::End(const WaiterPtr& waiter, absl::StatusOr<SolveResult> result) {
   Timers::Id timer;
   {
     MutexLock lock(waiter->mutex);
@@ -301,26 +327,28 @@ void Engine::End(const WaiterPtr& waiter, absl::StatusOr<Solved> result) {
   Finish();
 }
 
-void Engine::EndAll(const SolvePtr& solve, const KnownAnswerPtr& known, Source source) {
+void Engine::EndAll(const SolvePtr& solve, const CachedAnswerPtr& cached, Origin::Source source) {
   const std::vector<WaiterPtr> waiters = solve->End();
-  // Who asked first may have left; a solve counts once all the same.
-  const bool first_is_here =
-      std::any_of(waiters.begin(), waiters.end(),
-                  [](const WaiterPtr& waiter) { return waiter->source == Source::kSolved; });
+  // One answer of a solve counts as SOLVED, the others as COALESCED: the first caller's, or, where
+  // it has left, that of the first who is still there.
+  const bool first_is_here = std::any_of(
+      waiters.begin(), waiters.end(),
+      [](const WaiterPtr& waiter) { return waiter->source == Origin::Source::kSolved; });
   for (const WaiterPtr& waiter : waiters) {
-    AnswerPtr answer = AnswerWith(waiter->request, waiter->keys, known);
+    AnswerPtr answer = SameChain(waiter->request(), solve->request())
+                           ? AnswerPtr(cached, &cached->answer)
+                           : AnswerFromCached(waiter->request(), waiter->keys(), cached);
     if (answer == nullptr) {
-      // It rounds to the same question, and yet needs an answer of its own.
-      SolveRequest request = waiter->request;
-      request.options.use_cache = false;
-      Join(std::make_shared<Waiter>(std::move(request), waiter->keys, waiter->caller,
-                                    waiter->listener, waiter->arrived));
+      // The request rounds to the same instance, yet the schedule does not fit its exact chain.
+      SolveAlone(std::make_shared<Waiter>(waiter->keyed, waiter->caller, waiter->listener,
+                                          waiter->arrived));
       continue;
     }
     const bool first =
-        waiter->source == Source::kSolved || (!first_is_here && waiter == waiters.front());
-    const bool shares = source == Source::kSolved && !first;
-    End(waiter, TimedFor(*solve, *waiter, std::move(answer), shares ? waiter->source : source));
+        waiter->source == Origin::Source::kSolved || (!first_is_here && waiter == waiters.front());
+    const bool shares = source == Origin::Source::kSolved && !first;
+    End(waiter, SolveResult{std::move(answer),
+                            OriginFor(*solve, *waiter, shares ? waiter->source : source)});
   }
 }
 
@@ -328,30 +356,31 @@ void Engine::EndAll(const SolvePtr& solve, const absl::Status& status) {
   for (const WaiterPtr& waiter : solve->End()) End(waiter, status);
 }
 
-// `otherwise` where the best so far does not fit the waiter's own question.
+// Ends with `otherwise` where the best schedule so far does not fit the waiter's own chain.
 void Engine::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best,
                          const absl::Status& otherwise) {
   AnswerPtr answer = best;
-  if (!(solve->keys().exact == waiter->keys.exact)) {
-    answer = AnswerWithBest(waiter->request, waiter->keys, *best, solve->keys());
+  if (!SameChain(waiter->request(), solve->request())) {
+    answer = AnswerFromBest(waiter->request(), waiter->keys(), {*best, solve->keys()});
   }
   if (answer == nullptr) return End(waiter, otherwise);
-  End(waiter, TimedFor(*solve, *waiter, std::move(answer), waiter->source));
+  End(waiter, SolveResult{std::move(answer), OriginFor(*solve, *waiter, waiter->source)});
 }
 
 void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done) {
   if (const absl::Status begun = Begin(); !begun.ok()) return done(begun);
-  // As much as its largest solve; the platform's own budget plays no part.
+  // A frontier declares the memory of its largest solve; the platform's own budget plays no part.
   SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
   largest.platform.memory_bytes =
       request.budgets.empty() ? StoreAllPeakBytes(request.chain)
                               : *std::max_element(request.budgets.begin(), request.budgets.end());
-  const int64_t bytes = std::min(options_.solve_bytes, BytesFor(largest));
+  const int64_t bytes =
+      std::min(options_.solve_bytes, BytesFor(largest, RequestInstances(largest)));
   const std::stop_token caller_stop = caller.stop;
-  using Job = PlainJob<TimedFrontier>;
+  using Job = PlainJob<FrontierResult>;
   const std::shared_ptr<Job> job(new Job{
       [this, request = std::move(request), queued = Clock::now()](
-          std::stop_token stop, Clock::time_point started) -> absl::StatusOr<TimedFrontier> {
+          std::stop_token stop, Clock::time_point started) -> absl::StatusOr<FrontierResult> {
         SolveContext context;
         context.stop = std::move(stop);
         context.working_bytes = options_.solve_bytes;
@@ -360,8 +389,9 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
         context.progress = [&place](double fraction) { place.Progressed(fraction); };
         absl::StatusOr<Frontier> frontier = stowage::FindFrontier(request, context);
         if (!frontier.ok()) return frontier.status();
-        return TimedFrontier{*std::move(frontier), SecondsBetween(queued, started),
-                             SecondsBetween(started, Clock::now())};
+        return FrontierResult{*std::move(frontier),
+                              {.queue_seconds = SecondsBetween(queued, started),
+                               .solve_seconds = SecondsBetween(started, Clock::now())}};
       },
       {caller.stop, stop_all_.get_token()},
       stop_all_.get_token(),
@@ -410,7 +440,7 @@ void Engine::Drain(Clock::time_point deadline) {
     MutexLock lock(mutex_);
     while (pending_ > 0) idle_.Wait(mutex_);
   }
-  // What answers leave behind: the store's entries.
+  // Answers may still have to be written to the cache tier.
   queue_.WaitUntilIdle(Clock::time_point::max());
   quick_.WaitUntilIdle(Clock::time_point::max());
 }
@@ -426,9 +456,8 @@ EngineStats Engine::stats() const {
   stats.running = running_.List();
   stats.threads = options_.threads;
   stats.queue_length = options_.queue_length;
-  stats.memory = known_.memory_stats();
   MutexLock lock(mutex_);
-  stats.questions = solves_.size();
+  stats.requests = solves_.size();
   return stats;
 }
 

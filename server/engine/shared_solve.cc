@@ -5,12 +5,11 @@
 
 namespace stowage {
 
-SharedSolve::SharedSolve(const Waiter& first)
-    : request_(first.request), keys_(first.keys), client_(first.caller.client) {}
+SharedSolve::SharedSolve(const Waiter& first) : keyed_(first.keyed), client_(first.caller.client) {}
 
 bool SharedSolve::Join(const WaiterPtr& waiter) {
   MutexLock lock(mutex_);
-  if (over_) return false;
+  if (ended_) return false;
   waiter->id = next_id_++;
   places_.push_back({waiter});
   return true;
@@ -25,7 +24,7 @@ WaiterPtr SharedSolve::Remove(std::vector<Place>::iterator place) {
   WaiterPtr waiter = std::move(place->waiter);
   places_.erase(place);
   if (places_.empty()) {
-    over_ = true;
+    ended_ = true;
     stop_.request_stop();
   }
   return waiter;
@@ -89,7 +88,7 @@ std::vector<WaiterPtr> SharedSolve::Improved(std::shared_ptr<const Answer> best)
 std::vector<WaiterPtr> SharedSolve::End() {
   std::vector<WaiterPtr> waiters;
   MutexLock lock(mutex_);
-  over_ = true;
+  ended_ = true;
   for (Place& place : places_) waiters.push_back(std::move(place.waiter));
   places_.clear();
   return waiters;

@@ -1,4 +1,4 @@
-// One solve and all who wait for it: identical questions in flight are solved once.
+// One solve and all callers who wait for it: equal requests in flight are solved once.
 #ifndef STOWAGE_SERVER_ENGINE_SHARED_SOLVE_H_
 #define STOWAGE_SERVER_ENGINE_SHARED_SOLVE_H_
 
@@ -19,61 +19,59 @@
 #include "server/engine/timers.h"
 #include "solver/base/mutex.h"
 #include "solver/model/answer.h"
+#include "solver/model/instance.h"
 #include "solver/model/request.h"
 
 namespace stowage {
 
-// Where an answer came from.
-enum class Source { kSolved, kMemoryCache, kDiskCache, kCoalesced };
-
-// What a question led to, and how long that took.
-struct Solved {
-  std::shared_ptr<const Answer> answer;
-  double queue_seconds = 0;
-  double solve_seconds = 0;
-  Source source = Source::kSolved;
-  Fingerprint fingerprint;
-};
-
-// What a caller hears of its question. Calls come from several threads, and one that is on its way
-// when Done() is called may come after it.
+// What a caller learns about its request. Calls come from several threads; one that is under way
+// when Done() is called may arrive after it.
 class SolveListener {
  public:
   virtual ~SolveListener() = default;
-  virtual void Queued(size_t /*before*/) {}                                // so many wait before it
-  virtual void Running(double /*fraction*/) {}                             // done, 0..1
+  virtual void Queued(size_t /*before*/) {}     // so many solves wait before it
+  virtual void Running(double /*fraction*/) {}  // done, 0..1
   virtual void Improved(const std::shared_ptr<const Answer>& /*best*/) {}  // the best so far
-  virtual void Done(absl::StatusOr<Solved> result) = 0;                    // exactly once
+  virtual void Done(absl::StatusOr<SolveResult> result) = 0;               // exactly once
 };
 
-// Who asks, and until when.
+// Who sent a request, and until when the answer is of use.
 struct Caller {
-  std::string client = {};  // whose share of the queue it takes
+  std::string client = {};  // whose share of the queue the request takes
   Timers::Clock::time_point deadline = Timers::Clock::time_point::max();
-  std::stop_token stop = {};  // set when it has left
+  std::stop_token stop = {};  // set when the caller has left
 };
 
-// One caller and its question.
-struct Waiter {
-  Waiter(SolveRequest asked, const QuestionKeys& its_keys, Caller who,
-         std::shared_ptr<SolveListener> hears, Timers::Clock::time_point when)
-      : request(std::move(asked)),
-        keys(its_keys),
-        caller(std::move(who)),
-        listener(std::move(hears)),
-        arrived(when) {}
+// A request with its keys and the instance that they were made of. Immutable, shared.
+struct KeyedRequest {
+  SolveRequest request;
+  std::shared_ptr<const Instance> rounded;
+  CacheKeys keys;
+};
+using KeyedRequestPtr = std::shared_ptr<const KeyedRequest>;
 
-  const SolveRequest request;
-  const QuestionKeys keys;
+// One caller that waits for an answer.
+struct Waiter {
+  Waiter(KeyedRequestPtr keyed_request, Caller its_caller,
+         std::shared_ptr<SolveListener> its_listener, Timers::Clock::time_point arrival)
+      : keyed(std::move(keyed_request)),
+        caller(std::move(its_caller)),
+        listener(std::move(its_listener)),
+        arrived(arrival) {}
+
+  const SolveRequest& request() const { return keyed->request; }
+  const CacheKeys& keys() const { return keyed->keys; }
+
+  const KeyedRequestPtr keyed;
   const Caller caller;
   const std::shared_ptr<SolveListener> listener;
   const Timers::Clock::time_point arrived;
 
-  // Set before others see it.
-  Source source = Source::kSolved;  // what its answer will be
-  uint64_t id = 0;                  // in the solve that it joined
+  // Written before other threads can see the waiter.
+  Origin::Source source = Origin::Source::kSolved;  // of its answer
+  uint64_t id = 0;                                  // in the solve that it joined
 
-  // Of whoever watches its stop token; nobody else touches it.
+  // Touched only by the thread that watches the caller's stop token.
   std::optional<std::stop_callback<std::function<void()>>> on_stop;
 
   Mutex mutex;
@@ -82,32 +80,35 @@ struct Waiter {
 };
 using WaiterPtr = std::shared_ptr<Waiter>;
 
-// Whoever takes a waiter out calls its listener's Done(). Thread-safe.
+// The solve of one request and its waiters. Whoever removes a waiter calls its listener's Done().
+// Thread-safe.
 class SharedSolve {
  public:
-  // The question is the first waiter's.
+  // Solves the request of the first waiter.
   explicit SharedSolve(const Waiter& first);
 
-  const SolveRequest& request() const { return request_; }
-  const QuestionKeys& keys() const { return keys_; }
+  const KeyedRequest& keyed() const { return *keyed_; }
+  const SolveRequest& request() const { return keyed_->request; }
+  const CacheKeys& keys() const { return keyed_->keys; }
   const std::string& client() const { return client_; }
   // Set when the last waiter has left.
   std::stop_token stop_token() const { return stop_.get_token(); }
 
-  // False: it is over, or nobody waited for it any more.
+  // False: the solve has ended, or its last waiter has left.
   bool Join(const WaiterPtr& waiter);
-  // Null: it is not there any more. The last to leave stops the solve.
+  // Removes a waiter; null where it was removed before. The last one stops the solve.
   WaiterPtr Leave(uint64_t id);
-  // The same, with the best answer so far. Null as long as there is none: then the waiter is one of
-  // those whom the next one is for.
+  // The same for a waiter whose time is up, with the best answer so far. Null as long as there is
+  // none: the waiter then gets the next one, from Improved().
   WaiterPtr LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>* best);
 
+  // Inform the listeners of all waiters.
   void Queued(size_t before);
   void Started();
   void Progressed(double fraction);
-  // Returns those who have waited long enough.
+  // Returns the waiters whose time was up before there was a schedule, and removes them.
   std::vector<WaiterPtr> Improved(std::shared_ptr<const Answer> best);
-  // Returns all who still wait; nobody joins from then on.
+  // Removes and returns all waiters; no more can join.
   std::vector<WaiterPtr> End();
 
   std::shared_ptr<const Answer> best() const;
@@ -117,14 +118,13 @@ class SharedSolve {
  private:
   struct Place {
     WaiterPtr waiter;
-    bool is_late = false;  // the next answer will do
+    bool is_late = false;  // takes the next schedule
   };
   std::vector<std::shared_ptr<SolveListener>> Listeners() const;
   WaiterPtr Remove(std::vector<Place>::iterator place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Place>::iterator Find(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const SolveRequest request_;
-  const QuestionKeys keys_;
+  const KeyedRequestPtr keyed_;
   const std::string client_;
   std::stop_source stop_;
   mutable Mutex mutex_;
@@ -132,7 +132,7 @@ class SharedSolve {
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   std::shared_ptr<const Answer> best_ ABSL_GUARDED_BY(mutex_);
   std::optional<Timers::Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace stowage

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -76,9 +77,12 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 void FlushLog() { Logger().flush(); }
 
 void LogObserver::CallEnded(const CallRecord& record) {
-  const bool is_hit = record.source == "MEMORY_CACHE";
+  const std::optional<AnswerRecord>& answer = record.answer;
+  // Cache hits are too many for the log of a production server.
+  const bool is_hit = answer.has_value() && answer->origin.source == Origin::Source::kMemoryCache;
+  const bool has_bug = answer.has_value() && !answer->rejected.empty();
   const LogLevel level = is_hit ? LogLevel::kDebug : LogLevel::kInfo;
-  if (!Logger().should_log(SpdlogLevel(level)) && record.rejected.empty()) return;
+  if (!Logger().should_log(SpdlogLevel(level)) && !has_bug) return;
   std::vector<LogField> fields = {{"method", record.method},
                                   {"id", record.id},
                                   {"peer", record.peer},
@@ -87,20 +91,20 @@ void LogObserver::CallEnded(const CallRecord& record) {
   if (!record.client.empty()) fields.emplace_back("client", record.client);
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
-  if (!record.outcome.empty()) {
-    fields.emplace_back("origin", record.origin);
-    fields.emplace_back("source", record.source);
-    fields.emplace_back("fingerprint", record.fingerprint);
-    fields.emplace_back("outcome", record.outcome);
-    fields.emplace_back("queue_seconds", Seconds(record.queue_seconds));
-    fields.emplace_back("solve_seconds", Seconds(record.solve_seconds));
+  if (answer.has_value() && record.method != "Frontier") {  // which has no one outcome
+    fields.emplace_back("origin", answer->solver);
+    fields.emplace_back("source", std::string(SourceName(answer->origin.source)));
+    fields.emplace_back("fingerprint", answer->origin.fingerprint);
+    fields.emplace_back("outcome", std::string(OutcomeName(answer->outcome)));
+    fields.emplace_back("queue_seconds", Seconds(answer->origin.queue_seconds));
+    fields.emplace_back("solve_seconds", Seconds(answer->origin.solve_seconds));
   }
   if (!record.status.ok()) fields.emplace_back("message", std::string(record.status.message()));
   Log(level, "call", fields);
-  if (record.rejected.empty()) return;
+  if (!has_bug) return;
   Log(LogLevel::kError, "schedule_refused",
       {{"id", record.id},
-       {"solvers", absl::StrJoin(record.rejected, ",")},
+       {"solvers", absl::StrJoin(answer->rejected, ",")},
        {"remedy", "a solver has a bug: report it with the request"}});
 }
 

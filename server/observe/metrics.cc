@@ -43,7 +43,7 @@ Buckets Ratios() { return {0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1
 double Size(double error) { return std::min(std::abs(error), 1000.0); }
 
 // "MEMORY_CACHE" as a label: "memory_cache".
-std::string Label(const std::string& name) { return absl::AsciiStrToLower(name); }
+std::string Label(absl::string_view name) { return absl::AsciiStrToLower(name); }
 
 // The name that dashboards for gRPC know: "ResourceExhausted".
 std::string CodeName(absl::StatusCode code) {
@@ -244,23 +244,27 @@ void Metrics::CallEnded(const CallRecord& record) {
   } else {
     families.handled.Add(method.With(record.status.code())).Increment();
   }
-  if (record.source == "MEMORY_CACHE") return families.hits.Increment();
+  const bool has_answer = record.answer.has_value();
+  if (has_answer && record.answer->origin.source == Origin::Source::kMemoryCache) {
+    return families.hits.Increment();
+  }
   if (const std::string reason = RejectionOf(record.status); !reason.empty()) {
     families.rejected.Add({{"reason", reason}}).Increment();
   }
-  for (const std::string& solver : record.rejected) {
+  if (!has_answer) return;
+  const AnswerRecord& answer = *record.answer;
+  for (const std::string& solver : answer.rejected) {
     families.refused.Add({{"solver", solver}}).Increment();
   }
   if (!record.status.ok()) return;
-  if (record.method == "Frontier") families.queue_all.Observe(record.queue_seconds);
-  if (record.source.empty()) return;
-  families.answers.Add({{"source", Label(record.source)}}).Increment();
-  if (record.source != "SOLVED") return;
-  families.queue_all.Observe(record.queue_seconds);
-  families.solve.Add({{"solver", record.solver}}, Seconds()).Observe(record.solve_seconds);
-  if (record.outcome == "INFEASIBLE") return;
-  families.overhead.Add({{"solver", record.origin}}, Ratios()).Observe(record.overhead);
-  families.gap.Add({{"solver", record.origin}}, Ratios()).Observe(record.gap);
+  if (record.method == "Frontier") return families.queue_all.Observe(answer.origin.queue_seconds);
+  families.answers.Add({{"source", Label(SourceName(answer.origin.source))}}).Increment();
+  if (answer.origin.source != Origin::Source::kSolved) return;
+  families.queue_all.Observe(answer.origin.queue_seconds);
+  families.solve.Add({{"solver", record.solver}}, Seconds()).Observe(answer.origin.solve_seconds);
+  if (answer.outcome == Outcome::kInfeasible) return;
+  families.overhead.Add({{"solver", answer.solver}}, Ratios()).Observe(answer.overhead);
+  families.gap.Add({{"solver", answer.solver}}, Ratios()).Observe(answer.gap);
 }
 
 void Metrics::ExecutionReported(const ExecutionReport& report) {
@@ -307,8 +311,8 @@ std::string Metrics::Text(const Gauges& gauges) const {
     set(progress, solve.fraction, labels);
     set(stages, solve.stages, labels);
   }
-  set(gauge("stowage_questions_in_flight", "Questions on their way, equal ones once."),
-      gauges.engine.questions);
+  set(gauge("stowage_requests_in_flight", "Requests that wait or are solved, equal ones once."),
+      gauges.engine.requests);
   set(gauge("stowage_solve_memory_bytes", "Memory that running solves may take."),
       solves.running_bytes);
   set(gauge("stowage_solve_memory_limit_bytes", "Memory set aside for all solves."),
@@ -317,15 +321,15 @@ std::string Metrics::Text(const Gauges& gauges) const {
   auto& limits = gauge("stowage_cache_limit_bytes", "Most that it may be.");
   auto& entries = gauge("stowage_cache_entries", "Answers that are kept.");
   auto& evictions = counter("stowage_cache_evictions_total", "Answers that went to make room.");
-  const auto tier = [&](const char* name, const CacheTierStats& stats, int64_t limit_bytes) {
+  const auto tier = [&](const char* name, const CacheStats& stats, int64_t limit_bytes) {
     const Labels labels = {{"tier", name}};
     set(bytes, stats.bytes, labels);
     set(limits, limit_bytes, labels);
     set(entries, stats.entries, labels);
     evictions.Add(labels).Increment(static_cast<double>(stats.evictions));
   };
-  tier("memory", gauges.engine.memory, gauges.memory_limit_bytes);
-  tier("replies", gauges.replies, gauges.reply_limit_bytes);
+  tier("memory", gauges.memory, gauges.memory_limit_bytes - gauges.memory_limit_bytes / 2);
+  tier("responses", gauges.responses, gauges.memory_limit_bytes / 2);
   tier("disk", gauges.disk, gauges.disk_limit_bytes);
   if (gauges.certificate_end_seconds.has_value()) {
     set(gauge("stowage_tls_certificate_end_seconds",

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "server/cache/cache_tier.h"
 #include "server/engine/engine.h"
 #include "server/observe/observer.h"
 #include "solver/base/mutex.h"
@@ -21,10 +22,10 @@ namespace stowage {
 // What a scrape looks at, beside what was counted.
 struct Gauges {
   EngineStats engine;
-  CacheTierStats disk;  // all 0 without one
-  CacheTierStats replies;
-  int64_t memory_limit_bytes = 0;
-  int64_t reply_limit_bytes = 0;
+  CacheStats memory;               // cached answers
+  CacheStats responses;            // the serialized responses beside them
+  int64_t memory_limit_bytes = 0;  // of both, a half each
+  CacheStats disk;                 // all 0 without one
   int64_t disk_limit_bytes = 0;
   int64_t solve_limit_bytes = 0;
   std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS

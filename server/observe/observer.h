@@ -1,49 +1,41 @@
-// What the server tells those who watch it: logs and metrics.
+// The interface through which the server reports to its log and its metrics.
 #ifndef STOWAGE_SERVER_OBSERVE_OBSERVER_H_
 #define STOWAGE_SERVER_OBSERVE_OBSERVER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "solver/model/answer.h"
 
 namespace stowage {
 
-// One call, ended. Fields that its method does not have are empty or 0.
-struct CallRecord {
-  std::string method;  // "Solve"
-  std::string id;      // the caller's x-request-id, or one of ours
-  std::string peer;
-  std::string client;  // who it said it is, where it had to
-  absl::Status status;
-  double seconds = 0;  // from the request's arrival to the answer
-  double queue_seconds = 0;
-  double solve_seconds = 0;
-  int stages = 0;
-  std::string solver;  // asked for
-  std::string origin;  // whose schedule was returned
-  std::string source;  // where it came from: "SOLVED", "MEMORY_CACHE"
-  std::string fingerprint;
-  std::string outcome;                // "OPTIMAL"
-  double overhead = 0;                // of the answer's prediction,
-  double gap = 0;                     // likewise
-  std::vector<std::string> rejected;  // solvers whose schedule the simulator refused: bugs
+// What one answer was, for the log and the metrics.
+struct AnswerRecord {
+  std::string solver;  // whose schedule it is
+  Outcome outcome = Outcome::kInfeasible;
+  Origin origin;
+  double overhead = 0;                     // of the answer's prediction, as is
+  double gap = 0;                          // this
+  std::vector<std::string> rejected = {};  // solvers whose schedule the simulator refused: bugs
 };
 
-// What the record of an answer says of the question and the answer, not of the call.
-inline void CopyAnswer(const CallRecord& from, CallRecord* to) {
-  to->stages = from.stages;
-  to->solver = from.solver;
-  to->origin = from.origin;
-  to->source = from.source;
-  to->fingerprint = from.fingerprint;
-  to->outcome = from.outcome;
-  to->overhead = from.overhead;
-  to->gap = from.gap;
-}
+// A call that has ended. Fields that its method does not have are empty or 0.
+struct CallRecord {
+  std::string method;  // "Solve"
+  std::string id;      // the caller's x-request-id, or one of the server's
+  std::string peer;
+  std::string client;  // the authenticated name of the caller, where there is one
+  absl::Status status;
+  double seconds = 0;  // from the request's arrival to the answer
+  int stages = 0;
+  std::string solver;                  // requested
+  std::optional<AnswerRecord> answer;  // of Solve, SolveStream and Frontier, when OK
+};
 
-// What a job measured, beside what was predicted to it.
+// What a job measured, beside what was predicted.
 struct ExecutionReport {
   std::string id;  // of the call that brought it
   std::string fingerprint;
@@ -61,21 +53,21 @@ struct ExecutionReport {
   }
 };
 
-// Payload of the status of a request that was turned away, in a word ("queue_full") for metrics;
-// where it is not set the code says it all.
+// Payload of the status of a rejected request: the reason in a word ("queue_full"), for metrics.
+// Unset where the code is reason enough.
 inline constexpr const char* kRejectionPayload = "stowage.rejection";
 
-// Thread-safe. Must be quick: it is called on the path of every call.
+// Thread-safe. Must be quick: every call calls it.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void CallBegan(const std::string& method) = 0;
   virtual void CallEnded(const CallRecord& record) = 0;
   virtual void ExecutionReported(const ExecutionReport& report) = 0;
-  // The store lost an entry (DATA_LOSS) or did not work; the service goes on without it.
+  // A cache tier lost an entry (DATA_LOSS) or did not work; the service continues without it.
   virtual void StoreFailed(const absl::Status& status) = 0;
-  // The files of the "certificate" or the "tokens" changed. An error: they are wrong, and what was
-  // read before stays in force.
+  // The files of the "certificate" or the "tokens" changed. With an error the new ones are unusable
+  // and the old ones stay in force.
   virtual void CredentialsReplaced(const std::string& which, const absl::Status& status) = 0;
 };
 

@@ -6,11 +6,13 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/security/auth_context.h"
+#include "grpcpp/support/proto_buffer_writer.h"
 #include "server/rpc/status.h"
 
 namespace stowage {
@@ -38,7 +40,7 @@ std::string HostOf(const std::string& peer) {
   return peer.rfind("ip", 0) == 0 && colon != std::string::npos ? peer.substr(0, colon) : peer;
 }
 
-// Of a caller with a certificate that was verified; empty: it has none.
+// The common name in the caller's verified certificate; empty: it has none.
 std::string NameInCertificate(const grpc::CallbackServerContext& context) {
   const auto who = context.auth_context();
   if (who == nullptr || !who->IsPeerAuthenticated()) return "";
@@ -50,7 +52,8 @@ std::string NameInCertificate(const grpc::CallbackServerContext& context) {
 
 CallState::CallState(const char* method, grpc::CallbackServerContext& context,
                      const CallEnvironment& environment)
-    : observer_(environment.observer),
+    : context_(context),
+      observer_(environment.observer),
       limits_(environment.limits),
       deadline_(context.deadline()),
       admission_(Admit(context, environment)) {
@@ -78,37 +81,48 @@ absl::Status CallState::Admit(const grpc::CallbackServerContext& context,
 
 Caller CallState::caller() const {
   using Steady = std::chrono::steady_clock;
-  constexpr std::chrono::hours kForEver{24 * 365};
+  constexpr std::chrono::hours kNever{24 * 365};
   Caller caller{.client = record_.client.empty() ? HostOf(record_.peer) : record_.client,
                 .stop = stop_.get_token()};
   const auto left = deadline_ - std::chrono::system_clock::now();
-  if (left < kForEver) {
+  if (left < kNever) {
     caller.deadline = Steady::now() + std::chrono::duration_cast<Steady::duration>(left);
   }
   return caller;
 }
 
-grpc::Status CallState::Ended(absl::Status status, int64_t answer_bytes) {
-  if (status.ok()) status = unsent_.Take(answer_bytes);
-  // gRPC cancels what is late; whose doing it was matters to those who watch.
+absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) const {
+  if (!admission_.ok()) return admission_;
+  grpc::Slice bytes;
+  if (request.Valid() && request.DumpToSingleSlice(&bytes).ok()) return bytes;
+  if (context_.IsCancelled()) return absl::CancelledError("nobody waits for the answer any more");
+  return absl::InvalidArgumentError(
+      absl::StrCat("the call has no request; send a ", record_.method, "Request"));
+}
+
+grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
+  if (status.ok()) status = unsent_.Take(static_cast<int64_t>(answer_bytes));
+  // gRPC cancels calls whose deadline has passed; the log tells these from callers that left.
   if (absl::IsCancelled(status) && std::chrono::system_clock::now() >= deadline_) {
     status = absl::DeadlineExceededError("the caller's deadline passed");
   }
-  Record(status);
-  return ToGrpc(status);
-}
-
-grpc::Status CallState::Ended(const std::vector<FieldViolation>& violations) {
-  grpc::Status wire = ToGrpc(violations);
-  Record(absl::InvalidArgumentError(wire.error_message()));
-  return wire;
-}
-
-void CallState::Record(const absl::Status& status) {
-  record_.status = status;
+  const grpc::Status wire = ToGrpc(status);
+  record_.status = std::move(status);
   record_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   observer_.CallEnded(record_);
+  return wire;
+}
+
+absl::Status Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes) {
+  constexpr int kBlockBytes = 1 << 20;  // of the slices that the response is made of
+  bool serialized = false;
+  RETURN_IF_ERROR(WithMemory([&] {
+    const auto size = static_cast<int>(message.ByteSizeLong());
+    grpc::ProtoBufferWriter writer(bytes, kBlockBytes, size);
+    serialized = message.SerializeToZeroCopyStream(&writer);
+  }));
+  return serialized ? absl::OkStatus() : absl::InternalError("the response cannot be serialized");
 }
 
 }  // namespace stowage

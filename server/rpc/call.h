@@ -1,34 +1,29 @@
-// What all calls share: an id, who asks and until when, cancellation, one log record, an end that
-// comes exactly once.
+// What all calls share: an id, the caller and its deadline, cancellation, reading the request, one
+// log record, and an end that comes exactly once.
 #ifndef STOWAGE_SERVER_RPC_CALL_H_
 #define STOWAGE_SERVER_RPC_CALL_H_
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
 #include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "grpcpp/support/slice.h"
 #include "server/engine/shared_solve.h"
 #include "server/observe/observer.h"
+#include "server/rpc/message_limits.h"
+#include "server/rpc/read_request.h"
 #include "server/rpc/unsent_bytes.h"
-#include "solver/model/chain.h"
-#include "solver/model/request.h"
-#include "solver/model/validate.h"
 
 namespace stowage {
-
-// How large a question this server takes, at most; the API's own limits hold beside them.
-struct QuestionLimits {
-  int stages = kMaxStages;
-  int64_t memory_slots = kMaxMemorySlots;
-};
 
 // What every call needs of the server; outlives the calls.
 struct CallEnvironment {
@@ -36,66 +31,90 @@ struct CallEnvironment {
   // The name of the caller with this "authorization" metadata, or UNAUTHENTICATED; from any thread.
   // Empty: no token is asked for.
   std::function<absl::StatusOr<std::string>(absl::string_view)> authenticate = {};
-  QuestionLimits limits = {};
+  RequestLimits limits = {};
 };
 
-// Of one call, of either kind.
+// The state of one call, unary or streaming.
 class CallState {
  public:
   CallState(const char* method, grpc::CallbackServerContext& context,
             const CallEnvironment& environment);
 
-  // UNAUTHENTICATED where the caller may not ask: the call ends with it before it costs anything.
-  const absl::Status& admission() const { return admission_; }
-  const QuestionLimits& limits() const { return limits_; }
+  // The bytes of the request, which live as long as `request`. Errors: UNAUTHENTICATED for a caller
+  // without a valid token, before the request costs anything; CANCELLED; INVALID_ARGUMENT where
+  // there is no request.
+  absl::StatusOr<grpc::Slice> Bytes(const grpc::ByteBuffer& request) const;
 
-  // Its token is set when the caller leaves or its deadline passes.
+  // Reads the request: ReadRequest(), with the limits of the server.
+  template <typename Message, typename Request>
+  absl::Status Read(const grpc::Slice& bytes, Message* message, Request* request) {
+    return ReadRequest(TextOf(bytes), limits_, &record_, message, request);
+  }
+
+  // Its stop token is set when the caller leaves or its deadline passes.
   Caller caller() const;
   void Leave() { stop_.request_stop(); }
 
-  // What the log will say of the call; fill in before Ended().
+  // What the log will say of the call; complete before End().
   CallRecord& record() { return record_; }
 
-  // Tells the observer. Returns what the wire gets: no answer, of so many bytes, where too many
-  // wait to be read. Exactly once.
-  grpc::Status Ended(absl::Status status, int64_t answer_bytes = 0);
-  grpc::Status Ended(const std::vector<FieldViolation>& violations);
+  // Reports the end to the observer; exactly once. Returns what the caller gets: no answer of
+  // `answer_bytes` where too many answers wait to be read.
+  grpc::Status End(absl::Status status, size_t answer_bytes = 0);
+
+  static absl::string_view TextOf(const grpc::Slice& bytes) {
+    return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
+  }
 
  private:
-  void Record(const absl::Status& status);
-
   // Sets record_.client.
   absl::Status Admit(const grpc::CallbackServerContext& context,
                      const CallEnvironment& environment);
 
+  grpc::CallbackServerContext& context_;
   Observer& observer_;
-  const QuestionLimits limits_;
+  const RequestLimits limits_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
   std::stop_source stop_;
   CallRecord record_;
   const absl::Status admission_;
-  Unsent unsent_;
+  UnsentBytes unsent_;
 };
 
-// Deletes itself when gRPC is done with it, which is some time after an End(). `context`, the
-// request and the response stay valid until then; nothing of a call may be touched after End().
+// Serializes `message`. Errors: RESOURCE_EXHAUSTED without enough memory.
+absl::Status Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes);
+
+// A unary call, from bytes to bytes. Deletes itself when gRPC is done with it, some time after
+// End(). `context`, the request and the response stay valid until then; nothing of a call may be
+// touched after End().
 class Call final : public grpc::ServerUnaryReactor {
  public:
-  Call(const char* method, grpc::CallbackServerContext& context, const CallEnvironment& environment)
-      : state_(method, context, environment) {}
+  Call(const char* method, grpc::CallbackServerContext& context, const CallEnvironment& environment,
+       grpc::ByteBuffer* response)
+      : state_(method, context, environment), response_(*response) {}
 
-  Caller caller() const { return state_.caller(); }
-  const absl::Status& admission() const { return state_.admission(); }
-  const QuestionLimits& limits() const { return state_.limits(); }
+  CallState& state() { return state_; }
   CallRecord& record() { return state_.record(); }
 
-  // Exactly one of these, exactly once, from any thread.
-  void End(const absl::Status& status, int64_t answer_bytes = 0) {
-    Finish(state_.Ended(status, answer_bytes));
+  // Reads the request. Ends the call and returns false where that fails.
+  template <typename Message, typename Request>
+  bool ReadOrEnd(const grpc::ByteBuffer& bytes, Message* message, Request* request) {
+    const absl::StatusOr<grpc::Slice> slice = state_.Bytes(bytes);
+    absl::Status status = slice.status();
+    if (status.ok()) status = state_.Read(*slice, message, request);
+    if (!status.ok()) End(status);
+    return status.ok();
   }
-  void EndWithViolations(const std::vector<FieldViolation>& violations) {
-    Finish(state_.Ended(violations));
+
+  // Exactly one of these, exactly once, from any thread.
+  void End(const absl::Status& status) {
+    Finish(state_.End(status, status.ok() ? response_.Length() : 0));
+  }
+  void EndWith(const google::protobuf::Message& response) { End(Serialize(response, &response_)); }
+  void EndWith(grpc::ByteBuffer response) {
+    response_.Swap(&response);
+    End(absl::OkStatus());
   }
 
  private:
@@ -103,6 +122,7 @@ class Call final : public grpc::ServerUnaryReactor {
   void OnDone() override { delete this; }
 
   CallState state_;
+  grpc::ByteBuffer& response_;
 };
 
 }  // namespace stowage

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
-#include "grpcpp/support/proto_buffer_reader.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
 #include "stowage/v1/model.pb.h"
@@ -87,10 +86,10 @@ class Counter {
 
 }  // namespace
 
-std::vector<FieldViolation> TooMuchOf(grpc::ByteBuffer bytes, const Descriptor& type) {
-  if (bytes.Length() <= kShortBytes) return {};
-  grpc::ProtoBufferReader reader(&bytes);
-  CodedInputStream in(&reader);
+std::vector<FieldViolation> CountFields(absl::string_view bytes, const Descriptor& type) {
+  if (bytes.size() <= kShortBytes) return {};
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                      static_cast<int>(bytes.size()));
   Counter counter(in);
   counter.Walk(type);
   return counter.TooMuch();

@@ -8,7 +8,6 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
@@ -22,12 +21,36 @@ void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* viola
   for (FieldViolation& violation : more) violations->push_back(std::move(violation));
 }
 
-// What is wrong with the size of a message, before anything is converted: that would cost memory.
+// Violations of the API's limits, found before the conversion, which would cost memory.
 std::vector<FieldViolation> TooLong(const v1::Chain& chain, int operations) {
   std::vector<FieldViolation> violations;
   if (chain.stages_size() > kMaxStages) violations.push_back(TooManyStages(chain.stages_size()));
   if (operations > kMaxOperations) violations.push_back(TooManyOperations(operations));
   return violations;
+}
+
+// Larger sizes than the API allows are left to Convert(), which names the API's limit.
+std::vector<FieldViolation> OverLimits(const v1::Chain& chain, int64_t memory_slots,
+                                       const RequestLimits& limits) {
+  std::vector<FieldViolation> violations;
+  const int stages = chain.stages_size();
+  if (stages > limits.stages && stages <= kMaxStages) {
+    violations.push_back(
+        {"chain.stages", absl::StrCat("has ", stages, " stages; this server takes at most ",
+                                      limits.stages, " (--max-stages)")});
+  }
+  if (memory_slots > limits.memory_slots && memory_slots <= kMaxMemorySlots) {
+    violations.push_back(
+        {"options.memory_slots", absl::StrCat("is ", memory_slots, "; this server takes at most ",
+                                              limits.memory_slots, " (--max-slots)")});
+  }
+  return violations;
+}
+
+// Names only solvers of the catalog: any other text of a caller may be long, or malicious.
+void Record(const std::string& solver, const v1::Chain& chain, CallRecord* record) {
+  if (const SolverInfo* info = FindSolver(solver)) record->solver = info->description.name;
+  record->stages = chain.stages_size();
 }
 
 std::vector<FieldViolation> Violations(const v1::ReportExecutionRequest& message) {
@@ -54,14 +77,9 @@ std::vector<FieldViolation> Violations(const v1::ReportExecutionRequest& message
 
 }  // namespace
 
-void RecordQuestion(const std::string& solver, const v1::Chain& chain, CallRecord& record) {
-  if (const SolverInfo* info = FindSolver(solver)) record.solver = info->description.name;
-  record.stages = chain.stages_size();
-}
-
-absl::Status WithMemory(absl::FunctionRef<void()> convert) {
+absl::Status WithMemory(absl::FunctionRef<void()> allocate) {
   try {
-    convert();
+    allocate();
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
     absl::Status status =
@@ -71,51 +89,72 @@ absl::Status WithMemory(absl::FunctionRef<void()> convert) {
   }
 }
 
-std::vector<FieldViolation> OverLimits(const QuestionLimits& size, const QuestionLimits& limits) {
-  std::vector<FieldViolation> violations;
-  // What no server takes is said by Read().
-  if (size.stages > limits.stages && size.stages <= kMaxStages) {
-    violations.push_back(
-        {"chain.stages", absl::StrCat("has ", size.stages, " stages; this server takes at most ",
-                                      limits.stages, " (--max-stages)")});
-  }
-  if (size.memory_slots > limits.memory_slots && size.memory_slots <= kMaxMemorySlots) {
-    violations.push_back({"options.memory_slots",
-                          absl::StrCat("is ", size.memory_slots, "; this server takes at most ",
-                                       limits.memory_slots, " (--max-slots)")});
-  }
+absl::Status ParseMessage(absl::string_view bytes, google::protobuf::Message* message) {
+  RETURN_IF_ERROR(InvalidRequest(CountFields(bytes, *message->GetDescriptor())));
+  bool parsed = false;
+  RETURN_IF_ERROR(WithMemory(
+      [&] { parsed = message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())); }));
+  if (parsed) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the request is not a ",
+                                                 message->GetDescriptor()->full_name(),
+                                                 "; generate the client from scheduler.proto"));
+}
+
+std::vector<FieldViolation> OverLimits(const v1::SolveRequest& message,
+                                       const RequestLimits& limits) {
+  return OverLimits(message.chain(), message.options().memory_slots(), limits);
+}
+std::vector<FieldViolation> OverLimits(const v1::FrontierRequest& message,
+                                       const RequestLimits& limits) {
+  return OverLimits(message.chain(), message.options().memory_slots(), limits);
+}
+std::vector<FieldViolation> OverLimits(const v1::SimulateRequest& message,
+                                       const RequestLimits& limits) {
+  return OverLimits(message.chain(), 0, limits);
+}
+std::vector<FieldViolation> OverLimits(const v1::ReportExecutionRequest& /*message*/,
+                                       const RequestLimits& /*limits*/) {
+  return {};
+}
+
+void Record(const v1::SolveRequest& message, CallRecord* record) {
+  Record(message.solver(), message.chain(), record);
+}
+void Record(const v1::FrontierRequest& message, CallRecord* record) {
+  Record(message.solver(), message.chain(), record);
+}
+void Record(const v1::SimulateRequest& message, CallRecord* record) {
+  record->stages = message.chain().stages_size();
+}
+void Record(const v1::ReportExecutionRequest& /*message*/, CallRecord* /*record*/) {}
+
+std::vector<FieldViolation> Convert(const v1::SolveRequest& message, SolveRequest* request) {
+  std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
+  if (!violations.empty()) return violations;
+  *request = FromMessage(message, &violations);
+  Append(RequestViolations(*request), &violations);
   return violations;
 }
 
-std::vector<FieldViolation> Read(const v1::SolveRequest& message, SolveRequest* question) {
+std::vector<FieldViolation> Convert(const v1::FrontierRequest& message, FrontierRequest* request) {
   std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
   if (!violations.empty()) return violations;
-  *question = FromMessage(message, &violations);
-  Append(RequestViolations(*question), &violations);
-  return violations;
+  *request = FromMessage(message);
+  return RequestViolations(*request);
 }
 
-std::vector<FieldViolation> Read(const v1::FrontierRequest& message, FrontierRequest* question) {
-  std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
-  if (!violations.empty()) return violations;
-  *question = FromMessage(message);
-  return RequestViolations(*question);
-}
-
-std::vector<FieldViolation> Read(const v1::SimulateRequest& message, SimulateRequest* question) {
+std::vector<FieldViolation> Convert(const v1::SimulateRequest& message, SimulateRequest* request) {
   std::vector<FieldViolation> violations =
       TooLong(message.chain(), message.schedule().operations_size());
   if (!violations.empty()) return violations;
-  violations = MissingFields(message.platform());
-  *question = {FromMessage(message.chain()), FromMessage(message.platform()),
-               FromMessage(message.schedule(), &violations)};
-  Append(Violations(question->chain), &violations);
-  Append(Violations(question->platform), &violations);
+  *request = FromMessage(message, &violations);
+  Append(Violations(request->chain), &violations);
+  Append(Violations(request->platform), &violations);
   return violations;
 }
 
-std::vector<FieldViolation> Read(const v1::ReportExecutionRequest& message,
-                                 ExecutionReport* report) {
+std::vector<FieldViolation> Convert(const v1::ReportExecutionRequest& message,
+                                    ExecutionReport* report) {
   std::vector<FieldViolation> violations = Violations(message);
   if (!violations.empty()) return violations;
   report->fingerprint = message.fingerprint();

@@ -1,55 +1,55 @@
-// service Scheduler on gRPC's callback API: translates messages, hands the work to the engine,
-// never blocks a thread of gRPC's.
+// Service Scheduler on gRPC's callback API: translates messages and hands the work to the engine.
+// Never blocks a thread of gRPC.
 #ifndef STOWAGE_SERVER_RPC_SCHEDULER_SERVICE_H_
 #define STOWAGE_SERVER_RPC_SCHEDULER_SERVICE_H_
 
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/cache/answer_cache.h"
 #include "server/engine/engine.h"
 #include "server/rpc/call.h"
-#include "server/rpc/replies.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
 namespace stowage {
 
-// Borrows all, which must outlive the last call. Thread-safe.
-class SchedulerService final
-    : public v1::Scheduler::WithRawCallbackMethod_Solve<v1::Scheduler::CallbackService> {
- public:
-  // `reply_bytes`: of known answers that are kept as they went over the wire.
-  SchedulerService(Engine& engine, const CallEnvironment& environment, int64_t reply_bytes);
+// Every method gets its request as bytes, since requests are counted before they are parsed.
+template <typename Base>
+using RawUnaryMethods = v1::Scheduler::WithRawCallbackMethod_Solve<
+    v1::Scheduler::WithRawCallbackMethod_Frontier<v1::Scheduler::WithRawCallbackMethod_Simulate<
+        v1::Scheduler::WithRawCallbackMethod_ListSolvers<
+            v1::Scheduler::WithRawCallbackMethod_ReportExecution<Base>>>>>;
+using RawSchedulerService =
+    RawUnaryMethods<v1::Scheduler::WithRawCallbackMethod_SolveStream<v1::Scheduler::Service>>;
 
-  CacheTierStats reply_stats() const { return replies_.stats(); }
+// Borrows all, which must outlive the last call. Thread-safe.
+class SchedulerService final : public RawSchedulerService {
+ public:
+  SchedulerService(Engine& engine, AnswerCache& cache, const CallEnvironment& environment)
+      : engine_(engine), cache_(cache), environment_(environment) {}
 
   grpc::ServerUnaryReactor* Solve(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* response) override;
-  grpc::ServerWriteReactor<v1::SolveEvent>* SolveStream(grpc::CallbackServerContext* context,
-                                                        const v1::SolveRequest* request) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* SolveStream(grpc::CallbackServerContext* context,
+                                                          const grpc::ByteBuffer* request) override;
   grpc::ServerUnaryReactor* Frontier(grpc::CallbackServerContext* context,
-                                     const v1::FrontierRequest* request,
-                                     v1::FrontierResponse* response) override;
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* Simulate(grpc::CallbackServerContext* context,
-                                     const v1::SimulateRequest* request,
-                                     v1::SimulateResponse* response) override;
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ListSolvers(grpc::CallbackServerContext* context,
-                                        const v1::ListSolversRequest* request,
-                                        v1::ListSolversResponse* response) override;
+                                        const grpc::ByteBuffer* request,
+                                        grpc::ByteBuffer* response) override;
   grpc::ServerUnaryReactor* ReportExecution(grpc::CallbackServerContext* context,
-                                            const v1::ReportExecutionRequest* request,
-                                            v1::ReportExecutionResponse* response) override;
+                                            const grpc::ByteBuffer* request,
+                                            grpc::ByteBuffer* response) override;
 
  private:
-  template <typename Request, typename Response>
-  using Method = grpc::ServerUnaryReactor* (SchedulerService::*)(grpc::CallbackServerContext*,
-                                                                 const Request*, Response*);
-
-  // Has requests of `name` counted before they are parsed.
-  template <typename Request, typename Response>
-  void Bound(const char* name, Method<Request, Response> method);
-  void BoundStream();
-
   Engine& engine_;
+  AnswerCache& cache_;
   const CallEnvironment environment_;
-  Replies replies_;
 };
 
 }  // namespace stowage

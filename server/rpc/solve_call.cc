@@ -1,183 +1,143 @@
 #include "server/rpc/solve_call.h"
 
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "google/protobuf/arena.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
 #include "proto/convert/answer_message.h"
-#include "proto/convert/request_message.h"
-#include "server/rpc/message_limits.h"
-#include "server/rpc/read_request.h"
+#include "server/rpc/request_text.h"
+#include "server/rpc/unsent_bytes.h"
 #include "solver/base/mutex.h"
+#include "stowage/v1/scheduler.pb.h"
 
 namespace stowage {
 namespace {
 
-v1::Origin::Source SourceOf(Source source) {
-  switch (source) {
-    case Source::kSolved:
-      return v1::Origin::SOLVED;
-    case Source::kMemoryCache:
-      return v1::Origin::MEMORY_CACHE;
-    case Source::kDiskCache:
-      return v1::Origin::DISK_CACHE;
-    case Source::kCoalesced:
-      return v1::Origin::COALESCED;
-  }
-  return v1::Origin::SOURCE_UNSPECIFIED;
+AnswerRecord RecordOf(const SolveResult& result) {
+  const Answer& answer = *result.answer;
+  AnswerRecord record{.solver = answer.solver,
+                      .outcome = answer.outcome,
+                      .origin = result.origin,
+                      .overhead = answer.prediction.overhead,
+                      .gap = answer.prediction.gap};
+  // Counted once for each solve, not for each caller that gets its answer.
+  if (result.origin.source == Origin::Source::kSolved) record.rejected = answer.rejected;
+  return record;
 }
 
-// Fills in the answer, and what the log says of it. The platform is the caller's own: a known
-// answer has the name that another one gave to it.
-void Respond(const Solved& solved, const v1::Platform& platform, v1::SolveResponse* response,
-             CallRecord& record) {
-  Fill(*solved.answer,
-       {solved.queue_seconds, solved.solve_seconds, SourceOf(solved.source),
-        ToHex(solved.fingerprint)},
-       response);
+// Fills the response for the platform of the caller itself: a cached answer was made for another's.
+void FillResponse(const SolveResult& result, const v1::Platform& platform,
+                  v1::SolveResponse* response) {
+  Fill(*result.answer, result.origin, response);
   *response->mutable_platform() = platform;
-  record.queue_seconds = solved.queue_seconds;
-  record.solve_seconds = solved.solve_seconds;
-  record.origin = solved.answer->solver;
-  // Once for each solve, not for each who hears of it.
-  if (solved.source == Source::kSolved) record.rejected = solved.answer->rejected;
-  record.source = v1::Origin::Source_Name(response->origin().source());
-  record.fingerprint = response->origin().fingerprint();
-  record.outcome = v1::Outcome_Name(response->outcome());
-  record.overhead = solved.answer->prediction.overhead;
-  record.gap = solved.answer->prediction.gap;
 }
 
-// Solve, from bytes to bytes. Its messages lie in an arena: all their parts in a few blocks of
-// memory, taken and given back at once, which halves the time that they take.
-class UnarySolve final : public SolveListener {
+// A unary Solve. Its messages lie in an arena: all their parts in a few blocks that are allocated
+// and freed at once, which halves the time that they take.
+class UnarySolve final : public SolveListener, public std::enable_shared_from_this<UnarySolve> {
  public:
-  // `call` and `response` live until the call has ended.
-  UnarySolve(Call* call, Replies& replies, std::string words, grpc::ByteBuffer* response)
-      : call_(call), replies_(replies), words_(std::move(words)), response_(response) {}
+  // `call` lives until it has ended.
+  UnarySolve(Call* call, AnswerCache& cache) : call_(call), cache_(cache) {}
 
-  // False: the call has ended.
-  bool ReadInto(const grpc::Slice& bytes, SolveRequest* question) {
-    if (const auto much = TooMuchOf(grpc::ByteBuffer(&bytes, 1), *v1::SolveRequest::descriptor());
-        !much.empty()) {
-      call_->EndWithViolations(much);
-      return false;
-    }
-    absl::Status parsed = absl::OkStatus();
-    const absl::Status status = WithMemory([&] {
-      request_ = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_);
-      parsed = Parse(bytes, request_);
-    });
-    if (!status.ok() || !parsed.ok()) {
-      call_->End(status.ok() ? parsed : status);
-      return false;
-    }
-    RecordQuestion(request_->solver(), request_->chain(), call_->record());
-    return ReadOrEnd(*request_, question, call_);
+  void Start(Engine& engine, const grpc::ByteBuffer& bytes) {
+    absl::StatusOr<grpc::Slice> slice = call_->state().Bytes(bytes);
+    if (!slice.ok()) return call_->End(slice.status());
+    // Empty without enough memory, which then is a miss.
+    (void)WithMemory([&] { text_ = RequestText(CallState::TextOf(*slice)); });
+    if (EndFromCache(engine)) return;
+    SolveRequest request;
+    if (!ParseInArena(*slice, &request)) return;
+    engine.Solve(std::move(request), call_->state().caller(), shared_from_this());
   }
 
-  void Done(absl::StatusOr<Solved> result) override {
+  void Done(absl::StatusOr<SolveResult> result) override {
     if (!result.ok()) return call_->End(result.status());
-    const absl::Status status = WithMemory([&] { Answer(*result); });
-    call_->End(status, static_cast<int64_t>(response_->Length()));
+    v1::SolveResponse* response = nullptr;
+    const absl::Status filled = WithMemory([&] {
+      response = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena_);
+      FillResponse(*result, message_->platform(), response);
+      call_->record().answer = RecordOf(*result);
+      if (result->origin.source == Origin::Source::kMemoryCache) CacheResponse(*response);
+    });
+    filled.ok() ? call_->EndWith(*response) : call_->End(filled);
   }
 
  private:
   static constexpr size_t kFirstBlockBytes = 16 << 10;
   static constexpr size_t kMostBlockBytes = 256 << 10;
 
-  static google::protobuf::ArenaOptions Blocks() {
+  static google::protobuf::ArenaOptions ArenaBlocks() {
     google::protobuf::ArenaOptions options;
     options.start_block_size = kFirstBlockBytes;
     options.max_block_size = kMostBlockBytes;
     return options;
   }
 
-  static absl::Status Parse(const grpc::Slice& bytes, v1::SolveRequest* request) {
-    if (request->ParseFromArray(bytes.begin(), static_cast<int>(bytes.size()))) {
-      return absl::OkStatus();
-    }
-    return absl::InvalidArgumentError(
-        "the request is not a stowage.v1.SolveRequest; generate the client from scheduler.proto");
+  // Ends the call with the cached response to the same text, if there is one. A draining server
+  // answers nothing any more.
+  bool EndFromCache(const Engine& engine) {
+    if (text_.empty() || engine.draining()) return false;
+    const CachedResponsePtr cached = cache_.FindResponse(text_);
+    if (cached == nullptr) return false;
+    CallRecord& record = call_->record();
+    record.stages = cached->stages;
+    record.solver = cached->solver;
+    record.answer = cached->answer;
+    const grpc::Slice slice(cached->response);
+    call_->EndWith(grpc::ByteBuffer(&slice, 1));
+    return true;
   }
 
-  void Answer(const Solved& solved) {
-    auto* const message = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena_);
-    Respond(solved, request_->platform(), message, call_->record());
-    bool owns = false;
-    const grpc::Status written =
-        grpc::SerializationTraits<v1::SolveResponse>::Serialize(*message, response_, &owns);
-    if (!written.ok()) throw std::bad_alloc();  // there is no other reason
-    if (solved.source == Source::kMemoryCache) Remember(solved);
+  // Ends the call and returns false where the request is refused.
+  bool ParseInArena(const grpc::Slice& bytes, SolveRequest* request) {
+    absl::Status status = WithMemory(
+        [&] { message_ = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_); });
+    if (status.ok()) status = call_->state().Read(bytes, message_, request);
+    if (!status.ok()) call_->End(status);
+    return status.ok();
   }
 
-  // What is answered from memory today will be tomorrow, in the same words.
-  void Remember(const Solved& solved) {
-    Reply reply;
-    if (!Read(*request_, &reply.question).empty()) return;
-    reply.words = words_;
-    reply.schedule = solved.answer->schedule;
-    reply.is_infeasible = solved.answer->outcome == Outcome::kInfeasible;
-    reply.response = *response_;
-    reply.record = call_->record();
-    replies_.Put(std::move(reply));
+  // A request that was answered from memory once is likely to come again with the same text.
+  void CacheResponse(const v1::SolveResponse& response) {
+    if (text_.empty()) return;
+    const CallRecord& record = call_->record();
+    cache_.PutResponse({.request_text = text_,
+                        .response = response.SerializeAsString(),
+                        .stages = record.stages,
+                        .solver = record.solver,
+                        .answer = *record.answer});
   }
 
   Call* const call_;
-  Replies& replies_;
-  const std::string words_;
-  grpc::ByteBuffer* const response_;
-  google::protobuf::Arena arena_{Blocks()};
-  v1::SolveRequest* request_ = nullptr;  // set by ReadInto()
+  AnswerCache& cache_;
+  std::string text_;  // of the request
+  google::protobuf::Arena arena_{ArenaBlocks()};
+  v1::SolveRequest* message_ = nullptr;  // in the arena; set by ParseInArena()
 };
-
-// Whether `call` was answered as it was before. Nobody is told anything new while the server
-// drains.
-bool EndAsBefore(const Engine& engine, Replies& replies, const std::string& words,
-                 grpc::ByteBuffer* response, Call* call) {
-  if (engine.draining()) return false;
-  const ReplyPtr reply = replies.Get(words);
-  if (reply == nullptr) return false;
-  *response = reply->response;
-  CopyAnswer(reply->record, &call->record());
-  call->End(absl::OkStatus(), static_cast<int64_t>(reply->response.Length()));
-  return true;
-}
 
 // Writes one event after the other. Keeps itself alive until gRPC is done with it; the engine may
 // keep it a little longer.
-class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
+class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                           public SolveListener,
                           public std::enable_shared_from_this<SolveStream> {
  public:
   SolveStream(grpc::CallbackServerContext& context, const CallEnvironment& environment)
       : context_(context), state_("SolveStream", context, environment) {}
 
-  void Refuse(const std::vector<FieldViolation>& violations) {
+  void Start(Engine& engine, const grpc::ByteBuffer& bytes) {
     self_ = shared_from_this();
-    if (!state_.admission().ok()) return EndWith(state_.Ended(state_.admission()));
-    EndWith(state_.Ended(violations));
-  }
-
-  void Start(Engine& engine, const v1::SolveRequest& message) {
-    self_ = shared_from_this();
-    if (!state_.admission().ok()) return EndWith(state_.Ended(state_.admission()));
-    RecordQuestion(message.solver(), message.chain(), state_.record());
-    SolveRequest question;
-    std::vector<FieldViolation> violations = OverLimits(SizeOf(message), state_.limits());
-    if (!violations.empty()) return EndWith(state_.Ended(violations));
-    const absl::Status read = WithMemory([&] { violations = Read(message, &question); });
-    if (!read.ok()) return EndWith(state_.Ended(read));
-    if (!violations.empty()) return EndWith(state_.Ended(violations));
+    v1::SolveRequest message;
+    SolveRequest request;
+    const absl::StatusOr<grpc::Slice> slice = state_.Bytes(bytes);
+    absl::Status status = slice.status();
+    if (status.ok()) status = state_.Read(*slice, &message, &request);
+    if (!status.ok()) return EndWith(state_.End(status));
     solver_ = state_.record().solver;
     platform_ = message.platform();
-    engine.Solve(std::move(question), state_.caller(), shared_from_this());
+    engine.Solve(std::move(request), state_.caller(), shared_from_this());
   }
 
   void Queued(size_t before) override {
@@ -192,35 +152,36 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
       running.set_fraction(fraction);
     });
   }
-  // Nothing where too much waits to be read already; the final answer will come.
+  // Leaves a better schedule out where too many answers wait to be read; the final one follows.
   void Improved(const std::shared_ptr<const Answer>& best) override {
     Add([&](Pending& pending) {
       v1::SolveEvent event;
-      Fill(*best, AnswerTiming{}, event.mutable_improved());
-      *event.mutable_improved()->mutable_platform() = platform_;
-      auto share = std::make_unique<Unsent>();
-      if (!share->Take(static_cast<int64_t>(event.ByteSizeLong())).ok()) return;
+      FillResponse({best, Origin()}, platform_, event.mutable_improved());
+      auto unsent = std::make_unique<UnsentBytes>();
+      if (!unsent->Take(static_cast<int64_t>(event.ByteSizeLong())).ok()) return;
       pending.improved = std::move(event);
-      pending.improved_share = std::move(share);
+      pending.improved_unsent = std::move(unsent);
     });
   }
-  void Done(absl::StatusOr<Solved> result) override {
-    if (!result.ok()) return EndWith(state_.Ended(result.status()));
+  void Done(absl::StatusOr<SolveResult> result) override {
+    if (!result.ok()) return EndWith(state_.End(result.status()));
     v1::SolveEvent event;
-    const absl::Status status =
-        WithMemory([&] { Respond(*result, platform_, event.mutable_answer(), state_.record()); });
-    const grpc::Status end = state_.Ended(status, static_cast<int64_t>(event.ByteSizeLong()));
+    const absl::Status filled = WithMemory([&] {
+      FillResponse(*result, platform_, event.mutable_answer());
+      state_.record().answer = RecordOf(*result);
+    });
+    const grpc::Status end = state_.End(filled, event.ByteSizeLong());
     EndWith(end, end.ok() ? std::optional(std::move(event)) : std::nullopt);
-    if (!end.ok()) BreakOff();
+    if (!end.ok()) CancelWrite();
   }
 
  private:
-  // The latest of each kind that has not been written.
+  // The latest event of each kind that has not been written.
   struct Pending {
     std::optional<v1::SolveEvent> queued = {};
     std::optional<v1::SolveEvent> running = {};
     std::optional<v1::SolveEvent> improved = {};
-    std::unique_ptr<Unsent> improved_share = {};
+    std::unique_ptr<UnsentBytes> improved_unsent = {};
     std::optional<v1::SolveEvent> answer = {};
   };
 
@@ -228,13 +189,13 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
   void Add(Change change) {
     {
       MutexLock lock(mutex_);
-      if (end_.has_value()) return;  // late news
+      if (end_.has_value()) return;  // the answer has been added
       (void)WithMemory([&] { change(pending_); });
     }
     WriteNext();
   }
 
-  // Nothing comes after `answer`.
+  // `answer` is the last event.
   void EndWith(const grpc::Status& status, std::optional<v1::SolveEvent> answer = std::nullopt) {
     {
       MutexLock lock(mutex_);
@@ -244,7 +205,7 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     WriteNext();
   }
 
-  // What is started here may call back at once, so not under the lock.
+  // Starts a write or the end outside the lock, since both may call back at once.
   void WriteNext() {
     bool finishes = false;
     {
@@ -258,94 +219,77 @@ class SolveStream final : public grpc::ServerWriteReactor<v1::SolveEvent>,
     if (finishes) {
       Finish(*end_);
     } else {
-      StartWrite(&event_);
+      StartWrite(&bytes_);
     }
   }
 
-  // Who gets no answer and has not read what came before it would hold that for ever.
-  void BreakOff() {
+  // A caller that gets no answer and never reads the event before it would keep that event forever.
+  void CancelWrite() {
     MutexLock lock(mutex_);
     if (writing_) context_.TryCancel();
   }
 
+  // Serializes the next event into `bytes_`; false: there is none. An event that does not fit into
+  // memory is left out; without its answer the stream ends with an error.
   bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto* next : {&pending_.queued, &pending_.running, &pending_.improved, &pending_.answer}) {
       if (!next->has_value()) continue;
-      event_ = **std::move(next);
+      const v1::SolveEvent event = **std::move(next);
       next->reset();
-      if (event_.has_improved()) event_share_ = std::move(pending_.improved_share);
+      bytes_.Clear();
+      if (const absl::Status status = Serialize(event, &bytes_); !status.ok()) {
+        if (event.has_answer()) end_ = ToGrpc(status);
+        continue;
+      }
+      if (event.has_improved()) written_unsent_ = std::move(pending_.improved_unsent);
       return true;
     }
     return false;
   }
 
-  void OnWriteDone(bool /*ok*/) override {  // a caller who left is noticed by OnCancel()
+  void OnWriteDone(bool /*ok*/) override {  // OnCancel() handles a caller that has left
     {
       MutexLock lock(mutex_);
       writing_ = false;
-      event_share_.reset();
+      written_unsent_.reset();
     }
     WriteNext();
   }
   void OnCancel() override { state_.Leave(); }
   void OnDone() override { self_.reset(); }
 
-  grpc::CallbackServerContext& context_;  // lives as long as a write or the end is outstanding
+  grpc::CallbackServerContext& context_;  // valid while a write or the end is outstanding
   CallState state_;
-  std::string solver_;     // set by Start(), as is
+  std::string solver_;     // requested; written by Start(), as is
   v1::Platform platform_;  // the caller's
   std::shared_ptr<SolveStream> self_;
-  v1::SolveEvent event_;  // that is being written
+  grpc::ByteBuffer bytes_;  // of the event that is being written
   Mutex mutex_;
   Pending pending_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<Unsent> event_share_ ABSL_GUARDED_BY(mutex_);  // of event_
+  std::unique_ptr<UnsentBytes> written_unsent_ ABSL_GUARDED_BY(mutex_);  // of bytes_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<grpc::Status> end_;  // written once, under the lock
+  std::optional<grpc::Status> end_;  // written under the lock, before finished_ is set
 };
 
 }  // namespace
 
-grpc::ServerUnaryReactor* StartSolve(Engine& engine, const CallEnvironment& environment,
-                                     Replies& replies, grpc::CallbackServerContext& context,
+grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache,
+                                     const CallEnvironment& environment,
+                                     grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
-  auto* const call = new Call("Solve", context, environment);
-  if (!call->admission().ok()) {
-    call->End(call->admission());
-    return call;
-  }
-  grpc::Slice bytes;
-  if (!request.Valid() || !request.DumpToSingleSlice(&bytes).ok()) {
-    call->End(context.IsCancelled()
-                  ? absl::CancelledError("nobody waits for the answer any more")
-                  : absl::InvalidArgumentError("the call has no request; send a SolveRequest"));
-    return call;
-  }
-  std::string words;
-  (void)WithMemory([&] { words = WordsOf(bytes); });  // empty: they are not known
-  if (EndAsBefore(engine, replies, words, response, call)) return call;
-  const auto solve = std::make_shared<UnarySolve>(call, replies, std::move(words), response);
-  SolveRequest question;
-  if (solve->ReadInto(bytes, &question)) engine.Solve(std::move(question), call->caller(), solve);
+  auto* const call = new Call("Solve", context, environment, response);
+  std::make_shared<UnarySolve>(call, cache)->Start(engine, request);
   return call;
 }
 
-grpc::ServerWriteReactor<v1::SolveEvent>* StartSolveStream(Engine& engine,
-                                                           const CallEnvironment& environment,
-                                                           grpc::CallbackServerContext& context,
-                                                           const v1::SolveRequest& request) {
+grpc::ServerWriteReactor<grpc::ByteBuffer>* StartSolveStream(Engine& engine,
+                                                             const CallEnvironment& environment,
+                                                             grpc::CallbackServerContext& context,
+                                                             const grpc::ByteBuffer& request) {
   const auto stream = std::make_shared<SolveStream>(context, environment);
   SolveStream* const reactor = stream.get();
   stream->Start(engine, request);
-  return reactor;
-}
-
-grpc::ServerWriteReactor<v1::SolveEvent>* RefuseSolveStream(
-    const CallEnvironment& environment, grpc::CallbackServerContext& context,
-    const std::vector<FieldViolation>& violations) {
-  const auto stream = std::make_shared<SolveStream>(context, environment);
-  SolveStream* const reactor = stream.get();
-  stream->Refuse(violations);
   return reactor;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "google/protobuf/message.h"
 #include "solver/base/quote.h"
@@ -16,7 +17,10 @@ namespace {
 constexpr size_t kMessageBytes = 1000;
 constexpr size_t kDetailBytes = 1800;
 
-// Clients' helpers insist that the details repeat code and text.
+// Payload of an absl::Status: a serialized v1::Violations.
+constexpr char kViolationsPayload[] = "stowage.v1.Violations";
+
+// Clients' helpers require that the details repeat code and text.
 grpc::Status WithDetail(grpc::StatusCode code, const std::string& message,
                         const google::protobuf::Message& detail) {
   v1::ErrorStatus status;
@@ -28,18 +32,8 @@ grpc::Status WithDetail(grpc::StatusCode code, const std::string& message,
 
 }  // namespace
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  const auto code = static_cast<grpc::StatusCode>(status.code());  // the numbers are the same
-  const std::string message = Shortened(status.message(), kMessageBytes);
-  if (absl::IsResourceExhausted(status) && absl::StrContains(message, "try again")) {
-    v1::RetryAdvice advice;
-    advice.set_retry_after_seconds(1);
-    return WithDetail(code, message, advice);
-  }
-  return {code, message};
-}
-
-grpc::Status ToGrpc(const std::vector<FieldViolation>& violations) {
+absl::Status InvalidRequest(const std::vector<FieldViolation>& violations) {
+  if (violations.empty()) return absl::OkStatus();
   v1::Violations detail;
   size_t bytes = 0;
   for (const FieldViolation& violation : violations) {
@@ -50,9 +44,24 @@ grpc::Status ToGrpc(const std::vector<FieldViolation>& violations) {
     out.set_problem(violation.problem);
   }
   detail.set_more(static_cast<int64_t>(violations.size()) - detail.violations_size());
-  const absl::Status status = ViolationsStatus(violations, kMessageBytes);
+  absl::Status status = ViolationsStatus(violations, kMessageBytes);
+  status.SetPayload(kViolationsPayload, absl::Cord(detail.SerializeAsString()));
+  return status;
+}
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  const auto code = static_cast<grpc::StatusCode>(status.code());  // the numbers are the same
   const std::string message = Shortened(status.message(), kMessageBytes);
-  return WithDetail(grpc::StatusCode::INVALID_ARGUMENT, message, detail);
+  if (const auto payload = status.GetPayload(kViolationsPayload)) {
+    v1::Violations detail;
+    if (detail.ParseFromString(std::string(*payload))) return WithDetail(code, message, detail);
+  }
+  if (absl::IsResourceExhausted(status) && absl::StrContains(message, "try again")) {
+    v1::RetryAdvice advice;
+    advice.set_retry_after_seconds(1);
+    return WithDetail(code, message, advice);
+  }
+  return {code, message};
 }
 
 }  // namespace stowage

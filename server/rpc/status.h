@@ -1,4 +1,4 @@
-// The one conversion from our errors to gRPC's.
+// The one conversion from absl::Status to grpc::Status.
 #ifndef STOWAGE_SERVER_RPC_STATUS_H_
 #define STOWAGE_SERVER_RPC_STATUS_H_
 
@@ -10,12 +10,12 @@
 
 namespace stowage {
 
-// Code and message as they are; RESOURCE_EXHAUSTED carries a RetryAdvice where waiting helps.
-grpc::Status ToGrpc(const absl::Status& status);
+// OK where there are no violations, else INVALID_ARGUMENT with all that a trailer has room for, as
+// text and as details (v1::Violations), which ToGrpc() sends.
+absl::Status InvalidRequest(const std::vector<FieldViolation>& violations);
 
-// INVALID_ARGUMENT with all violations that a trailer has room for, in words and as details.
-// Requires: violations is not empty.
-grpc::Status ToGrpc(const std::vector<FieldViolation>& violations);
+// Code and message are kept. RESOURCE_EXHAUSTED carries a v1::RetryAdvice where waiting helps.
+grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace stowage
 

@@ -1,4 +1,4 @@
-// Answers that wait for their readers: who asks and never reads must not fill the memory with them.
+// Bounds the memory of answers that wait to be read: a caller that never reads must not exhaust it.
 #ifndef STOWAGE_SERVER_RPC_UNSENT_BYTES_H_
 #define STOWAGE_SERVER_RPC_UNSENT_BYTES_H_
 
@@ -12,27 +12,26 @@
 
 namespace stowage {
 
-// The share that an answer, or one of a stream, has in what all answers of the process may take
-// between the end of their work and their departure; given back by the destructor. One thread at a
-// time.
-class Unsent {
+// The bytes of one answer, or of one event of a stream, in the process-wide total of answers that
+// have not been sent. The destructor subtracts them. One thread at a time.
+class UnsentBytes {
  public:
-  // On the wire; in memory up to ten times that. Large answers get half of it: small ones, which
-  // most are, still leave when those are stuck.
+  // Serialized; in memory up to ten times as many. Large answers may take half of them, so that
+  // small ones, which most are, still leave when large ones are stuck.
   static constexpr int64_t kMostBytes = int64_t{128} << 20;
   static constexpr int64_t kSmallBytes = 64 << 10;
 
-  Unsent() = default;
-  ~Unsent() { total_ -= bytes_; }
-  Unsent(const Unsent&) = delete;
-  Unsent& operator=(const Unsent&) = delete;
+  UnsentBytes() = default;
+  ~UnsentBytes() { total_ -= bytes_; }
+  UnsentBytes(const UnsentBytes&) = delete;
+  UnsentBytes& operator=(const UnsentBytes&) = delete;
 
   // Errors: RESOURCE_EXHAUSTED when too much waits already.
   absl::Status Take(int64_t bytes) {
     bytes_ += bytes;
     const int64_t most = bytes <= kSmallBytes ? kMostBytes : kMostBytes / 2;
     if (total_.fetch_add(bytes) + bytes <= most) return absl::OkStatus();
-    // What never leaves takes nothing.
+    // An answer that is refused takes nothing.
     total_ -= bytes;
     bytes_ -= bytes;
     absl::Status status = absl::ResourceExhaustedError(absl::StrCat(

@@ -1,6 +1,6 @@
-// Why a schedule costs what it costs, for people: where memory peaks and who holds it, where time
-// is lost and to which transfer, what became of each stage's value. Source: server/README.md,
-// "explanation".
+// Why a schedule costs what it costs, for people: where memory peaks and what holds it, where the
+// compute queue waits and for which transfer, what becomes of each stage's value.
+// Source: server/README.md, "RPCs".
 #ifndef STOWAGE_SOLVER_MODEL_EXPLANATION_H_
 #define STOWAGE_SOLVER_MODEL_EXPLANATION_H_
 

@@ -1,5 +1,5 @@
 // What the simulator says of a schedule. Figures come from nowhere else. Bytes and seconds.
-// Source: solver/README.md, "Operations and schedules"; server/README.md, "prediction".
+// Source: solver/README.md, "Operations and schedules"; server/README.md, "RPCs".
 #ifndef STOWAGE_SOLVER_MODEL_PREDICTION_H_
 #define STOWAGE_SOLVER_MODEL_PREDICTION_H_
 

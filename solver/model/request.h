@@ -13,18 +13,40 @@
 
 namespace stowage {
 
-// What a caller may set; a solver ignores what it does not read (see SolverDescription::options).
+// The options that a solver may read; each lists its own in SolverDescription::options.
+enum class SolveOption { kMemorySlots, kSegments, kTimePrecision };
+
+// What a caller may set. A solver ignores what it does not read.
+// A new field belongs into VisitSolveOptions(), which does not compile without it.
 struct SolveOptions {
   int64_t memory_slots = 0;  // how finely a dynamic program divides memory; 0: the solver's default
   int segments = 0;          // how many segments `periodic` cuts; 0: the best of all counts
   double time_precision = 0;  // relative grid that times and bandwidths are rounded to; 0: exact
   bool report_rounding_loss = false;  // see Answer::rounding_loss; takes a solve on a finer grid
-  // For whoever runs the solvers:
-  double time_budget_seconds = 0;  // after which the best so far is the answer; 0: none
-  bool use_cache = true;           // false: an answer that is known already will not do
+  double time_budget_seconds = 0;     // after which the best so far is the answer; 0: none
+  bool use_cache = true;              // false: solve even where the answer is cached
 
   bool operator==(const SolveOptions&) const = default;
 };
+
+// Hands every option to `visitor`, by what it means for the answer:
+//   visitor.ReadBySolver(option, value)  changes the answers of the solvers that list the option
+//   visitor.ReadByAll(value)             changes every answer
+//   visitor.NoPartOfTheAnswer(value)     concerns the call alone
+// Cache keys are made with it.
+template <typename Visitor>
+void VisitSolveOptions(const SolveOptions& options, Visitor&& visitor) {
+  // One name a field: a field too few or too many does not compile.
+  const auto& [memory_slots, segments, time_precision, report_rounding_loss, time_budget_seconds,
+               use_cache] = options;
+  visitor.ReadBySolver(SolveOption::kMemorySlots, memory_slots);
+  visitor.ReadBySolver(SolveOption::kSegments, segments);
+  visitor.ReadByAll(time_precision);  // whatever a solver lists: its instance is rounded with it
+  visitor.ReadByAll(report_rounding_loss);
+  visitor.NoPartOfTheAnswer(time_budget_seconds);  // answers cut short by time are not cached
+  visitor.NoPartOfTheAnswer(use_cache);
+}
+
 inline constexpr int64_t kDefaultMemorySlots = 500;
 inline constexpr int64_t kMaxMemorySlots = int64_t{1} << 40;
 inline constexpr double kMinTimePrecision = 1e-6;  // but for 0

@@ -4,6 +4,8 @@
 
 #include <span>
 
+#include "solver/model/request.h"
+
 namespace stowage {
 
 struct SolverDescription {
@@ -15,8 +17,20 @@ struct SolverDescription {
   bool recomputes;
   bool offloads;
   bool mixes_modes = false;              // false: every stage in eager mode, whatever its costs
-  std::span<const char* const> options;  // fields of SolveOptions that it reads
+  std::span<const SolveOption> options;  // that it reads
 };
+
+constexpr const char* SolveOptionName(SolveOption option) {  // as in JSON
+  switch (option) {
+    case SolveOption::kMemorySlots:
+      return "memory_slots";
+    case SolveOption::kSegments:
+      return "segments";
+    case SolveOption::kTimePrecision:
+      return "time_precision";
+  }
+  return "";
+}
 
 }  // namespace stowage
 

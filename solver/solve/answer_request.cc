@@ -1,23 +1,19 @@
 #include "solver/solve/answer_request.h"
 
 #include <algorithm>
-#include <functional>
-#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <new>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
-#include "solver/base/units.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
@@ -28,47 +24,18 @@
 namespace stowage {
 namespace {
 
-// Whether rounding sizes to granules alone makes the budget too small to store everything.
-bool RoundingForbidsStoringAll(const SolveRequest& request, const Instance& rounded) {
-  return StoreAllPeakBytes(request.chain) <= request.platform.memory_bytes &&
-         StoreAllPeakBytes(rounded.chain()) > rounded.platform().memory_bytes;
+// What every answer to a request says, whatever its schedule.
+Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
+  Answer answer;
+  answer.solver = info.description.name;
+  const MemoryFloor floor = FloorOfMemory(request.chain);
+  answer.memory_floor_bytes = floor.bytes;
+  answer.memory_floor_operation = floor.operation;
+  return answer;
 }
 
-// The solver's schedule for the request's budget, from the rounded instance or, where exact times
-// are asked for or only the rounding makes the budget too small, from exact sizes. nullopt: it has
-// none. Says whether the sizes were exact.
-absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& request,
-                                                       const SolverInfo& info, const Solver& solver,
-                                                       const SolveContext& context,
-                                                       bool* exact_sizes) {
-  const Instance rounded = Instance::Rounded(request);
-  Instance exact = Instance::ExactSizes(request);
-  // More granules than slots make two tables of one; fewer slots lose less than no answer.
-  if (solver.WorkingBytes(exact) > context.working_bytes) {
-    exact =
-        exact.WithMemorySlots(MostSlotsWithin(solver, exact, context.working_bytes).value_or(1));
-  }
-  for (const Instance* instance : std::initializer_list<const Instance*>{&rounded, &exact}) {
-    if (instance == &rounded &&
-        (request.options.time_precision == 0 || RoundingForbidsStoringAll(request, rounded))) {
-      continue;
-    }
-    *exact_sizes = instance == &exact;
-    RETURN_IF_ERROR(CheckWorkingBytes(info, solver, *instance, context.working_bytes));
-    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
-                     solver.Solve(*instance, context));
-    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
-                     solution->ScheduleWithin(instance->platform().memory_bytes, context));
-    if (candidate.has_value()) {
-      const bool rounds = instance->sizes_rounded() || instance->times_rounded();
-      if (rounds && candidate->limit == Limit::kNone) candidate->limit = Limit::kRounding;
-      return candidate;
-    }
-  }
-  return std::optional<Candidate>();
-}
-
-// Fills the answer when the candidate passes the simulator; else returns false.
+// Simulates the candidate on the request's exact chain and fills the answer with it. False, with
+// the solver listed as rejected, where the simulator refuses the schedule.
 bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   absl::StatusOr<ExplainedSimulation> checked =
       SimulateAndExplain(request.chain, request.platform, candidate.schedule);
@@ -81,75 +48,10 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   answer->explanation.notes = std::move(candidate.notes);
   answer->schedule = std::move(candidate.schedule);
   answer->solver = candidate.solver;
+  // A makespan that equals the lower bound is optimal, whatever the solver promises.
   answer->limit = MeetsBound(answer->prediction) ? Limit::kNone : candidate.limit;
   answer->outcome = answer->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
   return true;
-}
-
-bool ReadsSlots(const SolverInfo& info) {
-  return absl::c_linear_search(info.description.options, absl::string_view("memory_slots"));
-}
-
-// Compares the answer with what ten times as many memory slots find.
-absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
-                                const SolveContext& context, Answer* answer) {
-  answer->rounding_loss.emplace();
-  const double seconds = answer->prediction.makespan_seconds;
-  answer->rounding_loss->finer_seconds = seconds;
-  if (answer->limit == Limit::kNone) return absl::OkStatus();
-  constexpr int64_t kTimes = 10;
-  int64_t& slots = request.options.memory_slots;
-  slots = std::min(kMaxMemorySlots, kTimes * (slots > 0 ? slots : kDefaultMemorySlots));
-  const std::unique_ptr<Solver> solver = info.make();
-  // The answer is there; that nothing can be said about it is no reason to withhold it.
-  const auto unknown = [answer](const absl::Status& why) {
-    answer->rounding_loss.reset();
-    answer->explanation.notes.push_back(
-        absl::StrCat("the loss due to rounding is not known: ", why.message()));
-    return absl::OkStatus();
-  };
-  const absl::Status fits =
-      CheckWorkingBytes(info, *solver, Instance::ExactSizes(request), context.working_bytes);
-  if (!fits.ok()) return unknown(fits);
-  bool exact_sizes = false;
-  const absl::StatusOr<std::optional<Candidate>> finer =
-      FindCandidate(request, info, *solver, context, &exact_sizes);
-  if (absl::IsCancelled(finer.status())) return finer.status();
-  if (!finer.ok() || !finer->has_value()) return unknown(finer.status());
-  answer->rounding_loss->finer_slots = slots;
-  const absl::StatusOr<Simulation> simulation =
-      Simulate(request.chain, request.platform, (*finer)->schedule);
-  if (!simulation.ok() || !simulation->feasible()) return absl::OkStatus();
-  const double finer_seconds = simulation->prediction.makespan_seconds;
-  answer->rounding_loss->finer_seconds = finer_seconds;
-  if (finer_seconds > 0) answer->rounding_loss->loss = std::max(0.0, seconds / finer_seconds - 1);
-  return absl::OkStatus();
-}
-
-// The asked solver first, then, for the case that its schedule is refused, all others.
-std::vector<const SolverInfo*> InOrder(const SolverInfo& asked) {
-  std::vector<const SolverInfo*> order = {&asked};
-  for (const SolverInfo& info : AllSolvers()) {
-    if (&info != &asked) order.push_back(&info);
-  }
-  return order;
-}
-
-// The budget is enough for the solver, and yet it has no schedule: see Solver::Solve().
-absl::Status TooManyOperations(const SolveRequest& request) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "no schedule of at most ", kMaxOperations, " operations was found within ",
-      request.platform.memory_bytes, " bytes: with more memory schedules are shorter"));
-}
-
-// What every answer to a request says, whatever its schedule.
-Answer FrameOf(const SolveRequest& request, const SolverInfo& info) {
-  Answer answer;
-  answer.solver = info.description.name;
-  const MemoryFloor floor = FloorOfMemory(request.chain);
-  answer.memory_floor_bytes = floor.bytes;
-  answer.memory_floor_operation = floor.operation;
-  return answer;
 }
 
 void NoteUnusedLink(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
@@ -166,112 +68,244 @@ void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer
                    "mixed_mode weigh them"));
 }
 
-// `context`, but that each schedule which is faster than those before becomes an answer.
-SolveContext Improving(const SolveRequest& request, const SolveContext& context,
-                       const std::function<void(const Answer&)>& improved, const Answer& frame) {
-  SolveContext improving = context;
-  if (!improved) return improving;
-  improving.improved =
-      [&, fastest = std::numeric_limits<double>::infinity()](const Candidate& candidate) mutable {
-        if (context.improved) context.improved(candidate);
-        Answer answer = frame;
-        if (!Accept(request, candidate, &answer)) return;
-        if (answer.prediction.makespan_seconds >= fastest) return;
-        fastest = answer.prediction.makespan_seconds;
-        if (answer.outcome != Outcome::kOptimal) answer.limit = Limit::kTime;
-        improved(answer);
-      };
-  return improving;
+bool ReadsSlots(const SolverInfo& info) {
+  return absl::c_linear_search(info.description.options, SolveOption::kMemorySlots);
 }
 
-// `context`, but that what is reported, kept in `most`, does not go back: some steps begin anew,
-// some are solves of their own.
-SolveContext ForwardOnly(const SolveContext& context, double* most) {
-  SolveContext forward = context;
-  if (!context.progress) return forward;
-  forward.progress = [&context, most](double fraction) {
-    if (fraction <= *most) return;
-    *most = fraction;
-    context.progress(fraction);
-  };
-  return forward;
+// The requested solver first, then all others, for the case that the simulator refuses its
+// schedule.
+std::vector<const SolverInfo*> SolversInOrder(const SolverInfo& requested) {
+  std::vector<const SolverInfo*> order = {&requested};
+  for (const SolverInfo& info : AllSolvers()) {
+    if (&info != &requested) order.push_back(&info);
+  }
+  return order;
 }
 
-absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContext& caller,
-                                  const std::function<void(const Answer&)>& improved) {
-  double most = -1;
-  const SolveContext context = ForwardOnly(caller, &most);
-  const SolverInfo& info = *FindSolver(request.solver);
-  const std::unique_ptr<Solver> solver = info.make();
-  RETURN_IF_ERROR(
-      CheckWorkingBytes(info, *solver, Instance::Rounded(request), context.working_bytes));
+// The budget is at least the solver's minimum, and yet it has no schedule: see Solver::Solve().
+absl::Status TooManyOperations(const SolveRequest& request) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "no schedule of at most ", kMaxOperations, " operations was found within ",
+      request.platform.memory_bytes, " bytes: with more memory schedules are shorter"));
+}
 
-  Answer answer = FrameOf(request, info);
-  const auto find_least = [&]() -> absl::Status {
-    ASSIGN_OR_RETURN(answer.minimum_memory_bytes,
-                     solver->LeastBytes(Instance::Exact(request), context));
-    return absl::OkStatus();
-  };
-  // The least may take as long as an answer, for which somebody is waiting.
-  const bool least_first =
-      !request.platform.has_link() || request.platform.memory_bytes < answer.memory_floor_bytes;
-  if (least_first) {
-    RETURN_IF_ERROR(find_least());
-    if (answer.minimum_memory_bytes.value_or(INT64_MAX) > request.platform.memory_bytes) {
+// One solve. Runs on one thread.
+class RequestSolve {
+ public:
+  // Borrows all of them.
+  RequestSolve(const SolveRequest& request, const RequestInstances& instances,
+               const SolveContext& caller, const ImprovedAnswer& improved)
+      : request_(request),
+        instances_(instances),
+        caller_(caller),
+        improved_(improved),
+        info_(*FindSolver(request.solver)),
+        solver_(info_.make()),
+        context_(Monotonic()) {}
+
+  absl::StatusOr<Answer> Run() {
+    RETURN_IF_ERROR(
+        CheckWorkingBytes(info_, *solver_, instances_.rounded(), context_.working_bytes));
+    Answer answer = EmptyAnswer(request_, info_);
+    // Without a link the minimum is found quickly, and spares the solve where it exceeds the
+    // budget. With one it may take as long as the schedule that the caller waits for, so it comes
+    // later.
+    const int64_t budget = request_.platform.memory_bytes;
+    if (!request_.platform.has_link() || budget < answer.memory_floor_bytes) {
+      RETURN_IF_ERROR(FindMinimum(&answer));
+      if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) return answer;
+    }
+    const SolveContext improving = Improving(answer);
+    for (const SolverInfo* next : SolversInOrder(info_)) {
+      absl::StatusOr<Found> found = Find(*next, *next->make(), instances_, improving);
+      if (found.ok()) answer.from_exact_sizes = found->from_exact_sizes;
+      if (next == &info_ || absl::IsCancelled(found.status())) {
+        RETURN_IF_ERROR(found.status());
+        RETURN_IF_ERROR(FindMinimum(&answer));
+        if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) return answer;
+        if (!found->candidate.has_value()) return TooManyOperations(request_);
+      }
+      if (!found.ok() || !found->candidate.has_value()) continue;
+      if (!Accept(request_, *std::move(found->candidate), &answer)) continue;
+      NoteUnusedLink(request_, *next, &answer);
+      NoteUnusedModes(request_, *next, &answer);
+      if (request_.options.report_rounding_loss && ReadsSlots(*next)) {
+        RETURN_IF_ERROR(ReportRoundingLoss(*next, &answer));
+      }
       return answer;
     }
+    return absl::InternalError(absl::StrCat("the simulator refused the schedules of ",
+                                            absl::StrJoin(answer.rejected, ", ")));
   }
-  const SolveContext improving = Improving(request, context, improved, answer);
-  for (const SolverInfo* next : InOrder(info)) {
-    absl::StatusOr<std::optional<Candidate>> candidate =
-        FindCandidate(request, *next, *next->make(), improving, &answer.from_exact_sizes);
-    if (next == &info || absl::IsCancelled(candidate.status())) {
-      RETURN_IF_ERROR(candidate.status());
-      // Not before: it may take as long as the schedule, for which somebody is waiting.
-      RETURN_IF_ERROR(find_least());
-      const int64_t least = answer.minimum_memory_bytes.value_or(INT64_MAX);
-      if (least > request.platform.memory_bytes) return answer;
-      if (!candidate->has_value()) return TooManyOperations(request);
-    }
-    if (!candidate.ok() || !candidate->has_value()) continue;
-    if (!Accept(request, **std::move(candidate), &answer)) continue;
-    NoteUnusedLink(request, *next, &answer);
-    NoteUnusedModes(request, *next, &answer);
-    if (request.options.report_rounding_loss && ReadsSlots(*next)) {
-      RETURN_IF_ERROR(ReportRoundingLoss(request, *next, context, &answer));
-    }
-    return answer;
+
+ private:
+  struct Found {
+    std::optional<Candidate> candidate;  // nullopt: the solver has none
+    bool from_exact_sizes = false;
+  };
+
+  // Whether rounding sizes to granules alone makes the budget too small to store everything.
+  bool RoundingForbidsStoringAll(const Instance& rounded) const {
+    return StoreAllPeakBytes(request_.chain) <= request_.platform.memory_bytes &&
+           StoreAllPeakBytes(rounded.chain()) > rounded.platform().memory_bytes;
   }
-  return absl::InternalError(absl::StrCat("the simulator refused the schedules of ",
-                                          absl::StrJoin(answer.rejected, ", ")));
-}
+
+  // The solver's schedule for the budget: from the rounded instance, or from exact sizes where
+  // exact times are asked for or the rounding alone makes the budget infeasible.
+  absl::StatusOr<Found> Find(const SolverInfo& info, const Solver& solver,
+                             const RequestInstances& instances, const SolveContext& context) const {
+    const bool skips_rounded =
+        request_.options.time_precision == 0 || RoundingForbidsStoringAll(instances.rounded());
+    if (!skips_rounded) {
+      ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                       SolveInstance(info, solver, instances.rounded(), context));
+      if (candidate.has_value()) return Found{std::move(candidate), false};
+    }
+    // Bytes may need more slots than there is memory for: fewer slots lose less than no answer.
+    std::optional<Instance> coarser;
+    const Instance& exact = instances.exact_sizes();
+    if (solver.WorkingBytes(exact) > context.working_bytes) {
+      coarser =
+          exact.WithMemorySlots(MostSlotsWithin(solver, exact, context.working_bytes).value_or(1));
+    }
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                     SolveInstance(info, solver, coarser.has_value() ? *coarser : exact, context));
+    return Found{std::move(candidate), true};
+  }
+
+  static absl::StatusOr<std::optional<Candidate>> SolveInstance(const SolverInfo& info,
+                                                                const Solver& solver,
+                                                                const Instance& instance,
+                                                                const SolveContext& context) {
+    RETURN_IF_ERROR(CheckWorkingBytes(info, solver, instance, context.working_bytes));
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
+                     solver.Solve(instance, context));
+    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                     solution->ScheduleWithin(instance.platform().memory_bytes, context));
+    const bool rounds = instance.sizes_rounded() || instance.times_rounded();
+    if (candidate.has_value() && rounds && candidate->limit == Limit::kNone) {
+      candidate->limit = Limit::kRounding;
+    }
+    return candidate;
+  }
+
+  absl::Status FindMinimum(Answer* answer) const {
+    ASSIGN_OR_RETURN(answer->minimum_memory_bytes,
+                     solver_->LeastBytes(Instance::Exact(request_), context_));
+    return absl::OkStatus();
+  }
+
+  // Compares the answer with what ten times as many memory slots find.
+  absl::Status ReportRoundingLoss(const SolverInfo& info, Answer* answer) const {
+    constexpr int64_t kTimes = 10;
+    RoundingLoss& loss = answer->rounding_loss.emplace();
+    const double seconds = answer->prediction.makespan_seconds;
+    loss.finer_seconds = seconds;
+    if (answer->limit == Limit::kNone) return absl::OkStatus();
+    const int64_t slots = request_.options.memory_slots;
+    const int64_t finer_slots =
+        std::min(kMaxMemorySlots, kTimes * (slots > 0 ? slots : kDefaultMemorySlots));
+    const RequestInstances finer = instances_.WithMemorySlots(finer_slots);
+    const std::unique_ptr<Solver> solver = info.make();
+    // An answer without its rounding loss is better than none.
+    const auto unknown = [answer](const absl::Status& why) {
+      answer->rounding_loss.reset();
+      answer->explanation.notes.push_back(
+          absl::StrCat("the loss due to rounding is not known: ", why.message()));
+      return absl::OkStatus();
+    };
+    const absl::Status fits =
+        CheckWorkingBytes(info, *solver, finer.exact_sizes(), context_.working_bytes);
+    if (!fits.ok()) return unknown(fits);
+    const absl::StatusOr<Found> found = Find(info, *solver, finer, context_);
+    if (absl::IsCancelled(found.status())) return found.status();
+    if (!found.ok() || !found->candidate.has_value()) return unknown(found.status());
+    loss.finer_slots = finer_slots;
+    const absl::StatusOr<Simulation> simulation =
+        Simulate(request_.chain, request_.platform, found->candidate->schedule);
+    if (!simulation.ok() || !simulation->feasible()) return absl::OkStatus();
+    loss.finer_seconds = simulation->prediction.makespan_seconds;
+    if (loss.finer_seconds > 0) loss.loss = std::max(0.0, seconds / loss.finer_seconds - 1);
+    return absl::OkStatus();
+  }
+
+  // The caller's context, whose progress never goes back: some steps begin at 0 again, and some are
+  // solves of their own.
+  SolveContext Monotonic() {
+    SolveContext context = caller_;
+    if (!caller_.progress) return context;
+    context.progress = [this](double fraction) {
+      if (fraction <= progress_) return;
+      progress_ = fraction;
+      caller_.progress(fraction);
+    };
+    return context;
+  }
+
+  // The context in which each faster candidate, added to `empty`, becomes an answer for
+  // `improved_`. Borrows `empty`.
+  SolveContext Improving(const Answer& empty) const {
+    SolveContext improving = context_;
+    if (!improved_) return improving;
+    improving.improved = [this, &empty, fastest = std::numeric_limits<double>::infinity()](
+                             const Candidate& candidate) mutable {
+      if (context_.improved) context_.improved(candidate);
+      Answer answer = empty;
+      if (!Accept(request_, candidate, &answer)) return;
+      if (answer.prediction.makespan_seconds >= fastest) return;
+      fastest = answer.prediction.makespan_seconds;
+      if (answer.outcome != Outcome::kOptimal) answer.limit = Limit::kTime;
+      improved_(answer);
+    };
+    return improving;
+  }
+
+  const SolveRequest& request_;
+  const RequestInstances& instances_;
+  const SolveContext& caller_;
+  const ImprovedAnswer& improved_;
+  const SolverInfo& info_;
+  const std::unique_ptr<Solver> solver_;
+  double progress_ = -1;  // the highest fraction reported
+  const SolveContext context_;
+};
 
 }  // namespace
 
-absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context,
-                                     const std::function<void(const Answer&)>& improved) {
+absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const RequestInstances& instances,
+                                     const SolveContext& context, const ImprovedAnswer& improved) {
   try {
-    return FindAnswer(request, context, improved);
+    return RequestSolve(request, instances, context, improved).Run();
   } catch (const std::bad_alloc&) {
     return OutOfMemory();
   }
 }
 
-std::optional<Answer> AnswerFromKnown(const SolveRequest& request, const Answer& known,
-                                      KnownFor known_for) {
-  const bool same = known_for == KnownFor::kThisRequest;
-  if (!same && request.options.report_rounding_loss) return std::nullopt;
+absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context,
+                                     const ImprovedAnswer& improved) {
   try {
-    Answer answer = FrameOf(request, *FindSolver(request.solver));
-    answer.minimum_memory_bytes = known.minimum_memory_bytes;
-    answer.from_exact_sizes = known.from_exact_sizes;
-    if (known.outcome == Outcome::kInfeasible) return answer;
-    // The best for some times need not be the best for others.
-    const bool rounded = !same && known.limit == Limit::kNone;
-    Candidate candidate{known.schedule, known.solver.c_str(),
-                        rounded ? Limit::kRounding : known.limit, known.explanation.notes};
+    return AnswerRequest(request, RequestInstances(request), context, improved);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory();
+  }
+}
+
+std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
+                                  SameInstance same) {
+  const bool exactly = same == SameInstance::kExactly;
+  // The rounding loss is a figure of the earlier request's own times.
+  if (!exactly && request.options.report_rounding_loss) return std::nullopt;
+  try {
+    Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
+    answer.minimum_memory_bytes = earlier.minimum_memory_bytes;
+    answer.from_exact_sizes = earlier.from_exact_sizes;
+    if (earlier.outcome == Outcome::kInfeasible) return answer;
+    // A schedule that is optimal for some times need not be optimal for others.
+    const bool rounds = !exactly && earlier.limit == Limit::kNone;
+    Candidate candidate{earlier.schedule, earlier.solver.c_str(),
+                        rounds ? Limit::kRounding : earlier.limit, earlier.explanation.notes};
     if (!Accept(request, std::move(candidate), &answer)) return std::nullopt;
-    answer.rounding_loss = known.rounding_loss;
+    answer.rounding_loss = earlier.rounding_loss;
     return answer;
   } catch (const std::bad_alloc&) {
     return std::nullopt;

@@ -16,10 +16,11 @@
 namespace stowage {
 namespace {
 
-constexpr const char* kAutoOptions[] = {"memory_slots", "segments", "time_precision"};
-constexpr const char* kPeriodicOptions[] = {"segments", "time_precision"};
-constexpr const char* kTimeOptions[] = {"time_precision"};
-constexpr const char* kSlotOptions[] = {"memory_slots", "time_precision"};
+constexpr SolveOption kAutoOptions[] = {SolveOption::kMemorySlots, SolveOption::kSegments,
+                                        SolveOption::kTimePrecision};
+constexpr SolveOption kPeriodicOptions[] = {SolveOption::kSegments, SolveOption::kTimePrecision};
+constexpr SolveOption kTimeOptions[] = {SolveOption::kTimePrecision};
+constexpr SolveOption kSlotOptions[] = {SolveOption::kMemorySlots, SolveOption::kTimePrecision};
 
 std::unique_ptr<Solver> MakeAutoOfAll();
 

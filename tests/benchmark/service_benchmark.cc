@@ -312,9 +312,9 @@ void AskWhileBusy(double seconds) {
 
 // A store of a gigabyte: schedules of ten thousand operations.
 void FillStore(const std::string& directory) {
-  auto tier = DiskTier::Open(directory, int64_t{1} << 30);
+  auto tier = SqliteTier::Open(directory, int64_t{1} << 30);
   if (!tier.ok()) std::abort();
-  KnownAnswer known;
+  CachedAnswer known;
   known.answer.outcome = Outcome::kFeasible;
   known.answer.solver = "rotor";
   for (int i = 0; i < 10'000; ++i) {
@@ -322,7 +322,7 @@ void FillStore(const std::string& directory) {
   }
   for (uint64_t number = 0; (*tier)->stats().evictions == 0; ++number) {
     known.keys = {{number, 1}, {number, 2}, {number, 3}};
-    if (!(*tier)->Put(std::make_shared<const KnownAnswer>(known)).ok()) std::abort();
+    if (!(*tier)->Put(std::make_shared<const CachedAnswer>(known)).ok()) std::abort();
   }
 }
 

@@ -1,4 +1,4 @@
-// What every place that keeps answers must do: one suite for all of them.
+// What every cache tier must do: one suite for all of them.
 #include "server/cache/cache_tier.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "server/cache/memory_tier.h"
 #include "server/cache/sqlite_tier.h"
 #include "tests/support/chains.h"
 #include "tests/support/files.h"
@@ -31,20 +30,18 @@ struct TierKind {
   Kept (*make)();
 };
 
-Kept MakeMemory() { return {nullptr, std::make_unique<MemoryTier>(kMostBytes)}; }
-
-Kept MakeDisk() {
+Kept MakeSqlite() {
   auto folder = std::make_unique<TempFolder>();
-  auto tier = DiskTier::Open(folder->Path("cache"), kMostBytes);
+  auto tier = SqliteTier::Open(folder->Path("cache"), kMostBytes);
   EXPECT_THAT(tier, IsOk());
   return {std::move(folder), *std::move(tier)};
 }
 
-QuestionKeys KeysOfNumber(uint64_t number) { return {{1, number}, {2, number}, {3, number}}; }
+CacheKeys KeysOfNumber(uint64_t number) { return {{1, number}, {2, number}, {3, number}}; }
 
 // An answer that differs from those to other numbers.
-KnownAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
-  KnownAnswer known;
+CachedAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
+  CachedAnswer known;
   known.keys = KeysOfNumber(number);
   known.answer.outcome = Outcome::kFeasible;
   known.answer.limit = Limit::kRounding;
@@ -58,13 +55,13 @@ KnownAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
       known.answer.schedule.operations.push_back(operation);
     }
   }
-  return std::make_shared<const KnownAnswer>(std::move(known));
+  return std::make_shared<const CachedAnswer>(std::move(known));
 }
 
 class CacheTierTest : public testing::TestWithParam<TierKind> {
  protected:
   CacheTier& tier() { return *kept_.tier; }
-  KnownAnswerPtr Get(uint64_t number) {
+  CachedAnswerPtr Get(uint64_t number) {
     const auto known = tier().Get(KeysOfNumber(number).rounded);
     EXPECT_THAT(known, IsOk());
     return known.ok() ? *known : nullptr;
@@ -76,9 +73,9 @@ class CacheTierTest : public testing::TestWithParam<TierKind> {
 TEST_P(CacheTierTest, GivesBackWhatWasPut) {
   EXPECT_EQ(Get(7), nullptr);
   ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
-  const KnownAnswerPtr known = Get(7);
+  const CachedAnswerPtr known = Get(7);
   ASSERT_NE(known, nullptr);
-  const KnownAnswerPtr original = AnswerTo(7);
+  const CachedAnswerPtr original = AnswerTo(7);
   const Answer& put = original->answer;
   EXPECT_EQ(known->answer.schedule, put.schedule);
   EXPECT_EQ(known->answer.outcome, put.outcome);
@@ -94,18 +91,18 @@ TEST_P(CacheTierTest, GivesBackWhatWasPut) {
 }
 
 TEST_P(CacheTierTest, KeepsWhatDependsOnExactSizesUnderThem) {
-  KnownAnswer known = *AnswerTo(7);
+  CachedAnswer known = *AnswerTo(7);
   known.answer.from_exact_sizes = true;
-  ASSERT_THAT(tier().Put(std::make_shared<const KnownAnswer>(known)), IsOk());
+  ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(known)), IsOk());
   EXPECT_EQ(Get(7), nullptr);
-  const auto found = tier().Get(KeysOfNumber(7).sizes);
+  const auto found = tier().Get(KeysOfNumber(7).exact_sizes);
   ASSERT_THAT(found, IsOk());
   EXPECT_NE(*found, nullptr);
 }
 
 TEST_P(CacheTierTest, ReplacesAnAnswerAndCountsItOnce) {
   ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
-  const CacheTierStats once = tier().stats();
+  const CacheStats once = tier().stats();
   EXPECT_EQ(once.entries, 1);
   EXPECT_GT(once.bytes, 0);
   ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
@@ -120,7 +117,7 @@ TEST_P(CacheTierTest, StaysWithinItsBytes) {
     ASSERT_THAT(tier().Put(AnswerTo(number, 200)), IsOk());
     ASSERT_LE(tier().stats().bytes, kMostBytes);
   }
-  const CacheTierStats stats = tier().stats();
+  const CacheStats stats = tier().stats();
   EXPECT_GT(stats.evictions, 0);
   EXPECT_EQ(stats.entries + stats.evictions, 3000);
   EXPECT_GT(stats.bytes, kMostBytes / 2) << "it holds less than it could";
@@ -142,7 +139,7 @@ TEST_P(CacheTierTest, ServesManyThreads) {
       for (uint64_t i = 0; i < 100; ++i) {
         const uint64_t number = (thread * 31 + i) % 50;
         ASSERT_THAT(tier().Put(AnswerTo(number)), IsOk());
-        const KnownAnswerPtr known = Get(number);
+        const CachedAnswerPtr known = Get(number);
         if (known != nullptr) {
           EXPECT_EQ(known->answer.minimum_memory_bytes, static_cast<int64_t>(number));
         }
@@ -151,9 +148,7 @@ TEST_P(CacheTierTest, ServesManyThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest,
-                         testing::Values(TierKind{"memory", MakeMemory},
-                                         TierKind{"disk", MakeDisk}),
+INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest, testing::Values(TierKind{"sqlite", MakeSqlite}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <string>
 #include <vector>
 
-#include "grpcpp/support/byte_buffer.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
@@ -21,43 +20,32 @@ namespace {
 constexpr int kMostStages = 4;
 constexpr size_t kMostPoints = 8;
 
-// As gRPC reads it; false: it is no message.
-template <typename Message>
-bool Parse(absl::string_view bytes, Message* message) {
-  grpc::Slice slice(bytes.data(), bytes.size());
-  grpc::ByteBuffer buffer(&slice, 1);
-  // What is counted is what is parsed.
-  const bool too_much = !TooMuchOf(buffer, *Message::descriptor()).empty();
-  if (too_much) Require(bytes.size() > 2 * kMaxStages, "too much of nothing");
-  return !too_much && message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-}
-
-// What the wire gets of a question that is not valid.
-void RequireNames(const std::vector<FieldViolation>& violations) {
-  for (const FieldViolation& violation : violations) {
-    Require(!violation.field.empty() && !violation.problem.empty(), "a violation of nothing");
+// As the server reads a request; false: it is refused. A refusal must say why.
+template <typename Message, typename Request>
+bool Read(absl::string_view bytes, Request* request) {
+  Message message;
+  CallRecord record;
+  const absl::Status read = ReadRequest(bytes, RequestLimits(), &record, &message, request);
+  if (!CountFields(bytes, *Message::descriptor()).empty()) {
+    Require(!read.ok(), "a request of too many fields was parsed");
+    Require(bytes.size() > 2 * kMaxStages, "a short request has too many fields");
   }
+  if (!read.ok()) Require(read.message().size() > 10, "an error without a reason");
+  return read.ok();
 }
 
-void AskSolve(absl::string_view bytes) {
-  v1::SolveRequest message;
-  SolveRequest question;
-  if (!Parse(bytes, &message)) return;
-  const std::vector<FieldViolation> violations = Read(message, &question);
-  if (violations.empty()) return SolveAndCheck(question);
-  RequireNames(violations);
+void FuzzSolve(absl::string_view bytes) {
+  SolveRequest request;
+  if (Read<v1::SolveRequest>(bytes, &request)) SolveAndCheck(request);
 }
 
-void AskFrontier(absl::string_view bytes) {
-  v1::FrontierRequest message;
-  FrontierRequest question;
-  if (!Parse(bytes, &message)) return;
-  const std::vector<FieldViolation> violations = Read(message, &question);
-  if (!violations.empty()) return RequireNames(violations);
-  if (question.chain.length() > kMostStages) return;
-  question.points = std::min<int>(question.points, kMostPoints);
-  if (question.budgets.size() > kMostPoints) question.budgets.resize(kMostPoints);
-  const absl::StatusOr<Frontier> frontier = FindFrontier(question, SmallContext());
+void FuzzFrontier(absl::string_view bytes) {
+  FrontierRequest request;
+  if (!Read<v1::FrontierRequest>(bytes, &request)) return;
+  if (request.chain.length() > kMostStages) return;
+  request.points = std::min<int>(request.points, kMostPoints);
+  if (request.budgets.size() > kMostPoints) request.budgets.resize(kMostPoints);
+  const absl::StatusOr<Frontier> frontier = FindFrontier(request, SmallContext());
   if (!frontier.ok()) {
     return Require(absl::IsResourceExhausted(frontier.status()), frontier.status().ToString());
   }
@@ -72,28 +60,22 @@ void AskFrontier(absl::string_view bytes) {
     }
     last = &point;
   }
-  ToMessage(*frontier, {});
+  ToMessage(FrontierResult{*frontier, {}});
 }
 
-void AskSimulate(absl::string_view bytes) {
-  v1::SimulateRequest message;
-  SimulateRequest question;
-  if (!Parse(bytes, &message)) return;
-  const std::vector<FieldViolation> violations = Read(message, &question);
-  if (!violations.empty()) return RequireNames(violations);
-  const auto result = SimulateAndExplain(question.chain, question.platform, question.schedule);
+void FuzzSimulate(absl::string_view bytes) {
+  SimulateRequest request;
+  if (!Read<v1::SimulateRequest>(bytes, &request)) return;
+  const auto result = SimulateAndExplain(request.chain, request.platform, request.schedule);
   if (!result.ok()) return;
-  Require(result->simulation.prediction.peak_memory_bytes >= FloorOfMemory(question.chain).bytes,
+  Require(result->simulation.prediction.peak_memory_bytes >= FloorOfMemory(request.chain).bytes,
           "a peak below the floor");
-  ToMessage(result->simulation, result->timeline, result->explanation);
+  ToMessage(*result);
 }
 
-void Report(absl::string_view bytes) {
-  v1::ReportExecutionRequest message;
+void FuzzReport(absl::string_view bytes) {
   ExecutionReport report;
-  if (!Parse(bytes, &message)) return;
-  const std::vector<FieldViolation> violations = Read(message, &report);
-  if (!violations.empty()) return RequireNames(violations);
+  if (!Read<v1::ReportExecutionRequest>(bytes, &report)) return;
   Require(report.time_error() >= -1 && report.peak_error() >= -1, "an error that is none");
 }
 
@@ -101,7 +83,8 @@ void Report(absl::string_view bytes) {
 
 void FuzzRequest(absl::string_view bytes) {
   if (bytes.empty()) return;
-  constexpr void (*kMethods[])(absl::string_view) = {AskSolve, AskFrontier, AskSimulate, Report};
+  constexpr void (*kMethods[])(absl::string_view) = {FuzzSolve, FuzzFrontier, FuzzSimulate,
+                                                     FuzzReport};
   kMethods[static_cast<unsigned char>(bytes[0]) % 4](bytes.substr(1));
 }
 

@@ -7,7 +7,7 @@
 namespace stowage {
 namespace {
 
-SolveRequest Question() {
+SolveRequest Request() {
   Platform platform = Memory(int64_t{1} << 30);
   platform.offload_bytes_per_second = 12e9;
   Chain chain = EqualChain(5);
@@ -15,45 +15,49 @@ SolveRequest Question() {
   return {chain, platform, "rotor", {.time_precision = 0.01}};
 }
 
+CacheKeys KeysOfRequest(const SolveRequest& request) {
+  return CacheKeysOf(request, Instance::Rounded(request));
+}
+
 // What `change` does to the keys of the question.
 template <typename Change>
-QuestionKeys After(Change change) {
-  SolveRequest request = Question();
+CacheKeys After(Change change) {
+  SolveRequest request = Request();
   change(request);
-  return KeysOf(request);
+  return KeysOfRequest(request);
 }
 
 // Written down: a key that changes makes every store forget what it knows.
 TEST(Fingerprint, IsTheSameInEveryProcess) {
-  EXPECT_EQ(ToHex(KeysOf(Question()).rounded), "dac2c89f445dc511d0f38fb8f1281db6");
+  EXPECT_EQ(ToHex(KeysOfRequest(Request()).rounded), "aa1b26333cce511c91017fdf3633cf7c");
   EXPECT_EQ(ToHex({1, 0xabc}), "00000000000000010000000000000abc");
 }
 
 TEST(Fingerprint, NamesDoNotCount) {
-  const QuestionKeys renamed = After([](SolveRequest& request) {
+  const CacheKeys renamed = After([](SolveRequest& request) {
     request.chain.name = "another";
     request.chain.stages[2].name = "layer";
     request.platform.name = "V100";
   });
-  EXPECT_EQ(renamed.exact, KeysOf(Question()).exact);
+  EXPECT_EQ(renamed.exact, KeysOfRequest(Request()).exact);
 }
 
 TEST(Fingerprint, NoiseCountsOnlyInTheExactOne) {
-  const QuestionKeys question = KeysOf(Question());
-  const QuestionKeys noisy =
+  const CacheKeys question = KeysOfRequest(Request());
+  const CacheKeys noisy =
       After([](SolveRequest& request) { request.chain.stages[1].forward_seconds *= 1.0001; });
   EXPECT_EQ(noisy.rounded, question.rounded);
-  EXPECT_EQ(noisy.sizes, question.sizes);
+  EXPECT_EQ(noisy.exact_sizes, question.exact_sizes);
   EXPECT_FALSE(noisy.exact == question.exact);
   // A granule is a KiB here.
-  const QuestionKeys smaller =
+  const CacheKeys smaller =
       After([](SolveRequest& request) { request.chain.stages[1].saved_bytes -= 1; });
   EXPECT_EQ(smaller.rounded, question.rounded);
-  EXPECT_FALSE(smaller.sizes == question.sizes);
+  EXPECT_FALSE(smaller.exact_sizes == question.exact_sizes);
 }
 
 TEST(Fingerprint, EverythingElseCounts) {
-  const Fingerprint question = KeysOf(Question()).rounded;
+  const Fingerprint question = KeysOfRequest(Request()).rounded;
   const auto expect_other = [&](auto change) { EXPECT_FALSE(After(change).rounded == question); };
   expect_other([](SolveRequest& request) { request.solver = "auto"; });
   expect_other([](SolveRequest& request) { request.options.memory_slots = 100; });
@@ -82,7 +86,7 @@ TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
     }
     request.chain.stages[2].fusion_group = request.chain.stages[3].fusion_group = "a";
   };
-  const QuestionKeys known = After(with_graph);
+  const CacheKeys known = After(with_graph);
   const auto keys = [&with_graph](auto change) {
     return After([&](SolveRequest& request) {
       with_graph(request);
@@ -103,7 +107,7 @@ TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
   expect_other([](Chain& chain) { chain.stages[0].graph->saved_bytes *= 2; });
   expect_other([](Chain& chain) { chain.stages[0].graph->forward_overhead_bytes *= 2; });
   expect_other([](Chain& chain) { chain.stages[0].graph->backward_overhead_bytes *= 2; });
-  const QuestionKeys renamed = keys([](Chain& chain) {
+  const CacheKeys renamed = keys([](Chain& chain) {
     chain.stages[2].fusion_group = chain.stages[3].fusion_group = "b";
     chain.stages[4].fusion_group = "alone";
   });
@@ -111,8 +115,8 @@ TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
 }
 
 TEST(Fingerprint, OptionsThatASolverDoesNotReadDoNotCount) {
-  const QuestionKeys segments = After([](SolveRequest& request) { request.options.segments = 3; });
-  EXPECT_EQ(segments.rounded, KeysOf(Question()).rounded);
+  const CacheKeys segments = After([](SolveRequest& request) { request.options.segments = 3; });
+  EXPECT_EQ(segments.rounded, KeysOfRequest(Request()).rounded);
 }
 
 TEST(Fingerprint, WithoutPrecisionNothingIsRounded) {

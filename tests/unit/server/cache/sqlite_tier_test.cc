@@ -24,22 +24,22 @@ using testing::HasSubstr;
 constexpr int64_t kMostBytes = 4 << 20;
 constexpr uint64_t kAnswers = 200;
 
-KnownAnswerPtr AnswerTo(uint64_t number) {
-  KnownAnswer known;
+CachedAnswerPtr AnswerTo(uint64_t number) {
+  CachedAnswer known;
   known.keys = {{number, 1}, {number, 2}, {number, 3}};
   known.answer.outcome = Outcome::kFeasible;
   known.answer.solver = "rotor";
   known.answer.minimum_memory_bytes = static_cast<int64_t>(number);
   known.answer.schedule = Ops("S1 S2 S3 S4 S5 B5 B4 B3 B2 B1");
-  return std::make_shared<const KnownAnswer>(std::move(known));
+  return std::make_shared<const CachedAnswer>(std::move(known));
 }
 
 class DiskTierTest : public testing::Test {
  protected:
-  using Tier = std::unique_ptr<DiskTier>;
+  using Tier = std::unique_ptr<SqliteTier>;
 
   Tier Open() {
-    auto tier = DiskTier::Open(folder_.Path("cache"), kMostBytes);
+    auto tier = SqliteTier::Open(folder_.Path("cache"), kMostBytes);
     EXPECT_THAT(tier, IsOk());
     return tier.ok() ? *std::move(tier) : nullptr;
   }
@@ -50,7 +50,7 @@ class DiskTierTest : public testing::Test {
     }
   }
   // How many answers it gives back, all of them right.
-  static uint64_t CountRight(DiskTier& tier) {
+  static uint64_t CountRight(SqliteTier& tier) {
     uint64_t right = 0;
     for (uint64_t number = 0; number < kAnswers; ++number) {
       const auto known = tier.Get({number, 1});
@@ -76,13 +76,13 @@ TEST_F(DiskTierTest, KnowsAfterARestartWhatItKnewBefore) {
 
 TEST_F(DiskTierTest, BelongsToOneProcess) {
   const Tier tier = Open();
-  EXPECT_THAT(DiskTier::Open(folder_.Path("cache"), kMostBytes),
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), kMostBytes),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("another process uses it")));
 }
 
 TEST_F(DiskTierTest, NamesADirectoryThatItCannotUse) {
   const std::string file = folder_.Write("file", "");
-  EXPECT_THAT(DiskTier::Open(file + "/cache", kMostBytes),
+  EXPECT_THAT(SqliteTier::Open(file + "/cache", kMostBytes),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("--cache-dir")));
 }
 
@@ -118,7 +118,7 @@ TEST_F(DiskTierTest, NeverServesWhatIsDamaged) {
       for (int i = 0; i < 20; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
     }
     WriteFile(File(), damaged);
-    auto tier = DiskTier::Open(folder_.Path("cache"), kMostBytes);
+    auto tier = SqliteTier::Open(folder_.Path("cache"), kMostBytes);
     ASSERT_THAT(tier, IsOk()) << round;
     lost += kAnswers - CountRight(**tier);
     // One put may find the damage, and begins anew then; the next works.

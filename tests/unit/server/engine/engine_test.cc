@@ -42,7 +42,7 @@ class CountingObserver final : public Observer {
 // A caller that keeps what it hears.
 class Asker final : public SolveListener {
  public:
-  using Result = absl::StatusOr<Solved>;
+  using Result = absl::StatusOr<SolveResult>;
 
   void Queued(size_t) override { ++queued; }
   void Running(double fraction) override { progress = fraction; }
@@ -70,21 +70,21 @@ using AskerPtr = std::shared_ptr<Asker>;
 // A store in memory that can be broken.
 class FakeStore final : public CacheTier {
  public:
-  absl::StatusOr<KnownAnswerPtr> Get(const Fingerprint& key) override {
+  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override {
     MutexLock lock(mutex_);
     ++reads_;
     if (broken_) return absl::UnavailableError("broken");
     const auto found = known_.find(ToHex(key));
     return found != known_.end() ? found->second : nullptr;
   }
-  absl::Status Put(KnownAnswerPtr known) override {
+  absl::Status Put(CachedAnswerPtr known) override {
     MutexLock lock(mutex_);
     if (broken_) return absl::UnavailableError("broken");
     const std::string key = ToHex(KeyOf(*known));
     known_[key] = std::move(known);
     return absl::OkStatus();
   }
-  CacheTierStats stats() const override {
+  CacheStats stats() const override {
     MutexLock lock(mutex_);
     return {.entries = static_cast<int64_t>(known_.size())};
   }
@@ -99,7 +99,7 @@ class FakeStore final : public CacheTier {
 
  private:
   mutable Mutex mutex_;
-  std::map<std::string, KnownAnswerPtr> known_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CachedAnswerPtr> known_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   int reads_ ABSL_GUARDED_BY(mutex_) = 0;
 };
@@ -112,10 +112,10 @@ class EngineTest : public testing::Test {
     return asker;
   }
   // The answer, with where it came from.
-  Solved Answered(SolveRequest request) {
-    absl::StatusOr<Solved> result = Ask(std::move(request))->Wait();
+  SolveResult Answered(SolveRequest request) {
+    absl::StatusOr<SolveResult> result = Ask(std::move(request))->Wait();
     EXPECT_THAT(result, IsOk());
-    return result.ok() ? *std::move(result) : Solved{};
+    return result.ok() ? *std::move(result) : SolveResult{};
   }
   void WaitUntilRunning(size_t solves) {
     while (engine_.stats().solves.running < solves) std::this_thread::yield();
@@ -149,29 +149,29 @@ class EngineTest : public testing::Test {
 
   CountingObserver observer_;
   FakeStore store_;
+  AnswerCache cache_{2 << 20, &store_, observer_};
   Engine engine_{{.threads = 2,
                   .queue_length = 4,
                   .solve_bytes = int64_t{16} << 30,
-                  .all_solves_bytes = int64_t{64} << 30,
-                  .cache_bytes = 1 << 20},
-                 &store_,
+                  .all_solves_bytes = int64_t{64} << 30},
+                 &cache_,
                  &observer_};
 };
 
 TEST_F(EngineTest, AnswersWithTheTimeItTook) {
-  const Solved solved = Answered(Quick());
+  const SolveResult solved = Answered(Quick());
   EXPECT_EQ(solved.answer->solver, "rotor");
-  EXPECT_EQ(solved.source, Source::kSolved);
-  EXPECT_GT(solved.solve_seconds, 0);
-  EXPECT_GE(solved.queue_seconds, 0);
+  EXPECT_EQ(solved.origin.source, Origin::Source::kSolved);
+  EXPECT_GT(solved.origin.solve_seconds, 0);
+  EXPECT_GE(solved.origin.queue_seconds, 0);
 }
 
 TEST_F(EngineTest, KnowsWhatItSolvedBefore) {
-  const Solved first = Answered(Quick());
-  const Solved second = Answered(Quick());
-  EXPECT_EQ(second.source, Source::kMemoryCache);
+  const SolveResult first = Answered(Quick());
+  const SolveResult second = Answered(Quick());
+  EXPECT_EQ(second.origin.source, Origin::Source::kMemoryCache);
   EXPECT_EQ(second.answer->schedule, first.answer->schedule);
-  EXPECT_EQ(second.fingerprint, first.fingerprint);
+  EXPECT_EQ(second.origin.fingerprint, first.origin.fingerprint);
   EXPECT_EQ(second.answer->prediction.makespan_seconds, first.answer->prediction.makespan_seconds);
 }
 
@@ -179,14 +179,14 @@ TEST_F(EngineTest, SolvesAgainWhereTheCacheIsNotToBeUsed) {
   Answered(Quick());
   SolveRequest anew = Quick();
   anew.options.use_cache = false;
-  EXPECT_EQ(Answered(anew).source, Source::kSolved);
+  EXPECT_EQ(Answered(anew).origin.source, Origin::Source::kSolved);
 }
 
 TEST_F(EngineTest, AnswersNoisyProfilesFromOneSolveButEachForItsOwnTimes) {
-  const Solved first = Answered(Noisy(1));
+  const SolveResult first = Answered(Noisy(1));
   const SolveRequest noisy = Noisy(1.0001);
-  const Solved second = Answered(noisy);
-  EXPECT_EQ(second.source, Source::kMemoryCache);
+  const SolveResult second = Answered(noisy);
+  EXPECT_EQ(second.origin.source, Origin::Source::kMemoryCache);
   EXPECT_EQ(second.answer->schedule, first.answer->schedule);
   const auto simulation = Simulate(noisy.chain, noisy.platform, second.answer->schedule);
   ASSERT_THAT(simulation, IsOk());
@@ -197,23 +197,24 @@ TEST_F(EngineTest, AnswersNoisyProfilesFromOneSolveButEachForItsOwnTimes) {
 TEST_F(EngineTest, KnowsWhatIsInfeasibleForExactlyTheseSizes) {
   SolveRequest tight = Quick();
   tight.platform.memory_bytes = 20;
-  const Solved first = Answered(tight);
+  const SolveResult first = Answered(tight);
   ASSERT_EQ(first.answer->outcome, Outcome::kInfeasible);
-  const Solved second = Answered(tight);
-  EXPECT_EQ(second.source, Source::kMemoryCache);
+  const SolveResult second = Answered(tight);
+  EXPECT_EQ(second.origin.source, Origin::Source::kMemoryCache);
   EXPECT_EQ(second.answer->minimum_memory_bytes, first.answer->minimum_memory_bytes);
 }
 
 TEST_F(EngineTest, FindsInTheStoreWhatAnotherProcessLeftThere) {
-  const Solved first = Answered(Quick());
+  const SolveResult first = Answered(Quick());
   engine_.Drain(Clock::now() + kLong);  // the store has it now
-  Engine next({.threads = 1, .cache_bytes = 1 << 20}, &store_, &observer_);
-  for (const Source source : {Source::kDiskCache, Source::kMemoryCache}) {
+  AnswerCache cache(2 << 20, &store_, observer_);
+  Engine next({.threads = 1}, &cache, &observer_);
+  for (const Origin::Source source : {Origin::Source::kDiskCache, Origin::Source::kMemoryCache}) {
     auto asker = std::make_shared<Asker>();
     next.Solve(Quick(), {}, asker);
     const auto result = asker->Wait();
     ASSERT_THAT(result, IsOk());
-    EXPECT_EQ(result->source, source);
+    EXPECT_EQ(result->origin.source, source);
     EXPECT_EQ(result->answer->schedule, first.answer->schedule);
     EXPECT_EQ(result->answer->outcome, first.answer->outcome);
     EXPECT_EQ(result->answer->explanation.stages.size(), 10);
@@ -222,8 +223,8 @@ TEST_F(EngineTest, FindsInTheStoreWhatAnotherProcessLeftThere) {
 
 TEST_F(EngineTest, GoesOnWithoutAStoreThatFails) {
   store_.Break();
-  EXPECT_EQ(Answered(Quick()).source, Source::kSolved);
-  EXPECT_EQ(Answered(Quick()).source, Source::kMemoryCache);
+  EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kSolved);
+  EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kMemoryCache);
   engine_.Drain(Clock::now() + kLong);
   EXPECT_GE(observer_.failures, 2);  // a read and the write
 }
@@ -239,9 +240,9 @@ TEST_F(EngineTest, SolvesEqualQuestionsOnce) {
   for (const AskerPtr& asker : askers) {
     const auto result = asker->Wait();
     ASSERT_THAT(result, IsOk());
-    solved += result->source == Source::kSolved ? 1 : 0;
+    solved += result->origin.source == Origin::Source::kSolved ? 1 : 0;
     if (answer == nullptr) answer = result->answer.get();
-    if (result->source == Source::kMemoryCache) continue;
+    if (result->origin.source == Origin::Source::kMemoryCache) continue;
     EXPECT_EQ(result->answer.get(), answer);
   }
   EXPECT_EQ(solved, 1);
@@ -279,8 +280,8 @@ TEST_F(EngineTest, CountsASolveOnceThoughWhoAskedFirstHasLeft) {
   const auto other = third->Wait();
   ASSERT_THAT(one, IsOk());
   ASSERT_THAT(other, IsOk());
-  EXPECT_EQ(one->source, Source::kSolved);
-  EXPECT_EQ(other->source, Source::kCoalesced);
+  EXPECT_EQ(one->origin.source, Origin::Source::kSolved);
+  EXPECT_EQ(other->origin.source, Origin::Source::kCoalesced);
 }
 
 // A noisy twin of a question that asks for the loss of rounding has no answer of its own yet.
@@ -349,7 +350,7 @@ TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
   EXPECT_EQ(result->answer->outcome, Outcome::kFeasible);
   EXPECT_LE(result->answer->prediction.peak_memory_bytes, request.platform.memory_bytes);
   engine_.Drain(Clock::now());
-  EXPECT_EQ(engine_.stats().memory.entries, 0) << "an answer cut short was kept";
+  EXPECT_EQ(cache_.memory_stats().entries, 0) << "an answer cut short was kept";
   EXPECT_EQ(store_.stats().entries, 0);
 }
 
@@ -438,7 +439,7 @@ TEST_F(EngineTest, EachTakesTheBestAtItsOwnDeadline) {
   ASSERT_THAT(early, IsOk());
   ASSERT_THAT(late, IsOk());
   EXPECT_LE(late->answer->prediction.makespan_seconds, early->answer->prediction.makespan_seconds);
-  EXPECT_EQ(early->source, Source::kCoalesced);
+  EXPECT_EQ(early->origin.source, Origin::Source::kCoalesced);
 }
 
 TEST_F(EngineTest, RefusesWhatTheQueueCannotHold) {
@@ -464,7 +465,7 @@ TEST_F(EngineTest, AnswersWhatItKnowsWhileAllThreadsSolve) {
   std::vector<AskerPtr> busy;
   for (int i = 0; i < 2; ++i) busy.push_back(Ask(Endless(i), {.stop = callers.get_token()}));
   WaitUntilRunning(2);
-  EXPECT_EQ(Answered(Quick()).source, Source::kMemoryCache);
+  EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kMemoryCache);
   callers.request_stop();
   for (const AskerPtr& asker : busy) {
     EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
@@ -515,7 +516,7 @@ TEST_F(EngineTest, EndsEveryCallOnce) {
   threads.clear();
   EXPECT_EQ(ended, 160);
   engine_.Drain(Clock::now());
-  EXPECT_EQ(engine_.stats().questions, 0);
+  EXPECT_EQ(engine_.stats().requests, 0);
 }
 
 }  // namespace
