@@ -28,22 +28,23 @@
 namespace stowage {
 namespace {
 
-// Whether rounding sizes to granules alone makes the budget too small to store everything.
+// Whether everything can be stored in exact sizes but not in sizes rounded up to granules.
 bool RoundingForbidsStoringAll(const SolveRequest& request, const Instance& rounded) {
   return StoreAllPeakBytes(request.chain) <= request.platform.memory_bytes &&
          StoreAllPeakBytes(rounded.chain()) > rounded.platform().memory_bytes;
 }
 
-// The solver's schedule for the request's budget, from the rounded instance or, where exact times
-// are asked for or only the rounding makes the budget too small, from exact sizes. nullopt: it has
-// none. Says whether the sizes were exact.
+// The solver's schedule for the request's budget; nullopt: it has none. Solves the rounded instance
+// first. Solves the instance of exact sizes when that has no schedule, or at once when the request
+// wants exact times or only rounding prevents storing everything. Sets *exact_sizes accordingly.
 absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& request,
                                                        const SolverInfo& info, const Solver& solver,
                                                        const SolveContext& context,
                                                        bool* exact_sizes) {
   const Instance rounded = Instance::Rounded(request);
   Instance exact = Instance::ExactSizes(request);
-  // More granules than slots make two tables of one; fewer slots lose less than no answer.
+  // An exact instance may need a larger table than the rounded one. Fewer slots are better than no
+  // answer.
   if (solver.WorkingBytes(exact) > context.working_bytes) {
     exact =
         exact.WithMemorySlots(MostSlotsWithin(solver, exact, context.working_bytes).value_or(1));
@@ -60,6 +61,7 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance->platform().memory_bytes, context));
     if (candidate.has_value()) {
+      // Optimal on a rounded instance is not optimal on the request's own.
       const bool rounds = instance->sizes_rounded() || instance->times_rounded();
       if (rounds && candidate->limit == Limit::kNone) candidate->limit = Limit::kRounding;
       return candidate;
@@ -68,7 +70,8 @@ absl::StatusOr<std::optional<Candidate>> FindCandidate(const SolveRequest& reque
   return std::optional<Candidate>();
 }
 
-// Fills the answer when the candidate passes the simulator; else returns false.
+// Simulates the candidate on the exact chain and platform. Fills the answer if it fits; otherwise
+// lists its solver as rejected and returns false.
 bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   absl::StatusOr<ExplainedSimulation> checked =
       SimulateAndExplain(request.chain, request.platform, candidate.schedule);
@@ -90,7 +93,8 @@ bool ReadsSlots(const SolverInfo& info) {
   return absl::c_linear_search(info.description.options, absl::string_view("memory_slots"));
 }
 
-// Compares the answer with what ten times as many memory slots find.
+// Solves the request again with ten times as many memory slots and reports by how much the answer
+// is slower. A failure is a note, not an error: the answer itself is there. Errors: CANCELLED.
 absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
                                 const SolveContext& context, Answer* answer) {
   answer->rounding_loss.emplace();
@@ -101,7 +105,6 @@ absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
   int64_t& slots = request.options.memory_slots;
   slots = std::min(kMaxMemorySlots, kTimes * (slots > 0 ? slots : kDefaultMemorySlots));
   const std::unique_ptr<Solver> solver = info.make();
-  // The answer is there; that nothing can be said about it is no reason to withhold it.
   const auto unknown = [answer](const absl::Status& why) {
     answer->rounding_loss.reset();
     answer->explanation.notes.push_back(
@@ -126,23 +129,24 @@ absl::Status ReportRoundingLoss(SolveRequest request, const SolverInfo& info,
   return absl::OkStatus();
 }
 
-// The asked solver first, then, for the case that its schedule is refused, all others.
-std::vector<const SolverInfo*> InOrder(const SolverInfo& asked) {
-  std::vector<const SolverInfo*> order = {&asked};
+// The requested solver first, then all others, which run only if the simulator rejects its
+// schedule.
+std::vector<const SolverInfo*> InOrder(const SolverInfo& requested) {
+  std::vector<const SolverInfo*> order = {&requested};
   for (const SolverInfo& info : AllSolvers()) {
-    if (&info != &asked) order.push_back(&info);
+    if (&info != &requested) order.push_back(&info);
   }
   return order;
 }
 
-// The budget is enough for the solver, and yet it has no schedule: see Solver::Solve().
+// The budget is at least the solver's least memory, but it has no schedule: see Solver::Solve().
 absl::Status TooManyOperations(const SolveRequest& request) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "no schedule of at most ", kMaxOperations, " operations was found within ",
       request.platform.memory_bytes, " bytes: with more memory schedules are shorter"));
 }
 
-// What every answer to a request says, whatever its schedule.
+// The fields of an answer that do not depend on the schedule.
 Answer FrameOf(const SolveRequest& request, const SolverInfo& info) {
   Answer answer;
   answer.platform = request.platform;
@@ -167,7 +171,7 @@ void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer
                    "mixed_mode weigh them"));
 }
 
-// `context`, but that each schedule which is faster than those before becomes an answer.
+// `context` with an `improved` that turns each schedule faster than those before into an answer.
 SolveContext Improving(const SolveRequest& request, const SolveContext& context,
                        const std::function<void(const Answer&)>& improved, const Answer& frame) {
   SolveContext improving = context;
@@ -185,8 +189,8 @@ SolveContext Improving(const SolveRequest& request, const SolveContext& context,
   return improving;
 }
 
-// `context`, but that what is reported, kept in `most`, does not go back: some steps begin anew,
-// some are solves of their own.
+// `context` with progress that never decreases: retries and further solves start again from 0.
+// `most` holds the highest fraction reported so far and outlives the result.
 SolveContext ForwardOnly(const SolveContext& context, double* most) {
   SolveContext forward = context;
   if (!context.progress) return forward;
@@ -213,7 +217,8 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
                      solver->LeastBytes(Instance::Exact(request), context));
     return absl::OkStatus();
   };
-  // The least may take as long as an answer, for which somebody is waiting.
+  // The least memory may take as long to compute as a schedule. It comes first only where it is
+  // quick (no link) or where it is most likely the whole answer.
   const bool least_first =
       !request.platform.has_link() || request.platform.memory_bytes < answer.memory_floor_bytes;
   if (least_first) {
@@ -228,7 +233,6 @@ absl::StatusOr<Answer> FindAnswer(const SolveRequest& request, const SolveContex
         FindCandidate(request, *next, *next->make(), improving, &answer.from_exact_sizes);
     if (next == &info || absl::IsCancelled(candidate.status())) {
       RETURN_IF_ERROR(candidate.status());
-      // Not before: it may take as long as the schedule, for which somebody is waiting.
       RETURN_IF_ERROR(find_least());
       const int64_t least = answer.minimum_memory_bytes.value_or(INT64_MAX);
       if (least > request.platform.memory_bytes) return answer;
@@ -267,7 +271,7 @@ std::optional<Answer> AnswerFromKnown(const SolveRequest& request, const Answer&
     answer.minimum_memory_bytes = known.minimum_memory_bytes;
     answer.from_exact_sizes = known.from_exact_sizes;
     if (known.outcome == Outcome::kInfeasible) return answer;
-    // The best for some times need not be the best for others.
+    // Optimal for times that round to the same instance is not optimal for these times.
     const bool rounded = !same && known.limit == Limit::kNone;
     Candidate candidate{known.schedule, known.solver.c_str(),
                         rounded ? Limit::kRounding : known.limit, known.explanation.notes};
