@@ -14,7 +14,7 @@ constexpr int64_t kInfeasible = kMaxTotalBytes;
 }  // namespace
 
 absl::StatusOr<MixedMinimum> MixedMinimum::Build(const Chain& chain, const SolveContext& context) {
-  GraphUnits units(chain, 0);
+  GraphUnits units(chain, 0);  // any budget will do: K is not compared with one
   ASSIGN_OR_RETURN(RotorMinimum eager, RotorMinimum::Build(chain, Saving::kAlways, context));
   ASSIGN_OR_RETURN(RotorMinimum graph,
                    RotorMinimum::Build(units.chain(), Saving::kAlways, context));
@@ -64,6 +64,7 @@ absl::Status MixedMinimum::FindPath(const SolveContext& context) {
   return absl::OkStatus();
 }
 
+// Rotor's least schedule of every sub-sequence on the path, joined.
 std::optional<Schedule> MixedMinimum::LeastSchedule() const {
   std::vector<Schedule> schedules;
   for (const SubSequence& one : sequences_) {

@@ -13,6 +13,7 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+// Recomputes the seconds, so that all splits are compared by the same sums.
 int64_t KeepIfFaster(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
                      Splits* best) {
   int64_t taken = 0;
@@ -25,6 +26,7 @@ int64_t KeepIfFaster(const ModeTables& tables, std::vector<SubSequence> sequence
   return taken;
 }
 
+// A larger share than `last` costs slots and gains nothing; a smaller one than `first` never fits.
 std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t count) {
   if (count == 0 || cost[count - 1] == kNone) return std::nullopt;
   const auto end = cost.begin() + static_cast<std::ptrdiff_t>(count);

@@ -58,6 +58,7 @@ double ModeTables::GraphBase(int i, int j) const {
          graph_seconds_[static_cast<size_t>(units_.before(i))];
 }
 
+// Tables hold what recomputation costs beyond the base time, in single precision.
 double ModeTables::Eager(int i, int j, int64_t share) const {
   return EagerBase(i, j) + eager_.LostSecondsOf(i, j - 1, share);
 }

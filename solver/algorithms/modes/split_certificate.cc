@@ -26,6 +26,8 @@ struct Remaining {
   double least = 0;  // seconds; no solution that contains it is faster
 };
 
+// The two steps of the header, for one budget. result_.splits are the best splits so far; every
+// step only improves them, raises result_.bound_seconds or rules out more sub-sequences.
 class Certifier {
  public:
   Certifier(const ModeTables& tables, int64_t share, const ConvexSplits& convex, double most_work,
@@ -151,7 +153,8 @@ absl::StatusOr<size_t> Certifier::UsePass() {
     highest = bound;
     best = p;
   }
-  // The pass skipped what is ruled out, which only shows that it is no faster than the best splits.
+  // The pass skips sub-sequences that are ruled out, so its bound holds only for solutions faster
+  // than the best splits.
   highest = std::min(highest, result_.splits.seconds);
   result_.bound_seconds = std::max(result_.bound_seconds, highest);
   return best;
@@ -166,6 +169,7 @@ double Certifier::LeastWith(int begin, int end) const {
   return least;
 }
 
+// Marks the sub-sequences that the last pass rules out; later passes skip them.
 absl::Status Certifier::RuleOut() {
   for (int begin = 0; begin < count_; ++begin) {
     RETURN_IF_ERROR(context_.CheckStop());

@@ -65,6 +65,7 @@ void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
   }
 }
 
+// Half of the moves change parts, where the state has any; the others change a gap.
 bool SearchMoves::TryMove() {
   moved_parts_ = !state_.parts.empty() && random_.OneIn(2);
   old_choices_.clear();
@@ -76,6 +77,7 @@ bool SearchMoves::TryMove() {
 }
 
 void SearchMoves::Undo() {
+  // In reverse, since a move may set one choice twice.
   for (auto old = old_choices_.rbegin(); old != old_choices_.rend(); ++old) {
     state_.choices[old->value][old->ordinal] = old->choice;
   }
@@ -110,6 +112,7 @@ size_t SearchMoves::OrdinalOf(const Gap& gap) const {
 
 int16_t SearchMoves::RandomDelay(int16_t old) {
   if (old > 0 && random_.OneIn(3)) return 0;
+  // A step of 1 to 16 operations, either way.
   const int span = 1 << random_.Below(5);
   return static_cast<int16_t>(std::clamp(old + (random_.OneIn(2) ? span : -span), 0, 512));
 }
@@ -123,11 +126,13 @@ bool SearchMoves::ChangeGap() {
   const Gap& gap = gaps[random_.Below(gaps.size())];
   const size_t ordinal = OrdinalOf(gap);
   GapChoice choice = Choice(gap.value, ordinal);
+  // Of eight: three toggle the offload, one the early release, two each change a delay.
   const uint32_t kind = random_.Below(8);
   if (!choice.moved || kind < 3) {
     choice.moved = !choice.moved;
     choice.at_once = false;
     SetChoice(gap.value, ordinal, choice);
+    // Exchange: the other gap takes the opposite choice.
     if (random_.OneIn(2)) {
       const Gap& other = gaps[random_.Below(gaps.size())];
       const size_t other_ordinal = OrdinalOf(other);
@@ -269,6 +274,7 @@ bool SearchMoves::ShiftBorder(size_t p) {
   return true;
 }
 
+// Part p is recomputed by another sequence, or by the same one again.
 bool SearchMoves::ChangeRecomputation(size_t p) {
   const ForwardPart& old = state_.parts[p];
   if (old.saved || old.first == old.last) return false;
