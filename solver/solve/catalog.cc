@@ -16,6 +16,7 @@
 namespace stowage {
 namespace {
 
+// The options that a solver reads. A cache key contains no others.
 constexpr SolveOption kAutoOptions[] = {SolveOption::kMemorySlots, SolveOption::kSegments,
                                         SolveOption::kTimePrecision};
 constexpr SolveOption kPeriodicOptions[] = {SolveOption::kSegments, SolveOption::kTimePrecision};
@@ -24,12 +25,15 @@ constexpr SolveOption kSlotOptions[] = {SolveOption::kMemorySlots, SolveOption::
 
 std::unique_ptr<Solver> MakeAutoOfAll();
 
+// A change of a solver's answers raises its version, which makes cached answers unreachable. The
+// last field of an entry, inside_of, names the solver whose class contains all schedules of this
+// one.
 constexpr SolverInfo kSolvers[] = {
     {{.name = "auto",
       .summary = "the best schedule of all solvers below, then local search from there",
       .guarantee =
-          "never slower than any of them by the times that it sees (see time_precision), with the "
-          "promise of the one that wins",
+          "never slower than any of them by the times of the instance (see time_precision); the "
+          "guarantee of the one that wins",
       .complexity = "the sum of theirs, and a bounded search",
       .version = 5,
       .recomputes = true,
@@ -39,7 +43,7 @@ constexpr SolverInfo kSolvers[] = {
      MakeAutoOfAll},
     {{.name = "store_all",
       .summary = "keeps everything: no recomputation, the most memory",
-      .guarantee = "no schedule in eager mode is faster, where it fits",
+      .guarantee = "no schedule in eager mode is faster, if it fits",
       .complexity = "O(L) time and memory",
       .version = 1,
       .recomputes = false,
@@ -82,9 +86,9 @@ constexpr SolverInfo kSolvers[] = {
     {{.name = "mixed_mode",
       .summary = "eager or graph mode, sub-sequence by sub-sequence (Mixed Mode), by convexity",
       .guarantee =
-          "where it says nothing else the fastest split into modes and fixed shares of the memory, "
-          "up to the rounding of memory to slots; auto shares memory freely; rotor without graph "
-          "costs",
+          "unless a note says otherwise, the fastest split into modes and fixed shares of the "
+          "memory, up to the rounding of memory to slots; auto shares memory freely; rotor for "
+          "chains without graph costs",
       .complexity = "O(L log L log S) a price, some 20 prices, and O(L^2 S) for the proof, after "
                     "O(L^3 S) for tables of O(L^2 S)",
       .version = 2,
@@ -94,10 +98,9 @@ constexpr SolverInfo kSolvers[] = {
       .options = kSlotOptions},
      MakeMixedMode},
     {{.name = "mixed_mode_exact",
-      .summary = "the same with all splits, modes and shares tried",
+      .summary = "mixed_mode with all splits, modes and shares tried",
       .guarantee = "the fastest split into modes and fixed shares of the memory, up to the "
-                   "rounding of memory "
-                   "to slots; rotor without graph costs",
+                   "rounding of memory to slots; rotor for chains without graph costs",
       .complexity = "O(L^2 S^2) time after O(L^3 S) for tables of O(L^2 S)",
       .version = 2,
       .recomputes = true,

@@ -20,11 +20,11 @@
 namespace stowage {
 namespace {
 
-// From `least` to `most`, each the same factor above the one before.
+// Budgets from `least` to `most`, each the same factor above the one before.
 std::vector<int64_t> SpacedBudgets(int64_t least, int64_t most, int points) {
   if (least >= most) return {least};
   std::vector<int64_t> budgets;
-  // 0 is a size, but no factor leads away from it.
+  // A least of 0 bytes is possible, but has no factor; space from 1 byte then.
   const double factor =
       static_cast<double>(most) / static_cast<double>(std::max<int64_t>(1, least));
   for (int i = 0; i < points; ++i) {
@@ -37,6 +37,7 @@ std::vector<int64_t> SpacedBudgets(int64_t least, int64_t most, int points) {
   return budgets;
 }
 
+// The budgets of the request, or spaced ones, in ascending order without duplicates.
 std::vector<int64_t> Budgets(const FrontierRequest& request, std::optional<int64_t> least,
                              int64_t most) {
   std::vector<int64_t> budgets = request.budgets;
@@ -49,7 +50,8 @@ std::vector<int64_t> Budgets(const FrontierRequest& request, std::optional<int64
   return budgets;
 }
 
-// Finds the points of one request, highest budget first.
+// Finds the points of one request, from the highest budget down, since a Solution serves lower
+// budgets than its own.
 class FrontierSearch {
  public:
   FrontierSearch(const FrontierRequest& request, const SolveContext& context)
@@ -59,45 +61,59 @@ class FrontierSearch {
         context_(context) {}
 
   absl::StatusOr<Frontier> Run(const FrontierRequest& request) {
+    RETURN_IF_ERROR(FillMemoryRange(request));
+    const std::vector<int64_t> budgets =
+        Budgets(request, frontier_.minimum_memory_bytes, frontier_.most_memory_bytes);
+    RETURN_IF_ERROR(FillPoints(budgets));
+    UseFasterSchedulesOfLowerBudgets();
+    frontier_.knee = KneeOf(frontier_.points);
+    return std::move(frontier_);
+  }
+
+ private:
+  // The solver's name, and the memory below and above which nothing changes.
+  absl::Status FillMemoryRange(const FrontierRequest& request) {
     frontier_.solver = info_.description.name;
     frontier_.memory_floor_bytes = FloorOfMemory(request.chain).bytes;
     frontier_.most_memory_bytes = StoreAllPeakBytes(request.chain);
     const int64_t highest = request.budgets.empty()
                                 ? frontier_.most_memory_bytes
                                 : *std::max_element(request.budgets.begin(), request.budgets.end());
+    // Before the least memory is computed, which may take long.
     RETURN_IF_ERROR(
         CheckWorkingBytes(info_, *solver_, InstanceFor(highest), context_.working_bytes));
     ASSIGN_OR_RETURN(frontier_.minimum_memory_bytes,
                      solver_->LeastBytes(Instance::Exact(exact_), context_));
-    const std::vector<int64_t> budgets =
-        Budgets(request, frontier_.minimum_memory_bytes, frontier_.most_memory_bytes);
-    frontier_.points.resize(budgets.size());
-    for (size_t i = 0; i < budgets.size(); ++i) frontier_.points[i].memory_bytes = budgets[i];
-    const auto feasible =
-        static_cast<size_t>(std::count_if(budgets.begin(), budgets.end(), [this](int64_t budget) {
-          return frontier_.minimum_memory_bytes.value_or(INT64_MAX) <= budget;
-        }));
-    for (size_t left = feasible; left > 0; --left) {
-      FrontierPoint& point = frontier_.points[budgets.size() - feasible + left - 1];
-      RETURN_IF_ERROR(Fill(budgets[budgets.size() - feasible], &point));
-      context_.Report(static_cast<double>(feasible - left + 1) / static_cast<double>(feasible));
-    }
-    LetFasterOnesStandIn();
-    frontier_.knee = KneeOf(frontier_.points);
-    return std::move(frontier_);
+    return absl::OkStatus();
   }
 
- private:
+  // One point for each budget. Those below the least memory stay infeasible.
+  absl::Status FillPoints(const std::vector<int64_t>& budgets) {
+    frontier_.points.resize(budgets.size());
+    for (size_t i = 0; i < budgets.size(); ++i) frontier_.points[i].memory_bytes = budgets[i];
+    const int64_t least = frontier_.minimum_memory_bytes.value_or(INT64_MAX);
+    const auto feasible = static_cast<size_t>(std::count_if(
+        budgets.begin(), budgets.end(), [least](int64_t budget) { return least <= budget; }));
+    const size_t first = budgets.size() - feasible;
+    for (size_t left = feasible; left > 0; --left) {
+      RETURN_IF_ERROR(Fill(budgets[first], &frontier_.points[first + left - 1]));
+      context_.Report(static_cast<double>(feasible - left + 1) / static_cast<double>(feasible));
+    }
+    return absl::OkStatus();
+  }
+
   Instance InstanceFor(int64_t memory_bytes) {
     exact_.platform.memory_bytes = memory_bytes;
     return Instance::ExactSizes(exact_);
   }
 
+  // Solves for the point's budget, unless the last solution serves it. `lowest` is the least budget
+  // that a new solution will be asked for.
   absl::Status Fill(int64_t lowest, FrontierPoint* point) {
     if (solution_ == nullptr || point->memory_bytes < solution_->serves_from_bytes()) {
       const Instance instance = InstanceFor(point->memory_bytes);
       RETURN_IF_ERROR(CheckWorkingBytes(info_, *solver_, instance, context_.working_bytes));
-      solution_.reset();  // before the next one needs its memory
+      solution_.reset();  // frees its tables before the next solve
       SolveContext context = context_;
       context.lowest_bytes = lowest;
       context.progress = nullptr;
@@ -119,6 +135,8 @@ class FrontierSearch {
     return absl::OkStatus();
   }
 
+  // Fills the point if the candidate, simulated on the exact chain, fits its budget; otherwise
+  // lists its solver as rejected.
   void Accept(Candidate candidate, FrontierPoint* point) {
     exact_.platform.memory_bytes = point->memory_bytes;
     const absl::StatusOr<Simulation> simulation =
@@ -140,14 +158,15 @@ class FrontierSearch {
     point->outcome = point->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
   }
 
-  void LetFasterOnesStandIn() {
-    const FrontierPoint* best = nullptr;
+  // A schedule fits every higher budget, too. Rounded tables may find a faster one for less memory.
+  void UseFasterSchedulesOfLowerBudgets() {
+    const FrontierPoint* best = nullptr;  // of the budgets so far
     for (FrontierPoint& point : frontier_.points) {
       if (best != nullptr &&
           (point.outcome == Outcome::kInfeasible ||
            point.prediction.makespan_seconds > best->prediction.makespan_seconds)) {
         const int64_t memory_bytes = point.memory_bytes;
-        constexpr double kNoise = 1e-12;  // sums of the same times in another order
+        constexpr double kNoise = 1e-12;  // difference of equal sums in another order
         const bool same =
             point.outcome == Outcome::kOptimal &&
             point.prediction.makespan_seconds <= best->prediction.makespan_seconds * (1 + kNoise);
@@ -155,7 +174,7 @@ class FrontierSearch {
         point.memory_bytes = memory_bytes;
         exact_.platform.memory_bytes = memory_bytes;
         FillBound(exact_.chain, exact_.platform, &point.prediction);
-        // The best for less memory need not be the best for more.
+        // Optimal for less memory does not mean optimal for more.
         if (!same && !MeetsBound(point.prediction) && point.limit == Limit::kNone) {
           point.limit = Limit::kRounding;
           point.outcome = Outcome::kFeasible;
@@ -167,10 +186,10 @@ class FrontierSearch {
 
   const SolverInfo& info_;
   const std::unique_ptr<Solver> solver_;
-  SolveRequest exact_;  // its memory is that of the budget in work
+  SolveRequest exact_;  // the request with the memory of the current budget
   const SolveContext& context_;
   std::unique_ptr<const Solution> solution_;  // of the last solve
-  bool times_rounded_ = false;                // by its instance
+  bool times_rounded_ = false;                // in the instance of the last solve
   Frontier frontier_;
 };
 
@@ -191,11 +210,11 @@ std::optional<size_t> KneeOf(const std::vector<FrontierPoint>& points) {
   const double height = seconds(*first) - seconds(last);
   if (width <= 0 || height <= 0) return std::nullopt;
   std::optional<size_t> knee;
-  double farthest = 1e-9;  // rounding makes no knee
+  double farthest = 1e-9;  // smaller distances are rounding errors
   for (auto point = first; point != points.end(); ++point) {
     const double right = (memory(*point) - memory(*first)) / width;
     const double up = (seconds(*point) - seconds(last)) / height;
-    const double below = 1 - right - up;
+    const double below = 1 - right - up;  // the line is right + up = 1
     if (below <= farthest) continue;
     farthest = below;
     knee = static_cast<size_t>(point - points.begin());

@@ -70,11 +70,12 @@ std::vector<FieldViolation> RequestViolations(const FrontierRequest& request) {
   const auto most = static_cast<size_t>(kMaxFrontierPoints);
   const bool listed = !request.budgets.empty();
   if (listed && request.points != 0) {
-    violations.push_back({"points", "is set, and so is memory_bytes; give one of the two"});
+    violations.push_back({"points", "must not be set together with memory_bytes"});
   } else if (request.points != 0 && (request.points < 2 || request.points > kMaxFrontierPoints)) {
     violations.push_back(
         {"points", absl::StrCat("is ", request.points, "; must be from 2 to ", most)});
   }
+  // Too many budgets are one violation; their values are not checked then.
   if (request.budgets.size() > most) {
     violations.push_back({"memory_bytes", absl::StrCat("lists ", request.budgets.size(),
                                                        " budgets; at most ", most, " at once")});

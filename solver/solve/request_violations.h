@@ -1,6 +1,8 @@
-// What is wrong with a request: every violated field at once, each with its path, what is wrong
-// with it and what would be right. Called once, at the edge (service, command line, client
-// library); what stands behind may assume that the list is empty. Pure, thread-safe.
+// Validation of requests. Reports all violations at once; each names the field by its path, its
+// value and what would be valid, as in
+//   options.segments: "is -1; it must be from 1 to the chain's 8 stages, or 0 for the best of all"
+// Called once, where a request enters (service, command line, client library). Code behind that
+// requires that the list is empty. Pure, thread-safe.
 #ifndef STOWAGE_SOLVER_SOLVE_REQUEST_VIOLATIONS_H_
 #define STOWAGE_SOLVER_SOLVE_REQUEST_VIOLATIONS_H_
 
@@ -11,8 +13,9 @@
 
 namespace stowage {
 
-// Chain, platform, options and the solver's name. O(stages).
+// Checks chain, platform, options and the solver's name. O(stages).
 std::vector<FieldViolation> RequestViolations(const SolveRequest& request);
+// The same, and points and budgets.
 std::vector<FieldViolation> RequestViolations(const FrontierRequest& request);
 
 }  // namespace stowage

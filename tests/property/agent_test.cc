@@ -1,5 +1,5 @@
-// Schedules of every solver, with transfers thrown in, executed: the results are those of a plain
-// step, and memory is never more than the simulator says.
+// Executes schedules of every solver, with random transfers added. The results must equal those of
+// a plain training step, and device memory must never exceed the simulator's peak.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@
 namespace stowage {
 namespace {
 
-// A chain, where it runs, what it runs, and the chain as that runs it.
+// A chain, its platform, a schedule, and `executed`, the chain with the schedule's modes.
 struct Case {
   Chain chain;
   Platform platform;
@@ -33,7 +33,7 @@ struct Case {
   Chain executed;
 };
 
-// Graph costs for some of the stages, alone and in groups.
+// Gives some of the stages graph costs, alone and in fusion groups.
 Chain WithSomeModes(Chain chain) {
   const int length = chain.length();
   for (int first = 0, last = 0; first < length; first = last + 1) {
@@ -80,7 +80,7 @@ Case SomeCase() {
   return result;
 }
 
-// Threads are made once: it is not they that are tested here.
+// One device for all cases, so that its threads start once.
 HostDevice& TheDevice() {
   static HostDevice* const device = new HostDevice;
   return *device;

@@ -1,4 +1,5 @@
-// The bound on time against the true optimum of small chains, and against programs of larger ones.
+// The lower bound on the makespan, against the optimum of small chains and against random programs
+// of larger ones.
 #include "solver/bounds/lower_bound.h"
 
 #include <gtest/gtest.h>
@@ -21,10 +22,10 @@
 namespace stowage {
 namespace {
 
-// The bound keeps by less than this from what it is before rounding.
+// Relative rounding error of the bound.
 constexpr double kRounding = 1e-12;
 
-// Drawn evenly, however small the cases are that RapidCheck starts with.
+// Uniform in 0..bound-1; the nominal size keeps RapidCheck's small first cases from limiting it.
 int64_t Below(int64_t bound) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int64_t>(0, bound));
 }
@@ -32,7 +33,7 @@ int64_t Below(int64_t bound) {
 Chain SomeChain(int most_stages) {
   Chain chain = *SmallChains(most_stages);
   for (Stage& stage : chain.stages) stage.no_offload = Below(6) == 0;
-  // Stages alike are those of which the search leaves most out.
+  // Equal stages exercise the search's dominance rules most.
   if (Below(4) == 0) chain.stages.assign(chain.stages.size(), chain.stages.front());
   return chain;
 }
@@ -53,7 +54,7 @@ Platform SomePlatform(const Chain& chain) {
   return platform;
 }
 
-// nullopt where nothing fits, and where the search gives up.
+// nullopt when nothing fits, or when the search runs out of nodes.
 std::optional<double> FastestSeconds(const Chain& chain, const Platform& platform) {
   const auto fastest = FastestProgram(chain, platform, {.most_nodes = 20'000});
   if (!fastest.has_value() || fastest->gave_up) return std::nullopt;
@@ -85,7 +86,7 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveTheBestOfAllPrograms, ()) {
   ExpectBelow(chain, platform, *seconds);
 }
 
-// Its own peaks are all that the schedule is given: nothing is tighter.
+// The schedule's own peaks are the limits, the tightest ones that it fits.
 RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   const Chain chain = SomeChain(16);
   const absl::StatusOr<Answer> answer =
@@ -97,7 +98,7 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   const Schedule schedule = WithTransfers(chain, answer->schedule, share, &random);
   Platform platform = SomePlatform(chain);
   platform.memory_bytes = 0;
-  platform.host_memory_bytes = Below(2);  // unlimited, or what it needs
+  platform.host_memory_bytes = Below(2);  // 0: unlimited; 1: raised to what it needs
   const auto simulation = SimulateWithBound(chain, platform, schedule);
   RC_ASSERT(simulation.ok());
   const Prediction& prediction = simulation->prediction;
@@ -106,7 +107,7 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   RC_CLASSIFY(prediction.lower_bound_seconds > ComputeSeconds(chain), "memory costs time");
 }
 
-// Where something fits: the bound is any number elsewhere.
+// Only where something fits: otherwise the bound is unspecified.
 RC_GTEST_PROP(LowerBound, GainsFromMemoryAndBandwidth, ()) {
   const Chain chain = SomeChain(3);
   Platform platform = SomePlatform(chain);

@@ -1,4 +1,4 @@
-// Mixed Mode against a brute force over all splits, modes and shares, at one slot a byte.
+// Mixed Mode against a brute force over all splits, modes and shares, with slots of one byte.
 #include "solver/algorithms/modes/mixed_mode.h"
 
 #include <gtest/gtest.h>
@@ -24,20 +24,20 @@
 namespace stowage {
 namespace {
 
-// One slot a byte: more slots than any of these budgets has bytes.
+// More slots than any of these budgets has bytes, so memory is not rounded.
 SolveRequest Exactly(const char* solver, const Chain& chain, int64_t memory_bytes) {
   return {chain, Memory(memory_bytes), solver, {.memory_slots = 1000}};
 }
 
-// From just below the least possible to beyond what storing everything takes.
+// From just below the memory floor to beyond the peak of storing everything.
 int64_t SomeBudget(const Chain& chain) {
   const int64_t least = std::max<int64_t>(0, FloorOfMemory(chain).bytes - 1);
   const int64_t most = std::max(least, StoreAllPeakBytes(chain)) + 6;
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, most));
 }
 
-// Sums of small whole numbers, but that each forward of a table costs a millionth more to break
-// ties.
+// Tolerance: times are sums of small whole numbers, but each forward of a table is charged a
+// millionth more to break ties.
 constexpr double kTies = 1e-4;
 
 ModeTables TablesOf(const Chain& chain, int64_t budget) {
@@ -53,7 +53,7 @@ RC_GTEST_PROP(ModeTables, HaveTheTimesOfPlainRecursion, ()) {
   MixedBruteForce brute(chain);
   for (int begin = 0; begin < tables.operators(); ++begin) {
     for (int end = begin + 1; end <= tables.operators(); ++end) {
-      // No part that begins further on is left more than the output before it allows.
+      // The tables only cover shares that leave room for the output before the sub-sequence.
       const int64_t most = budget - chain.input_bytes - (begin > 0 ? chain.output_bytes(begin) : 0);
       for (int64_t share = 0; share <= most; ++share) {
         const double eager = brute.Eager(begin + 1, end, share);
@@ -67,7 +67,8 @@ RC_GTEST_PROP(ModeTables, HaveTheTimesOfPlainRecursion, ()) {
   }
 }
 
-// What both programs owe: the makespan of the brute force, within the budget, where it has one.
+// Both programs must have the brute force's makespan, within the budget, wherever it has a
+// solution.
 void CheckAgainstBruteForce(const char* solver) {
   const Chain chain = *SmallModeChains(6);
   RC_ASSERT(Violations(chain).empty());
@@ -78,7 +79,7 @@ void CheckAgainstBruteForce(const char* solver) {
   RC_ASSERT(answer->rejected.empty());
   RC_CLASSIFY(!least.has_value(), "infeasible");
   if (!least.has_value()) {
-    // Storing everything is outside of shares: nobody holds a gradient while it saves.
+    // Storing everything may need less than any shares: shares count a gradient throughout.
     const bool stores_all = answer->outcome != Outcome::kInfeasible &&
                             answer->prediction.makespan_seconds == ComputeSeconds(chain);
     RC_ASSERT(answer->outcome == Outcome::kInfeasible || stores_all);
@@ -88,7 +89,7 @@ void CheckAgainstBruteForce(const char* solver) {
   RC_ASSERT(answer->prediction.peak_memory_bytes <= budget);
   RC_CLASSIFY(HasGraphOperations(answer->schedule), "graph mode");
   RC_CLASSIFY(*least > ComputeSeconds(chain), "costs time");
-  // Likewise it may be faster than shares allow, and then nothing is.
+  // For the same reason it may be faster than any shares; then it is optimal.
   const double makespan = answer->prediction.makespan_seconds;
   RC_ASSERT(makespan == *least || (makespan < *least && makespan == ComputeSeconds(chain)));
 }
@@ -123,7 +124,7 @@ RC_GTEST_PROP(MixedMode, CertifiesWhatTheFullRecurrenceFinds, ()) {
   RC_CLASSIFY(convex->wrong_splits > 0, "a second split was better");
 }
 
-// Without the work that the proof takes, what it says of itself is still true.
+// With no work allowed for the proof, its bound must still hold.
 RC_GTEST_PROP(MixedMode, SaysHowFarFromTheBestItMayBe, ()) {
   const Chain chain = *SmallModeChains(12);
   const int64_t budget = SomeBudget(chain) + 1;
@@ -155,7 +156,7 @@ RC_GTEST_PROP(MixedMode, HasAScheduleWithinTheLeastMemoryAndNoneBelow, ()) {
   if (least == 0) return;
   const auto below = AnswerRequest(Exactly(solver, chain, least - 1), {});
   RC_ASSERT(below.ok() && below->outcome == Outcome::kInfeasible);
-  // Nor has the brute force; auto is not bound to shares and may need less.
+  // Then the brute force has none either. auto does not use shares and may need less than it.
   RC_ASSERT(!MixedBruteForce(chain).Seconds(least - 1).has_value());
 }
 
@@ -179,7 +180,7 @@ RC_GTEST_PROP(Auto, IsNoSlowerThanMixedModeAndAllEager, ()) {
   }
 }
 
-// A makespan of rotor's in the best of all choices of modes; nullopt where there is none.
+// Rotor's makespan with the best of all choices of modes; nullopt when nothing fits.
 std::optional<double> BestOverAllModes(const Chain& chain, int64_t budget) {
   std::vector<size_t> free;
   const std::vector<Unit> units = UnitsOf(chain);
@@ -209,7 +210,7 @@ RC_GTEST_PROP(AutoOverModes, FindsTheBestChoiceOfModes, ()) {
   const auto answer = AnswerRequest(Exactly("auto", chain, budget), {});
   RC_ASSERT(answer.ok());
   if (!best.has_value() || answer->outcome == Outcome::kInfeasible) {
-    // Mixed Mode's schedules are none of rotor's.
+    // auto may fit where rotor does not, since Mixed Mode's schedules are not rotor's.
     RC_ASSERT(!best.has_value());
     return;
   }

@@ -1,5 +1,5 @@
-// The solvers that offload, on small random chains: against the paper's own program and against
-// the fastest of all programs there are.
+// The solvers that offload, on small random chains: against the paper's own program, and against
+// the fastest of all programs.
 #include "solver/algorithms/pofo/pofo.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@
 namespace stowage {
 namespace {
 
-// How much slower something was than what it is measured by.
+// Collects by how much makespans exceed their references, and prints a summary.
 class Losses {
  public:
   explicit Losses(const char* what) : what_(what) {}
@@ -72,8 +72,8 @@ RC_GTEST_PROP(Pofo, RelaxedPlansAreWithinOnePercentOfThePapersProgram, ()) {
   if (!literal.has_value()) return;
   if (platform.memory_bytes >= StoreAllPeakBytes(chain)) return;
   if (!outcome->relaxed_lost_seconds.has_value()) {
-    // With two links whole copies may overlap where the relaxation adds them up, and then it is no
-    // use.
+    // With one link a direction, whole copies may overlap at the loss, where the relaxation adds
+    // both times. Then the incumbent may be faster than every relaxed plan.
     RC_ASSERT(outcome->seconds <= literal->seconds * (1 + 1e-9));
     return;
   }
@@ -110,8 +110,8 @@ RC_GTEST_PROP(TransferPlacement, SaysWhatTheSimulatorSays, ()) {
   RC_ASSERT(std::abs(simulation->prediction.makespan_seconds - *seconds) <= 1e-9);
 }
 
-// The input waits twice. Of the two gaps the second leaves at once, so it is decided on first, and
-// yet its copy to the host must wait for the first to bring the value back.
+// The input has two gaps. The second is released at once and is therefore placed first, but its
+// OFFLOAD must wait for the PREFETCH of the first.
 TEST(TransferPlacement, BringsAValueBackBeforeItLeavesAgain) {
   Chain chain = EqualChain(3);
   chain.input_bytes = 100;
@@ -137,7 +137,7 @@ TEST(TransferPlacement, BringsAValueBackBeforeItLeavesAgain) {
   EXPECT_NEAR(simulation->prediction.makespan_seconds, *seconds, 1e-9);
 }
 
-// With everything moved, the operation that then needs most is all that the memory must hold.
+// With every value offloaded in every gap, the least memory is the highest need of an operation.
 RC_GTEST_PROP(TransferPlacement, FitsWhateverTheSequenceItselfCouldNotDoWithout, ()) {
   const Chain chain = DrawLinkedChain(4);
   const Platform platform = DrawLinkedPlatform(chain);
@@ -156,13 +156,13 @@ RC_GTEST_PROP(TransferPlacement, FitsWhateverTheSequenceItselfCouldNotDoWithout,
   RC_ASSERT(!placement.Place(sequence, choices, least - 1).has_value());
 }
 
-// Answers of `auto` and of all others to a fixed sample of questions, a larger one on request.
+// `auto` and all other solvers on a fixed sample of requests; STOWAGE_TEST_EVERYTHING enlarges it.
 TEST(Auto, IsNoSlowerThanAnyOtherAndNearTheFastestProgramThereIs) {
   Losses losses("auto against the fastest program");
-  const int questions_asked = std::getenv("STOWAGE_TEST_EVERYTHING") != nullptr ? 2000 : 300;
+  const int request_count = std::getenv("STOWAGE_TEST_EVERYTHING") != nullptr ? 2000 : 300;
   rc::Random random(7);
-  for (int i = 0; i < questions_asked; ++i) {
-    const rc::Gen<std::pair<Chain, Platform>> questions = rc::gen::exec([] {
+  for (int i = 0; i < request_count; ++i) {
+    const rc::Gen<std::pair<Chain, Platform>> requests = rc::gen::exec([] {
       const Chain chain = DrawLinkedChain(3);
       Platform platform = DrawLinkedPlatform(chain);
       platform.half_duplex = *rc::gen::arbitrary<bool>();
@@ -170,7 +170,7 @@ TEST(Auto, IsNoSlowerThanAnyOtherAndNearTheFastestProgramThereIs) {
       platform.host_memory_bytes = DrawBetween(0, 1) * DrawBetween(1, 60);
       return std::pair(chain, platform);
     });
-    const auto [chain, platform] = questions(random.split(), rc::kNominalSize).value();
+    const auto [chain, platform] = requests(random.split(), rc::kNominalSize).value();
     const auto best = AnswerRequest({chain, platform, "auto", {}}, {});
     ASSERT_TRUE(best.ok()) << best.status().message();
     for (const SolverInfo& info : AllSolvers()) {

@@ -1,5 +1,5 @@
-// The search over complete programs, held against all that can judge it: the simulator, the brute
-// force, programs drawn at random and every short program. Cases worked out by hand are in
+// The exhaustive program search (tests/support/program_search.h) against the simulator, the brute
+// force, random programs and every short program. Cases worked out by hand are in
 // tests/unit/support/program_search_test.cc.
 #include "tests/support/program_search.h"
 
@@ -25,7 +25,7 @@
 namespace stowage {
 namespace {
 
-// Drawn evenly, however small the cases are that RapidCheck starts with.
+// Uniform in 0..bound-1; the nominal size keeps RapidCheck's small first cases from limiting it.
 int64_t Below(int64_t bound) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int64_t>(0, bound));
 }
@@ -35,7 +35,7 @@ T OneOf(std::vector<T> values) {
   return *rc::gen::elementOf(std::move(values));
 }
 
-// Small random chains, some of whose values may not leave the device.
+// Small random chains with some no_offload stages.
 Chain SomeChain(int most_stages) {
   Chain chain = *SmallChains(most_stages);
   for (Stage& stage : chain.stages) stage.no_offload = Below(6) == 0;
@@ -48,7 +48,7 @@ int64_t SomeBudget(const Chain& chain) {
   return least + Below(StoreAllPeakBytes(chain) + 1 - least);
 }
 
-// With times that are sums of quarters, so that makespans can be compared exactly.
+// All times are multiples of a quarter, so makespans can be compared exactly.
 Platform SomeLink(int64_t memory_bytes) {
   Platform platform = Memory(memory_bytes);
   platform.offload_bytes_per_second = OneOf<double>({0.25, 0.5, 1, 2, 4});
@@ -60,7 +60,7 @@ Platform SomeLink(int64_t memory_bytes) {
   return platform;
 }
 
-// Infinite where no program fits.
+// Infinite when no program fits.
 double FastestSeconds(const Chain& chain, const Platform& platform) {
   const auto fastest = FastestProgram(chain, platform);
   if (!fastest.has_value()) return std::numeric_limits<double>::infinity();
@@ -102,7 +102,7 @@ RC_GTEST_PROP(ProgramSearch, EqualsTheBruteForceWithoutALink, ()) {
   if (fastest.has_value()) RC_ASSERT(fastest->seconds == brute_force->seconds);
 }
 
-// Asks for what `schedule` takes and no more; it must be found, or a faster one.
+// With exactly the memory that `schedule` needs, the search must find it or a faster one.
 void ExpectNoSlowerThan(const Chain& chain, Platform platform, const Schedule& schedule) {
   platform.memory_bytes = kMaxTotalBytes;
   platform.host_memory_bytes = 0;
@@ -134,14 +134,14 @@ std::vector<Operation> AllOperations(const Chain& chain) {
   return operations;
 }
 
-// A program of operations drawn among those that are valid, a backward half of the time that one
-// is; nullopt when it comes to no end.
+// A random program: each operation is drawn from the valid ones, and half of the time from the
+// valid backwards, if there are any. nullopt when it does not end.
 std::optional<Schedule> RandomWalk(const Chain& chain, const Platform& platform,
                                    std::mt19937* random) {
   std::optional<MemoryWalk> walk(std::in_place, chain, platform);
   Schedule schedule;
   std::vector<Operation> operations = AllOperations(chain);
-  // Nothing brings a no_recompute stage's value back.
+  // Discarding a no_recompute stage's value leads to a dead end.
   std::erase_if(operations, [&chain](const Operation& operation) {
     return operation.kind == OperationKind::kForwardDiscard && operation.stage > 1 &&
            chain.stage(operation.stage - 1).no_recompute;
@@ -175,8 +175,8 @@ RC_GTEST_PROP(ProgramSearch, IsNeverSlowerThanAWalkAtRandom, ()) {
   ExpectNoSlowerThan(chain, platform, *walk);
 }
 
-// Every program of at most so many operations, by the simulator's rules and with nothing left out
-// but what has no hope in sight.
+// Enumerates every program of up to a number of operations by the simulator's rules. Prunes only
+// prefixes that cannot end in time or within the remaining operations.
 class ShortPrograms {
  public:
   ShortPrograms(const Chain& chain, const Platform& platform, double seconds)
@@ -222,13 +222,13 @@ class ShortPrograms {
 RC_GTEST_PROP(ProgramSearch, IsNeverSlowerThanAnyShortProgram, ()) {
   const Chain chain = SomeChain(2);
   const Platform platform = SomeLink(SomeBudget(chain));
-  if (Below(20) > 0) return;  // a look at all of them takes milliseconds
+  if (Below(20) > 0) return;  // the enumeration takes milliseconds
   const double seconds = FastestSeconds(chain, platform);
-  RC_CLASSIFY(seconds > ComputeSeconds(chain), "looked at, and not trivial");
+  RC_CLASSIFY(seconds > ComputeSeconds(chain), "enumerated, and memory costs time");
   RC_ASSERT(!ShortPrograms(chain, platform, seconds).AnyIsFaster(chain.length() == 1 ? 11 : 9));
 }
 
-// What a rule may leave out is found without it, too: the answer is the same.
+// Each pruning rule is switched off in turn: the result must not change.
 RC_GTEST_PROP(ProgramSearch, LosesNothingByItsRules, ()) {
   const Chain chain = SomeChain(3);
   const Platform platform = SomeLink(SomeBudget(chain));

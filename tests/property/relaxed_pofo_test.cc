@@ -1,4 +1,5 @@
-// The literal POFO program against a brute force over every program under relaxed transfers.
+// POFO's program implemented literally (tests/support/literal_pofo.h), against a brute force over
+// every program with relaxed transfers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -43,8 +44,8 @@ RC_GTEST_PROP(RelaxedPofo, HasExactlyTheMakespanOfTheBruteForce, ()) {
   if (literal.has_value()) RC_ASSERT(Close(literal->seconds, fastest->seconds));
 }
 
-// What one random chain in tens of thousands has: a sweep of the backward phase, C2 D3 here, whose
-// first operation waits, with the operations after it copying meanwhile.
+// One random chain in tens of thousands: a sweep of the backward phase, C2 D3 here, whose first
+// operation waits for memory, while the operations after it overlap with copies.
 TEST(RelaxedPofo, CountsWhatIsPrefetchedDuringTheRestOfASweep) {
   // clang-format off
   constexpr int kStages[5][7] = {
@@ -83,7 +84,7 @@ RC_GTEST_PROP(RelaxedPofo, TakesAsLongAsItSays, ()) {
   RC_ASSERT(Close(*seconds, literal->seconds));
 }
 
-// Rounding up loses solutions and time; it never promises what cannot be had.
+// Rounding up to slots may lose time and solutions, but its value is always attainable.
 RC_GTEST_PROP(RelaxedPofo, InSlotsIsNeverFasterThanInBytes, ()) {
   const Chain chain = DrawLinkedChain(5);
   const Platform platform = DrawLinkedPlatform(chain);
@@ -114,9 +115,9 @@ Schedule WithWholeTransfers(const Schedule& computation, const std::vector<int>&
   std::vector<std::vector<Operation>> before[3];
   for (auto& kind : before) kind.resize(operations.size());
   for (const int value : offloaded) {
-    int64_t made = -1;  // by which operation; after `read` no other of the forward phase needs it
-    int64_t read = 0;
-    int64_t needed = 0;  // the first of the backward phase that reads it
+    int64_t made = -1;   // the operation that makes the value
+    int64_t read = 0;    // the last one of the forward phase that reads it
+    int64_t needed = 0;  // the first one of the backward phase that reads it
     for (int64_t i = 0; i < turn; ++i) {
       if (operations[i].stage == value) made = i;
       if (operations[i].stage == value + 1) read = i;
@@ -140,8 +141,8 @@ Schedule WithWholeTransfers(const Schedule& computation, const std::vector<int>&
   return result;
 }
 
-// The simulator is the judge of what the relaxation relaxes: with the memory that a schedule needs
-// and one link for both directions, the relaxed program takes no longer.
+// The relaxation against the simulator: with the memory that a schedule needs and one link for both
+// directions, the relaxed program takes no longer than the schedule.
 RC_GTEST_PROP(RelaxedPofo, IsNoSlowerThanTheSameProgramWithWholeTransfers, ()) {
   const Chain chain = DrawLinkedChain(6);
   Platform platform = DrawLinkedPlatform(chain);
@@ -167,7 +168,7 @@ RC_GTEST_PROP(RelaxedPofo, WithoutALinkIsRotor, ()) {
   const Chain chain = DrawLinkedChain(5);
   Platform platform = DrawLinkedPlatform(chain);
   if (*rc::gen::arbitrary<bool>()) {
-    platform.prefetch_bytes_per_second = 0;  // what left could not come back
+    platform.prefetch_bytes_per_second = 0;  // nothing could be prefetched again
   } else {
     platform.offload_bytes_per_second = 0;
   }

@@ -1,6 +1,6 @@
-// The programs behind rotor and revolve, each against something slow and plain: the table of slots
-// against the textbook's and the brute force, the steps in bytes against other steps, the least
-// memory against both.
+// The dynamic programs of rotor and revolve, each against a plain reference: the table of slots
+// against the textbook program and the brute force, the step functions in bytes against another
+// implementation, the least memory against both.
 #include "solver/algorithms/rematerialization/rotor_table.h"
 
 #include <gtest/gtest.h>
@@ -33,13 +33,13 @@ void showValue(Saving saving, std::ostream& out) {
 
 namespace {
 
-// The naive programs keep pace with 5,000 chains up to these lengths.
+// Up to these lengths the references are fast enough for 5,000 chains.
 constexpr int kMostStages = 32;
 constexpr int kMostStagesOfSteps = 20;
 
 Saving SomeSaving() { return *rc::gen::element(Saving::kAlways, Saving::kWhereForced); }
 
-// From just below the least possible to just above what storing everything takes.
+// From just below the memory floor to just above the peak of storing everything.
 int64_t SomeBudget(const Chain& chain) {
   const int64_t least = std::max<int64_t>(0, FloorOfMemory(chain).bytes - 1);
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, StoreAllPeakBytes(chain) + 2));
@@ -51,7 +51,7 @@ RotorTable OneSlotAByte(const Chain& chain, int64_t bytes, Saving saving) {
   return *RotorTable::Build(chain, {{bytes, bytes, SlotGrid::Rounding::kUp}, bytes, saving}, {});
 }
 
-// The time of a schedule that must be valid and fit.
+// The makespan of a schedule that must be valid and fit.
 double SecondsWithin(int64_t memory_bytes, const Chain& chain, const Schedule& schedule) {
   const auto simulation = Simulate(chain, Memory(memory_bytes), schedule);
   RC_ASSERT(simulation.ok());
@@ -72,7 +72,7 @@ RC_GTEST_PROP(RotorTable, EqualsTheTextbookAtEveryLevel, ()) {
   const RotorTable table = OneSlotAByte(chain, levels, saving);
   const TextbookRotor textbook(
       chain, [](int64_t bytes) { return bytes; }, static_cast<int>(levels), OutputsOnly(saving));
-  // What the table adds to each forward of a sweep to prefer short schedules, in its rounding.
+  // What the table charges for each forward of a sweep, to prefer short schedules; rounded up.
   const double tie = 1.1e-6 * ForwardSeconds(chain) / (chain.length() + 1);
   std::optional<double> below;
   for (int64_t level = 0; level <= levels; ++level) {
@@ -84,7 +84,7 @@ RC_GTEST_PROP(RotorTable, EqualsTheTextbookAtEveryLevel, ()) {
     const std::optional<Schedule> schedule = table.ScheduleAt(level);
     RC_ASSERT(schedule.has_value());
     RC_ASSERT(SecondsWithin(level, chain, *schedule) == expected);
-    if (tie == 0) continue;  // it then counts forwards
+    if (tie == 0) continue;  // forwards take no time: the table then counts them instead
     const double expected_loss = expected - ComputeSeconds(chain);
     RC_ASSERT(std::abs(*lost - expected_loss) <=
               1e-5 * expected_loss + tie * static_cast<double>(schedule->operations.size()));
@@ -130,7 +130,7 @@ RC_GTEST_PROP(RotorSteps, EqualsOtherSteps, ()) {
   }
 }
 
-// On every target of the kernel in turn.
+// With every SIMD target of the kernel in turn.
 void ExpectTheTimeOfTheBruteForce(Saving saving, ScheduleClass schedules) {
   const Chain chain = *SmallChains(5);
   const int64_t budget = SomeBudget(chain);

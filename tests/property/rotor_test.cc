@@ -1,4 +1,4 @@
-// Rotor against a brute force that tries every persistent schedule, at one slot a byte.
+// Rotor against a brute force over every persistent schedule, with slots of one byte.
 #include "solver/algorithms/rematerialization/rotor.h"
 
 #include <gtest/gtest.h>
@@ -18,12 +18,12 @@
 namespace stowage {
 namespace {
 
-// One slot a byte: more slots than any of these budgets has bytes.
+// More slots than any of these budgets has bytes, so memory is not rounded.
 SolveRequest ExactRotor(const Chain& chain, int64_t memory_bytes) {
   return {chain, Memory(memory_bytes), "rotor", {.memory_slots = 1000}};
 }
 
-// From just below the least possible to just above what storing everything takes.
+// From just below the memory floor to just above the peak of storing everything.
 int64_t SomeBudget(const Chain& chain) {
   const int64_t least = std::max<int64_t>(0, FloorOfMemory(chain).bytes - 1);
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, StoreAllPeakBytes(chain) + 2));
@@ -58,8 +58,8 @@ RC_GTEST_PROP(Revolve, HasExactlyTheMakespanOfTheBruteForce, ()) {
   if (fastest.has_value()) RC_ASSERT(answer->prediction.makespan_seconds == fastest->seconds);
 }
 
-// With gradients no larger than outputs and nothing of size zero, every persistent schedule counts,
-// nested or not: the report's proof holds.
+// With gradients no larger than outputs and no size of zero, RR-9302's proof holds: no persistent
+// schedule is faster, nested or not.
 RC_GTEST_PROP(Rotor, IsTheBestOfAllPersistentSchedulesOfOrdinaryChains, ()) {
   Chain chain = *SmallChains(4);
   chain.input_bytes += 1;
@@ -90,7 +90,7 @@ RC_GTEST_PROP(Rotor, NamesTheLeastMemoryThatWorks, ()) {
   RC_ASSERT(below->outcome == Outcome::kInfeasible);
 }
 
-// The simulator and the brute force keep their accounts apart; here they must agree.
+// The simulator and the brute force count memory and time by separate code; they must agree.
 RC_GTEST_PROP(Simulator, AgreesWithTheBruteForceOnItsSchedules, ()) {
   const Chain chain = *SmallChains(4);
   const int64_t budget = SomeBudget(chain);
@@ -102,7 +102,8 @@ RC_GTEST_PROP(Simulator, AgreesWithTheBruteForceOnItsSchedules, ()) {
   RC_ASSERT(simulation->prediction.makespan_seconds == fastest->seconds);
 }
 
-// Rounding to few slots may cost time, never validity, and never a budget that the optimum fits.
+// Rounding to few slots may cost time, but the schedule stays valid and every feasible budget has
+// one.
 RC_GTEST_PROP(Rotor, WithFewSlotsStillAnswersEveryFeasibleBudget, ()) {
   const Chain chain = *SmallChains(5);
   SolveRequest request = ExactRotor(chain, SomeBudget(chain));

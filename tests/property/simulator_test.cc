@@ -1,4 +1,4 @@
-// The simulator on schedules that nobody in their right mind would write.
+// The simulator on random lists of operations, valid or not.
 #include "solver/simulator/simulator.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Schedule AnyOperations(const Chain& chain) {
   return schedule;
 }
 
-// Goes wrong only at the end, if at all: each operation is one that the walk so far allows.
+// Each operation is one that is allowed after those before it, so only the end may be invalid.
 Schedule ValidPrefix(const Chain& chain, const Platform& platform) {
   Schedule schedule;
   for (const Operation& operation : AnyOperations(chain).operations) {
@@ -57,7 +57,7 @@ RC_GTEST_PROP(Simulator, KeepsEachQueueInOrder, ()) {
   std::vector<TimelineEntry> timeline;
   (void)Simulate(chain, platform, schedule, &timeline);
   RC_ASSERT(timeline.size() == schedule.operations.size());
-  double ends[3] = {0, 0, 0};  // of compute, to host, to device
+  double ends[3] = {0, 0, 0};  // by queue: compute, to host, to device
   for (size_t i = 0; i < timeline.size(); ++i) {
     const OperationKind kind = schedule.operations[i].kind;
     RC_ASSERT(timeline[i].start_seconds <= timeline[i].end_seconds);

@@ -13,11 +13,11 @@ namespace stowage {
 namespace {
 
 constexpr double kEntrySeconds = 20e-6;
-constexpr size_t kMostBlocks = 4;  // of a group
+constexpr size_t kMostBlocks = 4;  // in one unit
 
 double BytesPerSecond(absl::string_view profile) {
   const bool a100 = absl::StrContains(profile, "gpt2xl") || absl::StrContains(profile, "llama");
-  return a100 ? 1322e9 : 765e9;  // as the profiles' provenance says
+  return a100 ? 1322e9 : 765e9;  // the device in the profiles' provenance: A100 or V100
 }
 
 bool IsFusedIntoProducer(absl::string_view name) {
@@ -27,7 +27,7 @@ bool IsFusedIntoProducer(absl::string_view name) {
 
 absl::string_view UpToDot(absl::string_view name) { return name.substr(0, name.rfind('.')); }
 
-// Whether the network's blocks open with a normalization.
+// Whether the network's blocks start with a normalization.
 bool OpensWithNormalization(absl::string_view profile) {
   return absl::StrContains(profile, "preact") || absl::StrContains(profile, "densenet");
 }
@@ -44,11 +44,13 @@ bool JoinsTheStageBefore(absl::string_view profile, const Chain& chain, size_t i
          size < kMostBlocks;
 }
 
+// Bytes that fused operators read from registers.
 int64_t FusedBytes(const Stage& stage) { return (stage.saved_bytes - stage.output_bytes) / 2; }
 
+// Half of the time at least.
 double Less(double seconds, double saved) { return std::max(seconds / 2, seconds - saved); }
 
-// The group's costs, all of them with its last stage.
+// Sets the graph costs of stages first..end-1, from 0, as one unit. The last one has all of them.
 void AddCosts(double bytes_per_second, size_t first, size_t end, Chain* chain) {
   GraphCosts group;
   for (size_t i = first; i < end; ++i) {

@@ -1,20 +1,24 @@
-// Graph costs for chains that were only profiled in eager mode, by a rule, until a GPU measures
-// better ones. What tests/data/modes holds is what this makes of tests/data.
+// Estimated graph costs for chains that were profiled in eager mode only, until they are measured
+// on a GPU. tests/data/modes holds the result of this rule for profiles of tests/data.
 //
-// Which stages run as one (`fusion_group`): an element-wise or normalization operator (bn, norm,
-// relu) and its producer, the stage before it; in transformers the attention and the mlp of a
-// block, since the normalization that opens the mlp belongs to the sum that closes the attention;
-// for the same reason neighbouring blocks of networks whose blocks open with a normalization
-// (pre-activation, dense), up to four of one resolution. Recurrent layers loop over as many steps
-// as a batch has: control_flow.
+// Units (`fusion_group`):
+//   - an element-wise or normalization operator (bn, norm, relu) and its producer, the stage before
+//   - in transformers, the attention and the mlp of a block: the normalization at the start of the
+//     mlp fuses with the sum at the end of the attention
+//   - for the same reason, up to four neighbouring blocks of one resolution in networks whose
+//   blocks
+//     start with a normalization (pre-activation, dense)
+// Recurrent layers loop over a number of steps that depends on the batch: control_flow.
 //
-// What a unit costs. It saves what its stages save. Of what a stage saves beside its output, half
-// is what its element-wise and normalization operators read: fused, they read it from registers,
-// once less in the forward, and twice less in the backward, at the device's memory bandwidth; no
-// time falls below half. A captured graph has a memory pool of its own, which holds at once what
-// eager mode frees in between: its overheads are the sums of its stages', and its backward's has
-// the gradients between them, too. Entering takes 20 us: the launch of one captured graph for the
-// forward and one for the backward.
+// Costs of a unit:
+//   - It saves what its stages save.
+//   - Time: half of what a stage saves beside its output is read by its element-wise and
+//     normalization operators. Fused, they read it from registers, which saves one read in the
+//     forward and two in the backward, at the device's memory bandwidth. No time falls below half.
+//   - Overheads: a captured graph has a memory pool of its own, which holds at the same time what
+//     eager mode frees in between. So its overheads are the sums of its stages', and its backward's
+//     includes the gradients between them.
+//   - Entry: 20 us, the launches of one captured graph for the forward and one for the backward.
 #ifndef STOWAGE_TESTS_SUPPORT_GRAPH_MODE_RULE_H_
 #define STOWAGE_TESTS_SUPPORT_GRAPH_MODE_RULE_H_
 
@@ -25,10 +29,10 @@
 
 namespace stowage {
 
-// `profile`: the name under which tests/data has the chain; it decides about groups and device.
+// `profile`: the chain's file name in tests/data, from which the units and the device follow.
 Chain WithGraphMode(const Chain& chain, const std::string& profile);
 
-// The profiles of which tests/data/modes has both modes.
+// The profiles that tests/data/modes has.
 std::vector<std::string> ModeProfiles();
 
 }  // namespace stowage

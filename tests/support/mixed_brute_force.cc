@@ -28,15 +28,15 @@ MixedBruteForce::MixedBruteForce(const Chain& chain) : chain_(chain) {
   }
 }
 
-// The least time of the costs s..t from the start of the first forward to the end of the last
-// backward, the input apart, the gradient of the output counted throughout.
+// The least time of s..t, from the start of the first forward to the end of the last backward,
+// within `memory` bytes. The input is not counted; the gradient of the output is, throughout.
 double MixedBruteForce::Part(Line& line, int s, int t, int64_t memory) {
   const auto [known, is_new] = line.known.try_emplace({s, t, memory}, kNone);
   if (!is_new) return known->second;
   const Cost& first = line.costs[static_cast<size_t>(s)];
   const int64_t held = line.costs[static_cast<size_t>(t)].gradient;
   double best = kNone;
-  // Save the first, do the rest, and its backward.
+  // Save s, run s+1..t, then the backward of s.
   const int64_t while_saving = first.saved + first.forward_overhead + held;
   const int64_t going_back =
       first.saved + first.gradient + first.gradient_before + first.backward_overhead;
@@ -44,7 +44,7 @@ double MixedBruteForce::Part(Line& line, int s, int t, int64_t memory) {
     const double rest = s == t ? 0 : Part(line, s + 1, t, memory - first.saved);
     best = first.forward + rest + first.backward;
   }
-  // Run up to k, of which only the output stays, do the rest, then s..k all over again.
+  // Run s..k and keep the output of k only, run k+1..t, then run s..k again.
   double sweep_seconds = 0;
   bool fits = true;
   for (int k = s; k < t && fits; ++k) {
@@ -63,7 +63,7 @@ double MixedBruteForce::Graph(int first, int last, int64_t share) {
   Line line;
   for (const auto& [begin, end] : groups_) {
     if (end < first || begin > last) continue;
-    if (begin < first || end > last) return kNone;  // a group is cut
+    if (begin < first || end > last) return kNone;  // the sub-sequence cuts a unit
     Cost fused;
     for (int l = begin; l <= end; ++l) {
       const Stage& stage = chain_.stage(l);
@@ -86,7 +86,7 @@ double MixedBruteForce::Graph(int first, int last, int64_t share) {
   return chain_.graph_entry_seconds + Part(line, 1, units, share);
 }
 
-// Stages `first` and all after it.
+// The least time of stages first..L+1, over all splits, modes and shares.
 double MixedBruteForce::From(int first, int64_t memory) {
   const int loss = chain_.length() + 1;
   if (first > loss) return 0;

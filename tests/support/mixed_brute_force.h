@@ -1,7 +1,7 @@
-// Mixed Mode by trying everything: every split of the stages, every choice of modes, every way to
-// share the memory out, and Theorem 1 of RR-9302 by plain recursion inside. Naive and obviously
-// right; shares no code with the solvers, and of the model only Chain. For chains of some 7 stages
-// and budgets of some 100 bytes.
+// Mixed Mode by brute force, as a reference: every split of the stages, every choice of modes,
+// every division of the memory into shares, and RR-9302's Theorem 1 by plain recursion for each
+// sub-sequence. Shares no code with the solvers; of the model it uses only Chain. For chains of
+// about 7 stages and budgets of about 100 bytes.
 #ifndef STOWAGE_TESTS_SUPPORT_MIXED_BRUTE_FORCE_H_
 #define STOWAGE_TESTS_SUPPORT_MIXED_BRUTE_FORCE_H_
 
@@ -15,13 +15,14 @@
 
 namespace stowage {
 
+// Memoizes results, so calls are not thread-safe. Borrows the chain.
 class MixedBruteForce {
  public:
   explicit MixedBruteForce(const Chain& chain);
 
-  // The least time within `memory_bytes`, the chain's input included; nullopt: nothing fits.
+  // The least seconds within `memory_bytes`, the chain's input included; nullopt: nothing fits.
   std::optional<double> Seconds(int64_t memory_bytes);
-  // E and G of stages first..last, infinite where nothing fits.
+  // E and G of modes/mode_tables.h for stages first..last, in seconds; infinite: nothing fits.
   double Eager(int first, int last, int64_t share) { return Part(eager_, first, last, share); }
   double Graph(int first, int last, int64_t share);
 
@@ -37,7 +38,8 @@ class MixedBruteForce {
     int64_t backward_overhead = 0;
     bool once = false;  // no_recompute
   };
-  // What runs one after another in one mode, from 1 on, and what is known of its parts.
+  // Stages or units that run one after another in one mode, numbered from 1, and memoized results
+  // of Part() by first, last and memory.
   struct Line {
     std::vector<Cost> costs = {{}};
     std::map<std::tuple<int, int, int64_t>, double> known;
@@ -48,8 +50,8 @@ class MixedBruteForce {
 
   const Chain& chain_;
   Line eager_;
-  std::vector<std::pair<int, int>> groups_;  // stages that run as one in graph mode, all of them
-  std::map<std::pair<int, int64_t>, double> known_;
+  std::vector<std::pair<int, int>> groups_;          // first and last stage of every unit
+  std::map<std::pair<int, int64_t>, double> known_;  // From(), by first and memory
 };
 
 }  // namespace stowage

@@ -9,15 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/auto/auto_modes.h"
+#include "solver/algorithms/auto/select_solvers.h"
 #include "solver/algorithms/pofo/local_search.h"
 #include "solver/algorithms/pofo/part_sequences.h"
 #include "solver/algorithms/rematerialization/store_all.h"
-#include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
-#include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
@@ -25,70 +23,7 @@
 namespace stowage {
 namespace {
 
-// With fewer, a dynamic program rounds more away than it gains.
-constexpr int64_t kFewestUsefulSlots = 50;
-
-struct Member {
-  const SolverInfo* info = nullptr;
-  std::unique_ptr<Solver> solver;
-  Instance instance;  // with as many slots as fit
-};
-
-struct Membership {
-  std::vector<Member> members;     // in the order in which they are asked
-  std::vector<std::string> notes;  // who was left out or got fewer slots
-  int64_t left_bytes = 0;          // beside all tables
-};
-
-// All other solvers that have something to say of a plain chain, as far as `working_bytes` allows.
-// The tables of those who do not offload are kept, all at once; the others keep schedules only.
-// They come last, unless they have no room beside the tables.
-Membership Members(std::span<const SolverInfo> solvers, const Instance& instance,
-                   int64_t working_bytes) {
-  Membership result;
-  int64_t left = working_bytes;
-  int64_t most_for_a_while = 0;
-  for (const SolverInfo& info : solvers) {
-    const absl::string_view name = info.description.name;
-    if (info.description.mixes_modes) continue;  // auto itself, and what auto_modes.h asks
-    // Without a link those who offload have nothing that the others do not.
-    if (info.description.offloads && !instance.platform().has_link()) continue;
-    std::unique_ptr<Solver> solver = info.make();
-    Instance with_slots = instance;
-    const bool keeps_table = !info.description.offloads;
-    const int64_t available = keeps_table ? left : working_bytes;
-    const int64_t needed = solver->WorkingBytes(instance);
-    if (needed > available) {
-      const std::string why =
-          absl::StrCat(": it would need ", FormatBytes(needed), ", and ",
-                       FormatBytes(working_bytes), " are set aside for one solve");
-      const std::optional<int64_t> slots = MostSlotsWithin(*solver, instance, available);
-      const bool useful = slots.value_or(0) >= kFewestUsefulSlots;
-      std::string note = useful
-                             ? absl::StrCat(name, " was given only ", *slots, " memory slots", why)
-                             : absl::StrCat(name, " was left out", why);
-      // Whoever holds all of its schedules makes up for it.
-      if (info.inside_of.empty()) result.notes.push_back(std::move(note));
-      if (!useful) continue;
-      with_slots = instance.WithMemorySlots(*slots);
-    }
-    const int64_t bytes = solver->WorkingBytes(with_slots);
-    if (keeps_table) {
-      left -= bytes;
-    } else {
-      most_for_a_while = std::max(most_for_a_while, bytes);
-    }
-    result.members.push_back({&info, std::move(solver), std::move(with_slots)});
-  }
-  if (most_for_a_while > left) {
-    std::stable_partition(result.members.begin(), result.members.end(),
-                          [](const Member& member) { return member.info->description.offloads; });
-  }
-  result.left_bytes = left;
-  return result;
-}
-
-// The context of member `index` of `count`: an equal share of the progress.
+// The context of solver `index` of `count`: an equal share of the progress.
 SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
   SolveContext share = context;
   share.progress = [&context, index, count](double fraction) {
@@ -97,33 +32,47 @@ SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
   return share;
 }
 
-// How many operations to place in search of something better: some seconds for long chains.
+// ImproveOptions::effort: a few seconds for long chains.
 int64_t EffortFor(const Chain& chain) {
   constexpr int64_t kPerStage = 150'000;
   return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, 24'000'000);
 }
 
+// What parts the local search may use. No faster schedule recomputes for longer than the schedule
+// that it starts from, of `seconds`, loses in total.
+PartSequences::Options LocalSearchOptions(const Chain& chain, int64_t memory_bytes,
+                                          double seconds) {
+  constexpr int kStepsPerPart = 12;
+  constexpr int kLongChain = 400;
+  constexpr int kLongPart = 64;
+  return {.memory_bytes = memory_bytes,
+          .most_recompute_seconds = seconds - ComputeSeconds(chain),
+          .most_steps_per_part = kStepsPerPart,
+          .most_stages = chain.length() <= kLongChain ? INT_MAX : kLongPart};
+}
+
+int64_t LocalSearchBytes(const Chain& chain) {
+  return PartSequences::WorkingBytes(chain.length(), LocalSearchOptions(chain, 0, 0));
+}
+
+// The solutions of all solvers that ran. The instance's own budget is answered while they are
+// added, every other budget when it is asked for.
 class AutoSolution final : public Solution {
  public:
   // `spare_bytes`: what may be allocated beside the solutions.
   AutoSolution(const Instance& instance, std::vector<std::string> notes, int64_t spare_bytes)
       : instance_(instance), notes_(std::move(notes)), spare_bytes_(spare_bytes) {}
 
-  // What it has for the instance's own budget counts at once.
+  // Adds a solution and its schedule for the instance's own budget.
   absl::Status Add(std::unique_ptr<const Solution> solution, const SolveContext& context) {
-    RETURN_IF_ERROR(Ask(*solution, instance_.platform().memory_bytes, context, &own_));
+    RETURN_IF_ERROR(TrySolution(*solution, instance_.platform().memory_bytes, context, &own_));
     solutions_.push_back(std::move(solution));
     return absl::OkStatus();
   }
 
-  // After the last Add().
+  // Call once, after the last Add().
   absl::Status Finish(const SolveContext& context) {
-    return Complete(instance_.platform().memory_bytes, context, &own_);
-  }
-
-  // What the local search allocates.
-  static int64_t LookAroundBytes(const Chain& chain) {
-    return PartSequences::WorkingBytes(chain.length(), SequenceOptions(chain, 0, 0));
+    return ImproveAndAnnotate(instance_.platform().memory_bytes, context, &own_);
   }
 
   int64_t serves_from_bytes() const override {
@@ -142,44 +91,46 @@ class AutoSolution final : public Solution {
     if (memory_bytes == instance_.platform().memory_bytes) return own_.candidate;
     Best best;
     for (const auto& solution : solutions_) {
-      RETURN_IF_ERROR(Ask(*solution, memory_bytes, context, &best));
+      RETURN_IF_ERROR(TrySolution(*solution, memory_bytes, context, &best));
     }
-    RETURN_IF_ERROR(Complete(memory_bytes, context, &best));
+    RETURN_IF_ERROR(ImproveAndAnnotate(memory_bytes, context, &best));
     return std::move(best.candidate);
   }
 
  private:
-  // The fastest so far.
+  // The best candidate for one budget so far.
   struct Best {
     std::optional<Candidate> candidate;
-    // The faster one first, of equally fast ones that which promises more, then the lower peak.
+    // Makespan, then whether there is no guarantee, then the peak; the least wins.
     std::tuple<double, bool, int64_t> key;
   };
 
-  absl::Status Ask(const Solution& solution, int64_t memory_bytes, const SolveContext& context,
-                   Best* best) const {
+  absl::Status TrySolution(const Solution& solution, int64_t memory_bytes,
+                           const SolveContext& context, Best* best) const {
     SolveContext quiet = context;
     quiet.progress = nullptr;
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution.ScheduleWithin(memory_bytes, quiet));
-    if (candidate.has_value()) Consider(*std::move(candidate), memory_bytes, context, best);
+    if (candidate.has_value()) KeepIfBetter(*std::move(candidate), memory_bytes, context, best);
     return absl::OkStatus();
   }
 
-  // What is to be done once all have been asked.
-  absl::Status Complete(int64_t memory_bytes, const SolveContext& context, Best* best) const {
+  // After all solutions: local search, guarantee and notes of the best candidate.
+  absl::Status ImproveAndAnnotate(int64_t memory_bytes, const SolveContext& context,
+                                  Best* best) const {
     if (!best->candidate.has_value()) return absl::OkStatus();
     if (instance_.platform().has_link() && memory_bytes < StoreAllPeakBytes(instance_.chain())) {
-      // What is optimal without offloading need not be optimal with it.
+      // The optimum without offloading need not be optimal with it.
       if (best->candidate->limit == Limit::kNone) best->candidate->limit = Limit::kHeuristic;
-      RETURN_IF_ERROR(LookAround(memory_bytes, context, best));
+      RETURN_IF_ERROR(RunLocalSearch(memory_bytes, context, best));
     }
     best->candidate->notes = notes_;
     return absl::OkStatus();
   }
 
-  void Consider(Candidate candidate, int64_t memory_bytes, const SolveContext& context,
-                Best* best) const {
+  // Replaces *best if the candidate, simulated on the instance, fits and has a smaller key.
+  void KeepIfBetter(Candidate candidate, int64_t memory_bytes, const SolveContext& context,
+                    Best* best) const {
     const absl::StatusOr<Simulation> simulation =
         Simulate(instance_.chain(), instance_.platform(), candidate.schedule);
     if (!simulation.ok() || !simulation->feasible()) return;
@@ -195,13 +146,14 @@ class AutoSolution final : public Solution {
     if (faster && context.improved) context.improved(*best->candidate);
   }
 
-  // Local search around the best.
-  absl::Status LookAround(int64_t memory_bytes, const SolveContext& context, Best* best) const {
+  // Starts from the best candidate. Without memory for PartSequences it changes only transfers and
+  // single stages.
+  absl::Status RunLocalSearch(int64_t memory_bytes, const SolveContext& context, Best* best) const {
     const Chain& chain = instance_.chain();
     const PartSequences::Options options =
-        SequenceOptions(chain, memory_bytes, std::get<0>(best->key));
+        LocalSearchOptions(chain, memory_bytes, std::get<0>(best->key));
     std::optional<PartSequences> sequences;
-    if (LookAroundBytes(chain) <= spare_bytes_) {
+    if (LocalSearchBytes(chain) <= spare_bytes_) {
       ASSIGN_OR_RETURN(sequences, PartSequences::Build(chain, options, context));
     }
     ASSIGN_OR_RETURN(std::optional<Schedule> better,
@@ -211,61 +163,50 @@ class AutoSolution final : public Solution {
                               .sequences = sequences.has_value() ? &*sequences : nullptr},
                              context));
     if (!better.has_value() || better->operations.size() > kMaxOperations) return absl::OkStatus();
-    Consider({*std::move(better), "auto", Limit::kHeuristic, {}}, memory_bytes, context, best);
+    KeepIfBetter({*std::move(better), "auto", Limit::kHeuristic, {}}, memory_bytes, context, best);
     return absl::OkStatus();
-  }
-
-  // Nothing that is to be faster runs more forwards again than the best has to lose.
-  static PartSequences::Options SequenceOptions(const Chain& chain, int64_t memory_bytes,
-                                                double seconds) {
-    constexpr int kStepsPerPart = 12;
-    constexpr int kLongChain = 400;
-    constexpr int kLongPart = 64;
-    return {.memory_bytes = memory_bytes,
-            .most_recompute_seconds = seconds - ComputeSeconds(chain),
-            .most_steps_per_part = kStepsPerPart,
-            .most_stages = chain.length() <= kLongChain ? INT_MAX : kLongPart};
   }
 
   const Instance instance_;
   const std::vector<std::string> notes_;
   const int64_t spare_bytes_;
   std::vector<std::unique_ptr<const Solution>> solutions_;
-  Best own_;  // of the instance's budget; written by Add() and Finish()
+  Best own_;  // for the instance's own budget; written by Add() and Finish() only
 };
 
 class Auto final : public Solver {
  public:
   explicit Auto(std::span<const SolverInfo> solvers) : solvers_(solvers) {}
 
-  // Members that need more than they may are left out, so this is what the least of them needs.
+  // Solvers that need more than is available are left out, so the least need of one is enough.
   int64_t WorkingBytes(const Instance& instance) const override {
     int64_t least = INT64_MAX;
-    for (const Member& member : Members(solvers_, instance, INT64_MAX).members) {
-      least = std::min(least, member.solver->WorkingBytes(member.instance));
+    for (const SelectedSolver& selected : SelectSolvers(solvers_, instance, INT64_MAX).solvers) {
+      least = std::min(least, selected.solver->WorkingBytes(selected.instance));
     }
     return least;
   }
 
+  // All tables that stay, and beside them the largest need of a single step.
   int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
-    const Membership membership = Members(solvers_, instance, most_bytes);
-    int64_t beside = 0;  // the tables that stay
-    for (const Member& member : membership.members) {
-      beside = std::max(beside, member.solver->WorkingBytes(member.instance));
+    const SolverSelection selection = SelectSolvers(solvers_, instance, most_bytes);
+    int64_t temporary = 0;
+    for (const SelectedSolver& selected : selection.solvers) {
+      temporary = std::max(temporary, selected.solver->WorkingBytes(selected.instance));
     }
     if (instance.platform().has_link()) {
-      beside = std::max(beside, AutoSolution::LookAroundBytes(instance.chain()));
+      temporary = std::max(temporary, LocalSearchBytes(instance.chain()));
     }
-    return most_bytes - std::max<int64_t>(0, membership.left_bytes - beside);
+    return most_bytes - std::max<int64_t>(0, selection.spare_bytes - temporary);
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
     std::optional<int64_t> least;
-    const std::vector<Member> members = Members(solvers_, instance, context.working_bytes).members;
-    for (const Member& member : members) {
+    const SolverSelection selection = SelectSolvers(solvers_, instance, context.working_bytes);
+    for (const SelectedSolver& selected : selection.solvers) {
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
-                       member.solver->LeastBytes(member.instance, context));
+                       selected.solver->LeastBytes(selected.instance, context));
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);
     }
     return least;
@@ -273,24 +214,27 @@ class Auto final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    // Nothing beats storing everything where it always fits.
+    // Nothing is faster than storing everything, if it fits every budget that will be asked for.
     const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
-    if (lowest >= StoreAllPeakBytes(instance.chain()))
+    if (lowest >= StoreAllPeakBytes(instance.chain())) {
       return MakeStoreAll()->Solve(instance, context);
-    Membership membership = Members(solvers_, instance, context.working_bytes);
-    const std::vector<Member>& members = membership.members;
-    auto solution = std::make_unique<AutoSolution>(instance, std::move(membership.notes),
-                                                   membership.left_bytes);
-    absl::string_view optimal;                 // whose class has been searched to the end
-    const size_t shares = members.size() + 1;  // the last is the local search's
-    for (size_t i = 0; i < members.size(); ++i) {
-      if (!optimal.empty() && members[i].info->inside_of == optimal) continue;
-      ASSIGN_OR_RETURN(std::unique_ptr<const Solution> one,
-                       members[i].solver->Solve(members[i].instance, ShareOf(context, i, shares)));
-      if (one->exact()) optimal = members[i].info->description.name;
+    }
+    SolverSelection selection = SelectSolvers(solvers_, instance, context.working_bytes);
+    const std::vector<SelectedSolver>& selected = selection.solvers;
+    auto solution =
+        std::make_unique<AutoSolution>(instance, std::move(selection.notes), selection.spare_bytes);
+    absl::string_view exact_solver;             // the last one that solved its class exactly
+    const size_t shares = selected.size() + 1;  // of the progress; the last is the local search's
+    for (size_t i = 0; i < selected.size(); ++i) {
+      // A schedule of this class cannot be faster than the exact one of the class around it.
+      if (!exact_solver.empty() && selected[i].info->inside_of == exact_solver) continue;
+      ASSIGN_OR_RETURN(
+          std::unique_ptr<const Solution> one,
+          selected[i].solver->Solve(selected[i].instance, ShareOf(context, i, shares)));
+      if (one->exact()) exact_solver = selected[i].info->description.name;
       RETURN_IF_ERROR(solution->Add(std::move(one), context));
     }
-    RETURN_IF_ERROR(solution->Finish(ShareOf(context, members.size(), shares)));
+    RETURN_IF_ERROR(solution->Finish(ShareOf(context, selected.size(), shares)));
     context.Report(1);
     return solution;
   }

@@ -26,7 +26,7 @@
 namespace stowage {
 namespace {
 
-// With fewer slots Mixed Mode rounds more away than it gains.
+// With fewer slots, Mixed Mode loses more to rounding than it gains.
 constexpr int64_t kFewestUsefulSlots = 50;
 
 Execution AllEager(const Chain& chain) {
@@ -39,9 +39,9 @@ Execution LeastNeeds(const Chain& chain) {
   for (const Unit& unit : UnitsOf(chain)) {
     int64_t eager = 0;
     for (int l = unit.first; l <= unit.last; ++l) {
-      eager = std::max(eager, NeedOf(chain, chain.stage(l), l, l));
+      eager = std::max(eager, NeedBytes(chain, chain.stage(l), l, l));
     }
-    graph.push_back(unit.has_graph && NeedOf(chain, unit) < eager);
+    graph.push_back(unit.has_graph && GraphNeedBytes(chain, unit) < eager);
   }
   return Execution::Of(chain, graph);
 }
@@ -53,9 +53,10 @@ std::vector<ModeChoice> ModesOfAll(const Chain& chain, const std::vector<Executi
   return modes;
 }
 
-// Choices of modes that are always tried: at least one of them, or Mixed Mode, has a schedule
-// wherever LeastBytes() says that there is one.
-absl::StatusOr<std::vector<Execution>> Choices(const Chain& chain, const SolveContext& context) {
+// Choices 1 to 4 of the header. LeastBytes() is the least of theirs and Mixed Mode's, so at that
+// budget at least one of them, or Mixed Mode, has a schedule.
+absl::StatusOr<std::vector<Execution>> FixedChoices(const Chain& chain,
+                                                    const SolveContext& context) {
   std::vector<Execution> choices;
   choices.push_back(Execution::Of(chain, FastestModes(chain)));
   choices.push_back(LeastNeeds(chain));
@@ -66,7 +67,7 @@ absl::StatusOr<std::vector<Execution>> Choices(const Chain& chain, const SolveCo
   return choices;
 }
 
-// The instance with as many slots for Mixed Mode as fit; nullopt: not enough.
+// The instance with as many memory slots for Mixed Mode as fit; nullopt: too few do.
 std::optional<Instance> ForMixedMode(const Solver& mixed, const Instance& instance,
                                      int64_t working_bytes) {
   if (mixed.WorkingBytes(instance) <= working_bytes) return instance;
@@ -75,74 +76,78 @@ std::optional<Instance> ForMixedMode(const Solver& mixed, const Instance& instan
   return instance.WithMemorySlots(*slots);
 }
 
-// The search for one budget.
-class Search {
+// Solves one budget, that of the instance. best_ is the incumbent.
+class ModeChoiceSolve {
  public:
-  Search(const Solver& plain, const Instance& instance, const SolveContext& context)
+  ModeChoiceSolve(const Solver& plain, const Instance& instance, const SolveContext& context)
       : plain_(plain), chain_(instance.chain()), instance_(instance), context_(context) {}
 
   absl::StatusOr<std::optional<Candidate>> Run() {
+    // Storing everything in the fastest modes is optimal where it fits.
     const Execution fastest = Execution::Of(chain_, FastestModes(chain_));
     if (StoreAllPeakBytes(fastest.chain()) <= instance_.platform().memory_bytes) {
-      Consider({fastest.ToChain(StoreAllSchedule(fastest.chain())), "store_all", Limit::kNone, {}});
+      KeepIfBetter(
+          {fastest.ToChain(StoreAllSchedule(fastest.chain())), "store_all", Limit::kNone, {}});
       return std::move(best_);
     }
-    // What is quickly found comes first, for those who cannot wait for the rest.
-    ASSIGN_OR_RETURN(std::vector<Execution> choices, Choices(chain_, context_));
-    for (const Execution& choice : choices) RETURN_IF_ERROR(AskPeriodic(choice));
-    constexpr size_t kShares = 7;  // of the progress
-    for (Execution& choice : choices) RETURN_IF_ERROR(AskOnce(std::move(choice), kShares));
-    ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, AskMixedMode(ShareOf(4, kShares)));
+    // Periodic schedules take no time to find and come first, so that a request with a time budget
+    // has an answer early.
+    ASSIGN_OR_RETURN(std::vector<Execution> choices, FixedChoices(chain_, context_));
+    for (const Execution& choice : choices) RETURN_IF_ERROR(TryPeriodic(choice));
+    for (Execution& choice : choices) RETURN_IF_ERROR(TryNewExecution(std::move(choice)));
+    ASSIGN_OR_RETURN(const std::optional<Schedule> mixed, TryMixedMode(ShareOf(4)));
     if (mixed.has_value()) {
       ASSIGN_OR_RETURN(Execution execution, Execution::Of(chain_, *mixed));
-      RETURN_IF_ERROR(AskOnce(std::move(execution), kShares));
+      RETURN_IF_ERROR(TryNewExecution(std::move(execution)));
     }
-    ASSIGN_OR_RETURN(Execution found, FindModes());
-    RETURN_IF_ERROR(AskOnce(std::move(found), kShares));
-    if (best_.has_value()) best_->notes = notes_;
-    if (best_.has_value() && HasGraphOperations(best_->schedule) &&
-        !absl::StartsWith(best_->solver, "mixed_mode")) {
-      best_->notes.push_back(
-          absl::StrCat("auto chose the modes that ", best_->solver, " ran with"));
-    }
+    ASSIGN_OR_RETURN(Execution found, SearchFastestModes());
+    RETURN_IF_ERROR(TryNewExecution(std::move(found)));
+    Annotate();
     return std::move(best_);
   }
 
  private:
-  SolveContext ShareOf(size_t index, size_t count) const {
+  // Equal shares of the progress: four fixed choices, Mixed Mode, its modes, the search's modes.
+  static constexpr size_t kShares = 7;
+
+  // For one of the solves: it reports progress only, and answers this budget only.
+  SolveContext ShareOf(size_t index) const {
     SolveContext share = context_;
     share.lowest_bytes = INT64_MAX;
     share.improved = nullptr;
-    share.progress = [this, index, count](double fraction) {
-      context_.Report((static_cast<double>(index) + fraction) / static_cast<double>(count));
+    share.progress = [this, index](double fraction) {
+      context_.Report((static_cast<double>(index) + fraction) / static_cast<double>(kShares));
     };
     return share;
   }
 
-  // Equal segments take no time to find.
-  absl::Status AskPeriodic(const Execution& execution) {
+  absl::Status TryPeriodic(const Execution& execution) {
     const Instance instance = instance_.WithChain(execution.chain());
-    const SolveContext share = ShareOf(0, SIZE_MAX);
+    // Reports next to nothing: all of the progress belongs to what follows.
+    SolveContext share = ShareOf(0);
+    share.progress = [this](double fraction) {
+      context_.Report(fraction / static_cast<double>(SIZE_MAX));
+    };
     ASSIGN_OR_RETURN(const auto solution, MakePeriodic()->Solve(instance, share));
     ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance.platform().memory_bytes, share));
     if (!candidate.has_value()) return absl::OkStatus();
-    Consider({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
+    KeepIfBetter({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
     return absl::OkStatus();
   }
 
-  // Unless it has been.
-  absl::Status AskOnce(Execution execution, size_t shares) {
+  // Solves the plain chain of `execution`, unless an equal one has been solved before.
+  absl::Status TryNewExecution(Execution execution) {
     const auto same = [&execution](const Execution& other) {
       return other.numbers() == execution.numbers() && other.chain() == execution.chain();
     };
-    if (std::any_of(asked_.begin(), asked_.end(), same)) return absl::OkStatus();
-    asked_.push_back(std::move(execution));
-    return AskPlain(asked_.back(), ShareOf(std::min(asked_.size(), shares) - 1, shares));
+    if (std::any_of(tried_.begin(), tried_.end(), same)) return absl::OkStatus();
+    tried_.push_back(std::move(execution));
+    return TryPlain(tried_.back(), ShareOf(std::min(tried_.size(), kShares) - 1));
   }
 
-  // Its schedule.
-  absl::StatusOr<std::optional<Schedule>> AskMixedMode(const SolveContext& share) {
+  // Returns Mixed Mode's schedule, for its modes; nullopt where it has none.
+  absl::StatusOr<std::optional<Schedule>> TryMixedMode(const SolveContext& share) {
     const std::unique_ptr<Solver> mixed = MakeMixedMode();
     const std::optional<Instance> instance =
         ForMixedMode(*mixed, instance_, context_.working_bytes);
@@ -156,22 +161,23 @@ class Search {
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance_.platform().memory_bytes, share));
     if (!candidate.has_value()) return std::optional<Schedule>();
-    Consider(*candidate);
+    KeepIfBetter(*candidate);
     return std::optional<Schedule>(std::move(candidate->schedule));
   }
 
-  // The best choice of modes that a search finds, those asked being known.
-  absl::StatusOr<Execution> FindModes() const {
-    const std::vector<Execution> asked(asked_.begin(), asked_.end());
+  // Choice 6 of the header; the search starts from the choices tried so far.
+  absl::StatusOr<Execution> SearchFastestModes() const {
+    const std::vector<Execution> tried(tried_.begin(), tried_.end());
     ASSIGN_OR_RETURN(const ModeChoice modes,
-                     SearchModes(instance_, ModesOfAll(chain_, asked), context_));
+                     SearchModes(instance_, ModesOfAll(chain_, tried), context_));
     return Execution::Of(chain_, modes);
   }
 
-  absl::Status AskPlain(const Execution& execution, SolveContext share) {
+  // Runs plain `auto` on the plain chain of `execution`; its intermediate schedules count, too.
+  absl::Status TryPlain(const Execution& execution, SolveContext share) {
     const Instance instance = instance_.WithChain(execution.chain());
     share.improved = [this, &execution](const Candidate& candidate) {
-      Consider({execution.ToChain(candidate.schedule), candidate.solver, candidate.limit, {}});
+      KeepIfBetter({execution.ToChain(candidate.schedule), candidate.solver, candidate.limit, {}});
     };
     ASSIGN_OR_RETURN(const auto solution, plain_.Solve(instance, share));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
@@ -180,11 +186,13 @@ class Search {
     for (std::string& note : candidate->notes) {
       if (std::count(notes_.begin(), notes_.end(), note) == 0) notes_.push_back(std::move(note));
     }
-    Consider({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
+    KeepIfBetter({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
     return absl::OkStatus();
   }
 
-  void Consider(Candidate candidate) {
+  // Replaces the incumbent if the candidate, simulated on the chain itself, fits and is faster; of
+  // equally fast ones the lower peak wins.
+  void KeepIfBetter(Candidate candidate) {
     const absl::StatusOr<Simulation> simulation =
         Simulate(chain_, instance_.platform(), candidate.schedule);
     assert(simulation.ok());
@@ -195,30 +203,40 @@ class Search {
     const bool faster = !best_.has_value() || std::get<0>(key) < std::get<0>(key_);
     key_ = key;
     best_ = std::move(candidate);
-    // The best for some modes need not be the best of all.
+    // A guarantee for one choice of modes holds for all only if no mode can be faster.
     if (best_->limit != Limit::kNone || std::get<0>(key) > ComputeSeconds(chain_)) {
       best_->limit = Limit::kHeuristic;
     }
     if (faster && context_.improved) context_.improved(*best_);
   }
 
+  void Annotate() {
+    if (!best_.has_value()) return;
+    best_->notes = notes_;
+    if (HasGraphOperations(best_->schedule) && !absl::StartsWith(best_->solver, "mixed_mode")) {
+      best_->notes.push_back(
+          absl::StrCat("auto chose the modes that ", best_->solver, " ran with"));
+    }
+  }
+
   const Solver& plain_;
   const Chain& chain_;
   const Instance& instance_;
   const SolveContext& context_;
-  std::vector<std::string> notes_;
-  std::deque<Execution> asked_;  // stays where it is
+  std::vector<std::string> notes_;  // without duplicates
+  std::deque<Execution> tried_;  // a deque, since TryPlain() holds a reference to its last element
   std::optional<Candidate> best_;
-  std::tuple<double, int64_t> key_;  // of the best: its makespan, then its peak
+  std::tuple<double, int64_t> key_;  // makespan and peak of best_
 };
 
+// Answers the instance's own budget, solved by Prepare(); solves every other budget when asked.
 class ModesSolution final : public Solution {
  public:
   ModesSolution(std::shared_ptr<const Solver> plain, const Instance& instance)
       : plain_(std::move(plain)), instance_(instance) {}
 
   absl::Status Prepare(const SolveContext& context) {
-    ASSIGN_OR_RETURN(own_, Search(*plain_, instance_, context).Run());
+    ASSIGN_OR_RETURN(own_, ModeChoiceSolve(*plain_, instance_, context).Run());
     return absl::OkStatus();
   }
 
@@ -226,7 +244,7 @@ class ModesSolution final : public Solution {
       int64_t memory_bytes, const SolveContext& context) const override {
     if (memory_bytes == instance_.platform().memory_bytes) return own_;
     const Instance instance = instance_.WithMemory(memory_bytes);
-    return Search(*plain_, instance, context).Run();
+    return ModeChoiceSolve(*plain_, instance, context).Run();
   }
   bool solves_each_budget() const override { return true; }
 
@@ -260,7 +278,7 @@ class AutoOverModes final : public Solver {
     const auto lower = [&least](std::optional<int64_t> bytes) {
       if (bytes.has_value()) least = std::min(least.value_or(*bytes), *bytes);
     };
-    ASSIGN_OR_RETURN(const std::vector<Execution> choices, Choices(instance.chain(), context));
+    ASSIGN_OR_RETURN(const std::vector<Execution> choices, FixedChoices(instance.chain(), context));
     for (const Execution& choice : choices) {
       ASSIGN_OR_RETURN(const std::optional<int64_t> bytes,
                        plain_->LeastBytes(instance.WithChain(choice.chain()), context));

@@ -1,9 +1,15 @@
-// `auto` for chains with a graph mode. Once every stage has its mode such a chain is a plain one
-// (model/modes.h), for which plain `auto` finds the best schedule of all solvers, offloading among
-// them, and lets whoever is active use all memory that is free at the time, where Mixed Mode's
-// shares are fixed. So five choices of modes are tried: all eager, the fastest with all memory,
-// each unit in the mode in which it needs less, all that can in graph mode but the units that need
-// the most (as many of them as rotor finds best), and Mixed Mode's.
+// `auto` for chains with a graph mode. Once every stage has its mode, such a chain is a plain one
+// (model/modes.h), and plain `auto` finds its best schedule, with all solvers, offloading included.
+// Unlike Mixed Mode's fixed shares, that lets each part of the chain use all memory that is free at
+// the time.
+//
+// It solves the plain chain of each of these choices of modes, and keeps the fastest schedule:
+//   1. every unit in the mode that is fastest with unlimited memory
+//   2. every unit in the mode in which it needs less memory by itself
+//   3. every unit in eager mode
+//   4. the choice that needs the least memory, as far as a search finds it (modes/mode_search.h)
+//   5. the modes of Mixed Mode's schedule, which is a candidate itself
+//   6. the choice that is fastest with rotor, as far as a search from 1..5 finds it
 #ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_AUTO_MODES_H_
 #define STOWAGE_SOLVER_ALGORITHMS_AUTO_AUTO_MODES_H_
 
@@ -13,7 +19,7 @@
 
 namespace stowage {
 
-// `plain` answers for chains without graph mode, which it is asked at once.
+// `plain` solves plain chains; requests for chains without a graph mode go to it unchanged.
 std::unique_ptr<Solver> MakeAutoOverModes(std::unique_ptr<const Solver> plain);
 
 }  // namespace stowage

@@ -16,30 +16,32 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// A sub-sequence at a price: the cheapest of its shares.
+// w(j,i) of a sub-sequence and the share that attains it.
 struct Priced {
   double charged = kNone;  // seconds + price * share
-  int64_t share = 0;
+  int64_t share = 0;       // slots
 };
 
-// The best split of every position at one price.
+// The solution of the recurrence at one price.
 struct PricedPath {
-  std::vector<double> charged;  // D, by position
-  std::vector<int> begin;       // of the sub-sequence that ends there
+  std::vector<double> charged;  // D(i), by position
+  std::vector<int> begin;       // the j that attains it
 };
 
-// The convex program: a monotone queue over unimodal searches.
+// Solves the recurrence at one price after another, by a monotone queue over unimodal searches.
+// Invariant at position i: queue_ splits the ends i..N into runs, and for the ends of a run its
+// `begin` is the best of the positions pushed so far.
 class PricedQueue {
  public:
   PricedQueue(const ModeTables& tables, int64_t share, ConvexSplits* counts)
-      : tables_(tables), count_(tables.operators()), most_(share), counts_(*counts) {}
+      : tables_(tables), count_(tables.operators()), most_share_(share), counts_(*counts) {}
 
-  // The cheapest path; nullopt when there is none. Errors: CANCELLED.
+  // The path with the least charge at that price; nullopt when there is none. Errors: CANCELLED.
   absl::StatusOr<std::optional<std::vector<SubSequence>>> Solve(double price,
                                                                 const SolveContext& context);
 
  private:
-  // The queue's entry: from `from` on, sub-sequences begin at `begin`.
+  // For ends from `from` up to the next run's, the sub-sequence begins at `begin`.
   struct Run {
     int begin = 0;
     int from = 0;
@@ -53,36 +55,39 @@ class PricedQueue {
   void SearchMode(const Cost& cost, Priced* best) const;
   bool Better(int begin, int than, int end) {
     const double old = Charged(than, end);
-    // Longer sub-sequences stop to fit before shorter ones do.
+    // Of two sub-sequences with the same end the longer one stops fitting first.
     return old == kNone || Charged(begin, end) < old;
   }
   void Push(int begin);
-  void Settle(int end, int begin);
-  bool TryAll(int end);
-  void Compare(int end);
+  void LowerTo(int end, int begin);
+  bool TryAllBegins(int end);
+  void CheckQueue(int end);
 
   const ModeTables& tables_;
   const int count_;
-  const int64_t most_;
+  const int64_t most_share_;
   ConvexSplits& counts_;
-  double price_ = 0;
+  double price_ = 0;  // λ
   PricedPath path_;
   std::deque<Run> queue_;
-  int widened_until_ = 0;  // up to where all splits are tried
-  int tried_ = 0;          // positions at which they were
+  int try_all_until_ = 0;  // the last position at which all splits are to be tried
+  int tried_all_ = 0;      // at how many positions they were
 };
 
-// The least of cost(share) + price * share, cost falling and, so the assumption, convex.
+// Lowers *best to min over shares of cost(share) + price * share. `cost` falls; if it is convex,
+// as assumed, the sum is unimodal and the ternary search finds its minimum.
 template <typename Cost>
 void PricedQueue::SearchMode(const Cost& cost, Priced* best) const {
   int64_t low = 0;
-  int64_t high = most_;
+  int64_t high = most_share_;
   if (cost(high) == kNone) return;
-  while (low < high) {  // the first that fits
+  // Bisect for the first share that fits.
+  while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     (cost(middle) == kNone ? low : high) = cost(middle) == kNone ? middle + 1 : middle;
   }
-  high = most_;
+  // Ternary search from there; the last few shares one by one.
+  high = most_share_;
   const auto consider = [&](int64_t share) {
     const double charged = cost(share) + price_ * static_cast<double>(share);
     if (charged < best->charged) *best = {charged, share};
@@ -104,58 +109,62 @@ Priced PricedQueue::Search(int begin, int end) {
   ++counts_.searches;
   Priced best;
   SearchMode([&](int64_t share) { return tables_.Eager(begin, end, share); }, &best);
-  if (tables_.Graph(begin, end, most_) < kNone) {
+  if (tables_.Graph(begin, end, most_share_) < kNone) {
     SearchMode([&](int64_t share) { return tables_.Graph(begin, end, share); }, &best);
   }
   return best;
 }
 
-void PricedQueue::Settle(int end, int begin) {
+// D(end) = min(D(end), D(begin) + w(begin,end)).
+void PricedQueue::LowerTo(int end, int begin) {
   const double charged = Charged(begin, end);
-  double& known = path_.charged[static_cast<size_t>(end)];
-  if (charged >= known) return;
-  known = charged;
+  double& least = path_.charged[static_cast<size_t>(end)];
+  if (charged >= least) return;
+  least = charged;
   path_.begin[static_cast<size_t>(end)] = begin;
 }
 
-// Whether some split is better than the one that is settled.
-bool PricedQueue::TryAll(int end) {
+// Evaluates the recurrence in full at `end`; true if that lowers D(end).
+bool PricedQueue::TryAllBegins(int end) {
   const double before = path_.charged[static_cast<size_t>(end)];
-  for (int begin = 0; begin < end; ++begin) Settle(end, begin);
+  for (int begin = 0; begin < end; ++begin) LowerTo(end, begin);
   return path_.charged[static_cast<size_t>(end)] < before * (1 - kTimeNoise);
 }
 
-// The queue's split against two others, and at a sample of positions against all; where one of
-// them is better all are tried for a while, as long as that is no more work than the queue's.
-void PricedQueue::Compare(int end) {
+// Compares the queue's split at `end` with that of the previous position and with the newest run's,
+// and at a sample of positions with all. Where another one is better the assumptions fail, and all
+// splits are tried for the next positions, kMostTriedAll times a path at most: no more work than
+// the queue itself.
+void PricedQueue::CheckQueue(int end) {
   constexpr int kSamples = 4;
-  constexpr int kWidened = 4;
-  constexpr int kMostTried = 16;  // positions at which all splits are tried
+  constexpr int kPositionsAfter = 4;
+  constexpr int kMostTriedAll = 16;
   const auto at = static_cast<size_t>(end);
   const double before = path_.charged[at];
-  Settle(end, path_.begin[at - 1]);
-  Settle(end, queue_.back().begin);
-  const bool second_is_better = path_.charged[at] < before * (1 - kTimeNoise);
+  LowerTo(end, path_.begin[at - 1]);
+  LowerTo(end, queue_.back().begin);
+  bool wrong = path_.charged[at] < before * (1 - kTimeNoise);
+  if (wrong) try_all_until_ = end + kPositionsAfter;
   const bool sampled = end % (1 + count_ / kSamples) == 0;
-  if (second_is_better) widened_until_ = end + kWidened;
-  bool wrong = second_is_better;
-  if ((sampled || end <= widened_until_) && tried_ < kMostTried) {
-    ++tried_;
-    if (TryAll(end)) {
+  if ((sampled || end <= try_all_until_) && tried_all_ < kMostTriedAll) {
+    ++tried_all_;
+    if (TryAllBegins(end)) {
       wrong = true;
-      widened_until_ = end + kWidened;
+      try_all_until_ = end + kPositionsAfter;
     }
   }
   counts_.wrong_splits += wrong ? 1 : 0;
 }
 
-// Puts position `begin` into the queue from where on it beats those before it.
+// Appends a run that begins sub-sequences at `begin`. By the quadrangle inequality, once it is
+// better than an older run at some end it is better at all later ends.
 void PricedQueue::Push(int begin) {
   if (path_.charged[static_cast<size_t>(begin)] == kNone) return;
   int from = begin + 1;
   while (!queue_.empty()) {
     const Run& last = queue_.back();
     const int at = std::max(last.from, begin + 1);
+    // Better than the last run from its start on: that run is never used again.
     if (Better(begin, last.begin, at)) {
       if (last.from <= begin + 1) {
         queue_.pop_back();
@@ -164,7 +173,8 @@ void PricedQueue::Push(int begin) {
       queue_.pop_back();
       continue;
     }
-    int low = at + 1;  // the first end for which it is better
+    // Bisect for the first end for which it is better.
+    int low = at + 1;
     int high = count_ + 1;
     while (low < high) {
       const int middle = low + (high - low) / 2;
@@ -188,15 +198,16 @@ absl::StatusOr<std::optional<std::vector<SubSequence>>> PricedQueue::Solve(
   path_.charged[0] = 0;
   queue_.clear();
   queue_.push_back({0, 1});
-  widened_until_ = tried_ = 0;
+  try_all_until_ = tried_all_ = 0;
   for (int end = 1; end <= count_; ++end) {
     RETURN_IF_ERROR(context.CheckStop());
     while (queue_.size() > 1 && queue_[1].from <= end) queue_.pop_front();
-    Settle(end, queue_.front().begin);
-    Compare(end);
+    LowerTo(end, queue_.front().begin);
+    CheckQueue(end);
     if (end < count_) Push(end);
   }
   if (path_.charged.back() == kNone) return std::optional<std::vector<SubSequence>>();
+  // Backtrack; the shares are searched again rather than stored.
   std::vector<SubSequence> sequences;
   for (int end = count_; end > 0; end = sequences.back().begin) {
     const int begin = path_.begin[static_cast<size_t>(end)];
@@ -207,7 +218,7 @@ absl::StatusOr<std::optional<std::vector<SubSequence>>> PricedQueue::Solve(
   return std::optional<std::vector<SubSequence>>(std::move(sequences));
 }
 
-// What a step is about as long as; above 0.
+// The order of magnitude of a step's time, from which prices are derived; above 0.
 double ScaleOf(const ModeTables& tables, int64_t share) {
   double seconds = tables.Fastest(0, tables.operators(), share);
   if (seconds == kNone) {
@@ -217,31 +228,34 @@ double ScaleOf(const ModeTables& tables, int64_t share) {
       if (one < kNone) seconds += one;
     }
   }
-  constexpr double kLeast = 1e-200;  // no product of it becomes 0
+  constexpr double kLeast = 1e-200;  // so that its products with prices do not underflow
   return seconds > 0 ? std::max(seconds, kLeast) : 1;
 }
 
 }  // namespace
 
-// Bisection over the price: the higher, the less memory is bought.
+// The higher the price, the fewer slots the best path takes. Raise it until the path fits the
+// budget, then bisect (geometrically) for the lowest price at which it does.
 absl::StatusOr<ConvexSplits> FindConvexSplits(const ModeTables& tables, int64_t share,
                                               const SolveContext& context) {
   ConvexSplits result{.splits = {kNone, {}}};
   PricedQueue queue(tables, share, &result);
-  constexpr double kAllButFree = 1e-6;
-  constexpr double kBeyondAll = 1e4;  // of the step a slot: there the least share counts
+  constexpr double kLowestPrice = 1e-6;  // of a step's time, for the whole budget
+  constexpr double kHighestPrice = 1e4;  // of a step's time, a slot: paths use the least shares
   constexpr int kBisections = 10;
   const double scale = ScaleOf(tables, share);
-  double low = kAllButFree * scale / static_cast<double>(share + 1);
+  double low = kLowestPrice * scale / static_cast<double>(share + 1);
   double high = low;
-  // By how much the cheapest path is over the budget; infinite where there is none.
+  // The slots by which the path at a price exceeds the budget; infinite: there is no path. Paths
+  // that fit are offered to the result.
   const auto over = [&](double price) -> absl::StatusOr<double> {
     ASSIGN_OR_RETURN(std::optional<std::vector<SubSequence>> path, queue.Solve(price, context));
     if (!path.has_value()) return kNone;
-    return static_cast<double>(Offer(tables, *std::move(path), share, &result.splits) - share);
+    return static_cast<double>(KeepIfFaster(tables, *std::move(path), share, &result.splits) -
+                               share);
   };
   ASSIGN_OR_RETURN(double excess, over(high));
-  while (excess > 0 && excess < kNone && high < kBeyondAll * scale) {
+  while (excess > 0 && excess < kNone && high < kHighestPrice * scale) {
     low = high;
     high *= 4;
     ASSIGN_OR_RETURN(excess, over(high));

@@ -1,4 +1,5 @@
-// A chain's units of graph mode as the stages of a plain chain, on which rotor's programs run.
+// A chain's units of graph mode (solver/README.md, "Graph mode") as the stages of a plain chain, on
+// which rotor's programs run unchanged.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_MODES_GRAPH_UNITS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_MODES_GRAPH_UNITS_H_
 
@@ -11,29 +12,30 @@
 
 namespace stowage {
 
-// Positions 0..N lie between the N = L+1 stages of the chain. Immutable, thread-safe.
+// Positions 0..N lie between the N = L+1 stages of the original chain. Immutable, thread-safe.
 class GraphUnits {
  public:
-  // What has no graph mode takes more than `budget_bytes`, so that no time is spent on it.
+  // Units without a graph mode become stages that need more than `budget_bytes`, so that a table
+  // for that budget spends no time on them.
   GraphUnits(const Chain& chain, int64_t budget_bytes);
 
-  // One stage a unit; those without graph mode are there but mean nothing.
+  // One stage for each unit. Only parts for which IsRun() holds are meaningful.
   const Chain& chain() const { return chain_; }
-  // Whether stages i+1..j are whole units, all of which have a graph mode.
-  bool Run(int i, int j) const {
+  // Whether stages i+1..j are whole units that all have a graph mode. O(1).
+  bool IsRun(int i, int j) const {
     return before(i) >= 0 && before(j) >= 0 &&
            blocked_[static_cast<size_t>(before(i))] == blocked_[static_cast<size_t>(before(j))];
   }
-  // The number of units before a position; -1 inside a unit.
+  // The number of units before a position; -1 at a position inside a unit.
   int before(int position) const { return before_[static_cast<size_t>(position)]; }
-  // From operations on chain() to operations in graph mode on the chain itself.
+  // Turns operations on chain() into operations in graph mode on the original chain.
   Schedule ToChain(Schedule schedule) const;
 
  private:
   std::vector<Unit> units_;
   Chain chain_;
   std::vector<int> before_;   // by position
-  std::vector<int> blocked_;  // by number of units: those without graph mode among them
+  std::vector<int> blocked_;  // [u]: how many of the first u units have no graph mode
 };
 
 }  // namespace stowage

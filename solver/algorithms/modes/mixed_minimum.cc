@@ -8,13 +8,13 @@
 namespace stowage {
 namespace {
 
-// More than any sub-sequence takes.
-constexpr int64_t kTooMuch = kMaxTotalBytes;
+// Stands for infinity; more than any sub-sequence needs.
+constexpr int64_t kInfeasible = kMaxTotalBytes;
 
 }  // namespace
 
 absl::StatusOr<MixedMinimum> MixedMinimum::Build(const Chain& chain, const SolveContext& context) {
-  GraphUnits units(chain, 0);
+  GraphUnits units(chain, 0);  // any budget will do: K is not compared with one
   ASSIGN_OR_RETURN(RotorMinimum eager, RotorMinimum::Build(chain, Saving::kAlways, context));
   ASSIGN_OR_RETURN(RotorMinimum graph,
                    RotorMinimum::Build(units.chain(), Saving::kAlways, context));
@@ -27,26 +27,28 @@ int64_t MixedMinimum::WorkingBytes(const Chain& chain) {
   return 2 * RotorMinimum::WorkingBytes(chain);
 }
 
-int64_t MixedMinimum::Least(int i, int j, Mode mode) const {
+// K of the header.
+int64_t MixedMinimum::LeastOf(int i, int j, Mode mode) const {
   if (mode == Mode::kEager) return eager_.least_bytes(i, j - 1);
-  if (!units_.Run(i, j)) return kTooMuch;
+  if (!units_.IsRun(i, j)) return kInfeasible;
   return graph_.least_bytes(units_.before(i), units_.before(j) - 1);
 }
 
 MixedMinimum::MixedMinimum(GraphUnits units, RotorMinimum eager, RotorMinimum graph)
     : units_(std::move(units)), eager_(std::move(eager)), graph_(std::move(graph)) {}
 
+// The recurrence of the header, then its path from the end.
 absl::Status MixedMinimum::FindPath(const SolveContext& context) {
   const int count = eager_.sizes().stages();
-  std::vector<int64_t> least(static_cast<size_t>(count) + 1, kTooMuch);
+  std::vector<int64_t> least(static_cast<size_t>(count) + 1, kInfeasible);
   std::vector<SubSequence> last(least.size());
   least[0] = 0;
   for (int end = 1; end <= count; ++end) {
     RETURN_IF_ERROR(context.CheckStop());
     for (int begin = 0; begin < end; ++begin) {
       for (const Mode mode : {Mode::kEager, Mode::kGraph}) {
-        const int64_t share = Least(begin, end, mode);
-        if (share == kTooMuch) continue;
+        const int64_t share = LeastOf(begin, end, mode);
+        if (share == kInfeasible) continue;
         const int64_t sum = least[static_cast<size_t>(begin)] + share;
         if (sum >= least[static_cast<size_t>(end)]) continue;
         least[static_cast<size_t>(end)] = sum;
@@ -62,6 +64,7 @@ absl::Status MixedMinimum::FindPath(const SolveContext& context) {
   return absl::OkStatus();
 }
 
+// Rotor's least schedule of every sub-sequence on the path, joined.
 std::optional<Schedule> MixedMinimum::LeastSchedule() const {
   std::vector<Schedule> schedules;
   for (const SubSequence& one : sequences_) {

@@ -1,14 +1,12 @@
-// Mixed Mode: the chain as sub-sequences, each in eager or in graph mode, each with a share of the
-// memory within which it is rematerialized as fast as can be (Tang et al., "Boosting
-// Rematerialization Training via Execution Mode Splitting Modeling on Convex Optimized Dynamic
-// Programming"; its open ends are closed in mode_tables.h, mixed_splits.h, convex_splits.h and
-// split_certificate.h).
+// Mixed Mode: the chain as consecutive sub-sequences, each in eager or in graph mode, each with a
+// fixed share of the memory within which it is rematerialized optimally. From Tang et al.,
+// "Boosting Rematerialization Training via Execution Mode Splitting Modeling on Convex Optimized
+// Dynamic Programming".
 //
-// Where everything fits in the fastest modes that is the answer. Otherwise memory is counted in
-// slots as in rotor.h: rounded to nearest, a little beyond the budget, and the highest level whose
-// schedule fits in bytes wins. Where the first level's does not the recurrence in full, unless that
-// is too much work, says what the levels below have; where none fits rotor makes the modes of the
-// last one fit. A chain without graph mode is rotor's.
+// Read in this order: mode_tables.h (the cost of a sub-sequence), mixed_splits.h (the recurrence),
+// convex_splits.h (its fast solution), split_certificate.h (its proof), mixed_solution.h (budgets
+// in bytes). Where the paper leaves something open, these headers say what is done.
+// A chain without a graph mode is solved by rotor.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_MODES_MIXED_MODE_H_
 #define STOWAGE_SOLVER_ALGORITHMS_MODES_MIXED_MODE_H_
 
@@ -18,10 +16,10 @@
 
 namespace stowage {
 
-// By convexity, O(N log N log M) a step of some 20, with a certificate by duality, O(N^2 M); after
-// the tables of rotor, O(N^3 M) at most.
+// Solves the recurrence by convexity, O(N log N log M) for each of some 20 prices, and proves the
+// result by duality, O(N^2 M); after O(N^3 M), at most, for rotor's tables. N = L+1, M slots.
 std::unique_ptr<Solver> MakeMixedMode();
-// The recurrence in full, O(N^2 M^2) after the tables.
+// Solves the recurrence in full, O(N^2 M^2) after the tables.
 std::unique_ptr<Solver> MakeMixedModeExact();
 
 }  // namespace stowage

@@ -13,8 +13,9 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-int64_t Offer(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
-              Splits* best) {
+// Recomputes the seconds, so that all splits are compared by the same sums.
+int64_t KeepIfFaster(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
+                     Splits* best) {
   int64_t taken = 0;
   double seconds = 0;
   for (const SubSequence& one : sequences) {
@@ -25,9 +26,11 @@ int64_t Offer(const ModeTables& tables, std::vector<SubSequence> sequences, int6
   return taken;
 }
 
+// A larger share than `last` costs slots and gains nothing; a smaller one than `first` never fits.
 std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t count) {
   if (count == 0 || cost[count - 1] == kNone) return std::nullopt;
   const auto end = cost.begin() + static_cast<std::ptrdiff_t>(count);
+  // Costs fall with the share, so both ends of the range are partition points.
   const double fastest = cost[count - 1];
   const auto finite =
       std::partition_point(cost.begin(), end, [](double seconds) { return seconds == kNone; });
@@ -48,13 +51,14 @@ int64_t BudgetRows::Bytes(int operators, size_t shares) {
          static_cast<int64_t>((shares + kLevelsInFront) * sizeof(double));
 }
 
-absl::Status LowerRow(const double* before, const std::vector<double>& cost, size_t first,
-                      size_t last, size_t count, const SolveContext& context, double* row) {
+absl::Status LowerRow(const RowUpdate& update, const SolveContext& context) {
   constexpr size_t kSumsBetweenPolls = size_t{1} << 26;  // some ten milliseconds
-  const size_t step = std::max<size_t>(1, kSumsBetweenPolls / std::max<size_t>(1, count));
-  for (size_t begin = first; begin <= last; begin += step) {
+  const size_t step = std::max<size_t>(1, kSumsBetweenPolls / std::max<size_t>(1, update.count));
+  const size_t last = update.shares.last;
+  for (size_t begin = update.shares.first; begin <= last; begin += step) {
     RETURN_IF_ERROR(context.CheckStop());
-    LowerBySums(before, cost.data(), begin, std::min(last, begin + step - 1), count, row);
+    LowerBySums(update.before, update.cost.data(), begin, std::min(last, begin + step - 1),
+                update.count, update.row);
   }
   return absl::OkStatus();
 }
@@ -69,14 +73,19 @@ absl::StatusOr<ExactSplits> ExactSplits::Find(const ModeTables& tables,
   const int count = tables.operators();
   BudgetRows rows(count, tables.shares());
   std::vector<double> cost(tables.shares());
-  // By where they begin, as the tables lie in memory; row j is final once all before it are done.
+  // By begin, the order of the tables in memory. Row j is final when its turn comes: all
+  // sub-sequences that end at j begin before it.
   for (int j = 0; j < count; ++j) {
     for (int i = j + 1; i <= count; ++i) {
       tables.FillFastest(j, i, cost.data());
       const std::optional<ShareRange> useful = UsefulShares(cost, cost.size());
       if (!useful.has_value()) continue;
-      RETURN_IF_ERROR(LowerRow(rows.row(j), cost, useful->first, useful->last, rows.shares(),
-                               context, rows.row(i)));
+      RETURN_IF_ERROR(LowerRow({.before = rows.row(j),
+                                .cost = cost,
+                                .shares = *useful,
+                                .count = rows.shares(),
+                                .row = rows.row(i)},
+                               context));
     }
     context.Report(static_cast<double>(j + 1) / count);
   }
@@ -105,7 +114,7 @@ absl::StatusOr<std::optional<Splits>> TraceSplits(
   if (splits.seconds == kNone) return std::optional<Splits>();
   std::vector<double> cost(tables.shares());
   while (i > 0) {
-    // The longest last sub-sequence that explains the value, with the least share that does.
+    // The longest last sub-sequence that attains the value, with the least share that does.
     double least = kNone;
     SubSequence last;
     for (const int j : begins(i)) {

@@ -1,9 +1,12 @@
-// Mixed Mode's program over splits (Equation 1, put right):
-//
+// Mixed Mode's program over splits (Equation 1, corrected):
 //   Opt(0,k) = 0,  Opt(i,k) = min over j < i and 0 <= δ <= k of  Opt(j, k-δ) + F(j,i,δ)
 //
-// with F from mode_tables.h and k what is left beside the chain's input. δ = 0 is allowed: sizes
-// are rounded, and what rounds to nothing fits into nothing.
+//   i, j   positions, 0..N; sub-sequence [j,i) is stages j+1..i (mode_tables.h)
+//   k      slots for all sub-sequences up to i, the chain's input excluded
+//   δ      slots for the last of them, its share
+//   F      seconds of a sub-sequence in its faster mode (mode_tables.h, Equation 2)
+//
+// δ = 0 is allowed: sizes are rounded to slots, and a small sub-sequence may round to none.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_MODES_MIXED_SPLITS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_MODES_MIXED_SPLITS_H_
 
@@ -21,34 +24,36 @@
 
 namespace stowage {
 
-// The chain as sub-sequences that follow one another.
+// A partition of the chain into consecutive sub-sequences.
 struct Splits {
-  double seconds = 0;
+  double seconds = 0;  // the sum of their F
   std::vector<SubSequence> sequences;
 };
 
-// Differences below this share of a step's time are noise: tables have single precision, and charge
-// a millionth to break ties.
+// Times that differ by a smaller share count as equal: tables have single precision, and rotor's
+// charge a millionth to break ties.
 inline constexpr double kTimeNoise = 1e-6;
 
-// Replaces *best by `sequences` where they fit within `share` slots and are faster. Returns how
-// many slots they take.
-int64_t Offer(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
-              Splits* best);
+// Replaces *best by `sequences` if these take at most `share` slots and are faster. Returns the
+// slots that they take.
+int64_t KeepIfFaster(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
+                     Splits* best);
 
-// Shares from where costs that fall with the share begin to be finite to where they are what they
-// are with all: only these are worth a try.
+// Shares first..last, both included.
 struct ShareRange {
   size_t first = 0;
   size_t last = 0;
 };
-// Of the first `count`; nullopt where none is finite.
+// From the first share with a finite cost to the first one with the cost of the largest share: the
+// only ones that an optimum needs. Of the first `count` entries of `cost`, which must not rise with
+// the share; nullopt when all are infinite. O(log count).
 std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t count);
 
-// Opt(i,·) for every i. Not thread-safe while rows are filled.
+// Opt(i,·), one row for each position i, with room in front of each row for the kernel (min_sum.h).
+// Thread-safe for readers only.
 class BudgetRows {
  public:
-  // Row 0 is there, all others are infinite.
+  // Row 0 is 0, all others are infinite.
   BudgetRows(int operators, size_t shares);
   static int64_t Bytes(int operators, size_t shares);
 
@@ -65,22 +70,31 @@ class BudgetRows {
   std::vector<double> values_;
 };
 
-// LowerBySums() of one sub-sequence, polling `context` on the way. Errors: CANCELLED.
-absl::Status LowerRow(const double* before, const std::vector<double>& cost, size_t first,
-                      size_t last, size_t count, const SolveContext& context, double* row);
+// One sub-sequence in the recurrence: row[k] = min(row[k], before[k-δ] + cost[δ]) for all δ in
+// `shares` and all k < `count`.
+struct RowUpdate {
+  const double* before = nullptr;   // Opt(j,·)
+  const std::vector<double>& cost;  // F(j,i,·)
+  ShareRange shares;
+  size_t count = 0;
+  double* row = nullptr;  // Opt(i,·)
+};
+// Polls `context`. Errors: CANCELLED once context.stop is set.
+absl::Status LowerRow(const RowUpdate& update, const SolveContext& context);
 
-// The recurrence in full, for every budget at once. O(N^2 M^2) time, O(N M) memory beside the
-// tables. Borrows them. Immutable after Find(), thread-safe.
+// The recurrence in full, for every budget at once. O(N^2 M^2) time and O(N M) memory beside the
+// tables, which it borrows. Immutable after Find(), thread-safe.
 class ExactSplits {
  public:
   // Errors: CANCELLED once context.stop is set.
   static absl::StatusOr<ExactSplits> Find(const ModeTables& tables, const SolveContext& context);
+  // An upper bound on the bytes that Find() allocates.
   static int64_t WorkingBytes(int operators, int64_t levels);
 
-  // The fastest within `share` slots; nullopt where nothing fits. Requires: share is one.
-  // Errors: CANCELLED once context.stop is set.
+  // The fastest splits within `share` slots; nullopt: nothing fits. O(N^2 M) time.
+  // Requires: 0 <= share < tables.shares(). Errors: CANCELLED once context.stop is set.
   absl::StatusOr<std::optional<Splits>> Within(int64_t share, const SolveContext& context) const;
-  // Infinite where nothing fits.
+  // Their seconds; infinite: nothing fits. O(1).
   double SecondsWithin(int64_t share) const;
 
  private:
@@ -91,9 +105,9 @@ class ExactSplits {
   BudgetRows rows_;
 };
 
-// Reads the splits behind row(N)[share] off rows that FillFastest()'s values were added up in;
-// `begins(i)` lists the positions, ascending, from which the last sub-sequence of a state at i may
-// come. nullopt where that is infinite. Errors: CANCELLED once context.stop is set.
+// Backtracks from row(N)[share]: the splits that attain it. `begins(i)` lists, in ascending order,
+// the begins j of the sub-sequences [j,i) that the rows were lowered by. nullopt when the value is
+// infinite. Errors: CANCELLED once context.stop is set.
 absl::StatusOr<std::optional<Splits>> TraceSplits(
     const ModeTables& tables, const BudgetRows& rows, int64_t share,
     const std::function<std::vector<int>(int)>& begins, const SolveContext& context);

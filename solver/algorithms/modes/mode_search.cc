@@ -19,22 +19,22 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// How many choices may be tried, but for the fewest: each takes some N^3 steps and a few
+// How many choices may be evaluated, at least `fewest`: each takes some N^3 steps and a few
 // microseconds a stage.
-int MostTries(const Chain& chain, double fewest) {
+int MostEvaluations(const Chain& chain, double fewest) {
   constexpr double kWork = 2e8;
   constexpr double kMost = 2000;
   const double stages = chain.length() + 1;
   return static_cast<int>(std::clamp(kWork / (stages * (stages * stages + 500)), fewest, kMost));
 }
 
-// Where it is quick the one that rounds nothing.
+// The rotor that evaluates choices: the exact one for short chains, where it is quick.
 std::unique_ptr<Solver> RotorFor(const Chain& chain) {
   constexpr int kShort = 16;
   return chain.length() <= kShort ? MakeRotor() : MakeRotorOfSlots();
 }
 
-// Infinite where there is no schedule, or no room for finding one.
+// Infinite when there is no schedule, or not enough working memory to find one.
 absl::StatusOr<double> MakespanOf(const Solver& solver, const Instance& instance,
                                   const SolveContext& context) {
   if (solver.WorkingBytes(instance) > context.working_bytes) return kNone;
@@ -47,25 +47,27 @@ absl::StatusOr<double> MakespanOf(const Solver& solver, const Instance& instance
   return simulation.prediction.makespan_seconds;
 }
 
-// What there is least of in the best choice; infinite where the choice is of no use.
+// What is minimized; infinite for an infeasible choice.
 using Objective = std::function<absl::StatusOr<double>(const Execution&)>;
 
+// One search. best_ and least_ are the incumbent; every step starts from it.
 class ModeSearch {
  public:
-  ModeSearch(const Chain& chain, int most_tries, Objective objective)
+  ModeSearch(const Chain& chain, int most_evaluations, Objective objective)
       : chain_(chain),
         objective_(std::move(objective)),
         units_(UnitsOf(chain_)),
-        tries_left_(most_tries) {
+        evaluations_left_(most_evaluations) {
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].has_graph) free_.push_back(u);
     }
   }
 
-  absl::StatusOr<ModeChoice> Run(const std::vector<ModeChoice>& known);
+  absl::StatusOr<ModeChoice> Run(const std::vector<ModeChoice>& starts);
 
  private:
-  // Whether it is better than the best so far; weighs nothing twice, nor more than it may.
+  // Evaluates a choice unless it has been before or no evaluations are left; true if it becomes the
+  // incumbent.
   absl::StatusOr<bool> Try(const ModeChoice& choice);
   absl::Status TryAll();
   absl::Status TryWithoutLargest();
@@ -77,15 +79,15 @@ class ModeSearch {
   const Objective objective_;
   const std::vector<Unit> units_;
   std::vector<size_t> free_;  // units that can run in graph mode
-  int tries_left_;
-  std::set<ModeChoice> tried_;
+  int evaluations_left_;
+  std::set<ModeChoice> evaluated_;
   ModeChoice best_;
-  double least_ = kNone;  // of the best
+  double least_ = kNone;  // the objective's value for best_
 };
 
 absl::StatusOr<bool> ModeSearch::Try(const ModeChoice& choice) {
-  if (tries_left_ <= 0 || !tried_.insert(choice).second) return false;
-  --tries_left_;
+  if (evaluations_left_ <= 0 || !evaluated_.insert(choice).second) return false;
+  --evaluations_left_;
   ASSIGN_OR_RETURN(const double value, objective_(Execution::Of(chain_, choice)));
   if (value >= least_) return false;
   least_ = value;
@@ -102,10 +104,12 @@ absl::Status ModeSearch::TryAll() {
   return absl::OkStatus();
 }
 
-// A unit that is too large in graph mode must not keep the others from it.
+// Tries to leave the k units with the highest need in graph mode out of it, for k = 0, 1, 2, 4,
+// ..., then refines the best k by bisection: a few units that are too large may rule out graph mode
+// for all.
 absl::Status ModeSearch::TryWithoutLargest() {
   std::vector<std::pair<int64_t, size_t>> needs;
-  for (const size_t u : free_) needs.emplace_back(NeedOf(chain_, units_[u]), u);
+  for (const size_t u : free_) needs.emplace_back(GraphNeedBytes(chain_, units_[u]), u);
   std::stable_sort(needs.begin(), needs.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   size_t best = needs.size();
@@ -119,7 +123,7 @@ absl::Status ModeSearch::TryWithoutLargest() {
   for (size_t largest = 0; largest < needs.size(); largest = std::max<size_t>(1, 2 * largest)) {
     RETURN_IF_ERROR(consider(largest));
   }
-  for (size_t step = best / 2; step > 0; step /= 2) {  // between its neighbours
+  for (size_t step = best / 2; step > 0; step /= 2) {
     const size_t middle = best;
     if (middle > step) RETURN_IF_ERROR(consider(middle - step));
     if (middle + step < needs.size()) RETURN_IF_ERROR(consider(middle + step));
@@ -127,7 +131,8 @@ absl::Status ModeSearch::TryWithoutLargest() {
   return absl::OkStatus();
 }
 
-// Whether some run of so many units is better all in one mode.
+// Puts each run of `width` free units into one mode; true if that improves the incumbent. Width 1
+// changes single units.
 absl::StatusOr<bool> ModeSearch::ClimbRuns(size_t width) {
   bool climbed = false;
   for (size_t first = 0; first + width <= free_.size(); first += std::max<size_t>(1, width / 2)) {
@@ -141,7 +146,8 @@ absl::StatusOr<bool> ModeSearch::ClimbRuns(size_t width) {
   return climbed;
 }
 
-// Whether it is better for two units to exchange their modes.
+// Exchanges the modes of each pair of free units `distance` apart; true if that improves the
+// incumbent.
 absl::StatusOr<bool> ModeSearch::ClimbExchanges(size_t distance) {
   bool climbed = false;
   for (size_t i = 0; i + distance < free_.size(); ++i) {
@@ -157,8 +163,10 @@ absl::StatusOr<bool> ModeSearch::ClimbExchanges(size_t distance) {
   return climbed;
 }
 
+// Until no move improves the incumbent. Exchanges are many, so they are only tried when runs of no
+// width help, and the climb goes back to runs after the first distance that does.
 absl::Status ModeSearch::Climb() {
-  for (bool climbed = true; climbed && tries_left_ > 0;) {
+  for (bool climbed = true; climbed && evaluations_left_ > 0;) {
     climbed = false;
     for (size_t width = 1; width < free_.size(); width *= 2) {
       ASSIGN_OR_RETURN(const bool better, ClimbRuns(width));
@@ -171,11 +179,11 @@ absl::Status ModeSearch::Climb() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<ModeChoice> ModeSearch::Run(const std::vector<ModeChoice>& known) {
-  best_ = known.front();
-  for (const ModeChoice& choice : known) RETURN_IF_ERROR(Try(choice).status());
-  constexpr size_t kFew = 10;
-  if (free_.size() <= kFew && tries_left_ >> free_.size() > 0) {
+absl::StatusOr<ModeChoice> ModeSearch::Run(const std::vector<ModeChoice>& starts) {
+  best_ = starts.front();
+  for (const ModeChoice& choice : starts) RETURN_IF_ERROR(Try(choice).status());
+  constexpr size_t kMostEnumerated = 10;  // free units of which all 2^n choices are tried
+  if (free_.size() <= kMostEnumerated && evaluations_left_ >> free_.size() > 0) {
     RETURN_IF_ERROR(TryAll());
   } else {
     RETURN_IF_ERROR(TryWithoutLargest());
@@ -188,28 +196,30 @@ absl::StatusOr<ModeChoice> ModeSearch::Run(const std::vector<ModeChoice>& known)
 
 ModeChoice ModesOf(const Chain& chain, const Execution& execution) {
   const int count = static_cast<int>(execution.chain().stages.size()) + 1;
-  std::vector<bool> enters(chain.stages.size() + 2);  // by stage: a unit in graph mode begins
+  // By stage: whether a unit in graph mode begins there.
+  std::vector<bool> enters(chain.stages.size() + 2);
   for (int e = 1; e <= count; ++e) {
-    if (execution.mode(e) == Mode::kGraph)
+    if (execution.mode(e) == Mode::kGraph) {
       enters[static_cast<size_t>(execution.unit(e).first)] = true;
+    }
   }
   ModeChoice choice;
   for (const Unit& unit : UnitsOf(chain)) choice.push_back(enters[static_cast<size_t>(unit.first)]);
   return choice;
 }
 
-int64_t NeedOf(const Chain& chain, const Stage& stage, int first, int last) {
+int64_t NeedBytes(const Chain& chain, const Stage& stage, int first, int last) {
   const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
   return chain.output_bytes(first - 1) + stage.saved_bytes +
          std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
 }
 
-int64_t NeedOf(const Chain& chain, const Unit& unit) {
-  return NeedOf(chain, GraphStage(chain, unit), unit.first, unit.last);
+int64_t GraphNeedBytes(const Chain& chain, const Unit& unit) {
+  return NeedBytes(chain, GraphStage(chain, unit), unit.first, unit.last);
 }
 
 absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
-                                       const std::vector<ModeChoice>& known,
+                                       const std::vector<ModeChoice>& starts,
                                        const SolveContext& context) {
   const Chain& chain = instance.chain();
   const std::unique_ptr<Solver> rotor = RotorFor(chain);
@@ -219,19 +229,19 @@ absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
                      MakespanOf(*rotor, instance.WithChain(execution.chain()), quiet));
     return seconds + execution.Entries() * chain.graph_entry_seconds;
   };
-  return ModeSearch(chain, MostTries(chain, 32), seconds_of).Run(known);
+  return ModeSearch(chain, MostEvaluations(chain, 32), seconds_of).Run(starts);
 }
 
 absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
-                                            const std::vector<ModeChoice>& known,
+                                            const std::vector<ModeChoice>& starts,
                                             const SolveContext& context) {
   const auto bytes_of = [&context](const Execution& execution) -> absl::StatusOr<double> {
     ASSIGN_OR_RETURN(const RotorMinimum minimum,
                      RotorMinimum::Build(execution.chain(), Saving::kAlways, context));
     return static_cast<double>(minimum.least_bytes());
   };
-  // Somebody may be waiting for a first schedule.
-  return ModeSearch(chain, MostTries(chain, 5), bytes_of).Run(known);
+  // Few evaluations for long chains: this runs before the first schedule of a solve is found.
+  return ModeSearch(chain, MostEvaluations(chain, 5), bytes_of).Run(starts);
 }
 
 }  // namespace stowage

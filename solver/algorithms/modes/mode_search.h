@@ -1,13 +1,15 @@
-// A search over choices of modes: which units of a chain should run in graph mode so that it is
-// rematerialized fastest within the budget, all of the memory being there for whoever is active.
+// Local search over choices of modes: which units of a chain should run in graph mode, so that
+// rotor is fastest within the budget, or needs the least memory.
 //
-// A stage keeps its mode throughout, so what a part of the chain chooses binds all of its
-// recomputations and no recurrence over parts finds the best choice. But what one choice is worth
-// rotor's table says, at a few hundred slots, in a fraction of a millisecond for networks of fifty
-// stages. Where choices are few all of them are tried; otherwise the best of those given and of
-// those that keep the k units that need the most out of graph mode is climbed from: single units
-// change their mode, then runs of neighbours, then two units that exchange theirs.
-// Deterministic: the work is counted, not timed.
+// A stage keeps one mode in all of its recomputations, so a choice made for one part of the chain
+// binds others and no recurrence over parts finds the best choice. But one choice is cheap to
+// evaluate: rotor's table of a few hundred slots takes a fraction of a millisecond for fifty
+// stages.
+//   - Up to ten free units: every choice is tried.
+//   - Otherwise: the given choices, then "all units but the k with the highest memory need" for
+//     several k, then hill climbing from the best: change the mode of one unit, of a run of
+//     neighbours, or exchange the modes of two units.
+// Deterministic: the effort is a number of evaluations, not a time.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_MODES_MODE_SEARCH_H_
 #define STOWAGE_SOLVER_ALGORITHMS_MODES_MODE_SEARCH_H_
 
@@ -21,30 +23,31 @@
 
 namespace stowage {
 
-// By unit of UnitsOf(chain): whether it runs in graph mode.
+// For each unit of UnitsOf(chain): whether it runs in graph mode.
 using ModeChoice = std::vector<bool>;
 
-// The modes in which an execution of that chain runs.
+// The modes of an execution of the chain.
 ModeChoice ModesOf(const Chain& chain, const Execution& execution);
 
-// What stages first..last need by themselves where they run as `stage`, one after the other with
-// the rest of the chain.
-int64_t NeedOf(const Chain& chain, const Stage& stage, int first, int last);
-// Of a unit in graph mode. Requires: unit.has_graph.
-int64_t NeedOf(const Chain& chain, const Unit& unit);
+// The bytes that stages first..last need by themselves when they run as one stage with the costs of
+// `stage`: input, saved value, and the larger of the overheads with the gradients.
+int64_t NeedBytes(const Chain& chain, const Stage& stage, int first, int last);
+// The same of a unit in graph mode. Requires: unit.has_graph.
+int64_t GraphNeedBytes(const Chain& chain, const Unit& unit);
 
-// The best choice found; one of `known` where nothing is better. Tenths of a second for a hundred
-// stages, seconds for hundreds;
-// where one table would take more than context.working_bytes nothing is tried.
-// Errors: CANCELLED once context.stop is set. Requires: `known` is not empty.
+// The choice with the least makespan that was found, for rotor within the instance's budget; one of
+// `starts` if none is better. Takes tenths of a second for a hundred stages, seconds for hundreds.
+// Evaluates nothing, and returns starts.front(), when one table needs more than
+// context.working_bytes. Requires: `starts` is not empty. Thread-safe.
+// Errors: CANCELLED once context.stop is set.
 absl::StatusOr<ModeChoice> SearchModes(const Instance& instance,
-                                       const std::vector<ModeChoice>& known,
+                                       const std::vector<ModeChoice>& starts,
                                        const SolveContext& context);
 
-// Likewise the choice in which some schedule needs the least memory. It allocates as much as
-// rotor's least memory does.
+// The same for the least memory in which rotor has any schedule, with fewer evaluations. Allocates
+// what RotorMinimum does.
 absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
-                                            const std::vector<ModeChoice>& known,
+                                            const std::vector<ModeChoice>& starts,
                                             const SolveContext& context);
 
 }  // namespace stowage

@@ -17,6 +17,7 @@ absl::StatusOr<ModeTables> ModeTables::Build(const Chain& chain, const Options& 
                                              const SolveContext& context) {
   GraphUnits units(chain, options.grid.bytes);
   const RotorTable::Options table{.grid = options.grid, .levels = options.levels};
+  // Each table is half of the progress.
   const auto half = [&context](double from) {
     SolveContext share = context;
     share.progress = [&context, from](double fraction) { context.Report(from + fraction / 2); };
@@ -28,7 +29,7 @@ absl::StatusOr<ModeTables> ModeTables::Build(const Chain& chain, const Options& 
 }
 
 int64_t ModeTables::WorkingBytes(const Chain& chain, int64_t levels) {
-  // As many units as stages at most.
+  // There are at most as many units as stages, so neither table is larger than this.
   return SaturatingMultiply(2, RotorTable::WorkingBytes(chain, levels));
 }
 
@@ -39,6 +40,7 @@ ModeTables::ModeTables(const Chain& chain, GraphUnits units, RotorTable eager, R
       entry_seconds_(chain.graph_entry_seconds),
       input_slots_(eager_.grid().Slots(chain.input_bytes)),
       shares_(static_cast<size_t>(std::max<int64_t>(0, eager_.levels() - input_slots_ + 1))) {
+  // Prefix sums of forward and backward times.
   const auto sums = [](const Chain& of) {
     std::vector<double> seconds = {0};
     for (int l = 1; l <= of.length() + 1; ++l) {
@@ -56,19 +58,20 @@ double ModeTables::GraphBase(int i, int j) const {
          graph_seconds_[static_cast<size_t>(units_.before(i))];
 }
 
+// Tables hold what recomputation costs beyond the base time, in single precision.
 double ModeTables::Eager(int i, int j, int64_t share) const {
   return EagerBase(i, j) + eager_.LostSecondsOf(i, j - 1, share);
 }
 
 double ModeTables::Graph(int i, int j, int64_t share) const {
-  if (!units_.Run(i, j)) return kNone;
+  if (!units_.IsRun(i, j)) return kNone;
   return GraphBase(i, j) + graph_.LostSecondsOf(units_.before(i), units_.before(j) - 1, share);
 }
 
 void ModeTables::FillFastest(int i, int j, double* seconds) const {
   std::fill(seconds, seconds + shares_, kNone);
   eager_.LowerToLostSeconds(i, j - 1, shares_, EagerBase(i, j), seconds);
-  if (!units_.Run(i, j)) return;
+  if (!units_.IsRun(i, j)) return;
   graph_.LowerToLostSeconds(units_.before(i), units_.before(j) - 1, shares_, GraphBase(i, j),
                             seconds);
 }
@@ -85,6 +88,7 @@ std::optional<Schedule> ModeTables::ScheduleOf(const SubSequence& sequence) cons
 
 std::optional<Schedule> JoinSubSequences(const std::vector<Schedule>& sequences) {
   Schedule joined;
+  // Forward parts in order; `backward` is where each of the sequences' backward parts begins.
   std::vector<std::vector<Operation>::const_iterator> backward;
   for (const Schedule& sequence : sequences) {
     const std::vector<Operation>& operations = sequence.operations;
@@ -95,6 +99,7 @@ std::optional<Schedule> JoinSubSequences(const std::vector<Schedule>& sequences)
     joined.operations.insert(joined.operations.end(), operations.begin(), backward.back());
     if (joined.operations.size() > kMaxOperations) return std::nullopt;
   }
+  // Backward parts from the last sub-sequence to the first.
   for (size_t i = sequences.size(); i > 0; --i) {
     joined.operations.insert(joined.operations.end(), backward[i - 1],
                              sequences[i - 1].operations.end());

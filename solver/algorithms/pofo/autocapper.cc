@@ -14,7 +14,7 @@
 namespace stowage {
 namespace {
 
-constexpr int kLimits = 40;
+constexpr int kLimits = 40;  // the paper's number
 
 Instance WithMemory(const Instance& instance, int64_t memory_bytes) {
   SolveRequest request{instance.chain(), instance.platform(), "rotor", instance.options()};
@@ -22,7 +22,7 @@ Instance WithMemory(const Instance& instance, int64_t memory_bytes) {
   return Instance::Exact(request);
 }
 
-// Evenly spaced, both ends included.
+// At most kLimits values, evenly spaced, both ends included.
 std::vector<int64_t> Limits(int64_t from, int64_t to) {
   std::vector<int64_t> limits;
   const int64_t step = (std::max(from, to) - from) / (kLimits - 1);
@@ -32,22 +32,24 @@ std::vector<int64_t> Limits(int64_t from, int64_t to) {
   return limits;
 }
 
-// One sequence, made to fit. Borrows it.
+// Offloads values of one sequence, one at a time, to lower its peak. Counts memory as if every
+// offload were complete at once; TransferPlacement decides what fits. Borrows the sequence.
 class Capper {
  public:
   Capper(const Instance& instance, const ComputeSequence& sequence)
       : sequence_(sequence),
-        moves_(instance.platform().has_link()),
+        has_link_(instance.platform().has_link()),
         need_(sequence.need_bytes),
         choices_(sequence.gaps.size()) {}
 
   const std::vector<GapChoice>& choices() const { return choices_; }
 
-  // Moves one value more; false when none waits while the peak is reached.
+  // Offloads one more value; false when no value waits during the operation of highest need.
   bool LowerPeak() {
-    if (!moves_) return false;
+    if (!has_link_) return false;
     const auto peak =
         static_cast<int>(std::max_element(need_.begin(), need_.end()) - need_.begin());
+    // The gap that spans the peak and whose value has the lowest index; of one value the first gap.
     int lowest = -1;
     for (size_t g = 0; g < choices_.size(); ++g) {
       const Gap& gap = sequence_.gaps[g];
@@ -67,9 +69,9 @@ class Capper {
 
  private:
   const ComputeSequence& sequence_;
-  const bool moves_;
-  std::vector<int64_t> need_;
-  std::vector<GapChoice> choices_;
+  const bool has_link_;
+  std::vector<int64_t> need_;       // bytes by operation, without what is offloaded meanwhile
+  std::vector<GapChoice> choices_;  // by gap
 };
 
 class Autocapper final : public BudgetAlgorithm {
@@ -83,6 +85,7 @@ class Autocapper final : public BudgetAlgorithm {
 
   absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance,
                                                      const SolveContext& context) const override {
+    // Keeps the lowest peak of all sequences, each without offloads and with as many as possible.
     std::optional<LeastPlan> least;
     TransferPlacement placement(instance.chain(), instance.platform());
     const auto fits = [&](const ComputeSequence& sequence, const Capper& capper) {
@@ -93,20 +96,20 @@ class Autocapper final : public BudgetAlgorithm {
       }
       return true;
     };
-    // A limited host may not have room for the last of what could move.
+    // A limited host may be full before the last offload, so there every step is tried.
     const bool host_limited = instance.platform().host_memory_bytes > 0;
     const auto consider = [&](const ComputeSequence& sequence) -> absl::Status {
       Capper capper(instance, sequence);
-      bool room = true;
-      while (room && capper.LowerPeak()) {
+      bool host_has_room = true;
+      while (host_has_room && capper.LowerPeak()) {
         RETURN_IF_ERROR(context.CheckStop());
-        if (host_limited) room = fits(sequence, capper);
+        if (host_limited) host_has_room = fits(sequence, capper);
       }
       fits(sequence, Capper(instance, sequence));
-      if (room) fits(sequence, capper);
+      if (host_has_room) fits(sequence, capper);
       return absl::OkStatus();
     };
-    // Below what rotor needs the limits are the same for every budget.
+    // With a budget below rotor's least memory the limits start there.
     RETURN_IF_ERROR(ForEachSequence(instance, 0, context, consider));
     return least;
   }
@@ -135,7 +138,7 @@ class Autocapper final : public BudgetAlgorithm {
   }
 
  private:
-  // What rotor has for each of the limits.
+  // Calls `consider` with rotor's sequence for each of the limits, all from one solve.
   template <typename Consider>
   absl::Status ForEachSequence(const Instance& instance, int64_t memory_bytes,
                                const SolveContext& context, const Consider& consider) const {
@@ -146,7 +149,7 @@ class Autocapper final : public BudgetAlgorithm {
     if (!least.has_value()) return absl::OkStatus();
     const int64_t most = std::max(*least, StoreAllPeakBytes(instance.chain()));
     std::vector<int64_t> limits = Limits(std::clamp(memory_bytes, *least, most), most);
-    // Nothing makes a sequence for more memory fit where nothing can move.
+    // Without a link a sequence for more memory never fits.
     if (!instance.platform().has_link()) limits.resize(1);
     quiet.lowest_bytes = limits.front();
     const Instance roomy = WithMemory(instance, most);

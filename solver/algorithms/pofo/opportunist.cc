@@ -15,7 +15,7 @@
 namespace stowage {
 namespace {
 
-constexpr int kStepsPerPart = 24;
+constexpr int kStepsPerPart = 24;  // of PartSequences
 
 PartSequences::Options SequenceOptions(int64_t memory_bytes) {
   return {.memory_bytes = memory_bytes,
@@ -23,7 +23,7 @@ PartSequences::Options SequenceOptions(int64_t memory_bytes) {
           .most_steps_per_part = kStepsPerPart};
 }
 
-// Stages first..last as a chain of their own.
+// Stages first..last as a chain by itself, so that PartSequences fills only its parts.
 Chain SubChain(const Chain& chain, int first, int last) {
   Chain sub;
   sub.input_bytes = chain.output_bytes(first - 1);
@@ -32,42 +32,49 @@ Chain SubChain(const Chain& chain, int first, int last) {
   return sub;
 }
 
-// Cuts one chain for one budget.
+// The greedy pass over the forward phase for one budget. Time is simulated without waits: `now_` is
+// when the forwards so far end, `copied_` when the copies so far end.
 class Cutter {
  public:
   Cutter(const Instance& instance, int64_t memory_bytes)
       : chain_(instance.chain()),
         platform_(instance.platform()),
         memory_(memory_bytes),
-        last_(chain_.length() + 1),
-        moves_(platform_.has_link()) {}
+        loss_(chain_.length() + 1),
+        has_link_(platform_.has_link()) {}
 
   std::vector<ForwardPart> Cut() {
-    for (int l = 1; l <= last_; ++l) {
+    for (int l = 1; l <= loss_; ++l) {
+      // Nothing more has to leave: save the rest.
       if (RestFits(l)) {
-        for (; l <= last_; ++l) Save(l, /*moved=*/false);
+        for (; l <= loss_; ++l) Save(l, Values::kKept);
         break;
       }
-      if (l == last_ || chain_.stage(l).no_recompute || now_ >= copied_) {
-        Save(l, /*moved=*/true);
+      // Save and offload whenever the link is free, and where recomputation is not possible.
+      if (l == loss_ || chain_.stage(l).no_recompute || now_ >= copied_) {
+        Save(l, Values::kOffloaded);
       } else {
-        Pass(l);
+        AddToRecomputedPart(l);
       }
     }
     return std::move(parts_);
   }
 
  private:
+  // What becomes of the input and the output of a saved stage.
+  enum class Values { kKept, kOffloaded };
+
+  // Bytes of value l-1 in the form that the part before stage l leaves.
   int64_t InputBytes(int l) const {
     if (l == 1) return chain_.input_bytes;
     return !parts_.empty() && parts_.back().saved ? chain_.saved_bytes(l - 1)
                                                   : chain_.output_bytes(l - 1);
   }
 
-  // Whether the stages from l on can all be saved beside what is kept for good.
+  // Whether stages l.. can all be saved, without offloading, beside what is kept already.
   bool RestFits(int l) const {
     int64_t stored = kept_ + InputBytes(l);
-    for (int k = l; k <= last_; ++k) {
+    for (int k = l; k <= loss_; ++k) {
       const Stage& stage = chain_.stage(k);
       stored += stage.saved_bytes;
       const int64_t gradients = chain_.gradient_bytes(k) + chain_.gradient_bytes(k - 1);
@@ -78,10 +85,11 @@ class Cutter {
     return true;
   }
 
-  // The input of stage l starts for the host, if it may.
-  bool Move(int l) {
+  // Starts copying the input of stage l to the host. False, and the input is kept, where it may not
+  // be offloaded.
+  bool OffloadInput(int l) {
     const int64_t bytes = InputBytes(l);
-    const bool may = moves_ && (l == 1 || !chain_.stage(l - 1).no_offload);
+    const bool may = has_link_ && (l == 1 || !chain_.stage(l - 1).no_offload);
     if (!may) {
       kept_ += bytes;
       return false;
@@ -91,19 +99,21 @@ class Cutter {
     return true;
   }
 
-  void Save(int l, bool moved) {
-    const bool input_moves = (moved || output_moves_) && Move(l);
-    parts_.push_back(SavedPart(l, input_moves));
+  // An input is offloaded for either of its two stages: the one before l, which made it, or l.
+  void Save(int l, Values values) {
+    const bool offloads = values == Values::kOffloaded;
+    const bool input_offloaded = (offloads || offloads_output_) && OffloadInput(l);
+    parts_.push_back(SavedPart(l, input_offloaded));
     now_ += chain_.stage(l).forward_seconds;
-    output_moves_ = moved;
+    offloads_output_ = offloads;
   }
 
-  void Pass(int l) {
-    // The first of a group reads what the saved stage before it left.
+  // Starts a recomputed part at stage l, or extends the last one by it.
+  void AddToRecomputedPart(int l) {
     if (parts_.empty() || parts_.back().saved) {
-      const bool input_moves = Move(l);
-      parts_.push_back(PassedPart(l, l, {}, input_moves));
-      output_moves_ = false;
+      const bool input_offloaded = OffloadInput(l);
+      parts_.push_back(PassedPart(l, l, {}, input_offloaded));
+      offloads_output_ = false;
     } else {
       parts_.back().last = l;
     }
@@ -113,13 +123,13 @@ class Cutter {
   const Chain& chain_;
   const Platform& platform_;
   const int64_t memory_;
-  const int last_;  // the loss
-  const bool moves_;
+  const int loss_;
+  const bool has_link_;
   std::vector<ForwardPart> parts_;
-  int64_t kept_ = 0;           // on the device for good
-  double now_ = 0;             // of the forward phase, were there no waits
-  double copied_ = 0;          // when the copies so far are complete
-  bool output_moves_ = false;  // of the stage saved last
+  int64_t kept_ = 0;              // bytes of inputs that stay on the device
+  double now_ = 0;                // seconds
+  double copied_ = 0;             // seconds
+  bool offloads_output_ = false;  // of the last part, a saved stage
 };
 
 class Opportunist final : public BudgetAlgorithm {
@@ -132,8 +142,9 @@ class Opportunist final : public BudgetAlgorithm {
            PartSequences::WorkingBytes(instance.chain().length(), SequenceOptions(0));
   }
 
-  // Finds out by bisection how little memory is enough for it, coarsely: what its schedule then
-  // needs is the least.
+  // Bisects the budget between the memory floor and storing everything, coarsely, and keeps the
+  // schedule with the lowest peak. Success is not monotone in the budget, so this is an upper
+  // bound.
   absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance,
                                                      const SolveContext& context) const override {
     constexpr int kSteps = 12;
@@ -161,13 +172,16 @@ class Opportunist final : public BudgetAlgorithm {
   }
 
  private:
+  // The schedule for one budget; nullopt when a recomputed part, or the whole, does not fit.
   static absl::StatusOr<std::optional<LeastPlan>> PlanWithin(const Instance& instance,
                                                              int64_t memory_bytes,
                                                              const SolveContext& context) {
     const Chain& chain = instance.chain();
     std::vector<ForwardPart> parts = Cutter(instance, memory_bytes).Cut();
+    // Each recomputed part has the memory beside its input and the inputs kept before it: whatever
+    // comes after the part has run backward by then.
     int64_t kept = 0;
-    bool saved = false;  // the stage before
+    bool saved = false;  // whether the part before is a saved stage
     for (ForwardPart& part : parts) {
       const int l = part.first;
       const int64_t input = l == 1  ? chain.input_bytes
@@ -176,7 +190,7 @@ class Opportunist final : public BudgetAlgorithm {
       saved = part.saved;
       if (!part.saved) {
         ASSIGN_OR_RETURN(const bool fits,
-                         RunAgain(chain, memory_bytes - kept - input, context, &part));
+                         FillRecomputation(chain, memory_bytes - kept - input, context, &part));
         if (!fits) return std::optional<LeastPlan>();
       }
       if (!part.offloaded) kept += input;
@@ -190,18 +204,19 @@ class Opportunist final : public BudgetAlgorithm {
     return LeastPlan{placement.PeakBytes(), placement.ToSchedule(joined.sequence)};
   }
 
-  // Fills in how the part runs again within `memory_bytes`; false when it cannot.
-  static absl::StatusOr<bool> RunAgain(const Chain& chain, int64_t memory_bytes,
-                                       const SolveContext& context, ForwardPart* part) {
+  // Gives the part its fastest recomputation within `memory_bytes`; false when there is none.
+  static absl::StatusOr<bool> FillRecomputation(const Chain& chain, int64_t memory_bytes,
+                                                const SolveContext& context, ForwardPart* part) {
     const Chain sub = SubChain(chain, part->first, part->last);
     ASSIGN_OR_RETURN(const PartSequences sequences,
                      PartSequences::Build(sub, SequenceOptions(memory_bytes), context));
-    const auto ways = sequences.Of(0, sub.length() - 1);
-    if (ways.empty()) return false;
-    std::vector<Operation> again;
-    sequences.Append(0, sub.length() - 1, sequences.IndexOf(ways.back()), &again);
-    for (Operation& operation : again) operation.stage += part->first - 1;
-    *part = PassedPart(part->first, part->last, std::move(again), part->offloaded);
+    const auto fitting = sequences.Fastest(0, sub.length() - 1);
+    if (fitting.empty()) return false;
+    std::vector<Operation> recomputation;
+    sequences.AppendOperations(0, sub.length() - 1, sequences.IndexOf(fitting.back()),
+                               &recomputation);
+    for (Operation& operation : recomputation) operation.stage += part->first - 1;
+    *part = PassedPart(part->first, part->last, std::move(recomputation), part->offloaded);
     return true;
   }
 };

@@ -1,10 +1,11 @@
-// Keeps the link busy: `opportunist` of POFO's section 5.1, close to what SuperNeurons does.
+// `opportunist` of POFO's section 5.1, a greedy heuristic close to SuperNeurons.
 //
-// A stage is saved, and its input and output start for the host. The stages after it are only
-// passed through for as long as those copies take; then the next one is saved and moved in the same
-// way, until all that is left fits the memory as it is. Every group of stages passed through is run
-// again in the backward phase as rotor would, with the whole memory. Where memory is too small for
-// one of the groups it has no schedule.
+// It goes through the forward phase once. When the link is free, it saves the next stage and starts
+// copying its input and output to the host. Until those copies complete, stages only pass through:
+// they form a part that is recomputed in the backward phase. It stops offloading once all remaining
+// stages can be saved within the budget. Each part is recomputed by the fastest persistent sequence
+// (part_sequences.h) within the memory that is free then; where one does not fit there is no
+// schedule. No guarantee. O(L^3) time at worst.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_POFO_OPPORTUNIST_H_
 #define STOWAGE_SOLVER_ALGORITHMS_POFO_OPPORTUNIST_H_
 

@@ -21,21 +21,24 @@
 namespace stowage {
 namespace {
 
-// How hard to look at a chain of that length.
+// How much work a chain gets, by its length.
 struct Effort {
-  int steps_per_part = 0;
-  int width = 0;
-  int kept_points = 0;
-  int moving_points = 0;
-  int memory_shares = 0;      // of kMemoryShares
-  int most_stages = INT_MAX;  // of a part
+  int steps_per_part = 0;     // PartSequences::Options::most_steps_per_part
+  int width = 0;              // PofoProgram::Options::width
+  int kept_points = 0;        // likewise
+  int moving_points = 0;      // likewise
+  int memory_shares = 0;      // how many of kMemoryShares are tried
+  int most_stages = INT_MAX;  // PartSequences::Options::most_stages
 };
 
-// On so few stages estimates, which are interpolated, err most, and there is no need of them.
-constexpr int kWithoutEstimates = 8;
+// Chains up to this length do not prune by estimate: interpolation errs most there, and a search
+// without pruning is quick.
+constexpr int kLongestUnpruned = 8;
 
+// Chosen so that a solve takes a few seconds at most at every length.
 Effort EffortFor(int stages) {
-  if (stages <= kWithoutEstimates) return {96, 128, 16, 32, 6};
+  // Columns: steps_per_part, width, kept_points, moving_points, memory_shares, most_stages.
+  if (stages <= kLongestUnpruned) return {96, 128, 16, 32, 6};
   if (stages <= 60) return {96, 24, 16, 32, 6};
   if (stages <= 120) return {48, 20, 12, 24, 5};
   if (stages <= 240) return {32, 20, 10, 20, 4};
@@ -44,21 +47,25 @@ Effort EffortFor(int stages) {
   return {8, 4, 4, 8, 1, 48};
 }
 
-// A few coarse sequences a part, a narrow beam: only to know what is worth looking at.
+// The first run: few sequences a part and a narrow beam, only to bound the second run.
 Effort CoarseEffort(const Effort& effort) {
-  return {
-      std::min(8, effort.steps_per_part), std::min(4, effort.width), 6, 12, 1, effort.most_stages};
+  return {.steps_per_part = std::min(8, effort.steps_per_part),
+          .width = std::min(4, effort.width),
+          .kept_points = 6,
+          .moving_points = 12,
+          .memory_shares = 1,
+          .most_stages = effort.most_stages};
 }
 
-// The portfolio. Of these limits on memory, plans for the first are the relaxed optimum; of these
-// penalties, the first only settles ties.
+// The portfolio. Only plans for the first share are solutions of the relaxed program for the whole
+// budget; the smaller ones leave slack for whole transfers. The first penalty only breaks ties.
 constexpr double kMemoryShares[] = {1, 0.97, 0.93, 0.88, 0.8, 0.7};
 const std::vector<double>& Penalties() {
   static const auto& penalties = *new std::vector<double>{0.003, 0.0003, 0.02, 0.1, 0.3};
   return penalties;
 }
 
-// Collects schedules for one budget and keeps the fastest.
+// Solves one budget: tries schedules and keeps the fastest, the incumbent, in outcome_.
 class Portfolio {
  public:
   Portfolio(const Instance& instance, int64_t memory_bytes, PofoExtent extent,
@@ -78,16 +85,17 @@ class Portfolio {
       outcome_.schedule = StoreAllSchedule(chain_);
       return std::move(outcome_);
     }
-    // The two ends of the class, so that what is found is never worse than either.
+    // The extremes, no offloading and no recomputation, are the first incumbents: the result is
+    // never worse than either.
     RETURN_IF_ERROR(TryWithoutOffloading());
-    // Without a link the former is all there is.
     if (!platform_.has_link()) return std::move(outcome_);
     TryWithoutRecomputation();
+    // The coarse run lowers the incumbent, and with it MostLostSeconds() of the fine run.
     const Effort effort = EffortFor(chain_.length());
     const Effort coarse = CoarseEffort(effort);
     RETURN_IF_ERROR(BuildSequences(coarse));
     RETURN_IF_ERROR(TryPlans(coarse, kMemoryShares[0], {Penalties().front()}));
-    outcome_.relaxed_lost_seconds.reset();
+    outcome_.relaxed_lost_seconds.reset();  // only the fine run's counts
     RETURN_IF_ERROR(BuildSequences(effort));
     if (extent_ == PofoExtent::kOnePlan) {
       RETURN_IF_ERROR(TryPlans(effort, kMemoryShares[0], {Penalties().front()}));
@@ -101,6 +109,7 @@ class Portfolio {
   }
 
  private:
+  // Rotor's schedule.
   absl::Status TryWithoutOffloading() {
     SolveContext quiet = context_;
     quiet.progress = nullptr;
@@ -116,7 +125,8 @@ class Portfolio {
     return absl::OkStatus();
   }
 
-  // As offload_greedy.h.
+  // Saves everything and offloads the first values, as few as make it fit: the rule of
+  // offload/greedy.h.
   void TryWithoutRecomputation() {
     StoredChain stored(instance_);
     std::vector<bool> moved(static_cast<size_t>(chain_.length()) + 1);
@@ -132,7 +142,8 @@ class Portfolio {
     }
   }
 
-  // A plan that loses a little more may make the faster schedule.
+  // Plans that lose as much are not wanted: what the incumbent loses, and a little more, since a
+  // slightly worse plan may become the faster schedule.
   double MostLostSeconds() const {
     constexpr double kSlack = 0.02;
     const double lost = outcome_.seconds - step_seconds_;
@@ -140,7 +151,7 @@ class Portfolio {
   }
 
   absl::Status BuildSequences(const Effort& effort) {
-    sequences_.reset();  // before the next ones need its memory
+    sequences_.reset();  // frees its memory before the next one is built
     ASSIGN_OR_RETURN(sequences_,
                      PartSequences::Build(chain_,
                                           {.memory_bytes = memory_,
@@ -152,6 +163,7 @@ class Portfolio {
     return absl::OkStatus();
   }
 
+  // Solves the relaxed program for a share of the budget and converts all of its plans.
   absl::Status TryPlans(const Effort& effort, double memory_share, std::vector<double> penalties) {
     const PofoProgram program(chain_, platform_, *sequences_);
     const auto share = static_cast<int64_t>(static_cast<double>(memory_) * memory_share);
@@ -160,19 +172,23 @@ class Portfolio {
                                     .width = effort.width,
                                     .kept_points = effort.kept_points,
                                     .moving_points = effort.moving_points,
-                                    .prunes_by_estimate = chain_.length() > kWithoutEstimates,
+                                    .pruning = chain_.length() > kLongestUnpruned
+                                                   ? PofoProgram::Pruning::kByEstimate
+                                                   : PofoProgram::Pruning::kByLoss,
                                     .most_lost_seconds = MostLostSeconds(),
                                     .offload_penalties = std::move(penalties)},
                                    context_));
     for (const RelaxedPlan& plan : plans) {
       Convert(plan.parts);
       if (memory_share < 1) continue;
+      // A plan for less memory says nothing about the relaxed optimum of the budget.
       std::optional<double>& least = outcome_.relaxed_lost_seconds;
       least = std::min(least.value_or(plan.lost_seconds), plan.lost_seconds);
     }
     return absl::OkStatus();
   }
 
+  // Places the plan's transfers within the whole budget and keeps the schedule if it is fastest.
   void Convert(const std::vector<ForwardPart>& parts) {
     Join(chain_, parts, &joined_);
     const std::optional<double> seconds =
@@ -188,9 +204,9 @@ class Portfolio {
   const int64_t memory_;
   const PofoExtent extent_;
   const SolveContext& context_;
-  const double step_seconds_;
+  const double step_seconds_;  // one forward and backward of every stage
   TransferPlacement placement_;
-  PartedSequence joined_;
+  PartedSequence joined_;  // scratch of Convert()
   std::optional<PartSequences> sequences_;
   PofoOutcome outcome_;
 };
@@ -202,7 +218,7 @@ class Pofo final : public BudgetAlgorithm {
   int64_t WorkingBytes(const Instance& instance) const override {
     const int stages = instance.chain().length();
     const Effort effort = EffortFor(stages);
-    constexpr int64_t kPerStage = 64 * 1024;  // relaxations, states and schedules
+    constexpr int64_t kPerStage = 64 * 1024;  // relaxations, labels and schedules
     const int64_t sequences = PartSequences::WorkingBytes(
         stages, {.most_steps_per_part = effort.steps_per_part, .most_stages = effort.most_stages});
     const int64_t program = sequences + kPerStage * (stages + 2);

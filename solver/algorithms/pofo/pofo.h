@@ -1,10 +1,11 @@
-// Recomputation and offloading chosen together: POFO (NeurIPS 2021) with whole transfers.
+// POFO (NeurIPS 2021): recomputation and offloading chosen together, with whole transfers.
 //
-// The relaxed program (pofo_program.h) runs twice, first coarsely, so that its plan bounds what the
-// second has to look at. Its plans become schedules (transfer_placement.h). Since what the
-// relaxation holds for equal may differ then, offloads that it gets for nothing above all, it is
-// solved for a portfolio of limits on memory and penalties on offloads, and the schedule that is
-// simulated fastest is kept.
+// The relaxed program (pofo_program.h) runs twice for a budget. A coarse run comes first; its best
+// schedule bounds the recomputation that the fine run has to consider. Each plan becomes a schedule
+// (transfers/transfer_placement.h), which the simulator times. Plans of equal relaxed makespan may
+// differ as schedules, mostly by offloads that are free in the relaxation. So the program is solved
+// for a portfolio of memory limits (1 .. 0.7 of the budget) and offload penalties, and the fastest
+// schedule of all is kept.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_POFO_POFO_H_
 #define STOWAGE_SOLVER_ALGORITHMS_POFO_POFO_H_
 
@@ -22,17 +23,20 @@ namespace stowage {
 
 std::unique_ptr<Solver> MakePofo();
 
-// What became of one budget.
+// The result for one budget.
 struct PofoOutcome {
-  double seconds = std::numeric_limits<double>::infinity();  // of `schedule`
-  Schedule schedule;                           // the fastest found; no operations: none
-  std::optional<double> relaxed_lost_seconds;  // of the best relaxed plan for the whole budget,
-                                               // where one was found; see RelaxedPlan
+  double seconds = std::numeric_limits<double>::infinity();  // simulated makespan of `schedule`
+  Schedule schedule;  // the fastest found; no operations: nothing fits
+  // RelaxedPlan::lost_seconds of the best plan for the whole budget; nullopt: no plan was found.
+  std::optional<double> relaxed_lost_seconds;
 };
 
-// How far to go: one relaxed plan and its schedule, or the portfolio.
+// How much of the portfolio to try: one plan for each guide, or all.
 enum class PofoExtent { kOnePlan, kPortfolio };
 
+// The fastest schedule found within `memory_bytes`. Never slower than rotor's schedule, nor than
+// saving everything and offloading as few of the first values as make that fit. Thread-safe.
+// Requires: memory_bytes is at most the instance's budget.
 // Errors: CANCELLED once context.stop is set.
 absl::StatusOr<PofoOutcome> SolvePofo(const Instance& instance, int64_t memory_bytes,
                                       PofoExtent extent, const SolveContext& context);

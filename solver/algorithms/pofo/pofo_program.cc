@@ -12,14 +12,14 @@
 namespace stowage {
 namespace {
 
-// States that differ by less, in shares of the memory and of a step, are alike: one of them in the
-// beam is enough.
-constexpr double kAlikeBytes = 0.005;
-constexpr double kAlikeSeconds = 5e-5;
-// Plans that lose this much more than the best so far are not looked for.
-constexpr double kWorthMore = 1.05;
+// Tolerances of dominance, as shares of the memory limit and of a training step: states that differ
+// by less count as equal, and the beam keeps one of them.
+constexpr double kEqualBytesShare = 0.005;
+constexpr double kEqualSecondsShare = 5e-5;
+// Later searches drop states that lose more than this factor of the best plan so far.
+constexpr double kWorstUsefulFactor = 1.05;
 
-// The beam, once for each guide and penalty. Stages and values as in the header.
+// The beam search, run once for each guide and penalty.
 class PofoSearch {
  public:
   PofoSearch(const PofoSteps& steps, const PofoRelaxation& relaxation,
@@ -30,8 +30,9 @@ class PofoSearch {
         options_(options),
         loss_(steps.loss()),
         limit_(options.most_lost_seconds),
-        alike_bytes_(static_cast<int64_t>(kAlikeBytes * static_cast<double>(options.memory_bytes))),
-        alike_seconds_(kAlikeSeconds * ComputeSeconds(steps.chain())) {}
+        equal_bytes_(
+            static_cast<int64_t>(kEqualBytesShare * static_cast<double>(options.memory_bytes))),
+        equal_seconds_(kEqualSecondsShare * ComputeSeconds(steps.chain())) {}
 
   absl::StatusOr<std::vector<RelaxedPlan>> Run(const SolveContext& context) {
     std::vector<RelaxedPlan> plans;
@@ -40,45 +41,65 @@ class PofoSearch {
       for (const double penalty : options_.offload_penalties) {
         penalty_ = penalty;
         RETURN_IF_ERROR(Search(context));
-        if (end_ < 0) continue;
+        if (best_.label < 0) continue;
         plans.push_back(Backtrack());
-        limit_ = std::min(limit_, kWorthMore * end_lost_ + alike_seconds_);
+        limit_ = std::min(limit_, kWorstUsefulFactor * best_.lost_seconds + equal_seconds_);
       }
     }
     return plans;
   }
 
  private:
-  // Which relaxation says what a state promises.
+  // Which relaxation estimates the rest of a plan.
   enum class Guide { kFluid, kGrid };
 
-  // Before stage i.
+  // A state before stage i, and the part that led to it.
   struct Label {
-    PofoLoad load;     // A, ΔF, ΔB
-    double lost = 0;   // g
-    double bound = 0;  // what a plan is taken to lose at least: g, and the relaxation of the rest
-    double order = 0;  // g, that, and a little for what is moved: the most promising is least
-    int64_t host = 0;
-    double moved = 0;     // seconds of copying to the host
-    int32_t parent = -1;  // in labels_
-    int32_t sequence = -1;
-    int16_t first = 0;  // of the part that led here
+    PofoLoad load;
+    double lost = 0;             // g, seconds
+    double bound = 0;            // compared with limit_: g, with or without the estimate
+    double rank = 0;             // g, the estimate and the penalty; the beam keeps the least
+    int64_t host_bytes = 0;      // held by offloaded values
+    double offload_seconds = 0;  // of all copies to the host so far
+    int32_t parent = -1;         // index in labels_
+    int32_t sequence = -1;       // of the part's recomputation; -1: saved
+    int16_t first = 0;           // first stage of the part
     bool saved = false;
-    bool offloaded = false;
+    bool offloaded = false;  // the part's input
+  };
+  // One more part after a state.
+  struct Transition {
+    PofoPosition at;     // of the state
+    int32_t label = -1;  // the state's index in labels_
+    const PofoStep& step;
+    double recompute_seconds = 0;  // 0 for a saved stage
+    int32_t sequence = -1;         // -1 for a saved stage
+  };
+  // What the link carries during a part, in bytes.
+  struct Carried {
+    double offloaded = 0;   // DF
+    double prefetched = 0;  // DB
+  };
+  // The best plan of a search: its state before the loss.
+  struct BestPlan {
+    int32_t label = -1;
+    double lost_seconds = 0;
+    double rank = PofoSteps::kInfeasible;
   };
 
-  static size_t Row(int i, int x) { return static_cast<size_t>((i - 1) * 2 + x); }
-  double Promise(int i, int x, const Label& label) const {
-    return guide_ == Guide::kFluid ? relaxation_.Fluid(i, x, label.load)
-                                   : relaxation_.Grid(i, x, label.load);
+  static size_t Row(PofoPosition at) { return static_cast<size_t>((at.i - 1) * 2 + at.x); }
+  double Estimate(PofoPosition at, const PofoLoad& load) const {
+    return guide_ == Guide::kFluid ? relaxation_.Fluid(at, load) : relaxation_.Grid(at, load);
   }
 
   absl::Status Search(const SolveContext& context);
   void Prune(std::vector<Label>* bucket) const;
   bool Dominates(const Label& a, const Label& b) const;
-  void Expand(int i, int x, int32_t index);
-  void Go(int i, int x, int32_t index, const PofoStep& step, double again, int32_t sequence);
-  void Push(int i, int x, Label label);
+  void Expand(PofoPosition at, int32_t index);
+  void AddPart(const Transition& transition);
+  void EndPlan(const Transition& transition, double lost, const Carried& carried);
+  void PushSuccessors(const Transition& transition, double lost, const Carried& carried);
+  void Push(PofoPosition at, Label label);
   RelaxedPlan Backtrack() const;
 
   const PofoSteps& steps_;
@@ -88,149 +109,184 @@ class PofoSearch {
   const int loss_;
   Guide guide_ = Guide::kFluid;
   double penalty_ = 0;
-  double limit_;  // what a plan has to stay below
-  const int64_t alike_bytes_;
-  const double alike_seconds_;
-  std::vector<std::vector<Label>> buckets_;
-  std::vector<Label> labels_;
-  int32_t end_ = -1;  // the label before the loss of the best plan
-  double end_lost_ = 0;
-  double end_order_ = PofoSteps::kNoWay;
+  double limit_;  // seconds; states whose bound reaches it are dropped
+  const int64_t equal_bytes_;
+  const double equal_seconds_;
+  std::vector<std::vector<Label>> buckets_;  // by Row(): states that are not expanded yet
+  std::vector<Label> labels_;                // expanded states, for backtracking
+  BestPlan best_;
 };
 
-// Whether b, of no better promise, is of no use beside a.
+// The dominance rule at the top of the header, within the tolerances. With a limited host, a must
+// not hold more there either.
 bool PofoSearch::Dominates(const Label& a, const Label& b) const {
-  if (a.load.kept > b.load.kept + alike_bytes_) return false;
-  if (steps_.host_memory_bytes() > 0 && a.host > b.host) return false;
-  return a.lost + steps_.OutSeconds(a.load.leaving - b.load.leaving) +
-             steps_.InSeconds(a.load.returning - b.load.returning) <=
-         b.lost + alike_seconds_;
+  if (a.load.kept > b.load.kept + equal_bytes_) return false;
+  if (steps_.host_memory_bytes() > 0 && a.host_bytes > b.host_bytes) return false;
+  return a.lost + steps_.OffloadSeconds(a.load.leaving - b.load.leaving) +
+             steps_.PrefetchSeconds(a.load.returning - b.load.returning) <=
+         b.lost + equal_seconds_;
 }
 
+// Reduces a bucket to the `width` best-ranked states that no better-ranked one dominates.
 void PofoSearch::Prune(std::vector<Label>* bucket) const {
   std::erase_if(*bucket, [this](const Label& label) { return label.bound >= limit_; });
   std::sort(bucket->begin(), bucket->end(), [](const Label& a, const Label& b) {
-    return std::pair(a.order, a.load.kept) < std::pair(b.order, b.load.kept);
+    return std::pair(a.rank, a.load.kept) < std::pair(b.rank, b.load.kept);
   });
+  // Cut first: the dominance test is quadratic.
   const auto width = static_cast<size_t>(options_.width);
   if (bucket->size() > 5 * width) bucket->resize(5 * width);
-  std::vector<Label> kept;
+  std::vector<Label> beam;
   for (const Label& label : *bucket) {
-    if (kept.size() == width) break;
-    const bool useless = std::any_of(kept.begin(), kept.end(),
-                                     [&](const Label& other) { return Dominates(other, label); });
-    if (!useless) kept.push_back(label);
+    if (beam.size() == width) break;
+    const bool dominated = std::any_of(beam.begin(), beam.end(),
+                                       [&](const Label& other) { return Dominates(other, label); });
+    if (!dominated) beam.push_back(label);
   }
-  *bucket = std::move(kept);
+  *bucket = std::move(beam);
 }
 
-void PofoSearch::Push(int i, int x, Label label) {
-  if (label.load.kept > relaxation_.Most(i, x)) return;
-  const double estimate = label.lost + Promise(i, x, label);
-  label.bound = options_.prunes_by_estimate ? estimate : label.lost;
+void PofoSearch::Push(PofoPosition at, Label label) {
+  if (label.load.kept > relaxation_.MostKept(at)) return;
+  const double estimate = label.lost + Estimate(at, label.load);
+  label.bound = options_.pruning == PofoProgram::Pruning::kByEstimate ? estimate : label.lost;
   if (label.bound >= limit_) return;
-  // Else states that move whatever they can, for which there will be no time, fill the beam.
-  label.order = estimate + penalty_ * label.moved;
-  std::vector<Label>& bucket = buckets_[Row(i, x)];
+  // Without the penalty, states that offload everything they can fill the beam, though the link
+  // will not have time for all of it.
+  label.rank = estimate + penalty_ * label.offload_seconds;
+  std::vector<Label>& bucket = buckets_[Row(at)];
   bucket.push_back(label);
+  // Bounds the memory of a bucket until its turn comes.
   if (bucket.size() >= static_cast<size_t>(options_.width) * 200) Prune(&bucket);
 }
 
-// From state `index` before stage i by `step`, its part run again in `again` seconds.
-void PofoSearch::Go(int i, int x, int32_t index, const PofoStep& step, double again,
-                    int32_t sequence) {
-  const Label& from = labels_[static_cast<size_t>(index)];
-  const int64_t input = steps_.Input(i, x);
-  const int64_t free = steps_.memory_bytes() - from.load.kept - input;
-  const double wait =
-      steps_.OutSeconds(step.late_need - static_cast<double>(free) + from.load.leaving);
-  const double left = steps_.OutWithin(step.forward_seconds + wait);
-  double back_seconds = 0;
-  double back_wait = 0;
+// Applies the recurrence at the top of the header to one state and one part.
+void PofoSearch::AddPart(const Transition& transition) {
+  const Label& from = labels_[static_cast<size_t>(transition.label)];
+  const PofoStep& step = transition.step;
+  const PofoPosition at = transition.at;
+  const int64_t mem = steps_.memory_bytes() - from.load.kept - steps_.InputBytes(at);
+  // Forward phase: εF, then DF.
+  const double forward_wait =
+      steps_.OffloadSeconds(step.late_need - static_cast<double>(mem) + from.load.leaving);
+  Carried carried;
+  carried.offloaded = steps_.OffloadedIn(step.forward_seconds + forward_wait);
+  // Backward phase: εB or C, then DB.
+  double backward_seconds = 0;
+  double backward_wait = 0;
   if (step.saved) {
-    back_wait = steps_.InSeconds(static_cast<double>(step.back_need - free) + from.load.returning);
-    back_seconds = steps_.chain().stage(i).backward_seconds + back_wait;
+    backward_wait =
+        steps_.PrefetchSeconds(static_cast<double>(step.backward_need - mem) + from.load.returning);
+    backward_seconds = steps_.chain().stage(at.i).backward_seconds + backward_wait;
   } else {
-    back_seconds = again + steps_.BackwardSeconds(i, step.last);
+    backward_seconds = transition.recompute_seconds + steps_.BackwardSeconds(at.i, step.last);
   }
-  const double returned = steps_.InWithin(back_seconds);
-  Label next = from;
-  next.parent = index;
-  next.sequence = sequence;
-  next.first = static_cast<int16_t>(i);
-  next.saved = step.saved;
-  next.lost = from.lost + wait + back_wait + again;
+  carried.prefetched = steps_.PrefetchedIn(backward_seconds);
+  const double lost = from.lost + forward_wait + backward_wait + transition.recompute_seconds;
   if (step.last == loss_) {
-    const double rest = steps_.OutSeconds(from.load.leaving - left) +
-                        steps_.InSeconds(from.load.returning - returned);
-    const double order = next.lost + rest + penalty_ * next.moved;
-    if (next.lost + rest >= limit_ || order >= end_order_) return;
-    end_order_ = order;
-    end_ = index;
-    end_lost_ = next.lost + rest;
-    return;
+    EndPlan(transition, lost, carried);
+  } else {
+    PushSuccessors(transition, lost, carried);
   }
-  const int next_x = step.saved ? 1 : 0;
+}
+
+// The loss is saved: what has not left or returned by then is lost time.
+void PofoSearch::EndPlan(const Transition& transition, double lost, const Carried& carried) {
+  const Label& from = labels_[static_cast<size_t>(transition.label)];
+  const double rest = steps_.OffloadSeconds(from.load.leaving - carried.offloaded) +
+                      steps_.PrefetchSeconds(from.load.returning - carried.prefetched);
+  const double rank = lost + rest + penalty_ * from.offload_seconds;
+  if (lost + rest >= limit_ || rank >= best_.rank) return;
+  best_ = {transition.label, lost + rest, rank};
+}
+
+// The two states after the part: its input kept, and offloaded.
+void PofoSearch::PushSuccessors(const Transition& transition, double lost, const Carried& carried) {
+  const Label& from = labels_[static_cast<size_t>(transition.label)];
+  const PofoPosition at = transition.at;
+  const PofoPosition after = After(transition.step);
+  const int64_t input = steps_.InputBytes(at);
+  Label next = from;
+  next.parent = transition.label;
+  next.sequence = transition.sequence;
+  next.first = static_cast<int16_t>(at.i);
+  next.saved = transition.step.saved;
+  next.lost = lost;
   next.offloaded = false;
   next.load.kept = from.load.kept + input;
-  next.load.leaving = std::max(0.0, from.load.leaving - left);
-  next.load.returning = std::max(0.0, from.load.returning - returned);
-  Push(step.last + 1, next_x, next);
+  next.load.leaving = std::max(0.0, from.load.leaving - carried.offloaded);
+  next.load.returning = std::max(0.0, from.load.returning - carried.prefetched);
+  Push(after, next);
   const int64_t host_limit = steps_.host_memory_bytes();
-  if (!steps_.MayMove(i - 1) || (host_limit > 0 && from.host + input > host_limit)) return;
+  if (!steps_.MayOffload(at.i - 1)) return;
+  if (host_limit > 0 && from.host_bytes + input > host_limit) return;
+  const double load = steps_.OffloadLoad(input);
   next.offloaded = true;
   next.load.kept = from.load.kept;
-  next.host = from.host + input;
-  next.load.leaving = std::max(0.0, from.load.leaving + steps_.OutBytes(input) - left);
-  next.load.returning = std::max(0.0, from.load.returning - returned) + steps_.InBytes(input);
-  next.moved = from.moved + steps_.OutSeconds(steps_.OutBytes(input));
-  Push(step.last + 1, next_x, next);
+  next.host_bytes = from.host_bytes + input;
+  // Copying I may overlap the part's forwards, so I counts before the subtraction; I has to be back
+  // when the part's backward starts, so there it counts in full.
+  next.load.leaving = std::max(0.0, from.load.leaving + load - carried.offloaded);
+  next.load.returning =
+      std::max(0.0, from.load.returning - carried.prefetched) + steps_.PrefetchLoad(input);
+  next.offload_seconds = from.offload_seconds + steps_.OffloadSeconds(load);
+  Push(after, next);
 }
 
-void PofoSearch::Expand(int i, int x, int32_t index) {
+// All parts that may follow state `index` before stage i.
+void PofoSearch::Expand(PofoPosition at, int32_t index) {
   const Label from = labels_[static_cast<size_t>(index)];
-  const int64_t input = steps_.Input(i, x);
-  const int64_t free = steps_.memory_bytes() - from.load.kept - input;
-  const PofoStep save = steps_.SaveStep(i);
-  if (std::max(save.need, save.back_need) <= free) Go(i, x, index, save, 0, -1);
+  const int64_t input = steps_.InputBytes(at);
+  const int64_t mem = steps_.memory_bytes() - from.load.kept - input;
+  const PofoStep save = steps_.SaveStep(at.i);
+  if (std::max(save.forward_need, save.backward_need) <= mem) {
+    AddPart({.at = at, .label = index, .step = save});
+  }
   PofoStep step;
-  for (int j = i; j < loss_; ++j) {
-    if (!steps_.Extend(j, i, limit_, &step) || step.need > free) break;
+  for (int j = at.i; j < loss_; ++j) {
+    if (!steps_.ExtendPart(j, at.i, limit_, &step) || step.forward_need > mem) break;
+    // Every forward of the part runs twice, so this and every longer part loses too much.
     if (from.lost + step.forward_seconds >= limit_) break;
-    int32_t sequence = -1;
-    const double again =
-        steps_.AgainSeconds(i, j, from.load.kept + input, from.load.returning, &sequence);
-    if (!PofoSteps::IsNoWay(again) && from.lost + again < limit_)
-      Go(i, x, index, step, again, sequence);
+    const PofoSteps::Recomputation recomputation =
+        steps_.FastestRecomputation({at.i, j}, from.load.kept + input, from.load.returning);
+    if (PofoSteps::IsInfeasible(recomputation.seconds)) continue;
+    if (from.lost + recomputation.seconds >= limit_) continue;
+    AddPart({.at = at,
+             .label = index,
+             .step = step,
+             .recompute_seconds = recomputation.seconds,
+             .sequence = recomputation.sequence});
   }
 }
 
+// One pass over the stages. Parts only lead forward, so a bucket is complete when its turn comes.
 absl::Status PofoSearch::Search(const SolveContext& context) {
   labels_.clear();
-  end_ = -1;
-  end_order_ = PofoSteps::kNoWay;
-  buckets_.assign(Row(loss_ + 1, 0), {});
-  Push(1, 0, Label{});
+  best_ = {};
+  buckets_.assign(Row({loss_ + 1, 0}), {});
+  Push({1, 0}, Label{});
   for (int i = 1; i <= loss_; ++i) {
     RETURN_IF_ERROR(context.CheckStop());
     for (int x = 0; x <= 1; ++x) {
-      std::vector<Label>& bucket = buckets_[Row(i, x)];
+      const PofoPosition at{i, x};
+      std::vector<Label>& bucket = buckets_[Row(at)];
       Prune(&bucket);
       const auto begin = static_cast<int32_t>(labels_.size());
       labels_.insert(labels_.end(), bucket.begin(), bucket.end());
-      std::vector<Label>().swap(bucket);
+      std::vector<Label>().swap(bucket);  // frees its memory
       const auto end = static_cast<int32_t>(labels_.size());
-      for (int32_t index = begin; index < end; ++index) Expand(i, x, index);
+      for (int32_t index = begin; index < end; ++index) Expand(at, index);
     }
   }
   return absl::OkStatus();
 }
 
+// Follows the parents of the best plan from the loss to stage 1.
 RelaxedPlan PofoSearch::Backtrack() const {
   RelaxedPlan plan;
-  plan.lost_seconds = end_lost_;
+  plan.lost_seconds = best_.lost_seconds;
   plan.parts.push_back(SavedPart(loss_));
-  for (int32_t at = end_; labels_[static_cast<size_t>(at)].parent >= 0;) {
+  for (int32_t at = best_.label; labels_[static_cast<size_t>(at)].parent >= 0;) {
     const Label label = labels_[static_cast<size_t>(at)];
     const int last = plan.parts.back().first - 1;
     at = label.parent;
@@ -238,9 +294,9 @@ RelaxedPlan PofoSearch::Backtrack() const {
       plan.parts.push_back(SavedPart(last, label.offloaded));
       continue;
     }
-    std::vector<Operation> again;
-    sequences_.Append(label.first - 1, last - 1, label.sequence, &again);
-    plan.parts.push_back(PassedPart(label.first, last, std::move(again), label.offloaded));
+    std::vector<Operation> recomputation;
+    sequences_.AppendOperations(label.first - 1, last - 1, label.sequence, &recomputation);
+    plan.parts.push_back(PassedPart(label.first, last, std::move(recomputation), label.offloaded));
   }
   std::reverse(plan.parts.begin(), plan.parts.end());
   return plan;

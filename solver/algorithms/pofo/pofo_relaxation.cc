@@ -8,61 +8,62 @@ namespace stowage {
 namespace {
 
 constexpr int kFluidPoints = 128;
-constexpr auto kInfeasible = static_cast<float>(PofoSteps::kNoWay);
+constexpr auto kInfeasible = static_cast<float>(PofoSteps::kInfeasible);
 
-// Between two points; beyond what is feasible the nearer one has to do.
+// Interpolates; where the upper neighbour is infeasible the lower one's value is used.
 double Between(double low, double high, double share) {
-  return PofoSteps::IsNoWay(high) ? low : low + share * (high - low);
+  return PofoSteps::IsInfeasible(high) ? low : low + share * (high - low);
 }
 
 }  // namespace
 
-double PofoRelaxation::Line::At(double bytes) const {
-  // What is far beyond the last point is no number of points that an int could hold.
+double PofoRelaxation::Line::ValueAt(double bytes) const {
+  // Clamped before the conversion: a load far beyond the axis does not fit an int.
   const double at = std::clamp(bytes * points_per_byte, 0.0, last + 1.0);
   const int low = std::min(static_cast<int>(at), last);
   return Between(points[low], points[low + 1], at - low);
 }
 
-double PofoRelaxation::Strip::At(double bytes) const {
-  if (!feasible) return PofoSteps::kNoWay;
-  const double here = low.At(bytes);
-  return share == 0 ? here : Between(here, high.At(bytes), share);
+double PofoRelaxation::Strip::ValueAt(double bytes) const {
+  if (!feasible) return PofoSteps::kInfeasible;
+  const double here = low.ValueAt(bytes);
+  return share == 0 ? here : Between(here, high.ValueAt(bytes), share);
 }
 
-PofoRelaxation::Line PofoRelaxation::LineAt(const std::vector<float>& points, int i, int x,
-                                            int kept_point) const {
-  const size_t row = Row(i, x);
-  const double room = Room(i, x, KeptAt(row, kept_point));
+PofoRelaxation::Line PofoRelaxation::GridLine(const std::vector<float>& points, PofoPosition at,
+                                              int kept_point) const {
+  const size_t row = Row(at);
+  const double room = Room(at, KeptAt(row, kept_point));
   return {&points[Begin(row, kept_point)], room > 0 ? (moving_points_ - 1) / room : 0,
           moving_points_ - 2};
 }
 
-PofoRelaxation::Line PofoRelaxation::FluidAt(const std::vector<float>& points, int i, int x) const {
-  const double room = Room(i, x, 0);
-  return {&points[Row(i, x) * kFluidPoints], room > 0 ? (kFluidPoints - 1) / room : 0,
+PofoRelaxation::Line PofoRelaxation::FluidLine(const std::vector<float>& points,
+                                               PofoPosition at) const {
+  const double room = Room(at, 0);
+  return {&points[Row(at) * kFluidPoints], room > 0 ? (kFluidPoints - 1) / room : 0,
           kFluidPoints - 2};
 }
 
-PofoRelaxation::Strip PofoRelaxation::StripAt(const std::vector<float>& points, int i, int x,
+PofoRelaxation::Strip PofoRelaxation::StripAt(const std::vector<float>& points, PofoPosition at,
                                               double kept) const {
-  const auto most = static_cast<double>(most_[Row(i, x)]);
+  const auto most = static_cast<double>(MostKept(at));
   if (kept > most) return {};
-  const double at = most > 0 ? kept / most * (kept_points_ - 1) : 0;
-  const int low = std::min(static_cast<int>(at), kept_points_ - 2);
-  return {LineAt(points, i, x, low), LineAt(points, i, x, low + 1), at - low, true};
+  const double point = most > 0 ? kept / most * (kept_points_ - 1) : 0;
+  const int low = std::min(static_cast<int>(point), kept_points_ - 2);
+  return {GridLine(points, at, low), GridLine(points, at, low + 1), point - low, true};
 }
 
-double PofoRelaxation::Fluid(int i, int x, const PofoLoad& load) const {
+double PofoRelaxation::Fluid(PofoPosition at, const PofoLoad& load) const {
   const auto kept = static_cast<double>(load.kept);
-  return std::max(FluidAt(fluid_leaving_, i, x).At(kept + load.leaving),
-                  FluidAt(fluid_returning_, i, x).At(kept + load.returning));
+  return std::max(FluidLine(fluid_leaving_, at).ValueAt(kept + load.leaving),
+                  FluidLine(fluid_returning_, at).ValueAt(kept + load.returning));
 }
 
-double PofoRelaxation::Grid(int i, int x, const PofoLoad& load) const {
+double PofoRelaxation::Grid(PofoPosition at, const PofoLoad& load) const {
   const auto kept = static_cast<double>(load.kept);
-  return std::max(StripAt(leaving_, i, x, kept).At(load.leaving),
-                  StripAt(returning_, i, x, kept).At(load.returning));
+  return std::max(StripAt(leaving_, at, kept).ValueAt(load.leaving),
+                  StripAt(returning_, at, kept).ValueAt(load.returning));
 }
 
 PofoRelaxation::PofoRelaxation(const PofoSteps& steps, const Options& options)
@@ -72,175 +73,210 @@ PofoRelaxation::PofoRelaxation(const PofoSteps& steps, const Options& options)
       limit_(options.limit_seconds),
       kept_points_(std::max(2, options.kept_points)),
       moving_points_(std::max(2, options.moving_points)),
-      most_(Row(loss_ + 1, 0), -1),
-      leaving_(Begin(Row(loss_ + 1, 0), 0), kInfeasible),
+      most_kept_(Row({loss_ + 1, 0}), -1),
+      leaving_(Begin(Row({loss_ + 1, 0}), 0), kInfeasible),
       returning_(leaving_),
-      fluid_leaving_(Row(loss_ + 1, 0) * kFluidPoints, kInfeasible),
+      fluid_leaving_(Row({loss_ + 1, 0}) * kFluidPoints, kInfeasible),
       fluid_returning_(fluid_leaving_) {}
 
 absl::StatusOr<PofoRelaxation> PofoRelaxation::Build(const PofoSteps& steps, const Options& options,
                                                      const SolveContext& context) {
   PofoRelaxation relaxation(steps, options);
+  // By falling i: a part [i..j] reads the rows of stage j+1.
   for (int i = steps.loss(); i >= 1; --i) {
     RETURN_IF_ERROR(context.CheckStop());
-    for (int x = 0; x <= (i > 1 ? 1 : 0); ++x) {
-      relaxation.FillMost(i, x);
-      if (relaxation.Most(i, x) < 0) continue;
-      relaxation.FillFluid(i, x);
-      relaxation.FillGrid(i, x);
+    for (int x = 0; x <= (i > 1 ? 1 : 0); ++x) {  // value 0 has one form
+      const PofoPosition at{i, x};
+      relaxation.FillMostKept(at);
+      if (relaxation.MostKept(at) < 0) continue;
+      relaxation.FillFluid(at);
+      relaxation.FillGrid(at);
     }
   }
   return relaxation;
 }
 
-// The most that may be kept for good before stage i, whatever the time: with more no way leads on.
-void PofoRelaxation::FillMost(int i, int x) {
-  const int64_t input = steps_.Input(i, x);
-  const int64_t keeps = steps_.MayMove(i - 1) ? 0 : input;
-  int64_t& most = most_[Row(i, x)];
-  const auto lift = [&](const PofoStep& step, int64_t need) {
-    const int64_t after =
-        step.last == loss_ ? memory_ : most_[Row(step.last + 1, step.saved ? 1 : 0)] - keeps;
+// MostKept(i,x) = max over parts of min(M - I - need, MostKept(j+1,x') - (I where it must be
+// kept)), with need that of forwards, recomputation and backwards.
+void PofoRelaxation::FillMostKept(PofoPosition at) {
+  const int64_t input = steps_.InputBytes(at);
+  const int64_t keeps = steps_.MayOffload(at.i - 1) ? 0 : input;
+  int64_t& most = most_kept_[Row(at)];
+  const auto raise = [&](const PofoStep& step, int64_t need) {
+    const int64_t after = step.last == loss_ ? memory_ : MostKept(After(step)) - keeps;
     most = std::max(most, std::min(memory_ - input - need, after));
   };
-  const PofoStep save = steps_.SaveStep(i);
-  lift(save, std::max(save.need, save.back_need));
+  const PofoStep save = steps_.SaveStep(at.i);
+  raise(save, std::max(save.forward_need, save.backward_need));
   PofoStep step;
-  for (int j = i; j < loss_; ++j) {
-    if (!steps_.Extend(j, i, limit_, &step) || memory_ - input - step.need <= most) break;
-    const int64_t again = steps_.LeastAgainBytes(i, j);
-    if (again < INT64_MAX) lift(step, std::max(step.need, again));
+  for (int j = at.i; j < loss_; ++j) {
+    // The need only grows with j, so a longer part cannot raise the value either.
+    if (!steps_.ExtendPart(j, at.i, limit_, &step) || memory_ - input - step.forward_need <= most) {
+      break;
+    }
+    const int64_t recompute_need = steps_.LeastRecomputationBytes({at.i, j});
+    if (recompute_need < INT64_MAX) raise(step, std::max(step.forward_need, recompute_need));
   }
 }
 
-void PofoRelaxation::FillFluid(int i, int x) {
-  const int64_t free = memory_ - steps_.Input(i, x);
-  const PofoStep save = steps_.SaveStep(i);
-  if (std::max(save.need, save.back_need) <= free) LowerFluid(i, x, save, 0);
+void PofoRelaxation::FillFluid(PofoPosition at) {
+  const int64_t input = steps_.InputBytes(at);
+  const int64_t free = memory_ - input;
+  // Save stage i.
+  const PofoStep save = steps_.SaveStep(at.i);
+  if (std::max(save.forward_need, save.backward_need) <= free) {
+    LowerFluidLeaving(at, save, 0);
+    LowerFluidReturning(at, save, 0);
+  }
+  // Recompute part [i..j].
   PofoStep step;
-  for (int j = i; j < loss_; ++j) {
-    if (!steps_.Extend(j, i, limit_, &step) || step.need > free) break;
-    int32_t unused = -1;
-    const double again = steps_.AgainSeconds(i, j, steps_.Input(i, x), 0, &unused);
-    if (!PofoSteps::IsNoWay(again)) LowerFluid(i, x, step, again);
+  for (int j = at.i; j < loss_; ++j) {
+    if (!steps_.ExtendPart(j, at.i, limit_, &step) || step.forward_need > free) break;
+    const double recompute_seconds = steps_.FastestRecomputation({at.i, j}, input, 0).seconds;
+    if (PofoSteps::IsInfeasible(recompute_seconds)) continue;
+    LowerFluidLeaving(at, step, recompute_seconds);
+    LowerFluidReturning(at, step, recompute_seconds);
   }
 }
 
-// In either phase whatever is on the device may be gone while the link is free, kept or not.
-void PofoRelaxation::LowerFluid(int i, int x, const PofoStep& step, double again) {
-  float* const leaving = &fluid_leaving_[Row(i, x) * kFluidPoints];
-  float* const returning = &fluid_returning_[Row(i, x) * kFluidPoints];
-  const auto input = static_cast<double>(steps_.Input(i, x));
-  const double room = Room(i, x, 0);
+// Forward phase, y = A + ΔF: the part waits until its forwards fit, and the link carries bytes
+// throughout, kept ones included.
+void PofoRelaxation::LowerFluidLeaving(PofoPosition at, const PofoStep& step,
+                                       double recompute_seconds) {
+  float* const row = &fluid_leaving_[Row(at) * kFluidPoints];
+  const auto input = static_cast<double>(steps_.InputBytes(at));
+  const double room = Room(at, 0);
   const bool ends = step.last == loss_;
-  const bool may_move = steps_.MayMove(i - 1);
-  const int next_x = step.saved ? 1 : 0;
-  const Line next_leaving = ends ? Line{} : FluidAt(fluid_leaving_, step.last + 1, next_x);
-  const Line next_returning = ends ? Line{} : FluidAt(fluid_returning_, step.last + 1, next_x);
+  const bool may_offload = steps_.MayOffload(at.i - 1);
+  const Line next = ends ? Line{} : FluidLine(fluid_leaving_, After(step));
   for (int p = 0; p < kFluidPoints; ++p) {
-    const double there = room * p / (kFluidPoints - 1);
-    const double wait = steps_.OutSeconds(step.late_need - room + there);
-    if (again + wait < leaving[p]) {
-      const double left = steps_.OutWithin(step.forward_seconds + wait);
-      const double after = may_move ? there + input - left : std::max(0.0, there - left) + input;
-      const double rest = ends ? 0 : next_leaving.At(after);
-      leaving[p] = static_cast<float>(std::min<double>(leaving[p], again + wait + rest));
-    }
-    if (again >= returning[p]) continue;
-    double lost = steps_.InSeconds(static_cast<double>(step.back_need) - room + there);
-    if (!step.saved) {
-      int32_t unused = -1;
-      lost = steps_.AgainSeconds(i, step.last, steps_.Input(i, x), there, &unused);
-    }
-    const double seconds = lost + (step.saved ? steps_.chain().stage(i).backward_seconds
-                                              : steps_.BackwardSeconds(i, step.last));
-    const double before = std::max(0.0, there - steps_.InWithin(seconds)) + input;
-    const double rest = ends ? 0 : next_returning.At(before);
-    returning[p] = static_cast<float>(std::min<double>(returning[p], lost + rest));
+    const double y = room * p / (kFluidPoints - 1);
+    const double wait = steps_.OffloadSeconds(step.late_need - room + y);
+    if (recompute_seconds + wait >= row[p]) continue;
+    const double left = steps_.OffloadedIn(step.forward_seconds + wait);
+    const double y_after = may_offload ? y + input - left : std::max(0.0, y - left) + input;
+    const double rest = ends ? 0 : next.ValueAt(y_after);
+    row[p] = static_cast<float>(std::min<double>(row[p], recompute_seconds + wait + rest));
   }
 }
 
-void PofoRelaxation::FillGrid(int i, int x) {
-  const size_t index = Row(i, x);
+// Backward phase, y = A + ΔB: the part's backward, with its recomputation, ends late enough for the
+// bytes that have to return until then.
+void PofoRelaxation::LowerFluidReturning(PofoPosition at, const PofoStep& step,
+                                         double recompute_seconds) {
+  float* const row = &fluid_returning_[Row(at) * kFluidPoints];
+  const int64_t input_bytes = steps_.InputBytes(at);
+  const auto input = static_cast<double>(input_bytes);
+  const double room = Room(at, 0);
+  const bool ends = step.last == loss_;
+  const Line next = ends ? Line{} : FluidLine(fluid_returning_, After(step));
+  for (int p = 0; p < kFluidPoints; ++p) {
+    // Without anything to return the part loses no less.
+    if (recompute_seconds >= row[p]) continue;
+    const double y = room * p / (kFluidPoints - 1);
+    double lost = steps_.PrefetchSeconds(static_cast<double>(step.backward_need) - room + y);
+    if (!step.saved) {
+      lost = steps_.FastestRecomputation({at.i, step.last}, input_bytes, y).seconds;
+    }
+    const double seconds = lost + (step.saved ? steps_.chain().stage(at.i).backward_seconds
+                                              : steps_.BackwardSeconds(at.i, step.last));
+    const double y_before = std::max(0.0, y - steps_.PrefetchedIn(seconds)) + input;
+    const double rest = ends ? 0 : next.ValueAt(y_before);
+    row[p] = static_cast<float>(std::min<double>(row[p], lost + rest));
+  }
+}
+
+void PofoRelaxation::FillGrid(PofoPosition at) {
+  const size_t index = Row(at);
+  const int worst = moving_points_ - 1;  // the point of the largest load has the largest value
   for (int point = 0; point < kept_points_; ++point) {
     const auto kept = static_cast<int64_t>(KeptAt(index, point));
-    const int64_t free = memory_ - kept - steps_.Input(i, x);
+    const int64_t free = memory_ - kept - steps_.InputBytes(at);
     float* const leaving = &leaving_[Begin(index, point)];
     float* const returning = &returning_[Begin(index, point)];
-    const PofoStep save = steps_.SaveStep(i);
-    if (std::max(save.need, save.back_need) <= free) {
-      LowerLeaving(i, x, save, kept, 0, leaving);
-      LowerReturning(i, x, save, kept, returning);
+    // Save stage i.
+    const PofoStep save = steps_.SaveStep(at.i);
+    if (std::max(save.forward_need, save.backward_need) <= free) {
+      LowerLeaving({at, kept, save}, leaving);
+      LowerReturning({at, kept, save}, returning);
     }
+    // Recompute part [i..j].
     PofoStep step;
-    for (int j = i; j < loss_; ++j) {
-      if (!steps_.Extend(j, i, limit_, &step) || step.need > free) break;
-      // Even by itself the part costs more than the worst of these states.
-      const int worst = moving_points_ - 1;
+    for (int j = at.i; j < loss_; ++j) {
+      if (!steps_.ExtendPart(j, at.i, limit_, &step) || step.forward_need > free) break;
+      // The part alone, and so every longer one, costs more than the worst point of both rows.
       if (step.forward_seconds >= std::max(leaving[worst], returning[worst])) break;
-      int32_t unused = -1;
-      const double again = steps_.AgainSeconds(i, j, kept + steps_.Input(i, x), 0, &unused);
-      if (PofoSteps::IsNoWay(again)) continue;
-      if (again < leaving[worst]) LowerLeaving(i, x, step, kept, again, leaving);
-      if (again < returning[worst]) LowerReturning(i, x, step, kept, returning);
+      const double recompute_seconds =
+          steps_.FastestRecomputation({at.i, j}, kept + steps_.InputBytes(at), 0).seconds;
+      if (PofoSteps::IsInfeasible(recompute_seconds)) continue;
+      const GridStep grid_step{at, kept, step, recompute_seconds};
+      if (recompute_seconds < leaving[worst]) LowerLeaving(grid_step, leaving);
+      if (recompute_seconds < returning[worst]) LowerReturning(grid_step, returning);
     }
   }
 }
 
-PofoRelaxation::After PofoRelaxation::AfterStep(const std::vector<float>& points, int i, int x,
-                                                const PofoStep& step, int64_t kept) const {
-  if (step.last == loss_) return {};
-  const int next_x = step.saved ? 1 : 0;
-  const auto stays = static_cast<double>(kept);
-  const auto input = static_cast<double>(steps_.Input(i, x));
-  After after{.keep = StripAt(points, step.last + 1, next_x, stays + input)};
-  if (steps_.MayMove(i - 1)) after.move = StripAt(points, step.last + 1, next_x, stays);
-  return after;
+PofoRelaxation::Successors PofoRelaxation::SuccessorsOf(const GridStep& grid_step,
+                                                        const std::vector<float>& points) const {
+  if (grid_step.step.last == loss_) return {};
+  const PofoPosition next = After(grid_step.step);
+  const auto kept = static_cast<double>(grid_step.kept);
+  const auto input = static_cast<double>(steps_.InputBytes(grid_step.at));
+  Successors successors{.keep = StripAt(points, next, kept + input)};
+  if (steps_.MayOffload(grid_step.at.i - 1)) successors.offload = StripAt(points, next, kept);
+  return successors;
 }
 
-void PofoRelaxation::LowerLeaving(int i, int x, const PofoStep& step, int64_t kept, double again,
-                                  float* row) const {
-  const double room = Room(i, x, static_cast<double>(kept));
+// Forward phase at fixed A: εF = [max_k(..) - mem + ΔF]+ / βo is lost, then ΔF' = ΔF - DF, plus I
+// where that is offloaded. At the loss the rest of ΔF is lost as well.
+void PofoRelaxation::LowerLeaving(const GridStep& grid_step, float* row) const {
+  const PofoStep& step = grid_step.step;
+  const double room = Room(grid_step.at, static_cast<double>(grid_step.kept));
   const bool ends = step.last == loss_;
-  const After after = AfterStep(leaving_, i, x, step, kept);
-  const double move_bytes = steps_.OutBytes(steps_.Input(i, x));
+  const Successors successors = SuccessorsOf(grid_step, leaving_);
+  const double input_load = steps_.OffloadLoad(steps_.InputBytes(grid_step.at));
   for (int p = 0; p < moving_points_; ++p) {
-    if (again >= row[p]) continue;
+    if (grid_step.recompute_seconds >= row[p]) continue;
     const double leaving = room * p / (moving_points_ - 1);
-    if (leaving > 0 && !steps_.moves()) break;
-    const double wait = steps_.OutSeconds(step.late_need - room + leaving);
-    const double rest_at = leaving - steps_.OutWithin(step.forward_seconds + wait);
-    const double rest = ends
-                            ? steps_.OutSeconds(rest_at)
-                            : std::min(after.keep.At(rest_at), after.move.At(rest_at + move_bytes));
-    row[p] = static_cast<float>(std::min<double>(row[p], wait + again + rest));
+    if (leaving > 0 && !steps_.has_link()) break;
+    const double wait = steps_.OffloadSeconds(step.late_need - room + leaving);
+    const double left_over = leaving - steps_.OffloadedIn(step.forward_seconds + wait);
+    const double rest = ends ? steps_.OffloadSeconds(left_over)
+                             : std::min(successors.keep.ValueAt(left_over),
+                                        successors.offload.ValueAt(left_over + input_load));
+    row[p] =
+        static_cast<float>(std::min<double>(row[p], wait + grid_step.recompute_seconds + rest));
   }
 }
 
-void PofoRelaxation::LowerReturning(int i, int x, const PofoStep& step, int64_t kept,
-                                    float* row) const {
-  const double room = Room(i, x, static_cast<double>(kept));
+// Backward phase at fixed A: εB, or C_Δ less the backwards, is lost, then ΔB' = [ΔB - DB]+, plus I
+// where that has to return for this part. At the loss the rest of ΔB is lost as well.
+void PofoRelaxation::LowerReturning(const GridStep& grid_step, float* row) const {
+  const PofoPosition at = grid_step.at;
+  const PofoStep& step = grid_step.step;
+  const double room = Room(at, static_cast<double>(grid_step.kept));
   const bool ends = step.last == loss_;
-  const After after = AfterStep(returning_, i, x, step, kept);
-  const double move_bytes = steps_.InBytes(steps_.Input(i, x));
+  const Successors successors = SuccessorsOf(grid_step, returning_);
+  const double input_load = steps_.PrefetchLoad(steps_.InputBytes(at));
   for (int p = 0; p < moving_points_; ++p) {
     const double returning = room * p / (moving_points_ - 1);
-    if (returning > 0 && !steps_.moves()) break;
+    if (returning > 0 && !steps_.has_link()) break;
     double lost = 0;
     double seconds = 0;
     if (step.saved) {
-      lost = steps_.InSeconds(static_cast<double>(step.back_need) - room + returning);
-      seconds = steps_.chain().stage(i).backward_seconds + lost;
+      lost = steps_.PrefetchSeconds(static_cast<double>(step.backward_need) - room + returning);
+      seconds = steps_.chain().stage(at.i).backward_seconds + lost;
     } else {
-      int32_t unused = -1;
-      lost = steps_.AgainSeconds(i, step.last, kept + steps_.Input(i, x), returning, &unused);
-      seconds = lost + steps_.BackwardSeconds(i, step.last);
+      const int64_t kept = grid_step.kept + steps_.InputBytes(at);
+      lost = steps_.FastestRecomputation({at.i, step.last}, kept, returning).seconds;
+      seconds = lost + steps_.BackwardSeconds(at.i, step.last);
     }
     if (lost >= row[p]) continue;
-    const double rest_at = returning - steps_.InWithin(seconds);
+    const double left_over = returning - steps_.PrefetchedIn(seconds);
     const double rest =
-        ends ? steps_.InSeconds(rest_at)
-             : std::min(after.keep.At(rest_at), after.move.At(std::max(0.0, rest_at) + move_bytes));
+        ends ? steps_.PrefetchSeconds(left_over)
+             : std::min(successors.keep.ValueAt(left_over),
+                        successors.offload.ValueAt(std::max(0.0, left_over) + input_load));
     row[p] = static_cast<float>(std::min<double>(row[p], lost + rest));
   }
 }

@@ -1,12 +1,21 @@
-// What the rest of a POFO plan loses at least, nearly: two relaxations of pofo_program.h, filled
-// from the end of the chain on grids and interpolated, that say which states are promising.
-//   fluid  whatever is on the device may be gone while the link is free, kept or not: over A + ΔF
-//   in
-//          the forward phase, over A + ΔB in the backward phase
-//   grid   exact steps, but that one phase forgets the other: over A and ΔF, and over A and ΔB
-// The larger of the two phases counts. Neither relaxation will do alone: the fluid one is far off
-// where kept values crowd the device, the grid where values are small against its cells.
-// Interpolation makes both estimates, not bounds.
+// Estimates of what the rest of a POFO plan loses at least: two relaxations of the program in
+// pofo_program.h, which guide its beam search. Both are filled from the loss back to stage 1, on
+// grids, and read by linear interpolation.
+//
+//   fluid  Every byte on the device may be offloaded while the link is free, kept or not, so A and
+//          the transfers merge into one quantity: y = A + ΔF in the forward phase,
+//          y = A + ΔB in the backward phase.
+//            R(i,x,y) = min over parts of (seconds lost in the part) + R(j+1, x', y')
+//          with y' = [y + I - DF]+ where I may move, [y - DF]+ + I where it may not, and
+//          likewise [y - DB]+ + I in the backward phase.
+//   grid   The exact steps of one phase, without the other: over (A, ΔF), and over (A, ΔB).
+//            R(i,x,A,Δ) = min over parts, and over keeping or offloading I, of
+//                         (seconds lost in the part) + R(j+1, x', A', Δ')
+//
+// Each relaxation has one table a phase, and the larger value counts. Neither guide is enough
+// alone: fluid is far too low where kept values fill the device, grid is far too low where values
+// are small against its cells. Interpolation makes both estimates rather than bounds.
+// The letters are those of pofo_steps.h.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_POFO_POFO_RELAXATION_H_
 #define STOWAGE_SOLVER_ALGORITHMS_POFO_POFO_RELAXATION_H_
 
@@ -20,7 +29,7 @@
 
 namespace stowage {
 
-// A state's part in it.
+// What earlier parts of a plan leave to the later ones, in bytes.
 struct PofoLoad {
   int64_t kept = 0;      // A
   double leaving = 0;    // ΔF
@@ -31,75 +40,81 @@ struct PofoLoad {
 class PofoRelaxation {
  public:
   struct Options {
-    int kept_points = 12;      // of the grid's axes: of A
-    int moving_points = 24;    // and of ΔF, or ΔB
-    double limit_seconds = 0;  // parts that by themselves take as long are of no use
+    int kept_points = 12;      // of the grid's axis A
+    int moving_points = 24;    // of its axis ΔF, or ΔB
+    double limit_seconds = 0;  // parts that lose as much or more are left out
   };
 
   // O(stages² · points) at most. Errors: CANCELLED once context.stop is set.
   static absl::StatusOr<PofoRelaxation> Build(const PofoSteps& steps, const Options& options,
                                               const SolveContext& context);
 
-  // The most that may be kept for good before stage i, whatever the time: with more no way leads
-  // on. Negative: none does.
-  int64_t Most(int i, int x) const { return most_[Row(i, x)]; }
-  // Seconds lost from stage i on. Requires: load.kept is at most Most(i, x).
-  double Fluid(int i, int x, const PofoLoad& load) const;
-  double Grid(int i, int x, const PofoLoad& load) const;
+  // The largest A, in bytes, with which a plan can go on from there, whatever time it takes.
+  // Negative: no plan can.
+  int64_t MostKept(PofoPosition at) const { return most_kept_[Row(at)]; }
+  // Estimates of the seconds lost from stage i on. Requires: load.kept <= MostKept(at).
+  double Fluid(PofoPosition at, const PofoLoad& load) const;
+  double Grid(PofoPosition at, const PofoLoad& load) const;
 
  private:
-  // Along a row of points that are evenly spaced from 0 on.
+  // Linear interpolation along evenly spaced points, of which the first stands for 0 bytes.
   struct Line {
     const float* points = nullptr;
     double points_per_byte = 0;
-    int last = 0;  // the last point but one
+    int last = 0;  // index of the last point but one
 
-    double At(double bytes) const;
+    double ValueAt(double bytes) const;
   };
-  // Between two such lines.
+  // Bilinear interpolation: between two lines that stand for neighbouring values of A.
   struct Strip {
     Line low;
     Line high;
-    double share = 0;  // of the way to the high one
+    double share = 0;  // 0 at `low`, 1 at `high`
     bool feasible = false;
 
-    double At(double bytes) const;
+    double ValueAt(double bytes) const;
   };
-
-  // What follows a step whose input is kept, and one whose input moves; neither after the loss.
-  struct After {
-    Strip keep;
-    Strip move = {};
+  // The rows that a step leads to; both infeasible after the loss.
+  struct Successors {
+    Strip keep;          // its input is kept
+    Strip offload = {};  // its input is offloaded
+  };
+  // One step from one row of a grid: before stage i, `kept` bytes of A.
+  struct GridStep {
+    PofoPosition at;
+    int64_t kept = 0;
+    const PofoStep& step;
+    double recompute_seconds = 0;  // with nothing to be prefetched; 0 for a saved stage
   };
 
   PofoRelaxation(const PofoSteps& steps, const Options& options);
 
-  void FillMost(int i, int x);
-  void FillFluid(int i, int x);
-  void LowerFluid(int i, int x, const PofoStep& step, double again);
-  void FillGrid(int i, int x);
-  void LowerLeaving(int i, int x, const PofoStep& step, int64_t kept, double again,
-                    float* row) const;
-  void LowerReturning(int i, int x, const PofoStep& step, int64_t kept, float* row) const;
+  void FillMostKept(PofoPosition at);
+  void FillFluid(PofoPosition at);
+  void LowerFluidLeaving(PofoPosition at, const PofoStep& step, double recompute_seconds);
+  void LowerFluidReturning(PofoPosition at, const PofoStep& step, double recompute_seconds);
+  void FillGrid(PofoPosition at);
+  void LowerLeaving(const GridStep& grid_step, float* row) const;
+  void LowerReturning(const GridStep& grid_step, float* row) const;
 
-  size_t Row(int i, int x) const { return static_cast<size_t>((i - 1) * 2 + x); }
-  // The points of one row and one amount kept.
+  static size_t Row(PofoPosition at) { return static_cast<size_t>((at.i - 1) * 2 + at.x); }
+  // Offset of the points of one row and one value of A.
   size_t Begin(size_t row, int kept_point) const {
     return (row * static_cast<size_t>(kept_points_) + static_cast<size_t>(kept_point)) *
            static_cast<size_t>(moving_points_);
   }
-  // A goes from 0 to the most that is feasible, ΔF or ΔB from 0 to what memory has room for then.
+  // The axis A runs from 0 to MostKept(); the axis ΔF, or ΔB, from 0 to the room that memory has
+  // beside A and I.
   double KeptAt(size_t row, int point) const {
-    return static_cast<double>(most_[row]) * point / (kept_points_ - 1);
+    return static_cast<double>(most_kept_[row]) * point / (kept_points_ - 1);
   }
-  double Room(int i, int x, double kept) const {
-    return static_cast<double>(memory_ - steps_.Input(i, x)) - kept;
+  double Room(PofoPosition at, double kept) const {
+    return static_cast<double>(memory_ - steps_.InputBytes(at)) - kept;
   }
-  After AfterStep(const std::vector<float>& points, int i, int x, const PofoStep& step,
-                  int64_t kept) const;
-  Line LineAt(const std::vector<float>& points, int i, int x, int kept_point) const;
-  Line FluidAt(const std::vector<float>& points, int i, int x) const;
-  Strip StripAt(const std::vector<float>& points, int i, int x, double kept) const;
+  Successors SuccessorsOf(const GridStep& grid_step, const std::vector<float>& points) const;
+  Line GridLine(const std::vector<float>& points, PofoPosition at, int kept_point) const;
+  Line FluidLine(const std::vector<float>& points, PofoPosition at) const;
+  Strip StripAt(const std::vector<float>& points, PofoPosition at, double kept) const;
 
   const PofoSteps& steps_;
   const int loss_;
@@ -107,9 +122,9 @@ class PofoRelaxation {
   const double limit_;
   const int kept_points_;
   const int moving_points_;
-  std::vector<int64_t> most_;           // by row
-  std::vector<float> leaving_;          // by row, A and ΔF: the grid that forgets ΔB
-  std::vector<float> returning_;        // by row, A and ΔB: that which forgets ΔF
+  std::vector<int64_t> most_kept_;      // by row
+  std::vector<float> leaving_;          // grid by row, A and ΔF
+  std::vector<float> returning_;        // grid by row, A and ΔB
   std::vector<float> fluid_leaving_;    // by row and A + ΔF
   std::vector<float> fluid_returning_;  // by row and A + ΔB
 };

@@ -10,55 +10,58 @@ PofoSteps::PofoSteps(const Chain& chain, const Platform& platform, const PartSeq
       platform_(platform),
       sequences_(sequences),
       memory_(memory_bytes),
-      out_rate_(platform.offload_bytes_per_second),
-      in_rate_(platform.prefetch_rate()),
-      moves_(platform.has_link()) {
+      offload_rate_(platform.offload_bytes_per_second),
+      prefetch_rate_(platform.prefetch_rate()),
+      has_link_(platform.has_link()) {
   for (int l = 1; l <= loss(); ++l) {
     const Stage& stage = chain.stage(l);
     const int64_t gradients = chain.gradient_bytes(l) + chain.gradient_bytes(l - 1);
     save_need_.push_back(stage.saved_bytes + stage.forward_overhead_bytes);
-    back_need_.push_back(stage.saved_bytes + gradients + stage.backward_overhead_bytes);
+    backward_need_.push_back(stage.saved_bytes + gradients + stage.backward_overhead_bytes);
   }
 }
 
-double PofoSteps::AgainSeconds(int first, int last, int64_t kept, double returning,
-                               int32_t* sequence) const {
-  const auto options = sequences_.Of(first - 1, last - 1);
-  const int64_t free = memory_ - kept;
+// min over sequences S with K_S <= M - (A + I) of max(U_S, V_S + (A + I + ΔB - M) / βp), less the
+// backwards. The second term matters only while something has yet to be prefetched (ΔB > 0).
+PofoSteps::Recomputation PofoSteps::FastestRecomputation(StageRange part, int64_t kept_bytes,
+                                                         double returning_bytes) const {
+  const int first = part.first;
+  const int last = part.last;
+  const auto options = sequences_.Fastest(first - 1, last - 1);
+  const int64_t free = memory_ - kept_bytes;
   const auto after = std::upper_bound(
       options.begin(), options.end(), free,
       [](int64_t bytes, const PartSequences::Sequence& s) { return bytes < s.peak_bytes; });
   const double once = sequences_.ForwardSeconds(first - 1, last - 1);
   const double backward = BackwardSeconds(first, last);
-  const auto late = [this, free, returning, backward](const PartSequences::Sequence& s) {
-    return s.reach_seconds + (returning - static_cast<double>(free)) / in_rate_ - backward;
+  // Time at which the last prefetch lets the sequence end.
+  const auto late = [this, free, returning_bytes, backward](const PartSequences::Sequence& s) {
+    return s.reach_seconds + (returning_bytes - static_cast<double>(free)) / prefetch_rate_ -
+           backward;
   };
-  double best = kNoWay;
+  // From the largest peak that fits down. A smaller peak means more compute time, so the search
+  // stops once compute time alone reaches the best.
+  Recomputation best;
   for (auto s = after; s != options.begin();) {
     --s;
     const double alone = once + s->lost_seconds;
-    if (alone >= best) break;  // less memory, more time
-    const double seconds = returning > 0 ? std::max(alone, late(*s)) : alone;
-    if (seconds < best) {
-      best = seconds;
-      *sequence = sequences_.IndexOf(*s);
-    }
+    if (alone >= best.seconds) break;
+    const double seconds = returning_bytes > 0 ? std::max(alone, late(*s)) : alone;
+    if (seconds < best.seconds) best = {seconds, sequences_.IndexOf(*s)};
   }
-  if (returning <= 0) return best;
-  for (const PartSequences::Sequence& slower : sequences_.SlowerOf(first - 1, last - 1)) {
+  if (returning_bytes <= 0) return best;
+  // While bytes have yet to return, a slower sequence of smaller V may end earlier.
+  for (const PartSequences::Sequence& slower : sequences_.Slower(first - 1, last - 1)) {
     if (slower.peak_bytes > free) continue;
     const double seconds = std::max(once + slower.lost_seconds, late(slower));
-    if (seconds < best) {
-      best = seconds;
-      *sequence = sequences_.IndexOf(slower);
-    }
+    if (seconds < best.seconds) best = {seconds, sequences_.IndexOf(slower)};
   }
   return best;
 }
 
-int64_t PofoSteps::LeastAgainBytes(int first, int last) const {
-  const auto ways = sequences_.Of(first - 1, last - 1);
-  return ways.empty() ? INT64_MAX : ways.front().peak_bytes;
+int64_t PofoSteps::LeastRecomputationBytes(StageRange part) const {
+  const auto sequences = sequences_.Fastest(part.first - 1, part.last - 1);
+  return sequences.empty() ? INT64_MAX : sequences.front().peak_bytes;
 }
 
 }  // namespace stowage

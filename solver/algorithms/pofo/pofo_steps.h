@@ -1,6 +1,15 @@
-// One part of a POFO plan at a time (pofo_program.h): what it asks of memory and of the link, in
-// any state. The common ground of the relaxations and of the search. Stages count from 1; x tells
-// what value i-1 is: 0 a^(i-1), 1 ā^(i-1), and I is its size.
+// The steps of POFO's dynamic program: what one more part needs of the device memory and of the
+// link. The relaxations (pofo_relaxation.h) and the beam search (pofo_program.h) share them; the
+// recurrence is at the top of pofo_program.h.
+//
+// Letters of the paper, as used here and in those two files:
+//   i, j     first and last stage of a part, from 1; the loss is stage N = L+1
+//   x        form of value i-1: 0 for a^(i-1), 1 for ā^(i-1)
+//   I        bytes of value i-1, the input of the part
+//   A        bytes kept on the device until their backward, I excluded
+//   ΔF, ΔB   bytes that still have to be offloaded, and to be prefetched
+//   βo, βp   offload and prefetch bandwidth in bytes per second
+//   M        memory limit in bytes; mem = M - A - I
 #ifndef STOWAGE_SOLVER_ALGORITHMS_POFO_POFO_STEPS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_POFO_POFO_STEPS_H_
 
@@ -15,53 +24,74 @@
 
 namespace stowage {
 
-// How a part that begins with stage i and value i-1 goes on: all that does not depend on the state.
-// `need` and `late_need` count the kept input apart.
-struct PofoStep {
-  int last = 0;
-  bool saved = false;
-  double forward_seconds = 0;
-  int64_t need = 0;       // of the most demanding forward
-  double late_need = 0;   // the same, less what can leave before it
-  int64_t back_need = 0;  // saved: of its backward
+// Where the next part begins.
+struct PofoPosition {
+  int i = 1;
+  int x = 0;
 };
 
-// Borrows all that it is given. Immutable, thread-safe.
+// Stages first..last, numbered from 1.
+struct StageRange {
+  int first = 0;
+  int last = 0;
+};
+
+// One part, as far as it does not depend on A, ΔF and ΔB. All needs exclude the part's input.
+struct PofoStep {
+  int last = 0;        // j
+  bool saved = false;  // one saved stage; otherwise a part that is recomputed
+  double forward_seconds = 0;
+  int64_t forward_need = 0;   // bytes: max over its forwards
+  double late_need = 0;       // bytes: max_k (m(k) - βo Σ_{h=i}^{k-1} uF_h)
+  int64_t backward_need = 0;  // bytes: m_B(i) of a saved stage
+};
+
+// The position after the part.
+inline PofoPosition After(const PofoStep& step) { return {step.last + 1, step.saved ? 1 : 0}; }
+
+// Borrows its arguments. Immutable, thread-safe.
 class PofoSteps {
  public:
-  static constexpr double kNoWay = 1e30;  // seconds; survives additions
-  static bool IsNoWay(double seconds) { return seconds >= kNoWay / 2; }
+  // Stands for an infinite time; stays recognizable after additions.
+  static constexpr double kInfeasible = 1e30;
+  static bool IsInfeasible(double seconds) { return seconds >= kInfeasible / 2; }
 
   PofoSteps(const Chain& chain, const Platform& platform, const PartSequences& sequences,
             int64_t memory_bytes);
 
   const Chain& chain() const { return chain_; }
   int loss() const { return chain_.length() + 1; }
-  int64_t memory_bytes() const { return memory_; }
+  int64_t memory_bytes() const { return memory_; }                           // M
   int64_t host_memory_bytes() const { return platform_.host_memory_bytes; }  // 0: unlimited
+  int64_t InputBytes(PofoPosition at) const {                                // I
+    if (at.i == 1) return chain_.input_bytes;
+    return at.x == 1 ? chain_.saved_bytes(at.i - 1) : chain_.output_bytes(at.i - 1);
+  }
+  bool has_link() const { return has_link_; }
+  bool MayOffload(int value) const {
+    return has_link_ && (value == 0 || !chain_.stage(value).no_offload);
+  }
 
-  int64_t Input(int i, int x) const {
-    if (i == 1) return chain_.input_bytes;
-    return x == 1 ? chain_.saved_bytes(i - 1) : chain_.output_bytes(i - 1);
+  // A value of `bytes` as a load on the link: the latency counts as the bytes that the link would
+  // carry in that time.
+  double OffloadLoad(int64_t bytes) const {
+    return static_cast<double>(bytes) + platform_.transfer_latency_seconds * offload_rate_;
   }
-  bool moves() const { return moves_; }  // whether anything may
-  bool MayMove(int value) const {
-    return moves_ && (value == 0 || !chain_.stage(value).no_offload);
+  double PrefetchLoad(int64_t bytes) const {
+    return static_cast<double>(bytes) + platform_.transfer_latency_seconds * prefetch_rate_;
   }
-  // Of a whole value: its latency counts as what the link would carry meanwhile.
-  double OutBytes(int64_t bytes) const {
-    return static_cast<double>(bytes) + platform_.transfer_latency_seconds * out_rate_;
+  // [bytes]+ / βo and [bytes]+ / βp; 0 without a link.
+  double OffloadSeconds(double bytes) const {
+    return bytes > 0 && has_link_ ? bytes / offload_rate_ : 0;
   }
-  double InBytes(int64_t bytes) const {
-    return static_cast<double>(bytes) + platform_.transfer_latency_seconds * in_rate_;
+  double PrefetchSeconds(double bytes) const {
+    return bytes > 0 && has_link_ ? bytes / prefetch_rate_ : 0;
   }
-  // The time in which `bytes` leave, or return; nothing has to where there is no link.
-  double OutSeconds(double bytes) const { return bytes > 0 && moves_ ? bytes / out_rate_ : 0; }
-  double InSeconds(double bytes) const { return bytes > 0 && moves_ ? bytes / in_rate_ : 0; }
-  // What can leave, or return, in that time.
-  double OutWithin(double seconds) const { return moves_ ? out_rate_ * seconds : 0; }
-  double InWithin(double seconds) const { return moves_ ? in_rate_ * seconds : 0; }
+  // The bytes that the link carries in that time: the recurrence's DF and DB.
+  double OffloadedIn(double seconds) const { return has_link_ ? offload_rate_ * seconds : 0; }
+  double PrefetchedIn(double seconds) const { return has_link_ ? prefetch_rate_ * seconds : 0; }
 
+  // The part that saves stage i.
   PofoStep SaveStep(int i) const {
     const auto index = static_cast<size_t>(i - 1);
     return {i,
@@ -69,42 +99,49 @@ class PofoSteps {
             chain_.stage(i).forward_seconds,
             save_need_[index],
             static_cast<double>(save_need_[index]),
-            back_need_[index]};
+            backward_need_[index]};
   }
-  // Lengthens the part by stage j; false when it may not hold it, or takes `limit_seconds` then.
-  bool Extend(int j, int first, double limit_seconds, PofoStep* step) const {
+  // Extends the recomputed part [first..j-1] to [first..j]. False when stage j may not be
+  // recomputed, or when the forwards then take `limit_seconds` or more.
+  bool ExtendPart(int j, int first, double limit_seconds, PofoStep* step) const {
     const Stage& stage = chain_.stage(j);
     if (j == loss() || stage.no_recompute) return false;
     const int64_t input = j == first ? 0 : chain_.output_bytes(j - 1);
     const int64_t need = input + stage.output_bytes + stage.forward_overhead_bytes;
-    const double late = static_cast<double>(need) - out_rate_ * step->forward_seconds;
+    const double late = static_cast<double>(need) - offload_rate_ * step->forward_seconds;
     step->last = j;
-    step->need = std::max(step->need, need);
+    step->forward_need = std::max(step->forward_need, need);
     step->late_need = j == first ? late : std::max(step->late_need, late);
     step->forward_seconds += stage.forward_seconds;
     return step->forward_seconds < limit_seconds;
   }
 
+  // One backward of each stage.
   double BackwardSeconds(int first, int last) const {
     return sequences_.StepSeconds(first - 1, last - 1) -
            sequences_.ForwardSeconds(first - 1, last - 1);
   }
-  // C_Δ, less one backward of each stage; kNoWay when nothing fits. `kept` includes I. Names the
-  // sequence that it takes.
-  double AgainSeconds(int first, int last, int64_t kept, double returning, int32_t* sequence) const;
-  // The least that a part needs to run again, its input counted apart; INT64_MAX: it cannot.
-  int64_t LeastAgainBytes(int first, int last) const;
+  struct Recomputation {
+    double seconds = kInfeasible;
+    int32_t sequence = -1;  // index in PartSequences
+  };
+  // C_Δ(i, j, A + I, ΔB) less one backward of each stage, and the sequence that attains it;
+  // kInfeasible when no sequence fits. `kept_bytes` is A + I, `returning_bytes` is ΔB.
+  Recomputation FastestRecomputation(StageRange part, int64_t kept_bytes,
+                                     double returning_bytes) const;
+  // The least memory in which the part can be recomputed, its input excluded; INT64_MAX: none.
+  int64_t LeastRecomputationBytes(StageRange part) const;
 
  private:
   const Chain& chain_;
   const Platform& platform_;
   const PartSequences& sequences_;
   const int64_t memory_;
-  const double out_rate_;
-  const double in_rate_;
-  const bool moves_;
-  std::vector<int64_t> save_need_;  // by stage, from 0
-  std::vector<int64_t> back_need_;
+  const double offload_rate_;   // βo
+  const double prefetch_rate_;  // βp
+  const bool has_link_;
+  std::vector<int64_t> save_need_;      // m_all by stage, from 0
+  std::vector<int64_t> backward_need_;  // m_B by stage, from 0
 };
 
 }  // namespace stowage

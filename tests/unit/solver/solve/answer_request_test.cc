@@ -64,7 +64,7 @@ TEST(AnswerRequest, ReportsWhatRoundingCosts) {
   request.options.memory_slots = 200;
   EXPECT_EQ(AnswerRequest(request, {})->prediction.makespan_seconds,
             coarse->rounding_loss->finer_seconds);
-  // Nothing to compare with: optimal, or no slots.
+  // An optimal answer loses nothing, and a solver without slots has no loss.
   request.chain = EqualChain(10);
   request.platform = Memory(200);
   EXPECT_EQ(AnswerRequest(request, {})->rounding_loss->finer_slots, 0);
@@ -95,7 +95,7 @@ TEST(AnswerRequest, SaysWhenABandwidthMakesNoDifference) {
               testing::ElementsAre("rotor does not offload: the bandwidths make no difference"));
 }
 
-// A budget that only the rounding of sizes to granules would miss.
+// The exact sizes fit the budget; the sizes rounded up to granules do not.
 TEST(AnswerRequest, SolvesExactSizesWhereOnlyRoundingMakesABudgetTooSmall) {
   Chain chain = EqualChain(6);
   for (Stage& stage : chain.stages) {
@@ -125,7 +125,7 @@ TEST(Auto, TakesTheBestAndSaysWhoseItIs) {
     EXPECT_LE(best->prediction.makespan_seconds, one->prediction.makespan_seconds);
   }
   EXPECT_EQ(best->solver, "rotor");
-  EXPECT_EQ(best->outcome, Outcome::kOptimal);  // the promise of the one that wins
+  EXPECT_EQ(best->outcome, Outcome::kOptimal);  // the guarantee of the solver that wins
   EXPECT_EQ(AnswerRequest({chain, Memory(1000), "", {}}, {})->solver, "store_all");
 }
 

@@ -17,7 +17,7 @@
 namespace stowage {
 namespace {
 
-// Long enough for slots, and uneven.
+// Long enough that rotor uses slots, with uneven sizes.
 Chain LongChain() {
   Chain chain = EqualChain(90);
   for (int l = 0; l < 90; ++l) {

@@ -1,4 +1,4 @@
-// What `auto` makes of its members and of its memory, and chains that once led them astray.
+// How `auto` divides its working memory among solvers and labels its answer, and regressions.
 #include "solver/algorithms/auto/auto.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +23,7 @@ Platform Linked(const Chain& chain, int percent, double bytes_per_second) {
   return platform;
 }
 
-// rotor's table would take any number of slots that there is memory for.
+// rotor's table could use all of the working memory; the solvers that offload must still run.
 TEST(Auto, LeavesRoomForThoseWhoOffloadBesideRotorsTable) {
   const Chain chain = ResnetLikeNetwork(100);
   const Platform platform = Linked(chain, 20, 20e9);
@@ -42,7 +42,7 @@ TEST(Auto, LeavesRoomForThoseWhoOffloadBesideRotorsTable) {
   }
 }
 
-// rotor wins there, and is optimal among schedules that do not offload; the link might do better.
+// rotor wins and is optimal without offloading, but a schedule that offloads might be faster.
 TEST(Auto, CallsOptimalWithALinkOnlyWhatTheBoundProves) {
   const Chain chain = LoadProfile("torchvision-resnet18-16-500");
   Platform platform = Linked(chain, 50, 12e9);
@@ -57,8 +57,8 @@ TEST(Auto, CallsOptimalWithALinkOnlyWhatTheBoundProves) {
   EXPECT_EQ(alone->outcome, Outcome::kOptimal);
 }
 
-// The last stage leaves hardly anything, so that what memory has room for at the end of the chain
-// is a few bytes, and a value of a gigabyte is billions of times that.
+// The last stage has an output of 4 bytes. A relaxation's axis there spans a few bytes, and the
+// load of a gigabyte lies billions of grid points beyond it.
 TEST(Auto, CopesWithAStageOfFourBytesBesideOthersOfGigabytes) {
   Chain chain = EqualChain(13);
   chain.input_bytes = 1'000'000'000;
@@ -85,8 +85,8 @@ TEST(Auto, CopesWithAStageOfFourBytesBesideOthersOfGigabytes) {
   }
 }
 
-// autocapper's sequence for the least memory reads a value four times and moves it in the first and
-// the third of the gaps between.
+// autocapper's sequence for the least memory reads one value four times and offloads it in the
+// first and the third of its gaps.
 TEST(Auto, HasAScheduleForTheLeastMemoryThatItNames) {
   struct Line {
     double forward, backward;

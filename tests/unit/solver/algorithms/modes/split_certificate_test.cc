@@ -10,33 +10,37 @@
 namespace stowage {
 namespace {
 
-// Two units of two stages and one of one, as cheap in graph mode as in eager mode but for the
-// entry.
+// Three units, of two stages, two stages and one, whose times in graph mode differ little from
+// those in eager mode, except for the entry cost.
 Chain CloseCall() {
   Chain chain;
   chain.input_bytes = 2;
   chain.input_gradient_bytes = 0;
   chain.graph_entry_seconds = 3;
-  const auto add = [&chain](double forward, double backward, int64_t output, int64_t saved,
-                            int64_t gradient, int64_t overhead, const char* group,
-                            const GraphCosts& graph, bool once) {
-    Stage stage;
-    stage.forward_seconds = forward;
-    stage.backward_seconds = backward;
-    stage.output_bytes = output;
-    stage.saved_bytes = saved;
-    stage.gradient_bytes = gradient;
-    stage.backward_overhead_bytes = overhead;
-    stage.fusion_group = group;
-    stage.graph = graph;
-    stage.no_recompute = once;
-    chain.stages.push_back(stage);
+  struct Line {
+    double forward, backward;
+    int64_t output, saved, gradient, backward_overhead;
+    const char* group;
+    GraphCosts graph;
+    bool no_recompute;
   };
-  add(0, 4, 5, 5, 5, 0, "a", {0, 0, 5, 0, 2}, true);
-  add(5, 3, 2, 2, 0, 0, "a", {2, 4, 6, 0, 0}, true);
-  add(3, 3, 5, 5, 0, 2, "b", {3, 2, 1, 0, 0}, false);
-  add(2, 2, 1, 1, 6, 0, "b", {5, 3, 7, 0, 0}, false);
-  add(1, 2, 2, 5, 0, 4, "", {0, 4, 3, 0, 0}, true);
+  for (const Line& line : {Line{0, 4, 5, 5, 5, 0, "a", {0, 0, 5, 0, 2}, true},
+                           Line{5, 3, 2, 2, 0, 0, "a", {2, 4, 6, 0, 0}, true},
+                           Line{3, 3, 5, 5, 0, 2, "b", {3, 2, 1, 0, 0}, false},
+                           Line{2, 2, 1, 1, 6, 0, "b", {5, 3, 7, 0, 0}, false},
+                           Line{1, 2, 2, 5, 0, 4, "", {0, 4, 3, 0, 0}, true}}) {
+    Stage stage;
+    stage.forward_seconds = line.forward;
+    stage.backward_seconds = line.backward;
+    stage.output_bytes = line.output;
+    stage.saved_bytes = line.saved;
+    stage.gradient_bytes = line.gradient;
+    stage.backward_overhead_bytes = line.backward_overhead;
+    stage.fusion_group = line.group;
+    stage.graph = line.graph;
+    stage.no_recompute = line.no_recompute;
+    chain.stages.push_back(stage);
+  }
   return chain;
 }
 
@@ -51,7 +55,7 @@ TEST(SplitCertificate, FindsWhatOnlyAllOfTheMemoryAllows) {
   const auto result = CertifySplits(tables, 28, *convex, {});
   ASSERT_TRUE(result.ok());
   EXPECT_NEAR(result->splits.seconds, 25, 1e-4);
-  // Each sub-sequence in the mode that takes what is said.
+  // The sum over the sub-sequences, each in its mode.
   double seconds = 0;
   for (const SubSequence& one : result->splits.sequences) {
     seconds += one.mode == Mode::kGraph ? tables.Graph(one.begin, one.end, one.share)
@@ -62,8 +66,8 @@ TEST(SplitCertificate, FindsWhatOnlyAllOfTheMemoryAllows) {
   EXPECT_LE(result->bound_seconds, 25 + 1e-4);
 }
 
-// Hours of recomputation for a slot less, where all of the memory would take no time: no price is
-// high enough to say how little memory is enough.
+// One slot less costs hours of recomputation, while all of the memory costs none: no price is high
+// enough to make the path use the fewest slots.
 TEST(SplitCertificate, FindsWhatTakesBeyondAllPrices) {
   Chain chain;
   chain.input_gradient_bytes = 0;

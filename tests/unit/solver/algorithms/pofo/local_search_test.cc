@@ -1,4 +1,4 @@
-// The local search: what it must find, and what it must not do.
+// The local search: improvements that it must find, determinism, cancellation.
 #include "solver/algorithms/pofo/local_search.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 namespace stowage {
 namespace {
 
-// Six stages that save 30 bytes in 90: rotor runs forwards again, and a link that takes 1 s for
-// what a stage saves would do instead.
+// Six stages that save 30 bytes each, and a budget of 120 bytes: rotor recomputes, but offloading
+// is faster, since the link copies what a stage saves in 1 s.
 class Improvement : public testing::Test {
  protected:
   Improvement() { platform_.offload_bytes_per_second = 30; }
@@ -41,7 +41,7 @@ class Improvement : public testing::Test {
 
   Chain chain_ = EqualChain(6);
   Platform platform_ = Memory(120);
-  // Every stage but the last runs again.
+  // Recomputes every stage but the last.
   Schedule recomputing_ =
       Ops("C1 D2 D3 D4 D5 S6 S7 B7 B6 C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1");
 };
