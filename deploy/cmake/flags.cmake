@@ -26,14 +26,18 @@ if(STOWAGE_LINKER)
   add_link_options(-fuse-ld=${STOWAGE_LINKER})
 endif()
 
-# stowage_library(NAME SOURCES… DEPENDS… PRIVATE…): one folder's library. Includes are rooted at the
-# repository; dependencies are public unless they are named as PRIVATE, flags are not.
+# stowage_library(NAME SOURCES… DEPENDS… PRIVATE… PRECOMPILED GROUP): one folder's library. Includes are
+# rooted at the repository; dependencies are public unless they are named as PRIVATE, flags are not.
+# GROUP: see precompile.cmake.
 function(stowage_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "PRECOMPILED" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE}
                         stowage_flags)
+  if(arg_PRECOMPILED)
+    stowage_use_precompiled(${name} ${arg_PRECOMPILED})
+  endif()
 endfunction()
 
 # The solvers' inner loops are too slow to test unoptimized; asserts stay on. -O3 as in a release
