@@ -13,8 +13,8 @@
 
 namespace stowage {
 
-// While in scope, LibTorch's operations on this thread run on `stream`, a cudaStream_t, if `device` is
-// a CUDA device. Does nothing for other devices. Requires: a CUDA device has an index.
+// While in scope, LibTorch's operations on this thread run on `stream`, a cudaStream_t, if `device`
+// is a CUDA device. Does nothing for other devices. Requires: a CUDA device has an index.
 class StreamGuard {
  public:
 #ifdef STOWAGE_TORCH_CUDA
