@@ -3,12 +3,15 @@
 #   deploy/setup.sh run     what the built server and command line need to run
 #   deploy/setup.sh build   what it takes to build and run them
 #   deploy/setup.sh train   that, and LibTorch: for stowage-train
-#   deploy/setup.sh test    that, and what the tests need
+#   deploy/setup.sh test    that, what the tests need, and CUDA's runtime from PyPI
 #   deploy/setup.sh fuzz    what it takes to build, and to fuzz
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 #   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
 # With --names, as in `deploy/setup.sh run --names`, installs nothing and names those packages.
 # Quiet, and does nothing when all is there.
+#
+# CUDA's runtime is fetched into .cache/cuda of the checkout unless the machine has a CUDA toolkit, so
+# that client/agent/cuda is compiled everywhere. Without a network the build leaves CUDA out.
 set -euo pipefail
 
 run=(
@@ -40,6 +43,11 @@ test=(
   systemd                                     # checks its unit
   openssl                                     # makes certificates for tests
 )
+cuda=(python3-pip)   # fetches the next two
+cuda_wheels=(
+  nvidia-cuda-runtime==13.0.96                # headers and the static library
+  nvidia-cuda-crt==13.0.88                    # headers that those include
+)
 fuzz=(clang libclang-rt-14-dev)   # libFuzzer and the sanitizers of Clang
 dev=(clang clang-format clang-tidy git)
 carried=(
@@ -51,33 +59,65 @@ case "${1:-}" in
   run) packages=("${run[@]}") ;;
   build) packages=("${build[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
-  test) packages=("${build[@]}" "${train[@]}" "${test[@]}") ;;
+  test) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${cuda[@]}") ;;
   fuzz) packages=("${build[@]}" "${fuzz[@]}") ;;
-  dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${dev[@]}") ;;
+  dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${cuda[@]}" "${dev[@]}") ;;
   carried) echo "${carried[@]}"; exit 0 ;;
   *) echo "usage: $0 run|build|train|test|fuzz|dev|carried [--names]" >&2; exit 2 ;;
 esac
 [ "${2:-}" != "--names" ] || { echo "${packages[@]}"; exit 0; }
 
-missing=()
-for package in "${packages[@]}"; do
-  state=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
-  [ "$state" = "install ok installed" ] || missing+=("$package")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
+fetch_cuda() {
+  local target partial
+  if command -v nvcc >/dev/null || [ -e /usr/local/cuda/include/cuda_runtime_api.h ]; then return; fi
+  target=$(cd "$(dirname "$0")/.." && pwd)/.cache/cuda
+  [ "$(cat "$target/wheels" 2>/dev/null)" != "${cuda_wheels[*]}" ] || return 0
+  echo "setup: fetching ${cuda_wheels[*]}"
+  mkdir -p "${target%/*}"
+  partial=$(mktemp -d "$target.XXXXXX")
+  # Debian's pip refuses to install into the system, but not into a folder.
+  if ! /usr/bin/python3 -m pip install --quiet --no-deps --no-compile --only-binary :all: \
+      --disable-pip-version-check --root-user-action=ignore --target "$partial" \
+      "${cuda_wheels[@]}" >"$partial/log" 2>&1; then
+    tail -n 3 "$partial/log" >&2
+    echo "setup: no CUDA runtime from PyPI; client/agent/cuda will not be compiled" >&2
+    rm -rf "$partial"
+    return
+  fi
+  rm "$partial/log"
+  echo "${cuda_wheels[*]}" >"$partial/wheels"
+  chmod 755 "$partial"
+  rm -rf "$target"
+  mv "$partial" "$target"
+}
 
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-  command -v sudo >/dev/null || { echo "setup: run as root, or install sudo: needs ${missing[*]}" >&2; exit 1; }
-  as_root=(sudo)
-fi
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-echo "setup: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-if ! { "${as_root[@]}" apt-get update -qq &&
-       "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
-  tail -n 20 "$log" >&2
-  echo "setup: installing failed; see above" >&2
-  exit 1
-fi
+install_missing() {
+  local missing package state as_root
+  missing=()
+  for package in "${packages[@]}"; do
+    state=$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null || true)
+    [ "$state" = "install ok installed" ] || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "setup: run as root, or install sudo: needs ${missing[*]}" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  echo "setup: installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  if ! { "${as_root[@]}" apt-get update -qq &&
+         "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "setup: installing failed; see above" >&2
+    exit 1
+  fi
+}
+
+install_missing
+case "$1" in
+  test | dev) fetch_cuda ;;
+esac

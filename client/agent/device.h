@@ -1,4 +1,4 @@
-// What the agent needs of a device: memory, three in-order queues, and events between them.
+// The device interface of the agent: memory, three in-order queues, and events between them.
 #ifndef STOWAGE_CLIENT_AGENT_DEVICE_H_
 #define STOWAGE_CLIENT_AGENT_DEVICE_H_
 
@@ -19,13 +19,13 @@ enum class Queue {
 };
 inline constexpr int kQueues = 3;
 
-// Memory of the device. A type of its own, so that it is not taken for the host's.
+// Device memory. Host memory has another type, so that the two cannot be confused.
 struct DeviceSpan {
   std::byte* data = nullptr;
   int64_t bytes = 0;
 };
 
-// Memory of the host that copies run from and to, pinned where that means something.
+// Host memory for copies from and to the device; pinned where the device distinguishes that.
 struct PinnedSpan {
   std::byte* data = nullptr;
   int64_t bytes = 0;
@@ -33,44 +33,46 @@ struct PinnedSpan {
 
 enum class Direction { kToHost, kToDevice };
 
-// A moment on a queue.
+// A point in a queue's work.
 class Event {
  public:
   virtual ~Event() = default;
-  // When it came, since the device was made. Requires: Synchronize() has returned OK since.
+  // When the queue reached it, in seconds since the device was created. Requires: Synchronize() has
+  // returned OK after the event was recorded.
   virtual double Seconds() const = 0;
 };
 
-// `stream`: the queue as the device knows it, a cudaStream_t; null on the host. On an accelerator
-// work runs at once and enqueues more, on the host it is what runs when its turn comes.
+// `stream`: the device's handle of the queue, a cudaStream_t; null on the host. On an accelerator
+// Launch() calls the work itself, which enqueues on the stream; on the host the queue's thread
+// calls it in order.
 using Work = absl::AnyInvocable<absl::Status(void* stream)>;
 
-// Every call but Synchronize() and the four for memory only enqueues. Once something has failed,
-// what is enqueued after it does nothing until Synchronize() has returned the error.
-// One thread at a time.
+// All calls but Synchronize() and the four for memory only enqueue. After a failure, work that is
+// enqueued does nothing until Synchronize() has returned the error. One thread at a time.
 class Device {
  public:
   virtual ~Device() = default;
 
-  // Errors of both: RESOURCE_EXHAUSTED, with what was asked for. Aligned for any use.
+  // Aligned for any type. Errors of both: RESOURCE_EXHAUSTED, with the size.
   virtual absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) = 0;
   virtual absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) = 0;
-  // Requires of both: Synchronize() has returned since the last use. An empty span may be freed.
+  // Require: Synchronize() has returned since the last use of the span. It may be empty.
   virtual void Free(DeviceSpan span) = 0;
   virtual void FreePinned(PinnedSpan span) = 0;
 
-  // Requires of both: spans of one size.
+  // Require: spans of equal size.
   virtual absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) = 0;
   virtual absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) = 0;
   virtual absl::Status Launch(Queue queue, Work work) = 0;
-  // Work that copies so many bytes itself: takes as long as a Copy() at least.
+  // Work that itself copies `bytes`. On a device with a limited link it takes at least as long as a
+  // Copy() of that size.
   virtual absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) = 0;
-  // Once all that was enqueued on `queue` before it has ended.
+  // The event happens when all earlier work of `queue` has ended.
   virtual absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) = 0;
-  // What is enqueued on `queue` from now on begins after the event.
+  // Later work of `queue` starts after the event.
   virtual absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) = 0;
 
-  // Returns when all queues are empty, with the first error of any since the last call.
+  // Blocks until all queues are empty. Returns the first error of any queue since the last call.
   virtual absl::Status Synchronize() = 0;
 };
 

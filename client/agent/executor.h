@@ -1,5 +1,6 @@
-// Runs the steps of a training process by a plan: issues its commands to a device, in program order
-// and without ever waiting for them in between.
+// Runs the steps of a training process by a plan: enqueues its commands on a device in program
+// order, and blocks only at the end of the step. An ArenaPlan runs ArenaStages, a FrameworkPlan
+// runs FrameworkStages; other combinations do not compile.
 #ifndef STOWAGE_CLIENT_AGENT_EXECUTOR_H_
 #define STOWAGE_CLIENT_AGENT_EXECUTOR_H_
 
@@ -21,39 +22,59 @@ struct CommandTimes {
 };
 
 struct StepReport {
-  double seconds = 0;                  // from the first command's start to the last one's end
-  std::vector<CommandTimes> commands;  // by command, where they were asked for
+  double seconds = 0;                  // from the start of the first command to the end of the last
+  std::vector<CommandTimes> commands;  // by command; empty without Timing::kEveryCommand
 };
 
+// kEveryCommand records two events for each command, which slows the step down a little.
 enum class Timing { kStepOnly, kEveryCommand };
 
-// Holds the device memory and the pinned pool of its plan from Create() on; a step allocates
-// nothing. Not thread-safe.
-class PlanExecutor {
- public:
-  // Borrows both. Errors: RESOURCE_EXHAUSTED from the device.
-  static absl::StatusOr<std::unique_ptr<PlanExecutor>> Create(const Plan* plan, Device* device);
-  ~PlanExecutor();
-  PlanExecutor(const PlanExecutor&) = delete;
-  PlanExecutor& operator=(const PlanExecutor&) = delete;
+// Both executors borrow plan and device, and hold the memory of their plan from Create() on: a step
+// allocates nothing. Create() fails with RESOURCE_EXHAUSTED from the device.
+//
+// Step() runs one forward and backward of the whole chain and blocks until both are done. Its error
+// is the first of a stage or the device and names the operation, as in
+//   "operations[12] BACKWARD 4: out of memory".
+// After an error the device is idle and another step may be run. Not thread-safe.
 
-  // One forward and backward of the whole chain; returns when it is done. The first is for a plan
-  // that places values, the second for one that does not.
-  // Errors: the first of a stage or the device, beginning with the operation, as in
-  //   "operations[12] BACKWARD 4: out of memory". Nothing is at work then, and nothing is lost but
-  // the step: another may be tried.
-  absl::StatusOr<StepReport> Step(Stages* stages, Timing timing = Timing::kStepOnly);
-  absl::StatusOr<StepReport> Step(HeldStages* stages, Timing timing = Timing::kStepOnly);
+// Executes an ArenaPlan.
+class ArenaExecutor {
+ public:
+  static absl::StatusOr<std::unique_ptr<ArenaExecutor>> Create(const ArenaPlan* plan,
+                                                               Device* device);
+  ~ArenaExecutor();
+  ArenaExecutor(const ArenaExecutor&) = delete;
+  ArenaExecutor& operator=(const ArenaExecutor&) = delete;
+
+  // Copies are Device::Copy() between arena and pool.
+  absl::StatusOr<StepReport> Step(ArenaStages* stages, Timing timing = Timing::kStepOnly);
 
  private:
-  class Issue;
+  ArenaExecutor(const ArenaPlan* plan, Device* device) : plan_(*plan), device_(*device) {}
 
-  PlanExecutor(const Plan* plan, Device* device) : plan_(*plan), device_(*device) {}
-  absl::StatusOr<StepReport> Run(Stages* stages, HeldStages* holder, Timing timing);
-
-  const Plan& plan_;
+  const ArenaPlan& plan_;
   Device& device_;
-  DeviceSpan arena_;
+  DeviceSpan arena_;  // of plan_.device.layout.bytes
+  PinnedSpan pool_;   // of plan_.host.layout.bytes
+};
+
+// Executes a FrameworkPlan; allocates only the pool.
+class FrameworkExecutor {
+ public:
+  static absl::StatusOr<std::unique_ptr<FrameworkExecutor>> Create(const FrameworkPlan* plan,
+                                                                   Device* device);
+  ~FrameworkExecutor();
+  FrameworkExecutor(const FrameworkExecutor&) = delete;
+  FrameworkExecutor& operator=(const FrameworkExecutor&) = delete;
+
+  // Copies and releases are calls of the stages. After an error the stages are abandoned.
+  absl::StatusOr<StepReport> Step(FrameworkStages* stages, Timing timing = Timing::kStepOnly);
+
+ private:
+  FrameworkExecutor(const FrameworkPlan* plan, Device* device) : plan_(*plan), device_(*device) {}
+
+  const FrameworkPlan& plan_;
+  Device& device_;
   PinnedSpan pool_;
 };
 

@@ -1,4 +1,4 @@
-// A border that nothing thrown crosses.
+// Converts exceptions to absl::Status.
 #ifndef STOWAGE_CLIENT_AGENT_GUARDED_H_
 #define STOWAGE_CLIENT_AGENT_GUARDED_H_
 
@@ -9,8 +9,8 @@
 
 namespace stowage {
 
-// What `call` returns. What it throws becomes RESOURCE_EXHAUSTED for memory, else INTERNAL with the
-// exception's text.
+// Returns the status of `call`. std::bad_alloc becomes RESOURCE_EXHAUSTED, any other exception
+// INTERNAL with its text.
 template <typename Call>
 absl::Status Guarded(const Call& call) {
   try {
@@ -20,7 +20,7 @@ absl::Status Guarded(const Call& call) {
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
   } catch (...) {
-    return absl::InternalError("threw something that is no std::exception");
+    return absl::InternalError("threw an object that is no std::exception");
   }
 }
 

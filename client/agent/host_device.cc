@@ -1,3 +1,8 @@
+// One thread for each queue, all under one mutex. Invariants:
+// - A queue is idle when it has no tasks and is not busy; Synchronize() waits until all are.
+// - After an error, tasks of Launch() are skipped until Synchronize() takes the error. Events still
+//   happen, so that no queue waits forever.
+// - Tasks run without the mutex; those of Record() and Wait() lock it themselves.
 #include "client/agent/host_device.h"
 
 #include <cstdlib>
@@ -13,6 +18,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{256};
 
+// Null if there is no memory. Not initialized: pages are mapped at the first write.
 std::byte* NewBytes(int64_t bytes) {
   return static_cast<std::byte*>(
       ::operator new(static_cast<size_t>(bytes), kAlignment, std::nothrow));
@@ -31,7 +37,7 @@ class HostDevice::HostEvent final : public Event {
  public:
   double Seconds() const override { return seconds; }
 
-  // Guarded by the device's mutex until it has happened, then constant.
+  // Guarded by the device's mutex until the event has happened, then constant.
   bool happened = false;
   double seconds = 0;
 };
@@ -42,11 +48,12 @@ HostDevice::HostDevice(const LinkSpeed& link) : link_(link) {
   }
 }
 
+// A thread exits only with an empty queue, so that enqueued work runs first.
 HostDevice::~HostDevice() {
   {
     MutexLock lock(mutex_);
-    over_ = true;
-    for (Line& line : lines_) line.wake.Signal();
+    shutdown_ = true;
+    for (QueueState& state : queues_) state.wake.Signal();
   }
   for (std::thread& thread : threads_) thread.join();
 }
@@ -82,6 +89,7 @@ absl::Status HostDevice::CopyBytes(Queue queue, Direction direction, const std::
   });
 }
 
+// A copy that is faster than the link sleeps for the rest of its time.
 absl::Status HostDevice::LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) {
   const double rate = direction == Direction::kToHost ? link_.offload_bytes_per_second
                                                       : link_.prefetch_bytes_per_second;
@@ -105,6 +113,7 @@ void HostDevice::RunWork(Work& work) {
     MutexLock lock(mutex_);
     if (!error_.ok()) return;
   }
+  // Without the lock: other queues run meanwhile.
   const absl::Status status = work(nullptr);
   if (status.ok()) return;
   MutexLock lock(mutex_);
@@ -114,19 +123,22 @@ void HostDevice::RunWork(Work& work) {
 absl::StatusOr<std::shared_ptr<const Event>> HostDevice::Record(Queue queue) {
   auto event = std::make_shared<HostEvent>();
   Enqueue(queue, [this, event] {
-    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - made_;
+    const std::chrono::duration<double> since = std::chrono::steady_clock::now() - created_;
     MutexLock lock(mutex_);
     event->seconds = since.count();
     event->happened = true;
-    for (Line& line : lines_) line.wake.Signal();
+    // Any queue may be waiting for it.
+    for (QueueState& state : queues_) state.wake.Signal();
   });
   return event;
 }
 
+// The task blocks the queue's thread. The event's own queue cannot deadlock with it: work is
+// enqueued in program order, so every event is enqueued before the waits for it.
 absl::Status HostDevice::Wait(Queue queue, const std::shared_ptr<const Event>& event) {
   Enqueue(queue, [this, queue, host_event = std::static_pointer_cast<const HostEvent>(event)] {
     MutexLock lock(mutex_);
-    CondVar& wake = lines_[static_cast<size_t>(queue)].wake;
+    CondVar& wake = queues_[static_cast<size_t>(queue)].wake;
     while (!host_event->happened) wake.Wait(mutex_);
   });
   return absl::OkStatus();
@@ -139,37 +151,38 @@ absl::Status HostDevice::Synchronize() {
 }
 
 bool HostDevice::Idle() const {
-  for (const Line& line : lines_) {
-    if (line.busy || !line.tasks.empty()) return false;
+  for (const QueueState& state : queues_) {
+    if (state.busy || !state.tasks.empty()) return false;
   }
   return true;
 }
 
 void HostDevice::Enqueue(Queue queue, Task task) {
   MutexLock lock(mutex_);
-  Line& line = lines_[static_cast<size_t>(queue)];
-  line.tasks.push_back(std::move(task));
-  line.wake.Signal();
+  QueueState& state = queues_[static_cast<size_t>(queue)];
+  state.tasks.push_back(std::move(task));
+  state.wake.Signal();
 }
 
+// The loop of a queue's thread.
 void HostDevice::Run(size_t queue) {
   Task task;
   while (true) {
     {
       MutexLock lock(mutex_);
-      Line& line = lines_[queue];
-      line.busy = false;
-      if (line.tasks.empty()) idle_.Signal();
-      while (line.tasks.empty()) {
-        if (over_) return;
-        line.wake.Wait(mutex_);
+      QueueState& state = queues_[queue];
+      state.busy = false;
+      if (state.tasks.empty()) idle_.Signal();
+      while (state.tasks.empty()) {
+        if (shutdown_) return;
+        state.wake.Wait(mutex_);
       }
-      line.busy = true;
-      task = std::move(line.tasks.front());
-      line.tasks.pop_front();
+      state.busy = true;
+      task = std::move(state.tasks.front());
+      state.tasks.pop_front();
     }
     task();
-    task = nullptr;  // frees what it holds before it counts as done
+    task = nullptr;  // frees its captures before the queue counts as idle
   }
 }
 

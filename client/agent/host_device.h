@@ -1,5 +1,5 @@
-// A device made of host memory and a thread a queue: what tests and CPU training run on, and a
-// rehearsal of a real one, with the speed of its link where that is asked for.
+// A device in host memory with one thread per queue, for CPU training and tests. It can limit the
+// speed of copies to simulate an accelerator's link.
 #ifndef STOWAGE_CLIENT_AGENT_HOST_DEVICE_H_
 #define STOWAGE_CLIENT_AGENT_HOST_DEVICE_H_
 
@@ -16,7 +16,7 @@
 
 namespace stowage {
 
-// How long copies take at least; 0: as long as they take.
+// A lower bound on the time of copies; 0: no bound.
 struct LinkSpeed {
   double offload_bytes_per_second = 0;
   double prefetch_bytes_per_second = 0;
@@ -26,7 +26,7 @@ struct LinkSpeed {
 class HostDevice final : public Device {
  public:
   explicit HostDevice(const LinkSpeed& link = {});
-  ~HostDevice() override;  // waits for what is enqueued, joins the threads
+  ~HostDevice() override;  // waits for enqueued work and joins the threads
 
   absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override;
   absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) override;
@@ -43,27 +43,28 @@ class HostDevice final : public Device {
  private:
   class HostEvent;
   using Task = absl::AnyInvocable<void()>;
-  struct Line {
+  struct QueueState {
     std::deque<Task> tasks;
-    bool busy = false;
-    CondVar wake;  // its thread: a task came, an event happened, or all is over
+    bool busy = false;  // its thread is running a task
+    CondVar wake;       // wakes its thread: a task was added, an event happened, or shutdown
   };
 
-  void Enqueue(Queue queue, Task task);
+  void Enqueue(Queue queue, Task task);  // wakes the queue's thread
+  // Both spans are host memory; the direction decides which rate applies.
   absl::Status CopyBytes(Queue queue, Direction direction, const std::byte* from, std::byte* to,
                          int64_t bytes);
-  void Run(size_t queue);
-  void RunWork(Work& work);
+  void Run(size_t queue);    // a thread's main loop
+  void RunWork(Work& work);  // skips the work after an error, and stores its error
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const LinkSpeed link_;
-  const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
+  const LinkSpeed link_;  // immutable
+  const std::chrono::steady_clock::time_point created_ = std::chrono::steady_clock::now();
   Mutex mutex_;
-  CondVar idle_;  // a queue has become empty
-  std::array<Line, kQueues> lines_ ABSL_GUARDED_BY(mutex_);
+  CondVar idle_;  // a queue may have become idle
+  std::array<QueueState, kQueues> queues_ ABSL_GUARDED_BY(mutex_);
   absl::Status error_ ABSL_GUARDED_BY(mutex_);  // the first since the last Synchronize()
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;
-  std::array<std::thread, kQueues> threads_;  // written by the constructor only
+  bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
+  std::array<std::thread, kQueues> threads_;  // written only by the constructor
 };
 
 }  // namespace stowage

@@ -1,3 +1,15 @@
+// Two algorithms for the layout of memory blocks.
+//
+// 1. First fit in a given order: each block gets the lowest offset at which it overlaps none of the
+//    placed blocks that are alive together with it. Some order leads to an optimal layout, so this
+//    searches orders: five sorted ones (by lifetime, size, size x lifetime, begin, end) start one
+//    hill climb each. A step moves one block to an earlier place in the order, and is kept unless
+//    the region grows. By successive halving: all climbs get an equal share of a round's effort,
+//    then the better half of them, until one is left or a layout is within 1/kCloseEnough of the
+//    peak.
+//    Invariant: every layout is sound; only its size changes.
+// 2. Best fit in order of time, where listing the pairs of neighbours would take too much memory:
+//    a block takes the smallest free gap that holds it, and gaps are merged when blocks end.
 #include "client/agent/layout.h"
 
 #include <algorithm>
@@ -13,13 +25,12 @@
 namespace stowage {
 namespace {
 
-// Pairs of blocks that are looked at in all orders together, and what else a block costs.
-constexpr int64_t kMostEffort = 60'000'000;
-constexpr int64_t kEffortABlock = 4;
-constexpr int64_t kMostRounds = 4000;  // of one order in one turn
-constexpr int64_t kCloseEnough = 200;  // 1 / it above the peak
-// Beyond it the pairs are not even listed: some 100 MB.
-constexpr size_t kMostPairs = 6'000'000;
+// The unit of effort is one pair of neighbours visited; placing a block costs kEffortPerBlock more.
+constexpr int64_t kMaxEffort = 60'000'000;  // of all searches together
+constexpr int64_t kEffortPerBlock = 4;
+constexpr int64_t kMaxSteps = 4000;      // of one search in one round
+constexpr int64_t kCloseEnough = 200;    // a layout within 1/200 of the peak ends the search
+constexpr size_t kMaxPairs = 6'000'000;  // some 100 MB; with more, best fit is used
 
 int64_t AlignedUp(int64_t bytes, int64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
@@ -30,7 +41,8 @@ std::vector<MemoryBlock> Aligned(std::vector<MemoryBlock> blocks, int64_t alignm
   return blocks;
 }
 
-// Calls begin(block) and end(block) in the order of the moments; ends come first.
+// Calls begin(block) and end(block) in order of their moments, ends before begins of one moment.
+// Stops when begin() returns false.
 void Sweep(const std::vector<MemoryBlock>& blocks, const std::function<bool(size_t)>& begin,
            const std::function<void(size_t)>& end) {
   std::vector<size_t> begins(blocks.size());
@@ -49,10 +61,10 @@ void Sweep(const std::vector<MemoryBlock>& blocks, const std::function<bool(size
   }
 }
 
-// Which blocks are alive together.
+// For each block, the blocks that are alive together with it, in compressed sparse rows.
 class Neighbours {
  public:
-  // nullopt: too many to list.
+  // nullopt: more than kMaxPairs.
   static std::optional<Neighbours> Of(const std::vector<MemoryBlock>& blocks) {
     std::vector<std::pair<uint32_t, uint32_t>> pairs;
     std::vector<uint32_t> alive;
@@ -62,10 +74,11 @@ class Neighbours {
           const auto number = static_cast<uint32_t>(block);
           for (const uint32_t other : alive) pairs.emplace_back(number, other);
           alive.push_back(number);
-          return pairs.size() <= kMostPairs;
+          return pairs.size() <= kMaxPairs;
         },
         [&](size_t block) { alive.erase(std::find(alive.begin(), alive.end(), block)); });
-    if (pairs.size() > kMostPairs) return std::nullopt;
+    if (pairs.size() > kMaxPairs) return std::nullopt;
+    // Counting sort of the pairs by block: degrees, their prefix sums, then the entries.
     Neighbours neighbours;
     neighbours.first_.assign(blocks.size() + 1, 0);
     for (const auto& [a, b] : pairs) {
@@ -82,19 +95,20 @@ class Neighbours {
     return neighbours;
   }
 
-  // Calls visit(other) for all that are alive while `block` is.
+  // Calls visit(other) for every neighbour of `block`.
   template <typename Visit>
   void ForEach(size_t block, const Visit& visit) const {
     for (size_t i = first_[block]; i < first_[block + 1]; ++i) visit(all_[i]);
   }
-  int64_t pairs() const { return static_cast<int64_t>(all_.size()); }
+  int64_t entries() const { return static_cast<int64_t>(all_.size()); }  // two for each pair
 
  private:
-  std::vector<size_t> first_;  // by block: where its neighbours begin
-  std::vector<uint32_t> all_;
+  std::vector<size_t> first_;  // by block: the index in all_ of its first neighbour
+  std::vector<uint32_t> all_;  // neighbours, block by block
 };
 
-// Places blocks in any order, each at the lowest offset that is free.
+// First fit: places blocks in a given order, each at the lowest offset that is free in its
+// lifetime.
 class Placement {
  public:
   Placement(const std::vector<MemoryBlock>& blocks, const Neighbours& neighbours)
@@ -104,14 +118,15 @@ class Placement {
     Layout layout;
     layout.offsets.assign(blocks_.size(), -1);
     for (const size_t block : order) {
-      layout.offsets[block] = Lowest(block, layout.offsets);
+      layout.offsets[block] = LowestOffset(block, layout.offsets);
       layout.bytes = std::max(layout.bytes, layout.offsets[block] + blocks_[block].bytes);
     }
     return layout;
   }
 
  private:
-  int64_t Lowest(size_t block, const std::vector<int64_t>& offsets) {
+  // The lowest gap between placed neighbours that holds the block.
+  int64_t LowestOffset(size_t block, const std::vector<int64_t>& offsets) {
     taken_.clear();
     neighbours_.ForEach(block, [&](size_t other) {
       if (offsets[other] < 0 || blocks_[other].bytes == 0) return;
@@ -128,7 +143,7 @@ class Placement {
 
   const std::vector<MemoryBlock>& blocks_;
   const Neighbours& neighbours_;
-  std::vector<std::pair<int64_t, int64_t>> taken_;
+  std::vector<std::pair<int64_t, int64_t>> taken_;  // ranges of placed neighbours; reused
 };
 
 std::vector<size_t> OrderBy(const std::vector<MemoryBlock>& blocks,
@@ -143,6 +158,7 @@ std::vector<size_t> OrderBy(const std::vector<MemoryBlock>& blocks,
   return order;
 }
 
+// The five orders that searches start from: longest-lived, largest, largest area, earliest, latest.
 std::vector<std::vector<size_t>> FirstOrders(const std::vector<MemoryBlock>& blocks) {
   const auto life = [](const MemoryBlock& b) { return static_cast<double>(b.end - b.begin); };
   const auto bytes = [](const MemoryBlock& b) { return static_cast<double>(b.bytes); };
@@ -153,13 +169,14 @@ std::vector<std::vector<size_t>> FirstOrders(const std::vector<MemoryBlock>& blo
           OrderBy(blocks, [&](const MemoryBlock& b) { return -static_cast<double>(b.end); })};
 }
 
-// Moves one of the blocks that end above `limit`, or one that lies below it, to an earlier place.
-void Shake(const std::vector<MemoryBlock>& blocks, const Neighbours& neighbours,
-           const Layout& layout, int64_t limit, std::mt19937* random, std::vector<size_t>* order) {
+// One random step: moves a block that reaches the top of the region, or with probability 1/2 one of
+// its neighbours, to an earlier place in the order. Only this can lower the top.
+void MoveOneEarlier(const std::vector<MemoryBlock>& blocks, const Neighbours& neighbours,
+                    const Layout& layout, std::mt19937* random, std::vector<size_t>* order) {
   const auto below = [random](size_t bound) { return static_cast<size_t>((*random)()) % bound; };
   std::vector<size_t> candidates;
   for (size_t block = 0; block < blocks.size(); ++block) {
-    if (layout.offsets[block] + blocks[block].bytes > limit) candidates.push_back(block);
+    if (layout.offsets[block] + blocks[block].bytes == layout.bytes) candidates.push_back(block);
   }
   size_t moved = candidates[below(candidates.size())];
   if (below(2) == 0) {
@@ -172,7 +189,7 @@ void Shake(const std::vector<MemoryBlock>& blocks, const Neighbours& neighbours,
   std::rotate(order->begin() + static_cast<std::ptrdiff_t>(below(place + 1)), from, from + 1);
 }
 
-// An order that is changed at random, and keeps each change that makes nothing worse.
+// One hill climb over orders. Steps to layouts of equal size are kept, to leave plateaus.
 class Search {
  public:
   Search(const std::vector<MemoryBlock>& blocks, const Neighbours& neighbours, int64_t peak,
@@ -188,13 +205,13 @@ class Search {
 
   void Spend(int64_t effort) {
     Placement placement(*blocks_, *neighbours_);
-    const int64_t a_round =
-        2 * neighbours_->pairs() + static_cast<int64_t>(blocks_->size()) * kEffortABlock;
+    const int64_t effort_per_step =
+        2 * neighbours_->entries() + static_cast<int64_t>(blocks_->size()) * kEffortPerBlock;
     std::vector<size_t> changed;
-    effort = std::min(effort, kMostRounds * a_round);
-    for (; effort > 0 && !Done(); effort -= a_round) {
+    effort = std::min(effort, kMaxSteps * effort_per_step);
+    for (; effort > 0 && !Done(); effort -= effort_per_step) {
       changed = order_;
-      Shake(*blocks_, *neighbours_, layout_, layout_.bytes - 1, &random_, &changed);
+      MoveOneEarlier(*blocks_, *neighbours_, layout_, &random_, &changed);
       Layout layout = placement.InOrder(changed);
       if (layout.bytes > layout_.bytes) continue;
       layout_ = std::move(layout);
@@ -221,10 +238,10 @@ Layout BestOrder(const std::vector<MemoryBlock>& blocks, const Neighbours& neigh
   const auto by_bytes = [](const Search& a, const Search& b) {
     return a.layout().bytes < b.layout().bytes;
   };
-  // Each order has its turn, then the better half of them, and so on.
+  // Successive halving: each round has a quarter of the effort.
   while (true) {
     for (Search& search : searches) {
-      search.Spend(kMostEffort / 4 / static_cast<int64_t>(searches.size()));
+      search.Spend(kMaxEffort / 4 / static_cast<int64_t>(searches.size()));
       if (search.Done()) return search.layout();
     }
     std::sort(searches.begin(), searches.end(), by_bytes);
@@ -234,7 +251,7 @@ Layout BestOrder(const std::vector<MemoryBlock>& blocks, const Neighbours& neigh
   }
 }
 
-// Each block where it fits best among what is free when its life begins.
+// Places each block, in order of begin, into the smallest free gap that holds it, else at the top.
 class BestFit {
  public:
   explicit BestFit(const std::vector<MemoryBlock>& blocks) : blocks_(blocks) {
@@ -266,7 +283,7 @@ class BestFit {
       if (free_bytes > bytes) Free(offset + bytes, free_bytes - bytes);
       return;
     }
-    // At the top, with what is free there.
+    // No gap is large enough: at the top, from the beginning of a gap that ends there.
     int64_t offset = layout_.bytes;
     if (!by_offset_.empty()) {
       const auto [last, last_bytes] = *by_offset_.rbegin();
@@ -279,11 +296,13 @@ class BestFit {
     layout_.bytes = offset + bytes;
   }
 
+  // Removes a gap.
   void Take(int64_t offset, int64_t bytes) {
     by_offset_.erase(offset);
     by_bytes_.erase({bytes, offset});
   }
 
+  // Adds a gap and merges it with its neighbours.
   void Free(int64_t offset, int64_t bytes) {
     const auto next = by_offset_.lower_bound(offset);
     if (next != by_offset_.begin()) {
@@ -303,8 +322,9 @@ class BestFit {
 
   const std::vector<MemoryBlock>& blocks_;
   Layout layout_;
-  std::map<int64_t, int64_t> by_offset_;            // what is free: offset, bytes
-  std::set<std::pair<int64_t, int64_t>> by_bytes_;  // the same: bytes, offset
+  // The gaps below layout_.bytes; no two touch. Both containers hold the same gaps.
+  std::map<int64_t, int64_t> by_offset_;            // offset, bytes
+  std::set<std::pair<int64_t, int64_t>> by_bytes_;  // bytes, offset
 };
 
 }  // namespace

@@ -1,3 +1,15 @@
+// Making a plan, in three passes over the operations:
+// 1. CommandBuilder makes a command of each operation and a memory block of each value, gradient,
+//    overhead and host copy. A block is alive from the operation that adds it until after the one
+//    that drops it, in program order.
+// 2. Place() gives the blocks of a region their offsets (layout.h).
+// 3. WaitBuilder adds the waits between queues.
+//
+// Program order is a safe order of lifetimes for device memory, because the waits of "Time" make
+// every command that adds a block start after the commands that free the memory it reuses: a
+// PREFETCH waits for the last computation and the last RELEASE before it, and a computation follows
+// them on its queue. In the host pool an OFFLOAD may reuse memory that an earlier PREFETCH still
+// reads on another queue; WaitBuilder adds that wait.
 #include "client/agent/plan.h"
 
 #include <algorithm>
@@ -16,19 +28,22 @@ namespace {
 
 constexpr size_t kNever = SIZE_MAX;
 
-// The commands of a schedule, one operation after another, and the blocks that they use.
-class CommandList {
+// The commands of a schedule and the blocks that they use.
+class CommandBuilder {
  public:
-  CommandList(const Chain& chain, const Platform& platform, Plan* plan)
+  // `device`: gets the blocks of device memory; null where a framework places them.
+  CommandBuilder(const Chain& chain, const Platform& platform, Plan* plan, Region* device)
       : chain_(chain),
         prefetch_queue_(platform.half_duplex ? Queue::kToHost : Queue::kToDevice),
         plan_(plan),
+        device_(device),
         values_(static_cast<size_t>(chain.length()) + 2),
         gradients_(static_cast<size_t>(chain.length()) + 2, kNoBlock) {
     values_[0].bytes = chain.input_bytes;
-    values_[0].device = Begin(&plan_->device, chain.input_bytes);
-    plan_->input = values_[0].device;
+    values_[0].device = AddBlock(device_, chain.input_bytes);
   }
+
+  int input() const { return values_[0].device; }  // value 0's block, before any Add()
 
   void Add(const Operation& operation) {
     const int l = operation.stage;
@@ -38,7 +53,7 @@ class CommandList {
         break;
       case OperationKind::kRelease:
         Append(operation.kind, l, Queue::kCompute);
-        End(&plan_->device, &values_[l].device);
+        EndBlock(device_, &values_[l].device);
         break;
       case OperationKind::kPrefetch:
         Prefetch(l);
@@ -53,38 +68,43 @@ class CommandList {
     ++now_;
   }
 
-  // δ^0 is what remains.
-  void Finish() {
-    plan_->input_gradient = gradients_[0];
-    End(&plan_->device, &gradients_[0]);
+  // Ends the block of δ^0, which outlives the last operation, and returns it.
+  int Finish() {
+    const int input_gradient = gradients_[0];
+    EndBlock(device_, &gradients_[0]);
+    return input_gradient;
   }
 
  private:
   struct Value {
     int64_t bytes = 0;
-    bool saved = false;
-    int device = kNoBlock;
+    bool saved = false;     // ā^l rather than a^l
+    int device = kNoBlock;  // kNoBlock: not on the device
     int host = kNoBlock;
-    int runs = 0;
+    int runs = 0;  // forwards so far
   };
 
-  int Begin(Region* region, int64_t bytes) {
+  // Returns the number of a block that is alive from the current operation on.
+  int AddBlock(Region* region, int64_t bytes) {
+    if (region == nullptr) return kNoBlock;
     region->blocks.push_back({bytes, now_, kNever});
     return static_cast<int>(region->blocks.size()) - 1;
   }
 
-  // After the operation in work.
-  void End(Region* region, int* block) {
-    if (*block == kNoBlock) return;  // the loss's gradient
+  // The block is free after the current operation.
+  void EndBlock(Region* region, int* block) {
+    if (*block == kNoBlock) return;  // the loss has no gradient
     region->blocks[static_cast<size_t>(*block)].end = now_ + 1;
     *block = kNoBlock;
   }
 
-  int Workspace(int64_t bytes) {
+  // Alive during the current operation only.
+  int AddWorkspace(int64_t bytes) {
     if (bytes == 0) return kNoBlock;
-    const int workspace = Begin(&plan_->device, bytes);
-    plan_->device.blocks.back().end = now_ + 1;
-    return workspace;
+    int workspace = AddBlock(device_, bytes);
+    const int added = workspace;
+    EndBlock(device_, &workspace);
+    return added;
   }
 
   Command* Append(OperationKind kind, int l, Queue queue) {
@@ -101,59 +121,67 @@ class CommandList {
     Value& value = values_[l];
     value.saved = kind == OperationKind::kForwardSave;
     value.bytes = value.saved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
-    value.device = Begin(&plan_->device, value.bytes);
+    value.device = AddBlock(device_, value.bytes);
     Command* const command = Append(kind, l, Queue::kCompute);
     command->run = value.runs++;
     command->input = values_[l - 1].device;
-    command->workspace = Workspace(chain_.stage(l).forward_overhead_bytes);
-    if (kind == OperationKind::kForwardDiscard) End(&plan_->device, &values_[l - 1].device);
+    command->workspace = AddWorkspace(chain_.stage(l).forward_overhead_bytes);
+    // FORWARD_DISCARD drops its input.
+    if (kind == OperationKind::kForwardDiscard) EndBlock(device_, &values_[l - 1].device);
   }
 
   void Backward(int l) {
     Command* const command = Append(OperationKind::kBackward, l, Queue::kCompute);
     command->input = values_[l - 1].device;
     command->gradient = gradients_[l];
-    gradients_[l - 1] = Begin(&plan_->device, chain_.gradient_bytes(l - 1));
+    gradients_[l - 1] = AddBlock(device_, chain_.gradient_bytes(l - 1));
     command->input_gradient = gradients_[l - 1];
-    command->workspace = Workspace(chain_.stage(l).backward_overhead_bytes);
-    End(&plan_->device, &gradients_[l]);
-    End(&plan_->device, &values_[l].device);
-    if (!values_[l - 1].saved) End(&plan_->device, &values_[l - 1].device);
+    command->workspace = AddWorkspace(chain_.stage(l).backward_overhead_bytes);
+    EndBlock(device_, &gradients_[l]);
+    EndBlock(device_, &values_[l].device);
+    // A backward drops its input unless that is ā^(l-1), which the next backward reads.
+    if (!values_[l - 1].saved) EndBlock(device_, &values_[l - 1].device);
   }
 
   void Offload(int l) {
-    values_[l].host = Begin(&plan_->host, values_[l].bytes);
+    values_[l].host = AddBlock(&plan_->host, values_[l].bytes);
     Append(OperationKind::kOffload, l, Queue::kToHost)->host = values_[l].host;
   }
 
   void Prefetch(int l) {
-    values_[l].device = Begin(&plan_->device, values_[l].bytes);
+    values_[l].device = AddBlock(device_, values_[l].bytes);
     Append(OperationKind::kPrefetch, l, prefetch_queue_)->host = values_[l].host;
-    End(&plan_->host, &values_[l].host);
+    EndBlock(&plan_->host, &values_[l].host);
   }
 
   const Chain& chain_;
   const Queue prefetch_queue_;
   Plan* const plan_;
+  Region* const device_;
   std::vector<Value> values_;   // 0..L+1
   std::vector<int> gradients_;  // 0..L+1
-  size_t now_ = 0;              // the operation in work
+  size_t now_ = 0;              // the current operation
 };
 
-// Which commands wait for which, by the rules of "Time", as few as imply the rest; and copies into
-// a part of the host's pool for those that still read it.
-class Waits {
+// Adds the waits of solver/README.md, "Time", and those of PREFETCHes that still read host memory
+// that an OFFLOAD reuses. A wait that others imply is left out, by vector clocks:
+//   clocks_[q][r]  the commands of queue r numbered below it have ended before the next command of
+//                  queue q starts
+//   ended_[i]      clocks_ of command i's queue once command i has ended
+// So command i of queue r needs a wait on queue q only if clocks_[q][r] <= i; after the wait,
+// clocks_[q] = max(clocks_[q], ended_[i]) elementwise.
+class WaitBuilder {
  public:
-  explicit Waits(Plan* plan)
+  explicit WaitBuilder(Plan* plan)
       : plan_(plan),
         offloads_(static_cast<size_t>(plan->chain().length()) + 2, kNever),
         prefetches_(offloads_) {
     ended_.reserve(plan->commands.size());
   }
 
-  void AddToAll() {
+  void AddAll() {
     for (size_t index = 0; index < plan_->commands.size(); ++index) {
-      AddTo(index);
+      AddWaitsOf(index);
       const Queue queue = plan_->commands[index].queue;
       ClockOf(queue)[static_cast<size_t>(queue)] = index + 1;
       ended_.push_back(ClockOf(queue));
@@ -161,10 +189,9 @@ class Waits {
   }
 
  private:
-  // By queue: up to before which command all of its are known to have ended.
-  using Clock = std::array<size_t, kQueues>;
+  using Clock = std::array<size_t, kQueues>;  // by queue
 
-  void AddTo(size_t index) {
+  void AddWaitsOf(size_t index) {
     const Command& command = plan_->commands[index];
     const int l = command.stage;
     switch (command.kind) {
@@ -188,7 +215,7 @@ class Waits {
         WaitFor(prefetches_[l], index);
         break;
       default:
-        prefetches_[l] = kNever;  // a new value
+        prefetches_[l] = kNever;  // a new value, which no prefetch has written
         break;
     }
     WaitFor(prefetches_[l - 1], index);
@@ -207,8 +234,8 @@ class Waits {
     }
   }
 
-  // The latest PREFETCH that may still read where OFFLOAD `index` writes; those before it end
-  // before it.
+  // Waits for the latest PREFETCH that may still read where OFFLOAD `index` writes. That one ends
+  // after the earlier ones, which are on its queue.
   void WaitForReadersOf(int host, size_t index) {
     const auto begin = [this](int block) {
       return plan_->host.layout.offsets[static_cast<size_t>(block)];
@@ -217,6 +244,7 @@ class Waits {
       return begin(block) + plan_->host.blocks[static_cast<size_t>(block)].bytes;
     };
     const Clock& clock = ClockOf(plan_->commands[index].queue);
+    // From the latest backwards: the first that has ended ends the search, too.
     for (auto other = all_prefetches_.rbegin(); other != all_prefetches_.rend(); ++other) {
       const Command& reader = plan_->commands[*other];
       if (clock[static_cast<size_t>(reader.queue)] > *other) return;
@@ -230,14 +258,15 @@ class Waits {
 
   Plan* const plan_;
   std::array<Clock, kQueues> clocks_ = {};
-  std::vector<Clock> ended_;        // by command: what is known once it has ended
-  std::vector<size_t> offloads_;    // by value: its latest
-  std::vector<size_t> prefetches_;  // by value: its latest, if it is of the value that is live
+  std::vector<Clock> ended_;        // by command
+  std::vector<size_t> offloads_;    // by value: its latest OFFLOAD
+  std::vector<size_t> prefetches_;  // by value: the PREFETCH that wrote it; kNever: a forward did
   std::vector<size_t> all_prefetches_;
   size_t last_compute_ = kNever;
   size_t last_release_ = kNever;
 };
 
+// The simulator's prediction of a schedule that is valid and fits.
 absl::StatusOr<Prediction> Check(const Chain& chain, const Platform& platform,
                                  const Schedule& schedule) {
   RETURN_IF_ERROR(ViolationsStatus(Violations(chain)));
@@ -256,14 +285,40 @@ absl::StatusOr<Prediction> Check(const Chain& chain, const Platform& platform,
                                      : ""));
 }
 
-absl::Status Place(absl::string_view name, int64_t alignment, int64_t most_bytes, Region* region) {
-  region->peak_bytes = PeakOf(region->blocks, alignment);
-  region->layout = LayOut(region->blocks, alignment);
+struct RegionLimits {
+  int64_t alignment = 0;  // bytes
+  int64_t bytes = 0;
+};
+
+absl::Status Place(absl::string_view name, const RegionLimits& limits, Region* region) {
+  region->peak_bytes = PeakOf(region->blocks, limits.alignment);
+  region->layout = LayOut(region->blocks, limits.alignment);
   const int64_t bytes = region->layout.bytes;
-  if (bytes <= most_bytes) return absl::OkStatus();
+  if (bytes <= limits.bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("the ", name, " takes ", FormatBytes(bytes), ", ", bytes - most_bytes,
-                   " bytes more than it may; solve for so much less memory"));
+      absl::StrCat("the ", name, " takes ", FormatBytes(bytes), ", ", bytes - limits.bytes,
+                   " bytes more than its limit; solve for that many bytes less"));
+}
+
+// Checks the schedule and fills in everything but blocks and commands.
+absl::Status StartPlan(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                       Plan* plan) {
+  ASSIGN_OR_RETURN(plan->prediction, Check(chain, platform, schedule));
+  ASSIGN_OR_RETURN(plan->execution, Execution::Of(chain, schedule));
+  return absl::OkStatus();
+}
+
+void AddCommands(const Schedule& schedule, const Execution& execution, CommandBuilder* builder) {
+  for (const Operation& operation : schedule.operations) {
+    builder->Add(execution.FromChain(operation));
+  }
+}
+
+// Waits come last: they depend on the offsets of host copies.
+absl::Status PlacePoolAndAddWaits(const RegionLimits& limits, Plan* plan) {
+  RETURN_IF_ERROR(Place("pool of host copies", limits, &plan->host));
+  WaitBuilder(plan).AddAll();
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -272,22 +327,27 @@ std::string Plan::NameOf(const Command& command) const {
   return OperationName(execution.ToChain({command.kind, command.stage}));
 }
 
-absl::StatusOr<Plan> MakePlan(const Chain& chain, const Platform& platform,
-                              const Schedule& schedule, const PlanOptions& options) {
-  Plan plan;
-  ASSIGN_OR_RETURN(plan.prediction, Check(chain, platform, schedule));
-  ASSIGN_OR_RETURN(plan.execution, Execution::Of(chain, schedule));
-  plan.places_values = options.places_values;
-  CommandList commands(plan.chain(), platform, &plan);
-  for (const Operation& operation : schedule.operations) {
-    commands.Add(plan.execution.FromChain(operation));
-  }
-  commands.Finish();
-  if (options.places_values) {
-    RETURN_IF_ERROR(Place("arena", options.alignment, options.arena_bytes, &plan.device));
-  }
-  RETURN_IF_ERROR(Place("pool of host copies", options.alignment, options.pool_bytes, &plan.host));
-  Waits(&plan).AddToAll();
+absl::StatusOr<ArenaPlan> MakeArenaPlan(const Chain& chain, const Platform& platform,
+                                        const Schedule& schedule, const ArenaPlanOptions& options) {
+  ArenaPlan plan;
+  RETURN_IF_ERROR(StartPlan(chain, platform, schedule, &plan));
+  CommandBuilder builder(plan.chain(), platform, &plan, &plan.device);
+  plan.input = builder.input();
+  AddCommands(schedule, plan.execution, &builder);
+  plan.input_gradient = builder.Finish();
+  RETURN_IF_ERROR(Place("arena", {options.alignment, options.arena_bytes}, &plan.device));
+  RETURN_IF_ERROR(PlacePoolAndAddWaits({options.alignment, options.pool_bytes}, &plan));
+  return plan;
+}
+
+absl::StatusOr<FrameworkPlan> MakeFrameworkPlan(const Chain& chain, const Platform& platform,
+                                                const Schedule& schedule,
+                                                const FrameworkPlanOptions& options) {
+  FrameworkPlan plan;
+  RETURN_IF_ERROR(StartPlan(chain, platform, schedule, &plan));
+  CommandBuilder builder(plan.chain(), platform, &plan, /*device=*/nullptr);
+  AddCommands(schedule, plan.execution, &builder);
+  RETURN_IF_ERROR(PlacePoolAndAddWaits({options.alignment, options.pool_bytes}, &plan));
   return plan;
 }
 

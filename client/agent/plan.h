@@ -1,5 +1,5 @@
-// A schedule as what three in-order queues are told to do: commands, which of them waits for which,
-// and where in two blocks of memory every value lies. Pure; made once, executed every step.
+// Turns a schedule into a plan: commands for three in-order queues, the waits between them, and an
+// offset for every block of memory that the agent allocates. Pure; made once, executed every step.
 // Source: solver/README.md, "Operations and schedules", "Time", "Host memory".
 #ifndef STOWAGE_CLIENT_AGENT_PLAN_H_
 #define STOWAGE_CLIENT_AGENT_PLAN_H_
@@ -23,65 +23,76 @@ namespace stowage {
 inline constexpr int kNoBlock = -1;
 
 // One operation: command i is operation i of the schedule. A RELEASE is on the compute queue, where
-// all that follows waits for its copy. Blocks are numbers in Plan::device, or kNoBlock where there
-// is nothing of the kind.
+// every later computation waits for its copy. The block numbers of device memory index
+// ArenaPlan::device and are kNoBlock in a FrameworkPlan; kNoBlock also where a command has no such
+// block.
 struct Command {
   OperationKind kind = OperationKind::kForwardSave;
   int stage = 0;  // l, of Plan::chain()
   Queue queue = Queue::kCompute;
-  std::vector<size_t> waits;  // commands of other queues that must have ended before this begins
-  bool awaited = false;       // whether another command waits for this one
-  int run = 0;                // of a forward: how often its stage has run before in this step
-  int input = kNoBlock;       // of a computation: value l-1
-  int value = kNoBlock;       // value l: what a forward adds, a backward reads, a copy moves
-  int gradient = kNoBlock;    // of a backward: δ^l,
-  int input_gradient = kNoBlock;  // and δ^(l-1)
+  std::vector<size_t> waits;      // commands of other queues that end before this one starts
+  bool awaited = false;           // whether another command waits for this one
+  int run = 0;                    // of a forward: earlier forwards of its stage in this step
+  int input = kNoBlock;           // of a computation: value l-1
+  int value = kNoBlock;           // value l: written by a forward, read by a backward, copied
+  int gradient = kNoBlock;        // of a backward: δ^l
+  int input_gradient = kNoBlock;  // of a backward: δ^(l-1)
   int workspace = kNoBlock;       // of a computation: its overhead
-  int host = kNoBlock;            // of a copy: a number in Plan::host
+  int host = kNoBlock;            // of a copy: a block of Plan::host
 };
 
-// Blocks of memory and their places.
+// Blocks of memory and their offsets.
 struct Region {
   std::vector<MemoryBlock> blocks;  // moments are operations
   Layout layout;
-  int64_t peak_bytes = 0;  // the most alive at once, aligned
+  int64_t peak_bytes = 0;  // the most alive at once, sizes aligned
 };
 
-struct PlanOptions {
-  int64_t alignment = 256;  // bytes, of every block
-  // Whether the agent places values, gradients and overheads; false where a framework's allocator
-  // does, and only host copies are placed.
-  bool places_values = true;
-  // The most that the arena and the pool may take, which is a little more than the schedule's
-  // peaks.
-  int64_t arena_bytes = INT64_MAX;
-  int64_t pool_bytes = INT64_MAX;
-};
-
-// Its stages are those of the execution: what graph mode runs as one is one stage, and its forward
-// and backward are one call each of Stages. Where a schedule has no modes they are the chain's.
+// What both kinds of plan have. Stages are those of the execution: a unit in graph mode is one
+// stage, with one forward call and one backward call. Without modes they are the chain's stages.
 struct Plan {
   Execution execution;
-  bool places_values = true;
   std::vector<Command> commands;  // in program order
-  Region device;                  // without a layout unless places_values
-  Region host;
-  int input = kNoBlock;           // value 0 at the beginning
-  int input_gradient = kNoBlock;  // δ^0 at the end
+  Region host;                    // the pinned pool: host copies of offloaded values
   Prediction prediction;
 
   const Chain& chain() const { return execution.chain(); }
-  // "BACKWARD 4", "BACKWARD 2-4 graph": in the numbers of the schedule.
+  // "BACKWARD 4", "BACKWARD 2-4 graph": with the stage numbers of the schedule.
   std::string NameOf(const Command& command) const;
 };
 
-// `schedule` may run some stages in graph mode: give the executor stages that know how (those of
-// client/torch/graph_mode.h, or any that number theirs as the execution does).
-// Errors: INVALID_ARGUMENT for what Violations() and Simulate() name, as where the schedule is of
-// another chain, and where it needs more memory than the platform has; RESOURCE_EXHAUSTED where the
-// arena or the pool would take more than the options allow: solve for that much less.
-absl::StatusOr<Plan> MakePlan(const Chain& chain, const Platform& platform,
-                              const Schedule& schedule, const PlanOptions& options = {});
+// The agent places values, gradients and overheads, in one arena: for ArenaStages.
+struct ArenaPlan : Plan {
+  Region device;                  // the arena
+  int input = kNoBlock;           // value 0, written before the first command
+  int input_gradient = kNoBlock;  // δ^0, read after the last command
+};
+
+// A framework's allocator places them, and the agent only the host copies: for FrameworkStages.
+struct FrameworkPlan : Plan {};
+
+// Limits are in bytes. Arena and pool are a little larger than the schedule's peaks.
+struct ArenaPlanOptions {
+  int64_t alignment = 256;  // bytes, of every block
+  int64_t arena_bytes = INT64_MAX;
+  int64_t pool_bytes = INT64_MAX;
+};
+struct FrameworkPlanOptions {
+  int64_t alignment = 256;  // bytes, of every host copy
+  int64_t pool_bytes = INT64_MAX;
+};
+
+// A schedule may run units in graph mode: the stages that execute the plan are then numbered like
+// the execution's, as those of client/torch/graph_mode.h.
+// Errors of both: INVALID_ARGUMENT for what Violations() and Simulate() report, also for a schedule
+// of another chain and for one that needs more memory than the platform has; RESOURCE_EXHAUSTED
+// where arena or pool exceed their limit: solve again for that many bytes less.
+absl::StatusOr<ArenaPlan> MakeArenaPlan(const Chain& chain, const Platform& platform,
+                                        const Schedule& schedule,
+                                        const ArenaPlanOptions& options = {});
+absl::StatusOr<FrameworkPlan> MakeFrameworkPlan(const Chain& chain, const Platform& platform,
+                                                const Schedule& schedule,
+                                                const FrameworkPlanOptions& options = {});
 
 }  // namespace stowage
 

@@ -1,5 +1,5 @@
-// What stands behind a chain: the computations of its stages, called by the executor in the order
-// of a schedule.
+// The computations of a chain's stages, as the executors call them in the order of a schedule. Two
+// interfaces, by who owns the memory of values: the agent's arena or a framework.
 #ifndef STOWAGE_CLIENT_AGENT_STAGES_H_
 #define STOWAGE_CLIENT_AGENT_STAGES_H_
 
@@ -9,53 +9,74 @@
 
 namespace stowage {
 
-// Spans are empty where a framework places values itself, and where there is nothing of the kind.
+// Stages are those of the execution (modes.h): a unit in graph mode is one stage.
 struct ForwardCall {
-  int stage = 0;  // l, of the execution (modes.h): what graph mode runs as one is one stage
+  int stage = 0;  // l
   OperationKind kind = OperationKind::kForwardSave;
-  int run = 0;                // how often the stage has run forward before in this step
-  DeviceSpan input = {};      // a^(l-1), to be read
-  DeviceSpan value = {};      // to be written: a^l, and behind it what else the backward needs
-  DeviceSpan workspace = {};  // the forward's overhead; holds nothing before or after
-  void* stream = nullptr;
+  int run = 0;             // earlier forwards of this stage in this step
+  void* stream = nullptr;  // as Work gets it: a cudaStream_t, null on the host
 };
 
 struct BackwardCall {
-  int stage = 0;
-  DeviceSpan input = {};           // a^(l-1)
-  DeviceSpan value = {};           // ā^l
-  DeviceSpan gradient = {};        // δ^l; none for the loss
-  DeviceSpan input_gradient = {};  // δ^(l-1), to be written
-  DeviceSpan workspace = {};
+  int stage = 0;  // l
   void* stream = nullptr;
 };
 
-// Called from one thread at a time: that of the compute queue on a host device, else the one that
-// runs the step. A stage may fail, by its status or an exception: the step then ends with an error.
-class Stages {
- public:
-  virtual ~Stages() = default;
+// Where the agent has placed what a forward reads and writes. Spans may be empty.
+struct ForwardSpans {
+  DeviceSpan input;      // a^(l-1), read
+  DeviceSpan value;      // a^l, written, followed by what else the backward needs
+  DeviceSpan workspace;  // the forward's overhead; undefined before and after the call
+};
 
-  // The chain's input, a^0, to be written.
+struct BackwardSpans {
+  DeviceSpan input;           // a^(l-1), read
+  DeviceSpan value;           // ā^l, read
+  DeviceSpan gradient;        // δ^l, read; empty for the loss
+  DeviceSpan input_gradient;  // δ^(l-1), written
+  DeviceSpan workspace;       // the backward's overhead; undefined before and after the call
+};
+
+// Requirements on both interfaces:
+// 1. The caller uses one thread at a time for all members but copies: on a host device the compute
+//    queue's, else the thread that runs the step.
+// 2. A member may fail, by its status or an exception: the step then ends with that error.
+
+// Stages that compute in the spans that they are given.
+class ArenaStages {
+ public:
+  virtual ~ArenaStages() = default;
+
+  // Starts a step: writes the chain's input, a^0.
   virtual absl::Status Begin(DeviceSpan input, void* stream) = 0;
-  virtual absl::Status Forward(const ForwardCall& call) = 0;
-  virtual absl::Status Backward(const BackwardCall& call) = 0;
-  // δ^0, to be read: the step is done.
+  virtual absl::Status Forward(const ForwardCall& call, const ForwardSpans& spans) = 0;
+  virtual absl::Status Backward(const BackwardCall& call, const BackwardSpans& spans) = 0;
+  // Ends a step that succeeded: reads δ^0.
   virtual absl::Status End(DeviceSpan input_gradient, void* stream) = 0;
 };
 
-// Stages whose framework keeps the values. They drop what the operations of solver/README.md drop.
-class HeldStages : public Stages {
+// Stages whose framework allocates values and gradients. The stages drop each value where
+// solver/README.md, "Operations and schedules", says that its operation drops it.
+class FrameworkStages {
  public:
-  // Value l, as it is live, to host memory of its size; it stays until Release(). On the queue of
-  // the copy, of which `stream` is one. On a host device at the same time as computations.
+  virtual ~FrameworkStages() = default;
+
+  // Starts a step: makes the chain's input, a^0.
+  virtual absl::Status Begin(void* stream) = 0;
+  virtual absl::Status Forward(const ForwardCall& call) = 0;
+  virtual absl::Status Backward(const BackwardCall& call) = 0;
+  // Ends a step that succeeded; takes δ^0.
+  virtual absl::Status End(void* stream) = 0;
+
+  // Copies value l to host memory of its size; the value stays until Release(). `stream` is that of
+  // the copy's queue. On a host device it runs concurrently with computations.
   virtual absl::Status CopyToHost(int l, PinnedSpan to, void* stream) = 0;
-  // Value l leaves the device: its copy is complete and nothing computed reads it any more. Called
-  // between computations.
+  // Frees the device memory of value l. Called between computations, after its copy has ended and
+  // the last computation that reads it.
   virtual absl::Status Release(int l) = 0;
-  // Value l takes device memory again and its content comes back from the host.
+  // Allocates device memory for value l and copies it back, like CopyToHost().
   virtual absl::Status CopyToDevice(int l, PinnedSpan from, void* stream) = 0;
-  // Drops all that is held: a step has failed. No queue is at work.
+  // Drops all values and gradients after a step that failed. No queue has work.
   virtual void Abandon() = 0;
 };
 

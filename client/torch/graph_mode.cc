@@ -1,3 +1,6 @@
+// Deciding between trace and block. Invariant: after TryTrace() the network's state is the same as
+// before, and trace_ is set only if a run through it cannot be told from a run of the stages by
+// output, random states, buffers, or the graph of the backward.
 #include "client/torch/graph_mode.h"
 
 #include <ATen/ATen.h>
@@ -32,7 +35,7 @@ namespace jit = torch::jit;
 
 using Tensors = std::vector<at::Tensor>;
 
-// Operations after which numbers, not only shapes, may decide what comes next.
+// Operations that return numbers of a tensor to the program, which may branch on them.
 constexpr std::array kReaders = {"aten::_local_scalar_dense",
                                  "aten::is_nonzero",
                                  "aten::equal",
@@ -44,18 +47,18 @@ constexpr std::array kReaders = {"aten::_local_scalar_dense",
                                  "aten::unique_consecutive",
                                  "aten::unique_dim_consecutive"};
 
-thread_local const char** noted_reader = nullptr;
+thread_local const char** reader_seen = nullptr;  // of the innermost ReaderWatch
 
-// Puts into `reader` which of them runs on this thread while this is there.
+// While in scope, sets `*reader` to the last of kReaders that runs on this thread.
 class ReaderWatch {
  public:
   explicit ReaderWatch(const char** reader)
-      : outer_(std::exchange(noted_reader, reader)),
+      : outer_(std::exchange(reader_seen, reader)),
         handle_(at::addThreadLocalCallback(
             at::RecordFunctionCallback(&Note).scopes({at::RecordScope::FUNCTION}))) {}
   ~ReaderWatch() {
     at::removeCallback(handle_);
-    noted_reader = outer_;
+    reader_seen = outer_;
   }
   ReaderWatch(const ReaderWatch&) = delete;
   ReaderWatch& operator=(const ReaderWatch&) = delete;
@@ -64,7 +67,7 @@ class ReaderWatch {
   static std::unique_ptr<at::ObserverContext> Note(const at::RecordFunction& function) {
     const absl::string_view name(function.name());
     const auto* const reader = std::find(kReaders.begin(), kReaders.end(), name);
-    if (reader != kReaders.end()) *noted_reader = *reader;
+    if (reader != kReaders.end()) *reader_seen = *reader;
     return nullptr;
   }
 
@@ -72,11 +75,13 @@ class ReaderWatch {
   const at::CallbackHandle handle_;
 };
 
+// "first..last", or the name of a single stage.
 std::string NameOf(const std::vector<TorchStage>& stages) {
   if (stages.size() == 1) return stages.front().name;
   return absl::StrCat(stages.front().name, "..", stages.back().name);
 }
 
+// One module that contains those of all stages.
 std::shared_ptr<torch::nn::Module> ModuleOf(const std::vector<TorchStage>& stages) {
   if (stages.size() == 1) return stages.front().module;
   std::shared_ptr<torch::nn::Module> all;
@@ -88,8 +93,8 @@ std::shared_ptr<torch::nn::Module> ModuleOf(const std::vector<TorchStage>& stage
   return all;
 }
 
-// Parameters, then buffers, each once: inputs of a trace, which then reads and writes them where
-// they are.
+// Parameters, then buffers, each once. They are inputs of a trace, so that it reads and writes the
+// module's own tensors.
 Tensors TensorsOf(const std::shared_ptr<torch::nn::Module>& module) {
   Tensors all;
   if (module == nullptr) return all;
@@ -102,9 +107,9 @@ Tensors TensorsOf(const std::shared_ptr<torch::nn::Module>& module) {
   return all;
 }
 
-// All that a trace takes for constant, apart from what the stages say they do not have.
-std::vector<int64_t> CircumstancesOf(const at::Tensor& input, const Tensors& tensors,
-                                     const std::shared_ptr<torch::nn::Module>& module) {
+// What a trace treats as constant: a trace is valid while these numbers do not change.
+std::vector<int64_t> AssumptionsOf(const at::Tensor& input, const Tensors& tensors,
+                                   const std::shared_ptr<torch::nn::Module>& module) {
   std::vector<int64_t> all = {at::autocast::is_enabled(), at::autocast::is_cpu_enabled()};
   const auto add = [&all](const at::Tensor& tensor) {
     all.push_back(tensor.dim());
@@ -123,8 +128,9 @@ std::vector<int64_t> CircumstancesOf(const at::Tensor& input, const Tensors& ten
   return all;
 }
 
-// The functions that a backward from `output` would run, and how they hang together.
-std::string BackwardOf(const at::Tensor& output) {
+// The graph that a backward from `output` runs, as text: for each function, in breadth-first order,
+// its name, hooks, the parameter it accumulates into, and its edges.
+std::string BackwardGraphOf(const at::Tensor& output) {
   if (!output.requires_grad()) return "none";
   const torch::autograd::Edge root = torch::autograd::impl::gradient_edge(output);
   std::vector<torch::autograd::Node*> nodes = {root.function.get()};
@@ -150,14 +156,14 @@ std::string BackwardOf(const at::Tensor& output) {
   return text;
 }
 
-// What one forward leaves.
+// The results of one forward.
 struct Rehearsed {
   at::Tensor output;
   std::string backward;
   Tensors state;
 };
 
-// Runs forwards that leave no trace: nothing is saved, and what they changed is put back.
+// Runs forwards without side effects: saves no tensors, and restores random states and buffers.
 class Rehearsal {
  public:
   Rehearsal(Tensors buffers, c10::Device device) : state_(std::move(buffers), device) {}
@@ -177,9 +183,9 @@ class Rehearsal {
       throw;
     }
     TORCH_CHECK(rehearsed.output.defined(), "returns no tensor");
-    rehearsed.backward = BackwardOf(rehearsed.output);
+    rehearsed.backward = BackwardGraphOf(rehearsed.output);
     rehearsed.output = rehearsed.output.detach();
-    rehearsed.state = state_.Now();
+    rehearsed.state = state_.Current();
     state_.Restore();
     return rehearsed;
   }
@@ -188,19 +194,20 @@ class Rehearsal {
   RandomAndBuffers state_;
 };
 
-// "" where the second did as the first.
+// "" if the results are equal; else the reason for running as a block.
 std::string Difference(const Rehearsed& one, const Rehearsed& other) {
   if (one.backward != other.backward) return "its backward has functions that a trace does not see";
   if (!one.output.is_same_size(other.output) || !at::equal(one.output, other.output)) {
-    return "its trace puts out other numbers";
+    return "its trace has another output";
   }
   for (size_t i = 0; i < one.state.size(); ++i) {
     if (at::equal(one.state[i], other.state[i])) continue;
-    return "its trace leaves other random numbers or buffers";
+    return "its trace leaves other random states or buffers";
   }
   return "";
 }
 
+// Whether the graph has tensor constants: tensors that are neither inputs nor computed.
 bool HoldsTensors(const jit::Graph& graph) {
   const auto nodes = graph.nodes();
   return std::any_of(nodes.begin(), nodes.end(), [](const jit::Node* node) {
@@ -209,11 +216,12 @@ bool HoldsTensors(const jit::Graph& graph) {
   });
 }
 
-std::string WhyNotTried(const std::vector<TorchStage>& stages) {
+// Why the stages are not traced at all; "" if they may be.
+std::string UntraceableReason(const std::vector<TorchStage>& stages) {
   for (const TorchStage& stage : stages) {
     if (stage.no_recompute) return absl::StrCat(stage.name, " may not run twice");
   }
-  // Casts that autocast remembers are no part of a trace.
+  // A trace does not contain the casts that autocast has cached.
   return at::autocast::is_enabled() || at::autocast::is_cpu_enabled() ? "autocast" : "";
 }
 
@@ -223,10 +231,10 @@ std::string FirstLine(absl::string_view text) {
 
 }  // namespace
 
-// A function of an input and of the tensors of a module.
+// A recorded function of an input and of a module's tensors.
 class GraphUnit::Trace {
  public:
-  // What `forward` does with this input.
+  // Records `forward` on this input.
   Trace(const at::Tensor& input, const Tensors& tensors,
         const std::function<at::Tensor(const at::Tensor&)>& forward) {
     const auto record = [&forward](const jit::Stack& inputs) {
@@ -238,12 +246,13 @@ class GraphUnit::Trace {
     std::shared_ptr<jit::Graph> graph = recorded.first->graph;
     holds_tensors_ = HoldsTensors(*graph);
     output_ = recorded.second.front().toTensor();
+    // Only the required passes: optimizations would change which tensors are saved.
     jit::runRequiredPasses(graph);
     code_ = jit::Code(graph, "unit");
   }
 
   bool holds_tensors() const { return holds_tensors_; }
-  at::Tensor TakeOutput() { return std::exchange(output_, {}); }  // of the recording
+  at::Tensor TakeOutput() { return std::exchange(output_, {}); }  // of the recorded run
 
   at::Tensor operator()(const at::Tensor& input, const Tensors& tensors) const {
     jit::Stack stack = StackOf(input, tensors);
@@ -264,7 +273,8 @@ class GraphUnit::Trace {
     return stack;
   }
 
-  // The interpreter makes text of what an operation throws, and puts a stack trace before it.
+  // The interpreter converts an operation's exception to text with a stack trace before it. Throws
+  // the original message again, as OutOfMemoryError where it is one.
   [[noreturn]] static void Rethrow(absl::string_view what) {
     constexpr absl::string_view kError = "RuntimeError: ";
     const size_t found = what.rfind(kError);
@@ -285,53 +295,55 @@ GraphUnit::GraphUnit(std::vector<TorchStage> stages)
 
 GraphUnit::~GraphUnit() = default;
 
-at::Tensor GraphUnit::Block(at::Tensor value) const {
+at::Tensor GraphUnit::RunAsBlock(at::Tensor value) const {
   for (const TorchStage& stage : stages_) value = stage.forward(value);
   return value;
 }
 
 at::Tensor GraphUnit::Forward(const at::Tensor& input) {
   const Tensors tensors = TensorsOf(module_);
-  std::vector<int64_t> circumstances = CircumstancesOf(input, tensors, module_);
-  if (circumstances != circumstances_) {
-    Try(input, tensors);
-    circumstances_ = std::move(circumstances);
+  std::vector<int64_t> assumptions = AssumptionsOf(input, tensors, module_);
+  if (assumptions != assumptions_) {
+    TryTrace(input, tensors);
+    assumptions_ = std::move(assumptions);
   }
-  return trace_ == nullptr ? Block(input) : (*trace_)(input, tensors);
+  return trace_ == nullptr ? RunAsBlock(input) : (*trace_)(input, tensors);
 }
 
-void GraphUnit::Try(const at::Tensor& input, const Tensors& tensors) {
+void GraphUnit::TryTrace(const at::Tensor& input, const Tensors& tensors) {
   trace_.reset();
-  why_not_ = WhyNotTried(stages_);
-  if (!why_not_.empty()) return;
+  block_reason_ = UntraceableReason(stages_);
+  if (!block_reason_.empty()) return;
   try {
     Rehearsal rehearse(module_ == nullptr ? Tensors() : module_->buffers(), input.device());
     std::unique_ptr<Trace> trace;
     const char* reader = nullptr;
+    // The first run records the trace, the second runs it; both from the same state.
     const Rehearsed recorded = rehearse([&] {
       const ReaderWatch watch(&reader);
-      trace = std::make_unique<Trace>(input, tensors,
-                                      [this](const at::Tensor& value) { return Block(value); });
+      trace = std::make_unique<Trace>(
+          input, tensors, [this](const at::Tensor& value) { return RunAsBlock(value); });
       return trace->TakeOutput();
     });
     if (reader != nullptr) {
-      why_not_ = absl::StrCat("reads numbers of a tensor: ", reader);
+      block_reason_ = absl::StrCat("reads numbers of a tensor: ", reader);
     } else if (trace->holds_tensors()) {
-      why_not_ = "holds a tensor that is neither its input nor of its module";
+      block_reason_ = "holds a tensor that is neither its input nor of its module";
     } else {
-      why_not_ = Difference(recorded, rehearse([&] { return (*trace)(input, tensors); }));
+      block_reason_ = Difference(recorded, rehearse([&] { return (*trace)(input, tensors); }));
     }
-    if (why_not_.empty()) trace_ = std::move(trace);
+    if (block_reason_.empty()) trace_ = std::move(trace);
   } catch (const c10::Error& error) {
-    why_not_ = FirstLine(error.what_without_backtrace());
+    block_reason_ = FirstLine(error.what_without_backtrace());
   } catch (const std::exception& error) {
-    why_not_ = FirstLine(error.what());
+    block_reason_ = FirstLine(error.what());
   }
 }
 
 absl::StatusOr<std::vector<TorchStage>> InModes(const std::vector<TorchStage>& stages,
                                                 const Execution& execution) {
   const int count = execution.chain().length();
+  // The unit after the last stage is the loss.
   const int planned = execution.unit(count + 1).first - 1;
   if (planned != static_cast<int>(stages.size())) {
     return absl::FailedPreconditionError(absl::StrCat("the plan is of a network of ", planned,
@@ -360,11 +372,11 @@ absl::StatusOr<std::vector<TorchStage>> InModes(const std::vector<TorchStage>& s
 Execution AllInGraphMode(const std::vector<TorchStage>& stages) {
   Chain chain;
   for (const TorchStage& stage : stages) {
-    Stage& known = chain.stages.emplace_back();
-    known.name = stage.name;
-    known.graph = GraphCosts();
-    known.fusion_group = stage.fusion_group;
-    known.control_flow = stage.control_flow;
+    Stage& added = chain.stages.emplace_back();
+    added.name = stage.name;
+    added.graph = GraphCosts();
+    added.fusion_group = stage.fusion_group;
+    added.control_flow = stage.control_flow;
   }
   std::vector<bool> graph;
   for (const Unit& unit : UnitsOf(chain)) graph.push_back(unit.has_graph);

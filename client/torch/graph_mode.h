@@ -1,5 +1,5 @@
-// Stages of LibTorch in graph mode: several that are one for a schedule, and TorchScript's where
-// its trace trains as they do. Source: Mixed Mode, "Formulation"; solver/model/modes.h.
+// LibTorch stages in graph mode: adjacent stages that run as one unit, as a TorchScript trace where
+// that has identical results. Source: Mixed Mode, "Formulation"; solver/model/modes.h.
 #ifndef STOWAGE_CLIENT_TORCH_GRAPH_MODE_H_
 #define STOWAGE_CLIENT_TORCH_GRAPH_MODE_H_
 
@@ -17,59 +17,59 @@
 
 namespace stowage {
 
-// Stages that run as one. The first forward, and every first one with another input, modules in
-// other modes or other parameters, tries whether a trace will do: it runs the stages twice more,
-// once to record them and once by the trace, from the same random numbers and buffers and keeping
-// nothing. The trace is taken where it comes to the same output, random numbers and buffers to the
-// bit, and to the same functions of autograd in the same places: gradients are then the same, too.
-// It runs as it was recorded, since TorchScript's optimizations would save other tensors in later
-// steps than in the first ones. Where there is no such trace, the stages run one after the other,
-// as a block: it
-// - reads a number out of a tensor, or has shapes that depend on numbers;
-// - holds a tensor that is neither its input nor of its module, which may be another one next time;
-// - has a function of autograd of its own, or hooks, or parts without gradients;
-// - is under autocast, or may not run twice;
-// - or fails to be traced.
+// Stages that run as one unit. The first forward, and each one after a change of what a trace
+// treats as constant (shapes, training modes, parameters), decides whether to use a trace. It runs
+// the stages twice more, once to record them and once through the trace, from the same random
+// states and buffers, and undoes the effects of both. The trace is used if output, random states
+// and buffers are equal bit by bit and autograd's graph is equal, so that gradients are equal, too.
+// It runs without TorchScript's optimizations, which would change the saved tensors after the first
+// steps. Otherwise the stages run one after the other, as a block. Reasons are that the unit
+// - reads a number of a tensor, or has shapes that depend on numbers;
+// - holds a tensor that is neither its input nor in its module and could be another one next time;
+// - has custom autograd functions, hooks, or parts without gradients;
+// - runs under autocast, or has a no_recompute stage;
+// - cannot be traced.
 // Not thread-safe.
 class GraphUnit {
  public:
-  // Requires: at least one.
+  // Requires: at least one stage.
   explicit GraphUnit(std::vector<TorchStage> stages);
   ~GraphUnit();
   GraphUnit(const GraphUnit&) = delete;
   GraphUnit& operator=(const GraphUnit&) = delete;
 
-  // Throws what LibTorch throws.
+  // May throw LibTorch's exceptions.
   at::Tensor Forward(const at::Tensor& input);
 
   const std::string& name() const { return name_; }
-  // All the stages' modules; null where there is none.
+  // Contains the modules of all stages; null if no stage has one.
   const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
   bool traced() const { return trace_ != nullptr; }  // in the last forward
-  // Where it was not: for people.
-  const std::string& why_not() const { return why_not_; }
+  // For people: why the last forward ran as a block; empty if it was traced.
+  const std::string& block_reason() const { return block_reason_; }
 
  private:
   class Trace;
 
-  at::Tensor Block(at::Tensor value) const;
-  void Try(const at::Tensor& input, const std::vector<at::Tensor>& tensors);
+  at::Tensor RunAsBlock(at::Tensor value) const;
+  // Sets trace_ or block_reason_.
+  void TryTrace(const at::Tensor& input, const std::vector<at::Tensor>& tensors);
 
   const std::vector<TorchStage> stages_;
   const std::string name_;
   const std::shared_ptr<torch::nn::Module> module_;
-  std::vector<int64_t> circumstances_;  // of the last try; empty: there was none
+  std::vector<int64_t> assumptions_;  // of the last TryTrace(); empty: none yet
   std::unique_ptr<const Trace> trace_;
-  std::string why_not_;
+  std::string block_reason_;
 };
 
-// The network's stages as `execution` runs them, for a TorchStages that is given its plan. The loss
-// is eager in any case: it is another function every step. Modules, and with them parameters and
-// buffers, are shared. Errors: FAILED_PRECONDITION where the execution is of another network.
+// The network's stages as `execution` runs them, for a TorchStages that executes its plan. Modules,
+// with parameters and buffers, are shared. The loss is always eager, since every step has its own.
+// Errors: FAILED_PRECONDITION for an execution of another network.
 absl::StatusOr<std::vector<TorchStage>> InModes(const std::vector<TorchStage>& stages,
                                                 const Execution& execution);
 
-// With every stage in graph mode that can be. Its chain has no sizes and no times.
+// The execution with every possible unit in graph mode. Its chain has no sizes and no times.
 Execution AllInGraphMode(const std::vector<TorchStage>& stages);
 
 }  // namespace stowage

@@ -16,7 +16,7 @@ int64_t RoundedUp(int64_t bytes, int64_t granularity) {
 
 at::Tensor Blob(std::byte* data, int64_t bytes) { return at::from_blob(data, {bytes}, at::kByte); }
 
-// On the current stream; a copy within the host is done when this returns.
+// Enqueues on the current stream; a copy within the host is synchronous.
 void CopyBytes(const at::Tensor& from, const at::Tensor& to) {
   if (from.is_cpu() && to.is_cpu()) {
     std::memcpy(to.data_ptr(), from.data_ptr(), static_cast<size_t>(from.numel()));
@@ -40,12 +40,14 @@ TensorView ViewOf(const at::Tensor& tensor, size_t block) {
 }
 
 TensorView HeldValue::Hold(const at::Tensor& tensor) {
+  // Tensors of one storage share a block, so that its bytes count once.
   const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.identity == StorageOf(tensor);
   });
   const auto index = static_cast<size_t>(found - blocks_.begin());
   if (found == blocks_.end()) {
     const auto size = static_cast<int64_t>(tensor.storage().nbytes());
+    // All of the storage, of which `tensor` may be a part: freeing a part frees nothing.
     const at::Tensor bytes = at::empty({0}, at::dtype(at::kByte).device(tensor.device()))
                                  .set_(tensor.storage(), 0, {size}, {1});
     blocks_.push_back({bytes, StorageOf(tensor), size, tensor.device()});
@@ -53,7 +55,7 @@ TensorView HeldValue::Hold(const at::Tensor& tensor) {
   return ViewOf(tensor, index);
 }
 
-bool HeldValue::IsBehindOutput(const at::Tensor& tensor) const {
+bool HeldValue::SharesOutputStorage(const at::Tensor& tensor) const {
   return blocks_[output_.block].identity == StorageOf(tensor);
 }
 
@@ -64,6 +66,7 @@ int64_t HeldValue::Bytes(int64_t granularity) const {
 }
 
 bool HeldValue::IsShared() const {
+  // `bytes` itself holds one reference to its storage.
   return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
     return block.bytes.storage().use_count() > 1 || block.bytes.use_count() > 1;
   });
@@ -79,10 +82,12 @@ at::Tensor HeldValue::Tensor(const TensorView& view) const {
 }
 
 at::Tensor HeldValue::PartOfOutput(TensorView view) const {
+  // A recomputation has other storages: the block number of the earlier run is meaningless.
   view.block = output_.block;
   return Tensor(view);
 }
 
+// Calls copy(block number, its part of the span as a tensor).
 template <typename Copy>
 absl::Status HeldValue::ForEachPart(PinnedSpan span, int64_t granularity, const Copy& copy) const {
   if (const int64_t bytes = Bytes(granularity); bytes != span.bytes) {
@@ -114,6 +119,7 @@ void HeldValue::Release() {
   for (Block& block : blocks_) block.bytes.reset();
 }
 
+// Views refer to blocks by number, so that they stay valid although addresses change.
 void HeldValue::Allocate() {
   for (Block& block : blocks_) {
     block.bytes = at::empty({block.size}, at::dtype(at::kByte).device(block.device));

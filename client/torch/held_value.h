@@ -1,6 +1,6 @@
-// A value of the chain (a^l or ā^l, solver/README.md) as LibTorch holds it: the memory behind a
-// stage's output and behind what its backward saved, apart from the tensors that describe it. So it
-// can leave the device and come back elsewhere, and every tensor is made anew when it is read.
+// A value of the chain (a^l or ā^l, solver/README.md) in LibTorch's memory: the storages of a
+// stage's output and of the tensors that its backward saved. Tensors are kept as views and
+// recreated when they are read, so that storages can be freed, and copied back to another address.
 #ifndef STOWAGE_CLIENT_TORCH_HELD_VALUE_H_
 #define STOWAGE_CLIENT_TORCH_HELD_VALUE_H_
 
@@ -16,22 +16,22 @@
 
 namespace stowage {
 
-// A tensor as a part of a block of memory.
+// A tensor's shape and place in a block of memory.
 struct TensorView {
   size_t block = 0;
   at::ScalarType type = at::kFloat;
   int64_t offset = 0;  // in elements
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
-  bool conjugated = false;  // LibTorch's marks of lazy operations
+  bool conjugated = false;  // LibTorch's flags of lazy operations
   bool negated = false;
 };
 
-// What LibTorch throws comes out of every member that takes or makes a tensor. Not thread-safe, but
-// for reading.
+// Members that take or return tensors may throw LibTorch's exceptions. Only const members may be
+// called concurrently.
 class HeldValue {
  public:
-  // The memory behind `tensor`, which is held from now on. Requires: it has storage.
+  // Holds the storage of `tensor` from now on. Requires: it has one.
   TensorView Hold(const at::Tensor& tensor);
   void HoldOutput(const at::Tensor& tensor) { output_ = Hold(tensor); }
   void set_saved() { saved_ = true; }
@@ -39,25 +39,26 @@ class HeldValue {
 
   bool live() const { return !blocks_.empty(); }           // on the device or on the host
   bool saved() const { return saved_; }                    // ā^l rather than a^l
-  bool differentiable() const { return differentiable_; }  // whether its gradient is of use
-  bool IsBehindOutput(const at::Tensor& tensor) const;
+  bool differentiable() const { return differentiable_; }  // whether it needs a gradient
+  // Whether `tensor` has the storage of the output.
+  bool SharesOutputStorage(const at::Tensor& tensor) const;
 
-  // Of all blocks, each rounded up to `granularity`, as the device's allocator does.
+  // The sum of all blocks, each rounded up to `granularity` like the allocator does.
   int64_t Bytes(int64_t granularity) const;
-  // Whether anything else, such as a tensor in a module, keeps a block alive.
+  // Whether another object, such as a tensor in a module, keeps a block alive.
   bool IsShared() const;
 
-  // Requires of all three: on the device.
+  // Require: the value is on the device.
   at::Tensor Tensor(const TensorView& view) const;
   at::Tensor Output() const { return Tensor(output_); }
-  // `view` was a part of the output when this value was computed another time.
+  // `view` was taken of the output of an earlier run; returns it of the current output.
   at::Tensor PartOfOutput(TensorView view) const;
 
-  // Blocks lie in the span one after another, rounded up. On the current stream.
-  // Errors of both: FAILED_PRECONDITION where the span is of another size.
+  // The span holds the blocks one after another, each rounded up. On the current stream.
+  // Errors of both: FAILED_PRECONDITION for a span of another size.
   absl::Status CopyToHost(PinnedSpan to, int64_t granularity) const;
   absl::Status CopyFromHost(PinnedSpan from, int64_t granularity);
-  // Gives up the memory, not the knowledge of what was there; takes new memory in its place.
+  // Release() frees the device memory and keeps the views; Allocate() allocates it again.
   void Release();
   void Allocate();
 
@@ -65,8 +66,8 @@ class HeldValue {
 
  private:
   struct Block {
-    at::Tensor bytes;                // all of it, as bytes; undefined while it is on the host
-    const void* identity = nullptr;  // LibTorch's storage behind it
+    at::Tensor bytes;                // the storage as bytes; undefined while it is released
+    const void* identity = nullptr;  // the StorageImpl
     int64_t size = 0;
     c10::Device device = c10::kCPU;
   };
@@ -81,7 +82,7 @@ class HeldValue {
 };
 
 TensorView ViewOf(const at::Tensor& tensor, size_t block);
-// The same for two tensors that share memory. Requires: it has storage.
+// Identifies the storage: equal for tensors that share it. Requires: it has one.
 const void* StorageOf(const at::Tensor& tensor);
 
 }  // namespace stowage

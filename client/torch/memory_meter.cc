@@ -19,7 +19,7 @@
 namespace stowage {
 namespace {
 
-// As LibTorch's own; room enough for a size before every block.
+// LibTorch's own alignment; also the room before every block, which holds its size.
 constexpr size_t kAlignment = 64;
 
 class HostMeter final : public HostMemoryMeter {
@@ -33,6 +33,7 @@ class HostMeter final : public HostMemoryMeter {
   void* Allocate(size_t bytes) {
     if (bytes == 0) return nullptr;
     const auto size = static_cast<int64_t>(bytes);
+    // Adds first and takes back on failure, so that concurrent allocations cannot pass the limit.
     const int64_t live = live_ += size;
     const bool fits = live <= limit_;
     const size_t whole = (kAlignment + bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -44,6 +45,7 @@ class HostMeter final : public HostMemoryMeter {
                        " bytes beside ", live - size, " live",
                        fits ? "" : " of " + std::to_string(limit_));
     }
+    // An atomic maximum.
     int64_t peak = peak_;
     while (peak < live && !peak_.compare_exchange_weak(peak, live)) {
     }
@@ -64,7 +66,7 @@ class HostMeter final : public HostMemoryMeter {
   std::atomic<int64_t> limit_ = INT64_MAX;
 };
 
-// Tensors may outlive every static object.
+// Never destroyed: tensors may outlive static objects.
 HostMeter& Meter() {
   static HostMeter* const meter = new HostMeter();
   return *meter;
@@ -72,8 +74,8 @@ HostMeter& Meter() {
 
 void FreeMetered(void* data) { Meter().Free(data); }
 
-// Whether allocate() is const, and whether there is copy_data(), depends on LibTorch's version: one
-// of each pair overrides.
+// LibTorch's versions differ in whether allocate() is const and whether copy_data() exists; of the
+// functions below, those that match the version override.
 class MeteredAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) const {  // NOLINT(modernize-use-override)
@@ -94,7 +96,7 @@ class MeteredAllocator final : public c10::Allocator {
 class CudaMeter final : public MemoryMeter {
  private:
   auto Bytes() const {
-    constexpr size_t kAllPools = 0;
+    constexpr size_t kAllPools = 0;  // StatType::AGGREGATE
     return c10::cuda::CUDACachingAllocator::getDeviceStats(index_).allocated_bytes[kAllPools];
   }
 
@@ -113,6 +115,7 @@ class CudaMeter final : public MemoryMeter {
 }  // namespace
 
 HostMemoryMeter& HostMemory() {
+  // Blocks of the old allocator keep its deleter, so they are freed correctly later.
   static const bool installed = [] {
     c10::SetCPUAllocator(new MeteredAllocator(), /*priority=*/1);
     return true;

@@ -1,3 +1,13 @@
+// Profiling a chain, one stage at a time. For stage l, each run measures
+//   forward:   input a^(l-1) on the device -> ā^l; its overhead is the peak of allocated bytes
+//   minus
+//              the bytes live before and the bytes of ā^l;
+//   backward:  δ^l, all ones -> δ^(l-1); its overhead is the peak minus the bytes live before and
+//   the
+//              bytes of δ^(l-1).
+// Overheads are maxima over runs, times are medians. A last FORWARD_CHECKPOINT leaves a^l as the
+// next stage's input. Gradients of parameters exist as zeros meanwhile, so that backward()
+// allocates none.
 #include "client/torch/profiler.h"
 
 #include <ATen/ATen.h>
@@ -19,12 +29,11 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-// What profiling changes in a network and in the process. Gradients are zero in between, since
-// memory for them is not the activations'.
-class Saved {
+// Saves what profiling changes in the network and the process, and restores it.
+class StateBackup {
  public:
-  // Takes all the memory that it will need. May throw.
-  explicit Saved(const TorchStages& stages)
+  // Allocates all memory that Restore() needs, so that Restore() cannot run out. May throw.
+  explicit StateBackup(const TorchStages& stages)
       : parameters_(stages.Parameters()),
         random_and_buffers_(stages.Buffers(), stages.options().device) {
     for (const at::Tensor& parameter : parameters_) {
@@ -36,7 +45,7 @@ class Saved {
 
   void SetGradientsToZero() { SetGradients(zeros_); }
 
-  // May throw, but then everything that can be has been put back.
+  // Gradients first, which cannot fail. May throw at a buffer that cannot be written.
   void Restore() {
     SetGradients(gradients_);
     random_and_buffers_.Restore();
@@ -53,22 +62,23 @@ class Saved {
   RandomAndBuffers random_and_buffers_;
 };
 
+// Measures the stages of one TorchStages in order.
 class Profiler {
  public:
   Profiler(TorchStages* stages, Device* device, MemoryMeter* meter, const ProfileOptions& options)
       : stages_(*stages), device_(*device), meter_(*meter), options_(options) {}
 
   absl::Status Begin() {
-    RETURN_IF_ERROR(Timed([this](void* stream) { return stages_.Begin({}, stream); }).status());
+    RETURN_IF_ERROR(Timed([this](void* stream) { return stages_.Begin(stream); }).status());
     chain_.input_bytes = stages_.ValueBytes(0);
     return absl::OkStatus();
   }
 
-  // The next stage, then the loss.
+  // Measures the next stage; after the last one, the loss.
   absl::Status MeasureNext() {
     const int l = chain_.length() + 1;
     ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
-    // What the gradient of its input takes is known now.
+    // This stage's backward has shown the size of the gradient of the value before it.
     if (l == 1) {
       chain_.input_gradient_bytes = input_gradient_bytes_;
     } else {
@@ -82,7 +92,7 @@ class Profiler {
   Chain TakeChain() { return std::move(chain_); }
 
  private:
-  // Of work on the compute queue, in seconds.
+  // Runs work on the compute queue and returns its seconds.
   absl::StatusOr<double> Timed(Work work) {
     ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
     RETURN_IF_ERROR(device_.Launch(Queue::kCompute, std::move(work)));
@@ -104,9 +114,9 @@ class Profiler {
         [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); });
   }
 
-  // What was live at most since, beyond what was live before and what is wanted.
-  int64_t Overhead(int64_t before, int64_t wanted) const {
-    return std::max<int64_t>(meter_.PeakBytes() - before - wanted, 0);
+  // The peak since ResetPeak(), beyond the bytes live before and those of the result.
+  int64_t OverheadBytes(int64_t before_bytes, int64_t result_bytes) const {
+    return std::max<int64_t>(meter_.PeakBytes() - before_bytes - result_bytes, 0);
   }
 
   absl::StatusOr<Stage> MeasureStage(int l) {
@@ -114,26 +124,25 @@ class Profiler {
     const bool is_loss = l > stages_.length();
     stage.name = is_loss ? "" : stages_.stage(l).name;
     stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
-    const at::Tensor input = stages_.Output(l - 1);
-    const bool differentiable = stages_.differentiable(l - 1);
+    const StageOutput input = stages_.Output(l - 1);
     std::vector<double> forwards;
     std::vector<double> backwards;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
-      stages_.SetOutput(l - 1, input, differentiable);
+      stages_.SetOutput(l - 1, input);
       int64_t before = meter_.LiveBytes();
       ASSIGN_OR_RETURN(const double forward, Forward(l, OperationKind::kForwardSave));
       stage.saved_bytes = stages_.ValueBytes(l);
       stage.forward_overhead_bytes =
-          std::max(stage.forward_overhead_bytes, Overhead(before, stage.saved_bytes));
+          std::max(stage.forward_overhead_bytes, OverheadBytes(before, stage.saved_bytes));
       if (!is_loss) {
-        const bool needed = stages_.differentiable(l);
-        stages_.SetGradient(l, needed ? at::ones_like(stages_.Output(l)) : at::Tensor());
+        const StageOutput output = stages_.Output(l);
+        stages_.SetGradient(l, output.differentiable ? at::ones_like(output.tensor) : at::Tensor());
       }
       before = meter_.LiveBytes();
       ASSIGN_OR_RETURN(const double backward, Backward(l));
       input_gradient_bytes_ = stages_.GradientBytes(l - 1);
       stage.backward_overhead_bytes =
-          std::max(stage.backward_overhead_bytes, Overhead(before, input_gradient_bytes_));
+          std::max(stage.backward_overhead_bytes, OverheadBytes(before, input_gradient_bytes_));
       stages_.SetGradient(l - 1, {});
       if (run < 0) continue;
       forwards.push_back(forward);
@@ -142,19 +151,19 @@ class Profiler {
     stage.forward_seconds = MedianOf(forwards);
     stage.backward_seconds = MedianOf(backwards);
     stage.no_offload = stages_.shared(l);
-    stages_.SetOutput(l - 1, input, differentiable);
+    stages_.SetOutput(l - 1, input);
     if (is_loss) return stage;
-    return WithOutput(l, std::move(stage));
+    return MeasureOutput(l, std::move(stage));
   }
 
-  // Leaves the output there, for the next stage, and nothing else.
-  absl::StatusOr<Stage> WithOutput(int l, Stage stage) {
+  // Adds the output's bytes to `stage`. Leaves the output as the only live value.
+  absl::StatusOr<Stage> MeasureOutput(int l, Stage stage) {
     const int64_t before = meter_.LiveBytes();
     RETURN_IF_ERROR(Forward(l, OperationKind::kForwardCheckpoint).status());
     stage.output_bytes = stages_.ValueBytes(l);
     stage.forward_overhead_bytes =
-        std::max(stage.forward_overhead_bytes, Overhead(before, stage.output_bytes));
-    stages_.SetOutput(l - 1, {}, false);
+        std::max(stage.forward_overhead_bytes, OverheadBytes(before, stage.output_bytes));
+    stages_.SetOutput(l - 1, {});
     return stage;
   }
 
@@ -162,8 +171,8 @@ class Profiler {
   Device& device_;
   MemoryMeter& meter_;
   const ProfileOptions options_;
-  Chain chain_;                       // so far
-  int64_t input_gradient_bytes_ = 0;  // of the stage measured last
+  Chain chain_;                       // the stages measured so far
+  int64_t input_gradient_bytes_ = 0;  // of the last measured stage
 };
 
 absl::StatusOr<Chain> Measure(TorchStages* stages, Device* device, MemoryMeter* meter,
@@ -174,8 +183,9 @@ absl::StatusOr<Chain> Measure(TorchStages* stages, Device* device, MemoryMeter* 
   return profiler.TakeChain();
 }
 
-// Puts what `executed`, the execution's chain measured, costs on the stages of `chain`. Only what
-// differs from eager mode can be told of a unit: one whose output takes other memory has no costs.
+// Adds the costs of units to `chain` from `executed`, the measured chain of the execution.
+// GraphCosts has no output size, so a unit whose output is larger or smaller than in eager mode
+// gets no costs.
 void AddGraphCosts(const Execution& execution, const Chain& executed, Chain* chain) {
   const auto stage = [chain](int l) -> Stage& { return chain->stages[static_cast<size_t>(l) - 1]; };
   for (int e = 1; e <= executed.length(); ++e) {
@@ -190,16 +200,16 @@ void AddGraphCosts(const Execution& execution, const Chain& executed, Chain* cha
                   .forward_overhead_bytes = measured.forward_overhead_bytes,
                   .backward_overhead_bytes = measured.backward_overhead_bytes};
     last.no_offload = last.no_offload || measured.no_offload;
-    // A gradient that one mode puts into more memory than the other.
+    // The modes may differ in the size of the input's gradient; the chain has one number for both.
     std::optional<int64_t>& gradient =
         unit.first == 1 ? chain->input_gradient_bytes : stage(unit.first - 1).gradient_bytes;
     gradient = std::max(gradient.value_or(0), executed.gradient_bytes(e - 1));
   }
 }
 
-// Every unit in eager mode and right after it in graph mode, so that a machine that gets slower or
-// faster meanwhile does so for both.
-absl::Status MeasureInTurn(const Execution& execution, Profiler* eager, Profiler* graph) {
+// Measures each unit in eager mode and right after it in graph mode, so that a change of the
+// machine's speed affects both.
+absl::Status MeasureAlternating(const Execution& execution, Profiler* eager, Profiler* graph) {
   RETURN_IF_ERROR(eager->Begin());
   RETURN_IF_ERROR(graph->Begin());
   for (int e = 1; e <= execution.chain().length() + 1; ++e) {
@@ -210,7 +220,7 @@ absl::Status MeasureInTurn(const Execution& execution, Profiler* eager, Profiler
   return absl::OkStatus();
 }
 
-// The chain with what it costs in both modes.
+// Measures the chain in both modes.
 absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options) {
   const Execution execution = AllInGraphMode(stages->stages());
@@ -219,8 +229,8 @@ absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMe
   in_graph_mode.FeedAs(*stages);
   Profiler eager(stages, device, meter, options);
   Profiler graph(&in_graph_mode, device, meter, options);
-  absl::Status status = MeasureInTurn(execution, &eager, &graph);
-  // What graph mode holds goes now: nothing may be at work.
+  absl::Status status = MeasureAlternating(execution, &eager, &graph);
+  // `in_graph_mode` is destroyed on return, so the device must be idle.
   status.Update(device->Synchronize());
   RETURN_IF_ERROR(status);
   Chain chain = eager.TakeChain();
@@ -233,10 +243,10 @@ absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMe
   return chain;
 }
 
-// Times copies between memory of a device and of the host.
+// Times copies between device memory and host memory.
 class LinkTimer {
  public:
-  struct Ways {
+  struct Directions {
     bool to_host = false;
     bool to_device = false;
   };
@@ -255,7 +265,7 @@ class LinkTimer {
     ASSIGN_OR_RETURN(written_, device_.Allocate(bytes));
     ASSIGN_OR_RETURN(host_read_, device_.AllocatePinned(bytes));
     ASSIGN_OR_RETURN(host_written_, device_.AllocatePinned(bytes));
-    // Memory that was never written is read too fast, and written too slowly.
+    // Pages that were never written are read faster and written more slowly than others.
     for (const PinnedSpan span : {host_read_, host_written_}) {
       std::memset(span.data, 1, static_cast<size_t>(bytes));
     }
@@ -264,26 +274,26 @@ class LinkTimer {
     return device_.Synchronize();
   }
 
-  // Of copies of so many bytes, all ways at once, after one that does not count.
-  absl::StatusOr<std::vector<double>> Seconds(Ways ways, int64_t bytes, int repeats) {
+  // Seconds of copies of `bytes` in all directions at once, after one unmeasured run.
+  absl::StatusOr<std::vector<double>> Seconds(Directions directions, int64_t bytes, int repeats) {
     std::vector<double> seconds;
     for (int run = -1; run < repeats; ++run) {
-      ASSIGN_OR_RETURN(const double once, Once(ways, bytes));
+      ASSIGN_OR_RETURN(const double once, TimeOnce(directions, bytes));
       if (run >= 0) seconds.push_back(once);
     }
     return seconds;
   }
 
  private:
-  absl::StatusOr<double> Once(Ways ways, int64_t bytes) {
+  absl::StatusOr<double> TimeOnce(Directions directions, int64_t bytes) {
     ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
     RETURN_IF_ERROR(device_.Wait(Queue::kToHost, begin));
     RETURN_IF_ERROR(device_.Wait(Queue::kToDevice, begin));
-    if (ways.to_host) {
+    if (directions.to_host) {
       RETURN_IF_ERROR(
           device_.Copy(Queue::kToHost, DeviceSpan{read_.data, bytes}, {host_written_.data, bytes}));
     }
-    if (ways.to_device) {
+    if (directions.to_device) {
       RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, PinnedSpan{host_read_.data, bytes},
                                    {written_.data, bytes}));
     }
@@ -311,20 +321,20 @@ double MedianOf(std::vector<double> values) {
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options) {
   absl::StatusOr<Chain> chain;
-  std::optional<Saved> saved;
+  std::optional<StateBackup> backup;
   absl::Status status = TorchGuarded([&] {
-    saved.emplace(*stages);
-    saved->SetGradientsToZero();
+    backup.emplace(*stages);
+    backup->SetGradientsToZero();
     chain = options.graph_mode ? MeasureModes(stages, device, meter, options)
                                : Measure(stages, device, meter, options);
     return chain.status();
   });
-  // Whatever has failed, nothing is at work any more.
+  // Also after an error: enqueued work uses the stages.
   status.Update(device->Synchronize());
   stages->Abandon();
-  if (saved.has_value()) {
-    status.Update(TorchGuarded([&saved] {
-      saved->Restore();
+  if (backup.has_value()) {
+    status.Update(TorchGuarded([&backup] {
+      backup->Restore();
       return absl::OkStatus();
     }));
   }
@@ -337,12 +347,12 @@ absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options)
   RETURN_IF_ERROR(timer.Allocate(options.bytes));
   Platform platform;
   platform.memory_bytes = INT64_MAX;
-  const auto median = [&](LinkTimer::Ways ways) -> absl::StatusOr<double> {
+  const auto median = [&](LinkTimer::Directions directions) -> absl::StatusOr<double> {
     ASSIGN_OR_RETURN(std::vector<double> seconds,
-                     timer.Seconds(ways, options.bytes, options.repeats));
+                     timer.Seconds(directions, options.bytes, options.repeats));
     return MedianOf(std::move(seconds));
   };
-  // What disturbs so short a time only adds to it.
+  // The minimum: noise only ever lengthens such a short time.
   ASSIGN_OR_RETURN(const std::vector<double> latencies,
                    timer.Seconds({.to_host = true}, 1, options.repeats));
   platform.transfer_latency_seconds = *std::min_element(latencies.begin(), latencies.end());
@@ -350,33 +360,35 @@ absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options)
   ASSIGN_OR_RETURN(const double to_device, median({.to_device = true}));
   ASSIGN_OR_RETURN(const double both, median({.to_host = true, .to_device = true}));
   const auto rate = [&](double seconds) {
-    const double moving = std::max(seconds - platform.transfer_latency_seconds, seconds / 2);
-    return static_cast<double>(options.bytes) / moving;
+    // At least half, in case the latency was measured too long.
+    const double transfer_seconds =
+        std::max(seconds - platform.transfer_latency_seconds, seconds / 2);
+    return static_cast<double>(options.bytes) / transfer_seconds;
   };
   platform.offload_bytes_per_second = rate(to_host);
   platform.prefetch_bytes_per_second = rate(to_device);
-  // Apart, the slower of the two would take as long as both.
+  // On a full-duplex link `both` is about the maximum, on a half-duplex link about the sum.
   platform.half_duplex = both > std::max(to_host, to_device) + 0.6 * std::min(to_host, to_device);
   return platform;
 }
 
-MemoryBudget BudgetOf(const TorchStages& stages, int64_t device_bytes, int64_t context_bytes,
-                      int optimizer_copies, double margin) {
+MemoryBudget BudgetOf(const TorchStages& stages, const BudgetOptions& options) {
   MemoryBudget budget;
-  budget.device = device_bytes;
-  budget.context = context_bytes;
+  budget.device_bytes = options.device_bytes;
+  budget.context_bytes = options.context_bytes;
   for (const at::Tensor& parameter : stages.Parameters()) {
     const auto bytes = static_cast<int64_t>(parameter.nbytes());
-    budget.weights += bytes;
+    budget.weight_bytes += bytes;
     if (!parameter.requires_grad()) continue;
-    budget.gradients += bytes;
-    budget.optimizer += optimizer_copies * bytes;
+    budget.gradient_bytes += bytes;
+    budget.optimizer_bytes += options.optimizer_copies * bytes;
   }
-  // Twice: a step keeps what was in them for recomputations to read.
+  // Twice: a step keeps a copy of their content for recomputations.
   for (const at::Tensor& buffer : stages.Buffers()) {
-    budget.weights += 2 * static_cast<int64_t>(buffer.nbytes());
+    budget.weight_bytes += 2 * static_cast<int64_t>(buffer.nbytes());
   }
-  budget.margin = static_cast<int64_t>(margin * static_cast<double>(device_bytes));
+  budget.margin_bytes =
+      static_cast<int64_t>(options.margin * static_cast<double>(options.device_bytes));
   return budget;
 }
 

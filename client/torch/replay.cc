@@ -1,3 +1,6 @@
+// Which buffers a forward writes is learned from the first step in each combination of training
+// modes, by comparing all buffers before and after the run. Later steps copy only those buffers.
+// A buffer that is written later for the first time is detected by its version and reported.
 #include "client/torch/replay.h"
 
 #include <ATen/ATen.h>
@@ -12,6 +15,7 @@
 namespace stowage {
 namespace {
 
+// The default generators that operations on `device` may draw from.
 std::vector<at::Generator> GeneratorsOf(c10::Device device) {
   std::vector<at::Generator> generators = {at::globalContext().defaultGenerator(at::kCPU)};
   if (!device.is_cpu()) generators.push_back(at::globalContext().defaultGenerator(device));
@@ -28,7 +32,7 @@ void SetState(at::Generator& generator, const at::Tensor& state) {
   generator.set_state(state);
 }
 
-// Of the module and all inside it: who is in training.
+// is_training() of the module and of all modules in it.
 std::vector<bool> ModesOf(torch::nn::Module* module) {
   std::vector<bool> modes;
   if (module == nullptr) return modes;
@@ -40,10 +44,10 @@ std::vector<bool> ModesOf(torch::nn::Module* module) {
 
 RandomAndBuffers::RandomAndBuffers(std::vector<at::Tensor> tensors, c10::Device device)
     : generators_(GeneratorsOf(device)), tensors_(std::move(tensors)) {
-  then_ = Now();
+  snapshot_ = Current();
 }
 
-std::vector<at::Tensor> RandomAndBuffers::Now() const {
+std::vector<at::Tensor> RandomAndBuffers::Current() const {
   std::vector<at::Tensor> now;
   for (const at::Generator& generator : generators_) now.push_back(StateOf(generator));
   for (const at::Tensor& tensor : tensors_) now.push_back(tensor.detach().clone());
@@ -51,13 +55,13 @@ std::vector<at::Tensor> RandomAndBuffers::Now() const {
 }
 
 void RandomAndBuffers::Restore() {
-  const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < then_.size(); ++i) {
+  const at::NoGradGuard no_grad;  // writing a tensor in place must not be recorded
+  for (size_t i = 0; i < snapshot_.size(); ++i) {
     if (i < generators_.size()) {
-      SetState(generators_[i], then_[i]);
+      SetState(generators_[i], snapshot_[i]);
     } else if (at::Tensor& tensor = tensors_[i - generators_.size()];
-               !at::equal(tensor, then_[i])) {
-      tensor.copy_(then_[i]);
+               !at::equal(tensor, snapshot_[i])) {
+      tensor.copy_(snapshot_[i]);
     }
   }
 }
@@ -69,11 +73,10 @@ void Replay::First(const std::function<void()>& forward) {
   states_.clear();
   for (at::Generator& generator : generators_) states_.push_back(StateOf(generator));
   buffers_ = module_ == nullptr ? Tensors() : module_->buffers();
-  // LibTorch does not tell who writes a buffer (batch normalization writes past its versions), so
-  // it is found by comparing.
+  // Versions alone do not show all writes: batch normalization writes without changing them.
   std::vector<bool> modes = ModesOf(module_.get());
   const bool learns = written_.size() != buffers_.size() || modes_ != modes;
-  late_ = false;
+  missed_buffer_ = false;
   std::vector<int64_t> versions;
   for (const at::Tensor& buffer : buffers_) versions.push_back(buffer._version());
   contents_.assign(buffers_.size(), {});
@@ -81,17 +84,20 @@ void Replay::First(const std::function<void()>& forward) {
     if (learns || written_[i]) contents_[i] = buffers_[i].clone();
   }
   forward();
+  // A generator that the run did not draw from needs no replay.
   for (size_t i = 0; i < generators_.size(); ++i) {
     if (at::equal(states_[i], StateOf(generators_[i]))) states_[i].reset();
   }
   if (!learns) {
+    // A write to a buffer without a copy: its old content is lost for this step's recomputations.
     for (size_t i = 0; i < buffers_.size(); ++i) {
       if (written_[i] || buffers_[i]._version() == versions[i]) continue;
       written_[i] = true;
-      late_ = true;
+      missed_buffer_ = true;
     }
     return;
   }
+  // The copies of buffers that the run has not written are freed.
   modes_ = std::move(modes);
   written_.assign(buffers_.size(), false);
   for (size_t i = 0; i < buffers_.size(); ++i) {
@@ -101,6 +107,7 @@ void Replay::First(const std::function<void()>& forward) {
 }
 
 void Replay::Again(const std::function<void()>& forward) {
+  // Saves the current state, runs with the first run's state, and restores the current state.
   Tensors states(states_.size());
   Tensors contents(contents_.size());
   for (size_t i = 0; i < states.size(); ++i) {
@@ -113,7 +120,7 @@ void Replay::Again(const std::function<void()>& forward) {
   try {
     forward();
   } catch (...) {
-    // What has failed first is what counts.
+    // The first error counts; one of restoring is dropped.
     (void)TorchGuarded([&] {
       Load(states, contents);
       return absl::OkStatus();
@@ -133,8 +140,8 @@ void Replay::Load(const Tensors& states, const Tensors& contents) {
   }
 }
 
-void Replay::Forget() {
-  late_ = false;
+void Replay::EndStep() {
+  missed_buffer_ = false;
   states_.clear();
   contents_.clear();
   buffers_.clear();

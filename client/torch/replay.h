@@ -1,5 +1,5 @@
-// What a stage's forward reads besides its input and its parameters, the same every time it runs in
-// a step: random numbers and the buffers of its module.
+// Makes every run of a stage's forward within a step read the same random numbers and buffers, so
+// that a recomputation has the same result.
 #ifndef STOWAGE_CLIENT_TORCH_REPLAY_H_
 #define STOWAGE_CLIENT_TORCH_REPLAY_H_
 
@@ -13,51 +13,53 @@
 
 namespace stowage {
 
-// The random generators, of the host and of `device`, and some tensors, as they were when this was
-// made. May throw, as LibTorch.
+// A snapshot of the random generators of the host and of `device`, and of some tensors. Members may
+// throw LibTorch's exceptions.
 class RandomAndBuffers {
  public:
   RandomAndBuffers(std::vector<at::Tensor> tensors, c10::Device device);
 
-  std::vector<at::Tensor> Now() const;  // copies of all
-  // Writes only what has changed: some cannot be written, and are not.
+  // Copies of the current generator states and tensors.
+  std::vector<at::Tensor> Current() const;
+  // Writes the snapshot back. Writes only tensors that have changed, since some are read-only.
   void Restore();
 
  private:
   std::vector<at::Generator> generators_;
   std::vector<at::Tensor> tensors_;
-  std::vector<at::Tensor> then_;  // generators' states, then tensors
+  std::vector<at::Tensor> snapshot_;  // generators' states, then tensors
 };
 
-// The first run of a step goes ahead as it would alone; the others see the random generators and
-// the buffers as it saw them, and leave no trace: dropout drops the same, running statistics move
-// once a step. Everything here may throw, as LibTorch. One thread at a time.
+// For one stage. The first run of a step reads and writes generators and buffers as without
+// Stowage. Later runs start from the same generator states and buffers and restore the current ones
+// afterwards: dropout has the same mask, and running statistics are updated once a step. Members
+// may throw LibTorch's exceptions. One thread at a time.
 class Replay {
  public:
-  // `module` may be null. The generators: those of the host and of `device`.
+  // `module` may be null. Covers the generators of the host and of `device`.
   Replay(std::shared_ptr<torch::nn::Module> module, c10::Device device);
 
   void First(const std::function<void()>& forward);
   void Again(const std::function<void()>& forward);
-  void Forget();  // the step is over
-  // The first run wrote a buffer that it never wrote before, so that Again() cannot show how it
-  // was.
-  bool is_late() const { return late_; }
+  void EndStep();
+  // The first run wrote a buffer that no earlier step's first run wrote, so that its content before
+  // this step is lost and Again() would be wrong.
+  bool missed_buffer() const { return missed_buffer_; }
 
  private:
   using Tensors = std::vector<at::Tensor>;
 
-  // Sets what is defined, of generators and buffers.
+  // Sets the generators and buffers whose entry is defined.
   void Load(const Tensors& states, const Tensors& contents);
 
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<at::Generator> generators_;
-  Tensors states_;    // by generator, before the first run; undefined where that drew nothing
+  Tensors states_;    // by generator, before the first run; undefined: the run drew no numbers
   Tensors buffers_;   // of the module, at the first run
-  Tensors contents_;  // by buffer, before the first run; undefined where that writes nothing
-  std::vector<bool> written_;  // by buffer: whether a first run writes it,
-  std::vector<bool> modes_;    // as found in these modes of the module and its parts
-  bool late_ = false;
+  Tensors contents_;  // by buffer, before the first run; undefined: the run does not write it
+  std::vector<bool> written_;  // by buffer: whether first runs write it,
+  std::vector<bool> modes_;    // observed in these training modes of the module and its parts
+  bool missed_buffer_ = false;
 };
 
 }  // namespace stowage

@@ -16,7 +16,7 @@ thread_local const SavedTensorScope::Save* current_save = nullptr;
 class Hooks final : public SavedVariableHooks {
  public:
   explicit Hooks(const SavedTensorScope::Save& save) : save_(save) {}
-  // Called once, at once: the scope is still there.
+  // Called once, when the tensor is saved, so the scope still exists.
   void call_pack_hook(const at::Tensor& tensor) override { saved_ = save_(tensor); }
   at::Tensor call_unpack_hook() override { return saved_(); }
 
@@ -25,7 +25,7 @@ class Hooks final : public SavedVariableHooks {
   SavedTensor saved_;
 };
 
-// Hooks by default are open to Python only; in C++ they are the engine's to give.
+// Default hooks have an interface in Python only; in C++ the engine provides them.
 class Engine final : public torch::autograd::Engine {
  public:
   std::unique_ptr<SavedVariableHooks> get_default_saved_variable_hooks() override {
@@ -35,7 +35,7 @@ class Engine final : public torch::autograd::Engine {
 };
 
 torch::autograd::Engine& EngineOfProcess() {
-  // Never destroyed, as its threads may outlive any static object.
+  // Never destroyed: its threads may outlive static objects.
   static Engine* const engine = new Engine();
   return *engine;
 }

@@ -1,4 +1,4 @@
-// What LibTorch's autograd saves for a backward, handed to somebody else to keep.
+// Hooks for the tensors that LibTorch's autograd saves for a backward.
 #ifndef STOWAGE_CLIENT_TORCH_SAVED_TENSORS_H_
 #define STOWAGE_CLIENT_TORCH_SAVED_TENSORS_H_
 
@@ -8,17 +8,17 @@
 
 namespace stowage {
 
-// Gives back a saved tensor when its backward runs.
+// Returns a saved tensor when a backward reads it.
 using SavedTensor = std::function<at::Tensor()>;
 
-// Keeps the tensors that the operations on this thread save while it is there, instead of autograd:
-// every tensor is given to `save`, and what that returns is called where a backward needs the
-// tensor again, on whatever thread it runs. Nests; other threads are left alone. May throw, as
-// LibTorch.
+// While in scope, every tensor that an operation of this thread saves for its backward goes to
+// `save`. The SavedTensor that `save` returns is called when a backward reads the tensor, on the
+// thread of that backward. Scopes nest; other threads are not affected. May throw LibTorch's
+// exceptions.
 //
-// The first one ever made in a process replaces LibTorch's autograd engine by one that asks for it:
-// before that, no backward may be under way, and where Python is in the process, its own engine
-// with what it adds is gone.
+// The first scope of a process replaces LibTorch's autograd engine, since in C++ only the engine
+// can install such hooks. Requires: no backward is running then. In a process with Python this
+// replaces Python's engine and what that adds.
 class SavedTensorScope {
  public:
   using Save = std::function<SavedTensor(const at::Tensor&)>;

@@ -12,7 +12,8 @@ namespace stowage {
 
 using torch::autograd::variable_list;
 
-// Takes what comes back. A leaf tensor would do so too, but hold the input's memory.
+// Receives the input's gradient. A leaf tensor could, too, but would keep the input's memory alive.
+// Closed until the stage's own backward: a gradient that arrives earlier comes from another stage.
 class GradientSink final : public torch::autograd::Node {
  public:
   void Open() { open_ = true; }

@@ -1,5 +1,5 @@
-// The piece of autograd's graph that one stage's forward made, cut off from its neighbours': it
-// ends where the stage's input begins, and holds neither input nor output.
+// The part of autograd's graph that one stage's forward recorded, detached from the graphs of other
+// stages: it starts at the stage's input, and holds neither input nor output.
 #ifndef STOWAGE_CLIENT_TORCH_STAGE_GRAPH_H_
 #define STOWAGE_CLIENT_TORCH_STAGE_GRAPH_H_
 
@@ -12,22 +12,23 @@ namespace stowage {
 
 class GradientSink;
 
-// What is wrong where a backward of another stage comes into this one's graph.
+// The error when another stage's backward reaches this stage's graph or its saved tensors.
 inline constexpr const char* kUsedElsewhere =
     "a tensor that a stage has computed is used outside of it, beside its output: make the stages "
     "that use it one";
 
-// Everything here may throw, as LibTorch.
+// Members may throw LibTorch's exceptions.
 class StageGraph {
  public:
-  // The input as the stage shall read it, so that its gradient ends up here. Shares its memory.
+  // Returns the tensor that the stage must read instead of its input, so that the input's gradient
+  // ends up here. The two share memory.
   at::Tensor Enter(const at::Tensor& input);
-  // Where the backward begins. What needs no gradient leaves the graph empty.
+  // Records where the backward starts. The graph stays empty if the output needs no gradient.
   void Leave(const at::Tensor& output);
 
   bool empty() const { return !output_.is_valid(); }
-  // Adds to the gradients of the parameters; returns the input's, undefined where it has none.
-  // Once.
+  // Adds to the gradients of the parameters and returns the input's gradient, undefined if it has
+  // none. May be called once.
   at::Tensor Backward(const at::Tensor& output_gradient);
 
  private:

@@ -1,4 +1,4 @@
-// LibTorch's current stream and the agent's queues.
+// Runs LibTorch's operations on the streams of the agent's queues.
 #ifndef STOWAGE_CLIENT_TORCH_STREAM_GUARD_H_
 #define STOWAGE_CLIENT_TORCH_STREAM_GUARD_H_
 
@@ -13,8 +13,8 @@
 
 namespace stowage {
 
-// What LibTorch does on this thread while this is there goes to `stream`, a cudaStream_t, where
-// `device` is a CUDA device; elsewhere there is nothing to do.
+// While in scope, LibTorch's operations on this thread run on `stream`, a cudaStream_t, if `device`
+// is a CUDA device. Does nothing for other devices. Requires: a CUDA device has an index.
 class StreamGuard {
  public:
 #ifdef STOWAGE_TORCH_CUDA
@@ -31,14 +31,15 @@ class StreamGuard {
 #endif
 };
 
-// What comes on `stream` from now on begins after what the calling thread's current stream has been
-// given: a caller's optimizer, say.
+// Makes later work of `stream` wait for the work that the calling thread has enqueued on its
+// current stream, such as an optimizer's step.
 #ifdef STOWAGE_TORCH_CUDA
 inline void WaitForCaller(c10::Device device, void* stream) {
   if (!device.is_cuda()) return;
-  c10::Event given(device.type());
-  given.record(c10::cuda::getCurrentCUDAStream(device.index()));
-  given.block(c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream), device.index()));
+  c10::Event enqueued(device.type());
+  enqueued.record(c10::cuda::getCurrentCUDAStream(device.index()));
+  enqueued.block(
+      c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(stream), device.index()));
 }
 #else
 inline void WaitForCaller(c10::Device /*device*/, void* /*stream*/) {}

@@ -1,4 +1,4 @@
-// A border that nothing LibTorch throws crosses.
+// Converts LibTorch's exceptions to absl::Status.
 #ifndef STOWAGE_CLIENT_TORCH_TORCH_GUARDED_H_
 #define STOWAGE_CLIENT_TORCH_TORCH_GUARDED_H_
 
@@ -12,7 +12,7 @@
 
 namespace stowage {
 
-// What LibTorch says, without where in LibTorch: RESOURCE_EXHAUSTED for memory, else INTERNAL.
+// LibTorch's message without its stack trace: RESOURCE_EXHAUSTED for memory, else INTERNAL.
 inline absl::Status StatusOf(const c10::Error& error) {
   const std::string what = error.what_without_backtrace();
   const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
@@ -20,7 +20,7 @@ inline absl::Status StatusOf(const c10::Error& error) {
   return {memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal, what};
 }
 
-// Guarded(), with LibTorch's errors told apart.
+// Guarded() with the codes of StatusOf() for LibTorch's errors.
 template <typename Call>
 absl::Status TorchGuarded(const Call& call) {
   return Guarded([&call]() -> absl::Status {

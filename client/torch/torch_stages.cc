@@ -1,3 +1,15 @@
+// How a stage runs apart from the rest of the network. Invariants:
+// - Every value is a HeldValue: storages without tensors. A stage's forward sees a new tensor of
+// its
+//   input, whose graph ends at that stage (StageGraph), so that a backward never crosses stages.
+// - Tensors that autograd saves go through SavedTensorScope. Each is one of
+//     a parameter, a buffer, or on another device: kept as a tensor; its version must not change;
+//     a part of the input: a view of value l-1, which is on the device when the backward runs;
+//     anything else: held by value l, and part of its bytes.
+//   So dropping a HeldValue frees all device memory of the value, and offloading moves all of it.
+// - Saved tensors may be read only while their own stage is active: active_ == l. A read at another
+//   time means that another stage uses a tensor of this one, and fails the step.
+// - A forward that saves nothing runs the same kernels with the same hooks as one that saves.
 #include "client/torch/torch_stages.h"
 
 #include <ATen/ATen.h>
@@ -25,10 +37,12 @@ TorchOptions WithIndex(TorchOptions options) {
   return options;
 }
 
+// True where two tensors differ; NaN equals NaN.
 at::Tensor Differing(const at::Tensor& one, const at::Tensor& other, double tolerance) {
   return at::isclose(one, other, tolerance, tolerance, /*equal_nan=*/true).logical_not();
 }
 
+// The tensors of all modules, each once: stages may share parameters.
 std::vector<at::Tensor> Distinct(
     const std::vector<TorchStage>& stages,
     const std::function<std::vector<at::Tensor>(torch::nn::Module&)>& tensors_of) {
@@ -61,18 +75,19 @@ std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential) {
 // One forward of one stage.
 class TorchStages::Run {
  public:
-  Run(TorchStages* stages, int l, bool saves)
+  Run(TorchStages* stages, const ForwardCall& call)
       : device_(stages->options_.device),
-        stage_(stages->stages_[static_cast<size_t>(l) - 1]),
+        stage_(stages->stages_[static_cast<size_t>(call.stage) - 1]),
         constants_(stages->constants_),
-        input_(stages->Value(l - 1)),
-        value_(stages->Value(l)),
+        input_(stages->Value(call.stage - 1)),
+        value_(stages->Value(call.stage)),
         active_(stages->active_),
-        l_(l),
-        saves_(saves) {}
+        l_(call.stage),
+        saves_(call.kind == OperationKind::kForwardSave) {}
 
   absl::Status operator()() {
-    // The same kernels in every kind of run: what none shall keep is saved, and dropped at once.
+    // With gradients in every kind of run, so that LibTorch chooses the same kernels. Without
+    // FORWARD_SAVE, what autograd saves is dropped at once.
     const at::AutoGradMode grad(true);
     at::Tensor input = input_.Output();
     if (input_.differentiable()) input = value_.graph.Enter(input);
@@ -81,20 +96,23 @@ class TorchStages::Run {
     {
       const SavedTensorScope scope([this](const at::Tensor& tensor) { return Keep(tensor); });
       output = stage_.forward(input);
+      // Offloading or dropping a value must not affect another one.
       if (Aliases(output)) output = output.clone();
     }
     RETURN_IF_ERROR(CheckOutput(output));
+    // A write into the input would change what a recomputation reads.
     if (input._version() != version) {
       return absl::InvalidArgumentError(
           "writes into its input, which is another stage's: make it work out of place, or make it "
           "and the stage before it one");
     }
-    for (const auto& [tensor, then] : kept_) {
-      if (tensor._version() != then) {
+    for (const auto& [tensor, version_when_saved] : kept_) {
+      if (tensor._version() != version_when_saved) {
         return absl::InvalidArgumentError(
             "changes in place what it has saved for its backward: make it work out of place");
       }
     }
+    // Without FORWARD_SAVE the graph is dropped, and with it every saved tensor.
     if (saves_) {
       value_.graph.Leave(output);
       value_.set_saved();
@@ -107,9 +125,10 @@ class TorchStages::Run {
   }
 
  private:
+  // Whether the output has memory of the input, a parameter or a buffer.
   bool Aliases(const at::Tensor& output) const {
     if (!output.defined() || !IsOnDevice(output, device_)) return false;
-    return input_.IsBehindOutput(output) || constants_.count(StorageOf(output)) > 0;
+    return input_.SharesOutputStorage(output) || constants_.count(StorageOf(output)) > 0;
   }
 
   absl::Status CheckOutput(const at::Tensor& output) const {
@@ -121,6 +140,7 @@ class TorchStages::Run {
     return absl::OkStatus();
   }
 
+  // The hook of a tensor that autograd saves.
   SavedTensor Keep(const at::Tensor& tensor) {
     if (!saves_) {
       return Guard([]() -> at::Tensor {
@@ -128,18 +148,20 @@ class TorchStages::Run {
         return {};
       });
     }
-    if (!IsOnDevice(tensor, device_)) return KeepInPlace(tensor, /*checked=*/true);
+    if (!IsOnDevice(tensor, device_)) return KeepInPlace(tensor, VersionCheck::kUnchanged);
     kept_.emplace_back(tensor.detach(), tensor._version());
     if (const auto constant = constants_.find(StorageOf(tensor)); constant != constants_.end()) {
-      return KeepInPlace(tensor, /*checked=*/constant->second);
+      // A buffer may change: normalization updates its statistics after reading them.
+      return KeepInPlace(tensor, constant->second == Constant::kParameter ? VersionCheck::kUnchanged
+                                                                          : VersionCheck::kNone);
     }
-    if (input_.IsBehindOutput(tensor)) {
+    if (input_.SharesOutputStorage(tensor)) {
       return Guard([&held = input_, view = ViewOf(tensor, 0)] { return held.PartOfOutput(view); });
     }
     return Guard([&held = value_, view = value_.Hold(tensor)] { return held.Tensor(view); });
   }
 
-  // What is saved is there for the stage's own backward only, and for one inside its forward.
+  // Saved tensors may be read by the stage's own backward, and by one inside its forward.
   template <typename Load>
   SavedTensor Guard(Load load) {
     return [load = std::move(load), &active = active_, l = l_] {
@@ -148,9 +170,11 @@ class TorchStages::Run {
     };
   }
 
-  static SavedTensor KeepInPlace(const at::Tensor& tensor, bool checked) {
-    return [tensor = tensor.detach(), checked, version = tensor._version()] {
-      TORCH_CHECK(!checked || tensor._version() == version,
+  enum class VersionCheck { kNone, kUnchanged };
+
+  static SavedTensor KeepInPlace(const at::Tensor& tensor, VersionCheck check) {
+    return [tensor = tensor.detach(), check, version = tensor._version()] {
+      TORCH_CHECK(check == VersionCheck::kNone || tensor._version() == version,
                   "a parameter was changed between the forward and the backward that reads it");
       return tensor;
     };
@@ -158,13 +182,13 @@ class TorchStages::Run {
 
   const c10::Device device_;
   const TorchStage& stage_;
-  const std::unordered_map<const void*, bool>& constants_;
+  const std::unordered_map<const void*, Constant>& constants_;
   HeldValue& input_;
   HeldValue& value_;
   const int& active_;
   const int l_;
   const bool saves_;
-  std::vector<std::pair<at::Tensor, int64_t>> kept_;  // and their versions then
+  std::vector<std::pair<at::Tensor, int64_t>> kept_;  // saved tensors and their versions then
 };
 
 TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& options)
@@ -175,7 +199,7 @@ TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& opt
   first_outputs_.resize(values);
   shared_.resize(values);
   stages_.push_back({.name = "loss"});
-  replays_.emplace_back(nullptr, options_.device);  // of value 0: none
+  replays_.emplace_back(nullptr, options_.device);  // of value 0, which no stage computes
   for (const TorchStage& stage : stages_) replays_.emplace_back(stage.module, options_.device);
 }
 
@@ -190,17 +214,18 @@ std::vector<at::Tensor> TorchStages::Buffers() const {
 void TorchStages::Feed(at::Tensor input, TorchLoss loss) {
   input_ = std::move(input);
   stages_.back().forward = std::move(loss);
-  callers_.emplace();
+  feeder_state_.emplace();
 }
 
 void TorchStages::FeedAs(const TorchStages& other) {
   input_ = other.input_;
   stages_.back().forward = other.stages_.back().forward;
-  callers_ = other.callers_;
+  feeder_state_ = other.feeder_state_;
 }
 
 int64_t TorchStages::ValueBytes(int l) const { return Value(l).Bytes(options_.granularity); }
 
+// A gradient may be a view of a larger tensor, so its storage counts.
 int64_t TorchStages::GradientBytes(int l) const {
   const at::Tensor& gradient = gradients_[static_cast<size_t>(l)];
   if (!gradient.defined()) return 0;
@@ -209,10 +234,10 @@ int64_t TorchStages::GradientBytes(int l) const {
   return held.Bytes(options_.granularity);
 }
 
-void TorchStages::SetOutput(int l, const at::Tensor& output, bool differentiable) {
+void TorchStages::SetOutput(int l, const StageOutput& output) {
   Drop(l);
-  if (output.defined()) Value(l).HoldOutput(output);
-  Value(l).set_differentiable(differentiable);
+  if (output.tensor.defined()) Value(l).HoldOutput(output.tensor);
+  Value(l).set_differentiable(output.differentiable);
 }
 
 void TorchStages::SetGradient(int l, at::Tensor gradient) {
@@ -220,20 +245,20 @@ void TorchStages::SetGradient(int l, at::Tensor gradient) {
   loss_is_done_ = true;
 }
 
-// Anew every step: parameters may have been frozen, replaced, or moved.
 void TorchStages::FindConstants() {
   constants_.clear();
   for (size_t l = 1; l <= stages_.size(); ++l) {
     const std::shared_ptr<torch::nn::Module>& module = stages_[l - 1].module;
     if (module == nullptr) continue;
-    for (const at::Tensor& buffer : module->buffers()) constants_.emplace(StorageOf(buffer), false);
+    for (const at::Tensor& buffer : module->buffers())
+      constants_.emplace(StorageOf(buffer), Constant::kBuffer);
     for (const at::Tensor& parameter : module->parameters()) {
-      constants_[StorageOf(parameter)] = true;
+      constants_[StorageOf(parameter)] = Constant::kParameter;
     }
   }
 }
 
-absl::Status TorchStages::Begin(DeviceSpan /*input*/, void* stream) {
+absl::Status TorchStages::Begin(void* stream) {
   return TorchGuarded([&]() -> absl::Status {
     Abandon();
     if (!input_.defined()) return absl::FailedPreconditionError("no input: Feed() it first");
@@ -244,20 +269,21 @@ absl::Status TorchStages::Begin(DeviceSpan /*input*/, void* stream) {
     }
     compute_stream_ = stream;
     WaitForCaller(options_.device, stream);
-    // Weights have changed since what this thread has cast of them, if it has.
+    // Casts of weights that autocast has cached on this thread are from before the optimizer's
+    // step.
     at::autocast::clear_cache();
     FindConstants();
     at::Tensor input = std::exchange(input_, {});
     const bool differentiable = input.requires_grad();
     input = input.detach();
-    // Of a part of something larger all would be held.
+    // A view of a larger tensor would keep all of its storage.
     if (input.storage().nbytes() > input.nbytes()) input = input.clone();
-    SetOutput(0, input, differentiable);
+    SetOutput(0, {input, differentiable});
     return absl::OkStatus();
   });
 }
 
-absl::Status TorchStages::Named(int l, const std::function<absl::Status()>& call) const {
+absl::Status TorchStages::NameStage(int l, const std::function<absl::Status()>& call) const {
   absl::Status status = TorchGuarded(call);
   if (status.ok()) return status;
   const bool known =
@@ -267,6 +293,7 @@ absl::Status TorchStages::Named(int l, const std::function<absl::Status()>& call
                        ": ", status.message())};
 }
 
+// A plan of another network shows as a stage number out of range or an input that is not live.
 absl::Status TorchStages::CheckForward(int l) const {
   if (l >= 1 && l <= length() + 1 && Value(l - 1).live()) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -281,28 +308,29 @@ absl::Status TorchStages::CheckBackward(int l) const {
 
 absl::Status TorchStages::Forward(const ForwardCall& call) {
   const int l = call.stage;
-  return Named(l, [&]() -> absl::Status {
+  return NameStage(l, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckForward(l));
     const auto index = static_cast<size_t>(l);
     if (call.run > 0 && stages_[index - 1].no_recompute) {
       return absl::FailedPreconditionError("may not run twice, but the plan recomputes it");
     }
-    const at::ThreadLocalStateGuard callers(*callers_);
+    const at::ThreadLocalStateGuard feeder(*feeder_state_);
     const StreamGuard on(options_.device, call.stream);
     const bool saves = call.kind == OperationKind::kForwardSave;
     Drop(l);
     absl::Status status;
     Replay& replay = replays_[index];
-    if (call.run > 0 && replay.is_late()) {
+    if (call.run > 0 && replay.missed_buffer()) {
       return absl::FailedPreconditionError(
           "has written a buffer for the first time in this step, and cannot be recomputed as it "
           "was; the next step can be run");
     }
-    const auto run = [&] { status = Run(this, l, saves)(); };
+    const auto run = [&] { status = Run(this, call)(); };
     active_ = l;
     const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
     call.run == 0 ? replay.First(run) : replay.Again(run);
     RETURN_IF_ERROR(status);
+    // Everything of this run but the value is gone now; another reference is the stage's own.
     if (saves && Value(l).IsShared()) shared_[index] = true;
     if (call.kind == OperationKind::kForwardDiscard) Drop(l - 1);
     if (options_.verifies) RETURN_IF_ERROR(Verify(l, call.run));
@@ -313,6 +341,7 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
   });
 }
 
+// The first run's output is kept on the host; later runs are compared with it there.
 absl::Status TorchStages::Verify(int l, int run) {
   FirstOutput& first = first_outputs_[static_cast<size_t>(l)];
   const at::Tensor now = Value(l).Output().to(at::kCPU).contiguous();
@@ -321,7 +350,7 @@ absl::Status TorchStages::Verify(int l, int run) {
     first = {ViewOf(now, 0), {data, data + now.nbytes()}};
     return absl::OkStatus();
   }
-  ++verified_;
+  ++verified_recomputations_;
   int64_t differing = now.numel();
   std::string most;
   if (now.sizes() == first.view.sizes && now.scalar_type() == first.view.type) {
@@ -340,15 +369,16 @@ absl::Status TorchStages::Verify(int l, int run) {
 
 absl::Status TorchStages::Backward(const BackwardCall& call) {
   const int l = call.stage;
-  return Named(l, [&]() -> absl::Status {
+  return NameStage(l, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckBackward(l));
-    const at::ThreadLocalStateGuard callers(*callers_);
+    const at::ThreadLocalStateGuard feeder(*feeder_state_);
     const StreamGuard on(options_.device, call.stream);
     const auto index = static_cast<size_t>(l);
     const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
     active_ = l;
     const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
     if (l > length()) {
+      // The backward of the step starts here, with dloss/dloss = 1.
       if (Value(l).graph.empty()) {
         return absl::InvalidArgumentError(
             "needs no gradient: no parameter of a stage, nor the input, takes one");
@@ -360,6 +390,7 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     if (gradients_[index].defined() && !Value(l).graph.empty()) {
       input_gradient = Value(l).graph.Backward(gradients_[index]);
     }
+    // Drops what BACKWARD drops: δ^l, ā^l, and a^(l-1) unless that is saved.
     gradients_[index].reset();
     gradients_[index - 1] = std::move(input_gradient);
     Drop(l);
@@ -368,7 +399,7 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
   });
 }
 
-absl::Status TorchStages::End(DeviceSpan /*input_gradient*/, void* /*stream*/) {
+absl::Status TorchStages::End(void* /*stream*/) {
   return TorchGuarded([&] {
     input_gradient_ = std::exchange(gradients_[0], {});
     at::autocast::clear_cache();
@@ -378,14 +409,15 @@ absl::Status TorchStages::End(DeviceSpan /*input_gradient*/, void* /*stream*/) {
 }
 
 absl::Status TorchStages::CopyToHost(int l, PinnedSpan to, void* stream) {
-  return Named(l, [&] {
+  return NameStage(l, [&] {
     const StreamGuard on(options_.device, stream);
     return Value(l).CopyToHost(to, options_.granularity);
   });
 }
 
 absl::Status TorchStages::Release(int l) {
-  return Named(l, [&]() -> absl::Status {
+  return NameStage(l, [&]() -> absl::Status {
+    // Memory that another object references stays allocated, and the schedule would not fit.
     const bool shared = Value(l).IsShared();
     Value(l).Release();
     if (!shared || l == 0) return absl::OkStatus();
@@ -395,9 +427,10 @@ absl::Status TorchStages::Release(int l) {
 }
 
 absl::Status TorchStages::CopyToDevice(int l, PinnedSpan from, void* stream) {
-  return Named(l, [&] {
+  return NameStage(l, [&] {
     {
-      // Memory belongs to the queue that computes; the copy has already waited for what it freed.
+      // Allocated for the compute stream, which will free it. The copy's queue has already waited
+      // for the operations that freed this memory.
       const StreamGuard on(options_.device, compute_stream_);
       Value(l).Allocate();
     }
@@ -410,7 +443,7 @@ void TorchStages::Abandon() {
   for (HeldValue& value : values_) value = HeldValue();
   for (at::Tensor& gradient : gradients_) gradient.reset();
   for (FirstOutput& output : first_outputs_) output = {};
-  for (Replay& replay : replays_) replay.Forget();
+  for (Replay& replay : replays_) replay.EndStep();
   loss_is_done_ = false;
 }
 

@@ -1,5 +1,5 @@
-// A network of LibTorch, cut into stages, behind the executor: it trains under a schedule as it
-// would train alone.
+// A LibTorch network, cut into stages, as the executor's FrameworkStages. Training under a schedule
+// has the same results as training without one.
 #ifndef STOWAGE_CLIENT_TORCH_TORCH_STAGES_H_
 #define STOWAGE_CLIENT_TORCH_TORCH_STAGES_H_
 
@@ -26,59 +26,68 @@ namespace stowage {
 
 class GraphUnit;
 
-// One tensor in, one out.
+// A part of a network with one input tensor and one output tensor.
 struct TorchStage {
   std::string name;
   std::function<at::Tensor(const at::Tensor&)> forward = nullptr;
-  // Its parameters and buffers; null where it has none. They stay where they are.
+  // Holds its parameters and buffers; null if it has none. They are never offloaded.
   std::shared_ptr<torch::nn::Module> module = nullptr;
-  // Its forward may not run twice: it draws on, or changes, what is neither a random generator of
-  // LibTorch nor a buffer of the module.
+  // The forward must run once a step: it reads or changes state other than LibTorch's random
+  // generators and the module's buffers.
   bool no_recompute = false;
-  // Of several that follow one another: in graph mode they are one. Empty: it is one by itself.
+  // Adjacent stages of one group are one unit in graph mode. Empty: a unit of its own.
   std::string fusion_group = {};
-  // It may not run in graph mode: what it does depends on more than its input's shape and its
-  // modules' modes, such as the input's numbers, read in a way that LibTorch cannot see, or a rate
-  // that changes from step to step.
+  // Excludes it from graph mode: its operations depend on more than the input's shape and the
+  // modules' training modes, such as on the input's numbers, read in a way that LibTorch cannot
+  // detect, or on a rate that changes between steps.
   bool control_flow = false;
-  // Set where this is stages in graph mode: by InModes().
+  // Set by InModes() if this stage is a unit in graph mode.
   std::shared_ptr<const GraphUnit> unit = nullptr;
 };
 
-// A stage a child. The children are shared; what is added to `sequential` later is not.
+// One stage for each child. The modules are shared; children added later are not included.
 std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential);
 
-// The loss of a step, a tensor of one number, from the last stage's output.
+// Computes the loss, a tensor of one number, from the last stage's output.
 using TorchLoss = std::function<at::Tensor(const at::Tensor&)>;
 
 struct TorchOptions {
   c10::Device device = c10::kCPU;
-  int64_t granularity = 1;  // bytes: what the device's allocator rounds up to
-  // Compares the output of every recomputation with the first run's, of which it keeps a copy in
-  // host memory: a step fails where any number differs by more than `tolerance` relatively and
-  // absolutely, and names the stage.
+  int64_t granularity = 1;  // bytes; the device's allocator rounds sizes up to a multiple of it
+  // Compares the output of every recomputation with a host copy of the first run's output. The step
+  // fails and names the stage if a number differs by more than `tolerance`, relatively and
+  // absolutely.
   bool verifies = false;
   double tolerance = 0;
 };
 
-// Gradients are added to those of the parameters, as by backward(). Between the forward and the
-// backward of a step the parameters must not change. A stage
-// - may work in place, but not on its input; its output may be a part of its input, and is copied;
-// - whose module is in training mode writes its buffers once a step, whatever is recomputed;
-// - that keeps a tensor of its own which its backward needs, outside parameters and buffers, is
-//   shared(): it can be recomputed, not offloaded;
-// - whose tensors are used by another one, beside its output, fails the step;
-// - that runs a backward inside its forward must be no_recompute.
-// Stages that share a parameter add to its gradient one after the other. Backwards run without
-// autocast, as LibTorch recommends, whatever the forwards run under.
+// The output of a stage: a^l, detached from autograd.
+struct StageOutput {
+  at::Tensor tensor;            // undefined: none
+  bool differentiable = false;  // whether the stages before it need its gradient
+};
+
+// A step adds gradients to those of the parameters, like backward(). The parameters must not change
+// between the forward and the backward of a step. Requirements on a stage:
+// 1. It may work in place, but not on its input. An output that aliases the input is copied.
+// 2. A tensor that its backward needs and that it keeps itself, outside parameters and buffers,
+// makes
+//    it shared(): it can be recomputed but not offloaded.
+// 3. Other stages must use only its output, else the step fails.
+// 4. It must be no_recompute if it runs a backward inside its forward.
+// Buffers are written once a step, however often a stage is recomputed. Stages that share a
+// parameter add to its gradient one after the other. Backwards run without autocast, as LibTorch
+// recommends.
 //
-// The members of Stages and HeldStages are the executor's to call; none throws. Errors begin with
-// the stage's name and are
-//   INVALID_ARGUMENT   a stage that does what stages may not, with the remedy;
-//   FAILED_PRECONDITION  a plan of another network; a stage that does not compute the same twice;
-//   RESOURCE_EXHAUSTED  no memory;  INTERNAL  what else LibTorch throws.
-// After a step that failed, gradients and buffers are as it left them: zero the gradients first.
-class TorchStages final : public HeldStages {
+// The executor calls the members of FrameworkStages; none throws. Their errors begin with the
+// stage's name:
+//   INVALID_ARGUMENT     a stage violates a requirement above; the message has the remedy
+//   FAILED_PRECONDITION  a plan of another network; a stage whose recomputation differs
+//   RESOURCE_EXHAUSTED   out of memory
+//   INTERNAL             any other exception of LibTorch
+// After a failed step, gradients and buffers are partly updated: zero the gradients before the
+// next.
+class TorchStages final : public FrameworkStages {
  public:
   TorchStages(std::vector<TorchStage> stages, const TorchOptions& options);
 
@@ -89,35 +98,32 @@ class TorchStages final : public HeldStages {
   std::vector<at::Tensor> Parameters() const;  // each once
   std::vector<at::Tensor> Buffers() const;
 
-  // What the next step computes; before every step. The memory of the input leaves the device with
-  // value 0 only where the caller has let go of it. LibTorch's settings for the calling thread,
-  // such as autocast, are the step's, too.
+  // Sets input and loss of the next step; required before every step. Offloading value 0 frees the
+  // input's memory only if the caller holds no reference. The step uses LibTorch's settings of the
+  // calling thread, such as autocast.
   void Feed(at::Tensor input, TorchLoss loss);
-  // What `other` has been fed, and for its caller.
+  // Sets the input, loss and thread settings that `other` has.
   void FeedAs(const TorchStages& other);
-  // Of the last step that ended well.
+  // Of the last step that succeeded.
   const at::Tensor& loss() const { return loss_; }
-  const at::Tensor& input_gradient() const {
-    return input_gradient_;
-  }  // undefined where it needs none
+  const at::Tensor& input_gradient() const { return input_gradient_; }  // undefined: not needed
 
-  // Recomputations that were compared with their first runs, in all steps.
-  int64_t verified() const { return verified_; }
+  // The number of recomputations compared with their first runs, over all steps.
+  int64_t verified_recomputations() const { return verified_recomputations_; }
 
-  // What is live, and other things in its place: for a profiler.
+  // For a profiler: reads and replaces live values and gradients.
   int64_t ValueBytes(int l) const;
   int64_t GradientBytes(int l) const;
-  at::Tensor Output(int l) const { return Value(l).Output(); }
-  void SetOutput(int l, const at::Tensor& output, bool differentiable);  // undefined: nothing
+  StageOutput Output(int l) const { return {Value(l).Output(), Value(l).differentiable()}; }
+  void SetOutput(int l, const StageOutput& output);
   void SetGradient(int l, at::Tensor gradient);
-  // Whether any FORWARD_SAVE has found memory of value l held elsewhere, too.
+  // Whether any FORWARD_SAVE of stage l found its value's memory referenced by another object.
   bool shared(int l) const { return shared_[static_cast<size_t>(l)]; }
-  bool differentiable(int l) const { return Value(l).differentiable(); }
 
-  absl::Status Begin(DeviceSpan input, void* stream) override;
+  absl::Status Begin(void* stream) override;
   absl::Status Forward(const ForwardCall& call) override;
   absl::Status Backward(const BackwardCall& call) override;
-  absl::Status End(DeviceSpan input_gradient, void* stream) override;
+  absl::Status End(void* stream) override;
   absl::Status CopyToHost(int l, PinnedSpan to, void* stream) override;
   absl::Status Release(int l) override;
   absl::Status CopyToDevice(int l, PinnedSpan from, void* stream) override;
@@ -126,7 +132,7 @@ class TorchStages final : public HeldStages {
  private:
   class Run;
 
-  // What a first run put out, in memory that is not LibTorch's: it is no activation.
+  // A first run's output, outside LibTorch's allocator, so that it does not count as an activation.
   struct FirstOutput {
     TensorView view;
     std::vector<std::byte> bytes;
@@ -134,22 +140,23 @@ class TorchStages final : public HeldStages {
 
   HeldValue& Value(int l) { return values_[static_cast<size_t>(l)]; }
   const HeldValue& Value(int l) const { return values_[static_cast<size_t>(l)]; }
+  // Fills constants_. Every step, since parameters may be frozen, replaced or moved in between.
   void FindConstants();
   void Drop(int l) { Value(l) = HeldValue(); }
   absl::Status CheckForward(int l) const;
   absl::Status CheckBackward(int l) const;
   absl::Status Verify(int l, int run);
-  // The stage's name before what `call` fails with, or LibTorch throws.
-  absl::Status Named(int l, const std::function<absl::Status()>& call) const;
+  // Runs `call`, converts its exceptions, and puts the stage's name before its error.
+  absl::Status NameStage(int l, const std::function<absl::Status()>& call) const;
 
-  std::vector<TorchStage> stages_;  // and, behind them, the loss
+  std::vector<TorchStage> stages_;  // the network's, then the loss
   const TorchOptions options_;
   at::Tensor input_;
-  std::optional<at::ThreadLocalState> callers_;  // of the thread that fed
+  std::optional<at::ThreadLocalState> feeder_state_;  // of the thread that called Feed()
   void* compute_stream_ = nullptr;
-  int64_t verified_ = 0;
-  int active_ = 0;             // the stage that is running forward or backward; 0: none
-  bool loss_is_done_ = false;  // the backward of this step has begun
+  int64_t verified_recomputations_ = 0;
+  int active_ = 0;             // the stage whose forward or backward is running; 0: none
+  bool loss_is_done_ = false;  // the backward of the loss has run in this step
   at::Tensor loss_;
   at::Tensor input_gradient_;
 
@@ -157,10 +164,12 @@ class TorchStages final : public HeldStages {
   std::vector<HeldValue> values_;
   std::vector<at::Tensor> gradients_;
   std::vector<Replay> replays_;
-  std::vector<FirstOutput> first_outputs_;  // where recomputations are verified
+  std::vector<FirstOutput> first_outputs_;  // used if recomputations are verified
   std::vector<bool> shared_;
-  // LibTorch's storages of parameters and buffers, and whether they are parameters'.
-  std::unordered_map<const void*, bool> constants_;
+  // The storages of parameters and buffers. They stay on the device: a stage that saves one saves
+  // no memory of its value.
+  enum class Constant { kBuffer, kParameter };
+  std::unordered_map<const void*, Constant> constants_;
 };
 
 }  // namespace stowage

@@ -1,9 +1,7 @@
-// stowage-train: trains a real network under a memory budget, and says what that costs. An example
-// to copy from: profile, ask, plan, train, report.
+// stowage-train: trains a network under a memory budget and compares that with other trainings. An
+// example for training programs: profile the network, get a schedule, make a plan, train, report.
 #include <ATen/Context.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -16,7 +14,6 @@
 #include "absl/strings/str_format.h"
 #include "client/agent/plan.h"
 #include "client/lib/memory_budget.h"
-#include "client/text/table.h"
 #include "client/text/write_file.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
@@ -27,10 +24,10 @@
 #include "client/train/trace.h"
 #include "client/train/train_device.h"
 #include "client/train/train_options.h"
+#include "client/train/training_report.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
-#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -39,19 +36,14 @@ namespace {
 constexpr int kExitOk = 0;
 constexpr int kExitError = 1;
 constexpr int kExitInfeasible = 2;
-constexpr int kMomenta = 1;  // numbers that the optimizer keeps for each that is trained
+constexpr int kMomenta = 1;  // the optimizer's numbers for each trained number
 
+// `status` with the flag before its message.
 absl::Status InFlag(const char* flag, const absl::Status& status) {
   return {status.code(), absl::StrCat(flag, ": ", status.message())};
 }
 
-// What a line of the final table says.
-struct Row {
-  std::string name;
-  absl::StatusOr<Measured> measured;
-  std::optional<Prediction> predicted;
-};
-
+// One run of the program: profile, solve, train and compare.
 class Program {
  public:
   explicit Program(TrainOptions options) : options_(std::move(options)) {}
@@ -62,27 +54,32 @@ class Program {
     RETURN_IF_ERROR(SetBudget());
     RETURN_IF_ERROR(WriteProfile());
     ASSIGN_OR_RETURN(const Found found, FindSchedule(ask_, chain_, platform_, options_.solver));
+    // Notes are failures on the way to the schedule, such as a server that did not answer.
     for (const std::string& note : found.notes) absl::PrintF("  note: %s\n", note);
     if (!found.schedule.has_value()) return Infeasible(found);
-    ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
+    ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(*found.schedule));
     absl::PrintF("schedule: %s, from %s\n\n", found.solver, found.source);
     if (options_.compares) {
-      RETURN_IF_ERROR(Add("plain", session_->TrainPlainly(), std::nullopt));
+      RETURN_IF_ERROR(
+          table_->Add(ComparisonTable::kPlain, session_->TrainWithoutSchedule(), std::nullopt));
       RETURN_IF_ERROR(TrainSegments());
     }
-    ASSIGN_OR_RETURN(const Measured measured, session_->TrainUnder(plan, options_.verifies));
-    RETURN_IF_ERROR(Add("stowage", measured, plan.prediction));
-    PrintRows();
-    PrintErrors(plan.prediction, measured);
-    PrintVerified(measured);
-    PrintUnits(measured);
-    RETURN_IF_ERROR(CompareLosses());
+    ASSIGN_OR_RETURN(const TrainingMeasurement measured,
+                     session_->TrainUnder(plan, options_.verifies ? Verification::kRecomputations
+                                                                  : Verification::kOff));
+    RETURN_IF_ERROR(table_->Add("stowage", measured, plan.prediction));
+    table_->Print();
+    PrintPredictionErrors(plan.prediction, measured, platform_.memory_bytes);
+    if (options_.verifies) PrintVerification(measured);
+    if (options_.graph_mode) PrintUnits(measured);
+    RETURN_IF_ERROR(table_->CheckLosses());
     RETURN_IF_ERROR(WriteTrace(plan));
-    Tell(plan.prediction, measured);
+    ReportToServer(plan.prediction, measured);
     return kExitOk;
   }
 
  private:
+  // Parses the remaining flags and opens the device.
   absl::Status Open() {
     LinkSpeed link;
     if (!options_.link.empty()) {
@@ -94,7 +91,7 @@ class Program {
     auto device = OpenDevice(options_.device, link);
     if (!device.ok()) return InFlag("--device", device.status());
     device_ = *std::move(device);
-    // Better now than when the training is done.
+    // Fails now if an output cannot be written, not after the training.
     for (const auto& [flag, path] : {std::pair("--trace", &options_.trace),
                                      std::pair("--chain-output", &options_.chain_output),
                                      std::pair("--platform-output", &options_.platform_output)}) {
@@ -114,8 +111,9 @@ class Program {
     return absl::OkStatus();
   }
 
-  // The chain and the link, measured.
+  // Measures chain_ and platform_, and sets what depends on them.
   absl::Status Profile() {
+    // Before the network exists, so that the meter counts its memory.
     meter_ = &MemoryOf(device_.torch);
     at::manual_seed(static_cast<uint64_t>(options_.seed));
     options_.network.device = device_.torch;
@@ -128,57 +126,30 @@ class Program {
     chain_.name = absl::StrCat(options_.network_name, ", batch ", options_.network.batch);
     ASSIGN_OR_RETURN(platform_, ProfileLink(device_.agent.get()));
     platform_.name = options_.device;
-    budget_ = BudgetOf(stages, device_.memory_bytes, device_.used_bytes, kMomenta);
-    session_.emplace(std::move(network), &device_, meter_, options_.steps, options_.seed);
-    absl::PrintF("%s: %d stages; storing everything takes %s a step and %s\n", chain_.name,
-                 chain_.length(), FormatSeconds(ComputeSeconds(chain_)),
-                 FormatBytes(StoreAllPeakBytes(chain_)));
-    if (options_.graph_mode) PrintModes();
-    absl::PrintF("link: %s to the host, %s to the device, %s a transfer, %s duplex\n",
-                 FormatBytesPerSecond(platform_.offload_bytes_per_second),
-                 FormatBytesPerSecond(platform_.prefetch_rate()),
-                 FormatSeconds(platform_.transfer_latency_seconds),
-                 platform_.half_duplex ? "half" : "full");
+    // Parameters and buffers exist now; gradients and the optimizer's state are estimated from
+    // them.
+    budget_ = BudgetOf(stages, {.device_bytes = device_.memory_bytes,
+                                .context_bytes = device_.used_bytes,
+                                .optimizer_copies = kMomenta});
+    session_.emplace(std::move(network), &device_, meter_,
+                     SessionOptions{.steps = options_.steps, .seed = options_.seed});
+    table_.emplace(options_.network.batch, ComputeSeconds(chain_));
+    PrintChain(chain_);
+    if (options_.graph_mode) PrintGraphCosts(chain_);
+    PrintLink(platform_);
     if (device_.torch.is_cpu() && options_.link.empty()) {
       absl::PrintF(
-          "note: device and host share memory and cores here, so copies slow computing down, which "
-          "predictions leave out; --solver rotor copies nothing\n");
+          "note: device and host share memory and cores here, so copies slow down computations, "
+          "which predictions do not include; --solver rotor does not copy\n");
     }
     return absl::OkStatus();
   }
 
-  // What the units of graph mode take in both modes.
-  void PrintModes() const {
-    double seconds[2] = {};
-    int64_t bytes[2] = {};
-    int units = 0;
-    for (const Unit& unit : UnitsOf(chain_)) {
-      if (!unit.has_graph) continue;
-      ++units;
-      const auto add = [&](Mode mode, const Stage& stage) {
-        seconds[static_cast<int>(mode)] += stage.forward_seconds + stage.backward_seconds;
-        bytes[static_cast<int>(mode)] += stage.saved_bytes;
-      };
-      for (int l = unit.first; l <= unit.last; ++l) add(Mode::kEager, chain_.stage(l));
-      add(Mode::kGraph, GraphStage(chain_, unit));
-    }
-    absl::PrintF("graph mode: %d units take %s and save %s; as eager stages %s and %s\n", units,
-                 FormatSeconds(seconds[1]), FormatBytes(bytes[1]), FormatSeconds(seconds[0]),
-                 FormatBytes(bytes[0]));
-  }
-
+  // The memory for which to solve: what the device has left, or --memory.
   absl::Status SetBudget() {
-    Table table({Table::Align::kLeft, Table::Align::kRight});
-    table.Add({"memory of " + options_.device, FormatBytes(budget_.device)});
-    table.Add({"- in use, context", FormatBytes(budget_.context)});
-    table.Add({"- weights, buffers", FormatBytes(budget_.weights)});
-    table.Add({"- gradients", FormatBytes(budget_.gradients)});
-    table.Add({"- optimizer", FormatBytes(budget_.optimizer)});
-    table.Add({"- margin", FormatBytes(budget_.margin)});
-    table.Add({"= for activations", FormatBytes(std::max<int64_t>(budget_.activations(), 0))});
-    absl::PrintF("%s", table.ToString(2));
+    PrintBudget(options_.device, budget_);
     if (options_.memory == "all") {
-      platform_.memory_bytes = budget_.activations();
+      platform_.memory_bytes = budget_.activation_bytes();
     } else {
       const auto bytes = ParseBudget(options_.memory, chain_);
       if (!bytes.ok()) return InFlag("--memory", bytes.status());
@@ -187,12 +158,12 @@ class Program {
     if (platform_.memory_bytes <= 0) {
       return absl::InvalidArgumentError(
           options_.memory == "all" ? "--device-memory: nothing is left for activations: weights, "
-                                     "gradients and the optimizer take it all"
-                                   : "--memory: must be more than nothing");
+                                     "gradients and the optimizer take all of it"
+                                   : "--memory: must be more than 0");
     }
     absl::PrintF(
         "budget: %s%s\n", FormatBytes(platform_.memory_bytes),
-        platform_.memory_bytes > budget_.activations() ? ", which is more than is left" : "");
+        platform_.memory_bytes > budget_.activation_bytes() ? ", which is more than is left" : "");
     return absl::OkStatus();
   }
 
@@ -204,8 +175,8 @@ class Program {
     return WritePlatform(options_.platform_output, platform_);
   }
 
-  absl::StatusOr<Plan> PlanOf(const Schedule& schedule) const {
-    return MakePlan(chain_, platform_, schedule, {.places_values = false});
+  absl::StatusOr<FrameworkPlan> PlanOf(const Schedule& schedule) const {
+    return MakeFrameworkPlan(chain_, platform_, schedule);
   }
 
   int Infeasible(const Found& found) const {
@@ -218,113 +189,23 @@ class Program {
     return kExitInfeasible;
   }
 
-  // What PyTorch's checkpoint_sequential does, with the number of segments that suits best.
+  // The schedule of PyTorch's checkpoint_sequential with the best number of segments.
   absl::Status TrainSegments() {
     AskOptions here;
     here.server = "";
     ASSIGN_OR_RETURN(const Found found, FindSchedule(here, chain_, platform_, "periodic"));
     if (!found.schedule.has_value()) {
-      return Add("segments", absl::ResourceExhaustedError("no number of segments fits"),
-                 std::nullopt);
+      return table_->Add("segments", absl::ResourceExhaustedError("no number of segments fits"),
+                         std::nullopt);
     }
-    ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
-    return Add("segments", session_->TrainUnder(plan, /*verifies=*/false), plan.prediction);
+    ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(*found.schedule));
+    return table_->Add("segments", session_->TrainUnder(plan), plan.prediction);
   }
 
-  // What does not fit is a row, too; any other error ends the program.
-  absl::Status Add(const char* name, absl::StatusOr<Measured> measured,
-                   const std::optional<Prediction>& predicted) {
-    if (!measured.ok() && !absl::IsResourceExhausted(measured.status())) return measured.status();
-    rows_.push_back({name, std::move(measured), predicted});
-    return absl::OkStatus();
-  }
-
-  void PrintRows() const {
-    constexpr auto kLeft = Table::Align::kLeft;
-    constexpr auto kRight = Table::Align::kRight;
-    Table table({kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight});
-    table.Add({"", "step", "predicted", "samples/s", "overhead", "peak", "predicted", "loss"});
-    for (const Row& row : rows_) {
-      if (!row.measured.ok()) {
-        table.Add({row.name, "does not fit"});
-        continue;
-      }
-      const Measured& measured = *row.measured;
-      const bool known = row.predicted.has_value();
-      table.Add({row.name, FormatSeconds(measured.step_seconds),
-                 known ? FormatSeconds(row.predicted->makespan_seconds) : "",
-                 absl::StrFormat("%.2f", options_.network.batch / measured.step_seconds),
-                 absl::StrFormat("%+.1f %%", 100 * (measured.step_seconds / Plain() - 1)),
-                 FormatBytes(measured.peak_bytes),
-                 known ? FormatBytes(row.predicted->peak_memory_bytes) : "",
-                 absl::StrFormat("%.6g", measured.loss)});
-    }
-    absl::PrintF("%s", table.ToString(2));
-  }
-
-  // Training under a schedule is plain training: kernels that are not deterministic may differ, a
-  // little.
-  absl::Status CompareLosses() const {
-    constexpr double kRelative = 0.02;
-    constexpr double kAbsolute = 1e-3;
-    if (rows_.front().name != "plain" || !rows_.front().measured.ok()) return absl::OkStatus();
-    const double plain = rows_.front().measured->loss;
-    for (const Row& row : rows_) {
-      if (!row.measured.ok()) continue;
-      if (std::abs(row.measured->loss - plain) <= kAbsolute + kRelative * std::abs(plain)) continue;
-      return absl::InternalError(absl::StrCat(
-          row.name,
-          ": its loss is not that of plain training; --verify may say which stage differs"));
-    }
-    return absl::OkStatus();
-  }
-
-  // A step without recomputation, in seconds: as measured where it was.
-  double Plain() const {
-    if (rows_.front().name == "plain" && rows_.front().measured.ok()) {
-      return rows_.front().measured->step_seconds;
-    }
-    return ComputeSeconds(chain_);
-  }
-
-  void PrintVerified(const Measured& measured) const {
-    if (!options_.verifies) return;
-    if (measured.verified == 0) {
-      absl::PrintF("verified: the schedule recomputes nothing, so there was nothing to compare\n");
-      return;
-    }
-    absl::PrintF("verified: %d recomputations computed what their first runs did\n",
-                 measured.verified);
-  }
-
-  // How what the schedule runs in graph mode was run.
-  void PrintUnits(const Measured& measured) const {
-    if (!options_.graph_mode) return;
-    if (measured.traced.empty() && measured.blocks.empty()) {
-      absl::PrintF("graph mode: the schedule runs nothing in it\n");
-      return;
-    }
-    absl::PrintF("graph mode: %d by a trace, %d as blocks\n", measured.traced.size(),
-                 measured.blocks.size());
-    for (const std::string& name : measured.traced) absl::PrintF("  %s: by a trace\n", name);
-    for (const std::string& block : measured.blocks) absl::PrintF("  %s\n", block);
-  }
-
-  void PrintErrors(const Prediction& predicted, const Measured& measured) const {
-    absl::PrintF("\nmeasured against predicted: time %+.1f %%, peak %+.1f %%\n",
-                 100 * (measured.step_seconds / predicted.makespan_seconds - 1),
-                 100 * (static_cast<double>(measured.peak_bytes) /
-                            static_cast<double>(predicted.peak_memory_bytes) -
-                        1));
-    const int64_t over = measured.peak_bytes - platform_.memory_bytes;
-    if (over <= 0) return;
-    absl::PrintF("note: the peak was %s over the budget; where that matters, ask for --memory %d\n",
-                 FormatBytes(over), platform_.memory_bytes - over);
-  }
-
-  absl::Status WriteTrace(const Plan& plan) {
+  absl::Status WriteTrace(const FrameworkPlan& plan) {
     if (options_.trace.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const MeasuredStep measured, session_->Trace(plan));
+    // The simulator needs the schedule in the chain's stage numbers, not in the execution's.
     std::vector<TimelineEntry> predicted;
     Schedule schedule;
     for (const Command& command : plan.commands) {
@@ -336,8 +217,8 @@ class Program {
     return absl::OkStatus();
   }
 
-  // The service would like to know; the training does not depend on it.
-  void Tell(const Prediction& predicted, const Measured& measured) const {
+  // Best effort: an error is printed, since the training itself has succeeded.
+  void ReportToServer(const Prediction& predicted, const TrainingMeasurement& measured) const {
     if (ask_.server.empty()) return;
     const absl::Status told = Report(ask_, options_.job,
                                      {predicted.makespan_seconds, measured.step_seconds,
@@ -357,7 +238,7 @@ class Program {
   Chain chain_;
   Platform platform_;
   MemoryBudget budget_;
-  std::vector<Row> rows_;
+  std::optional<ComparisonTable> table_;  // set by Profile()
 };
 
 int Fail(const std::string& message) {
@@ -367,10 +248,9 @@ int Fail(const std::string& message) {
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "Trains a network on made-up data under a memory budget: profiles it, gets a schedule from "
-      "a\n"
-      "Stowage server or solves here, trains, and compares what was measured with what was\n"
-      "predicted, with training without a schedule and with the best segments.\n"
+      "Trains a network on random data under a memory budget: profiles it, gets a schedule from a\n"
+      "Stowage server or solves in this process, trains, and compares the measurements with the\n"
+      "predictions, with training without a schedule and with the best segments.\n"
       "Exit codes: 0 done, 1 error, 2 infeasible.",
       "stowage-train");
   app.set_version_flag("--version", "stowage-train " STOWAGE_VERSION);
@@ -393,10 +273,11 @@ int Main(int argc, char** argv) {
 }  // namespace stowage
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // a job's log is read while it runs
+  std::setvbuf(stdout, nullptr, _IOLBF,
+               BUFSIZ);  // line by line, for logs that are read during the run
   try {
     return stowage::Main(argc, argv);
-  } catch (const std::exception& error) {  // LibTorch, outside of any stage
+  } catch (const std::exception& error) {  // from LibTorch, outside of any stage
     std::fprintf(stderr, "stowage-train: %s\n", error.what());
     return 1;
   }

@@ -48,7 +48,7 @@ class ConvNorm : public nn::Module {
   nn::BatchNorm2d normalization_;
 };
 
-// The first convolution and pooling of a ResNet.
+// A ResNet's first convolution and pooling.
 class Stem : public nn::Module {
  public:
   explicit Stem(int channels)
@@ -61,11 +61,23 @@ class Stem : public nn::Module {
   std::shared_ptr<ConvNorm> first_;
 };
 
-// What a ResNet is made of: two convolutions, or three around a bottleneck, and a way past them.
+// The two kinds of residual block: two 3x3 convolutions, or 1x1, 3x3 and 1x1.
+enum class BlockKind { kBasic, kBottleneck };
+
+struct ResidualShape {
+  int in = 0;     // channels of the input,
+  int inner = 0;  // between the convolutions,
+  int out = 0;    // and of the output
+  int stride = 1;
+  BlockKind kind = BlockKind::kBasic;
+};
+
+// A ResNet's residual block. The shortcut is a 1x1 convolution if it changes the shape.
 class Residual : public nn::Module {
  public:
-  Residual(int in, int inner, int out, int stride, bool bottleneck) {
-    if (bottleneck) {
+  explicit Residual(const ResidualShape& shape) {
+    const auto [in, inner, out, stride, kind] = shape;
+    if (kind == BlockKind::kBottleneck) {
       Add(in, inner, 1, 1);
       Add(inner, inner, 3, stride);
       Add(inner, out, 1, 1);
@@ -74,7 +86,7 @@ class Residual : public nn::Module {
       Add(inner, out, 3, 1);
     }
     if (stride != 1 || in != out) {
-      past_ = register_module("past", std::make_shared<ConvNorm>(in, out, 1, stride));
+      shortcut_ = register_module("past", std::make_shared<ConvNorm>(in, out, 1, stride));
     }
   }
   at::Tensor forward(const at::Tensor& input) {
@@ -83,7 +95,7 @@ class Residual : public nn::Module {
       output = parts_[i]->forward(output);
       if (i + 1 < parts_.size()) output.relu_();
     }
-    output += past_ == nullptr ? input : past_->forward(input);
+    output += shortcut_ == nullptr ? input : shortcut_->forward(input);
     return output.relu_();
   }
 
@@ -94,10 +106,10 @@ class Residual : public nn::Module {
   }
 
   std::vector<std::shared_ptr<ConvNorm>> parts_;
-  std::shared_ptr<ConvNorm> past_;
+  std::shared_ptr<ConvNorm> shortcut_;
 };
 
-// The pooling and the classes of a ResNet.
+// A ResNet's last pooling and its classifier.
 class Head : public nn::Module {
  public:
   Head(int in, int classes) : classes_(register_module("fc", nn::Linear(in, classes))) {}
@@ -107,7 +119,7 @@ class Head : public nn::Module {
   nn::Linear classes_;
 };
 
-// Images of made-up classes.
+// Random images and classes.
 void AddImages(const NetworkOptions& options, Network* network) {
   network->input = at::randn({options.batch, 3, options.image, options.image});
   network->loss =
@@ -115,18 +127,19 @@ void AddImages(const NetworkOptions& options, Network* network) {
           const at::Tensor& output) { return nn::functional::cross_entropy(output, target); };
 }
 
-Network ResNet(const std::array<int, 4>& blocks, bool bottleneck, const NetworkOptions& options) {
+// `blocks`: residual blocks in each of the four layers.
+Network ResNet(const std::array<int, 4>& blocks, BlockKind kind, const NetworkOptions& options) {
   Network network;
   network.stages.push_back(StageOf("stem", std::make_shared<Stem>(options.channels)));
   int in = options.channels;
   for (size_t layer = 0; layer < blocks.size(); ++layer) {
     const int inner = options.channels << layer;
-    const int out = bottleneck ? 4 * inner : inner;
+    const int out = kind == BlockKind::kBottleneck ? 4 * inner : inner;
     for (int block = 0; block < blocks[layer]; ++block) {
       const int stride = layer > 0 && block == 0 ? 2 : 1;
       network.stages.push_back(
           StageOf(absl::StrCat("layer", layer + 1, ".", block),
-                  std::make_shared<Residual>(in, inner, out, stride, bottleneck)));
+                  std::make_shared<Residual>(ResidualShape{in, inner, out, stride, kind})));
       in = out;
     }
   }
@@ -135,7 +148,7 @@ Network ResNet(const std::array<int, 4>& blocks, bool bottleneck, const NetworkO
   return network;
 }
 
-// A normalization, and a convolution of what it lets through.
+// Normalization, ReLU and convolution.
 class NormConv : public nn::Module {
  public:
   NormConv(int in, int out, int kernel)
@@ -150,7 +163,7 @@ class NormConv : public nn::Module {
   nn::Conv2d convolution_;
 };
 
-// What a DenseNet is made of: adds `growth` channels to those that there are.
+// A DenseNet's layer: appends `growth` channels to its input.
 class DenseLayer : public nn::Module {
  public:
   DenseLayer(int in, int growth)
@@ -165,7 +178,7 @@ class DenseLayer : public nn::Module {
   std::shared_ptr<NormConv> second_;
 };
 
-// Between the blocks of a DenseNet: half of everything.
+// Between the blocks of a DenseNet: halves channels, height and width.
 class Transition : public nn::Module {
  public:
   explicit Transition(int in)
@@ -176,7 +189,7 @@ class Transition : public nn::Module {
   std::shared_ptr<NormConv> half_;
 };
 
-// The last normalization of a DenseNet, its pooling and its classes.
+// A DenseNet's last normalization, its pooling and its classifier.
 class DenseHead : public nn::Module {
  public:
   DenseHead(int in, int classes)
@@ -191,7 +204,7 @@ class DenseHead : public nn::Module {
   std::shared_ptr<Head> head_;
 };
 
-// A stage a layer: what the layers of a block share passes through as one tensor that grows.
+// One stage for each layer: a block's layers pass one growing tensor of all features.
 Network DenseNet(const std::array<int, 4>& blocks, const NetworkOptions& options) {
   const int growth = std::max(1, options.channels / 2);
   Network network;
@@ -214,7 +227,7 @@ Network DenseNet(const std::array<int, 4>& blocks, const NetworkOptions& options
   return network;
 }
 
-// Tokens and their places, as numbers.
+// The sum of token and position embeddings.
 class Embedding : public nn::Module {
  public:
   explicit Embedding(const NetworkOptions& options)
@@ -232,7 +245,7 @@ class Embedding : public nn::Module {
   nn::Dropout dropout_;
 };
 
-// The first half of a block: attention, and a way past it.
+// The first half of a transformer block: attention with a residual connection.
 class Attention : public nn::Module {
  public:
   explicit Attention(const NetworkOptions& options)
@@ -254,6 +267,7 @@ class Attention : public nn::Module {
     const at::Tensor query = split[0].transpose(1, 2);
     const at::Tensor key = split[1].transpose(1, 2);
     const at::Tensor value = split[2].transpose(1, 2);
+    // Tokens attend to themselves and earlier ones.
     const at::Tensor later = at::ones({length, length}, input.options().dtype(at::kBool)).triu(1);
     const double scale = 1 / std::sqrt(static_cast<double>(width_) / static_cast<double>(heads_));
     at::Tensor weights = (query.matmul(key.transpose(2, 3)) * scale).masked_fill(later, -1e9);
@@ -269,7 +283,7 @@ class Attention : public nn::Module {
   nn::Dropout dropout_;
 };
 
-// The second half: two linear layers, and a way past them.
+// The second half: two linear layers with a residual connection.
 class Perceptron : public nn::Module {
  public:
   explicit Perceptron(const NetworkOptions& options)
@@ -288,7 +302,7 @@ class Perceptron : public nn::Module {
   nn::Dropout dropout_;
 };
 
-// From numbers to the likelihood of tokens.
+// Logits of the next token.
 class TokenHead : public nn::Module {
  public:
   explicit TokenHead(const NetworkOptions& options)
@@ -334,11 +348,11 @@ std::vector<std::string> NetworkNames() {
 absl::StatusOr<Network> MakeNetwork(absl::string_view name, const NetworkOptions& options) {
   Network network;
   if (name == "resnet18") {
-    network = ResNet({2, 2, 2, 2}, /*bottleneck=*/false, options);
+    network = ResNet({2, 2, 2, 2}, BlockKind::kBasic, options);
   } else if (name == "resnet50") {
-    network = ResNet({3, 4, 6, 3}, /*bottleneck=*/true, options);
+    network = ResNet({3, 4, 6, 3}, BlockKind::kBottleneck, options);
   } else if (name == "resnet101") {
-    network = ResNet({3, 4, 23, 3}, /*bottleneck=*/true, options);
+    network = ResNet({3, 4, 23, 3}, BlockKind::kBottleneck, options);
   } else if (name == "densenet121") {
     network = DenseNet({6, 12, 24, 16}, options);
   } else if (name == "gpt2") {

@@ -1,3 +1,6 @@
+// Measuring training. Invariants: every training runs kUnmeasured + steps steps from the same
+// initial state; gradients of parameters are zeroed, never freed, so that they count as memory that
+// is not the step's; a step's peak is the meter's peak minus the bytes live before the step.
 #include "client/train/session.h"
 
 #include <ATen/ATen.h>
@@ -15,13 +18,14 @@
 namespace stowage {
 namespace {
 
-// The most that was live while each computation ran, in the order of commands.
-class ObservedStages final : public HeldStages {
+// Measures the peak of allocated bytes during each computation.
+class PeakRecorder final : public FrameworkStages {
  public:
-  ObservedStages(TorchStages* stages, MemoryMeter* meter, int64_t others)
-      : stages_(*stages), meter_(*meter), others_(others) {}
+  // Subtracts the bytes that are live now.
+  PeakRecorder(TorchStages* stages, MemoryMeter* meter)
+      : stages_(*stages), meter_(*meter), live_before_bytes_(meter->LiveBytes()) {}
 
-  // By command; -1 for those that compute nothing.
+  // By command; -1 for copies and releases.
   std::vector<int64_t> PeaksOf(const Plan& plan) const {
     std::vector<int64_t> peaks;
     size_t next = 0;
@@ -33,18 +37,14 @@ class ObservedStages final : public HeldStages {
     return peaks;
   }
 
-  absl::Status Begin(DeviceSpan input, void* stream) override {
-    return stages_.Begin(input, stream);
-  }
+  absl::Status Begin(void* stream) override { return stages_.Begin(stream); }
   absl::Status Forward(const ForwardCall& call) override {
-    return Observed([&] { return stages_.Forward(call); });
+    return RecordPeak([&] { return stages_.Forward(call); });
   }
   absl::Status Backward(const BackwardCall& call) override {
-    return Observed([&] { return stages_.Backward(call); });
+    return RecordPeak([&] { return stages_.Backward(call); });
   }
-  absl::Status End(DeviceSpan input_gradient, void* stream) override {
-    return stages_.End(input_gradient, stream);
-  }
+  absl::Status End(void* stream) override { return stages_.End(stream); }
   absl::Status CopyToHost(int l, PinnedSpan to, void* stream) override {
     return stages_.CopyToHost(l, to, stream);
   }
@@ -56,46 +56,52 @@ class ObservedStages final : public HeldStages {
 
  private:
   template <typename Call>
-  absl::Status Observed(const Call& call) {
+  absl::Status RecordPeak(const Call& call) {
     meter_.ResetPeak();
     absl::Status status = call();
-    peaks_.push_back(meter_.PeakBytes() - others_);
+    peaks_.push_back(meter_.PeakBytes() - live_before_bytes_);
     return status;
   }
 
   TorchStages& stages_;
   MemoryMeter& meter_;
-  const int64_t others_;
-  std::vector<int64_t> peaks_;
+  const int64_t live_before_bytes_;
+  std::vector<int64_t> peaks_;  // of computations, in program order
 };
 
 TorchStages StagesOfNetwork(std::vector<TorchStage> stages, const TrainDevice& device,
-                            const MemoryMeter& meter, bool verifies) {
-  return TorchStages(
-      std::move(stages),
-      {.device = device.torch, .granularity = meter.Granularity(), .verifies = verifies});
+                            const MemoryMeter& meter,
+                            Verification verification = Verification::kOff) {
+  return TorchStages(std::move(stages),
+                     {.device = device.torch,
+                      .granularity = meter.Granularity(),
+                      .verifies = verification == Verification::kRecomputations});
 }
 
-void ListUnits(const std::vector<TorchStage>& stages, Measured* measured) {
+// Lists how the graph-mode units ran.
+void ListUnits(const std::vector<TorchStage>& stages, TrainingMeasurement* measured) {
   for (const TorchStage& stage : stages) {
     if (stage.unit == nullptr) continue;
     if (stage.unit->traced()) {
       measured->traced.push_back(stage.name);
     } else {
-      measured->blocks.push_back(absl::StrCat(stage.name, ": ", stage.unit->why_not()));
+      measured->as_block.push_back(absl::StrCat(stage.name, ": ", stage.unit->block_reason()));
     }
   }
 }
 
 }  // namespace
 
-absl::StatusOr<double> StepPlainly(const Network& network, Device* device, at::Tensor* loss) {
+// On the compute queue, so that it is timed like a step under a schedule.
+absl::StatusOr<double> StepWithoutSchedule(const Network& network, Device* device,
+                                           at::Tensor* loss) {
   ASSIGN_OR_RETURN(const auto begin, device->Record(Queue::kCompute));
   RETURN_IF_ERROR(device->Launch(Queue::kCompute, [&](void*) {
     return TorchGuarded([&] {
       at::Tensor value = network.input.clone();
       for (const TorchStage& stage : network.stages) value = stage.forward(value);
       *loss = network.loss(value);
+      // Only autograd's graph keeps activations during the backward.
       value.reset();
       loss->backward();
       *loss = loss->detach();
@@ -107,44 +113,47 @@ absl::StatusOr<double> StepPlainly(const Network& network, Device* device, at::T
   return end->Seconds() - begin->Seconds();
 }
 
-Session::Session(Network network, TrainDevice* device, MemoryMeter* meter, int steps, int seed)
-    : network_(std::move(network)), device_(*device), meter_(*meter), steps_(steps), seed_(seed) {
-  const TorchStages stages = StagesOfNetwork(network_.stages, device_, meter_, false);
+Session::Session(Network network, TrainDevice* device, MemoryMeter* meter,
+                 const SessionOptions& options)
+    : network_(std::move(network)), device_(*device), meter_(*meter), options_(options) {
+  const TorchStages stages = StagesOfNetwork(network_.stages, device_, meter_);
   tensors_ = stages.Parameters();
   for (at::Tensor& buffer : stages.Buffers()) tensors_.push_back(buffer);
   for (const at::Tensor& tensor : tensors_) {
-    first_.push_back(tensor.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
+    initial_.push_back(tensor.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
   }
 }
 
-void Session::Restore() {
+void Session::RestoreInitialState() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (!at::equal(tensors_[i].detach().to(at::kCPU), first_[i])) tensors_[i].copy_(first_[i]);
+    // Some tensors are read-only, such as expanded buffers; those never change.
+    if (!at::equal(tensors_[i].detach().to(at::kCPU), initial_[i])) tensors_[i].copy_(initial_[i]);
     tensors_[i].mutable_grad() = at::Tensor();
   }
-  at::manual_seed(static_cast<uint64_t>(seed_));
+  at::manual_seed(static_cast<uint64_t>(options_.seed));
 }
 
-absl::StatusOr<Measured> Session::Train(const Step& step, const std::function<at::Tensor()>& loss) {
-  Restore();
-  torch::optim::SGD optimizer(StagesOfNetwork(network_.stages, device_, meter_, false).Parameters(),
+absl::StatusOr<TrainingMeasurement> Session::Train(const Step& step,
+                                                   const std::function<at::Tensor()>& loss) {
+  RestoreInitialState();
+  torch::optim::SGD optimizer(StagesOfNetwork(network_.stages, device_, meter_).Parameters(),
                               torch::optim::SGDOptions(0.01).momentum(0.9));
   std::vector<double> seconds;
-  Measured measured;
-  for (int i = -kUnmeasured; i < steps_; ++i) {
-    // Gradients stay where they are: they are no activations.
+  TrainingMeasurement measured;
+  for (int i = -kUnmeasured; i < options_.steps; ++i) {
+    // Zeroed in place: their memory is not the step's.
     for (const auto& group : optimizer.param_groups()) {
       for (const at::Tensor& parameter : group.params()) {
         if (parameter.grad().defined()) parameter.grad().zero_();
       }
     }
-    const int64_t others = meter_.LiveBytes();
+    const int64_t live_before_bytes = meter_.LiveBytes();
     meter_.ResetPeak();
-    ASSIGN_OR_RETURN(const double once, step());
+    ASSIGN_OR_RETURN(const double step_seconds, step());
     if (i >= 0) {
-      seconds.push_back(once);
-      measured.peak_bytes = std::max(measured.peak_bytes, meter_.PeakBytes() - others);
+      seconds.push_back(step_seconds);
+      measured.peak_bytes = std::max(measured.peak_bytes, meter_.PeakBytes() - live_before_bytes);
     }
     optimizer.step();
   }
@@ -153,24 +162,25 @@ absl::StatusOr<Measured> Session::Train(const Step& step, const std::function<at
   return measured;
 }
 
-absl::StatusOr<Measured> Session::TrainPlainly() {
+absl::StatusOr<TrainingMeasurement> Session::TrainWithoutSchedule() {
   at::Tensor loss;
-  return Train([&] { return StepPlainly(network_, device_.agent.get(), &loss); },
+  return Train([&] { return StepWithoutSchedule(network_, device_.agent.get(), &loss); },
                [&] { return loss; });
 }
 
-absl::StatusOr<Measured> Session::TrainUnder(const Plan& plan, bool verifies) {
-  ASSIGN_OR_RETURN(const auto executor, PlanExecutor::Create(&plan, device_.agent.get()));
+absl::StatusOr<TrainingMeasurement> Session::TrainUnder(const FrameworkPlan& plan,
+                                                        Verification verification) {
+  ASSIGN_OR_RETURN(const auto executor, FrameworkExecutor::Create(&plan, device_.agent.get()));
   ASSIGN_OR_RETURN(const std::vector<TorchStage> in_modes,
                    InModes(network_.stages, plan.execution));
-  TorchStages stages = StagesOfNetwork(in_modes, device_, meter_, verifies);
+  TorchStages stages = StagesOfNetwork(in_modes, device_, meter_, verification);
   const auto step = [&]() -> absl::StatusOr<double> {
     stages.Feed(network_.input.clone(), network_.loss);
     ASSIGN_OR_RETURN(const StepReport report, executor->Step(&stages));
     return report.seconds;
   };
-  ASSIGN_OR_RETURN(Measured measured, Train(step, [&] { return stages.loss(); }));
-  measured.verified = stages.verified();
+  ASSIGN_OR_RETURN(TrainingMeasurement measured, Train(step, [&] { return stages.loss(); }));
+  measured.verified_recomputations = stages.verified_recomputations();
   ListUnits(in_modes, &measured);
   return measured;
 }
@@ -187,17 +197,17 @@ std::vector<at::Tensor> Session::Gradients() const {
   return gradients;
 }
 
-absl::StatusOr<MeasuredStep> Session::Trace(const Plan& plan) {
-  ASSIGN_OR_RETURN(const auto executor, PlanExecutor::Create(&plan, device_.agent.get()));
+absl::StatusOr<MeasuredStep> Session::Trace(const FrameworkPlan& plan) {
+  ASSIGN_OR_RETURN(const auto executor, FrameworkExecutor::Create(&plan, device_.agent.get()));
   ASSIGN_OR_RETURN(std::vector<TorchStage> in_modes, InModes(network_.stages, plan.execution));
-  TorchStages stages = StagesOfNetwork(std::move(in_modes), device_, meter_, false);
+  TorchStages stages = StagesOfNetwork(std::move(in_modes), device_, meter_);
   MeasuredStep measured;
-  // The first step of these stages takes a little more memory than others.
+  // The first step of new stages takes a little more memory than later ones; the last one counts.
   for (int i = 0; i < kUnmeasured; ++i) {
-    ObservedStages observed(&stages, &meter_, meter_.LiveBytes());
+    PeakRecorder recorder(&stages, &meter_);
     stages.Feed(network_.input.clone(), network_.loss);
-    ASSIGN_OR_RETURN(StepReport report, executor->Step(&observed, Timing::kEveryCommand));
-    measured = {std::move(report.commands), observed.PeaksOf(plan)};
+    ASSIGN_OR_RETURN(StepReport report, executor->Step(&recorder, Timing::kEveryCommand));
+    measured = {std::move(report.commands), recorder.PeaksOf(plan)};
   }
   return measured;
 }

@@ -1,4 +1,4 @@
-// Steps of training, measured: without a schedule and under one, from the same weights.
+// Measures training steps without a schedule and under one, from the same weights.
 #ifndef STOWAGE_CLIENT_TRAIN_SESSION_H_
 #define STOWAGE_CLIENT_TRAIN_SESSION_H_
 
@@ -21,54 +21,63 @@
 
 namespace stowage {
 
-// Of forward and backward; the optimizer's part is the same for all.
-struct Measured {
-  double step_seconds = 0;               // the median
-  int64_t peak_bytes = 0;                // of activations and their gradients, the input included
-  double loss = 0;                       // of the last step
-  int64_t verified = 0;                  // recomputations that were compared with their first runs
-  std::vector<std::string> traced = {};  // units in graph mode that ran by a trace,
-  std::vector<std::string> blocks = {};  // and those that did not, with the reason
+// Times and memory of forward and backward, without the optimizer's step.
+struct TrainingMeasurement {
+  double step_seconds = 0;                 // the median
+  int64_t peak_bytes = 0;                  // of activations and gradients, with the input
+  double loss = 0;                         // of the last step
+  int64_t verified_recomputations = 0;     // compared with their first runs
+  std::vector<std::string> traced = {};    // names of graph-mode units that ran as a trace
+  std::vector<std::string> as_block = {};  // of those that did not: "name: reason"
 };
 
-// One forward and backward as LibTorch alone does it, on the compute queue: its seconds, and its
-// loss. Adds to the gradients. Errors: RESOURCE_EXHAUSTED where it does not fit.
-absl::StatusOr<double> StepPlainly(const Network& network, Device* device, at::Tensor* loss);
+// Runs one forward and backward with LibTorch alone on the compute queue. Returns its seconds, sets
+// `loss`, and adds to the gradients. Errors: RESOURCE_EXHAUSTED if it does not fit.
+absl::StatusOr<double> StepWithoutSchedule(const Network& network, Device* device,
+                                           at::Tensor* loss);
+
+struct SessionOptions {
+  int steps = 1;  // measured ones
+  int seed = 1;   // of dropout and other random numbers during training
+};
+
+enum class Verification { kOff, kRecomputations };
 
 // Not thread-safe.
 class Session {
  public:
-  // Steps before those that count: gradients, momenta and libraries take their memory.
+  // Unmeasured steps before: gradients, momenta and libraries allocate their memory.
   static constexpr int kUnmeasured = 2;
 
   // Borrows `device` and `meter`.
-  Session(Network network, TrainDevice* device, MemoryMeter* meter, int steps, int seed);
+  Session(Network network, TrainDevice* device, MemoryMeter* meter, const SessionOptions& options);
 
   const Network& network() const { return network_; }
 
-  // As LibTorch alone does it. Errors: RESOURCE_EXHAUSTED where it does not fit.
-  absl::StatusOr<Measured> TrainPlainly();
+  // Each training starts from the same weights, momenta and random numbers.
+  // Errors: RESOURCE_EXHAUSTED if it does not fit.
+  absl::StatusOr<TrainingMeasurement> TrainWithoutSchedule();
   // Errors: those of the executor and of TorchStages.
-  absl::StatusOr<Measured> TrainUnder(const Plan& plan, bool verifies);
-  // Of the last step, by parameter: copies on the host, undefined where there is none.
+  absl::StatusOr<TrainingMeasurement> TrainUnder(const FrameworkPlan& plan,
+                                                 Verification verification = Verification::kOff);
+  // Host copies of the last step's gradients, by parameter; undefined where a parameter has none.
   std::vector<at::Tensor> Gradients() const;
-  // One more step under a plan, every operation timed.
-  absl::StatusOr<MeasuredStep> Trace(const Plan& plan);
+  // Runs a step under a plan and times every operation.
+  absl::StatusOr<MeasuredStep> Trace(const FrameworkPlan& plan);
 
  private:
   using Step = std::function<absl::StatusOr<double>()>;  // returns its seconds
 
-  // Weights, momenta and random numbers as at first; then the steps.
-  absl::StatusOr<Measured> Train(const Step& step, const std::function<at::Tensor()>& loss);
-  void Restore();
+  absl::StatusOr<TrainingMeasurement> Train(const Step& step,
+                                            const std::function<at::Tensor()>& loss);
+  void RestoreInitialState();
 
   const Network network_;
   TrainDevice& device_;
   MemoryMeter& meter_;
-  const int steps_;
-  const int seed_;
-  std::vector<at::Tensor> tensors_;  // parameters and buffers,
-  std::vector<at::Tensor> first_;    // and what was in them, on the host
+  const SessionOptions options_;
+  std::vector<at::Tensor> tensors_;  // parameters and buffers
+  std::vector<at::Tensor> initial_;  // host copies of their initial contents
 };
 
 }  // namespace stowage

@@ -1,3 +1,4 @@
+// Events of the format: "X" is an interval on a thread of a process, "C" a counter, "M" a name.
 #include "client/train/trace.h"
 
 #include <array>
@@ -11,39 +12,50 @@ namespace {
 
 using nlohmann::json;
 
+// Process numbers in the trace.
 constexpr int kMeasured = 1;
 constexpr int kPredicted = 2;
 constexpr std::array<const char*, kQueues> kQueueNames = {"compute", "to host", "to device"};
 
-class Events {
+// An operation's interval in one of the processes.
+struct TraceEvent {
+  int process = kMeasured;
+  size_t command = 0;
+  CommandTimes times;
+  int64_t memory_bytes = -1;  // negative: not measured
+};
+
+class TraceWriter {
  public:
-  explicit Events(const Plan& plan) : plan_(plan) {
+  explicit TraceWriter(const Plan& plan) : plan_(plan) {
     NameProcess(kMeasured, "measured");
     NameProcess(kPredicted, "predicted");
   }
 
-  void Add(int process, size_t index, double start_seconds, double end_seconds, int64_t bytes) {
-    const Command& command = plan_.commands[index];
+  void Add(const TraceEvent& added) {
+    const Command& command = plan_.commands[added.command];
+    // A copy of value 0 has no stage of its own.
     const std::string& stage = plan_.chain().stage(command.stage == 0 ? 1 : command.stage).name;
     json event = {{"ph", "X"},
-                  {"pid", process},
+                  {"pid", added.process},
                   {"tid", static_cast<int>(command.queue)},
                   {"name", plan_.NameOf(command)},
-                  {"ts", Microseconds(start_seconds)},
-                  {"dur", Microseconds(end_seconds - start_seconds)},
-                  {"args", {{"operation", index}, {"run", command.run}}}};
+                  {"ts", Microseconds(added.times.start_seconds)},
+                  {"dur", Microseconds(added.times.end_seconds - added.times.start_seconds)},
+                  {"args", {{"operation", added.command}, {"run", command.run}}}};
     if (command.stage > 0 && !stage.empty()) event["args"]["stage"] = stage;
     events_.push_back(std::move(event));
-    if (bytes < 0 || command.queue != Queue::kCompute) return;
+    // The counter of device memory; copies have none.
+    if (added.memory_bytes < 0 || command.queue != Queue::kCompute) return;
     events_.push_back({{"ph", "C"},
-                       {"pid", process},
+                       {"pid", added.process},
                        {"name", "device memory"},
-                       {"ts", Microseconds(start_seconds)},
-                       {"args", {{"bytes", bytes}}}});
+                       {"ts", Microseconds(added.times.start_seconds)},
+                       {"args", {{"bytes", added.memory_bytes}}}});
   }
 
   std::string ToString() const {
-    // Names may come from anywhere: what is no UTF-8 is replaced.
+    // Stage names may be any bytes; invalid UTF-8 is replaced.
     return json{{"traceEvents", events_}, {"displayTimeUnit", "ms"}}.dump(
         -1, ' ', /*ensure_ascii=*/false, json::error_handler_t::replace);
   }
@@ -52,13 +64,13 @@ class Events {
   static double Microseconds(double seconds) { return seconds * 1e6; }
 
   void NameProcess(int process, const char* name) {
-    Name("process_name", process, 0, name);
+    AddName("process_name", process, 0, name);
     for (int queue = 0; queue < kQueues; ++queue) {
-      Name("thread_name", process, queue, kQueueNames[static_cast<size_t>(queue)]);
+      AddName("thread_name", process, queue, kQueueNames[static_cast<size_t>(queue)]);
     }
   }
 
-  void Name(const char* what, int process, int thread, const char* name) {
+  void AddName(const char* what, int process, int thread, const char* name) {
     events_.push_back({{"ph", "M"},
                        {"pid", process},
                        {"tid", thread},
@@ -74,14 +86,15 @@ class Events {
 
 std::string TraceJson(const Plan& plan, const MeasuredStep& measured,
                       const std::vector<TimelineEntry>& predicted) {
-  Events events(plan);
+  TraceWriter writer(plan);
   for (size_t i = 0; i < plan.commands.size(); ++i) {
-    const CommandTimes& times = measured.times[i];
-    events.Add(kMeasured, i, times.start_seconds, times.end_seconds, measured.peaks[i]);
-    events.Add(kPredicted, i, predicted[i].start_seconds, predicted[i].end_seconds,
-               predicted[i].memory_bytes);
+    writer.Add({kMeasured, i, measured.times[i], measured.peaks[i]});
+    writer.Add({kPredicted,
+                i,
+                {predicted[i].start_seconds, predicted[i].end_seconds},
+                predicted[i].memory_bytes});
   }
-  return events.ToString();
+  return writer.ToString();
 }
 
 }  // namespace stowage

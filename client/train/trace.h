@@ -1,4 +1,4 @@
-// One step in the trace format of Chrome and Perfetto: what was measured above what was predicted.
+// Writes a measured and a predicted step in the trace format of Chrome and Perfetto.
 #ifndef STOWAGE_CLIENT_TRAIN_TRACE_H_
 #define STOWAGE_CLIENT_TRAIN_TRACE_H_
 
@@ -13,14 +13,14 @@
 
 namespace stowage {
 
-// A step by a plan. Both vectors are by command; a negative peak was not measured.
+// A step under a plan. Both vectors are by command; a negative peak was not measured.
 struct MeasuredStep {
   std::vector<CommandTimes> times;
-  std::vector<int64_t> peaks;  // bytes of activations while it ran, at most
+  std::vector<int64_t> peaks;  // the most bytes of activations while the command ran
 };
 
-// JSON. Two processes, measured and predicted, each with its queues and a counter of device memory;
-// every operation names its stage. `predicted` is the simulator's timeline of the same operations.
+// Returns JSON with two processes, "measured" and "predicted", each with a thread for each queue
+// and a counter of device memory. `predicted` is the simulator's timeline of the same operations.
 // Source: Chromium, "Trace Event Format".
 std::string TraceJson(const Plan& plan, const MeasuredStep& measured,
                       const std::vector<TimelineEntry>& predicted);

@@ -22,8 +22,8 @@
 namespace stowage {
 namespace {
 
-// What the host has free for new programs, or everything where it does not say.
-int64_t AvailableBytes(int64_t all) {
+// Memory available to new programs, from /proc/meminfo; `total_bytes` if that has no such line.
+int64_t AvailableBytes(int64_t total_bytes) {
   std::ifstream file("/proc/meminfo");
   std::string key;
   int64_t kibibytes = 0;
@@ -31,9 +31,10 @@ int64_t AvailableBytes(int64_t all) {
     if (key == "MemAvailable:") return kibibytes * 1024;
     file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
   }
-  return all;
+  return total_bytes;
 }
 
+// The whole memory of the machine.
 TrainDevice Host(const LinkSpeed& link) {
   TrainDevice device;
   device.agent = std::make_unique<HostDevice>(link);
@@ -43,6 +44,8 @@ TrainDevice Host(const LinkSpeed& link) {
 }
 
 #ifdef STOWAGE_TORCH_CUDA
+// Shares one stream with LibTorch, so that its allocator and the agent's computations stay in
+// order.
 absl::StatusOr<TrainDevice> Cuda(c10::Device torch) {
   if (!torch.has_index()) torch.set_index(0);
   if (torch.index() >= CudaDeviceCount()) {
@@ -57,7 +60,7 @@ absl::StatusOr<TrainDevice> Cuda(c10::Device torch) {
   size_t free_bytes = 0;
   size_t all_bytes = 0;
   if (cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess) {
-    return absl::InternalError("the device does not say how much memory it has");
+    return absl::InternalError("cudaMemGetInfo failed: the device's memory is unknown");
   }
   device.memory_bytes = static_cast<int64_t>(all_bytes);
   device.used_bytes = static_cast<int64_t>(all_bytes - free_bytes);
@@ -83,7 +86,7 @@ absl::StatusOr<TrainDevice> OpenDevice(const std::string& name, const LinkSpeed&
   if (torch.is_cuda()) return Cuda(torch);
 #endif
   return absl::InvalidArgumentError(
-      absl::StrCat(name, " is not among the devices that this program was built for"));
+      absl::StrCat(name, " is a device that this program was not built for"));
 }
 
 }  // namespace stowage

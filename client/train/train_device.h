@@ -18,12 +18,12 @@ struct TrainDevice {
   c10::Device torch = c10::kCPU;
   std::unique_ptr<Device> agent;
   int64_t memory_bytes = 0;  // of the whole device
-  int64_t used_bytes = 0;    // by others and by the device's own software
+  int64_t used_bytes = 0;    // by other processes, the driver and libraries
 };
 
-// `name` as LibTorch writes it. On a CUDA device, LibTorch's current stream of the calling thread
-// is from now on the one that the agent computes on. Errors: INVALID_ARGUMENT for a name that is
-// none, NOT_FOUND for a device that is not there.
+// `name` is LibTorch's: "cpu" or "cuda:0". For a CUDA device this sets LibTorch's current stream of
+// the calling thread to the agent's compute queue. Errors: INVALID_ARGUMENT for an unknown name,
+// NOT_FOUND for a missing device.
 absl::StatusOr<TrainDevice> OpenDevice(const std::string& name, const LinkSpeed& link);
 
 }  // namespace stowage

@@ -3,28 +3,42 @@
 #include "client/lib/credential_flags.h"
 
 namespace stowage {
+namespace {
 
-void AddOptions(CLI::App& app, TrainOptions* options) {
-  const auto add = [&app](const char* group, const char* name, auto& value, const char* type,
-                          const char* help) {
-    return app.add_option(name, value, help)->type_name(type)->group(group);
-  };
+// Adds the options of one group of the help text.
+class Group {
+ public:
+  Group(CLI::App* app, const char* name) : app_(*app), name_(name) {}
+
+  template <typename Value>
+  CLI::Option* Add(const char* flag, Value& value, const char* type, const char* help) const {
+    return app_.add_option(flag, value, help)->type_name(type)->group(name_);
+  }
+  void AddFlag(const char* flag, bool& value, const char* help) const {
+    app_.add_flag(flag, value, help)->group(name_);
+  }
+
+ private:
+  CLI::App& app_;
+  const char* const name_;
+};
+
+void AddNetworkOptions(CLI::App* app, TrainOptions* options) {
+  const Group group(app, "Network");
   NetworkOptions& network = options->network;
-  constexpr const char* kNetwork = "Network";
-  add(kNetwork, "--network", options->network_name, "NAME", "what to train")
+  group.Add("--network", options->network_name, "NAME", "the network to train")
       ->check(CLI::IsMember(NetworkNames()))
       ->capture_default_str();
-  add(kNetwork, "--batch", network.batch, "N", "samples a step")
+  group.Add("--batch", network.batch, "N", "samples per step")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  add(kNetwork, "--image", network.image, "N", "pixels a side, of a network for images")
+  group.Add("--image", network.image, "N", "pixels per side, of a network for images")
       ->check(CLI::Range(32, 1 << 14))
       ->capture_default_str();
-  add(kNetwork, "--layers", network.layers, "N", "blocks of a transformer")
+  group.Add("--layers", network.layers, "N", "blocks of a transformer")
       ->check(CLI::Range(1, 4'900))
       ->capture_default_str();
-  add(kNetwork, "--width", network.width, "N",
-      "numbers a token, of a transformer: a multiple of 64")
+  group.Add("--width", network.width, "N", "numbers per token of a transformer: a multiple of 64")
       ->check(CLI::Range(64, 1 << 16))
       ->check(CLI::Validator(
           [](std::string& text) {
@@ -32,63 +46,80 @@ void AddOptions(CLI::App& app, TrainOptions* options) {
           },
           ""))
       ->capture_default_str();
-  add(kNetwork, "--sequence", network.sequence, "N", "tokens a sample, of a transformer")
+  group.Add("--sequence", network.sequence, "N", "tokens per sample of a transformer")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  add(kNetwork, "--vocabulary", network.vocabulary, "N", "tokens there are, of a transformer")
+  group.Add("--vocabulary", network.vocabulary, "N", "different tokens of a transformer")
       ->check(CLI::Range(1, 1 << 24))
       ->capture_default_str();
+}
 
-  constexpr const char* kTraining = "Training";
-  add(kTraining, "--steps", options->steps, "N", "steps that are measured, after two that are not")
+void AddTrainingOptions(CLI::App* app, TrainOptions* options) {
+  const Group group(app, "Training");
+  group.Add("--steps", options->steps, "N", "measured steps, after two that are not measured")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  add(kTraining, "--seed", options->seed, "N", "of weights, data and dropout")
-      ->capture_default_str();
-  app.add_flag("--verify", options->verifies,
-               "compare every recomputation with the first run, and name the stage that differs")
-      ->group(kTraining);
-  app.add_flag("!--no-compare", options->compares,
-               "do not train without a schedule and with the best segments, too")
-      ->group(kTraining);
+  group.Add("--seed", options->seed, "N", "of weights, data and dropout")->capture_default_str();
+  group.AddFlag("--verify", options->verifies,
+                "compare every recomputation with the first run, and name the stage that differs");
+  group.AddFlag("!--no-compare", options->compares,
+                "do not also train without a schedule and with the best segments");
+}
 
-  constexpr const char* kDevice = "Device";
-  add(kDevice, "--device", options->device, "NAME", "cpu, or cuda:0 where this was built with CUDA")
+void AddDeviceOptions(CLI::App* app, TrainOptions* options) {
+  const Group group(app, "Device");
+  group.Add("--device", options->device, "NAME", "cpu, or cuda:0 if built with CUDA")
       ->capture_default_str();
-  add(kDevice, "--memory", options->memory, "SIZE",
-      "for activations: 4GiB, bytes without a unit, 40%: from the least that any schedule needs "
-      "(0%) to storing everything (100%), or all: what the device has left")
+  group
+      .Add("--memory", options->memory, "SIZE",
+           "for activations: bytes, or with a unit as in 4GiB; 40%: of the range from the least "
+           "that any schedule needs (0%) to storing everything (100%); all: what the device has "
+           "left")
       ->capture_default_str();
-  add(kDevice, "--device-memory", options->device_memory, "SIZE",
-      "of the whole device; default: what it has");
-  add(kDevice, "--link", options->link, "RATE",
-      "slow copies down to this, both ways, on a cpu: 12GB/s; default: as they are");
+  group.Add("--device-memory", options->device_memory, "SIZE",
+            "of the whole device; default: its own");
+  group.Add(
+      "--link", options->link, "RATE",
+      "limit copies in both directions on a cpu to this rate, as in 12GB/s; default: no limit");
+}
 
-  constexpr const char* kSchedule = "Schedule";
-  add(kSchedule, "--solver", options->solver, "NAME", "default: auto");
-  app.add_flag("--graph", options->graph_mode,
-               "measure graph mode, too, and let the schedule choose: neighbouring stages as one, "
-               "by TorchScript where a trace trains alike")
-      ->group(kSchedule);
-  add(kSchedule, "--server", options->server, "ADDRESS", "host:port or unix:PATH of a server")
+void AddScheduleOptions(CLI::App* app, TrainOptions* options) {
+  const Group group(app, "Schedule");
+  group.Add("--solver", options->solver, "NAME", "default: auto");
+  group.AddFlag("--graph", options->graph_mode,
+                "also measure graph mode, in which adjacent stages run as one TorchScript trace, "
+                "and let the schedule choose");
+  group.Add("--server", options->server, "ADDRESS", "host:port or unix:PATH of a server")
       ->capture_default_str();
-  add(kSchedule, "--patience", options->patience, "DURATION",
-      "wait so long for a server, then solve here")
+  group
+      .Add("--patience", options->patience, "DURATION",
+           "how long to wait for the server before solving in this process")
       ->capture_default_str();
-  app.add_flag("--local", options->local, "solve here, ask no server")->group(kSchedule);
-  add(kSchedule, "--plan-cache", options->plan_cache, "DIR",
-      "start from the last schedule that is there, and leave this one for the next time");
-  add(kSchedule, "--job", options->job, "NAME", "what the server's operators know this run by");
+  group.AddFlag("--local", options->local, "solve in this process, without a server");
+  group.Add("--plan-cache", options->plan_cache, "DIR",
+            "use the last run's schedule in this directory, and save this run's");
+  group.Add("--job", options->job, "NAME", "this run's name in the server's logs");
+}
 
+void AddOutputOptions(CLI::App* app, TrainOptions* options) {
+  const Group group(app, "Output");
+  group.Add("--trace", options->trace, "FILE",
+            "write one step, measured and predicted, for Perfetto or chrome://tracing");
+  group.Add("--chain-output", options->chain_output, "FILE",
+            "write the measured chain, for stowage --chain");
+  group.Add("--platform-output", options->platform_output, "FILE",
+            "write the measured platform, for stowage --platform");
+}
+
+}  // namespace
+
+void AddOptions(CLI::App& app, TrainOptions* options) {
+  AddNetworkOptions(&app, options);
+  AddTrainingOptions(&app, options);
+  AddDeviceOptions(&app, options);
+  AddScheduleOptions(&app, options);
   AddCredentials(app, &options->credentials);
-
-  constexpr const char* kOutput = "Output";
-  add(kOutput, "--trace", options->trace, "FILE",
-      "one step, measured and predicted, for Perfetto or chrome://tracing");
-  add(kOutput, "--chain-output", options->chain_output, "FILE",
-      "the measured chain, for stowage --chain");
-  add(kOutput, "--platform-output", options->platform_output, "FILE",
-      "the measured platform, for stowage --platform");
+  AddOutputOptions(&app, options);
 }
 
 }  // namespace stowage

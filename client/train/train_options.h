@@ -12,18 +12,19 @@
 
 namespace stowage {
 
+// The values of flags; texts with units are parsed later.
 struct TrainOptions {
   std::string network_name = "resnet18";
   NetworkOptions network;
   std::string device = "cpu";
-  std::string device_memory;  // empty: what the device has
-  std::string link;           // of a host device; empty: as fast as memory is
+  std::string device_memory;  // empty: the device's
+  std::string link;           // a rate, for the host device; empty: no limit
   std::string memory = "all";
   bool graph_mode = false;
   int steps = 10;
   int seed = 1;
-  bool compares = true;
-  bool verifies = false;
+  bool compares = true;   // also trains without a schedule and with segments
+  bool verifies = false;  // compares recomputations with first runs
 
   std::string solver;
   std::string server = "127.0.0.1:50051";

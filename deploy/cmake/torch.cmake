@@ -1,4 +1,4 @@
-# LibTorch as one target, stowage_libtorch, of headers whose warnings are not ours.
+# LibTorch as one target, stowage_libtorch. Its headers are SYSTEM: their warnings are not ours.
 if(STOWAGE_TORCH STREQUAL "AUTO")
   find_package(Torch CONFIG QUIET)
 elseif(STOWAGE_TORCH)
@@ -13,6 +13,6 @@ target_include_directories(stowage_libtorch SYSTEM INTERFACE ${TORCH_INCLUDE_DIR
 target_link_libraries(stowage_libtorch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(stowage_libtorch INTERFACE ${flags})
-if(CUDAToolkit_FOUND AND TARGET torch_cuda)
+if(TARGET stowage_cudart AND TARGET torch_cuda)
   target_compile_definitions(stowage_libtorch INTERFACE STOWAGE_TORCH_CUDA)
 endif()

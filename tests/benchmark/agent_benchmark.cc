@@ -23,15 +23,15 @@ namespace {
 constexpr int64_t kSmaller = 64;
 
 // Takes the time of its chain and computes nothing.
-class TimedStages final : public Stages {
+class TimedStages final : public ArenaStages {
  public:
   explicit TimedStages(const Chain& chain) : chain_(chain) {}
 
   absl::Status Begin(DeviceSpan /*input*/, void* /*stream*/) override { return absl::OkStatus(); }
-  absl::Status Forward(const ForwardCall& call) override {
+  absl::Status Forward(const ForwardCall& call, const ForwardSpans& /*spans*/) override {
     return Take(chain_.stage(call.stage).forward_seconds);
   }
-  absl::Status Backward(const BackwardCall& call) override {
+  absl::Status Backward(const BackwardCall& call, const BackwardSpans& /*spans*/) override {
     return Take(chain_.stage(call.stage).backward_seconds);
   }
   absl::Status End(DeviceSpan /*input_gradient*/, void* /*stream*/) override {
@@ -76,11 +76,11 @@ void PrintRow(const std::string& profile, double gigabytes_per_second, double sh
   const Answer answer = *AnswerRequest({chain, platform, "store_all", {}}, {});
   std::mt19937 random(1);
   const Schedule schedule = WithTransfers(chain, answer.schedule, share, &random);
-  const Plan plan = *MakePlan(chain, platform, schedule);
+  const ArenaPlan plan = *MakeArenaPlan(chain, platform, schedule);
   HostDevice device({.offload_bytes_per_second = platform.offload_bytes_per_second,
                      .prefetch_bytes_per_second = platform.prefetch_rate(),
                      .latency_seconds = 0});
-  const auto executor = *PlanExecutor::Create(&plan, &device);
+  const auto executor = *ArenaExecutor::Create(&plan, &device);
   TimedStages stages(chain);
   double best = 1e9;
   for (int i = 0; i < 3; ++i) best = std::min(best, executor->Step(&stages)->seconds);

@@ -1,4 +1,4 @@
-// What every device owes the executor.
+// The contract of Device, for every implementation.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -35,7 +35,7 @@ std::vector<DeviceKind> HostDevices() {
            }}};
 }
 
-// Those that this machine has.
+// The devices of this machine.
 std::vector<DeviceKind> AllDevices() {
   std::vector<DeviceKind> devices = HostDevices();
 #ifdef STOWAGE_CUDA
@@ -67,7 +67,7 @@ class EveryDevice : public testing::TestWithParam<DeviceKind> {
     return *span;
   }
 
-  // Keeps a queue busy until Go().
+  // Blocks a queue until Go().
   void Block(Queue queue) {
     ASSERT_THAT(device_->Launch(queue,
                                 [this](void*) {
@@ -185,7 +185,7 @@ TEST_P(EveryDevice, SaysWhatItHasNoMemoryFor) {
 INSTANTIATE_TEST_SUITE_P(Each, EveryDevice, testing::ValuesIn(AllDevices()),
                          [](const auto& kind) { return kind.param.name; });
 
-// What only a device with threads shows.
+// Tests that need work which blocks a queue.
 class AHostDevice : public EveryDevice {};
 
 TEST_P(AHostDevice, OverlapsItsQueues) {
@@ -235,7 +235,7 @@ TEST_P(AHostDevice, SkipsWhatIsEnqueuedAfterAFailure) {
               IsOk());
   const auto event = device_->Record(Queue::kCompute);
   ASSERT_THAT(event, IsOk());
-  ASSERT_THAT(device_->Wait(Queue::kToHost, *event), IsOk());  // happens all the same
+  ASSERT_THAT(device_->Wait(Queue::kToHost, *event), IsOk());  // happens even after a failure
   Go();
   EXPECT_THAT(device_->Synchronize(), Fails(absl::StatusCode::kDataLoss, "broken"));
   EXPECT_FALSE(ran);
@@ -269,7 +269,7 @@ TEST(HostDevice, TakesThatTimeForCopiesThatOthersMake) {
   HostDevice device({.offload_bytes_per_second = 1e9, .prefetch_bytes_per_second = 1e7});
   const auto begin = device.Record(Queue::kToHost);
   const auto nothing = [](void*) { return absl::OkStatus(); };
-  // On a half-duplex link both ways are one queue's.
+  // On a half-duplex link both directions use one queue.
   ASSERT_THAT(device.LaunchCopy(Queue::kToHost, Direction::kToDevice, 150'000, nothing), IsOk());
   const auto end = device.Record(Queue::kToHost);
   ASSERT_THAT(device.Synchronize(), IsOk());

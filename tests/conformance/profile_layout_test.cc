@@ -37,7 +37,7 @@ TEST_P(EveryProfilesPlan, IsLaidOutWithinThreePercentOfItsPeak) {
         const Schedule schedule = WithTransfers(chain, answer->schedule, share, &random);
         Platform platform = Memory(high);
         platform.offload_bytes_per_second = 1e10;
-        const auto plan = MakePlan(chain, platform, schedule);
+        const auto plan = MakeArenaPlan(chain, platform, schedule);
         ASSERT_THAT(plan, IsOk());
         ExpectSound(plan->device.blocks, plan->device.layout, 256);
         ExpectSound(plan->host.blocks, plan->host.layout, 256);

@@ -1,7 +1,7 @@
-// Real networks, small: profiled, solved and trained under budgets. What comes out is what plain
-// training leaves, to the bit, and takes the memory that was predicted. On the host, or where
-// STOWAGE_TEST_DEVICE says cuda:0: there kernels may add in any order, and memory comes in pieces
-// that are large for such networks.
+// Profiles, solves and trains small versions of real networks under budgets. The results equal
+// those of plain training bit by bit, and the measured peak equals the prediction. Runs on the
+// host, or on the device that STOWAGE_TEST_DEVICE names, such as cuda:0; there kernels may add in
+// any order, and allocations are rounded up to sizes that are large for these networks.
 #include "tests/support/training.h"
 
 #include <ATen/ATen.h>
@@ -83,22 +83,22 @@ class TrainingTest : public testing::TestWithParam<const char*> {
     }
   }
 
-  // From the weights that it begins with, each time. Returns the measured peak over the predicted.
+  // Trains from the initial weights. Returns the ratio of the measured to the predicted peak.
   void TrainUnder(const Schedule& schedule, double* peak_ratio) {
     planned_ = SmallTraining(GetParam(), device_.torch, layers_);
-    const auto plan = MakePlan(chain_, platform_, schedule, {.places_values = false});
+    const auto plan = MakeFrameworkPlan(chain_, platform_, schedule);
     ASSERT_THAT(plan, IsOk());
     const auto in_modes = InModes(planned_.stages, plan->execution);
     ASSERT_THAT(in_modes, IsOk());
     stages_ = std::make_unique<TorchStages>(*in_modes, options_);
-    const auto executor = PlanExecutor::Create(&*plan, device_.agent.get());
+    const auto executor = FrameworkExecutor::Create(&*plan, device_.agent.get());
     ASSERT_THAT(executor, IsOk());
     at::manual_seed(12);
     int64_t peak = 0;
     Train(&planned_, [&] {
       const int64_t others = memory_.LiveBytes();
       memory_.ResetPeak();
-      // A copy that nobody else holds.
+      // A copy without other references, so that it can be freed.
       stages_->Feed(planned_.input.clone(), planned_.loss);
       ASSERT_THAT((*executor)->Step(stages_.get()), IsOk());
       peak = memory_.PeakBytes() - others;
@@ -155,12 +155,12 @@ TEST_P(TrainingTest, IsThePlainOneUnderEverySolverWithTransfers) {
     if (answer->outcome == Outcome::kInfeasible) continue;
     double peak_ratio = 0;
     TrainUnder(WithTransfers(chain_, answer->schedule, 0.7, &random), &peak_ratio);
-    // Values that come back just before a computation may wait for it without having come.
+    // Prefetched values may be allocated later than the schedule says, so the peak may be lower.
     EXPECT_LE(peak_ratio, 1 + most_error_);
   }
 }
 
-// Graph mode is made faster and slower than it is, so that the fastest schedules mix the modes.
+// Changes the measured times of graph mode, so that the fastest schedules mix the modes.
 class MixedTrainingTest : public TrainingTest {
  protected:
   MixedTrainingTest() : TrainingTest(/*layers=*/4) {
@@ -178,7 +178,7 @@ class MixedTrainingTest : public TrainingTest {
     }
   }
 
-  // Of the operations: those in graph mode, those of several stages, and the transfers.
+  // Numbers of operations by kind; fused: of several stages.
   struct Counts {
     int eager = 0;
     int graph = 0;
@@ -216,7 +216,7 @@ TEST_P(MixedTrainingTest, IsThePlainOneUnderEveryMixOfModes) {
     for (const int percent : {20, 50, 100}) {
       SCOPED_TRACE(absl::StrCat(solver, " at ", percent, " %"));
       const Schedule schedule = Solved(solver, percent, Memory(0));
-      if (schedule.operations.empty()) continue;  // its shares do not add up to so little
+      if (schedule.operations.empty()) continue;  // no schedule within this budget
       Count(schedule, &counts);
       double peak_ratio = 0;
       TrainUnder(schedule, &peak_ratio);
@@ -233,7 +233,7 @@ TEST_P(MixedTrainingTest, IsThePlainOneUnderEveryMixOfModes) {
 TEST_P(MixedTrainingTest, IsThePlainOneWithTransfers) {
   Counts counts;
   Platform linked = platform_;
-  // A step copies a good part of what it saves.
+  // Fast enough that a step copies a good part of its saved values.
   linked.offload_bytes_per_second =
       static_cast<double>(StoreAllPeakBytes(chain_)) / ComputeSeconds(chain_);
   std::mt19937 random(14);

@@ -31,16 +31,17 @@ Bench::Bench(const Model& model, TrainDevice* device, const BenchOptions& option
 absl::StatusOr<std::unique_ptr<Bench>> Bench::Open(const Model& model, TrainDevice* device,
                                                    const BenchOptions& options) {
   std::unique_ptr<Bench> bench(new Bench(model, device, options));
-  RETURN_IF_ERROR(TorchGuarded([&bench] { return bench->Make(); }));
+  RETURN_IF_ERROR(TorchGuarded([&bench] { return bench->CreateSession(); }));
   return bench;
 }
 
-absl::Status Bench::Make() {
+absl::Status Bench::CreateSession() {
   at::manual_seed(kSeed);
   NetworkOptions options = model_.options;
   options.device = device_.torch;
   ASSIGN_OR_RETURN(Network network, MakeNetwork(model_.name, options));
-  session_.emplace(std::move(network), &device_, &meter_, options_.steps, kSeed);
+  session_.emplace(std::move(network), &device_, &meter_,
+                   SessionOptions{.steps = options_.steps, .seed = kSeed});
   return absl::OkStatus();
 }
 
@@ -61,7 +62,7 @@ int64_t Bench::BudgetOf(double share) const {
   return low + static_cast<int64_t>(share * static_cast<double>(StoreAllPeakBytes(chain_) - low));
 }
 
-double Bench::RateOf(const Measured& measured) const {
+double Bench::SamplesPerSecondOf(const TrainingMeasurement& measured) const {
   return model_.options.batch / measured.step_seconds;
 }
 
@@ -77,25 +78,27 @@ absl::StatusOr<std::optional<Solved>> Bench::Solve(const std::string& solver,
   return Solved{std::move(answer.schedule), std::move(answer.solver)};
 }
 
-absl::StatusOr<Plan> Bench::PlanOf(const Schedule& schedule) const {
-  return MakePlan(chain_, platform_, schedule, {.places_values = false});
+absl::StatusOr<FrameworkPlan> Bench::PlanOf(const Schedule& schedule) const {
+  return MakeFrameworkPlan(chain_, platform_, schedule);
 }
 
 absl::StatusOr<Trained> Bench::TrainUnder(const Schedule& schedule) {
-  ASSIGN_OR_RETURN(const Plan plan, PlanOf(schedule));
-  ASSIGN_OR_RETURN(Measured measured, session_->TrainUnder(plan, /*verifies=*/false));
+  ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(schedule));
+  ASSIGN_OR_RETURN(TrainingMeasurement measured, session_->TrainUnder(plan));
   return Trained{plan.prediction, std::move(measured)};
 }
 
-std::string WorkOf(const Schedule& schedule) {
-  int copies = 0;
-  int again = 0;
-  std::set<int> run;
+std::string ExtraWorkOf(const Schedule& schedule) {
+  int offloads = 0;
+  int recomputations = 0;
+  std::set<int> seen;  // stages whose first forward has come
   for (const Operation& operation : schedule.operations) {
-    if (operation.kind == OperationKind::kOffload) ++copies;
-    if (IsForward(operation.kind) && !run.insert(operation.stage).second) ++again;
+    if (operation.kind == OperationKind::kOffload) ++offloads;
+    if (IsForward(operation.kind) && !seen.insert(operation.stage).second) {
+      ++recomputations;
+    }
   }
-  return absl::StrCat(copies, " offloaded, ", again, " recomputed");
+  return absl::StrCat(offloads, " offloaded, ", recomputations, " recomputed");
 }
 
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// A network on a device, profiled, solved for and trained.
+// Profiles a network on a device, solves for it and trains it.
 #ifndef STOWAGE_TESTS_GPU_BENCH_H_
 #define STOWAGE_TESTS_GPU_BENCH_H_
 
@@ -23,26 +23,26 @@ struct BenchOptions {
   ProfileOptions profile = {};
 };
 
-// A schedule, and whose it is.
+// A schedule and its solver.
 struct Solved {
   Schedule schedule;
   std::string solver;
 };
 
-// A schedule that was trained under.
+// A training under a schedule.
 struct Trained {
   Prediction predicted;
-  Measured measured;
+  TrainingMeasurement measured;
 };
 
 // Not thread-safe.
 class Bench {
  public:
-  // Makes the network. Borrows `device`. Errors: INVALID_ARGUMENT for a network that is none,
+  // Creates the network. Borrows `device`. Errors: INVALID_ARGUMENT for an unknown network,
   // RESOURCE_EXHAUSTED.
   static absl::StatusOr<std::unique_ptr<Bench>> Open(const Model& model, TrainDevice* device,
                                                      const BenchOptions& options);
-  // Measures chain and link, which whatever is solved needs. Errors: those of the profiler.
+  // Measures chain and link; required before Solve(). Errors: those of the profiler.
   absl::Status Profile();
 
   const Model& model() const { return model_; }
@@ -50,24 +50,25 @@ class Bench {
   TrainDevice& device() { return device_; }
   const Chain& chain() const { return chain_; }
   Chain& chain() { return chain_; }
-  const Platform& platform() const { return platform_; }  // its memory is as good as unlimited
+  const Platform& platform() const { return platform_; }  // with unlimited memory
   int seed() const { return kSeed; }
 
-  // A share of the range from the least memory that any schedule needs to storing everything.
+  // Bytes at `share` of the range from the least memory that any schedule needs (0) to storing
+  // everything (1).
   int64_t BudgetOf(double share) const;
-  double RateOf(const Measured& measured) const;  // samples a second
+  double SamplesPerSecondOf(const TrainingMeasurement& measured) const;
 
-  // nullopt: the solver has no schedule within so much memory.
+  // nullopt: the solver has no schedule within `memory_bytes`.
   absl::StatusOr<std::optional<Solved>> Solve(const std::string& solver, int64_t memory_bytes);
-  absl::StatusOr<Plan> PlanOf(const Schedule& schedule) const;
-  // RESOURCE_EXHAUSTED where it does not fit.
+  absl::StatusOr<FrameworkPlan> PlanOf(const Schedule& schedule) const;
+  // Errors: RESOURCE_EXHAUSTED if it does not fit.
   absl::StatusOr<Trained> TrainUnder(const Schedule& schedule);
 
  private:
   static constexpr int kSeed = 1;
 
   Bench(const Model& model, TrainDevice* device, const BenchOptions& options);
-  absl::Status Make();
+  absl::Status CreateSession();
 
   const Model model_;
   TrainDevice& device_;
@@ -79,8 +80,8 @@ class Bench {
   Platform platform_;
 };
 
-// "12 copies, 3 recomputed": what a schedule does beside one forward and one backward a stage.
-std::string WorkOf(const Schedule& schedule);
+// "12 offloaded, 3 recomputed": the operations beside one forward and one backward of each stage.
+std::string ExtraWorkOf(const Schedule& schedule);
 
 }  // namespace stowage
 

@@ -1,4 +1,4 @@
-// Throughput against peak memory: ours beside other ways to train in less memory.
+// Throughput by peak memory: auto against other ways to train in less memory.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -22,16 +22,17 @@ namespace {
 
 constexpr std::array<double, 9> kShares = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1};
 constexpr std::array<double, 4> kOverheads = {0, 0.05, 0.1, 0.2};
-// Two measurements of one schedule differ by as much.
+// The relative difference between two measurements of one schedule.
 constexpr double kScatter = 0.01;
 
-// One way to train, and what came of it.
+// One way to train, and its measurements.
 struct Way {
   std::string name;
   std::vector<RatedPoint> points = {};
-  std::vector<Schedule> schedules = {};  // those that have been tried
+  std::vector<Schedule> schedules = {};  // measured ones
 };
 
+// The curves of one network.
 class Curves {
  public:
   Curves(Lab* lab, Bench* bench) : lab_(*lab), bench_(*bench) {}
@@ -40,58 +41,64 @@ class Curves {
     RETURN_IF_ERROR(MeasureBaselines());
     for (const char* solver : {"rotor", "pofo"}) {
       Way& way = ways_.emplace_back(Way{solver});
-      for (const double share : kShares) RETURN_IF_ERROR(Ask(&way, bench_.BudgetOf(share)));
+      for (const double share : kShares) RETURN_IF_ERROR(AddSolved(&way, bench_.BudgetOf(share)));
     }
     const std::vector<RatedPoint> others = FrontOf(PointsOfOthers());
     Way& ours = ways_.emplace_back(Way{"auto"});
-    for (const double share : kShares) RETURN_IF_ERROR(Ask(&ours, bench_.BudgetOf(share)));
-    // Where the others are at their best, it gets what they took.
-    for (const RatedPoint& point : others) RETURN_IF_ERROR(Ask(&ours, point.peak_bytes));
+    for (const double share : kShares) RETURN_IF_ERROR(AddSolved(&ours, bench_.BudgetOf(share)));
+    // Also at the peak memory of the others' Pareto-optimal points, for a comparison at equal
+    // memory.
+    for (const RatedPoint& point : others) RETURN_IF_ERROR(AddSolved(&ours, point.peak_bytes));
     RETURN_IF_ERROR(WriteCurves());
     RETURN_IF_ERROR(CompareWithOthers());
-    return SayWhatOverheadBuys();
+    return PublishMemoryByOverhead();
   }
 
  private:
   absl::Status MeasureBaselines() {
-    RETURN_IF_ERROR(Add(&ways_.emplace_back(Way{"plain"}), bench_.session().TrainPlainly(), ""));
+    RETURN_IF_ERROR(
+        Add(&ways_.emplace_back(Way{"plain"}), bench_.session().TrainWithoutSchedule(), ""));
     Way& segments = ways_.emplace_back(Way{"segments"});
     for (int count = 1; count <= bench_.chain().length(); ++count) {
       const Schedule schedule = PeriodicSchedule(bench_.chain(), count);
-      RETURN_IF_ERROR(Try(&segments, schedule, absl::StrCat(count, " segments")));
+      RETURN_IF_ERROR(Measure(&segments, schedule, absl::StrCat(count, " segments")));
     }
     Session on_host(SavedOnHost(bench_.session().network(), lab_.device.torch), &lab_.device,
-                    &MemoryOf(lab_.device.torch), lab_.steps, bench_.seed());
-    RETURN_IF_ERROR(Add(&ways_.emplace_back(Way{"save_on_cpu"}), on_host.TrainPlainly(), ""));
-    return Try(&ways_.emplace_back(Way{"two streams"}), TwoStreamSchedule(bench_.chain()), "");
+                    &MemoryOf(lab_.device.torch), {.steps = lab_.steps, .seed = bench_.seed()});
+    RETURN_IF_ERROR(
+        Add(&ways_.emplace_back(Way{"save_on_cpu"}), on_host.TrainWithoutSchedule(), ""));
+    return Measure(&ways_.emplace_back(Way{"two streams"}), TwoStreamSchedule(bench_.chain()), "");
   }
 
-  absl::Status Ask(Way* way, int64_t budget) {
+  absl::Status AddSolved(Way* way, int64_t budget) {
     ASSIGN_OR_RETURN(const auto solved, bench_.Solve(way->name, budget));
     if (!solved.has_value()) return absl::OkStatus();
-    return Try(
-        way, solved->schedule,
-        absl::StrCat(FormatBytes(budget), ": ", solved->solver, ", ", WorkOf(solved->schedule)));
+    return Measure(way, solved->schedule,
+                   absl::StrCat(FormatBytes(budget), ": ", solved->solver, ", ",
+                                ExtraWorkOf(solved->schedule)));
   }
 
-  // Budgets, and counts of segments, that lead to one schedule are one point.
-  absl::Status Try(Way* way, const Schedule& schedule, const std::string& what) {
-    const auto& tried = way->schedules;
-    if (std::find(tried.begin(), tried.end(), schedule) != tried.end()) return absl::OkStatus();
+  // Measures a schedule once: several budgets, or numbers of segments, may lead to the same one.
+  absl::Status Measure(Way* way, const Schedule& schedule, const std::string& what) {
+    const auto& measured = way->schedules;
+    if (std::find(measured.begin(), measured.end(), schedule) != measured.end()) {
+      return absl::OkStatus();
+    }
     way->schedules.push_back(schedule);
     const auto trained = bench_.TrainUnder(schedule);
     if (!trained.ok()) return Add(way, trained.status(), what);
     return Add(way, trained->measured, what);
   }
 
-  // What does not fit is a row, too; any other error ends the experiment.
-  absl::Status Add(Way* way, const absl::StatusOr<Measured>& measured, const std::string& what) {
+  // A training that does not fit becomes a row, too; any other error ends the experiment.
+  absl::Status Add(Way* way, const absl::StatusOr<TrainingMeasurement>& measured,
+                   const std::string& what) {
     std::vector<Cell> row = {Words(way->name), Words(what)};
     if (absl::IsResourceExhausted(measured.status())) {
       row.push_back(Words("does not fit"));
     } else {
       RETURN_IF_ERROR(measured.status());
-      const RatedPoint point = {measured->peak_bytes, bench_.RateOf(*measured)};
+      const RatedPoint point = {measured->peak_bytes, bench_.SamplesPerSecondOf(*measured)};
       way->points.push_back(point);
       row.insert(row.end(), {Duration(measured->step_seconds), SamplesPerSecond(point.rate),
                              Size(point.peak_bytes)});
@@ -137,7 +144,7 @@ class Curves {
     return WriteFile(lab_.PathOf(absl::StrCat("better-", network(), ".svg")), ToSvg(plot));
   }
 
-  // Whose point it is.
+  // The name of the way that has the point.
   std::string NameOf(const RatedPoint& point) const {
     for (const Way& way : ways_) {
       if (std::find(way.points.begin(), way.points.end(), point) != way.points.end()) {
@@ -180,9 +187,9 @@ class Curves {
         over, gains.compared, gains.missing, 100 * gains.mean, 100 * gains.least, 100 * gains.most);
   }
 
-  absl::Status SayWhatOverheadBuys() const {
+  absl::Status PublishMemoryByOverhead() const {
     const std::vector<RatedPoint>& plain = WayOf("plain").points;
-    if (plain.empty()) return absl::OkStatus();  // it does not fit: there is nothing to compare
+    if (plain.empty()) return absl::OkStatus();  // does not fit: nothing to compare with
     Sheet sheet({"overhead", "plain", "segments", "auto", "auto's part of plain"});
     for (const double overhead : kOverheads) {
       const auto least = [&](const char* way) {
@@ -206,7 +213,7 @@ class Curves {
 
   Lab& lab_;
   Bench& bench_;
-  std::deque<Way> ways_;  // references stay good
+  std::deque<Way> ways_;  // a deque keeps references valid
   Sheet sheet_{{"way", "what", "step", "samples/s", "peak"}};
 };
 

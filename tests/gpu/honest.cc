@@ -1,4 +1,4 @@
-// Step times and peaks as predicted, and as measured.
+// Compares predicted and measured step times and peaks.
 #include <array>
 #include <utility>
 
@@ -13,11 +13,11 @@ namespace stowage {
 namespace {
 
 constexpr std::array<double, 4> kShares = {0.25, 0.4, 0.6, 0.8};
-// Times that every prediction rests on: worth more runs than a job would make.
+// More runs than in a job, since every prediction depends on these times.
 constexpr ProfileOptions kProfile = {.warmups = 2, .repeats = 11};
 
-// Of the schedules of one solver. The two differ in what may go wrong: copies beside computations.
-struct Asked {
+// The schedules of one solver. auto may copy concurrently with computations, rotor never copies.
+struct SolverResults {
   std::string solver;
   std::vector<PredictedAndMeasured> seconds = {};
   std::vector<PredictedAndMeasured> bytes = {};
@@ -32,12 +32,12 @@ class Experiment {
       ASSIGN_OR_RETURN(const auto bench, Bench::Open(model, &lab_.device,
                                                      {.steps = lab_.steps, .profile = kProfile}));
       RETURN_IF_ERROR(bench->Profile());
-      for (Asked& asked : asked_) {
-        for (const double share : kShares) RETURN_IF_ERROR(Measure(bench.get(), &asked, share));
+      for (SolverResults& results : results_) {
+        for (const double share : kShares) RETURN_IF_ERROR(Measure(bench.get(), &results, share));
       }
     }
     std::vector<std::string> remarks;
-    for (const Asked& asked : asked_) remarks.push_back(Summary(asked));
+    for (const SolverResults& results : results_) remarks.push_back(Summary(results));
     return lab_.Publish(
         lab_.NameOf("honest"),
         absl::StrCat("Honest: predicted against measured, medians of ", lab_.steps, " steps"),
@@ -45,10 +45,10 @@ class Experiment {
   }
 
  private:
-  absl::Status Measure(Bench* bench, Asked* asked, double share) {
+  absl::Status Measure(Bench* bench, SolverResults* results, double share) {
     const int64_t budget = bench->BudgetOf(share);
-    ASSIGN_OR_RETURN(const auto solved, bench->Solve(asked->solver, budget));
-    std::vector<Cell> row = {Words(bench->model().name), Words(asked->solver), Share(share),
+    ASSIGN_OR_RETURN(const auto solved, bench->Solve(results->solver, budget));
+    std::vector<Cell> row = {Words(bench->model().name), Words(results->solver), Share(share),
                              Size(budget)};
     if (!solved.has_value()) {
       row.push_back(Words("no schedule"));
@@ -60,10 +60,10 @@ class Experiment {
                                           trained.measured.step_seconds};
     const PredictedAndMeasured bytes = {static_cast<double>(trained.predicted.peak_memory_bytes),
                                         static_cast<double>(trained.measured.peak_bytes)};
-    asked->seconds.push_back(seconds);
-    asked->bytes.push_back(bytes);
+    results->seconds.push_back(seconds);
+    results->bytes.push_back(bytes);
     for (Cell& cell :
-         std::vector<Cell>{Words(absl::StrCat(solved->solver, ": ", WorkOf(solved->schedule))),
+         std::vector<Cell>{Words(absl::StrCat(solved->solver, ": ", ExtraWorkOf(solved->schedule))),
                            Duration(seconds.predicted), Duration(seconds.measured),
                            Change(seconds.Error()), Size(trained.predicted.peak_memory_bytes),
                            Size(trained.measured.peak_bytes), Change(bytes.Error())}) {
@@ -73,18 +73,18 @@ class Experiment {
     return absl::OkStatus();
   }
 
-  static std::string Summary(const Asked& asked) {
-    const Errors seconds = ErrorsOf(asked.seconds);
-    const Errors bytes = ErrorsOf(asked.bytes);
+  static std::string Summary(const SolverResults& results) {
+    const Errors seconds = ErrorsOf(results.seconds);
+    const Errors bytes = ErrorsOf(results.bytes);
     return absl::StrFormat(
         "%s, absolute errors over %d schedules: step time %.1f %% mean, %.1f %% worst; peak %.1f "
         "%% mean, %.1f %% worst.",
-        asked.solver, asked.seconds.size(), 100 * seconds.mean, 100 * seconds.worst,
+        results.solver, results.seconds.size(), 100 * seconds.mean, 100 * seconds.worst,
         100 * bytes.mean, 100 * bytes.worst);
   }
 
   Lab& lab_;
-  std::array<Asked, 2> asked_ = {Asked{"auto"}, Asked{"rotor"}};
+  std::array<SolverResults, 2> results_ = {SolverResults{"auto"}, SolverResults{"rotor"}};
   Sheet sheet_{{"network", "solver", "budget", "bytes", "schedule", "predicted", "measured",
                 "time error", "predicted peak", "measured peak", "peak error"}};
 };

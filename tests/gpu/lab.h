@@ -1,4 +1,4 @@
-// What the experiments share: the device, the networks, and where results go.
+// Shared by the experiments: the device, the networks, and the output of results.
 #ifndef STOWAGE_TESTS_GPU_LAB_H_
 #define STOWAGE_TESTS_GPU_LAB_H_
 
@@ -14,39 +14,40 @@
 
 namespace stowage {
 
+// A network and its size.
 struct Model {
   std::string name;  // of NetworkNames()
   NetworkOptions options;
 };
 
-// Full: as the papers train them. Small: for two cores, to rehearse.
+// kFull: the papers' sizes. kSmall: for a rehearsal on two cores.
 enum class Scale { kFull, kSmall };
 std::vector<Model> Models(Scale scale);
 
 struct Lab {
   TrainDevice device;
   std::vector<Model> models;
-  int steps = 20;            // of which a median is taken, after Session::kUnmeasured
-  int64_t memory_limit = 0;  // bytes that LibTorch may take where batches are searched for
-  std::string folder;        // of all files
-  std::string only;          // "gpt2" where that is the only network
+  int steps = 20;            // measured ones, after Session::kUnmeasured; the median counts
+  int64_t memory_limit = 0;  // bytes; LibTorch's limit in the search for the largest batch
+  std::string folder;        // for all output files
+  std::string only;          // the only network, such as "gpt2"; empty: all
 
   std::string PathOf(absl::string_view file) const;
-  // Of a table of all networks: with the network's name where there is but one of them, so that
-  // networks may be visited one at a time.
+  // The file name of a table of all networks; with the network's name if there is only one, so that
+  // runs of one network each do not overwrite each other's tables.
   std::string NameOf(absl::string_view table) const;
-  // Prints the table and the remarks, a line each, and leaves them in NAME.md and the table in
-  // NAME.csv. Errors: those of files.
+  // Prints the table and the remarks, one line each, and writes them to NAME.md and the table to
+  // NAME.csv. Errors: those of writing files.
   absl::Status Publish(const std::string& name, const std::string& title, const Sheet& sheet,
                        const std::vector<std::string>& remarks) const;
 };
 
-// The experiments, by the names under which they are asked for; each publishes what it finds.
-// Errors: what went wrong; INTERNAL where training came to other gradients.
-absl::Status Correct(Lab* lab);     // under every solver the gradients of plain training
-absl::Status Honest(Lab* lab);      // predicted against measured
-absl::Status Better(Lab* lab);      // throughput against peak memory, beside other ways
-absl::Status Overlapped(Lab* lab);  // copies hidden, the link, what computing loses to copies
+// The experiments. Each publishes its results. Errors: those of the trainings; INTERNAL from
+// Correct() if gradients differ.
+absl::Status Correct(Lab* lab);     // gradients under every solver against plain training
+absl::Status Honest(Lab* lab);      // predicted against measured times and peaks
+absl::Status Better(Lab* lab);      // throughput by peak memory, against other ways to save memory
+absl::Status Overlapped(Lab* lab);  // the link, hidden copy time, slowdown of computations
 absl::Status Bigger(Lab* lab);      // the largest batch
 
 }  // namespace stowage

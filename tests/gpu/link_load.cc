@@ -18,7 +18,7 @@ absl::Status LinkLoad::Allocate() {
   }
   for (PinnedSpan& span : on_host_) {
     ASSIGN_OR_RETURN(span, device_.AllocatePinned(bytes_));
-    // Memory that was never written is read too fast, and written too slowly.
+    // Pages that were never written are read faster and written more slowly than others.
     std::memset(span.data, 1, static_cast<size_t>(bytes_));
   }
   for (const DeviceSpan span : on_device_) {
@@ -33,27 +33,28 @@ LinkLoad::~LinkLoad() {
   for (const PinnedSpan span : on_host_) device_.FreePinned(span);
 }
 
-absl::Status LinkLoad::Enqueue(Ways ways, int copies) {
+absl::Status LinkLoad::Enqueue(Directions directions, int copies) {
   for (int i = 0; i < copies; ++i) {
-    if (ways.to_host) RETURN_IF_ERROR(device_.Copy(Queue::kToHost, on_device_[0], on_host_[1]));
-    if (ways.to_device) RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, on_host_[0], on_device_[1]));
+    if (directions.to_host)
+      RETURN_IF_ERROR(device_.Copy(Queue::kToHost, on_device_[0], on_host_[1]));
+    if (directions.to_device)
+      RETURN_IF_ERROR(device_.Copy(Queue::kToDevice, on_host_[0], on_device_[1]));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<LinkRates> LinkLoad::Measure(Ways ways, int copies) {
+absl::StatusOr<LinkRates> LinkLoad::Measure(Directions directions, int copies) {
   ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
   RETURN_IF_ERROR(device_.Wait(Queue::kToHost, begin));
   RETURN_IF_ERROR(device_.Wait(Queue::kToDevice, begin));
-  RETURN_IF_ERROR(Enqueue(ways, copies));
+  RETURN_IF_ERROR(Enqueue(directions, copies));
   ASSIGN_OR_RETURN(const auto to_host, device_.Record(Queue::kToHost));
   ASSIGN_OR_RETURN(const auto to_device, device_.Record(Queue::kToDevice));
   RETURN_IF_ERROR(device_.Synchronize());
   const double bytes = static_cast<double>(bytes_) * copies;
-  const auto rate = [&](bool taken, const Event& end) {
-    return taken ? bytes / (end.Seconds() - begin->Seconds()) : 0;
-  };
-  return LinkRates{rate(ways.to_host, *to_host), rate(ways.to_device, *to_device)};
+  const auto rate = [&](const Event& end) { return bytes / (end.Seconds() - begin->Seconds()); };
+  return LinkRates{directions.to_host ? rate(*to_host) : 0,
+                   directions.to_device ? rate(*to_device) : 0};
 }
 
 }  // namespace stowage

@@ -1,5 +1,4 @@
-// Copies between device and pinned host memory, for their own sake: how fast they are, and what
-// they cost others.
+// Copies between device and pinned host memory, to measure their speed and to load the link.
 #ifndef STOWAGE_TESTS_GPU_LINK_LOAD_H_
 #define STOWAGE_TESTS_GPU_LINK_LOAD_H_
 
@@ -13,12 +12,12 @@
 
 namespace stowage {
 
-struct Ways {
+struct Directions {
   bool to_host = false;
   bool to_device = false;
 };
 
-// Bytes a second; 0 for a way that was not taken.
+// Bytes per second; 0 for a direction without copies.
 struct LinkRates {
   double to_host = 0;
   double to_device = 0;
@@ -27,16 +26,16 @@ struct LinkRates {
 // Not thread-safe.
 class LinkLoad {
  public:
-  // For copies of so many bytes. Borrows `device`. Errors: the device's.
+  // For copies of `bytes` each. Borrows `device`. Errors: the device's.
   static absl::StatusOr<std::unique_ptr<LinkLoad>> Create(Device* device, int64_t bytes);
   ~LinkLoad();
   LinkLoad(const LinkLoad&) = delete;
   LinkLoad& operator=(const LinkLoad&) = delete;
 
-  // Enqueues so many copies each way, one behind the other, and waits for nothing.
-  absl::Status Enqueue(Ways ways, int copies);
-  // Of so many copies each way, both ways beginning at the same time.
-  absl::StatusOr<LinkRates> Measure(Ways ways, int copies);
+  // Enqueues `copies` copies in each direction, one after the other, without waiting.
+  absl::Status Enqueue(Directions directions, int copies);
+  // Times `copies` copies in each direction; both directions start together.
+  absl::StatusOr<LinkRates> Measure(Directions directions, int copies);
 
  private:
   LinkLoad(Device* device, int64_t bytes) : device_(*device), bytes_(bytes) {}
@@ -44,7 +43,7 @@ class LinkLoad {
 
   Device& device_;
   const int64_t bytes_;
-  std::array<DeviceSpan, 2> on_device_ = {};  // the one is read, the other written
+  std::array<DeviceSpan, 2> on_device_ = {};  // one is read, the other written
   std::array<PinnedSpan, 2> on_host_ = {};
 };
 

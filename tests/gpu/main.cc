@@ -1,5 +1,5 @@
-// stowage-gpu-experiment: measures on a real device what the project is known by, and prints tables
-// for RESULTS.md. tests/gpu/run.sh builds and runs it.
+// stowage-gpu-experiment: runs the experiments of RESULTS.md on a device and prints their tables.
+// tests/gpu/run.sh builds and runs it.
 #include <torch/version.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct Experiment {
 constexpr Experiment kExperiments[] = {
     {"correct", "gradients under every solver against plain training", Correct},
     {"honest", "step times and peaks, predicted against measured", Honest},
-    {"better", "throughput against peak memory, beside other ways", Better},
-    {"overlapped", "copies hidden, the link, what computing loses to copies", Overlapped},
+    {"better", "throughput by peak memory, against other ways to save memory", Better},
+    {"overlapped", "the link, hidden copy time, slowdown of computations", Overlapped},
     {"bigger", "the largest batch", Bigger},
 };
 
@@ -50,7 +50,7 @@ absl::StatusOr<Lab> Open(const Options& options) {
   }
   Lab lab;
   ASSIGN_OR_RETURN(lab.device, OpenDevice(options.device, link));
-  MemoryOf(lab.device.torch);  // counts from now on
+  MemoryOf(lab.device.torch);  // installs the meter before the first allocation
   ASSIGN_OR_RETURN(lab.memory_limit, ParseBytes(options.memory_limit));
   lab.models = Models(options.small ? Scale::kSmall : Scale::kFull);
   if (!options.network.empty()) {
@@ -66,21 +66,22 @@ absl::StatusOr<Lab> Open(const Options& options) {
 }
 
 void AddOptions(CLI::App* app, Options* options) {
-  app->add_option("--device", options->device, "as LibTorch names it")->capture_default_str();
-  app->add_option("--link", options->link,
-                  "slow copies down to this, both ways, on a cpu: 2GB/s; default: as they are");
+  app->add_option("--device", options->device, "LibTorch's name")->capture_default_str();
+  app->add_option(
+      "--link", options->link,
+      "limit copies in both directions on a cpu to this rate, as in 2GB/s; default: no limit");
   std::vector<std::string> networks;
   for (const Model& model : Models(Scale::kFull)) networks.push_back(model.name);
-  app->add_option("--network", options->network, "only this one; default: all")
+  app->add_option("--network", options->network, "the only network; default: all")
       ->check(CLI::IsMember(networks));
-  app->add_flag("--small", options->small, "small networks and batches, to rehearse on a cpu");
-  app->add_option("--steps", options->steps, "of which medians are taken")
+  app->add_flag("--small", options->small, "small networks and batches, for a rehearsal on a cpu");
+  app->add_option("--steps", options->steps, "measured steps; medians count")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   app->add_option("--memory-limit", options->memory_limit,
-                  "of LibTorch, where the largest batch is searched for")
+                  "LibTorch's limit in the search for the largest batch")
       ->capture_default_str();
-  app->add_option("--output", options->output, "a folder for tables, curves, plots and traces")
+  app->add_option("--output", options->output, "folder for tables, curves, plots and traces")
       ->check(CLI::ExistingDirectory)
       ->capture_default_str();
 }
@@ -91,8 +92,7 @@ int Fail(const std::string& message) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Measures Stowage on a real device, an experiment at a time.",
-               "stowage-gpu-experiment");
+  CLI::App app("Measures Stowage on a device, one experiment at a time.", "stowage-gpu-experiment");
   app.require_subcommand(1);
   app.set_version_flag("--version", absl::StrCat("LibTorch ", TORCH_VERSION_MAJOR, ".",
                                                  TORCH_VERSION_MINOR, ".", TORCH_VERSION_PATCH));
@@ -114,10 +114,11 @@ int Main(int argc, char** argv) {
 }  // namespace stowage
 
 int main(int argc, char** argv) {
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // it is read while it runs
+  std::setvbuf(stdout, nullptr, _IOLBF,
+               BUFSIZ);  // line by line, for logs that are read during the run
   try {
     return stowage::Main(argc, argv);
-  } catch (const std::exception& error) {  // LibTorch, outside of any stage
+  } catch (const std::exception& error) {  // from LibTorch, outside of any stage
     std::fprintf(stderr, "stowage-gpu-experiment: %s\n", error.what());
     return 1;
   }

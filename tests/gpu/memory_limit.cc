@@ -11,26 +11,31 @@
 namespace stowage {
 namespace {
 
-// `bytes` of `all`; the host's allocator takes any number.
-void Set(c10::Device device, int64_t bytes, int64_t all) {
+struct Limit {
+  int64_t bytes = 0;
+  int64_t device_bytes = 0;
+};
+
+// CUDA's allocator has a limit as a share of the device, the host's in bytes.
+void Set(c10::Device device, const Limit& limit) {
 #ifdef STOWAGE_TORCH_CUDA
   if (device.is_cuda()) {
     c10::cuda::CUDACachingAllocator::emptyCache();
-    const double share = static_cast<double>(bytes) / static_cast<double>(all);
+    const double share = static_cast<double>(limit.bytes) / static_cast<double>(limit.device_bytes);
     c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(1.0, share), device.index());
     return;
   }
 #endif
   (void)device;
-  HostMemory().SetLimit(bytes < all ? bytes : INT64_MAX);
+  HostMemory().SetLimit(limit.bytes < limit.device_bytes ? limit.bytes : INT64_MAX);
 }
 
 }  // namespace
 
 MemoryLimit::MemoryLimit(const TrainDevice& device, int64_t bytes) : device_(device.torch) {
-  Set(device_, bytes, device.memory_bytes);
+  Set(device_, {bytes, device.memory_bytes});
 }
 
-MemoryLimit::~MemoryLimit() { Set(device_, 1, 1); }
+MemoryLimit::~MemoryLimit() { Set(device_, {1, 1}); }
 
 }  // namespace stowage

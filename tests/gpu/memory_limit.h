@@ -1,4 +1,4 @@
-// A device made smaller than it is.
+// Limits the memory of LibTorch's allocator.
 #ifndef STOWAGE_TESTS_GPU_MEMORY_LIMIT_H_
 #define STOWAGE_TESTS_GPU_MEMORY_LIMIT_H_
 
@@ -8,9 +8,9 @@
 
 namespace stowage {
 
-// What LibTorch's allocator may take while this is there: beyond it an allocation fails as on a
-// device that is full, caches and fragmentation included. Begins and ends with empty caches. May
-// throw, as LibTorch. Not thread-safe.
+// While in scope, an allocation of LibTorch beyond `bytes` fails like on a full device. Caches and
+// fragmentation count. Empties the caches at both ends. May throw LibTorch's exceptions. Not
+// thread-safe.
 class MemoryLimit {
  public:
   MemoryLimit(const TrainDevice& device, int64_t bytes);

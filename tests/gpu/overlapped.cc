@@ -1,4 +1,5 @@
-// Copies beside computations: how fast both are, and what of the copies a step hides.
+// Copies concurrent with computations: the speed of both, and the share of copy time that a step
+// hides.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,20 +21,20 @@
 namespace stowage {
 namespace {
 
-constexpr int kRepeats = 5;  // of bandwidths and of traces; of steps as many as asked for
+constexpr int kRepeats = 5;  // of bandwidths and traces; --steps sets that of steps
 constexpr int64_t kMebibyte = int64_t{1} << 20;
 constexpr std::array<int64_t, 4> kSizes = {kMebibyte, 8 * kMebibyte, 64 * kMebibyte,
                                            256 * kMebibyte};
-constexpr Ways kToHost = {.to_host = true};
-constexpr Ways kToDevice = {.to_device = true};
-constexpr Ways kBoth = {.to_host = true, .to_device = true};
+constexpr Directions kToHost = {.to_host = true};
+constexpr Directions kToDevice = {.to_device = true};
+constexpr Directions kBoth = {.to_host = true, .to_device = true};
 
-absl::StatusOr<LinkRates> MedianRates(LinkLoad* load, Ways ways, int copies) {
+absl::StatusOr<LinkRates> MedianRates(LinkLoad* load, Directions directions, int copies) {
   std::vector<double> to_host;
   std::vector<double> to_device;
   for (int i = -1; i < kRepeats; ++i) {
-    ASSIGN_OR_RETURN(const LinkRates rates, load->Measure(ways, copies));
-    if (i < 0) continue;  // the first one wakes things up
+    ASSIGN_OR_RETURN(const LinkRates rates, load->Measure(directions, copies));
+    if (i < 0) continue;  // the first run is a warm-up
     to_host.push_back(rates.to_host);
     to_device.push_back(rates.to_device);
   }
@@ -56,16 +57,17 @@ absl::Status MeasureLink(Lab* lab) {
                       sheet, {absl::StrFormat("Copies in a row, medians of %d runs.", kRepeats)});
 }
 
-// A step of plain training by itself, and with copies all the while.
-class BesideCopies {
+// Times a plain training step alone and during copies.
+class StepDuringCopies {
  public:
-  BesideCopies(Lab* lab, Bench* bench, LinkLoad* load) : lab_(*lab), bench_(*bench), load_(*load) {}
+  StepDuringCopies(Lab* lab, Bench* bench, LinkLoad* load)
+      : lab_(*lab), bench_(*bench), load_(*load) {}
 
   absl::Status AddTo(Sheet* sheet) {
     ASSIGN_OR_RETURN(alone_, Seconds({}));
     std::vector<Cell> row = {Words(bench_.model().name), Duration(alone_)};
-    for (const Ways ways : {kToHost, kToDevice, kBoth}) {
-      ASSIGN_OR_RETURN(const double seconds, Seconds(ways));
+    for (const Directions directions : {kToHost, kToDevice, kBoth}) {
+      ASSIGN_OR_RETURN(const double seconds, Seconds(directions));
       row.push_back(Change(seconds / alone_ - 1));
     }
     sheet->Add(std::move(row));
@@ -75,20 +77,20 @@ class BesideCopies {
   static constexpr int64_t kBytes = 64 * kMebibyte;
 
  private:
-  // Enough to outlast a step that takes three times as long beside them.
+  // Enough to last for a step that they slow down threefold.
   int Copies() const {
     const Platform& platform = bench_.platform();
     const double rate = std::max(platform.offload_bytes_per_second, platform.prefetch_rate());
     return 1 + static_cast<int>(std::ceil(3 * alone_ * rate / static_cast<double>(kBytes)));
   }
 
-  absl::StatusOr<double> Seconds(Ways ways) {
+  absl::StatusOr<double> Seconds(Directions directions) {
     std::vector<double> seconds;
     for (int i = -Session::kUnmeasured; i < lab_.steps; ++i) {
-      RETURN_IF_ERROR(load_.Enqueue(ways, Copies()));
+      RETURN_IF_ERROR(load_.Enqueue(directions, Copies()));
       at::Tensor loss;
-      ASSIGN_OR_RETURN(const double once,
-                       StepPlainly(bench_.session().network(), lab_.device.agent.get(), &loss));
+      ASSIGN_OR_RETURN(const double once, StepWithoutSchedule(bench_.session().network(),
+                                                              lab_.device.agent.get(), &loss));
       if (i >= 0) seconds.push_back(once);
     }
     return MedianOf(std::move(seconds));
@@ -105,11 +107,11 @@ bool Copies(const Command& command) {
   return command.kind == OperationKind::kOffload || command.kind == OperationKind::kPrefetch;
 }
 
-// Seconds of every stage's forward and backward in steps that copy nothing.
-class AloneTimes {
+// Seconds of every stage's forward and backward in steps without copies.
+class TimesWithoutCopies {
  public:
-  static absl::StatusOr<AloneTimes> Measure(Bench* bench) {
-    ASSIGN_OR_RETURN(const Plan plan, bench->PlanOf(StoreAllSchedule(bench->chain())));
+  static absl::StatusOr<TimesWithoutCopies> Measure(Bench* bench) {
+    ASSIGN_OR_RETURN(const FrameworkPlan plan, bench->PlanOf(StoreAllSchedule(bench->chain())));
     std::vector<std::vector<double>> seconds(plan.commands.size());
     for (int i = 0; i < kRepeats; ++i) {
       ASSIGN_OR_RETURN(const MeasuredStep step, bench->session().Trace(plan));
@@ -117,7 +119,7 @@ class AloneTimes {
         seconds[c].push_back(step.times[c].end_seconds - step.times[c].start_seconds);
       }
     }
-    AloneTimes times;
+    TimesWithoutCopies times;
     const auto stages = static_cast<size_t>(bench->chain().length()) + 2;
     times.forward_.resize(stages);
     times.backward_.resize(stages);
@@ -137,9 +139,10 @@ class AloneTimes {
   std::vector<double> backward_;
 };
 
-// `Times`: CommandTimes as measured, TimelineEntry as predicted, by command.
+// `Times`: CommandTimes for a measured step, TimelineEntry for a predicted one; by command.
 template <typename Times>
-Timeline TimelineOf(const Plan& plan, const std::vector<Times>& times, AloneTimes* alone) {
+Timeline TimelineOf(const FrameworkPlan& plan, const std::vector<Times>& times,
+                    TimesWithoutCopies* alone) {
   Timeline timeline;
   for (size_t c = 0; c < plan.commands.size(); ++c) {
     const Interval interval = {times[c].start_seconds, times[c].end_seconds};
@@ -150,6 +153,7 @@ Timeline TimelineOf(const Plan& plan, const std::vector<Times>& times, AloneTime
   return timeline;
 }
 
+// The median of the values that exist.
 std::optional<double> MedianOfSome(const std::vector<std::optional<double>>& values) {
   std::vector<double> some;
   for (const std::optional<double>& value : values) {
@@ -158,21 +162,21 @@ std::optional<double> MedianOfSome(const std::vector<std::optional<double>>& val
   return some.empty() ? std::nullopt : std::optional(MedianOf(std::move(some)));
 }
 
-// Traced steps under schedules that copy much.
+// Traces steps under schedules with many copies.
 class Traces {
  public:
-  Traces(Lab* lab, Bench* bench, AloneTimes alone, Sheet* sheet)
+  Traces(Lab* lab, Bench* bench, TimesWithoutCopies alone, Sheet* sheet)
       : lab_(*lab), bench_(*bench), alone_(std::move(alone)), sheet_(*sheet) {}
 
   absl::Status AddAll() {
     RETURN_IF_ERROR(Add("two streams", TwoStreamSchedule(bench_.chain())));
-    RETURN_IF_ERROR(Ask("offload_greedy", 0.5));
-    RETURN_IF_ERROR(Ask("pofo", 0.2));
-    return Ask("auto", 0.2);
+    RETURN_IF_ERROR(AddSolved("offload_greedy", 0.5));
+    RETURN_IF_ERROR(AddSolved("pofo", 0.2));
+    return AddSolved("auto", 0.2);
   }
 
  private:
-  absl::Status Ask(const std::string& solver, double share) {
+  absl::Status AddSolved(const std::string& solver, double share) {
     ASSIGN_OR_RETURN(const auto solved, bench_.Solve(solver, bench_.BudgetOf(share)));
     const std::string name = absl::StrFormat("%s, %g %%", solver, 100 * share);
     if (solved.has_value()) return Add(name, solved->schedule);
@@ -181,7 +185,7 @@ class Traces {
   }
 
   absl::Status Add(const std::string& name, const Schedule& schedule) {
-    ASSIGN_OR_RETURN(const Plan plan, bench_.PlanOf(schedule));
+    ASSIGN_OR_RETURN(const FrameworkPlan plan, bench_.PlanOf(schedule));
     std::vector<TimelineEntry> predicted;
     RETURN_IF_ERROR(Simulate(bench_.chain(), bench_.platform(), schedule, &predicted).status());
     std::vector<std::optional<double>> hidden;
@@ -196,7 +200,7 @@ class Traces {
       beside.push_back(loss.beside);
       apart.push_back(loss.apart);
     }
-    sheet_.Add({Words(bench_.model().name), Words(name), Words(WorkOf(schedule)),
+    sheet_.Add({Words(bench_.model().name), Words(name), Words(ExtraWorkOf(schedule)),
                 Maybe<double>(Share, HiddenShare(TimelineOf(plan, predicted, &alone_))),
                 Maybe<double>(Share, MedianOfSome(hidden)),
                 Maybe<double>(Change, MedianOfSome(beside)),
@@ -208,7 +212,7 @@ class Traces {
 
   Lab& lab_;
   Bench& bench_;
-  AloneTimes alone_;
+  TimesWithoutCopies alone_;
   Sheet& sheet_;
 };
 
@@ -225,10 +229,10 @@ absl::Status Overlapped(Lab* lab) {
     RETURN_IF_ERROR(bench->Profile());
     {
       ASSIGN_OR_RETURN(const auto load,
-                       LinkLoad::Create(lab->device.agent.get(), BesideCopies::kBytes));
-      RETURN_IF_ERROR(BesideCopies(lab, bench.get(), load.get()).AddTo(&losses));
+                       LinkLoad::Create(lab->device.agent.get(), StepDuringCopies::kBytes));
+      RETURN_IF_ERROR(StepDuringCopies(lab, bench.get(), load.get()).AddTo(&losses));
     }
-    ASSIGN_OR_RETURN(AloneTimes alone, AloneTimes::Measure(bench.get()));
+    ASSIGN_OR_RETURN(TimesWithoutCopies alone, TimesWithoutCopies::Measure(bench.get()));
     RETURN_IF_ERROR(Traces(lab, bench.get(), std::move(alone), &hidden).AddAll());
   }
   RETURN_IF_ERROR(

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts what Stowage's agent, solvers and tests are built with into build/gpu, as a tree that CMake
-# finds packages in: for a machine with a GPU and PyTorch, but no network. Run on Debian 12; take
-# the repository with build/gpu to that machine, then run tests/gpu/run.sh there.
+# Copies the libraries that Stowage's agent, solvers and tests are built with into build/gpu, a prefix
+# for CMake, for a machine with a GPU and PyTorch but without a network. Run it on Debian 12, copy the
+# repository with build/gpu to that machine, and run tests/gpu/run.sh there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

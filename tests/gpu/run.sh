@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# On a machine with a CUDA GPU, its toolkit and PyTorch, and with build/gpu of tests/gpu/pack.sh or
-# Debian's packages: builds what tests/gpu/RESULTS.md wants to know, and measures it. Needs no network
-# and no gRPC. One stage at a time, or all:
+# Builds and runs the experiments of tests/gpu/RESULTS.md. Needs a CUDA GPU, the CUDA toolkit, PyTorch,
+# and either build/gpu from tests/gpu/pack.sh or Debian's packages; no network and no gRPC.
+# Runs one stage, or all:
 #   build       solvers, agent, LibTorch adapter, their tests and the experiments
 #   device      device conformance under compute-sanitizer; the adapter's tests on the device
 #   correct     gradients under every solver against plain training
 #   honest      predicted against measured step times and peaks
-#   better      throughput against peak memory, beside other ways to save memory
-#   overlapped  the link, copies hidden, what computing loses to copies
+#   better      throughput by peak memory, against other ways to save memory
+#   overlapped  the link, hidden copy time, slowdown of computations
 #   bigger      the largest batch in --memory-limit
-#   report      puts what the stages have found into one file
+#   report      collects the results of the stages in one file
 #   all         the above
-# Every stage builds first what is not built. Tables, curves, plots, traces and logs are left in the
-# output folder; the table of figures there is what goes into RESULTS.md.
+# Every stage first builds what is missing. Tables, curves, plots, traces and logs are written to the
+# output folder; the file of `report` there is for RESULTS.md.
 #   tests/gpu/run.sh STAGE [--device cuda:0] [--network resnet50|densenet121|gpt2] [--steps 20]
 #                    [--memory-limit 16GiB] [--output FOLDER]
-# With --device cpu it rehearses all but the sanitizer: small networks, few steps, a small limit and
-# a slow link, whose copies sleep more than they take from the computations on the same cores.
+# With --device cpu it rehearses all stages but the sanitizer: small networks, few steps, a small limit
+# and a slow link, whose copies mostly sleep and so leave the cores to the computations.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -56,12 +56,12 @@ begin=$SECONDS
 failed=0
 say() { echo "gpu: $* ($((SECONDS - begin)) s)"; }
 
-# Where CUDA and LibTorch are, into `options` and `prefixes`.
+# Finds CUDA and LibTorch; adds to `options` and `prefixes`.
 find_gpu() {
   local python prefix cuda capability
   python=$(command -v python3)
   if ! prefix=$("$python" -c 'import torch; print(torch.utils.cmake_prefix_path)' 2>/dev/null); then
-    echo "gpu: python3 has no PyTorch, whose LibTorch this builds against" >&2
+    echo "gpu: python3 has no PyTorch; its LibTorch is needed" >&2
     exit 1
   fi
   if [ "$("$python" -c 'import torch; print(int(torch._C._GLIBCXX_USE_CXX11_ABI))')" != 1 ]; then
@@ -76,7 +76,7 @@ find_gpu() {
   options+=(-DSTOWAGE_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=${capability/./}")
 }
 
-# What was measured, on what: the head of the report.
+# The head of the report: commit, date, device and versions.
 describe() {
   local commit
   commit=$(git rev-parse --short HEAD 2>/dev/null || cat build/gpu/commit 2>/dev/null || echo unknown)
@@ -140,12 +140,12 @@ check_device() {
   else
     for tool in memcheck racecheck synccheck initcheck; do
       check "sanitizer_$tool" timeout 100 compute-sanitizer --tool "$tool" --error-exitcode 3 \
-        "$build/bin/stowage_agent_tests" --gtest_filter='Each/EveryDevice.*Cuda*:CudaDevice.*'
+        "$build/bin/stowage_agent_tests" --gtest_filter='Each/EveryDevice.*/cuda:CudaDevice.*'
     done
   fi
 }
 
-# cuBLAS is deterministic only with a workspace of its own for every stream.
+# cuBLAS is deterministic only with a separate workspace for each stream.
 experiment() {  # NAME
   if CUBLAS_WORKSPACE_CONFIG=:4096:8 "$build/bin/stowage-gpu-experiment" "$1" "${flags[@]}"; then
     say "$1: done"
@@ -167,7 +167,7 @@ report() {
       done
     done
   } >"$output/results.md"
-  say "what goes into RESULTS.md is in $output/results.md"
+  say "the results for RESULTS.md are in $output/results.md"
 }
 
 [ "$stage" = report ] || build

@@ -86,14 +86,14 @@ HostDevice& TheDevice() {
   return *device;
 }
 
-RC_GTEST_PROP(PlanExecutor, DoesWhatAPlainStepDoes, ()) {
+RC_GTEST_PROP(ArenaExecutor, DoesWhatAPlainStepDoes, ()) {
   const Case some = SomeCase();
-  const auto plan = MakePlan(some.chain, some.platform, some.schedule, {.alignment = 1});
+  const auto plan = MakeArenaPlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
   ExpectSound(plan->device.blocks, plan->device.layout, 1);
   ExpectSound(plan->host.blocks, plan->host.layout, 1);
   JitteryDevice device(&TheDevice(), *rc::gen::arbitrary<uint32_t>());
-  const auto executor = PlanExecutor::Create(&*plan, &device);
+  const auto executor = ArenaExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
   for (uint64_t seed = 1; seed <= 2; ++seed) {
     HashStages stages(some.executed, seed);
@@ -104,26 +104,25 @@ RC_GTEST_PROP(PlanExecutor, DoesWhatAPlainStepDoes, ()) {
   }
 }
 
-RC_GTEST_PROP(PlanExecutor, DoesSoWhereAFrameworkHoldsTheValues, ()) {
+RC_GTEST_PROP(FrameworkExecutor, DoesWhatAPlainStepDoes, ()) {
   const Case some = SomeCase();
-  const auto plan =
-      MakePlan(some.chain, some.platform, some.schedule, {.alignment = 1, .places_values = false});
+  const auto plan = MakeFrameworkPlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
   JitteryDevice device(&TheDevice(), *rc::gen::arbitrary<uint32_t>());
-  const auto executor = PlanExecutor::Create(&*plan, &device);
+  const auto executor = FrameworkExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
-  HeldHashStages stages(some.executed, 3);
+  FrameworkHashStages stages(some.executed, 3);
   RC_ASSERT((*executor)->Step(&stages).ok());
   RC_ASSERT(stages.digest() == PlainStep(some.executed, 3));
   RC_ASSERT(stages.held_bytes() == 0);
 }
 
-RC_GTEST_PROP(PlanExecutor, NeverHoldsMoreThanThePeakAtAnyInstant, ()) {
+RC_GTEST_PROP(ArenaExecutor, NeverHoldsMoreThanThePeakAtAnyInstant, ()) {
   const Case some = SomeCase();
-  const auto plan = MakePlan(some.chain, some.platform, some.schedule, {.alignment = 1});
+  const auto plan = MakeArenaPlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
   MeteredDevice device(&*plan, &TheDevice());
-  const auto executor = PlanExecutor::Create(&*plan, &device);
+  const auto executor = ArenaExecutor::Create(&*plan, &device);
   RC_ASSERT(executor.ok());
   HashStages stages(some.executed, 4);
   RC_ASSERT((*executor)->Step(&stages).ok());

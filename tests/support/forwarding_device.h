@@ -1,4 +1,4 @@
-// A device that hands everything on to another one: what devices of tests change a part of.
+// Forwards every call to another device; devices of tests override some of the calls.
 #ifndef STOWAGE_TESTS_SUPPORT_FORWARDING_DEVICE_H_
 #define STOWAGE_TESTS_SUPPORT_FORWARDING_DEVICE_H_
 

@@ -1,5 +1,5 @@
-// Stages whose values are a few bytes that depend on every byte that went into them: a value that
-// was overwritten, dropped or not yet copied shows in all that comes after it.
+// Stages whose values are hashes of every byte that they read: a value that is overwritten, dropped
+// or not yet copied changes all values computed from it.
 #ifndef STOWAGE_TESTS_SUPPORT_HASH_STAGES_H_
 #define STOWAGE_TESTS_SUPPORT_HASH_STAGES_H_
 
@@ -13,7 +13,8 @@
 
 namespace stowage {
 
-// What each backward read and the last gradient: equal for two steps that did the same.
+// What each backward read, and the last gradient. Two steps that compute the same have equal
+// digests.
 struct Digest {
   std::vector<uint64_t> backwards;  // by stage, from 1; 0: it did not run
   uint64_t input_gradient = 0;
@@ -21,17 +22,17 @@ struct Digest {
   bool operator==(const Digest&) const = default;
 };
 
-// One step without any schedule: everything is kept.
+// The digest of one step without a schedule: every value is kept.
 Digest PlainStep(const Chain& chain, uint64_t seed);
 
-// Values lie in the spans that it is given; workspaces are filled with what others must not read.
-class HashStages : public Stages {
+// Values are in the given spans. Workspaces are overwritten, so that reading them later shows.
+class HashStages : public ArenaStages {
  public:
   HashStages(const Chain& chain, uint64_t seed);
 
   absl::Status Begin(DeviceSpan input, void* stream) override;
-  absl::Status Forward(const ForwardCall& call) override;
-  absl::Status Backward(const BackwardCall& call) override;
+  absl::Status Forward(const ForwardCall& call, const ForwardSpans& spans) override;
+  absl::Status Backward(const BackwardCall& call, const BackwardSpans& spans) override;
   absl::Status End(DeviceSpan input_gradient, void* stream) override;
 
   const Digest& digest() const { return digest_; }  // of the last step
@@ -42,22 +43,22 @@ class HashStages : public Stages {
   Digest digest_;
 };
 
-// The same with values of its own.
-class HeldHashStages : public HeldStages {
+// The same computations on values that the stages own, like a framework's.
+class FrameworkHashStages : public FrameworkStages {
  public:
-  HeldHashStages(const Chain& chain, uint64_t seed);
+  FrameworkHashStages(const Chain& chain, uint64_t seed);
 
-  absl::Status Begin(DeviceSpan input, void* stream) override;
+  absl::Status Begin(void* stream) override;
   absl::Status Forward(const ForwardCall& call) override;
   absl::Status Backward(const BackwardCall& call) override;
-  absl::Status End(DeviceSpan input_gradient, void* stream) override;
+  absl::Status End(void* stream) override;
   absl::Status CopyToHost(int l, PinnedSpan to, void* stream) override;
   absl::Status Release(int l) override;
   absl::Status CopyToDevice(int l, PinnedSpan from, void* stream) override;
   void Abandon() override;
 
   const Digest& digest() const { return stages_.digest(); }
-  int64_t held_bytes() const;
+  int64_t held_bytes() const;  // of values and gradients
 
  private:
   using Bytes = std::vector<std::byte>;
@@ -66,7 +67,7 @@ class HeldHashStages : public HeldStages {
 
   const Chain& chain_;
   HashStages stages_;
-  std::vector<Bytes> values_;  // each is read or written by one queue at a time
+  std::vector<Bytes> values_;  // by value; each is accessed by one queue at a time
   std::vector<Bytes> gradients_;
   std::vector<bool> saved_;
 };

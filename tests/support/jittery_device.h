@@ -1,4 +1,4 @@
-// A device whose queues dawdle at random, so that what is not made to wait runs too early.
+// Delays queues at random, so that a missing wait shows as work that runs too early.
 #ifndef STOWAGE_TESTS_SUPPORT_JITTERY_DEVICE_H_
 #define STOWAGE_TESTS_SUPPORT_JITTERY_DEVICE_H_
 
@@ -17,24 +17,25 @@ class JitteryDevice final : public ForwardingDevice {
   JitteryDevice(Device* device, uint32_t seed) : ForwardingDevice(device), random_(seed) {}
 
   absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
-    Dawdle(queue);
+    Delay(queue);
     return device_.Copy(queue, from, to);
   }
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
-    Dawdle(queue);
+    Delay(queue);
     return device_.Copy(queue, from, to);
   }
   absl::Status Launch(Queue queue, Work work) override {
-    Dawdle(queue);
+    Delay(queue);
     return device_.Launch(queue, std::move(work));
   }
   absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
-    Dawdle(queue);
+    Delay(queue);
     return device_.LaunchCopy(queue, direction, bytes, std::move(work));
   }
 
  private:
-  void Dawdle(Queue queue) {
+  // Before one in four pieces of work, sleeps on the queue for up to 200 us.
+  void Delay(Queue queue) {
     constexpr uint32_t kOneIn = 4;
     constexpr uint32_t kMostMicroseconds = 200;
     if (random_() % kOneIn != 0) return;

@@ -1,4 +1,4 @@
-// What every layout must be.
+// Checks that a layout is valid.
 #ifndef STOWAGE_TESTS_SUPPORT_LAYOUTS_H_
 #define STOWAGE_TESTS_SUPPORT_LAYOUTS_H_
 
@@ -13,7 +13,8 @@
 
 namespace stowage {
 
-// Fails where two blocks overlap in time and place, or a place is not aligned.
+// Fails if two blocks overlap in time and memory, or an offset is not aligned. Sweeps over begins
+// and keeps the ranges of the blocks alive.
 inline void ExpectSound(const std::vector<MemoryBlock>& blocks, const Layout& layout,
                         int64_t alignment) {
   ASSERT_EQ(layout.offsets.size(), blocks.size());

@@ -1,5 +1,5 @@
-// A device that knows the plan whose commands it is given, and notes how much of what the plan
-// places is alive at any instant of the execution, not only in program order.
+// Measures how many bytes of a plan's blocks are alive at each instant of an execution, which may
+// differ from program order.
 #ifndef STOWAGE_TESTS_SUPPORT_METERED_DEVICE_H_
 #define STOWAGE_TESTS_SUPPORT_METERED_DEVICE_H_
 
@@ -15,10 +15,10 @@
 
 namespace stowage {
 
-// For one step of a plan that places values, on a device whose work runs when its turn comes.
+// Requires: one step of `plan`, on a device that runs work on its queues and not in the call.
 class MeteredDevice final : public ForwardingDevice {
  public:
-  MeteredDevice(const Plan* plan, Device* device) : ForwardingDevice(device), plan_(*plan) {
+  MeteredDevice(const ArenaPlan* plan, Device* device) : ForwardingDevice(device), plan_(*plan) {
     begins_.resize(plan->commands.size());
     ends_.resize(plan->commands.size());
     for (size_t block = 0; block < plan->device.blocks.size(); ++block) Schedule(block);
@@ -34,37 +34,38 @@ class MeteredDevice final : public ForwardingDevice {
   }
 
   absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
-    return Noted(queue, Next(), [&] { return device_.Copy(queue, from, to); });
+    return Metered(queue, Next(), [&] { return device_.Copy(queue, from, to); });
   }
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
-    return Noted(queue, Next(), [&] { return device_.Copy(queue, from, to); });
+    return Metered(queue, Next(), [&] { return device_.Copy(queue, from, to); });
   }
   absl::Status Launch(Queue queue, Work work) override {
     const bool first = !begun_;
     begun_ = true;
-    if (first) (void)Note(queue, &initial_, +1);
-    // Its beginning and its end are no commands.
+    if (first) (void)Count(queue, &initial_, Change::kBegin);
+    // The first and the last launch, Begin() and End() of the stages, are not commands.
     const size_t command = first ? plan_.commands.size() : Next();
     if (command == plan_.commands.size()) return device_.Launch(queue, std::move(work));
-    return Noted(queue, command, [&] { return device_.Launch(queue, std::move(work)); });
+    return Metered(queue, command, [&] { return device_.Launch(queue, std::move(work)); });
   }
 
  private:
-  // A block, and how many of the commands that its end waits for are still to end.
-  struct Share {
+  // A block, and how many of the commands that end it have not ended yet.
+  struct EndingBlock {
     int64_t bytes = 0;
     std::shared_ptr<int> left;
   };
-  using Shares = std::vector<Share>;
+  enum class Change { kBegin, kEnd };
+  using Blocks = std::vector<EndingBlock>;
 
-  // The block comes alive with its first command and ends with its last one; one that a RELEASE
-  // ends does so when its copy and what was computed before it have ended.
+  // A block is alive from the start of its first command to the end of its last one. If the last is
+  // a RELEASE, the block ends with the later of its copy and the computation before the RELEASE.
   void Schedule(size_t block) {
     const MemoryBlock& memory = plan_.device.blocks[block];
-    const Share share{memory.bytes, nullptr};
-    (static_cast<int>(block) == plan_.input ? initial_ : begins_[memory.begin]).push_back(share);
+    const EndingBlock started{memory.bytes, nullptr};
+    (static_cast<int>(block) == plan_.input ? initial_ : begins_[memory.begin]).push_back(started);
     const size_t last = memory.end - 1;
-    if (last >= plan_.commands.size()) return;  // δ^0 stays
+    if (last >= plan_.commands.size()) return;  // δ^0 outlives the step
     if (plan_.commands[last].kind != OperationKind::kRelease) {
       ends_[last].push_back({memory.bytes, std::make_shared<int>(1)});
       return;
@@ -89,7 +90,7 @@ class MeteredDevice final : public ForwardingDevice {
     }
   }
 
-  // The next command that is issued; RELEASEs are not.
+  // The next command that the executor enqueues; it enqueues no RELEASE.
   size_t Next() {
     while (next_ < plan_.commands.size() && plan_.commands[next_].kind == OperationKind::kRelease) {
       ++next_;
@@ -98,30 +99,30 @@ class MeteredDevice final : public ForwardingDevice {
   }
 
   template <typename Enqueue>
-  absl::Status Noted(Queue queue, size_t command, const Enqueue& enqueue) {
-    (void)Note(queue, &begins_[command], +1);
+  absl::Status Metered(Queue queue, size_t command, const Enqueue& enqueue) {
+    (void)Count(queue, &begins_[command], Change::kBegin);
     absl::Status status = enqueue();
-    (void)Note(queue, &ends_[command], -1);
+    (void)Count(queue, &ends_[command], Change::kEnd);
     return status;
   }
 
-  absl::Status Note(Queue queue, Shares* shares, int sign) {
-    return device_.Launch(queue, [this, shares, sign](void*) {
+  absl::Status Count(Queue queue, Blocks* blocks, Change change) {
+    return device_.Launch(queue, [this, blocks, change](void*) {
       MutexLock lock(mutex_);
-      for (const Share& share : *shares) {
-        if (sign < 0 && --*share.left > 0) continue;
-        alive_ += sign * share.bytes;
+      for (const EndingBlock& block : *blocks) {
+        if (change == Change::kEnd && --*block.left > 0) continue;
+        alive_ += change == Change::kBegin ? block.bytes : -block.bytes;
       }
       most_ = std::max(most_, alive_);
       return absl::OkStatus();
     });
   }
 
-  const Plan& plan_;
-  Shares initial_;
-  std::vector<Shares> begins_;  // by command
-  std::vector<Shares> ends_;
-  bool begun_ = false;
+  const ArenaPlan& plan_;
+  Blocks initial_;
+  std::vector<Blocks> begins_;  // by command
+  std::vector<Blocks> ends_;
+  bool begun_ = false;  // the launch before the first command has come
   size_t next_ = 0;
   Mutex mutex_;
   int64_t alive_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -33,18 +33,18 @@ TorchStage StageOf(std::string name, Module module) {
   std::abort();
 }
 
-Plan PlanOf(const Chain& chain, const Schedule& schedule) {
+FrameworkPlan PlanOf(const Chain& chain, const Schedule& schedule) {
   Platform platform;
   platform.memory_bytes = int64_t{1} << 40;
   platform.offload_bytes_per_second = 1e12;
-  auto plan = MakePlan(chain, platform, schedule, {.places_values = false});
+  auto plan = MakeFrameworkPlan(chain, platform, schedule);
   if (!plan.ok()) Abort(plan.status());
   return *std::move(plan);
 }
 
-// A network that the plan is not of shall fail in its steps.
-std::vector<TorchStage> InModesOrAsTheyAre(const std::vector<TorchStage>& stages,
-                                           const Plan& plan) {
+// The network's own stages if the plan is of another network: then its steps fail, as tests expect.
+std::vector<TorchStage> InModesIfPossible(const std::vector<TorchStage>& stages,
+                                          const FrameworkPlan& plan) {
   return InModes(stages, plan.execution).value_or(stages);
 }
 
@@ -137,7 +137,7 @@ Chain EqualChainWithModes(int stages, const std::vector<Group>& groups) {
   return chain;
 }
 
-std::vector<std::shared_ptr<const GraphUnit>> Conductor::units() const {
+std::vector<std::shared_ptr<const GraphUnit>> ScheduledTraining::units() const {
   std::vector<std::shared_ptr<const GraphUnit>> units;
   for (const TorchStage& stage : stages_.stages()) {
     if (stage.unit != nullptr) units.push_back(stage.unit);
@@ -145,18 +145,18 @@ std::vector<std::shared_ptr<const GraphUnit>> Conductor::units() const {
   return units;
 }
 
-Conductor::Conductor(const Training& training, const Chain& chain, const Schedule& schedule,
-                     const TorchOptions& options)
+ScheduledTraining::ScheduledTraining(const Training& training, const Chain& chain,
+                                     const Schedule& schedule, const TorchOptions& options)
     : input_(training.input),
       loss_(training.loss),
       plan_(PlanOf(chain, schedule)),
-      stages_(InModesOrAsTheyAre(training.stages, plan_), options) {
-  auto executor = PlanExecutor::Create(&plan_, &device_);
+      stages_(InModesIfPossible(training.stages, plan_), options) {
+  auto executor = FrameworkExecutor::Create(&plan_, &device_);
   if (!executor.ok()) Abort(executor.status());
   executor_ = *std::move(executor);
 }
 
-absl::Status Conductor::Step() {
+absl::Status ScheduledTraining::Step() {
   stages_.Feed(input_, loss_);
   return executor_->Step(&stages_).status();
 }

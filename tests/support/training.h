@@ -1,4 +1,4 @@
-// Training small networks with LibTorch, plainly and under schedules, and comparing what comes out.
+// Trains small networks with LibTorch, without and under schedules, and compares the results.
 #ifndef STOWAGE_TESTS_SUPPORT_TRAINING_H_
 #define STOWAGE_TESTS_SUPPORT_TRAINING_H_
 
@@ -19,7 +19,7 @@
 
 namespace stowage {
 
-// A network, its data, and a learning rate of 0.05 with momentum.
+// A network, its data, and the state of SGD with momentum 0.9 and learning rate 0.05.
 struct Training {
   std::vector<TorchStage> stages;
   at::Tensor input = {};
@@ -27,52 +27,49 @@ struct Training {
   std::vector<at::Tensor> momenta = {};
 };
 
-// Of one kind and of one seed: two of them train alike.
-using MakeTraining = std::function<Training()>;
-
-// Every stage by itself: a convolution, batch normalization, ReLU, dropout, a view, a linear layer;
-// then a stage of several that works in place inside.
+// Seven stages: convolution, batch normalization, ReLU, dropout, a block of several layers that
+// works in place inside, a view, a linear layer. Two calls return trainings with equal results.
 Training ConvolutionTraining();
 
-// As autograd does it without us; adds to the gradients. The loss.
+// Forward and backward with autograd alone; adds to the gradients. Returns the loss.
 at::Tensor PlainBackward(Training& training);
 void OptimizerStep(Training& training);  // and zeroes the gradients
 std::vector<at::Tensor> ParametersOf(const Training& training);
 
 // Parameters, gradients, momenta, buffers, and the random generator's state.
 std::vector<at::Tensor> StateOf(const Training& training);
-// "" where they are the same, to the bit unless there is a tolerance, relative and absolute; else
-// the first difference.
+// "" if the tensors are equal, else the first difference. Compares bit by bit, or with a tolerance,
+// relative and absolute.
 std::string Difference(const std::vector<at::Tensor>& one, const std::vector<at::Tensor>& other,
                        double tolerance = 0);
 
-// EqualChain() in which every stage can run in graph mode, and each of these groups as one.
+// EqualChain() in which every stage can run in graph mode, and each group is one unit.
 struct Group {
   int first = 0;
   int last = 0;
 };
 Chain EqualChainWithModes(int stages, const std::vector<Group>& groups = {});
 
-// Steps of a network under one schedule, on a host device.
-class Conductor {
+// Runs steps of a network under one schedule on a host device.
+class ScheduledTraining {
  public:
-  // `chain` need be the network's own only where the schedule offloads. Aborts the test where the
-  // schedule is not valid.
-  Conductor(const Training& training, const Chain& chain, const Schedule& schedule,
-            const TorchOptions& options = {});
+  // `chain` may be another chain of the same length, unless the schedule offloads. Aborts the test
+  // if the schedule is not valid.
+  ScheduledTraining(const Training& training, const Chain& chain, const Schedule& schedule,
+                    const TorchOptions& options = {});
 
   absl::Status Step();
   TorchStages& stages() { return stages_; }
-  // In graph mode, in order.
+  // The units in graph mode, in order.
   std::vector<std::shared_ptr<const GraphUnit>> units() const;
 
  private:
   const at::Tensor input_;
   const TorchLoss loss_;
-  Plan plan_;
+  FrameworkPlan plan_;
   TorchStages stages_;
   HostDevice device_;
-  std::unique_ptr<PlanExecutor> executor_;
+  std::unique_ptr<FrameworkExecutor> executor_;
 };
 
 }  // namespace stowage

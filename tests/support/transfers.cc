@@ -6,7 +6,7 @@
 namespace stowage {
 namespace {
 
-// The values that an operation needs on the device.
+// The values that an operation reads on the device.
 std::vector<int> NeededBy(const Operation& operation) {
   if (operation.kind == OperationKind::kBackward) return {operation.stage - 1, operation.stage};
   return {operation.stage - 1};
@@ -21,7 +21,7 @@ int Below(int bound, std::mt19937* random) {
 Schedule WithTransfers(const Chain& chain, const Schedule& schedule, double share,
                        std::mt19937* random) {
   const auto count = static_cast<int>(schedule.operations.size());
-  // What to insert before each operation, the last entry before the end.
+  // The operations to insert before each operation; the last entry is for the end.
   std::vector<std::vector<Operation>> before(static_cast<size_t>(count) + 1);
   std::vector<int> touched(static_cast<size_t>(chain.length()) + 2, -1);  // by value: by operation
   for (int i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// Valid schedules that offload, made from ones that do not: for those who execute or judge them.
+// Adds random transfers to schedules, for tests of the simulator and the executors.
 #ifndef STOWAGE_TESTS_SUPPORT_TRANSFERS_H_
 #define STOWAGE_TESTS_SUPPORT_TRANSFERS_H_
 
@@ -10,9 +10,9 @@
 
 namespace stowage {
 
-// Between any two operations that need a value, with `share` in 0..1 of them, it is offloaded,
-// released and brought back at moments drawn at random. Needs no more device memory than
-// `schedule`.
+// Between two consecutive uses of a value it is, with probability `share` in [0, 1], offloaded,
+// released and prefetched at random positions. The result is valid and needs no more device memory
+// than `schedule`.
 Schedule WithTransfers(const Chain& chain, const Schedule& schedule, double share,
                        std::mt19937* random);
 

@@ -1,3 +1,9 @@
+// Three streams of a GPU behind the Device interface. Invariants:
+// - CUDA's error state is per thread and sticky: every failed call is followed by
+// cudaGetLastError(),
+//   so that a later check does not report it again.
+// - An event's time is the float of milliseconds since an origin event. Synchronize() moves the
+//   origin forward when it is old, and every event keeps the origin that it was recorded under.
 #include "client/agent/cuda/cuda_device.h"
 
 #include <linux/mempolicy.h>
@@ -21,18 +27,19 @@
 namespace stowage {
 namespace {
 
-// Times since an origin are floats of milliseconds: beyond some seconds they lose microseconds.
-constexpr double kFarFromOrigin = 4;
+// Seconds. cudaEventElapsedTime() returns a float of milliseconds, which beyond some seconds is
+// less exact than a microsecond.
+constexpr double kMaxOriginAge = 4;
 
 absl::Status FromCuda(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
-  (void)cudaGetLastError();  // or the next call that is asked would be blamed for it
+  (void)cudaGetLastError();  // clears the error state
   const std::string message = absl::StrCat(what, ": ", cudaGetErrorString(error));
   if (error == cudaErrorMemoryAllocation) return absl::ResourceExhaustedError(message);
   return absl::InternalError(message);
 }
 
-// -1 where the system does not say.
+// The GPU's NUMA node from sysfs; -1: unknown.
 int NumaNodeOf(int ordinal) {
   std::array<char, 32> address = {};
   if (cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), ordinal) !=
@@ -48,23 +55,23 @@ int NumaNodeOf(int ordinal) {
 }
 
 size_t WholePages(int64_t bytes) {
-  constexpr size_t kPage = size_t{2} << 20;  // huge ones
+  constexpr size_t kPage = size_t{2} << 20;  // a huge page
   return (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
 }
 
-// Asks for pages near the GPU; where that cannot be had, any will do.
+// Prefers pages on `node`. Best effort: pinned memory elsewhere works, too.
 void PreferNode(void* data, size_t bytes, int node) {
   constexpr int kBits = 8 * sizeof(unsigned long);
-  constexpr int kMostNodes = 1024;
-  if (node < 0 || node >= kMostNodes) return;
-  std::array<unsigned long, kMostNodes / kBits> mask = {};
+  constexpr int kMaxNodes = 1024;
+  if (node < 0 || node >= kMaxNodes) return;
+  std::array<unsigned long, kMaxNodes / kBits> mask = {};
   mask[static_cast<size_t>(node / kBits)] = 1UL << (node % kBits);
-  (void)syscall(SYS_mbind, data, bytes, MPOL_PREFERRED, mask.data(), kMostNodes, 0);
+  (void)syscall(SYS_mbind, data, bytes, MPOL_PREFERRED, mask.data(), kMaxNodes, 0);
 }
 
 }  // namespace
 
-// Events are made once and used again.
+// Reuses events, since creating one is slow. Thread-safe: events may be released on any thread.
 class CudaDevice::EventPool {
  public:
   ~EventPool() {
@@ -81,7 +88,7 @@ class CudaDevice::EventPool {
       }
     }
     cudaEvent_t event = nullptr;
-    RETURN_IF_ERROR(FromCuda(cudaEventCreate(&event), "making an event"));
+    RETURN_IF_ERROR(FromCuda(cudaEventCreate(&event), "creating an event"));
     return event;
   }
 
@@ -95,7 +102,7 @@ class CudaDevice::EventPool {
   std::vector<cudaEvent_t> free_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A moment that has come, and how long after the device was made.
+// An event that has happened, and its time since the device was created.
 class CudaDevice::Origin {
  public:
   Origin(std::shared_ptr<EventPool> pool, cudaEvent_t event, double seconds)
@@ -104,7 +111,7 @@ class CudaDevice::Origin {
   Origin(const Origin&) = delete;
   Origin& operator=(const Origin&) = delete;
 
-  // Of an event that has come, in device seconds.
+  // The time of an event that has happened, in seconds since the device was created.
   cudaError_t SecondsOf(cudaEvent_t event, double* seconds) const {
     float milliseconds = 0;
     const cudaError_t error = cudaEventElapsedTime(&milliseconds, event_, event);
@@ -162,6 +169,7 @@ absl::Status CudaDevice::Open() {
     return absl::NotFoundError(absl::StrCat("there is no CUDA device ", options_.ordinal, ": ",
                                             cudaGetErrorString(found)));
   }
+  // Allocation from a pool does not synchronize the device, unlike cudaMalloc().
   int pools = 0;
   if (cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, options_.ordinal) ==
       cudaSuccess) {
@@ -176,12 +184,13 @@ absl::Status CudaDevice::Open() {
       continue;
     }
     RETURN_IF_ERROR(FromCuda(cudaStreamCreateWithFlags(&streams_[queue], cudaStreamNonBlocking),
-                             "making a stream"));
+                             "creating a stream"));
   }
   events_ = std::make_shared<EventPool>();
   return MoveOrigin();
 }
 
+// Borrowed streams stay; events return to the pool as their owners drop them.
 CudaDevice::~CudaDevice() {
   (void)Synchronize();
   for (const cudaStream_t stream : streams_) {
@@ -190,6 +199,7 @@ CudaDevice::~CudaDevice() {
 }
 
 absl::Status CudaDevice::MoveOrigin() {
+  // A new origin is timed against the old one, so device seconds go on.
   ASSIGN_OR_RETURN(const cudaEvent_t event, events_->Take());
   const auto fail = [&](const absl::Status& status) {
     events_->Return(event);
@@ -202,7 +212,7 @@ absl::Status CudaDevice::MoveOrigin() {
   if (origin_ != nullptr) {
     status = FromCuda(origin_->SecondsOf(event, &seconds), "timing");
     if (!status.ok()) return fail(status);
-    if (seconds - origin_->seconds() < kFarFromOrigin) return fail(absl::OkStatus());
+    if (seconds - origin_->seconds() < kMaxOriginAge) return fail(absl::OkStatus());
   }
   origin_ = std::make_shared<Origin>(events_, event, seconds);
   return absl::OkStatus();
@@ -217,7 +227,7 @@ absl::StatusOr<DeviceSpan> CudaDevice::Allocate(int64_t bytes) {
   } else {
     const cudaStream_t compute = stream(Queue::kCompute);
     RETURN_IF_ERROR(FromCuda(cudaMallocAsync(&data, size, compute), what));
-    // From here on every stream may use it.
+    // Stream-ordered memory is usable on other streams once the allocation has run.
     RETURN_IF_ERROR(FromCuda(cudaStreamSynchronize(compute), what));
   }
   return DeviceSpan{static_cast<std::byte*>(data), bytes};
@@ -234,12 +244,14 @@ void CudaDevice::Free(DeviceSpan span) {
 
 absl::StatusOr<PinnedSpan> CudaDevice::AllocatePinned(int64_t bytes) {
   const std::string what = absl::StrCat("pinning ", FormatBytes(bytes), " of host memory");
+  // Not cudaHostAlloc(): it has no choice of NUMA node or page size.
   const size_t size = WholePages(bytes);
   void* const data =
       mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
     return absl::ResourceExhaustedError(absl::StrCat(what, ": ", std::strerror(errno)));
   }
+  // Both before the first write, which places the pages.
   (void)madvise(data, size, MADV_HUGEPAGE);
   PreferNode(data, size, numa_node_);
   const absl::Status status =
@@ -295,6 +307,7 @@ absl::Status CudaDevice::Wait(Queue queue, const std::shared_ptr<const Event>& e
 }
 
 absl::Status CudaDevice::Synchronize() {
+  // All streams, even after an error: their work uses memory that the caller may free next.
   absl::Status first;
   for (const cudaStream_t stream : streams_) {
     if (stream == nullptr) continue;  // Open() has failed

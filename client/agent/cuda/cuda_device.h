@@ -1,5 +1,6 @@
-// A CUDA device as the agent sees it: three streams of one GPU. Runtime API only, no kernels: plain
-// C++ that any host compiler builds. Built where the CUDA toolkit is found.
+// A CUDA device for the agent: each queue is a stream of one GPU. Uses only the runtime API,
+// without kernels, so that any C++ compiler builds it. Built where CMake finds CUDA
+// (deploy/cmake/cuda.cmake).
 #ifndef STOWAGE_CLIENT_AGENT_CUDA_CUDA_DEVICE_H_
 #define STOWAGE_CLIENT_AGENT_CUDA_CUDA_DEVICE_H_
 
@@ -17,25 +18,26 @@
 namespace stowage {
 
 struct CudaOptions {
-  int ordinal = 0;  // which GPU, as CUDA counts them
-  // The stream of computations, of a framework that brings its own; borrowed. Null: one is made.
+  int ordinal = 0;  // CUDA's number of the GPU
+  // The compute queue, borrowed from a framework. Null: the device creates its own stream.
   cudaStream_t compute_stream = nullptr;
 };
 
-// How many GPUs there are; 0 also where there is no driver.
+// The number of GPUs; 0 also without a driver.
 int CudaDeviceCount();
 
-// Device memory comes from the device's pool, where it has one. Pinned memory lies on the NUMA node
-// of the GPU where the system tells. Streams do not synchronize with the default stream. Makes its
-// GPU current for the calling thread.
+// Device memory comes from the GPU's memory pool if it has one. Pinned memory is on the GPU's NUMA
+// node if the system reports it. Own streams do not synchronize with the default stream. Create()
+// makes the GPU current for the calling thread.
 class CudaDevice final : public Device {
  public:
-  // Errors: NOT_FOUND where there is no such GPU, with what CUDA says.
+  // Errors: NOT_FOUND for an ordinal without a GPU, with CUDA's message.
   static absl::StatusOr<std::unique_ptr<CudaDevice>> Create(const CudaOptions& options = {});
-  ~CudaDevice() override;  // waits for what is enqueued
+  ~CudaDevice() override;  // waits for enqueued work
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
 
+  // The queue's stream, for code that enqueues on it directly.
   cudaStream_t stream(Queue queue) const { return streams_[static_cast<size_t>(queue)]; }
 
   absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override;
@@ -56,15 +58,16 @@ class CudaDevice final : public Device {
   class Origin;
 
   explicit CudaDevice(const CudaOptions& options) : options_(options) {}
-  absl::Status Open();
+  absl::Status Open();  // the rest of construction, which may fail
+  // Sets or renews origin_. Requires: the compute stream is idle.
   absl::Status MoveOrigin();
 
   const CudaOptions options_;
-  bool has_pool_ = false;
-  int numa_node_ = -1;  // of the GPU; -1: unknown
-  std::array<cudaStream_t, kQueues> streams_ = {};
-  std::shared_ptr<EventPool> events_;
-  std::shared_ptr<const Origin> origin_;  // what times are measured from
+  bool has_pool_ = false;                           // whether cudaMallocAsync() works
+  int numa_node_ = -1;                              // of the GPU; -1: unknown
+  std::array<cudaStream_t, kQueues> streams_ = {};  // the compute stream may be borrowed
+  std::shared_ptr<EventPool> events_;               // shared with events that outlive the device
+  std::shared_ptr<const Origin> origin_;            // what new events measure their time from
 };
 
 }  // namespace stowage

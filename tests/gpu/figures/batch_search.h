@@ -1,4 +1,4 @@
-// The largest batch that trains, by doubling and then bisection.
+// Finds the largest batch that trains, by doubling and then bisection.
 #ifndef STOWAGE_TESTS_GPU_FIGURES_BATCH_SEARCH_H_
 #define STOWAGE_TESTS_GPU_FIGURES_BATCH_SEARCH_H_
 
@@ -9,14 +9,14 @@
 namespace stowage {
 
 struct BatchSearch {
-  int first = 1;          // tried first
-  int most = 1 << 16;     // none above it is tried
-  double resolution = 0;  // how much more may train than the answer, relatively; 0: nothing more
+  int first = 1;          // the first batch to try
+  int most = 1 << 16;     // the largest batch to try
+  double resolution = 0;  // relative; a batch larger than the result by more does not train
 };
 
-// A batch that trains while the next one by the resolution does not, or `most`; 0: the first does
-// not. Takes it that what is smaller than a batch that trains does so, too, and asks about no batch
-// twice. Errors: those of `trains`. Requires: 1 <= first <= most.
+// Returns a batch that trains while one larger by the resolution does not, or `most`; 0 if the
+// first does not train. Assumes that batches smaller than one that trains train, too. Calls
+// `trains` at most once for a batch. Errors: those of `trains`. Requires: 1 <= first <= most.
 absl::StatusOr<int> LargestBatch(const BatchSearch& search,
                                  const std::function<absl::StatusOr<bool>(int batch)>& trains);
 

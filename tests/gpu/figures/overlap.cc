@@ -6,7 +6,7 @@
 namespace stowage {
 namespace {
 
-// The same time, in intervals that do not overlap.
+// The union as disjoint intervals, in order.
 std::vector<Interval> UnionOf(std::vector<Interval> intervals) {
   std::sort(intervals.begin(), intervals.end(),
             [](const Interval& a, const Interval& b) { return a.start_seconds < b.start_seconds; });
@@ -31,7 +31,7 @@ double SecondsBeside(const Interval& interval, const std::vector<Interval>& othe
   return seconds;
 }
 
-// Adds up what was measured and what it takes alone.
+// The relative slowdown of a sum of computations.
 class Loss {
  public:
   void Add(const Computation& computation) {

@@ -1,4 +1,4 @@
-// What a timeline of a step, measured or predicted, says about copies beside computations. Pure.
+// The overlap of copies and computations in a measured or predicted timeline of a step. Pure.
 #ifndef STOWAGE_TESTS_GPU_FIGURES_OVERLAP_H_
 #define STOWAGE_TESTS_GPU_FIGURES_OVERLAP_H_
 
@@ -14,7 +14,7 @@ struct Interval {
   double seconds() const { return end_seconds - start_seconds; }
 };
 
-// A forward or backward in a step, and how long it takes in a step that copies nothing.
+// A forward or backward in a step, and its time in a step without copies.
 struct Computation {
   Interval interval;
   double alone_seconds = 0;
@@ -22,17 +22,17 @@ struct Computation {
 
 struct Timeline {
   std::vector<Computation> computations;
-  std::vector<Interval> copies;  // both ways; they may overlap
+  std::vector<Interval> copies;  // in both directions; they may overlap
 };
 
-// Of the time that copies take, added up, the share during which something is computed; nullopt:
-// nothing is copied.
+// The share of the copies' total time during which a computation runs; nullopt: no copies.
 std::optional<double> HiddenShare(const Timeline& timeline);
 
-// By how much longer computations take than alone, relatively; nullopt: there are no such ones.
+// The relative slowdown of computations against their times without copies; nullopt: no
+// computations of the kind.
 struct ComputeLoss {
-  std::optional<double> beside;  // those that have copies beside them for half of their time, and
-  std::optional<double> apart;  // those that have none: what the figure above is to be held against
+  std::optional<double> beside;  // of those that overlap copies for at least half of their time
+  std::optional<double> apart;   // of those that overlap none: the reference for the former
 };
 ComputeLoss LossOf(const Timeline& timeline);
 

@@ -26,7 +26,7 @@ std::string MarkdownRow(const std::vector<std::string>& cells) {
   return absl::StrCat("| ", absl::StrJoin(escaped, " | "), " |\n");
 }
 
-// One cell a column, as `part` of each; empty where it is missing.
+// One text for each column, the given part of the cell; empty for missing cells.
 std::vector<std::string> Parts(const std::vector<Cell>& row, size_t columns,
                                std::string Cell::*part) {
   std::vector<std::string> parts(columns);

@@ -25,7 +25,7 @@ Cell Share(double share);       // "15.6 %"
 Cell Change(double change);     // "+15.6 %", "-3.0 %"
 Cell Difference(double value);  // "1.2e-07"
 
-// What there is not is an empty cell.
+// An empty cell for nullopt.
 template <typename T>
 Cell Maybe(Cell (*cell)(T), const std::optional<T>& value) {
   return value.has_value() ? cell(*value) : Cell();
@@ -40,7 +40,7 @@ class Sheet {
   bool empty() const { return rows_.empty(); }
 
   std::string ToMarkdown() const;  // a pipe in a cell is escaped
-  // Bytes, seconds, shares and rates a second, all by itself; cells are quoted where they must be.
+  // Numbers in bytes, seconds, shares and per second, without units. Cells are quoted if necessary.
   std::string ToCsv() const;
 
  private:

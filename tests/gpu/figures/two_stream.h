@@ -1,5 +1,4 @@
-// The schedule of a job that keeps everything it saves in host memory and copies on streams of its
-// own, as a baseline.
+// A baseline schedule: keeps all saved values in host memory and copies on separate streams.
 #ifndef STOWAGE_TESTS_GPU_FIGURES_TWO_STREAM_H_
 #define STOWAGE_TESTS_GPU_FIGURES_TWO_STREAM_H_
 
@@ -8,11 +7,11 @@
 
 namespace stowage {
 
-// Every value but the last two leaves the device as soon as the forward that reads it has run, and
-// its copy has the next stage's forward to hide behind; it comes back one backward ahead. Nothing
-// is chosen and nothing recomputed: that is what frameworks offer who overlap `save_on_cpu` with a
-// second stream (TorchTune's OffloadActivations, say), with a whole stage in the place of one
-// tensor. The last two values are read at once. Values that may not leave stay. O(stages).
+// Offloads every value but the last two after the forward that reads it, so that the copy overlaps
+// the next stage's forward, and prefetches it one backward ahead. Without choices and
+// recomputations, like frameworks that overlap `save_on_cpu` with a second stream (TorchTune's
+// OffloadActivations), but by stages instead of tensors. The last two values are read at once;
+// no_offload values stay on the device. O(stages).
 Schedule TwoStreamSchedule(const Chain& chain);
 
 }  // namespace stowage

@@ -21,13 +21,13 @@ TEST(SavedOnHost, TrainsAlikeInLessMemory) {
   auto network = MakeNetwork(
       "gpt2", {.batch = 2, .layers = 4, .width = 64, .sequence = 32, .vocabulary = 100});
   ASSERT_THAT(network, IsOk());
-  Session plain(*network, &*device, &meter, /*steps=*/1, /*seed=*/2);
-  Session on_host(SavedOnHost(*network, c10::kCPU), &*device, &meter, /*steps=*/1, /*seed=*/2);
+  Session plain(*network, &*device, &meter, {.steps = 1, .seed = 2});
+  Session on_host(SavedOnHost(*network, c10::kCPU), &*device, &meter, {.steps = 1, .seed = 2});
 
-  const auto expected = plain.TrainPlainly();
+  const auto expected = plain.TrainWithoutSchedule();
   ASSERT_THAT(expected, IsOk());
   const std::vector<at::Tensor> gradients = plain.Gradients();
-  const auto measured = on_host.TrainPlainly();
+  const auto measured = on_host.TrainWithoutSchedule();
   ASSERT_THAT(measured, IsOk());
   EXPECT_EQ(measured->loss, expected->loss);
   EXPECT_EQ(Difference(on_host.Gradients(), gradients), "");

@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "client/agent/host_device.h"
-#include "gmock/gmock.h"
 #include "tests/support/chains.h"
 #include "tests/support/forwarding_device.h"
 #include "tests/support/hash_stages.h"
@@ -14,10 +13,7 @@
 namespace stowage {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
-
-// A device that counts its memory, and whose allocations and copies fail when told to.
+// Counts allocated bytes, and fails allocations and copies after a given number of them.
 class FragileDevice final : public ForwardingDevice {
  public:
   explicit FragileDevice(Device* device) : ForwardingDevice(device) {}
@@ -61,55 +57,73 @@ class FragileDevice final : public ForwardingDevice {
   int allocations_left = 1000;
   int copies_left = 1'000'000;
   int64_t allocated = 0;
-  bool at_once = false;  // work runs in the call, as on an accelerator
+  bool at_once = false;  // work runs in the call that launches it, as on an accelerator
 };
 
 // Fails in one backward, by a status or an exception.
-class FragileStages : public HeldHashStages {
+class FragileStages : public FrameworkHashStages {
  public:
-  using HeldHashStages::HeldHashStages;
+  using FrameworkHashStages::FrameworkHashStages;
   absl::Status Backward(const BackwardCall& call) override {
     if (call.stage == throws_at) throw std::runtime_error("no such kernel");
     if (call.stage == fails_at) return absl::DataLossError("not a number");
-    return HeldHashStages::Backward(call);
+    return FrameworkHashStages::Backward(call);
   }
 
   int throws_at = 0;
   int fails_at = 0;
 };
 
-class PlanExecutorTest : public testing::Test {
+class ExecutorTest : public testing::Test {
  protected:
-  PlanExecutorTest() : platform_(Memory(1000)) { platform_.offload_bytes_per_second = 1; }
+  ExecutorTest() : platform_(Memory(1000)) { platform_.offload_bytes_per_second = 1; }
 
-  void Make(const PlanOptions& options = {}) {
-    auto plan =
-        MakePlan(chain_, platform_, Ops("S1 O1 S2 R1 C3 D4 S5 B5 S3 S4 B4 B3 P1 B2 B1"), options);
+  const Chain chain_ = EqualChain(4);
+  Platform platform_;
+  const Schedule schedule_ = Ops("S1 O1 S2 R1 C3 D4 S5 B5 S3 S4 B4 B3 P1 B2 B1");
+  HostDevice host_;
+  FragileDevice device_{&host_};
+};
+
+class ArenaExecutorTest : public ExecutorTest {
+ protected:
+  void SetUp() override {
+    auto plan = MakeArenaPlan(chain_, platform_, schedule_);
     ASSERT_THAT(plan, IsOk());
     plan_ = *std::move(plan);
-    auto executor = PlanExecutor::Create(&plan_, &device_);
+    auto executor = ArenaExecutor::Create(&plan_, &device_);
     ASSERT_THAT(executor, IsOk());
     executor_ = *std::move(executor);
   }
 
-  const Chain chain_ = EqualChain(4);
-  Platform platform_;
-  HostDevice host_;
-  FragileDevice device_{&host_};
-  Plan plan_;
-  std::unique_ptr<PlanExecutor> executor_;
+  ArenaPlan plan_;
+  std::unique_ptr<ArenaExecutor> executor_;
   HashStages stages_{chain_, 1};
 };
 
-TEST_F(PlanExecutorTest, TakesTheMemoryOfThePlanAndGivesItBack) {
-  Make();
+class FrameworkExecutorTest : public ExecutorTest {
+ protected:
+  void SetUp() override {
+    auto plan = MakeFrameworkPlan(chain_, platform_, schedule_);
+    ASSERT_THAT(plan, IsOk());
+    plan_ = *std::move(plan);
+    auto executor = FrameworkExecutor::Create(&plan_, &device_);
+    ASSERT_THAT(executor, IsOk());
+    executor_ = *std::move(executor);
+  }
+
+  FrameworkPlan plan_;
+  std::unique_ptr<FrameworkExecutor> executor_;
+  FragileStages stages_{chain_, 1};
+};
+
+TEST_F(ArenaExecutorTest, TakesTheMemoryOfThePlanAndGivesItBack) {
   EXPECT_EQ(device_.allocated, plan_.device.layout.bytes + plan_.host.layout.bytes);
   executor_.reset();
   EXPECT_EQ(device_.allocated, 0);
 }
 
-TEST_F(PlanExecutorTest, AllocatesNothingInAThousandSteps) {
-  Make();
+TEST_F(ArenaExecutorTest, AllocatesNothingInAThousandSteps) {
   device_.allocations_left = 0;
   const int64_t allocated = device_.allocated;
   const Digest expected = PlainStep(chain_, 1);
@@ -120,8 +134,7 @@ TEST_F(PlanExecutorTest, AllocatesNothingInAThousandSteps) {
   EXPECT_EQ(device_.allocated, allocated);
 }
 
-TEST_F(PlanExecutorTest, TellsWhenEachOperationRan) {
-  Make();
+TEST_F(ArenaExecutorTest, TellsWhenEachOperationRan) {
   const auto report = executor_->Step(&stages_, Timing::kEveryCommand);
   ASSERT_THAT(report, IsOk());
   ASSERT_EQ(report->commands.size(), plan_.commands.size());
@@ -135,17 +148,15 @@ TEST_F(PlanExecutorTest, TellsWhenEachOperationRan) {
   }
 }
 
-TEST_F(PlanExecutorTest, GivesBackTheArenaWhereThePoolCannotBeHad) {
-  Make();
+TEST_F(ArenaExecutorTest, GivesBackTheArenaWhereThePoolCannotBeHad) {
   executor_.reset();
   device_.allocations_left = 1;
-  EXPECT_THAT(PlanExecutor::Create(&plan_, &device_),
+  EXPECT_THAT(ArenaExecutor::Create(&plan_, &device_),
               Fails(absl::StatusCode::kResourceExhausted, "no pinned memory"));
   EXPECT_EQ(device_.allocated, 0);
 }
 
-TEST_F(PlanExecutorTest, NamesTheCopyThatFailsAndTriesAgain) {
-  Make();
+TEST_F(ArenaExecutorTest, NamesTheCopyThatFailsAndTriesAgain) {
   device_.copies_left = 1;
   EXPECT_THAT(executor_->Step(&stages_),
               Fails(absl::StatusCode::kInternal, "operations[12] PREFETCH 1: the copy failed"));
@@ -154,50 +165,52 @@ TEST_F(PlanExecutorTest, NamesTheCopyThatFailsAndTriesAgain) {
   EXPECT_EQ(stages_.digest(), PlainStep(chain_, 1));
 }
 
-TEST_F(PlanExecutorTest, NamesTheStageThatFailsAndTriesAgain) {
-  Make({.places_values = false});
-  FragileStages stages(chain_, 1);
-  stages.fails_at = 3;
-  EXPECT_THAT(executor_->Step(&stages),
-              Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
-  EXPECT_EQ(stages.held_bytes(), 0);
-  stages.fails_at = 0;
-  ASSERT_THAT(executor_->Step(&stages), IsOk());
-  EXPECT_EQ(stages.digest(), PlainStep(chain_, 1));
-}
-
-TEST_F(PlanExecutorTest, NamesItOnceWhereWorkRunsInTheCall) {
-  Make({.places_values = false});
-  device_.at_once = true;
-  FragileStages stages(chain_, 1);
-  stages.fails_at = 3;
-  EXPECT_THAT(executor_->Step(&stages),
-              Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
-  stages.fails_at = 0;
-  ASSERT_THAT(executor_->Step(&stages), IsOk());
-  EXPECT_EQ(stages.digest(), PlainStep(chain_, 1));
-}
-
-TEST_F(PlanExecutorTest, NamesTheStageThatThrowsAndTriesAgain) {
-  Make({.places_values = false});
-  FragileStages stages(chain_, 1);
-  stages.throws_at = 4;
-  EXPECT_THAT(executor_->Step(&stages),
-              Fails(absl::StatusCode::kInternal, "operations[10] BACKWARD 4: no such kernel"));
-  EXPECT_EQ(stages.held_bytes(), 0);
-  stages.throws_at = 0;
-  ASSERT_THAT(executor_->Step(&stages), IsOk());
-  EXPECT_EQ(stages.digest(), PlainStep(chain_, 1));
-}
-
-TEST_F(PlanExecutorTest, RefusesStagesThatDoNotSuitThePlan) {
-  HeldHashStages held(chain_, 1);
-  Make();
-  EXPECT_THAT(executor_->Step(&held),
-              Fails(absl::StatusCode::kFailedPrecondition, HasSubstr("places values")));
-  Make({.places_values = false});
+TEST_F(FrameworkExecutorTest, NamesTheStageThatFailsAndTriesAgain) {
+  stages_.fails_at = 3;
   EXPECT_THAT(executor_->Step(&stages_),
-              Fails(absl::StatusCode::kFailedPrecondition, StartsWith("the plan leaves values")));
+              Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
+  EXPECT_EQ(stages_.held_bytes(), 0);
+  stages_.fails_at = 0;
+  ASSERT_THAT(executor_->Step(&stages_), IsOk());
+  EXPECT_EQ(stages_.digest(), PlainStep(chain_, 1));
+}
+
+TEST_F(FrameworkExecutorTest, NamesItOnceWhereWorkRunsInTheCall) {
+  device_.at_once = true;
+  stages_.fails_at = 3;
+  EXPECT_THAT(executor_->Step(&stages_),
+              Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
+  stages_.fails_at = 0;
+  ASSERT_THAT(executor_->Step(&stages_), IsOk());
+  EXPECT_EQ(stages_.digest(), PlainStep(chain_, 1));
+}
+
+TEST_F(FrameworkExecutorTest, NamesTheStageThatThrowsAndTriesAgain) {
+  stages_.throws_at = 4;
+  EXPECT_THAT(executor_->Step(&stages_),
+              Fails(absl::StatusCode::kInternal, "operations[10] BACKWARD 4: no such kernel"));
+  EXPECT_EQ(stages_.held_bytes(), 0);
+  stages_.throws_at = 0;
+  ASSERT_THAT(executor_->Step(&stages_), IsOk());
+  EXPECT_EQ(stages_.digest(), PlainStep(chain_, 1));
+}
+
+template <typename Executor, typename Stages>
+concept Steps = requires(Executor executor, Stages* stages) {
+  executor.Step(stages);
+};
+template <typename Executor, typename SomePlan>
+concept Executes = requires(const SomePlan* plan, Device* device) {
+  Executor::Create(plan, device);
+};
+
+TEST(Executors, DoNotCompileWithPlansOrStagesOfTheOtherKind) {
+  static_assert(Steps<ArenaExecutor, ArenaStages> && !Steps<ArenaExecutor, FrameworkStages>);
+  static_assert(Steps<FrameworkExecutor, FrameworkStages> &&
+                !Steps<FrameworkExecutor, ArenaStages>);
+  static_assert(Executes<ArenaExecutor, ArenaPlan> && !Executes<ArenaExecutor, FrameworkPlan>);
+  static_assert(Executes<FrameworkExecutor, FrameworkPlan> &&
+                !Executes<FrameworkExecutor, ArenaPlan>);
 }
 
 }  // namespace

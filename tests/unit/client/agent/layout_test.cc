@@ -26,7 +26,8 @@ TEST(LayOut, RoundsEachBlockUp) {
 }
 
 TEST(LayOut, FindsRoomWhereFirstComeFirstServedDoesNot) {
-  // In order of time the second block keeps the fourth from the room that the first leaves.
+  // Placed in order of time, the second block prevents the fourth from using the space of the
+  // first.
   const std::vector<MemoryBlock> blocks = {{2, 0, 2}, {1, 1, 5}, {1, 0, 1}, {3, 2, 5}};
   EXPECT_EQ(LayOut(blocks, 1).bytes, PeakOf(blocks, 1));
 }

@@ -33,7 +33,7 @@ TorchStage StageOf(std::string name, Module module) {
           .module = module.ptr()};
 }
 
-// Three stages, of which the middle one is what a test is about; all three are one in graph mode.
+// Three stages, one unit in graph mode; the middle one is under test.
 Training Around(TorchStage middle) {
   at::manual_seed(5);
   Training training;
@@ -47,27 +47,28 @@ Training Around(TorchStage middle) {
 constexpr const char* kAsOne = "gS1-3 S4 B4 gB1-3";
 constexpr const char* kEager = "S1 S2 S3 S4 B4 B3 B2 B1";
 
-// Trains under kAsOne as kEager does; returns why the unit ran as a block, "" where it was traced.
+// Expects equal training under kAsOne and kEager. Returns why the unit ran as a block, "" if
+// traced.
 std::string TrainAsOne(const std::function<TorchStage()>& middle) {
   std::vector<std::vector<at::Tensor>> states;
-  std::string why_not;
+  std::string block_reason;
   for (const char* schedule : {kEager, kAsOne}) {
     Training training = Around(middle());
     at::manual_seed(6);
-    Conductor conductor(training, EqualChainWithModes(3, {{1, 3}}), Ops(schedule));
+    ScheduledTraining trained(training, EqualChainWithModes(3, {{1, 3}}), Ops(schedule));
     for (int step = 0; step < 4; ++step) {
-      const absl::Status status = conductor.Step();
+      const absl::Status status = trained.Step();
       EXPECT_THAT(status, IsOk());
       OptimizerStep(training);
     }
     states.push_back(StateOf(training));
-    for (const auto& unit : conductor.units()) {
-      EXPECT_EQ(unit->traced(), unit->why_not().empty());
-      why_not = unit->why_not();
+    for (const auto& unit : trained.units()) {
+      EXPECT_EQ(unit->traced(), unit->block_reason().empty());
+      block_reason = unit->block_reason();
     }
   }
   EXPECT_EQ(Difference(states[1], states[0]), "");
-  return why_not;
+  return block_reason;
 }
 
 TEST(GraphMode, TracesWhatDrawsAndWhatLearns) {
@@ -88,7 +89,7 @@ TEST(GraphMode, TracesWhatDrawsAndWhatLearns) {
             "");
 }
 
-// The square forward, twice its gradient backward.
+// Its forward is the square, its backward twice the gradient of the square.
 class OddSquare : public torch::autograd::Function<OddSquare> {
  public:
   static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input) {
@@ -107,16 +108,19 @@ struct Untraceable {
   const char* why;
 };
 
-std::vector<Untraceable> Untraceables() {
-  const auto plain = [](at::Tensor (*forward)(const at::Tensor&)) {
-    return [forward] { return TorchStage{.name = "middle", .forward = forward}; };
-  };
+// A stage with this forward.
+std::function<TorchStage()> StageWith(at::Tensor (*forward)(const at::Tensor&)) {
+  return [forward] { return TorchStage{.name = "middle", .forward = forward}; };
+}
+
+// Traces that would have constants for what may change.
+std::vector<Untraceable> WithConstants() {
   return {
-      {"a branch on what it computes", plain([](const at::Tensor& input) {
+      {"a branch on what it computes", StageWith([](const at::Tensor& input) {
          return input.sum().item<double>() > 0 ? input * 2 : input.exp();
        }),
        "reads numbers of a tensor: aten::_local_scalar_dense"},
-      {"a shape that depends on what it computes", plain([](const at::Tensor& input) {
+      {"a shape that depends on what it computes", StageWith([](const at::Tensor& input) {
          return input * static_cast<double>(input.masked_select(input > 0).size(0));
        }),
        "reads numbers of a tensor: aten::"},
@@ -141,21 +145,27 @@ std::vector<Untraceable> Untraceables() {
                            .forward = [weight](const at::Tensor& input) { return input * weight; }};
        },
        "Cannot insert a Tensor that requires grad as a constant"},
+  };
+}
+
+// Traces that would have another backward, or cannot be recorded.
+std::vector<Untraceable> WithOtherBackwards() {
+  return {
       {"a function of autograd of its own",
-       plain([](const at::Tensor& input) { return OddSquare::apply(input); }),
+       StageWith([](const at::Tensor& input) { return OddSquare::apply(input); }),
        "its backward has functions that a trace does not see"},
-      {"a part without gradients", plain([](const at::Tensor& input) {
+      {"a part without gradients", StageWith([](const at::Tensor& input) {
          const at::NoGradGuard no_grad;
          return input.exp();
        }),
        "its backward has functions"},
-      {"a hook", plain([](const at::Tensor& input) {
+      {"a hook", StageWith([](const at::Tensor& input) {
          const at::Tensor output = input * 2;
          output.register_hook([](const at::Tensor& gradient) { return gradient * 3; });
          return output;
        }),
        "its backward has functions"},
-      {"a backward inside", plain([](const at::Tensor& input) {
+      {"a backward inside", StageWith([](const at::Tensor& input) {
          const at::Tensor x = input.detach().requires_grad_();
          (x.exp() * x).sum().backward();
          return input * x.grad();
@@ -170,6 +180,13 @@ std::vector<Untraceable> Untraceables() {
        },
        ""},
   };
+}
+
+std::vector<Untraceable> Untraceables() {
+  std::vector<Untraceable> all = WithConstants();
+  const std::vector<Untraceable> others = WithOtherBackwards();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
 }
 
 TEST(GraphMode, RunsAsABlockWhatATraceWouldGetWrong) {
@@ -187,10 +204,10 @@ TEST(GraphMode, RunsOnlyOnceWhatMayNotRunTwice) {
       Around({.name = "counts",
               .forward = [&runs](const at::Tensor& input) { return input * ++runs; },
               .no_recompute = true});
-  Conductor conductor(training, EqualChainWithModes(3, {{1, 3}}), Ops(kAsOne));
-  ASSERT_THAT(conductor.Step(), IsOk());
+  ScheduledTraining trained(training, EqualChainWithModes(3, {{1, 3}}), Ops(kAsOne));
+  ASSERT_THAT(trained.Step(), IsOk());
   EXPECT_EQ(runs, 1);
-  EXPECT_EQ(conductor.units()[0]->why_not(), "counts may not run twice");
+  EXPECT_EQ(trained.units()[0]->block_reason(), "counts may not run twice");
 }
 
 TEST(GraphMode, UsesTheModulesOwnParametersAndBuffers) {
@@ -206,14 +223,14 @@ TEST(GraphMode, UsesTheModulesOwnParametersAndBuffers) {
   for (int run = 1; run <= 2; ++run) {
     const at::Tensor before = mean.clone();
     const at::Tensor output = unit.Forward(training.input);
-    EXPECT_TRUE(unit.traced()) << unit.why_not();
-    EXPECT_FALSE(at::equal(mean, before));  // once a forward, tried or not
+    EXPECT_TRUE(unit.traced()) << unit.block_reason();
+    EXPECT_FALSE(at::equal(mean, before));  // once a forward, with or without TryTrace()
     EXPECT_EQ(training.stages[1].module->named_buffers()["num_batches_tracked"].item<int64_t>(),
               run);
     output.sum().backward();
     for (const at::Tensor& parameter : own) EXPECT_TRUE(parameter.grad().defined());
   }
-  // A weight that changes in place is read as it is now.
+  // The trace reads the current content of a weight that changes in place.
   const at::Tensor before = unit.Forward(training.input).detach();
   {
     const at::NoGradGuard no_grad;
@@ -251,13 +268,13 @@ TEST(GraphMode, TriesAgainWhereTheCircumstancesChange) {
 
 TEST(GraphMode, SaysThatMemoryIsOut) {
   const Training training = Around(StageOf("norm", torch::nn::BatchNorm1d(4)));
-  Conductor conductor(training, EqualChainWithModes(3, {{1, 3}}), Ops(kAsOne));
-  ASSERT_THAT(conductor.Step(), IsOk());
-  ASSERT_TRUE(conductor.units()[0]->traced());
+  ScheduledTraining trained(training, EqualChainWithModes(3, {{1, 3}}), Ops(kAsOne));
+  ASSERT_THAT(trained.Step(), IsOk());
+  ASSERT_TRUE(trained.units()[0]->traced());
   int failures = 0;
   for (int64_t room = 300; room < 2'000; room += 100) {
     HostMemory().SetLimit(HostMemory().LiveBytes() + room);
-    const absl::Status status = conductor.Step();
+    const absl::Status status = trained.Step();
     HostMemory().SetLimit(INT64_MAX);
     if (status.ok()) continue;
     ++failures;
@@ -265,14 +282,14 @@ TEST(GraphMode, SaysThatMemoryIsOut) {
     EXPECT_THAT(status.message(), HasSubstr("out of memory: tried to allocate"));
   }
   EXPECT_GT(failures, 3);
-  EXPECT_THAT(conductor.Step(), IsOk());
+  EXPECT_THAT(trained.Step(), IsOk());
 }
 
 TEST(GraphMode, NamesTheUnitThatFails) {
   const Training training = Around(
       {.name = "thin", .forward = [](const at::Tensor& input) { return input.narrow(1, 0, 3); }});
-  Conductor conductor(training, EqualChainWithModes(3, {{1, 3}}), Ops(kAsOne));
-  EXPECT_THAT(conductor.Step(),
+  ScheduledTraining trained(training, EqualChainWithModes(3, {{1, 3}}), Ops(kAsOne));
+  EXPECT_THAT(trained.Step(),
               Fails(absl::StatusCode::kInternal,
                     StartsWith("operations[0] FORWARD_SAVE 1-3 graph: first..last: ")));
 }
@@ -287,15 +304,14 @@ TEST(GraphMode, RefusesAnExecutionOfAnotherNetwork) {
                     HasSubstr("the plan is of a network of 5 stages; this one has 3")));
 }
 
-// Without InModes() the stages are not those that the plan counts.
+// Without InModes() the stages are numbered differently from the plan's.
 TEST(GraphMode, IsMissedByStagesThatWereNotToldOfIt) {
   const Training training = ConvolutionTraining();
-  const auto plan =
-      MakePlan(EqualChainWithModes(7, {{2, 4}}), Memory(1000),
-               Ops("S1 gS2-4 S5 S6 S7 S8 B8 B7 B6 B5 gB2-4 B1"), {.places_values = false});
+  const auto plan = MakeFrameworkPlan(EqualChainWithModes(7, {{2, 4}}), Memory(1000),
+                                      Ops("S1 gS2-4 S5 S6 S7 S8 B8 B7 B6 B5 gB2-4 B1"));
   ASSERT_THAT(plan, IsOk());
   HostDevice device;
-  const auto executor = PlanExecutor::Create(&*plan, &device);
+  const auto executor = FrameworkExecutor::Create(&*plan, &device);
   ASSERT_THAT(executor, IsOk());
   TorchStages stages(training.stages, {});
   stages.Feed(training.input, training.loss);

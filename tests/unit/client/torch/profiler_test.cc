@@ -48,13 +48,13 @@ TEST_F(ProfilerTest, MeasuresToTheByte) {
   const auto stage = [&](int l) { return chain->stage(l); };
   EXPECT_EQ(stage(1).name, "conv");
   EXPECT_EQ(stage(1).output_bytes, image);
-  EXPECT_EQ(stage(1).saved_bytes, image);  // its input is another's
-  // Means and variances beside the output.
+  EXPECT_EQ(stage(1).saved_bytes, image);  // its input belongs to value 0
+  // Output, means and variances.
   EXPECT_EQ(stage(2).saved_bytes, image + 2 * 8 * kFloats);
   EXPECT_EQ(stage(3).saved_bytes, image);
-  // The mask of what is dropped, as numbers.
+  // Output and dropout mask.
   EXPECT_EQ(stage(4).saved_bytes, 2 * image);
-  // What the convolution put out, the statistics, what came after, the mask, the output.
+  // Outputs of convolution and ReLU, statistics, mask, output.
   EXPECT_EQ(stage(5).saved_bytes, 4 * small + 2 * 4 * kFloats);
   EXPECT_EQ(stage(6).output_bytes, small);  // a view, copied
   EXPECT_EQ(stage(7).output_bytes, 4 * 5 * kFloats);
@@ -65,12 +65,12 @@ TEST_F(ProfilerTest, MeasuresToTheByte) {
     EXPECT_GT(stage(l).backward_seconds, 0) << l;
     EXPECT_FALSE(stage(l).no_offload) << l;
   }
-  // The gradient of the weights, before it is added to what is there.
+  // The gradient of the weights, before it is added to the accumulated gradient.
   EXPECT_GE(stage(1).backward_overhead_bytes, 8 * 3 * 3 * 3 * kFloats);
 }
 
-// Normalization, ReLU and dropout keep one image less than they do one by one: that which ReLU
-// reads and nothing else.
+// As one unit, normalization, ReLU and dropout save one image less: the input of ReLU, which
+// nothing else reads.
 TEST_F(ProfilerTest, MeasuresGraphModeToTheByte) {
   Training training = ConvolutionTraining();
   for (const size_t stage : {1U, 2U, 3U}) training.stages[stage].fusion_group = "activation";
@@ -102,7 +102,7 @@ TEST_F(ProfilerTest, MeasuresGraphModeToTheByte) {
   EXPECT_EQ(chain->graph_entry_seconds, 0);
 }
 
-// What a unit puts out as a part of something larger is not the memory that its last stage takes.
+// The unit's output is a view of a larger tensor, the last stage's output in eager mode is not.
 TEST_F(ProfilerTest, HasNoGraphCostsWhereTheOutputTakesOtherMemory) {
   Training training = ConvolutionTraining();
   training.stages[4].forward = [](const at::Tensor& input) { return at::cat({input, input}); };
@@ -204,7 +204,7 @@ TEST(ProfileLink, FindsTheSpeedOfAThrottledLink) {
                      .latency_seconds = 0.002});
   const auto link = ProfileLink(&device, {.bytes = 1 << 20, .repeats = 3});
   ASSERT_THAT(link, IsOk());
-  // A busy machine makes it slower, never faster.
+  // A busy machine makes copies slower, never faster.
   const auto seconds = [&](double rate) {
     return link->transfer_latency_seconds + (1 << 20) / rate;
   };
@@ -221,20 +221,23 @@ TEST(BudgetOf, TakesOffWhatIsNotAnActivation) {
                             {.name = "trained", .module = trained.ptr()},
                             {.name = "again", .module = trained.ptr()}},
                            {});
-  const MemoryBudget budget = BudgetOf(stages, 100'000, 500, /*optimizer_copies=*/2, 0.01);
-  EXPECT_EQ(budget.weights, (110 + 99) * kFloats);
-  EXPECT_EQ(budget.gradients, 99 * kFloats);
-  EXPECT_EQ(budget.optimizer, 2 * 99 * kFloats);
-  EXPECT_EQ(budget.margin, 1000);
-  EXPECT_EQ(budget.activations(), 100'000 - 500 - 1000 - (110 + 4 * 99) * kFloats);
+  const MemoryBudget budget = BudgetOf(
+      stages,
+      {.device_bytes = 100'000, .context_bytes = 500, .optimizer_copies = 2, .margin = 0.01});
+  EXPECT_EQ(budget.weight_bytes, (110 + 99) * kFloats);
+  EXPECT_EQ(budget.gradient_bytes, 99 * kFloats);
+  EXPECT_EQ(budget.optimizer_bytes, 2 * 99 * kFloats);
+  EXPECT_EQ(budget.margin_bytes, 1000);
+  EXPECT_EQ(budget.activation_bytes(), 100'000 - 500 - 1000 - (110 + 4 * 99) * kFloats);
 }
 
-// Running statistics, which a recomputation has to see as the first run saw them.
+// A recomputation reads the running statistics that the first run read, from a copy.
 TEST(BudgetOf, CountsBuffersWithTheirCopies) {
   const torch::nn::BatchNorm1d norm(10);
   const TorchStages stages({{.name = "norm", .module = norm.ptr()}}, {});
   constexpr int64_t kBuffers = 2 * 10 * kFloats + 8;  // mean, variance and a counter
-  EXPECT_EQ(BudgetOf(stages, 100'000, 0, 0).weights, 2 * 10 * kFloats + 2 * kBuffers);
+  EXPECT_EQ(BudgetOf(stages, {.device_bytes = 100'000}).weight_bytes,
+            2 * 10 * kFloats + 2 * kBuffers);
 }
 
 TEST(HostMemory, FailsBeyondItsLimitAndGivesBack) {

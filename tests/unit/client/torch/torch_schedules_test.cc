@@ -14,23 +14,23 @@ namespace {
 
 constexpr const char* kStoreAll = "S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1";
 
-// Of the seven stages of ConvolutionTraining() and the loss.
+// For the seven stages of ConvolutionTraining() and the loss.
 const std::vector<const char*> kSchedules = {
     kStoreAll,
-    // Everything but the input is computed again for every backward, most of it several times.
+    // Keeps only the input: every backward recomputes all stages before it.
     "C1 D2 D3 D4 D5 D6 D7 S8 B8 C1 D2 D3 D4 D5 D6 S7 B7 C1 D2 D3 D4 D5 S6 B6 "
     "C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1",
-    // Saved and dropped again, and a saved stage behind a checkpoint.
+    // Drops a saved value, and saves a stage after a checkpoint.
     "S1 D2 C3 D4 S5 S6 C7 S8 B8 S7 B7 B6 B5 C3 S4 B4 S3 B3 S1 S2 B2 B1",
     // Two segments.
     "C1 D2 D3 C4 C5 S6 S7 S8 B8 B7 B6 S5 B5 S4 B4 S1 S2 S3 B3 B2 B1",
-    // In graph mode, all of it and some of it, groups with dropout and running statistics among it.
+    // All and some units in graph mode; the groups have dropout and running statistics.
     "gS1 gS2-4 gS5 gS6-7 S8 B8 gB6-7 gB5 gB2-4 gB1",
     "C1 gC2-4 S5 gS6-7 S8 B8 gB6-7 B5 gS2-4 gB2-4 S1 B1",
     "gC1 gD2-4 gD5 gD6-7 S8 B8 gC1 gD2-4 gD5 gS6-7 gB6-7 gC1 gD2-4 gS5 gB5 gC1 gS2-4 gB2-4 gS1 gB1",
 };
 
-// Of normalization, ReLU and dropout, and of a view and what reads it.
+// Groups: normalization, ReLU and dropout; a view and the linear layer that reads it.
 Chain SevenStages() { return EqualChainWithModes(7, {{2, 4}, {6, 7}}); }
 
 class SchedulesTest : public testing::TestWithParam<const char*> {};
@@ -49,10 +49,10 @@ TEST_P(SchedulesTest, TrainsToTheBitAsWithoutOne) {
 
   Training planned = ConvolutionTraining();
   at::manual_seed(1);
-  Conductor conductor(planned, SevenStages(), Ops(GetParam()), {.verifies = true});
+  ScheduledTraining trained(planned, SevenStages(), Ops(GetParam()), {.verifies = true});
   for (const at::Tensor& loss : losses) {
-    ASSERT_THAT(conductor.Step(), IsOk());
-    EXPECT_TRUE(at::equal(conductor.stages().loss(), loss));
+    ASSERT_THAT(trained.Step(), IsOk());
+    EXPECT_TRUE(at::equal(trained.stages().loss(), loss));
     OptimizerStep(planned);
   }
   EXPECT_EQ(Difference(StateOf(planned), expected), "");
@@ -66,8 +66,8 @@ TEST_P(SchedulesTest, AccumulatesGradients) {
 
   Training planned = ConvolutionTraining();
   at::manual_seed(2);
-  Conductor conductor(planned, SevenStages(), Ops(GetParam()));
-  for (int part = 0; part < 3; ++part) ASSERT_THAT(conductor.Step(), IsOk());
+  ScheduledTraining trained(planned, SevenStages(), Ops(GetParam()));
+  for (int part = 0; part < 3; ++part) ASSERT_THAT(trained.Step(), IsOk());
   EXPECT_EQ(Difference(StateOf(planned), expected), "");
 }
 
@@ -88,8 +88,8 @@ TEST_P(SchedulesTest, LeavesFrozenStagesAlone) {
   Training planned = ConvolutionTraining();
   freeze(planned);
   at::manual_seed(3);
-  Conductor conductor(planned, SevenStages(), Ops(GetParam()));
-  ASSERT_THAT(conductor.Step(), IsOk());
+  ScheduledTraining trained(planned, SevenStages(), Ops(GetParam()));
+  ASSERT_THAT(trained.Step(), IsOk());
   EXPECT_EQ(Difference(StateOf(planned), expected), "");
   EXPECT_FALSE(planned.stages[0].module->parameters()[0].grad().defined());
 }
@@ -103,9 +103,9 @@ TEST_P(SchedulesTest, FindsTheGradientOfAnInputThatNeedsOne) {
   Training planned = ConvolutionTraining();
   planned.input.set_requires_grad(true);
   at::manual_seed(4);
-  Conductor conductor(planned, SevenStages(), Ops(GetParam()));
-  ASSERT_THAT(conductor.Step(), IsOk());
-  EXPECT_TRUE(at::equal(conductor.stages().input_gradient(), plain.input.grad()));
+  ScheduledTraining trained(planned, SevenStages(), Ops(GetParam()));
+  ASSERT_THAT(trained.Step(), IsOk());
+  EXPECT_TRUE(at::equal(trained.stages().input_gradient(), plain.input.grad()));
   EXPECT_FALSE(planned.input.grad().defined());
 }
 
@@ -121,22 +121,22 @@ TEST_P(SchedulesTest, EvaluatesWithFrozenStatistics) {
   PlainBackward(plain);
   const std::vector<at::Tensor> expected = StateOf(plain);
 
-  // The same stages, one after the other in both modes.
+  // The same stages in training and evaluation mode, one after the other.
   Training planned = ConvolutionTraining();
-  Conductor conductor(planned, SevenStages(), Ops(GetParam()));
-  ASSERT_THAT(conductor.Step(), IsOk());
+  ScheduledTraining trained(planned, SevenStages(), Ops(GetParam()));
+  ASSERT_THAT(trained.Step(), IsOk());
   evaluate(planned);
-  ASSERT_THAT(conductor.Step(), IsOk());
+  ASSERT_THAT(trained.Step(), IsOk());
   EXPECT_EQ(Difference(StateOf(planned), expected), "");
 }
 
 TEST_P(SchedulesTest, LeaksNothing) {
   const HostMemoryMeter& memory = HostMemory();
   const Training training = ConvolutionTraining();
-  Conductor conductor(training, SevenStages(), Ops(GetParam()));
-  ASSERT_THAT(conductor.Step(), IsOk());
+  ScheduledTraining trained(training, SevenStages(), Ops(GetParam()));
+  ASSERT_THAT(trained.Step(), IsOk());
   const int64_t before = memory.LiveBytes();
-  for (int step = 0; step < 100; ++step) ASSERT_THAT(conductor.Step(), IsOk());
+  for (int step = 0; step < 100; ++step) ASSERT_THAT(trained.Step(), IsOk());
   EXPECT_EQ(memory.LiveBytes(), before);
 }
 

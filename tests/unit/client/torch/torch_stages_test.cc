@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr const char* kStoreAll = "S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1";
 
-// What a stage or a training may do that a recomputation must not get wrong.
+// A behaviour of a stage that recomputation must reproduce.
 struct Habit {
   const char* name;
   std::function<Training()> make;
@@ -44,10 +44,12 @@ TorchStage WithBuffer(std::function<at::Tensor(const at::Tensor&, at::Tensor buf
           .module = module};
 }
 
-std::vector<Habit> Habits() {
-  const auto just = [](std::function<at::Tensor(const at::Tensor&)> forward) {
-    return [forward] { return Around({.name = "middle", .forward = forward}); };
-  };
+// A training whose middle stage has this forward.
+std::function<Training()> Just(std::function<at::Tensor(const at::Tensor&)> forward) {
+  return [forward] { return Around({.name = "middle", .forward = forward}); };
+}
+
+std::vector<Habit> BufferHabits() {
   return {
       {"a moving average that is read",
        [] {
@@ -69,6 +71,11 @@ std::vector<Habit> Habits() {
        [](Training& training, int step) {
          training.stages[1].module->children().front()->train(step > 0);
        }},
+  };
+}
+
+std::vector<Habit> ComplexNumberHabits() {
+  return {
       {"complex numbers between stages",
        [] {
          Training training = Around({.name = "transform", .forward = [](const at::Tensor& input) {
@@ -81,15 +88,20 @@ std::vector<Habit> Habits() {
          return training;
        }},
       {"a conjugate that is put out",
-       just([](const at::Tensor& input) { return at::imag(at::fft_fft(input).conj()) + 0; })},
+       Just([](const at::Tensor& input) { return at::imag(at::fft_fft(input).conj()) + 0; })},
       {"a conjugate that is a view of the output",
-       just([](const at::Tensor& input) { return at::imag(at::fft_fft(input).conj()); })},
-      {"conjugates that are saved", just([](const at::Tensor& input) {
+       Just([](const at::Tensor& input) { return at::imag(at::fft_fft(input).conj()); })},
+      {"conjugates that are saved", Just([](const at::Tensor& input) {
          const at::Tensor x = input.tanh();
          const at::Tensor z = at::complex(x, x * x);
          return at::real(z * at::fft_fft(z).conj()) / 10;
        })},
-      {"an output that is a half of something", just([](const at::Tensor& input) {
+  };
+}
+
+std::vector<Habit> OtherHabits() {
+  return {
+      {"an output that is a half of something", Just([](const at::Tensor& input) {
          return at::cat({input, input.exp()}, 1).narrow(1, 2, 4);
        })},
       {"parameters that no module tells of",
@@ -117,7 +129,15 @@ std::vector<Habit> Habits() {
   };
 }
 
-// As torch.autocast does it in Python.
+std::vector<Habit> Habits() {
+  std::vector<Habit> all = BufferHabits();
+  for (const auto& habits : {ComplexNumberHabits(), OtherHabits()}) {
+    all.insert(all.end(), habits.begin(), habits.end());
+  }
+  return all;
+}
+
+// Like torch.autocast in Python.
 class Autocast {
  public:
   explicit Autocast(bool enabled) : enabled_(enabled) {
@@ -158,16 +178,16 @@ TEST(TorchStages, TrainToTheBitWhateverAStageDoes) {
           "S1 gS2-3 S4 B4 gB2-3 B1", "gC1 gD2-3 S4 B4 gC1 gS2-3 gB2-3 gS1 gB1"}) {
       SCOPED_TRACE(std::string(habit.name) + ": " + schedule);
       Training planned = habit.make();
-      Conductor conductor(planned, EqualChainWithModes(3, {{2, 3}}), Ops(schedule),
-                          {.verifies = true});
+      ScheduledTraining trained(planned, EqualChainWithModes(3, {{2, 3}}), Ops(schedule),
+                                {.verifies = true});
       for (int step = 0; step < 4; ++step) {
         if (habit.before_step) habit.before_step(planned, step);
         {
           const Autocast autocast(casts);
-          ASSERT_THAT(conductor.Step(), IsOk());
+          ASSERT_THAT(trained.Step(), IsOk());
         }
-        EXPECT_TRUE(at::equal(conductor.stages().loss(), losses[static_cast<size_t>(step)]))
-            << conductor.stages().loss() << losses[static_cast<size_t>(step)];
+        EXPECT_TRUE(at::equal(trained.stages().loss(), losses[static_cast<size_t>(step)]))
+            << trained.stages().loss() << losses[static_cast<size_t>(step)];
         OptimizerStep(planned);
       }
       EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
@@ -175,7 +195,7 @@ TEST(TorchStages, TrainToTheBitWhateverAStageDoes) {
   }
 }
 
-// Two stages of our own around what a test is about.
+// Linear stages before and after the stage under test.
 Training Around(TorchStage stage) {
   at::manual_seed(5);
   Training training;
@@ -197,9 +217,9 @@ constexpr absl::string_view kThreeRecomputed = "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2
 
 absl::Status StepOf(const Training& training, absl::string_view schedule,
                     const TorchOptions& options = {}) {
-  Conductor conductor(training, EqualChain(static_cast<int>(training.stages.size())), Ops(schedule),
-                      options);
-  return conductor.Step();
+  ScheduledTraining trained(training, EqualChain(static_cast<int>(training.stages.size())),
+                            Ops(schedule), options);
+  return trained.Step();
 }
 
 TEST(TorchStages, RefuseAStageThatWritesIntoItsInput) {
@@ -301,12 +321,12 @@ TEST(TorchStages, NoticeABufferThatIsWrittenLate) {
     if (++runs > 4) held.add_(1);
     return output;
   }));
-  Conductor conductor(training, EqualChain(3), Ops(kThreeRecomputed));
-  ASSERT_THAT(conductor.Step(), IsOk());  // three runs
+  ScheduledTraining trained(training, EqualChain(3), Ops(kThreeRecomputed));
+  ASSERT_THAT(trained.Step(), IsOk());  // three runs
   ++runs;
-  EXPECT_THAT(conductor.Step(), Fails(absl::StatusCode::kFailedPrecondition,
-                                      HasSubstr("written a buffer for the first time")));
-  EXPECT_THAT(conductor.Step(), IsOk());
+  EXPECT_THAT(trained.Step(), Fails(absl::StatusCode::kFailedPrecondition,
+                                    HasSubstr("written a buffer for the first time")));
+  EXPECT_THAT(trained.Step(), IsOk());
 }
 
 TEST(TorchStages, RefuseALossThatNothingLeadsTo) {
@@ -337,11 +357,11 @@ TEST(TorchStages, NameAStageThatThrowsAndTryAgain) {
                                       if (throws) throw std::runtime_error("not today");
                                       return input * 2;
                                     }});
-  Conductor conductor(training, EqualChain(3), Ops(kThreeRecomputed));
-  EXPECT_THAT(conductor.Step(), Fails(absl::StatusCode::kInternal,
-                                      "operations[1] FORWARD_DISCARD 2: moody: not today"));
+  ScheduledTraining trained(training, EqualChain(3), Ops(kThreeRecomputed));
+  EXPECT_THAT(trained.Step(), Fails(absl::StatusCode::kInternal,
+                                    "operations[1] FORWARD_DISCARD 2: moody: not today"));
   throws = false;
-  EXPECT_THAT(conductor.Step(), IsOk());
+  EXPECT_THAT(trained.Step(), IsOk());
 }
 
 TEST(TorchStages, SayWhatLibTorchSays) {
@@ -357,9 +377,10 @@ TEST(TorchStages, RefuseAPlanOfAnotherNetwork) {
   const Training training =
       Around({.name = "double", .forward = [](const at::Tensor& input) { return input * 2; }});
   for (const int stages : {2, 4}) {
-    Conductor conductor(training, EqualChain(stages),
-                        Ops(stages == 2 ? "S1 S2 S3 B3 B2 B1" : "S1 S2 S3 S4 S5 B5 B4 B3 B2 B1"));
-    EXPECT_THAT(conductor.Step(),
+    ScheduledTraining trained(
+        training, EqualChain(stages),
+        Ops(stages == 2 ? "S1 S2 S3 B3 B2 B1" : "S1 S2 S3 S4 S5 B5 B4 B3 B2 B1"));
+    EXPECT_THAT(trained.Step(),
                 Fails(absl::StatusCode::kFailedPrecondition,
                       HasSubstr("the plan is of another network than this one of 3 stages")));
   }
@@ -410,26 +431,26 @@ TEST(TorchStages, KnowWhatIsKeptElsewhere) {
                                       if (!mask.defined()) mask = at::ones({2, 4}) * 2;
                                       return input * mask;
                                     }});
-  Conductor conductor(training, EqualChain(3), Ops(kThreeStored));
-  ASSERT_THAT(conductor.Step(), IsOk());
-  EXPECT_FALSE(conductor.stages().shared(1));
-  EXPECT_TRUE(conductor.stages().shared(2));
-  EXPECT_FALSE(conductor.stages().shared(3));
+  ScheduledTraining trained(training, EqualChain(3), Ops(kThreeStored));
+  ASSERT_THAT(trained.Step(), IsOk());
+  EXPECT_FALSE(trained.stages().shared(1));
+  EXPECT_TRUE(trained.stages().shared(2));
+  EXPECT_FALSE(trained.stages().shared(3));
 }
 
 TEST(TorchStages, SayWhatFoundNoMemoryAndGiveBackWhatTheyHad) {
   HostMemoryMeter& memory = HostMemory();
   const Training training = ConvolutionTraining();
-  Conductor conductor(training, EqualChain(7), Ops(kStoreAll));
-  ASSERT_THAT(conductor.Step(), IsOk());  // gradients are there now
+  ScheduledTraining trained(training, EqualChain(7), Ops(kStoreAll));
+  ASSERT_THAT(trained.Step(), IsOk());  // gradients are there now
   const int64_t before = memory.LiveBytes();
   memory.SetLimit(before + 20'000);
-  const absl::Status status = conductor.Step();
+  const absl::Status status = trained.Step();
   memory.SetLimit(INT64_MAX);
   EXPECT_THAT(status, Fails(absl::StatusCode::kResourceExhausted,
                             AllOf(HasSubstr("operations["), HasSubstr("out of memory: tried to"))));
   EXPECT_EQ(memory.LiveBytes(), before);
-  EXPECT_THAT(conductor.Step(), IsOk());
+  EXPECT_THAT(trained.Step(), IsOk());
   EXPECT_EQ(memory.LiveBytes(), before);
 }
 
@@ -448,10 +469,10 @@ TEST(TorchStages, RefuseToMoveWhatIsKeptElsewhere) {
   Chain chain = EqualChain(3);
   chain.stages[1].output_bytes = 2 * 4 * 4;
   chain.stages[1].saved_bytes = 2 * chain.stages[1].output_bytes;  // the mask, too
-  Conductor conductor(training, chain, Ops("S1 S2 O2 S3 R2 P2 S4 B4 B3 B2 B1"));
-  EXPECT_THAT(conductor.Step(), Fails(absl::StatusCode::kFailedPrecondition,
-                                      HasSubstr("RELEASE 2: mask: something else keeps its value "
-                                                "on the device: its chain must say no_offload")));
+  ScheduledTraining trained(training, chain, Ops("S1 S2 O2 S3 R2 P2 S4 B4 B3 B2 B1"));
+  EXPECT_THAT(trained.Step(), Fails(absl::StatusCode::kFailedPrecondition,
+                                    HasSubstr("RELEASE 2: mask: something else keeps its value "
+                                              "on the device: its chain must say no_offload")));
 }
 
 TEST(TorchStages, NeedAnInput) {
@@ -485,11 +506,11 @@ TEST(TorchStages, ComeFromASequential) {
 }
 
 TEST(TorchStages, LeaveOtherGraphsAlone) {
-  Conductor conductor(ConvolutionTraining(), EqualChain(7), Ops(kStoreAll));
+  ScheduledTraining trained(ConvolutionTraining(), EqualChain(7), Ops(kStoreAll));
   const at::Tensor x = at::full({1}, 3.0).requires_grad_();
   const at::Tensor before = x * x;
   std::thread other([&] {
-    for (int i = 0; i < 20; ++i) ASSERT_THAT(conductor.Step(), IsOk());
+    for (int i = 0; i < 20; ++i) ASSERT_THAT(trained.Step(), IsOk());
   });
   for (int i = 0; i < 200; ++i) {
     const at::Tensor y = at::full({1}, 3.0).requires_grad_();

@@ -24,7 +24,7 @@ TEST(TraceJson, ShowsWhatWasMeasuredBesideWhatWasPredicted) {
   Platform platform = Memory(1000);
   platform.offload_bytes_per_second = 30;
   const Schedule schedule = Ops("S1 O1 S2 R1 S3 B3 P1 B2 B1");
-  const auto plan = MakePlan(chain, platform, schedule);
+  const auto plan = MakeFrameworkPlan(chain, platform, schedule);
   ASSERT_THAT(plan, IsOk());
   std::vector<TimelineEntry> predicted;
   ASSERT_THAT(Simulate(chain, platform, schedule, &predicted), IsOk());
@@ -64,7 +64,7 @@ TEST(TraceJson, ShowsWhatWasMeasuredBesideWhatWasPredicted) {
 TEST(TraceJson, NamesWhatGraphModeRunsAsOneAsTheScheduleDoes) {
   const Chain chain = EqualChainWithModes(3, {{1, 2}});
   const Schedule schedule = Ops("gS1-2 S3 S4 B4 B3 gB1-2");
-  const auto plan = MakePlan(chain, Memory(1000), schedule);
+  const auto plan = MakeFrameworkPlan(chain, Memory(1000), schedule);
   ASSERT_THAT(plan, IsOk());
   std::vector<TimelineEntry> predicted;
   ASSERT_THAT(Simulate(chain, Memory(1000), schedule, &predicted), IsOk());

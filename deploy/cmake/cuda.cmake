@@ -1,0 +1,29 @@
+# CUDA's runtime as one target, stowage_cudart, for the agent's CUDA device. It comes from a CUDA
+# toolkit, or else from the PyPI packages that deploy/setup.sh unpacks into .cache/cuda: headers and
+# a static library, without a compiler. A program that links it starts on machines without a driver.
+if(NOT STOWAGE_CUDA)
+  return()
+endif()
+
+find_package(CUDAToolkit QUIET)
+if(CUDAToolkit_FOUND)
+  add_library(stowage_cudart INTERFACE)
+  target_link_libraries(stowage_cudart INTERFACE CUDA::cudart_static)
+  message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION} in ${CUDAToolkit_INCLUDE_DIRS}")
+  return()
+endif()
+
+set(packages ${PROJECT_SOURCE_DIR}/.cache/cuda/nvidia/cu13)
+if(EXISTS ${packages}/include/cuda_runtime_api.h AND EXISTS ${packages}/lib/libcudart_static.a)
+  add_library(stowage_cudart INTERFACE)
+  target_include_directories(stowage_cudart SYSTEM INTERFACE ${packages}/include)
+  target_link_libraries(stowage_cudart INTERFACE
+    ${packages}/lib/libcudart_static.a Threads::Threads ${CMAKE_DL_LIBS} rt)
+  message(STATUS "CUDA: no toolkit; runtime of ${packages}")
+elseif(STOWAGE_CUDA STREQUAL "AUTO")
+  message(STATUS "CUDA: not found; building without it")
+else()
+  message(FATAL_ERROR
+    "STOWAGE_CUDA=${STOWAGE_CUDA}, but there is no CUDA toolkit and no runtime in ${packages}: "
+    "install a toolkit, run deploy/setup.sh test, or set STOWAGE_CUDA=OFF")
+endif()
