@@ -34,6 +34,7 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule,
                                     std::vector<TimelineEntry>* timeline) {
+  // Graph mode: simulate the plain chain that remains once every stage has its mode.
   std::optional<Execution> execution;
   if (HasGraphOperations(schedule)) {
     ASSIGN_OR_RETURN(execution, Execution::Of(chain, schedule));
@@ -48,7 +49,9 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
     timeline->clear();
     timeline->reserve(schedule.operations.size());
   }
+  // An empty schedule still holds the input.
   prediction.peak_memory_bytes = chain.input_bytes;
+  // One pass: validity and memory first, since Queues requires a valid operation; then time.
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
     Operation operation = schedule.operations[i];
     if (execution.has_value()) operation = execution->FromChain(operation);
