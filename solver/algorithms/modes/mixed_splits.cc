@@ -54,7 +54,11 @@ absl::Status LowerRow(const double* before, const std::vector<double>& cost, siz
   const size_t step = std::max<size_t>(1, kSumsBetweenPolls / std::max<size_t>(1, count));
   for (size_t begin = first; begin <= last; begin += step) {
     RETURN_IF_ERROR(context.CheckStop());
-    LowerBySums(before, cost.data(), begin, std::min(last, begin + step - 1), count, row);
+    LowerBySums({.before = before,
+                 .cost = cost.data(),
+                 .first = begin,
+                 .last = std::min(last, begin + step - 1)},
+                count, row);
   }
   return absl::OkStatus();
 }
