@@ -10,6 +10,7 @@ namespace {
 
 using Algorithm = std::shared_ptr<const BudgetAlgorithm>;
 
+// The final check: valid, within every limit of the platform and within the budget.
 bool FitsWithin(const Instance& instance, const Schedule& schedule, int64_t memory_bytes) {
   if (schedule.operations.size() > kMaxOperations) return false;
   const absl::StatusOr<Simulation> simulation =
@@ -23,7 +24,7 @@ class BudgetSolution final : public Solution {
   BudgetSolution(Algorithm algorithm, const Instance& instance)
       : algorithm_(std::move(algorithm)), instance_(instance) {}
 
-  // What ScheduleWithin() says of the instance's own budget.
+  // Solves the instance's own budget, so that ScheduleWithin() need not solve it again.
   absl::Status Prepare(const SolveContext& context) {
     ASSIGN_OR_RETURN(own_, Find(instance_.platform().memory_bytes, context));
     return absl::OkStatus();
@@ -40,6 +41,7 @@ class BudgetSolution final : public Solution {
  private:
   absl::StatusOr<std::optional<Candidate>> Find(int64_t memory_bytes,
                                                 const SolveContext& context) const {
+    // 1. The algorithm. 2. If it finds nothing that fits, its least plan.
     ASSIGN_OR_RETURN(std::optional<Schedule> schedule,
                      algorithm_->Find(instance_, memory_bytes, context));
     if (!schedule.has_value() || !FitsWithin(instance_, *schedule, memory_bytes)) {

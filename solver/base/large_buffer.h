@@ -20,8 +20,8 @@ struct FreeLargeBuffer {
 template <typename T>
 using LargeBuffer = std::unique_ptr<T[], FreeLargeBuffer>;
 
-// `count` values of T, uninitialized. Throws std::bad_alloc, as `new` does; AnswerRequest() converts
-// it to a status.
+// `count` values of T, uninitialized. Throws std::bad_alloc, as `new` does; AnswerRequest()
+// converts it to a status.
 template <typename T>
 LargeBuffer<T> MakeLargeBuffer(size_t count) {
   constexpr size_t kLine = 64;

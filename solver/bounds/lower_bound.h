@@ -15,19 +15,20 @@
 namespace stowage {
 
 // A lower bound in seconds on the makespan of every schedule within the platform's limits: the
-// larger of ComputeSeconds(chain) and the cut bound of cut_bound.h. The cut bound exceeds the former
-// where memory is short: what the device cannot hold at an operation was offloaded before it and is
-// prefetched after it, or is recomputed. The value is unspecified where no schedule fits the limits.
-// It does not grow with memory or bandwidth, except by what the search loses when its limit of steps
-// ends it early (chains of some tens of stages and more). O(stages * log(stages)): half a millisecond
-// for 340 stages, 10 for 10,000.
+// larger of ComputeSeconds(chain) and the cut bound of cut_bound.h. The cut bound exceeds the
+// former where memory is short: what the device cannot hold at an operation was offloaded before it
+// and is prefetched after it, or is recomputed. The value is unspecified where no schedule fits the
+// limits. It does not grow with memory or bandwidth, except by what the search loses when its limit
+// of steps ends it early (chains of some tens of stages and more). O(stages * log(stages)): half a
+// millisecond for 340 stages, 10 for 10,000.
 double LowerBoundSeconds(const Chain& chain, const Platform& platform);
 
 // Sets lower_bound_seconds and gap of a schedule's prediction. A memory limit that the schedule
 // exceeds is raised to its peak first, so that the bound never exceeds its makespan.
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction);
 
-// Whether the makespan equals the lower bound, up to the rounding of sums: no schedule is faster then.
+// Whether the makespan equals the lower bound, up to the rounding of sums: no schedule is faster
+// then.
 bool MeetsBound(const Prediction& prediction);
 
 // Simulate() followed by FillBound(). Errors: those of Simulate().

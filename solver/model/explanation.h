@@ -1,6 +1,6 @@
 // A report on a schedule's costs for people: the memory peaks and what occupies them, the idle time
 // and the transfer that causes it, and how each stage's value is handled. Filled by
-// simulator/explain.h. Source: server/README.md, "explanation".
+// simulator/explain.h.
 #ifndef STOWAGE_SOLVER_MODEL_EXPLANATION_H_
 #define STOWAGE_SOLVER_MODEL_EXPLANATION_H_
 

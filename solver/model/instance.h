@@ -1,6 +1,6 @@
 // The input of a solver: a request's chain and platform in canonical form. Names are removed, every
-// optional size is filled in, and graph costs and fusion groups remain only where a stage can run in
-// graph mode. Requests with equal instances have equal answers.
+// optional size is filled in, and graph costs and fusion groups remain only where a stage can run
+// in graph mode. Requests with equal instances have equal answers.
 //
 // Rounding (solver/README.md, "Discretization"): sizes go up to whole granules of
 // memory_bytes / 2^20 (at least one byte) and the memory limits down, so that what fits the
@@ -36,8 +36,8 @@ class Instance {
   bool sizes_rounded() const { return sizes_rounded_; }  // some size is not the request's
   bool times_rounded() const { return times_rounded_; }  // some time or bandwidth is not
 
-  // Copies that differ in the slots, the chain (whose sizes must be multiples of the granule) or the
-  // budget.
+  // Copies that differ in the slots, the chain (whose sizes must be multiples of the granule) or
+  // the budget.
   Instance WithMemorySlots(int64_t memory_slots) const;
   Instance WithChain(Chain chain) const;
   Instance WithMemory(int64_t memory_bytes) const;

@@ -1,5 +1,5 @@
-// Eager and graph mode: the units that graph mode fuses, and the plain chain that results once every
-// stage has a mode. Pure, thread-safe. Source: solver/README.md, "Graph mode"; Mixed Mode,
+// Eager and graph mode: the units that graph mode fuses, and the plain chain that results once
+// every stage has a mode. Pure, thread-safe. Source: solver/README.md, "Graph mode"; Mixed Mode,
 // "Formulation". Every function requires: Violations(chain) is empty.
 #ifndef STOWAGE_SOLVER_MODEL_MODES_H_
 #define STOWAGE_SOLVER_MODEL_MODES_H_
@@ -27,8 +27,8 @@ std::vector<Unit> UnitsOf(const Chain& chain);
 // Whether any stage can run in graph mode. O(L).
 bool HasGraphMode(const Chain& chain);
 
-// The fastest choice of modes with unlimited memory: by unit, whether it runs in graph mode. Eager on
-// ties. A dynamic program over units with the last unit's mode as state. O(L).
+// The fastest choice of modes with unlimited memory: by unit, whether it runs in graph mode. Eager
+// on ties. A dynamic program over units with the last unit's mode as state. O(L).
 std::vector<bool> FastestModes(const Chain& chain);
 
 // The time of one forward and one backward of every stage and the loss in FastestModes(): the
@@ -41,8 +41,8 @@ Stage GraphStage(const Chain& chain, const Unit& unit);
 
 // The plain chain that a schedule executes: without graph costs, each unit in graph mode a single
 // stage. Simulator, solvers and agent work on this chain and convert stage numbers at the end. "Of
-// the execution" below means in this chain's numbering. Its times exclude the cost of entering graph
-// mode. Immutable.
+// the execution" below means in this chain's numbering. Its times exclude the cost of entering
+// graph mode. Immutable.
 class Execution {
  public:
   // `graph[u]`: unit u of UnitsOf(chain) runs in graph mode. Requires: has_graph of that unit.
@@ -65,8 +65,8 @@ class Execution {
   // The chain's number by the execution's number, of stages and values, 0 included.
   const std::vector<int>& numbers() const { return numbers_; }
 
-  // Convert from the chain's numbering to the execution's (FromChain) and back (ToChain). An operation
-  // of a stage or value that the execution does not have gets stage -1, which is invalid.
+  // Convert from the chain's numbering to the execution's (FromChain) and back (ToChain). An
+  // operation of a stage or value that the execution does not have gets stage -1, which is invalid.
   Operation FromChain(const Operation& operation) const;
   Operation ToChain(const Operation& operation) const;
   Schedule FromChain(const Schedule& schedule) const;
@@ -79,8 +79,8 @@ class Execution {
   std::vector<int> executed_;  // the execution's number by the chain's; -1 inside a unit
 };
 
-// Whether any operation runs in graph mode or covers several stages. If not, the chain itself is what
-// the schedule executes. O(operations).
+// Whether any operation runs in graph mode or covers several stages. If not, the chain itself is
+// what the schedule executes. O(operations).
 bool HasGraphOperations(const Schedule& schedule);
 
 }  // namespace stowage

@@ -1,5 +1,5 @@
 // The simulator's result for a schedule. No other code produces these figures. Bytes and seconds.
-// Source: solver/README.md, "Operations and schedules"; server/README.md, "prediction".
+// Source: solver/README.md, "Operations and schedules".
 #ifndef STOWAGE_SOLVER_MODEL_PREDICTION_H_
 #define STOWAGE_SOLVER_MODEL_PREDICTION_H_
 
@@ -20,12 +20,12 @@ inline double RelativeExcess(double a, double b) {
 }
 
 struct Prediction {
-  double makespan_seconds = 0;     // when the last operation ends
-  double compute_seconds = 0;      // all forwards and backwards, recomputation included
-  double recompute_seconds = 0;    // the part of it beyond one forward of each stage
-  double idle_seconds = 0;         // makespan minus compute
-  int64_t peak_memory_bytes = 0;   // highest memory of any operation on the device
-  int64_t peak_host_bytes = 0;     // highest total of offloaded values on the host
+  double makespan_seconds = 0;    // when the last operation ends
+  double compute_seconds = 0;     // all forwards and backwards, recomputation included
+  double recompute_seconds = 0;   // the part of it beyond one forward of each stage
+  double idle_seconds = 0;        // makespan minus compute
+  int64_t peak_memory_bytes = 0;  // highest memory of any operation on the device
+  int64_t peak_host_bytes = 0;    // highest total of offloaded values on the host
   // makespan / (one forward and one backward of every stage) - 1; 0 where those take no time
   double overhead = 0;
   double lower_bound_seconds = 0;  // no schedule within the limits is faster

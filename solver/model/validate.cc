@@ -58,8 +58,8 @@ class Checker {
   std::vector<FieldViolation>* out_;
 };
 
-// Sums every size of the chain. Reports, once, the field at which the sum reaches the limit, so that
-// no later code has to check its own sums for overflow.
+// Sums every size of the chain. Reports, once, the field at which the sum reaches the limit, so
+// that no later code has to check its own sums for overflow.
 class TotalBytes {
  public:
   void Add(Checker& checker, absl::string_view field, int64_t bytes) {

@@ -1,6 +1,6 @@
 // Validation of external input. Each function returns every violated field at once, with its path,
-// the problem and the remedy. The service and the command line call it once; all other code requires
-// that the lists are empty. Pure, thread-safe. Limits: solver/README.md, "Limits".
+// the problem and the remedy. The service and the command line call it once; all other code
+// requires that the lists are empty. Pure, thread-safe. Limits: solver/README.md, "Limits".
 #ifndef STOWAGE_SOLVER_MODEL_VALIDATE_H_
 #define STOWAGE_SOLVER_MODEL_VALIDATE_H_
 
@@ -31,8 +31,8 @@ std::vector<FieldViolation> Violations(const Schedule& schedule);
 FieldViolation TooManyStages(int64_t stages);
 FieldViolation TooManyOperations(int64_t operations);
 
-// OK when `violations` is empty. Otherwise INVALID_ARGUMENT with "field: problem" of each, joined by
-// "; ". Violations beyond `most_characters` are counted, not listed; the first is always listed.
+// OK when `violations` is empty. Otherwise INVALID_ARGUMENT with "field: problem" of each, joined
+// by "; ". Violations beyond `most_characters` are counted, not listed; the first is always listed.
 absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
                               size_t most_characters = SIZE_MAX);
 

@@ -91,7 +91,8 @@ std::vector<Idle> Idles(const Schedule& schedule, const std::vector<TimelineEntr
 std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
   using FirstSweep = StageFate::FirstSweep;
   const int loss = chain.length() + 1;
-  std::vector<StageFate> fates(static_cast<size_t>(loss) + 1);  // 0..L+1; the input and the loss are not returned
+  // By value 0..L+1; the input and the loss are not returned.
+  std::vector<StageFate> fates(static_cast<size_t>(loss) + 1);
   std::vector<int> forwards(fates.size());
   for (const Operation& operation : schedule.operations) {
     const int l = operation.stage;

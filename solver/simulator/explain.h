@@ -1,4 +1,5 @@
-// Explains a schedule's memory peaks and idle time. The result contains data; client/text prints it.
+// Explains a schedule's memory peaks and idle time. The result contains data; client/text prints
+// it.
 #ifndef STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_
 #define STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_
 

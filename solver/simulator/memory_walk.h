@@ -32,13 +32,13 @@ class MemoryWalk {
   // operation. No further call is allowed after an error.
   absl::Status Execute(const Operation& operation);
 
-  // Checks the state after the last operation: δ^0 must exist. Nothing else can be left then, because
-  // BACKWARD l drops value l, BACKWARD 1 also drops the input, and no forward of l may follow it.
-  // Errors: INVALID_ARGUMENT.
+  // Checks the state after the last operation: δ^0 must exist. Nothing else can be left then,
+  // because BACKWARD l drops value l, BACKWARD 1 also drops the input, and no forward of l may
+  // follow it. Errors: INVALID_ARGUMENT.
   absl::Status Finish() const;
 
-  // Bytes during the last operation. Device: what was there before, plus what the operation adds and
-  // its overhead. Host: all copies, that of the operation included.
+  // Bytes during the last operation. Device: what was there before, plus what the operation adds
+  // and its overhead. Host: all copies, that of the operation included.
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t host_bytes() const { return host_bytes_; }
 

@@ -1,5 +1,5 @@
-// With c, h, d the end of the last operation in the compute, to-host and to-device queue, r the end of
-// the last RELEASE, o_l and p_l the end of the latest OFFLOAD and PREFETCH of value l:
+// With c, h, d the end of the last operation in the compute, to-host and to-device queue, r the end
+// of the last RELEASE, o_l and p_l the end of the latest OFFLOAD and PREFETCH of value l:
 //   compute   start = max(c, r, p of every value that it reads)          c = start + duration
 //   OFFLOAD   start = max(h, c, p_l)              h = o_l = start + latency + bytes / offload rate
 //   RELEASE   r = max(r, c, o_l)

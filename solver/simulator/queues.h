@@ -27,8 +27,8 @@ class Queues {
 
   Queues(const Chain& chain, const Platform& platform);
 
-  // Runs the next operation of a valid schedule and returns its times in seconds. `entry_seconds` is
-  // added to the duration of a forward or backward: the cost of entering graph mode. O(1).
+  // Runs the next operation of a valid schedule and returns its times in seconds. `entry_seconds`
+  // is added to the duration of a forward or backward: the cost of entering graph mode. O(1).
   Span Run(const Operation& operation, double entry_seconds = 0);
 
   double compute_seconds() const { return compute_seconds_; }  // of all forwards and backwards

@@ -10,6 +10,7 @@ StoredChain::StoredChain(const Instance& instance)
       gap_of_(static_cast<size_t>(instance.chain().length()) + 2, -1),
       choices_(sequence_.gaps.size()),
       placement_(instance.chain(), instance.platform()) {
+  // Without a link no value may move, so gap_of_ stays -1.
   const bool moves = instance.platform().has_link();
   for (size_t g = 0; moves && g < sequence_.gaps.size(); ++g) {
     gap_of_[static_cast<size_t>(sequence_.gaps[g].value)] = static_cast<int>(g);

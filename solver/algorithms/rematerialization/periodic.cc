@@ -12,14 +12,14 @@
 namespace stowage {
 namespace {
 
-// Consecutive stages that the first sweep treats alike.
+// Consecutive stages that the first sweep handles in the same way.
 struct Segment {
   int first = 0;
   int last = 0;
-  bool saved = false;  // saved in the first sweep, never run again
+  bool saved = false;  // saved in the first sweep, not recomputed
 };
 
-// Appends [first, last], cut around its no_recompute stages.
+// Appends [first, last] split at its no_recompute stages, each of which becomes a saved segment.
 void AppendCut(const Chain& chain, int first, int last, std::vector<Segment>* segments) {
   int begin = first;
   for (int l = first; l <= last; ++l) {
@@ -31,6 +31,7 @@ void AppendCut(const Chain& chain, int first, int last, std::vector<Segment>* se
   if (begin <= last) segments->push_back({begin, last, /*saved=*/false});
 }
 
+// `count` segments of equal length, the last one with the remainder and the loss.
 std::vector<Segment> Cut(const Chain& chain, int count) {
   std::vector<Segment> segments;
   const int stages = chain.length() / count;
@@ -41,7 +42,7 @@ std::vector<Segment> Cut(const Chain& chain, int count) {
   return segments;
 }
 
-// What one count of segments costs; the schedule is made again from the count when it is needed.
+// The cost of one number of segments. The schedule is recreated from the number when needed.
 struct Trial {
   int segments = 0;
   double seconds = 0;
@@ -92,7 +93,7 @@ absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, const SolveC
 class Periodic final : public Solver {
  public:
   int64_t WorkingBytes(const Instance& instance) const override {
-    constexpr int64_t kBytesPerStage = 256;  // a schedule, its simulation and a trial
+    constexpr int64_t kBytesPerStage = 256;  // one schedule, its simulation, and the trials
     return (instance.chain().length() + 2) * kBytesPerStage;
   }
 
@@ -122,6 +123,7 @@ Schedule PeriodicSchedule(const Chain& chain, int segments) {
     schedule.operations.push_back({kind, l});
   };
   const std::vector<Segment> cut = Cut(chain, segments);
+  // The forward sweep: save a segment, or checkpoint its input only.
   for (const Segment& segment : cut) {
     for (int l = segment.first; l <= segment.last; ++l) {
       if (segment.saved) {
@@ -132,6 +134,7 @@ Schedule PeriodicSchedule(const Chain& chain, int segments) {
       }
     }
   }
+  // The backward sweep, recomputing every segment that is not saved.
   for (auto segment = cut.rbegin(); segment != cut.rend(); ++segment) {
     for (int l = segment->first; l <= segment->last && !segment->saved; ++l) {
       add(OperationKind::kForwardSave, l);
