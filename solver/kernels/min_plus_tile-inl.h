@@ -28,7 +28,8 @@ namespace HWY_NAMESPACE {
 // Fills one row of blocks of a chunk, column block by column block. Its private functions are the
 // general path, which handles every block and every vector size. They are one class because they
 // share the state of a block and are inlined into one another; that keeps the accumulators in
-// registers and L1.
+// registers and L1. Functions that are inlined into the inner loops keep plain positional
+// arguments.
 class RowFill : public RegularBlocks {
  public:
   using RegularBlocks::RegularBlocks;

@@ -29,12 +29,12 @@ namespace stowage {
 struct PofoPart {
   enum class Kind {
     kSave,        // one stage, FORWARD_SAVE
-    kCheckpoint,  // FORWARD_CHECKPOINT and then FORWARD_DISCARD; the backward phase runs it again
+    kCheckpoint,  // FORWARD_CHECKPOINT and then FORWARD_DISCARD; recomputed in the backward phase
   };
   int first = 0;  // stages, from 1
   int last = 0;
   Kind kind = Kind::kSave;
-  bool offloads_input = false;  // value first-1 leaves for the host before the loss
+  bool offloads_input = false;  // value first-1 is offloaded before the loss
 
   bool operator==(const PofoPart&) const = default;
 };

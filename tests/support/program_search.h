@@ -39,19 +39,19 @@ namespace stowage {
 inline constexpr int kMostProgramStages = 6;
 
 struct ProgramSearchOptions {
-  size_t most_nodes = 1'000'000;  // programs begun and kept before it gives up; 300 bytes each
-  // The rules above, for tests that do without one: without dominance only equal nodes are left
-  // out, without the bound the node whose latest clock is least comes first.
+  size_t most_nodes = 1'000'000;  // limit on stored nodes; 300 bytes each
+  // Switches for the rules above, for tests. Without dominance only equal nodes are dropped;
+  // without the bound the node whose latest clock is earliest comes first.
   bool dominance = true;
   bool lifting = true;
   bool bound = true;
 };
 
 struct ProgramResult {
-  double seconds = 0;    // the fastest program's makespan; if the search gave up, none is below it
-  Schedule schedule;     // empty if it gave up
-  bool gave_up = false;  // after `most_nodes`: whether any program fits is not known
-  size_t nodes = 0;      // what it cost
+  double seconds = 0;    // the optimal makespan; a lower bound if gave_up
+  Schedule schedule;     // empty if gave_up
+  bool gave_up = false;  // most_nodes was reached: feasibility is unknown
+  size_t nodes = 0;      // nodes stored
 };
 
 // The fastest program within the platform's limits; nullopt when there is none. `seconds` is what

@@ -1,4 +1,4 @@
-// The vectorized loop against a plain one.
+// Compares the vectorized loop with a plain one.
 #include "solver/kernels/min_max.h"
 
 #include <gtest/gtest.h>

@@ -104,7 +104,7 @@ TEST(Violations, AGroupsStagesAreNeighbours) {
   EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.loss.fusion_group", "runs by itself")));
 }
 
-// Each of these breaks one field of a sound chain and must be found, wherever the field is.
+// Each case makes one field of a valid chain invalid, which must be reported under its path.
 TEST(Violations, CoverEveryFieldOfAStage) {
   const std::pair<const char*, std::function<void(Stage&)>> faults[] = {
       {"forward_seconds", [](Stage& s) { s.forward_seconds = -1; }},
