@@ -8,6 +8,7 @@
 namespace stowage {
 namespace {
 
+// Shared: solutions may outlive the solver.
 using Algorithm = std::shared_ptr<const BudgetAlgorithm>;
 
 // The final check: valid, within every limit of the platform and within the budget.
@@ -57,7 +58,7 @@ class BudgetSolution final : public Solution {
   }
 
   const Algorithm algorithm_;
-  const Instance instance_;
+  const Instance instance_;       // a copy: the solution may outlive the solve
   std::optional<Candidate> own_;  // written by Prepare()
 };
 

@@ -58,7 +58,7 @@ double Misfit(const Chain& chain, double slots_per_byte) {
 SlotGrid BestFittingGrid(const Chain& chain, int64_t bytes, int64_t slots) {
   SlotGrid best{bytes, slots, SlotGrid::Rounding::kNearest};
   if (bytes == 0) return best;
-  constexpr int64_t kMostTried = 1000;
+  constexpr int64_t kMostTried = 1000;  // grids; large numbers of slots are sampled
   const int64_t first = std::max<int64_t>(1, slots * 7 / 10);
   const int64_t last = slots + slots / 2;
   const int64_t step = (last - first) / kMostTried + 1;

@@ -28,6 +28,7 @@ constexpr std::array<Unit, 9> kByteUnits = {{{"B", 1},
                                              {"MiB", int64_t{1} << 20},
                                              {"GiB", int64_t{1} << 30},
                                              {"TiB", int64_t{1} << 40}}};
+// The model's limit on every sum of sizes (kMaxTotalBytes).
 constexpr int64_t kLargestSize = int64_t{1} << 62;
 
 // Both borrow the text that was split.

@@ -54,6 +54,7 @@ void LowerBySumsHere(const SumRange& sums, size_t count, double* least) {
   }
 }
 
+// Values are single precision: promote each vector, then multiply and add in double precision.
 void LowerToScaledHere(const float* values, const LinearMap& map, size_t count, double* least) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
@@ -71,6 +72,7 @@ void LowerToScaledHere(const float* values, const LinearMap& map, size_t count, 
   }
 }
 
+// The minimum is kept by lane and reduced at the end; min is exact, so the order does not matter.
 double LeastAtPriceHere(const double* cost, double price, size_t count) {
   const hn::ScalableTag<double> d;
   const size_t lanes = hn::Lanes(d);

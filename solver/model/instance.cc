@@ -20,7 +20,7 @@ class Rounding {
   Rounding(int64_t granule_bytes, double time_precision)
       : granule_bytes_(granule_bytes), log_step_(std::log1p(time_precision)) {}
 
-  // No overflow: a size is below 2^62, a granule at most 2^42.
+  // To the next granule above. No overflow: a size is below 2^62, a granule at most 2^42.
   int64_t Up(int64_t bytes) {
     const int64_t over = bytes % granule_bytes_;
     if (over == 0) return bytes;
@@ -28,6 +28,7 @@ class Rounding {
     return bytes - over + granule_bytes_;
   }
 
+  // To the next granule below.
   int64_t Down(int64_t bytes) {
     const int64_t over = bytes % granule_bytes_;
     if (over != 0) sizes_rounded = true;

@@ -41,6 +41,8 @@ class ModesOfSchedule {
     }
   }
 
+  // Records the mode of one operation. Errors: INVALID_ARGUMENT for an operation that does not
+  // match a unit or contradicts an earlier mode.
   absl::Status Add(const Operation& operation) {
     const int l = operation.stage;
     if (!IsCompute(operation.kind)) {
@@ -67,6 +69,7 @@ class ModesOfSchedule {
     return absl::OkStatus();
   }
 
+  // By unit: whether it runs in graph mode. Units without operations are eager.
   std::vector<bool> Graph() const {
     std::vector<bool> graph;
     graph.reserve(modes_.size());
@@ -75,6 +78,7 @@ class ModesOfSchedule {
   }
 
  private:
+  // An operation in graph mode must cover exactly its unit.
   static absl::Status CheckUnit(const Operation& operation, const Unit& unit) {
     if (!unit.has_graph) {
       return absl::InvalidArgumentError(
@@ -113,6 +117,7 @@ std::vector<Unit> UnitsOf(const Chain& chain) {
 }
 
 bool HasGraphMode(const Chain& chain) {
+  // Most chains have no graph costs: avoid building the units then.
   const auto has = [](const Stage& stage) { return stage.graph.has_value(); };
   if (!has(chain.loss) && std::none_of(chain.stages.begin(), chain.stages.end(), has)) return false;
   const std::vector<Unit> units = UnitsOf(chain);
@@ -169,6 +174,7 @@ Stage GraphStage(const Chain& chain, const Unit& unit) {
     const std::string& first = chain.stage(unit.first).name;
     if (!first.empty() && !last.name.empty()) fused.name = absl::StrCat(first, "..", last.name);
   }
+  // Only the last stage's value and gradient exist outside the unit.
   fused.output_bytes = last.output_bytes;
   fused.gradient_bytes = chain.gradient_bytes(unit.last);
   for (int l = unit.first; l <= unit.last; ++l) {
@@ -181,6 +187,7 @@ Stage GraphStage(const Chain& chain, const Unit& unit) {
         std::max(fused.forward_overhead_bytes, graph.forward_overhead_bytes);
     fused.backward_overhead_bytes =
         std::max(fused.backward_overhead_bytes, graph.backward_overhead_bytes);
+    // The unit runs as one, so a restriction of any stage holds for all of it.
     fused.no_recompute = fused.no_recompute || stage.no_recompute;
     fused.no_offload = fused.no_offload || stage.no_offload;
   }

@@ -13,6 +13,7 @@
 namespace stowage {
 namespace {
 
+// Prefixes an error of MemoryWalk with the operation's path.
 absl::Status AtOperation(const absl::Status& status, const Schedule& schedule, size_t index) {
   return {status.code(), absl::StrCat(OperationPath(schedule, index), ": ", status.message())};
 }
@@ -60,6 +61,7 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
     }
     const int l = operation.stage;
     const bool runs_first = IsForward(operation.kind) && !has_run[l];
+    // Entering graph mode is paid by the first forward of each run of stages in graph mode, once.
     const bool enters = runs_first && execution.has_value() && execution->Enters(l);
     const Queues::Span span = queues.Run(operation, enters ? chain.graph_entry_seconds : 0);
     if (IsForward(operation.kind)) {

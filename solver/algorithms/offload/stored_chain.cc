@@ -23,6 +23,7 @@ int64_t StoredChain::Bytes(int l) const {
 }
 
 std::optional<double> StoredChain::Place(const std::vector<bool>& moved, int64_t memory_bytes) {
+  // Every other choice stays at its default, the rules of TransferPlacement.
   choices_.assign(choices_.size(), GapChoice{});
   for (size_t l = 0; l < moved.size(); ++l) {
     if (moved[l] && gap_of_[l] >= 0) choices_[static_cast<size_t>(gap_of_[l])].moved = true;

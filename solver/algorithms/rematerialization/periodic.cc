@@ -49,6 +49,7 @@ struct Trial {
   int64_t peak_bytes = 0;
 };
 
+// Holds every trial, so one solve answers all budgets.
 class PeriodicSolution final : public Solution {
  public:
   PeriodicSolution(Chain chain, std::vector<Trial> trials)
@@ -73,6 +74,7 @@ class PeriodicSolution final : public Solution {
   std::vector<Trial> trials_;
 };
 
+// Simulates every number of segments that the options allow. O(L) each.
 absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, const SolveContext& context) {
   const int fixed = instance.options().segments;
   const int first = fixed > 0 ? fixed : 1;
