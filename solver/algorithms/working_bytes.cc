@@ -39,14 +39,13 @@ absl::Status CheckWorkingBytes(const SolverInfo& info, const Solver& solver,
   return absl::ResourceExhaustedError(
       absl::StrCat(info.description.name, " would need ", FormatBytes(needed), " for ",
                    instance.chain().length(), " stages, and ", FormatBytes(working_bytes),
-                   " are set aside for one solve: ", remedy, ", or ask solver auto"));
+                   " are set aside for one solve: ", remedy, ", or use solver auto"));
 }
 
 absl::Status OutOfMemory() {
   return absl::ResourceExhaustedError(
-      "this machine has too little free memory for the solve; ask for fewer "
-      "options.memory_slots, "
-      "or lower the memory that a solve may take so that auto leaves out what does not fit");
+      "this machine has too little free memory for the solve; reduce options.memory_slots, or "
+      "lower the memory limit of a solve so that auto skips the solvers that do not fit");
 }
 
 }  // namespace stowage

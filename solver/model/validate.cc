@@ -139,7 +139,7 @@ void CheckUnit(const Chain& chain, const Unit& unit, std::vector<FieldViolation>
   const bool alone = unit.first == unit.last;
   out->push_back(
       {absl::StrCat(StagePath(chain, unit.last), "graph.saved_bytes"),
-       absl::StrCat(alone ? "is " : "takes what the fusion group saves to ", saved,
+       absl::StrCat(alone ? "is " : "brings the saved bytes of the fusion group to ", saved,
                     ", less than output_bytes ", last.output_bytes, ", which it must include")});
 }
 
@@ -159,7 +159,7 @@ void CheckGroups(const Chain& chain, std::vector<FieldViolation>* out) {
     if (inserted) continue;
     out->push_back({absl::StrCat(StagePath(chain, unit.first), "fusion_group"),
                     absl::StrCat("is ", Quoted(group), ", as that of stages[", it->second - 1,
-                                 "], with others between them; stages that run as one are "
+                                 "], with others between them; the stages of a group must be "
                                  "neighbours")});
   }
 }
