@@ -8,8 +8,10 @@
 namespace stowage {
 namespace {
 
+// Shared: solutions may outlive the solver.
 using Algorithm = std::shared_ptr<const BudgetAlgorithm>;
 
+// The final check: valid, within every limit of the platform and within the budget.
 bool FitsWithin(const Instance& instance, const Schedule& schedule, int64_t memory_bytes) {
   if (schedule.operations.size() > kMaxOperations) return false;
   const absl::StatusOr<Simulation> simulation =
@@ -23,7 +25,7 @@ class BudgetSolution final : public Solution {
   BudgetSolution(Algorithm algorithm, const Instance& instance)
       : algorithm_(std::move(algorithm)), instance_(instance) {}
 
-  // What ScheduleWithin() says of the instance's own budget.
+  // Solves the instance's own budget, so that ScheduleWithin() need not solve it again.
   absl::Status Prepare(const SolveContext& context) {
     ASSIGN_OR_RETURN(own_, Find(instance_.platform().memory_bytes, context));
     return absl::OkStatus();
@@ -40,6 +42,7 @@ class BudgetSolution final : public Solution {
  private:
   absl::StatusOr<std::optional<Candidate>> Find(int64_t memory_bytes,
                                                 const SolveContext& context) const {
+    // 1. The algorithm. 2. If it finds nothing that fits, its least plan.
     ASSIGN_OR_RETURN(std::optional<Schedule> schedule,
                      algorithm_->Find(instance_, memory_bytes, context));
     if (!schedule.has_value() || !FitsWithin(instance_, *schedule, memory_bytes)) {
@@ -55,7 +58,7 @@ class BudgetSolution final : public Solution {
   }
 
   const Algorithm algorithm_;
-  const Instance instance_;
+  const Instance instance_;       // a copy: the solution may outlive the solve
   std::optional<Candidate> own_;  // written by Prepare()
 };
 

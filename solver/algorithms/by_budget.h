@@ -1,5 +1,5 @@
-// Solvers that look for one budget at a time: all that offload, since what a link can hide differs
-// from budget to budget.
+// The base of solvers that solve each budget separately. All offloading solvers do, because the
+// transfers that a link can hide depend on the budget.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_BY_BUDGET_H_
 #define STOWAGE_SOLVER_ALGORITHMS_BY_BUDGET_H_
 
@@ -14,31 +14,32 @@
 
 namespace stowage {
 
-// A schedule that needs no more memory than any other the algorithm has.
+// The schedule with the lowest peak that an algorithm can produce.
 struct LeastPlan {
-  int64_t memory_bytes = 0;  // its peak is that at most
+  int64_t memory_bytes = 0;  // an upper bound on its peak
   Schedule schedule;
 };
 
-// What such an algorithm has to say. Stateless and thread-safe, like a Solver.
+// An algorithm for one budget. Stateless and thread-safe, like a Solver.
 class BudgetAlgorithm {
  public:
   virtual ~BudgetAlgorithm() = default;
 
-  virtual const char* name() const = 0;
-  // As Solver::WorkingBytes().
+  virtual const char* name() const = 0;  // as in the catalog; static
+  // Same contract as Solver::WorkingBytes().
   virtual int64_t WorkingBytes(const Instance& instance) const = 0;
-  // nullopt: no memory is enough. Errors of both: CANCELLED once `context.stop` is set.
+  // nullopt: no amount of memory is enough. Errors: CANCELLED once `context.stop` is set.
   virtual absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance,
                                                              const SolveContext& context) const = 0;
-  // A schedule within `memory_bytes`, which is what FindLeast() says or more; nullopt: it sees none
-  // and would leave it at the least.
+  // A schedule within `memory_bytes`, or nullopt if the algorithm finds none; the caller then uses
+  // the least plan. Errors: CANCELLED once `context.stop` is set.
   virtual absl::StatusOr<std::optional<Schedule>> Find(const Instance& instance,
                                                        int64_t memory_bytes,
                                                        const SolveContext& context) const = 0;
 };
 
-// Every budget gets what Find() finds, and where that is nothing the least plan, if it fits.
+// A solver that returns Find()'s schedule, or the least plan where Find() returns none or a
+// schedule that does not fit in the simulation. Every schedule is simulated before it is returned.
 std::unique_ptr<Solver> MakeBudgetSolver(std::unique_ptr<const BudgetAlgorithm> algorithm);
 
 }  // namespace stowage

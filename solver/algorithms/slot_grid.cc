@@ -8,6 +8,7 @@ namespace stowage {
 
 int64_t SlotGrid::Slots(int64_t size_bytes) const {
   if (size_bytes == 0 || bytes == 0) return size_bytes;  // without memory, more than every level
+  // size_bytes * slots may exceed 64 bits.
   __extension__ using Wide = __int128;
   const Wide product = static_cast<Wide>(size_bytes) * slots;
   const Wide half = rounding == Rounding::kUp ? static_cast<Wide>(bytes) - 1 : bytes / 2;
@@ -16,9 +17,11 @@ int64_t SlotGrid::Slots(int64_t size_bytes) const {
 
 namespace {
 
-// How unevenly rounding treats the values of a chain. What all of them gain or lose alike does no
-// harm, a table that goes further makes up for it; what some gain and others lose makes the wrong
-// ones look cheap. In slots a stage; outputs, of which fewer are kept, count little.
+// A measure of how unevenly rounding affects the values of a chain. A common factor is harmless,
+// since LevelsBeyond() compensates for it; errors in both directions make the wrong values look
+// cheap. With x the exact and r the rounded size in slots, and c = Σr / Σx over saved values:
+//   misfit = Σ|r - c x| / Σx over saved values + 0.05 times the same over outputs
+// Outputs count little because fewer of them are kept.
 double Misfit(const Chain& chain, double slots_per_byte) {
   struct Sum {
     double slots = 0;
@@ -55,14 +58,14 @@ double Misfit(const Chain& chain, double slots_per_byte) {
 SlotGrid BestFittingGrid(const Chain& chain, int64_t bytes, int64_t slots) {
   SlotGrid best{bytes, slots, SlotGrid::Rounding::kNearest};
   if (bytes == 0) return best;
-  constexpr int64_t kMostTried = 1000;
+  constexpr int64_t kMostTried = 1000;  // grids; large numbers of slots are sampled
   const int64_t first = std::max<int64_t>(1, slots * 7 / 10);
   const int64_t last = slots + slots / 2;
   const int64_t step = (last - first) / kMostTried + 1;
   double least = INFINITY;
   for (int64_t tried = first; tried <= last; tried += step) {
     const double slots_per_byte = static_cast<double>(tried) / static_cast<double>(bytes);
-    // Finer grids fit better by themselves and take longer: only what is better than that counts.
+    // A finer grid has smaller relative errors but costs time. The factor removes that advantage.
     const double misfit = Misfit(chain, slots_per_byte) * static_cast<double>(tried);
     if (misfit >= least) continue;
     least = misfit;
@@ -81,6 +84,7 @@ int64_t LevelsBeyond(const Chain& chain, const SlotGrid& grid) {
     true_slots += slots;
     rounded_slots += std::nearbyint(slots);
   }
+  // If sizes are rounded up on average, the same share of additional levels is needed.
   const double bias = true_slots > 0 ? rounded_slots / true_slots - 1 : 0;
   constexpr double kLeast = 0.05;
   constexpr double kMost = 0.25;

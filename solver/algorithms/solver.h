@@ -1,4 +1,4 @@
-// What every algorithm is: from an instance to schedules.
+// The interface of every algorithm: from an instance to schedules.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_
 #define STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_
 
@@ -29,15 +29,16 @@ struct SolveContext {
   std::stop_token stop;                           // polled: a solve stops within 50 ms
   int64_t working_bytes = INT64_MAX;              // the most that it may allocate
   ThreadPool* threads = nullptr;                  // null: the calling thread only
-  int64_t lowest_bytes = INT64_MAX;               // the least that the Solution will be asked for
+  int64_t lowest_bytes = INT64_MAX;               // the lowest budget queried of the Solution
   std::function<void(double fraction)> progress;  // 0..1, from the calling thread; may be empty
-  // Each schedule for the budget that is faster than those before; likewise.
+  // Called with each schedule for the instance's budget that is faster than all before it, from the
+  // calling thread; may be empty.
   std::function<void(const Candidate& candidate)> improved;
 
   void Report(double fraction) const {
     if (progress) progress(fraction);
   }
-  // For a solve on the way to another: tells nobody anything, and is asked for its own budget only.
+  // The context of a nested solve: without callbacks, and queried for its own budget only.
   SolveContext Quiet() const {
     SolveContext quiet = *this;
     quiet.progress = nullptr;
@@ -54,8 +55,8 @@ struct SolveContext {
 // One schedule that a solver found.
 struct Candidate {
   Schedule schedule;
-  const char* solver = "";          // whose it is; a solver that asks others names the one that won
-  Limit limit = Limit::kHeuristic;  // kNone: nothing in its class is faster on the instance
+  const char* solver = "";          // its origin; a solver that runs others names the one that won
+  Limit limit = Limit::kHeuristic;  // kNone: optimal in its class on the instance
   std::vector<std::string> notes;   // see Explanation::notes
 };
 
@@ -70,12 +71,12 @@ class Solution {
   virtual absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const = 0;
 
-  // Down to which budget its schedules are as good as a solve for that budget alone would find; 0:
-  // all of them.
+  // The lowest budget for which its schedules are as good as those of a separate solve; 0: every
+  // budget.
   virtual int64_t serves_from_bytes() const { return 0; }
-  // Whether every other budget than the instance's is solved anew.
+  // Whether each budget other than the instance's costs a new solve.
   virtual bool solves_each_budget() const { return false; }
-  // Whether each schedule is the best of the solver's class, nothing rounded.
+  // Whether each schedule is optimal in the solver's class, without rounding.
   virtual bool exact() const { return false; }
 };
 
@@ -86,20 +87,22 @@ class Solver {
 
   // An upper bound on the bytes that Solve() and LeastBytes() allocate at once.
   virtual int64_t WorkingBytes(const Instance& instance) const = 0;
-  // The same of a solve that may allocate `most_bytes`: more, where it is of use to the solver.
+  // The bytes that a solve allocates when it may use up to `most_bytes`
+  // (SolveContext::working_bytes). Solvers that benefit from more memory than WorkingBytes()
+  // override it.
   virtual int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const {
     return std::min(WorkingBytes(instance), most_bytes);
   }
 
-  // The least device memory with which this solver has a schedule for the instance's chain, to the
-  // byte; the instance's own budget plays no part. nullopt: no memory is enough.
+  // The least device memory, exact in bytes, with which this solver finds a schedule for the
+  // instance's chain; the instance's own budget is ignored. nullopt: no amount is enough.
   // Errors: CANCELLED once `context.stop` is set.
   virtual absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                             const SolveContext& context) const = 0;
 
-  // Errors: CANCELLED once `context.stop` is set. "Nothing fits" is an outcome, not an error: a
-  // solution without schedules. With a budget of LeastBytes() or more it has one, unless that would
-  // take more than kMaxOperations operations.
+  // Solves for the instance's budget. "Nothing fits" is an outcome, not an error: a solution
+  // without schedules. With a budget of LeastBytes() or more there is a schedule, unless it would
+  // need more than kMaxOperations operations. Errors: CANCELLED once `context.stop` is set.
   virtual absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const = 0;
 };
@@ -108,7 +111,7 @@ class Solver {
 struct SolverInfo {
   SolverDescription description;
   std::unique_ptr<Solver> (*make)();
-  absl::string_view inside_of = "";  // the solver whose class holds all schedules of this one
+  absl::string_view inside_of = "";  // a solver whose class contains every schedule of this one
 };
 
 }  // namespace stowage

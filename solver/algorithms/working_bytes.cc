@@ -12,11 +12,12 @@ std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& ins
   const auto fits = [&](int64_t slots) {
     return solver.WorkingBytes(instance.WithMemorySlots(slots)) <= working_bytes;
   };
-  // As many slots as granules are exact, which may take less than a few slots fewer do; below, the
-  // need grows with the slots.
+  // One slot per granule is exact and may need less than slightly fewer slots, which are rounded on
+  // a larger grid. Below that the need grows with the slots, so bisect.
   const int64_t exact = instance.platform().memory_bytes / instance.granule_bytes();
   if (exact >= 1 && fits(exact)) return exact;
   if (exact < 2 || !fits(1)) return std::nullopt;
+  // Invariant: `most` fits, `too_many` does not.
   int64_t most = 1;
   int64_t too_many = exact;
   while (too_many - most > 1) {
@@ -38,14 +39,13 @@ absl::Status CheckWorkingBytes(const SolverInfo& info, const Solver& solver,
   return absl::ResourceExhaustedError(
       absl::StrCat(info.description.name, " would need ", FormatBytes(needed), " for ",
                    instance.chain().length(), " stages, and ", FormatBytes(working_bytes),
-                   " are set aside for one solve: ", remedy, ", or ask solver auto"));
+                   " are set aside for one solve: ", remedy, ", or use solver auto"));
 }
 
 absl::Status OutOfMemory() {
   return absl::ResourceExhaustedError(
-      "this machine has too little free memory for the solve; ask for fewer "
-      "options.memory_slots, "
-      "or lower the memory that a solve may take so that auto leaves out what does not fit");
+      "this machine has too little free memory for the solve; reduce options.memory_slots, or "
+      "lower the memory limit of a solve so that auto skips the solvers that do not fit");
 }
 
 }  // namespace stowage

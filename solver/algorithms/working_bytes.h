@@ -1,4 +1,4 @@
-// Whether a solve fits the memory that is set aside for it, and what would.
+// Checks that a solve fits its memory limit, and the errors otherwise. Pure, thread-safe.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_WORKING_BYTES_H_
 #define STOWAGE_SOLVER_ALGORITHMS_WORKING_BYTES_H_
 
@@ -11,17 +11,18 @@
 
 namespace stowage {
 
-// The most memory slots that are of use and with which `solver` stays within `working_bytes`;
-// nullopt when it does not with a single one. O(log slots).
+// The largest number of memory slots, up to the number of granules, with which `solver` stays
+// within `working_bytes`; nullopt if it needs more with one slot. O(log granules) calls of
+// WorkingBytes().
 std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& instance,
                                        int64_t working_bytes);
 
-// RESOURCE_EXHAUSTED, with the slots that would fit, when the solver would need more than
-// `working_bytes`.
+// Errors: RESOURCE_EXHAUSTED if the solver needs more than `working_bytes`. The message contains
+// the number of slots that would fit.
 absl::Status CheckWorkingBytes(const SolverInfo& info, const Solver& solver,
                                const Instance& instance, int64_t working_bytes);
 
-// RESOURCE_EXHAUSTED: what a solve that ran into std::bad_alloc ends with.
+// The RESOURCE_EXHAUSTED error of a solve that ended with std::bad_alloc.
 absl::Status OutOfMemory();
 
 }  // namespace stowage

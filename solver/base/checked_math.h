@@ -1,4 +1,4 @@
-// 64-bit additions and products that tell when they overflow.
+// 64-bit addition and multiplication with overflow detection. Pure.
 #ifndef STOWAGE_SOLVER_BASE_CHECKED_MATH_H_
 #define STOWAGE_SOLVER_BASE_CHECKED_MATH_H_
 
@@ -14,8 +14,8 @@ inline std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
   return sum;
 }
 
-// a * b, or INT64_MAX when that does not fit; for non-negative operands. Meant for sizes that are
-// only compared with a limit.
+// a * b, or INT64_MAX on overflow. For sizes that are only compared with a limit.
+// Requires: a, b >= 0.
 inline int64_t SaturatingMultiply(int64_t a, int64_t b) {
   int64_t product = 0;
   if (__builtin_mul_overflow(a, b, &product)) return INT64_MAX;

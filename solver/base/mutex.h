@@ -11,6 +11,7 @@
 
 namespace stowage {
 
+// Not recursive.
 class ABSL_LOCKABLE Mutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
@@ -38,7 +39,8 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex& mutex_;
 };
 
-// Wait() gives `mutex` up while it sleeps; wake-ups may be spurious, so wait in a loop.
+// Wait() releases `mutex` while it blocks and holds it again on return. Wake-ups may be spurious:
+// call it in a loop that checks the condition.
 class CondVar {
  public:
   void Wait(Mutex& mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) { condition_.wait(mutex); }

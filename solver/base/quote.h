@@ -1,4 +1,4 @@
-// User text inside our own messages.
+// Bounds user-supplied text before it is quoted in messages. Pure, thread-safe.
 #ifndef STOWAGE_SOLVER_BASE_QUOTE_H_
 #define STOWAGE_SOLVER_BASE_QUOTE_H_
 
@@ -8,10 +8,11 @@
 
 namespace stowage {
 
-// At most `most_bytes` of `text`, cut between characters of UTF-8, with "..." where it was cut.
+// The first `most_bytes` bytes of `text`, truncated at a UTF-8 character boundary and followed by
+// "..." when it is longer.
 std::string Shortened(absl::string_view text, size_t most_bytes);
 
-// 'text' in quotes, short enough for a message whatever the user wrote.
+// `text` in single quotes, shortened to 60 bytes.
 std::string Quoted(absl::string_view text);
 
 }  // namespace stowage

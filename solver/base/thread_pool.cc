@@ -7,55 +7,56 @@ namespace stowage {
 ThreadPool::ThreadPool(int threads) {
   threads_.reserve(static_cast<size_t>(threads));
   try {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { RunHelper(); });
   } catch (const std::system_error&) {
-    // The system has no more to give: those that there are will do.
+    // The system allows no more threads. The pool works with those that have started.
   }
 }
 
 ThreadPool::~ThreadPool() {
   {
     MutexLock lock(mutex_);
-    over_ = true;
+    shutting_down_ = true;
     changed_.SignalAll();
   }
   for (std::thread& thread : threads_) thread.join();
 }
 
 void ThreadPool::RunOnFreeThreads(absl::FunctionRef<void()> body) {
-  bool mine = false;
+  bool owns_pool = false;
   if (!threads_.empty()) {
     MutexLock lock(mutex_);
-    // Helpers of a job before may still be in it, whose caller must not wait for ours.
-    mine = job_ == nullptr && inside_ == 0;
-    if (mine) {
+    // The previous caller may still wait for its helpers. Starting a job now would make it wait for
+    // ours, too, because active_helpers_ counts both.
+    owns_pool = job_ == nullptr && active_helpers_ == 0;
+    if (owns_pool) {
       job_ = &body;
       ++jobs_;
       changed_.SignalAll();
     }
   }
   body();
-  if (!mine) return;
+  if (!owns_pool) return;
   MutexLock lock(mutex_);
-  job_ = nullptr;  // whoever has not joined by now need not
-  while (inside_ > 0) changed_.Wait(mutex_);
+  job_ = nullptr;  // the work is done: no further helper may join
+  while (active_helpers_ > 0) changed_.Wait(mutex_);
 }
 
-void ThreadPool::Run() {
-  uint64_t joined = 0;
+void ThreadPool::RunHelper() {
+  uint64_t joined = 0;  // the last job that this thread ran
   MutexLock lock(mutex_);
-  while (!over_) {
+  while (!shutting_down_) {
     if (job_ == nullptr || joined == jobs_) {
       changed_.Wait(mutex_);
       continue;
     }
     joined = jobs_;
     const absl::FunctionRef<void()>* const job = job_;
-    ++inside_;
-    mutex_.Unlock();
+    ++active_helpers_;
+    mutex_.Unlock();  // the body runs without the lock
     (*job)();
     mutex_.Lock();
-    --inside_;
+    --active_helpers_;
     changed_.SignalAll();
   }
 }

@@ -1,4 +1,4 @@
-// Threads that a computation may borrow.
+// A pool of threads that help one computation at a time.
 #ifndef STOWAGE_SOLVER_BASE_THREAD_POOL_H_
 #define STOWAGE_SOLVER_BASE_THREAD_POOL_H_
 
@@ -12,30 +12,30 @@
 
 namespace stowage {
 
-// Some threads, as many as asked for unless the system refuses, that sleep until they are borrowed.
-// Whoever asks while others have them works alone: many solves at once are better off with a thread
-// each.
+// Starts `threads` threads, or fewer if the system refuses more. They block until a call of
+// RunOnFreeThreads() uses them. The pool serves one caller at a time: concurrent callers run on
+// their own thread only, since concurrent solves are fastest with one thread each. Thread-safe.
 class ThreadPool {
  public:
   explicit ThreadPool(int threads);
-  ~ThreadPool();  // joins them. Requires: no call is under way.
+  ~ThreadPool();  // joins the threads. Requires: no call is in progress.
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Calls `body` on the calling thread and, at the same time, on every thread of the pool that is
-  // free just then, perhaps none; returns when all these calls have. `body` shares the work out
-  // among however many calls there are, and must not throw.
+  // Calls `body` on the calling thread and concurrently on every free thread of the pool, possibly
+  // none. Returns when all these calls have returned. `body` must divide the work among an unknown
+  // number of concurrent calls, and must not throw.
   void RunOnFreeThreads(absl::FunctionRef<void()> body);
 
  private:
-  void Run();
+  void RunHelper();  // the loop of one thread
 
   Mutex mutex_;
-  CondVar changed_;  // a job came, was left by its last helper, or all is over
-  const absl::FunctionRef<void()>* job_ ABSL_GUARDED_BY(mutex_) = nullptr;  // one at a time
-  uint64_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;  // that there were; each helper joins one once
-  int inside_ ABSL_GUARDED_BY(mutex_) = 0;     // helpers in job_
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  CondVar changed_;  // signalled when a job starts, a helper leaves it, or the pool shuts down
+  const absl::FunctionRef<void()>* job_ ABSL_GUARDED_BY(mutex_) = nullptr;  // borrowed; null: none
+  uint64_t jobs_ ABSL_GUARDED_BY(mutex_) = 0;  // jobs started; a helper joins each at most once
+  int active_helpers_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that run a job's body
+  bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // written only by the constructor
 };
 

@@ -28,8 +28,10 @@ constexpr std::array<Unit, 9> kByteUnits = {{{"B", 1},
                                              {"MiB", int64_t{1} << 20},
                                              {"GiB", int64_t{1} << 30},
                                              {"TiB", int64_t{1} << 40}}};
+// The model's limit on every sum of sizes (kMaxTotalBytes).
 constexpr int64_t kLargestSize = int64_t{1} << 62;
 
+// Both borrow the text that was split.
 struct NumberAndUnit {
   absl::string_view number;
   absl::string_view unit;
@@ -48,6 +50,7 @@ NumberAndUnit Split(absl::string_view text) {
   return {text.substr(0, end), absl::StripAsciiWhitespace(text.substr(end))};
 }
 
+// The unit of that name, bytes for an empty one; null when there is none.
 const Unit* FindByteUnit(absl::string_view name) {
   if (name.empty()) return kByteUnits.data();
   for (const Unit& unit : kByteUnits) {
@@ -60,7 +63,7 @@ absl::Status BadValue(absl::string_view text, absl::string_view accepted) {
   return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " is not ", accepted));
 }
 
-// A finite number that is not negative.
+// Parses a finite number >= 0. Returns false for anything else.
 bool ParseAmount(absl::string_view text, double* value) {
   return absl::SimpleAtod(text, value) && std::isfinite(*value) && *value >= 0;
 }
@@ -74,6 +77,7 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
   const NumberAndUnit parts = Split(text);
   const Unit* unit = FindByteUnit(parts.unit);
   if (unit == nullptr) return BadValue(text, kAccepted);
+  // Whole numbers stay integers: a double is exact only up to 2^53.
   if (int64_t whole = 0; absl::SimpleAtoi(parts.number, &whole)) {
     int64_t bytes = 0;
     if (whole < 0 || __builtin_mul_overflow(whole, unit->bytes, &bytes) || bytes >= kLargestSize) {
@@ -94,6 +98,7 @@ absl::StatusOr<double> ParseBytesPerSecond(absl::string_view text) {
   const bool has_suffix = absl::ConsumeSuffix(&name, "/s");
   const Unit* unit = FindByteUnit(name);
   double value = 0;
+  // "/s" belongs to a unit: "12GB" without it and "12/s" without a unit are both rejected.
   if (unit == nullptr || has_suffix == name.empty() || !ParseAmount(parts.number, &value)) {
     return BadValue(text, "a bandwidth; write e.g. 12GB/s, 800MiB/s or a number of bytes a second");
   }
@@ -125,7 +130,7 @@ std::string FormatBytes(int64_t bytes) {
 }
 
 std::string FormatSeconds(double seconds) {
-  // The thresholds are where rounding would carry into the next unit.
+  // Each threshold is where rounding to one decimal would carry into the next unit.
   if (seconds == 0) return "0 s";
   if (seconds < 0.99995e-6) return absl::StrFormat("%.1f ns", seconds * 1e9);
   if (seconds < 0.99995e-3) return absl::StrFormat("%.1f us", seconds * 1e6);

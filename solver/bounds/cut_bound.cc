@@ -1,27 +1,34 @@
-// The bound on time. A cut is an operation of which every schedule has exactly one: the first
-// forward of stage l, or BACKWARD l. While it runs, every stage k < l has run forward, and BACKWARD
-// k, which needs ā^k, is to come. So value k has one of three fates:
+// A lower bound on the makespan.
 //
-// - It stays on the device as ā^k.
-// - It leaves: it is on the host as ā^k. Its OFFLOAD followed a forward of stage k and so forwards
-//   1..k, and it had ended when the cut's operation began, which waits for the RELEASE. Its
-//   PREFETCH is listed later, so it begins when that operation has ended; and BACKWARD k+1..1 come
-//   after it, since the first of them needs value k on the device, and what is live on the host
-//   cannot be computed again instead.
-// - It runs again: it is absent, or it is a^k. Forward k, which has run, runs once more later.
+// A cut is an operation that every schedule contains exactly once: the first forward of stage l, or
+// BACKWARD l. While it runs, every stage k < l has run forward, and BACKWARD k, which needs ā^k,
+// has not run yet. Value k therefore has one of three fates:
 //
-// Value l-1 is read by the operation, hence on the device: it stays, or it is a^(l-1) and runs
-// again. A no_recompute stage does not run again; a no_offload value does not leave, and none does
-// without a link; the chain's input does not run again. Those that leave fit into the host's
-// memory. Those that do not stay free at least the bytes by which all values and what the operation
-// needs exceed the device's memory. So the makespan is at least
+// - stays: it is on the device as ā^k.
+// - leaves: it is on the host as ā^k. Before the cut: its OFFLOAD started after forwards 1..k and
+//   ended before the cut's operation began, because that waits for the RELEASE. After the cut: its
+//   PREFETCH starts after the operation ended, and BACKWARD k+1..1 come after the PREFETCH, because
+//   the first of them needs value k on the device and a value on the host cannot be recomputed.
+// - runs again: it is absent or it is a^k. Forward k runs once more after the cut.
 //
-//   max(computing before, OFFLOADs) + the operation + max(computing after, PREFETCHes)
+// Value l-1 is read by the operation, so it is on the device: it stays, or it is a^(l-1) and runs
+// again. A no_recompute stage and the chain's input do not run again. A no_offload value does not
+// leave, and without a link none does.
 //
-// where computing after includes what runs again, the OFFLOADs of those that leave follow one
-// another, none before its value is ready, and the PREFETCHes follow one another, the last before
-// the backwards that wait for it. The least of this over all fates that free enough is a bound on
-// every schedule, and so is the largest such over all cuts.
+// Constraints on the fates: the values that leave fit into host memory, and the values that do not
+// stay free at least the excess of the cut, which is the sum of all values plus the operation's own
+// need minus device memory. With fixed fates the makespan is at least
+//
+//   max(compute before, OFFLOADs) + operation + max(compute after, PREFETCHes)
+//
+// Compute after includes the forwards that run again. The OFFLOADs run one after another, none
+// before its value is ready. The PREFETCHes run one after another, each followed by the backwards
+// that need it. The minimum over all fates that satisfy the constraints bounds every schedule from
+// below, and so does the maximum of that over all cuts.
+//
+// Computation: the minimum over fates is a branch-and-bound (CutBound), whose relaxation lets parts
+// of values leave or run again. CutSearch chooses the cuts. Both may stop early; the result stays a
+// bound.
 #include "solver/bounds/cut_bound.h"
 
 #include <algorithm>
@@ -36,7 +43,7 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// One fate, or several that are still possible.
+// A fate, or a bit set of possible fates.
 enum Fate : uint8_t {
   kStays = 1,
   kRunsAgain = 2,
@@ -45,17 +52,18 @@ enum Fate : uint8_t {
   kLeavesOrRunsAgain = kLeaves | kRunsAgain,
 };
 
-// Value k, as the cuts of the stages above k + 1 see it.
+// Value k at a cut of a stage above k + 1.
 struct Value {
-  int64_t bytes = 0;                // that it frees unless it stays
-  uint8_t fates = kStays;           // that it may have
+  int64_t bytes = 0;                // freed unless it stays
+  uint8_t fates = kStays;           // possible fates, a set of Fate
   double rerun_seconds = 0;         // forward k
-  double rerun_seconds_a_byte = 0;  // stored: what is compared must not depend on rounding
+  double rerun_seconds_a_byte = 0;  // stored, so that comparisons are consistent
   double ready_seconds = 0;         // forwards 1..k
   double rest_seconds = 0;          // backwards k+1..1
   double offload_seconds = 0;
   double prefetch_seconds = 0;
 
+  // Whether the two values are interchangeable but for their position.
   bool IsLike(const Value& other) const {
     return bytes == other.bytes && rerun_seconds == other.rerun_seconds && fates == other.fates;
   }
@@ -63,20 +71,22 @@ struct Value {
 
 struct Cut {
   int stage = 0;
-  int64_t excess_bytes = 0;      // that must not stay
-  double before_seconds = 0;     // computing that every schedule does before the operation,
-  double operation_seconds = 0;  // the operation itself,
-  double after_seconds = 0;      // and after it
+  int64_t excess_bytes = 0;      // bytes of values that must not stay
+  double before_seconds = 0;     // compute of every schedule before the operation
+  double operation_seconds = 0;  // duration of the operation
+  double after_seconds = 0;      // compute of every schedule after the operation
 };
 
-// Chain and platform, as cuts see them. Immutable.
+// The prefix sums and per-value costs that the cuts of a chain share. Immutable.
 class Outline {
  public:
   Outline(const Chain& chain, const Platform& platform);
 
   Cut FirstForward(int l) const;
   Cut Backward(int l) const;
-  Value ReadByCut(int l) const;  // value l, as a cut of stage l + 1 sees it
+  // Value l at a cut of stage l + 1, which reads it: it cannot leave, and if it runs again it is
+  // a^l.
+  Value ReadByCut(int l) const;
 
   int loss() const { return static_cast<int>(values_.size()); }  // L + 1
   const Value& value(int k) const { return values_[k]; }
@@ -95,7 +105,7 @@ class Outline {
   std::vector<int64_t> kept_bytes_;  // of values 0..l-1, if all stay
   std::vector<Value> values_;        // 0..L
   std::vector<int> cheapest_first_;  // values that may run again, by seconds a byte
-  // No value takes less, its latency included. 0 without a link.
+  // Lower bounds over all values, with their share of the latency. 0 without a link.
   double offload_seconds_a_byte_ = 0;
   double prefetch_seconds_a_byte_ = 0;
   int64_t host_bytes_ = 0;
@@ -160,8 +170,8 @@ Cut Outline::Backward(int l) const {
   const Stage& stage = chain_.stage(l);
   int64_t needed =
       chain_.gradient_bytes(l) + chain_.gradient_bytes(l - 1) + stage.backward_overhead_bytes;
-  // Without a link only what runs again counts. The last FORWARD_SAVE l is a cut, too, then: when
-  // it runs does not matter, since what runs again does so after it.
+  // Without a link only recomputation counts, and the last FORWARD_SAVE l is a valid cut as well:
+  // its time does not matter, since everything that runs again does so after it.
   if (host_bytes_ == 0) needed = std::max(needed, stage.forward_overhead_bytes);
   return {.stage = l,
           .excess_bytes = kept_bytes_[l] + stage.saved_bytes + needed - platform_.memory_bytes,
@@ -180,47 +190,49 @@ Value Outline::ReadByCut(int l) const {
   return value;
 }
 
-// The least time that the fates at one cut leave. Fates are decided one value at a time; what the
-// undecided ones add at least is estimated as if parts of values could run again or leave.
+// The bound of one cut: the minimum over fates. Branch-and-bound decides the fates one value at a
+// time. The relaxation for the undecided values lets fractions of a value run again or leave.
 class CutBound {
  public:
   CutBound(const Outline& outline, const Cut& cut);
 
-  // With parts of values. Infinite when no fates free enough. O(stages).
+  // The relaxation for all values. Infinite if no fates satisfy the constraints. O(stages).
   double Fluid() const { return Least(fates_).seconds; }
-  // With whole values: decides the most promising fates first, and counts `decisions` down. At 0 it
-  // ends: the least that is estimated of what is left is a bound, too. O(stages) each.
+  // Best-first branch-and-bound with whole values. Decrements `decisions` for each branch and stops
+  // at 0; the least estimate among the open nodes is still a lower bound. O(stages) per decision.
   double Whole(int64_t* decisions) const;
 
  private:
   using Fates = std::vector<uint8_t>;  // by value, 0..stage-1
 
-  // The decided fates, added up. If x bytes of the undecided values leave, too, the OFFLOADs end no
-  // sooner than `offload_line_seconds` + x times the seconds a byte: at least x - U of the x belong
-  // to values from k on, U being the bytes of the undecided ones below k, and those and the decided
-  // ones from k on follow one another, none before value k is ready. If there are none from k on,
-  // this says no more than `before_seconds`. PREFETCHes alike.
+  // The sums over the decided fates. If x bytes of the undecided values leave as well, the OFFLOADs
+  // end no earlier than
+  //   offload_line_seconds + x * seconds per byte.
+  // Proof, for every k: with U the bytes of the undecided values below k, at least x - U of the x
+  // bytes belong to values from k on. Their OFFLOADs and those of the decided values from k on run
+  // one after another, none before value k is ready. If no value from k on leaves, the term is at
+  // most before_seconds. The same holds for PREFETCHes.
   struct Tally {
-    int64_t need_bytes = 0;  // that the undecided must free
-    int64_t room_bytes = 0;  // that may leave of them; negative: the decided exceed the host
+    int64_t need_bytes = 0;  // the undecided values must free this much
+    int64_t room_bytes = 0;  // this much of them may leave; negative: the host is too small
     double before_seconds = 0;
-    double after_seconds = 0;     // computing
-    double prefetch_seconds = 0;  // and the backwards that wait
+    double after_seconds = 0;     // compute after the cut
+    double prefetch_seconds = 0;  // PREFETCHes and the backwards after them
     double offload_line_seconds = -kNone;
     double prefetch_line_seconds = -kNone;
   };
-  // Part of value `value` runs again, all cheaper ones do, and the rest of the need leaves.
+  // A mix of the relaxation: all cheaper values and a part of `value` run again, the rest leaves.
   struct Segment {
     int value = -1;
-    double need_bytes = 0;  // that the cheaper ones leave
+    double need_bytes = 0;  // after the cheaper values
     double rerun_seconds = 0;
-    double least_bytes = 0;  // that leave
+    double least_bytes = 0;  // range of the bytes that leave
     double most_bytes = 0;
   };
   struct Estimate {
     double seconds = kNone;
-    double host_bytes = 0;  // that leave of the undecided
-    int open = -1;          // the value of which it takes a part; none: it is exact
+    double host_bytes = 0;  // bytes of undecided values that leave
+    int open = -1;          // a value of which only a part has a fate; -1: exact
   };
   struct Node {
     Estimate estimate;
@@ -312,9 +324,10 @@ CutBound::Estimate CutBound::Least(const Fates& fates) const {
                      std::max(tally.after_seconds, tally.prefetch_seconds)};
 }
 
-// Walks from all that is needed leaving to all of it running again, cheapest first. The time is
-// convex along the way, so the least is in the first segment that ends higher than it began, or in
-// the one before.
+// The minimum of the relaxation. Starts with everything leaving and converts bytes to running
+// again, the cheapest values first. The time is a convex function along this path, so the minimum
+// is in the first segment whose end is not lower than the lowest so far, or in the segment before
+// it.
 CutBound::Estimate CutBound::LeastOfMixes(const Tally& tally, const Fates& fates) const {
   Estimate best;
   int64_t need = tally.need_bytes;
@@ -349,7 +362,7 @@ CutBound::Estimate CutBound::LeastOfMixes(const Tally& tally, const Fates& fates
   return best;
 }
 
-// The time along a segment is made of straight lines: it is least at an end or where two cross.
+// The time along a segment is piecewise linear: its minimum is at an end or where two lines cross.
 void CutBound::Consider(const Tally& tally, const Segment& segment, Estimate* best) const {
   const double slope = value(segment.value).rerun_seconds_a_byte;
   const auto try_bytes = [&](double bytes) {
@@ -370,7 +383,8 @@ void CutBound::Consider(const Tally& tally, const Segment& segment, Estimate* be
   if (slope > 0) try_bytes((computing - tally.prefetch_seconds) / slope);
 }
 
-// The undecided value that is the last to leave if `bytes` do and the lowest go first.
+// The last undecided value that leaves when `bytes` leave in ascending order of stages: the value
+// to branch on if no value is split between running again and leaving.
 int CutBound::LastToLeave(const Fates& fates, double bytes) const {
   int last = -1;
   for (int k = 0; k < cut_.stage && bytes > 0; ++k) {
@@ -381,8 +395,9 @@ int CutBound::LastToLeave(const Fates& fates, double bytes) const {
   return last;
 }
 
-// Of values alike the lower one is ready sooner and awaited later. So some of the best fates let,
-// among those, the lowest leave, the next run again and the highest stay: only these are tried.
+// Breaks the symmetry of interchangeable values. The lower one is ready earlier and needed later,
+// so some optimum has the lowest of them leave, the next run again and the highest stay. Deciding
+// one value therefore restricts the fates of the others.
 CutBound::Fates CutBound::Decided(const Fates& fates, int k, Fate fate) const {
   Fates decided = fates;
   decided[k] = fate;
@@ -422,7 +437,7 @@ double CutBound::Whole(int64_t* decisions) const {
   return heap.front().estimate.seconds;
 }
 
-// Looks at all cuts of a short chain, at some of a long one.
+// Maximizes the bound over cuts: all cuts of a short chain, a sample of a long one.
 class CutSearch {
  public:
   explicit CutSearch(const Outline& outline)
@@ -431,69 +446,71 @@ class CutSearch {
   double Seconds();
 
  private:
-  struct Found {
+  struct BoundedCut {
     double seconds = 0;
     Cut cut;
   };
 
-  void LookAround();
-  void Look(int l);
-  void Add(const Cut& cut);
+  void SampleStages();
+  void EvaluateStage(int l);
+  void Evaluate(const Cut& cut);
   double Refine();
 
   const Outline& outline_;
-  std::vector<bool> seen_;    // by stage
-  std::vector<Found> found_;  // the first is the best
+  std::vector<bool> seen_;        // by stage
+  std::vector<BoundedCut> cuts_;  // with a positive excess; the first has the largest bound
 };
 
 double CutSearch::Seconds() {
-  LookAround();
-  return found_.empty() ? 0 : Refine();
+  SampleStages();
+  return cuts_.empty() ? 0 : Refine();
 }
 
-// Evenly spaced stages, the loss among them, then ever closer to the best one.
-void CutSearch::LookAround() {
+// Evaluates evenly spaced stages, the loss among them, then bisects around the best one.
+void CutSearch::SampleStages() {
   constexpr int kStages = 24;
   int step = (outline_.loss() + kStages - 1) / kStages;
-  for (int l = outline_.loss(); l >= 1; l -= step) Look(l);
-  while (step > 1 && !found_.empty()) {
+  for (int l = outline_.loss(); l >= 1; l -= step) EvaluateStage(l);
+  while (step > 1 && !cuts_.empty()) {
     step = (step + 1) / 2;
-    const int best = found_.front().cut.stage;
-    Look(best - step);
-    Look(best + step);
+    const int best = cuts_.front().cut.stage;
+    EvaluateStage(best - step);
+    EvaluateStage(best + step);
   }
 }
 
-void CutSearch::Look(int l) {
+void CutSearch::EvaluateStage(int l) {
   if (l < 1 || l > outline_.loss() || seen_[l]) return;
   seen_[l] = true;
-  Add(outline_.Backward(l));
-  // Without a link Backward() counts FORWARD_SAVE l, which needs no less than the first forward.
-  if (outline_.host_bytes() > 0) Add(outline_.FirstForward(l));
+  Evaluate(outline_.Backward(l));
+  // Without a link, Backward() includes FORWARD_SAVE l, which needs at least as much as the first
+  // forward.
+  if (outline_.host_bytes() > 0) Evaluate(outline_.FirstForward(l));
 }
 
-void CutSearch::Add(const Cut& cut) {
+void CutSearch::Evaluate(const Cut& cut) {
   if (cut.excess_bytes <= 0) return;
   const double seconds = CutBound(outline_, cut).Fluid();
   if (seconds == kNone) return;
-  found_.push_back({seconds, cut});
-  if (seconds > found_.front().seconds) std::swap(found_.front(), found_.back());
+  cuts_.push_back({seconds, cut});
+  if (seconds > cuts_.front().seconds) std::swap(cuts_.front(), cuts_.back());
 }
 
-// With whole values the best cuts first: all cuts of a short chain, a few of a long one.
+// Branch-and-bound on the cuts with the largest relaxed bounds first, until the steps are used up:
+// all cuts of a short chain, a few of a long one.
 double CutSearch::Refine() {
   constexpr int64_t kSteps = 10'000;  // decisions times values
   constexpr int64_t kStepsOfACut = 2'500;
-  std::sort(found_.begin(), found_.end(),
-            [](const Found& a, const Found& b) { return a.seconds > b.seconds; });
-  double best = found_.front().seconds;
+  std::sort(cuts_.begin(), cuts_.end(),
+            [](const BoundedCut& a, const BoundedCut& b) { return a.seconds > b.seconds; });
+  double best = cuts_.front().seconds;
   int64_t steps = kSteps;
-  for (const Found& found : found_) {
-    const int64_t steps_of_one = found.cut.stage + 5;
+  for (const BoundedCut& candidate : cuts_) {
+    const int64_t steps_of_one = candidate.cut.stage + 5;
     const int64_t most = std::min(steps, kStepsOfACut) / steps_of_one;
     if (most <= 0) break;
     int64_t left = most;
-    const double seconds = CutBound(outline_, found.cut).Whole(&left);
+    const double seconds = CutBound(outline_, candidate.cut).Whole(&left);
     if (seconds != kNone) best = std::max(best, seconds);
     steps -= (most - left + 1) * steps_of_one;
   }

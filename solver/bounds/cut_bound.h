@@ -1,5 +1,5 @@
-// What no schedule can go below for lack of memory: recomputation and transfers weighed against
-// each other at every cut of the chain. The proof is in the source file.
+// A lower bound on the makespan under a memory limit: the cheapest mix of recomputation and
+// transfers at every cut of the chain. The source file states the bound and its proof.
 #ifndef STOWAGE_SOLVER_BOUNDS_CUT_BOUND_H_
 #define STOWAGE_SOLVER_BOUNDS_CUT_BOUND_H_
 
@@ -8,8 +8,9 @@
 
 namespace stowage {
 
-// At most the makespan of any schedule within the platform's limits, up to the rounding of sums; 0
-// where no cut asks for anything. O(stages * log(stages)). Thread-safe.
+// A lower bound in seconds on the makespan of every schedule within the platform's limits, up to
+// the rounding of sums. 0 where memory is sufficient at every cut. O(stages * log(stages)).
+// Requires: Violations() of chain and platform are empty. Thread-safe.
 double CutBoundSeconds(const Chain& chain, const Platform& platform);
 
 }  // namespace stowage

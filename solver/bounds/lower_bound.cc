@@ -10,17 +10,19 @@
 namespace stowage {
 namespace {
 
-// What `part` of `whole` is of `total`, rounded down; all where nothing is known.
+// total * part / whole, rounded down; 0 where `whole` is 0. The factor covers the rounding of the
+// division, so that the shares never add up to more than `total`.
 int64_t ShareOf(int64_t total, int64_t part, int64_t whole) {
   if (whole == 0) return 0;
   const double share = static_cast<double>(part) / static_cast<double>(whole);
   return static_cast<int64_t>(static_cast<double>(total) * share * (1 - 1e-15));
 }
 
-// A plain chain on whose cuts no execution of `chain` does worse. What a unit takes in graph mode
-// is dealt out to its stages as they take it in eager mode, and each stage takes the less of its
-// two modes; inside a unit there are no outputs and gradients. A unit in graph mode is then as much
-// as its stages together at least, and whichever fate its value has they can all have.
+// A relaxation: a plain chain whose cut bound is at most that of every execution of `chain`. Each
+// stage takes the smaller cost of its two modes. The graph-mode cost of a unit is distributed over
+// its stages in proportion to their eager costs. Inside a unit, outputs and gradients are 0. The
+// stages of a unit then cost at most as much as the unit in graph mode, and each of them can have
+// the fate of the unit's value.
 Chain CheapestChain(const Chain& chain) {
   Chain cheapest = chain;
   for (const Unit& unit : UnitsOf(chain)) {
@@ -62,13 +64,14 @@ Chain CheapestChain(const Chain& chain) {
 double LowerBoundSeconds(const Chain& chain, const Platform& platform) {
   double seconds = 0;
   if (HasGraphMode(chain)) {
-    // What a unit in graph mode moves at once may be several values here.
+    // A unit in graph mode pays the latency once, its stages here several times: leave it out.
     Platform without_latency = platform;
     without_latency.transfer_latency_seconds = 0;
     seconds = CutBoundSeconds(CheapestChain(chain), without_latency);
   } else {
     seconds = CutBoundSeconds(chain, platform);
   }
+  // The cut bound adds the same times in another order than the simulator: allow for the rounding.
   return std::max(ComputeSeconds(chain), seconds * (1 - kSummationError / 2));
 }
 

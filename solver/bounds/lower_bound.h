@@ -1,4 +1,4 @@
-// What no schedule of a chain can go below, and what storing everything takes.
+// Lower bounds on the makespan, and their use in predictions.
 // Source: solver/README.md, "Least and most". Pure, thread-safe.
 // Requires of all: Violations() of chain and platform are empty.
 #ifndef STOWAGE_SOLVER_BOUNDS_LOWER_BOUND_H_
@@ -14,22 +14,24 @@
 
 namespace stowage {
 
-// No schedule within the platform's limits is faster. At least ComputeSeconds(chain), and more
-// where memory is short: at every moment of a step what the device cannot hold was copied to the
-// host in the time before and comes back in the time after, or is computed again (cut_bound.h).
-// Some number where no schedule is within the limits. More memory and faster transfers never raise
-// it, save for less than the search for whole values is cut short by (chains of some tens of stages
-// and more). O(stages * log(stages)): half a millisecond for 340 stages, 10 for 10,000.
+// A lower bound in seconds on the makespan of every schedule within the platform's limits: the
+// larger of ComputeSeconds(chain) and the cut bound of cut_bound.h. The cut bound exceeds the
+// former where memory is short: what the device cannot hold at an operation was offloaded before it
+// and is prefetched after it, or is recomputed. The value is unspecified where no schedule fits the
+// limits. It does not grow with memory or bandwidth, except by what the search loses when its limit
+// of steps ends it early (chains of some tens of stages and more). O(stages * log(stages)): half a
+// millisecond for 340 stages, 10 for 10,000.
 double LowerBoundSeconds(const Chain& chain, const Platform& platform);
 
-// Sets lower_bound_seconds and gap of the prediction of a schedule. If it is over a limit, they are
-// those of the limits that it keeps: the bound is never above its makespan.
+// Sets lower_bound_seconds and gap of a schedule's prediction. A memory limit that the schedule
+// exceeds is raised to its peak first, so that the bound never exceeds its makespan.
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction);
 
-// Whether a schedule with that prediction is as fast as its bound: then none is faster.
+// Whether the makespan equals the lower bound, up to the rounding of sums: no schedule is faster
+// then.
 bool MeetsBound(const Prediction& prediction);
 
-// Simulate(), and then FillBound().
+// Simulate() followed by FillBound(). Errors: those of Simulate().
 absl::StatusOr<Simulation> SimulateWithBound(const Chain& chain, const Platform& platform,
                                              const Schedule& schedule,
                                              std::vector<TimelineEntry>* timeline = nullptr);

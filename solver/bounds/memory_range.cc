@@ -7,14 +7,14 @@
 namespace stowage {
 namespace {
 
-// The least that value l takes when a later operation reads it: in graph mode a stage that runs
-// once may save less, so only what it outputs counts.
+// The least size of value l when a later operation reads it. A no_recompute stage is always saved,
+// but in graph mode it may save less, so only its output counts if it has graph costs.
 int64_t LeastValueBytes(const Chain& chain, int l) {
   const bool saves = l > 0 && chain.stage(l).no_recompute && !chain.stage(l).graph.has_value();
   return saves ? chain.saved_bytes(l) : chain.output_bytes(l);
 }
 
-// What running the stages of a unit needs at least in one mode; see FloorOfMemory().
+// The larger need of FORWARD_SAVE l and BACKWARD l, and the operation that has it.
 MemoryFloor FloorOfStage(const Stage& stage, int l, int64_t read_bytes, int64_t gradients_bytes) {
   const int64_t values = read_bytes + stage.saved_bytes;
   const int64_t forward = values + stage.forward_overhead_bytes;

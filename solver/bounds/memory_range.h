@@ -1,6 +1,6 @@
-// The memory range of a chain: M_low, below which no schedule exists, and M_high, which storing
-// everything takes. Source: solver/README.md, "Least and most". Pure, thread-safe.
-// Requires of all: Violations(chain) is empty.
+// The memory range of a chain: M_low, below which no schedule exists, and M_high, the peak of
+// storing everything. Source: solver/README.md, "Least and most". Pure, thread-safe.
+// Every function requires: Violations(chain) is empty.
 #ifndef STOWAGE_SOLVER_BOUNDS_MEMORY_RANGE_H_
 #define STOWAGE_SOLVER_BOUNDS_MEMORY_RANGE_H_
 
@@ -16,10 +16,10 @@ struct MemoryFloor {
   Operation operation;  // the first that needs it
 };
 
-// M_low: the most that any one operation needs by itself. Every schedule runs FORWARD_SAVE l and
-// BACKWARD l for every l, so no schedule exists below it. A value that a stage reads is at least
-// its output, and all of what it saves where the stage is no_recompute, which only ever saves.
-// A stage that has a graph mode takes the one that needs less. O(stages).
+// M_low: the maximum over the operations FORWARD_SAVE l and BACKWARD l, which every schedule runs,
+// of the memory that the operation needs by itself. The value that it reads counts as a^(l-1), or
+// as ā^(l-1) where stage l-1 is no_recompute and hence always saved. A unit with a graph mode
+// counts in the mode that needs less. O(stages).
 MemoryFloor FloorOfMemory(const Chain& chain);
 
 // M_high: the peak of storing everything in eager mode. O(stages).

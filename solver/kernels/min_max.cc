@@ -14,9 +14,11 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <typename T>
-HWY_INLINE void LowerLeastHere(const SplitNeed<T>& split, const T* rest, const T* gradient,
-                               size_t count, T* least) {
+HWY_INLINE void LowerLeastHere(const SplitNeed<T>& split, size_t count, T* least) {
   const hn::ScalableTag<T> d;
+  // Local copies: stores to `least` might otherwise be assumed to change the struct.
+  const T* const rest = split.rest;
+  const T* const gradient = split.gradient;
   const auto kept = hn::Set(d, split.kept);
   const auto front = hn::Set(d, split.front);
   const auto sweep = hn::Set(d, split.sweep);
@@ -27,20 +29,20 @@ HWY_INLINE void LowerLeastHere(const SplitNeed<T>& split, const T* rest, const T
     const auto need = hn::Max(hn::Max(behind, during), front);
     hn::StoreU(hn::Min(hn::LoadU(d, least + i), need), d, least + i);
   }
+  // The remaining entries, fewer than a vector.
   for (; i < count; ++i) {
     least[i] = std::min(least[i],
                         std::max({rest[i] + split.kept, gradient[i] + split.sweep, split.front}));
   }
 }
 
-void LowerLeast32(const SplitNeed<int32_t>& split, const int32_t* rest, const int32_t* gradient,
-                  size_t count, int32_t* least) {
-  LowerLeastHere(split, rest, gradient, count, least);
+// HWY_EXPORT takes no templates: one name for each type.
+void LowerLeast32(const SplitNeed<int32_t>& split, size_t count, int32_t* least) {
+  LowerLeastHere(split, count, least);
 }
 
-void LowerLeast64(const SplitNeed<int64_t>& split, const int64_t* rest, const int64_t* gradient,
-                  size_t count, int64_t* least) {
-  LowerLeastHere(split, rest, gradient, count, least);
+void LowerLeast64(const SplitNeed<int64_t>& split, size_t count, int64_t* least) {
+  LowerLeastHere(split, count, least);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -53,14 +55,12 @@ namespace stowage {
 HWY_EXPORT(LowerLeast32);
 HWY_EXPORT(LowerLeast64);
 
-void LowerLeast(const SplitNeed<int32_t>& split, const int32_t* rest, const int32_t* gradient,
-                size_t count, int32_t* least) {
-  HWY_DYNAMIC_DISPATCH(LowerLeast32)(split, rest, gradient, count, least);
+void LowerLeast(const SplitNeed<int32_t>& split, size_t count, int32_t* least) {
+  HWY_DYNAMIC_DISPATCH(LowerLeast32)(split, count, least);
 }
 
-void LowerLeast(const SplitNeed<int64_t>& split, const int64_t* rest, const int64_t* gradient,
-                size_t count, int64_t* least) {
-  HWY_DYNAMIC_DISPATCH(LowerLeast64)(split, rest, gradient, count, least);
+void LowerLeast(const SplitNeed<int64_t>& split, size_t count, int64_t* least) {
+  HWY_DYNAMIC_DISPATCH(LowerLeast64)(split, count, least);
 }
 
 }  // namespace stowage

@@ -4,7 +4,7 @@
 
 #include "solver/kernels/min_plus_scalar.h"
 
-// SVE and RISC-V vectors have no size at compile time, which the register blocks need.
+// The register blocks need vectors whose size is a compile-time constant. SVE and RISC-V have none.
 #define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "solver/kernels/min_plus.cc"

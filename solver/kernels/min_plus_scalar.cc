@@ -5,17 +5,20 @@
 namespace stowage {
 namespace {
 
-// The value of part (s,t) at any level; kNever below the lowest.
+// C(s,t,level); kNever below level 0.
 float ValueAt(const TableView& table, int s, int t, int level) {
   if (level < 0) return kNever;
   return LanesOf(table, level / kLanes, s, t)[level % kLanes];
 }
 
+// B[k][t] of this chunk, kLanes floats.
 float* Right(const TableView& table, int k, int t) {
   const size_t column = static_cast<size_t>(k) * kBlock + static_cast<size_t>(t % kBlock);
   return table.right + TableView::RightOffset(t / kBlock) + column * kLanes;
 }
 
+// The recurrence for one part and level. The order of additions is that of the vectorized kernel:
+// left + (right + prefix) first, prefix[s] subtracted last.
 float Best(const TableView& table, int s, int t, int level) {
   const int lane = level % kLanes;
   if (s == t) return 0;
@@ -23,7 +26,7 @@ float Best(const TableView& table, int s, int t, int level) {
   int32_t need = 0;
   for (int k = s; k < std::min(t, table.sweep_limit[s]); ++k) {
     need = std::max(need, k == s ? table.sweep_first[k] : table.sweep[k]);
-    if (level < need + table.gradient[t]) break;
+    if (level < need + table.gradient[t]) break;  // longer sweeps need no less
     best = std::min(best, ValueAt(table, s, k, level) + Right(table, k, t)[lane]);
   }
   best -= table.prefix[s];
@@ -53,6 +56,7 @@ void FillPart(const TableView& table, int chunk, int s, int t) {
       }
     }
   }
+  // Row s is B[s-1], shifted by the output that is kept meanwhile: parts above read it.
   if (s == 0) return;
   for (int lane = 0; lane < kLanes; ++lane) {
     const int level = chunk * kLanes + lane - table.output[s - 1];
@@ -65,6 +69,7 @@ void FillPart(const TableView& table, int chunk, int s, int t) {
 void FillTileScalar(const TableView& table, int chunk, int row, int column) {
   const int end_row = std::min((row + kTile) * kBlock, table.stages);
   const int end_column = std::min((column + kTile) * kBlock, table.stages);
+  // From the bottom row up and from left to right: a part needs those below and left of it.
   for (int s = end_row - 1; s >= row * kBlock; --s) {
     for (int t = std::max(s, column * kBlock); t < end_column; ++t) FillPart(table, chunk, s, t);
   }

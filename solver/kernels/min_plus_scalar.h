@@ -1,5 +1,6 @@
-// The scalar twin of the vectorized kernel: the recurrence of min_plus.h, part by part and level by
-// level, nothing skipped. What the others must equal to the bit.
+// The scalar version of the vectorized kernel: the recurrence of min_plus.h evaluated part by part
+// and level by level, without skipping. The reference that every target must match bit by bit, and
+// the fallback.
 #ifndef STOWAGE_SOLVER_KERNELS_MIN_PLUS_SCALAR_H_
 #define STOWAGE_SOLVER_KERNELS_MIN_PLUS_SCALAR_H_
 
@@ -7,7 +8,7 @@
 
 namespace stowage {
 
-// As FillTile().
+// Same contract as FillTile().
 void FillTileScalar(const TableView& table, int chunk, int row, int column);
 
 }  // namespace stowage

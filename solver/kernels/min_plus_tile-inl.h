@@ -1,5 +1,7 @@
-// FillTile() for one target: included once a target by min_plus.cc, inside Highway's
-// foreach_target. How the computation is cut up and why parts of it may be skipped: min_plus.h.
+// FillTile() for one target. Included once per target by min_plus.cc, inside Highway's
+// foreach_target. min_plus.h describes the algorithm, the blocking and why parts may be skipped.
+// min_plus_row-inl.h holds the shared state, min_plus_regular-inl.h the fast path; here is the
+// general path and the choice between the two.
 #if defined(STOWAGE_SOLVER_KERNELS_MIN_PLUS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef STOWAGE_SOLVER_KERNELS_MIN_PLUS_TILE_INL_H_
 #undef STOWAGE_SOLVER_KERNELS_MIN_PLUS_TILE_INL_H_
@@ -13,125 +15,24 @@
 
 #include "hwy/highway.h"
 #include "solver/kernels/min_plus.h"
+#include "solver/kernels/min_plus_regular-inl.h"
+#include "solver/kernels/min_plus_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stowage {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::CappedTag<float, kLanes>;
-using V = hn::Vec<D>;
-
-inline constexpr int kStep = kBlock * kLanes;  // floats from one k (or column) to the next
-// Makes a bound that went through an addition larger than the sum that it stands for, whatever the
-// rounding: it may ask for too much work, but never replaces a sum.
-inline constexpr float kAbove = 1 + 0x1p-21F;
-
-// Of a vector: kLanes or, on smaller machines, a part of it.
-constexpr int VectorLanes() { return static_cast<int>(hn::MaxLanes(D())); }
 
 // Offsets into one row or column stay far below 2^31: kMaxStages x kStep is 640,000.
 // NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result)
 
-// Lane i of a vector turned by n comes from lane from[n][i].
-struct Turns {
-  alignas(64) int32_t from[kLanes][kLanes] = {};
-
-  constexpr Turns() {
-    for (int n = 0; n < kLanes; ++n) {
-      for (int i = 0; i < kLanes; ++i) from[n][i] = (i + n) % kLanes;
-    }
-  }
-};
-inline constexpr Turns kTurns;
-
-// One row of parts (s, .) at kLanes levels that are those of a chunk less some slots: they lie in
-// two chunks, or in one.
-class ShiftedRow {
+// Fills one row of blocks of a chunk, column block by column block. Its private functions are the
+// general path, which handles every block and every vector size. They are one class because they
+// share the state of a block and are inlined into one another; that keeps the accumulators in
+// registers and L1. Functions that are inlined into the inner loops keep plain positional
+// arguments.
+class RowFill : public RegularBlocks {
  public:
-  ShiftedRow() = default;
-  ShiftedRow(const TableView& table, int chunk, int s, int32_t slots) : row_(s % kBlock) {
-    const int level = chunk * kLanes - slots;
-    const int low = level >= 0 ? level / kLanes : -((-level + kLanes - 1) / kLanes);
-    offset_ = level - low * kLanes;
-    edge_ = static_cast<float>(kLanes - offset_);
-    turn_ = kTurns.from[offset_];
-    low_ = RowsOf(table, low, s / kBlock);
-    high_ = offset_ == 0 ? low_ : RowsOf(table, low + 1, s / kBlock);
-  }
-
-  // The values of a column block, column by column kStep floats apart.
-  struct Columns {
-    const float* low = nullptr;
-    const float* high = nullptr;
-    int low_step = 0;
-    int high_step = 0;
-  };
-  Columns At(int column_block) const {
-    Columns columns;
-    columns.low = Find(*low_, column_block, &columns.low_step);
-    columns.high = Find(*high_, column_block, &columns.high_step);
-    return columns;
-  }
-
-  // Lanes [p, p + Lanes) of column q.
-  HWY_INLINE V Load(const Columns& columns, int q, int p) const {
-    const D d;
-    const float* const low = columns.low + q * columns.low_step + p;
-    const float* const high = columns.high + q * columns.high_step + p;
-    const V lane = hn::Iota(d, static_cast<float>(p));
-    const auto from_low = hn::Lt(lane, hn::Set(d, edge_));
-    if constexpr (VectorLanes() == kLanes) {
-      // Turning whole vectors reads one cache line each, and what was stored just now at once.
-      const auto turn = hn::SetTableIndices(d, turn_);
-      return hn::IfThenElse(from_low, hn::TableLookupLanes(hn::LoadU(d, low), turn),
-                            hn::TableLookupLanes(hn::LoadU(d, high), turn));
-    }
-    return hn::IfThenElse(from_low, hn::LoadU(d, low + offset_),
-                          hn::LoadU(d, high + offset_ - kLanes));
-  }
-
- private:
-  const float* Find(const ChunkRows& rows, int column_block, int* step) const {
-    if (column_block < rows.begin) return ZeroLanes();
-    if (column_block >= rows.end) return NeverLanes();
-    *step = kStep;
-    return rows.values + (column_block - rows.begin) * kBlock * kStep + row_ * kLanes;
-  }
-
-  const ChunkRows* low_ = nullptr;
-  const ChunkRows* high_ = nullptr;
-  int offset_ = 0;       // 0: only low counts
-  float edge_ = kLanes;  // lanes before it come from low
-  int row_ = 0;
-  const int32_t* turn_ = nullptr;  // from which lane of low or high each lane comes
-};
-
-// Fills one row of blocks of a chunk, column block by column block.
-class RowFill {
- public:
-  RowFill(const TableView& table, int chunk, int row_block)
-      : table_(table),
-        chunk_(chunk),
-        base_(chunk * kLanes),
-        row_block_(row_block),
-        s0_(row_block * kBlock),
-        count_(std::min(kBlock, table.stages - s0_)),
-        rows_(*RowsOf(table, chunk, row_block)),
-        left_bound_(table.left_bound +
-                    static_cast<size_t>(row_block) * static_cast<size_t>(table.groups()) * kLanes) {
-    for (int r = 0; r < count_; ++r) {
-      const int s = s0_ + r;
-      limit_ = table.sweep_limit[s];
-      std::fill_n(prefixes_ + r * kBlock, kBlock, table.prefix[s]);
-      limit_from_ = std::min(limit_from_, limit_);
-      if (s > 0) most_output_ = std::max(most_output_, table.output[s - 1]);
-      row_reaches_ = std::min(row_reaches_, table.top[s]);
-      if (s > 0) right_row_[r] = ShiftedRow(table, chunk, s, table.output[s - 1]);
-      if (s + 1 < table.stages) save_row_[r] = ShiftedRow(table, chunk, s + 1, table.saved[s]);
-    }
-    while (table.sweep_limit[s0_ + masked_] < limit_) ++masked_;
-  }
+  using RegularBlocks::RegularBlocks;
 
   void Fill(int column_block) {
     column_block_ = column_block;
@@ -147,7 +48,7 @@ class RowFill {
       std::fill_n(left_bound_ + (t0_ / kGroup) * kLanes, kLanes, 0.0F);
       StoreRightOfZeros();
     } else {
-      // Nothing is finite here, nor was it before.
+      // No value is finite, here or in any previous chunk: B stays infinite once initialized.
       if (chunk_ == 0) StoreAllRight();
       return;
     }
@@ -155,6 +56,7 @@ class RowFill {
   }
 
  private:
+  // At the diagonal a row of blocks, and its column, begins: reset their bounds.
   void ClearBounds() {
     const int groups = table_.groups();
     std::fill_n(left_bound_, static_cast<size_t>(groups) * kLanes, kNever);
@@ -162,6 +64,7 @@ class RowFill {
     table_.first_group[column_block_] = groups;
   }
 
+  // Chooses the path for a block that is stored in the table.
   void Compute() {
     const BlockNeeds& needs = table_.needs[pair_];
     binds_ = needs.free_of_sweep > base_;
@@ -185,7 +88,7 @@ class RowFill {
     if (row_block_ < column_block_) Multiply();
     for (int r = count_ - 1; r >= 0; --r) {
       FinishRow(r);
-      StoreRight(r);  // the rows above read it
+      StoreRight(r);  // read by the rows above
     }
     for (int r = count_; r < kBlock; ++r) {
       for (int q = 0; q < kBlock; ++q) std::fill_n(Value(r, q), kLanes, kNever);
@@ -193,248 +96,14 @@ class RowFill {
     NoteLeft();
   }
 
-  // ComputeAny() for the bulk of the blocks: off the diagonal, where no stage is missing or must
-  // not be swept and no need of a sweep binds; kWhole: and no lane is exempt. All of a block stays
-  // in registers from the first bound to the last value.
-  template <bool kWhole>
-  HWY_NOINLINE void ComputeRegular() {
-    const D d;
-    V c[kBlock][kBlock];
-    V worst;
-    if (kWhole) {
-      const V bounds =
-          hn::Mul(hn::Add(hn::LoadU(d, &Below(0, 0)), hn::Load(d, prefixes_)), hn::Set(d, kAbove));
-      worst = hn::MaxOfLanes(d, bounds);
-      hn::Store(bounds, d, accumulated_);
-      for (int r = 0; r < kBlock; ++r) {
-        for (int q = 0; q < kBlock; ++q) c[r][q] = hn::Set(d, accumulated_[r * kBlock + q]);
-      }
-    } else {
-      for (int r = 0; r < kBlock; ++r) StartRow(r);
-      worst = Worst(0);
-      for (int r = 0; r < kBlock; ++r) {
-        for (int q = 0; q < kBlock; ++q) c[r][q] = hn::Load(d, Accumulated(r, q));
-      }
-    }
-    MultiplyInRegisters(worst, c);
-    FinishInRegisters<kWhole>(c);
-  }
-
-  HWY_INLINE void MultiplyInRegisters(V worst, V (&c)[kBlock][kBlock]) {
-    const D d;
-    const int first = s0_ + kBlock - 1;
-    const int last = std::min(t0_, rows_.end * kBlock);  // exclusive
-    const int zero_until = rows_.begin * kBlock;
-    const int first_group = std::max(first / kGroup, table_.first_group[column_block_]);
-    const int end_group = (last + kGroup - 1) / kGroup;
-    const auto bound = [this, d](int g) HWY_ATTR {
-      return hn::Add(hn::LoadU(d, left_bound_ + g * kLanes),
-                     hn::LoadU(d, right_bound_ + g * kLanes));
-    };
-    const auto multiply = [&](int g) HWY_ATTR {
-      const int begin = std::max(first, g * kGroup);
-      const int end = std::min(last, (g + 1) * kGroup);
-      const float* left = rows_.values + (begin - zero_until) * kStep;
-      const float* right = right_ + begin * kStep;
-      int k = begin;
-      for (; k < std::min(end, zero_until); ++k, left += kStep, right += kStep) {
-        for (int q = 0; q < kBlock; ++q) {
-          const V b = hn::LoadU(d, right + q * kLanes);
-          for (int r = 0; r < kBlock; ++r) c[r][q] = hn::Min(c[r][q], b);
-        }
-      }
-      for (; k < end; ++k, left += kStep, right += kStep) {
-        for (int q = 0; q < kBlock; ++q) {
-          const V b = hn::LoadU(d, right + q * kLanes);
-          for (int r = 0; r < kBlock; ++r) {
-            c[r][q] = hn::Min(c[r][q], hn::Add(hn::LoadU(d, left + r * kLanes), b));
-          }
-        }
-      }
-      worst = WorstOf(c);
-    };
-    // The most promising group first: where the bound of the last lane is least.
-    V best = hn::Set(d, kNever);
-    V best_group = hn::Set(d, -1.0F);
-    V group = hn::Set(d, static_cast<float>(first_group));
-    for (int g = first_group; g < end_group; ++g) {
-      const V b = bound(g);
-      best_group = hn::IfThenElse(hn::Lt(b, best), group, best_group);
-      best = hn::Min(best, b);
-      group = hn::Add(group, hn::Set(d, 1.0F));
-    }
-    if (hn::AllFalse(d, hn::Lt(best, worst))) return;
-    alignas(64) float groups[kLanes];
-    hn::Store(best_group, d, groups);
-    const int high = static_cast<int>(groups[kLanes - 1]);
-    const int low = static_cast<int>(groups[kLanes / 4]);
-    if (high >= 0) multiply(high);
-    if (low >= 0 && low != high) multiply(low);
-    for (int g = first_group; g < end_group; ++g) {
-      if (hn::AllFalse(d, hn::Lt(bound(g), worst)) || g == high || g == low) continue;
-      multiply(g);
-    }
-  }
-
-  static HWY_INLINE V WorstOf(const V (&c)[kBlock][kBlock]) {
-    V row[kBlock];
-    for (int r = 0; r < kBlock; ++r) {
-      row[r] = hn::Max(hn::Max(c[r][0], c[r][1]), hn::Max(c[r][2], c[r][3]));
-    }
-    return hn::Max(hn::Max(row[0], row[1]), hn::Max(row[2], row[3]));
-  }
-
-  template <bool kWhole>
-  HWY_INLINE void FinishInRegisters(V (&c)[kBlock][kBlock]) {
-    const D d;
-    V behind[kBlock][kBlock];  // B of the k of this row block, by k and column
-    V left_bound = hn::LoadU(d, left_bound_ + (t0_ / kGroup) * kLanes);
-    FinishRowInRegisters<kWhole, 3>(c, behind, left_bound);
-    FinishRowInRegisters<kWhole, 2>(c, behind, left_bound);
-    FinishRowInRegisters<kWhole, 1>(c, behind, left_bound);
-    FinishRowInRegisters<kWhole, 0>(c, behind, left_bound);
-    hn::StoreU(left_bound, d, left_bound_ + (t0_ / kGroup) * kLanes);
-  }
-
-  template <bool kWhole, int kRow>
-  HWY_INLINE void FinishRowInRegisters(V (&c)[kBlock][kBlock], V (&behind)[kBlock][kBlock],
-                                       V& left_bound) {
-    static_assert(kBlock == 4);
-    const D d;
-    const int s = s0_ + kRow;
-    const V prefix = hn::Set(d, table_.prefix[s]);
-    V value[kBlock];
-    // The splits inside this row block.
-    const bool zero = row_block_ < rows_.begin;
-    const float* diagonal = zero ? ZeroLanes() : rows_.values + kRow * (kStep + kLanes);
-    HWY_UNROLL(kBlock)
-    for (int k = kRow; k < kBlock - 1; ++k) {
-      const V a = hn::LoadU(d, diagonal);
-      diagonal += zero ? 0 : kStep;
-      HWY_UNROLL(kBlock)
-      for (int q = 0; q < kBlock; ++q) c[kRow][q] = hn::Min(c[kRow][q], hn::Add(a, behind[k][q]));
-    }
-    // Saving the row.
-    V saved[kBlock];
-    if (table_.may_save[s] != 0) {
-      const ShiftedRow::Columns columns = save_row_[kRow].At(column_block_);
-      HWY_UNROLL(kBlock)
-      for (int q = 0; q < kBlock; ++q) saved[q] = save_row_[kRow].Load(columns, q, 0);
-      if (SaveNeedOfBlock(s) > base_) KeepSavedFrom(s, saved);
-    } else {
-      for (V& v : saved) v = hn::Set(d, kNever);
-    }
-    // Then the splits inside the column block, each with the values left of it: what waits for
-    // these comes last, and rounding leaves the order of min and subtraction free.
-    V part[kBlock];
-    HWY_UNROLL(kBlock)
-    for (int q = 0; q < kBlock; ++q) {
-      part[q] = hn::Min(hn::Sub(c[kRow][q], prefix), saved[q]);
-    }
-    const float* const right = Right(t0_, 0);
-    HWY_UNROLL(kBlock)
-    for (int q = 0; q < kBlock; ++q) {
-      value[q] = Finish<kWhole, kRow>(q, part[q]);
-      HWY_UNROLL(kBlock)
-      for (int p = q + 1; p < kBlock; ++p) {
-        const V sum = hn::Add(value[q], hn::LoadU(d, right + q * kStep + p * kLanes));
-        part[p] = hn::Min(part[p], hn::Sub(sum, prefix));
-      }
-    }
-    for (const V& each : value) left_bound = hn::Min(left_bound, each);
-    // What the rows above will read of it.
-    if (kRow == 0 && s == 0) return;
-    const ShiftedRow::Columns columns = right_row_[kRow].At(column_block_);
-    float* const bound = right_bound_ + ((s - 1) / kGroup) * kLanes;
-    V least = hn::LoadU(d, bound);
-    HWY_UNROLL(kBlock)
-    for (int q = 0; q < kBlock; ++q) {
-      const V b = hn::Add(right_row_[kRow].Load(columns, q, 0), prefix);
-      if (kRow > 0) behind[kRow > 0 ? kRow - 1 : 0][q] = b;
-      hn::StoreU(b, d, Right(s - 1, q));
-      least = hn::Min(least, b);
-    }
-    hn::StoreU(least, d, bound);
-  }
-
-  // Stores a value that is found.
-  template <bool kWhole, int kRow>
-  HWY_INLINE V Finish(int q, V v) {
-    const D d;
-    if (!kWhole) {
-      const float least = Lane(table_.least[Triangle(table_.stages)(s0_ + kRow, t0_ + q)]);
-      v = hn::IfThenElse(hn::Lt(hn::Iota(d, 0), hn::Set(d, least)), hn::Set(d, kNever), v);
-    }
-    hn::StoreU(v, d, Value(kRow, q));
-    Below(kRow, q) = Value(kRow, q)[kLanes - 1];
-    return v;
-  }
-
-  // The level from which every column of the block may save row s.
-  HWY_INLINE int32_t SaveNeedOfBlock(int s) const {
-    return std::max(
-        {table_.save_backward[s], table_.saved[s], table_.save_forward[s] + most_gradient_});
-  }
-
-  HWY_NOINLINE void KeepSavedFrom(int s, V (&saved)[kBlock]) const {
-    const D d;
-    for (int q = 0; q < kBlock; ++q) {
-      const int32_t need = std::max(table_.SaveNeed(s, t0_ + q), table_.saved[s]);
-      const auto live = hn::Ge(hn::Iota(d, 0), hn::Set(d, Lane(need)));
-      saved[q] = hn::IfThenElse(live, saved[q], hn::Set(d, kNever));
-    }
-  }
-
-  float* Accumulated(int r, int q) { return accumulated_ + (r * kBlock + q) * kLanes; }
-  float* Value(int r, int q) const { return values_ + q * kStep + r * kLanes; }
-  float& Below(int r, int q) const {
-    return table_.below[pair_ * kBlock * kBlock + static_cast<size_t>(r * kBlock + q)];
-  }
-  bool IsPart(int r, int q) const { return s0_ + r <= t0_ + q && t0_ + q < table_.stages; }
-
-  // A level as a lane of this chunk; what is far away stays outside.
-  float Lane(int32_t level) const {
-    return static_cast<float>(std::clamp(level - base_, -1, kLanes + 1));
-  }
-
-  // An upper bound before any split is tried, prefix[s] added: what the part costs one level below.
-  // Lanes below what the part needs hold -infinity, so that they ask for nothing.
-  void StartRow(int r) {
-    const D d;
-    const float prefix = table_.prefix[s0_ + r];
-    for (int q = 0; q < kBlock; ++q) {
-      float* const acc = Accumulated(r, q);
-      const float bound = (Below(r, q) + prefix) * kAbove;
-      if (whole_) {
-        for (int p = 0; p < kLanes; p += VectorLanes()) hn::Store(hn::Set(d, bound), d, acc + p);
-      } else if (IsPart(r, q)) {
-        StartPart(s0_ + r, t0_ + q, bound, acc);
-      } else {
-        std::fill_n(acc, kLanes, -kNever);
-      }
-    }
-  }
-
-  HWY_NOINLINE void StartPart(int s, int t, float bound, float* acc) const {
-    const D d;
-    const size_t part = Triangle(table_.stages)(s, t);
-    const V least = hn::Set(d, Lane(table_.least[part]));
-    const V most = hn::Set(d, Lane(std::min(table_.most[part], table_.top[s] + 1)));
-    for (int p = 0; p < kLanes; p += VectorLanes()) {
-      const V lane = hn::Iota(d, static_cast<float>(p));
-      V v = hn::IfThenElse(hn::Ge(lane, most), hn::Set(d, table_.prefix[s]), hn::Set(d, bound));
-      v = hn::IfThenElse(hn::Lt(lane, least), hn::Set(d, -kNever), v);
-      hn::Store(v, d, acc + p);
-    }
-  }
-
-  // The product over the k of neither this row block nor this column block.
+  // The splits k outside both blocks: accumulators = min(accumulators, A x B).
   void Multiply() {
     const int first = s0_ + kBlock - 1;
     const int last = std::min({t0_, limit_, rows_.end * kBlock});  // exclusive
     if (first >= last) return;
     zero_until_ = rows_.begin * kBlock;
-    // Rows whose sweeps end inside the block take no part.
+    // Rows whose sweeps end inside the block have no such splits: -infinity keeps them unchanged
+    // and out of the bounds.
     std::fill_n(accumulated_, masked_ * kBlock * kLanes, -kNever);
     if (binds_) {
       MultiplyBound(first, last);
@@ -445,7 +114,8 @@ class RowFill {
     for (int r = 0; r < masked_; ++r) StartRow(r);
   }
 
-  // Lanes [p, p + Lanes) of the product, skipping the groups that cannot matter.
+  // Lanes [p, p + VectorLanes()) of the product. The best group of each lane goes first; groups
+  // whose bound reaches `worst` in every lane are skipped.
   HWY_INLINE void MultiplyGroups(int first, int last, int first_group, int p) {
     const D d;
     const int end_group = (last - 1) / kGroup + 1;
@@ -483,20 +153,10 @@ class RowFill {
     }
   }
 
-  // The largest of what the block has, lane by lane.
-  HWY_INLINE V Worst(int p) const {
-    const D d;
-    V worst = hn::LoadU(d, accumulated_ + p);
-    for (int i = 1; i < kBlock * kBlock; ++i) {
-      worst = hn::Max(worst, hn::LoadU(d, accumulated_ + i * kLanes + p));
-    }
-    return worst;
-  }
-
   HWY_INLINE V MultiplyGroup(int first, int last, int g, int p) {
     const int begin = std::max(first, g * kGroup);
     const int end = std::min(last, (g + 1) * kGroup);
-    // Splits whose left part costs nothing have no values in the table.
+    // Left parts that cost nothing have no stored values: A = 0.
     const int zero_end = std::clamp(zero_until_, begin, end);
     static_assert(kGroup % kBlock == 0);
     if (begin < zero_end) MultiplyRange(ZeroLanes(), 0, begin, zero_end, p);
@@ -509,7 +169,7 @@ class RowFill {
 
   // acc[r][q] = min(acc[r][q], left[k][r] + right[k][q]) for k in [begin, end).
   HWY_INLINE void MultiplyRange(const float* left, int left_step, int begin, int end, int p) {
-    // Sixteen accumulators and their operands fit 32 registers, eight fit 16.
+    // 16 accumulators and their operands fit 32 registers, 8 fit 16.
     constexpr int kColumns = HWY_TARGET <= HWY_AVX3 ? kBlock : kBlock / 2;
     for (int q0 = 0; q0 < kBlock; q0 += kColumns) {
       MultiplyColumns<kColumns>(left + p, left_step, right_ + begin * kStep + q0 * kLanes + p,
@@ -541,7 +201,7 @@ class RowFill {
     }
   }
 
-  // The product where the need of a sweep binds in this chunk: rare, and without short cuts.
+  // The product in chunks where the need of a sweep binds: lane by lane, without skipping. Rare.
   HWY_NOINLINE void MultiplyBound(int first, int last) {
     for (int r = 0; r < count_; ++r) {
       int32_t need = SweepNeed(s0_ + r, first - 1);
@@ -557,8 +217,6 @@ class RowFill {
     }
   }
 
-  float* Right(int k, int q) const { return right_ + k * kStep + q * kLanes; }
-
   // acc = min(acc, left + right).
   static HWY_INLINE void Relax(const float* left, const float* right, float* acc) {
     const D d;
@@ -568,7 +226,7 @@ class RowFill {
     }
   }
 
-  // The same in the lanes from level `need` on.
+  // Relax() in the lanes from level `need` on.
   HWY_NOINLINE void RelaxFrom(int32_t need, const float* left, const float* right,
                               float* acc) const {
     const D d;
@@ -582,15 +240,15 @@ class RowFill {
     }
   }
 
-  // Of the sweep s..k, without the gradient; of an empty one nothing.
+  // The need of the sweep s..k without the gradient; 0 for an empty sweep.
   int32_t SweepNeed(int s, int k) const {
     int32_t need = k < s ? 0 : table_.sweep_first[s];
     for (int j = s + 1; j <= k; ++j) need = std::max(need, table_.sweep[j]);
     return need;
   }
 
-  // The splits inside the blocks of the row and of the column, then saving; from the last row up
-  // and the first column on, since each part needs those below and left of it.
+  // The splits inside the row block and the column block, then the case of saving. Runs from the
+  // last row up and from the first column on: a part needs those below and left of it.
   HWY_INLINE void FinishRow(int r) {
     const int s = s0_ + r;
     const ShiftedRow& save_row = save_row_[r];
@@ -613,7 +271,7 @@ class RowFill {
     }
   }
 
-  // Splits k in [begin, end), all of them in this row block or all in this column block.
+  // The splits k in [begin, end), all inside the row block or all inside the column block.
   HWY_INLINE void SplitAt(int r, int q, int begin, int end, float* acc) {
     const int s = s0_ + r;
     end = std::min(end, table_.sweep_limit[s]);
@@ -667,7 +325,8 @@ class RowFill {
     for (int r = 0; r < count_; ++r) StoreRight(r);
   }
 
-  // What stands there from the chunk before holds once it was the least that it can be.
+  // B where all values are 0. If they were 0 throughout the shifted levels of the previous chunk,
+  // too, the stored B is already correct and only the bounds are updated.
   void StoreRightOfZeros() {
     const int32_t zeros_from = std::max(table_.needs[pair_].last_most, table_.bottom[row_block_]);
     if (row_block_ == column_block_ || zeros_from > base_ - kLanes - most_output_) {
@@ -684,7 +343,7 @@ class RowFill {
     }
   }
 
-  // B[s-1] of row s and this column block, and its bound.
+  // Stores B[s-1] for row s and this column block, and updates its bound.
   HWY_INLINE void StoreRight(int r) {
     const D d;
     const int s = s0_ + r;
@@ -705,6 +364,7 @@ class RowFill {
     }
   }
 
+  // Updates the bound of A by this block.
   void NoteLeft() {
     const D d;
     float* const bound = left_bound_ + (t0_ / kGroup) * kLanes;
@@ -717,8 +377,9 @@ class RowFill {
     }
   }
 
+  // Lowers first_group to the first group of this row block with a finite bound.
   void NoteFirstGroup() {
-    // The rows of this block are the k from s0 - 1 on.
+    // Row s holds B[s-1], so the k of this block start at s0 - 1 and lie in at most two groups.
     for (int k = std::max(0, s0_ - 1); k < s0_ + kBlock - 1; k += kBlock - 1) {
       const int g = k / kGroup;
       if (g >= table_.first_group[column_block_]) continue;
@@ -728,39 +389,9 @@ class RowFill {
       }
     }
   }
-
-  // By row, column and lane: the least sum so far.
-  alignas(64) float accumulated_[kBlock * kBlock * kLanes];
-  alignas(64) float prefixes_[kLanes] = {};  // of the rows, each kBlock times
-  ShiftedRow right_row_[kBlock];             // the row itself, at the levels that `right` holds
-  ShiftedRow save_row_[kBlock];              // the row below, once this one is saved
-  const TableView& table_;
-  const int chunk_;
-  const int base_;  // the chunk's first level
-  const int row_block_;
-  const int s0_;
-  const int count_;  // rows: kBlock, but for the last block
-  const ChunkRows& rows_;
-  float* const left_bound_;
-  int limit_ = 0;  // the first stage that no sweep of the rows from masked_ on may run
-  int limit_from_ = std::numeric_limits<int>::max();  // the least of all rows
-  int masked_ = 0;                                    // rows whose sweeps end inside the block
-  int32_t most_output_ = 0;                           // of the stages before the rows
-  int32_t row_reaches_ = std::numeric_limits<int32_t>::max();
-
-  // Of the column block in work.
-  int column_block_ = 0;
-  int t0_ = 0;
-  size_t pair_ = 0;
-  float* right_bound_ = nullptr;
-  float* right_ = nullptr;
-  float* values_ = nullptr;
-  bool binds_ = false;  // some sweep's need does, in this chunk
-  bool whole_ = false;  // every entry is a part and every lane of it is to be computed
-  int32_t most_gradient_ = 0;
-  int zero_until_ = 0;  // the k before it have a left part that costs nothing
 };
 
+// Row blocks from the bottom up, column blocks from left to right: the order of dependence.
 inline void FillTileHere(const TableView& table, int chunk, int row, int column) {
   const int end = std::min(column + kTile, table.blocks);
   for (int I = std::min(row + kTile, table.blocks) - 1; I >= row; --I) {

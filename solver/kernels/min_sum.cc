@@ -14,10 +14,13 @@ namespace stowage {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Levels are held in registers while the shares go by, so that each sum is one load, one addition
-// and one minimum. What lies below level 0 is infinite.
-void LowerBySumsHere(const double* before, const double* cost, size_t first, size_t last,
-                     size_t count, double* least) {
+// A block of levels k stays in registers while d (`share`) runs, so that each term takes one load,
+// one addition and one minimum. Terms with d > k read the infinite values in front of before[0].
+void LowerBySumsHere(const SumRange& sums, size_t count, double* least) {
+  const double* const before = sums.before;
+  const double* const cost = sums.cost;
+  const size_t first = sums.first;
+  const size_t last = sums.last;
   const hn::ScalableTag<double> d;
   const size_t lanes = hn::Lanes(d);
   const size_t block = 4 * lanes;
@@ -41,6 +44,7 @@ void LowerBySumsHere(const double* before, const double* cost, size_t first, siz
     hn::StoreU(best2, d, least + k + 2 * lanes);
     hn::StoreU(best3, d, least + k + 3 * lanes);
   }
+  // The remaining levels, fewer than a block.
   for (; k < count; ++k) {
     double best = least[k];
     for (size_t share = first; share <= std::min(last, k); ++share) {
@@ -50,13 +54,13 @@ void LowerBySumsHere(const double* before, const double* cost, size_t first, siz
   }
 }
 
-void LowerToScaledHere(const float* values, double scale, double base, size_t count,
-                       double* least) {
+// Values are single precision: promote each vector, then multiply and add in double precision.
+void LowerToScaledHere(const float* values, const LinearMap& map, size_t count, double* least) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, decltype(d)> half;
   const size_t lanes = hn::Lanes(d);
-  const auto times = hn::Set(d, scale);
-  const auto plus = hn::Set(d, base);
+  const auto times = hn::Set(d, map.scale);
+  const auto plus = hn::Set(d, map.base);
   size_t k = 0;
   for (; k + lanes <= count; k += lanes) {
     const auto wide = hn::PromoteTo(d, hn::LoadU(half, values + k));
@@ -64,10 +68,11 @@ void LowerToScaledHere(const float* values, double scale, double base, size_t co
     hn::StoreU(hn::Min(hn::LoadU(d, least + k), sum), d, least + k);
   }
   for (; k < count; ++k) {
-    least[k] = std::min(least[k], base + scale * static_cast<double>(values[k]));
+    least[k] = std::min(least[k], map.base + map.scale * static_cast<double>(values[k]));
   }
 }
 
+// The minimum is kept by lane and reduced at the end; min is exact, so the order does not matter.
 double LeastAtPriceHere(const double* cost, double price, size_t count) {
   const hn::ScalableTag<double> d;
   const size_t lanes = hn::Lanes(d);
@@ -75,6 +80,7 @@ double LeastAtPriceHere(const double* cost, double price, size_t count) {
   size_t k = 0;
   if (count >= lanes) {
     auto best = hn::Set(d, least);
+    // charge = price * d, advanced by one vector of d at a time.
     auto charge = hn::Mul(hn::Iota(d, 0.0), hn::Set(d, price));
     const auto step = hn::Set(d, price * static_cast<double>(lanes));
     for (; k + lanes <= count; k += lanes) {
@@ -98,13 +104,12 @@ HWY_EXPORT(LowerBySumsHere);
 HWY_EXPORT(LowerToScaledHere);
 HWY_EXPORT(LeastAtPriceHere);
 
-void LowerBySums(const double* before, const double* cost, size_t first, size_t last, size_t count,
-                 double* least) {
-  HWY_DYNAMIC_DISPATCH(LowerBySumsHere)(before, cost, first, last, count, least);
+void LowerBySums(const SumRange& sums, size_t count, double* least) {
+  HWY_DYNAMIC_DISPATCH(LowerBySumsHere)(sums, count, least);
 }
 
-void LowerToScaled(const float* values, double scale, double base, size_t count, double* least) {
-  HWY_DYNAMIC_DISPATCH(LowerToScaledHere)(values, scale, base, count, least);
+void LowerToScaled(const float* values, const LinearMap& map, size_t count, double* least) {
+  HWY_DYNAMIC_DISPATCH(LowerToScaledHere)(values, map, count, least);
 }
 
 double LeastAtPrice(const double* cost, double price, size_t count) {

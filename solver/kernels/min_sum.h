@@ -1,5 +1,6 @@
-// The inner loops of programs that share memory out between sub-sequences: a min-plus convolution
-// over memory levels, and the cheapest level at a price. Vectorized; thread-safe.
+// The inner loops of the dynamic programs that divide a memory budget among sub-sequences
+// (algorithms/modes): a min-plus convolution over memory levels, and the minimum of cost plus a
+// price per level. Vectorized with Highway. Pure, thread-safe.
 #ifndef STOWAGE_SOLVER_KERNELS_MIN_SUM_H_
 #define STOWAGE_SOLVER_KERNELS_MIN_SUM_H_
 
@@ -7,19 +8,33 @@
 
 namespace stowage {
 
-// Infinite values that stand in front of what LowerBySums() adds to.
+// The infinite values required before the first level of SumRange::before, so that a vector may
+// start below level 0.
 inline constexpr size_t kLevelsInFront = 64;
 
+// The terms before[k - d] + cost[d] with d in [first, last]. Borrows its arrays.
+// Requires: first <= last, and kLevelsInFront infinite values in front of before[0].
+struct SumRange {
+  const double* before = nullptr;
+  const double* cost = nullptr;
+  size_t first = 0;
+  size_t last = 0;
+};
+
 // least[k] = min(least[k], min over d in [first, last] of before[k - d] + cost[d])
-// for k in [first, count). Requires: first <= last, and kLevelsInFront infinite values in front of
-// before[0].
-void LowerBySums(const double* before, const double* cost, size_t first, size_t last, size_t count,
-                 double* least);
+// for k in [first, count).
+void LowerBySums(const SumRange& sums, size_t count, double* least);
 
-// least[k] = min(least[k], base + scale * values[k]) for k in [0, count).
-void LowerToScaled(const float* values, double scale, double base, size_t count, double* least);
+// base + scale * x, in double precision.
+struct LinearMap {
+  double scale = 1;
+  double base = 0;
+};
 
-// The least cost[d] + price * d over d in [0, count); infinite values may be among them.
+// least[k] = min(least[k], map of values[k]) for k in [0, count).
+void LowerToScaled(const float* values, const LinearMap& map, size_t count, double* least);
+
+// The minimum of cost[d] + price * d over d in [0, count). Costs may be infinite.
 // Requires: count > 0.
 double LeastAtPrice(const double* cost, double price, size_t count);
 

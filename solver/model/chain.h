@@ -1,5 +1,5 @@
-// A chain of layers as a training job profiles it, and as the solvers see it.
-// Source: solver/README.md, "Chain"; letters are the papers'. Bytes and seconds throughout.
+// A chain of layers: the input of a training job's profile and of every solver.
+// Source: solver/README.md, "Chain"; symbols follow the papers. Bytes and seconds throughout.
 #ifndef STOWAGE_SOLVER_MODEL_CHAIN_H_
 #define STOWAGE_SOLVER_MODEL_CHAIN_H_
 
@@ -40,15 +40,15 @@ struct Stage {
   int64_t backward_overhead_bytes = 0;    // o_B
   bool no_recompute = false;              // the forward may run only once, as FORWARD_SAVE
   bool no_offload = false;                // its value may not leave the device
-  std::optional<GraphCosts> graph = {};   // unset: it has no graph mode
-  std::string fusion_group = {};          // stages that are one in graph mode; empty: by itself
-  bool control_flow = false;              // neither it nor its group can run in graph mode
+  std::optional<GraphCosts> graph = {};   // unset: no graph mode
+  std::string fusion_group = {};          // neighbours that graph mode fuses; empty: none
+  bool control_flow = false;              // excludes the stage and its group from graph mode
 
   bool operator==(const Stage&) const = default;
 };
 
 // L stages, numbered from 1, and the loss, stage L+1. Value 0 is the chain's input.
-// Requires of every method: l in the range it states. Plain data: copyable, thread-compatible.
+// Every method requires l in the stated range. Plain data: copyable, thread-compatible.
 struct Chain {
   std::string name;
   int64_t input_bytes = 0;                      // |a^0|

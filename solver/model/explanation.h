@@ -1,5 +1,6 @@
-// Why a schedule costs what it costs, for people: where memory peaks and what holds it, where the
-// compute queue waits and for which transfer, what becomes of each stage's value.
+// A report on a schedule's costs for people: the memory peaks and what occupies them, the idle time
+// and the transfer that causes it, and how each stage's value is handled. Filled by
+// simulator/explain.h.
 // Source: server/README.md, "RPCs".
 #ifndef STOWAGE_SOLVER_MODEL_EXPLANATION_H_
 #define STOWAGE_SOLVER_MODEL_EXPLANATION_H_
@@ -20,7 +21,7 @@ struct Holding {
   enum class Kind { kOutput, kSaved, kGradient, kOverhead };
 
   Kind kind = Kind::kOutput;
-  int stage = 0;  // whose output, saved values or gradient; of an overhead, the operation's stage
+  int stage = 0;  // owner of the bytes; for kOverhead, the operation's stage
   int64_t bytes = 0;
 };
 
@@ -29,21 +30,21 @@ struct Peak {
   size_t operation = 0;  // index
   int64_t memory_bytes = 0;
   std::vector<Holding> holdings;  // the largest first, at most kHoldingsShown
-  int64_t other_bytes = 0;        // all further ones together
+  int64_t other_bytes = 0;        // sum of the holdings that are not listed
 };
 inline constexpr size_t kPeaksShown = 3;
 inline constexpr size_t kHoldingsShown = 8;
 
 // Time in which the compute queue waits.
 struct Idle {
-  size_t operation =
-      0;  // the compute operation that had to wait; past the end: the final transfers
+  // The compute operation that waits. One past the last operation: the wait for final transfers.
+  size_t operation = 0;
   double seconds = 0;
-  std::optional<size_t> waits_for;  // the RELEASE, PREFETCH or OFFLOAD it waited for
+  std::optional<size_t> waits_for;  // the RELEASE, PREFETCH or OFFLOAD that it waits for
 };
 inline constexpr size_t kIdlesShown = 8;
 
-// What becomes of one stage's value.
+// How a schedule handles one stage's value.
 struct StageFate {
   // What the first forward sweep leaves of the stage once the next stage has read it.
   enum class FirstSweep { kSaved, kOutput, kNothing };
@@ -53,16 +54,17 @@ struct StageFate {
   int recomputed = 0;  // forwards beyond the first
   int offloaded = 0;   // times the value went to the host
   Mode mode = Mode::kEager;
-  int fused_into = 0;  // the last stage of its unit in graph mode, which alone leaves a value; 0:
-                       // it is that, or runs by itself
+  // In graph mode, the last stage of the fused unit, which alone produces a value. 0 for that stage
+  // itself and for stages that are not fused.
+  int fused_into = 0;
 };
 
 struct Explanation {
   std::vector<Peak> peaks;        // highest first, at most kPeaksShown
   std::vector<Idle> idles;        // longest first, at most kIdlesShown
   std::vector<StageFate> stages;  // 1..L
-  // What else a caller should know, a sentence each: a solver that was left out, an option that
-  // made no difference.
+  // Further remarks for the caller, one sentence each: a solver that was skipped, an option without
+  // effect.
   std::vector<std::string> notes;
 };
 

@@ -11,14 +11,16 @@
 namespace stowage {
 namespace {
 
+// The memory limit is about this many granules, so rounding costs at most 1e-6 of it per size.
 constexpr int64_t kGranulesOfMemory = int64_t{1} << 20;
 
+// Rounds sizes and times and records whether any value changed.
 class Rounding {
  public:
   Rounding(int64_t granule_bytes, double time_precision)
       : granule_bytes_(granule_bytes), log_step_(std::log1p(time_precision)) {}
 
-  // No overflow: a size is below 2^62, a granule at most 2^42.
+  // To the next granule above. No overflow: a size is below 2^62, a granule at most 2^42.
   int64_t Up(int64_t bytes) {
     const int64_t over = bytes % granule_bytes_;
     if (over == 0) return bytes;
@@ -26,13 +28,14 @@ class Rounding {
     return bytes - over + granule_bytes_;
   }
 
+  // To the next granule below.
   int64_t Down(int64_t bytes) {
     const int64_t over = bytes % granule_bytes_;
     if (over != 0) sizes_rounded = true;
     return bytes - over;
   }
 
-  // To the nearest power of (1 + precision).
+  // To the nearest power of (1 + precision), so that the relative error is at most half of it.
   double Nearest(double value) {
     if (log_step_ == 0 || value == 0) return value;
     const double rounded = std::exp(std::round(std::log(value) / log_step_) * log_step_);
@@ -48,6 +51,7 @@ class Rounding {
   double log_step_;
 };
 
+// Copies what an eager solver reads. Names are left out: they do not affect the answer.
 Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   const Stage& stage = chain.stage(l);
   Stage rounded;
@@ -63,7 +67,8 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   return rounded;
 }
 
-// Graph costs, rounded, of the units that can run in graph mode; groups are named by their number.
+// Copies the rounded graph costs of the units that can run in graph mode. Groups are named by their
+// number, because the user's names must not affect the cache key.
 void RoundGraphCosts(const Chain& chain, Rounding& rounding, Chain* out) {
   int groups = 0;
   for (const Unit& unit : UnitsOf(chain)) {
@@ -91,7 +96,7 @@ Platform RoundPlatform(const Platform& platform, Rounding& rounding) {
   rounded.transfer_latency_seconds = rounding.Nearest(platform.transfer_latency_seconds);
   rounded.half_duplex = platform.half_duplex;
   rounded.host_memory_bytes = rounding.Down(platform.host_memory_bytes);
-  // 0 would mean "unlimited": a limit below one granule stays as it is.
+  // 0 means "unlimited", so a limit below one granule must not be rounded down to it.
   if (rounded.host_memory_bytes == 0) rounded.host_memory_bytes = platform.host_memory_bytes;
   return rounded;
 }
@@ -99,6 +104,7 @@ Platform RoundPlatform(const Platform& platform, Rounding& rounding) {
 }  // namespace
 
 Instance Instance::Rounded(const SolveRequest& request) {
+  // The limits are rounded down and sizes up: what fits the instance also fits the request.
   const int64_t granule = std::max<int64_t>(1, request.platform.memory_bytes / kGranulesOfMemory);
   return {request, granule, request.options.time_precision};
 }

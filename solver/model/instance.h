@@ -1,6 +1,6 @@
-// What solvers see: a request's chain and platform in canonical form, without names, every optional
-// size filled in, graph costs and fusion groups only where a stage can run in graph mode. Two
-// requests that round to one instance get one answer.
+// The input of a solver: a request's chain and platform in canonical form. Names are removed, every
+// optional size is filled in, and graph costs and fusion groups remain only where a stage can run
+// in graph mode. Requests with equal instances have equal answers.
 //
 // Rounding (solver/README.md, "Discretization"): sizes go up to whole granules of
 // memory_bytes / 2^20 (at least one byte) and the memory limits down, so that what fits the
@@ -20,11 +20,11 @@ namespace stowage {
 class Instance {
  public:
   // Rounded sizes, and times rounded to request.options.time_precision.
-  // Requires of both: Violations(request) is empty.
+  // All three require: Violations(request) is empty. O(stages).
   static Instance Rounded(const SolveRequest& request);
-  // The sizes as they are, and times rounded likewise.
+  // Exact sizes, times rounded to request.options.time_precision.
   static Instance ExactSizes(const SolveRequest& request);
-  // The sizes and times of the request as they are.
+  // Exact sizes and times.
   static Instance Exact(const SolveRequest& request);
 
   // Bytes and seconds; every size and memory limit is a multiple of granule_bytes().
@@ -36,7 +36,8 @@ class Instance {
   bool sizes_rounded() const { return sizes_rounded_; }  // some size is not the request's
   bool times_rounded() const { return times_rounded_; }  // some time or bandwidth is not
 
-  // The same instance with other slots, another chain in the same granules, another budget.
+  // Copies that differ in the slots, the chain (whose sizes must be multiples of the granule) or
+  // the budget.
   Instance WithMemorySlots(int64_t memory_slots) const;
   Instance WithChain(Chain chain) const;
   Instance WithMemory(int64_t memory_bytes) const;

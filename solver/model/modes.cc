@@ -20,7 +20,7 @@ std::string UnitName(const Unit& unit) {
                                  : absl::StrCat("stages ", unit.first, " to ", unit.last);
 }
 
-// The stage without what only a choice of modes needs.
+// The stage without the fields that only concern graph mode.
 Stage EagerStage(const Stage& stage) {
   Stage eager = stage;
   eager.graph.reset();
@@ -29,7 +29,7 @@ Stage EagerStage(const Stage& stage) {
   return eager;
 }
 
-// Finds out which units a schedule runs in graph mode.
+// Collects the mode of every unit from the operations of a schedule and checks their consistency.
 class ModesOfSchedule {
  public:
   explicit ModesOfSchedule(const Chain& chain)
@@ -41,13 +41,15 @@ class ModesOfSchedule {
     }
   }
 
+  // Records the mode of one operation. Errors: INVALID_ARGUMENT for an operation that does not
+  // match a unit or contradicts an earlier mode.
   absl::Status Add(const Operation& operation) {
     const int l = operation.stage;
     if (!IsCompute(operation.kind)) {
       if (operation.mode == Mode::kEager && operation.first_stage == 0) return absl::OkStatus();
       return absl::InvalidArgumentError("only a forward or a backward has a mode or a first_stage");
     }
-    // That there is no such stage is the simulator's to say.
+    // MemoryWalk reports stages that do not exist.
     if (l < 1 || l >= static_cast<int>(unit_of_.size())) {
       return absl::OkStatus();
     }
@@ -67,6 +69,7 @@ class ModesOfSchedule {
     return absl::OkStatus();
   }
 
+  // By unit: whether it runs in graph mode. Units without operations are eager.
   std::vector<bool> Graph() const {
     std::vector<bool> graph;
     graph.reserve(modes_.size());
@@ -75,6 +78,7 @@ class ModesOfSchedule {
   }
 
  private:
+  // An operation in graph mode must cover exactly its unit.
   static absl::Status CheckUnit(const Operation& operation, const Unit& unit) {
     if (!unit.has_graph) {
       return absl::InvalidArgumentError(
@@ -113,6 +117,7 @@ std::vector<Unit> UnitsOf(const Chain& chain) {
 }
 
 bool HasGraphMode(const Chain& chain) {
+  // Most chains have no graph costs: avoid building the units then.
   const auto has = [](const Stage& stage) { return stage.graph.has_value(); };
   if (!has(chain.loss) && std::none_of(chain.stages.begin(), chain.stages.end(), has)) return false;
   const std::vector<Unit> units = UnitsOf(chain);
@@ -120,8 +125,10 @@ bool HasGraphMode(const Chain& chain) {
 }
 
 std::vector<bool> FastestModes(const Chain& chain) {
-  // The least time up to a unit by the mode in which it runs, and whether the one before it then
-  // runs in graph mode.
+  // T(u, mode), the least time of units 1..u with unit u in `mode`:
+  //   T(u, eager) = min over m of T(u-1, m) + eager time of u
+  //   T(u, graph) = min(T(u-1, graph), T(u-1, eager) + entry) + graph time of u
+  // after_graph records the mode of unit u-1 that attains the minimum.
   struct Least {
     double seconds = 0;
     bool after_graph = false;
@@ -148,6 +155,7 @@ std::vector<bool> FastestModes(const Chain& chain) {
     if (before.graph.seconds <= after.graph.seconds) after.graph = {before.graph.seconds, true};
     after.graph.seconds += fused.forward_seconds + fused.backward_seconds;
   }
+  // Follow the recorded choices back from the last unit.
   std::vector<bool> graph(units.size());
   bool in_graph = least.back().graph.seconds < least.back().eager.seconds;
   for (size_t u = units.size(); u > 0; --u) {
@@ -166,6 +174,7 @@ Stage GraphStage(const Chain& chain, const Unit& unit) {
     const std::string& first = chain.stage(unit.first).name;
     if (!first.empty() && !last.name.empty()) fused.name = absl::StrCat(first, "..", last.name);
   }
+  // Only the last stage's value and gradient exist outside the unit.
   fused.output_bytes = last.output_bytes;
   fused.gradient_bytes = chain.gradient_bytes(unit.last);
   for (int l = unit.first; l <= unit.last; ++l) {
@@ -178,18 +187,21 @@ Stage GraphStage(const Chain& chain, const Unit& unit) {
         std::max(fused.forward_overhead_bytes, graph.forward_overhead_bytes);
     fused.backward_overhead_bytes =
         std::max(fused.backward_overhead_bytes, graph.backward_overhead_bytes);
+    // The unit runs as one, so a restriction of any stage holds for all of it.
     fused.no_recompute = fused.no_recompute || stage.no_recompute;
     fused.no_offload = fused.no_offload || stage.no_offload;
   }
   return fused;
 }
 
+// Lists the stages of the executed chain in order, the loss last, and records both numberings.
 Execution Execution::Of(const Chain& chain, const std::vector<bool>& graph) {
   Execution execution;
   Chain& executed = execution.chain_;
   executed.name = chain.name;
   executed.input_bytes = chain.input_bytes;
   executed.input_gradient_bytes = chain.gradient_bytes(0);
+  // Value 0, the input, has the same number in both chains.
   execution.numbers_.push_back(0);
   execution.executed_.assign(static_cast<size_t>(chain.length()) + 2, -1);
   execution.executed_[0] = 0;
@@ -210,6 +222,7 @@ Execution Execution::Of(const Chain& chain, const std::vector<bool>& graph) {
       add({l, l, false}, EagerStage(chain.stage(l)));
     }
   }
+  // The last stage is the loss: it is never fused with others (see Violations()).
   executed.loss = std::move(executed.stages.back());
   executed.stages.pop_back();
   return execution;

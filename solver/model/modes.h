@@ -1,6 +1,6 @@
-// Eager and graph mode: which stages run as one in graph mode, and what a chain is once every stage
-// has its mode. Source: Mixed Mode, "Formulation"; model.proto, GraphCosts. Thread-safe.
-// Requires of all: Violations(chain) is empty.
+// Eager and graph mode: the units that graph mode fuses, and the plain chain that results once
+// every stage has a mode. Pure, thread-safe. Source: solver/README.md, "Graph mode"; Mixed Mode,
+// "Formulation". Every function requires: Violations(chain) is empty.
 #ifndef STOWAGE_SOLVER_MODEL_MODES_H_
 #define STOWAGE_SOLVER_MODEL_MODES_H_
 
@@ -12,7 +12,7 @@
 
 namespace stowage {
 
-// Stages first..last, which graph mode runs as one: a fusion group, or a stage by itself.
+// Stages first..last, which graph mode runs as one stage: a fusion group or a single stage.
 struct Unit {
   int first = 0;
   int last = 0;
@@ -27,44 +27,46 @@ std::vector<Unit> UnitsOf(const Chain& chain);
 // Whether any stage can run in graph mode. O(L).
 bool HasGraphMode(const Chain& chain);
 
-// By unit: whether it runs in graph mode where memory does not matter, which is then the fastest.
-// Of equally fast modes eager. O(L).
+// The fastest choice of modes with unlimited memory: by unit, whether it runs in graph mode. Eager
+// on ties. A dynamic program over units with the last unit's mode as state. O(L).
 std::vector<bool> FastestModes(const Chain& chain);
 
-// One forward and one backward of every stage and the loss, each in the mode that suits it best:
-// the time with unlimited memory. O(L).
+// The time of one forward and one backward of every stage and the loss in FastestModes(): the
+// makespan with unlimited memory, in seconds. O(L).
 double ComputeSeconds(const Chain& chain);
 
-// The unit as one stage in graph mode. Requires: unit.has_graph.
+// The unit as one stage in graph mode: sums of times and saved bytes, the largest overheads, output
+// and gradient of the last stage. Requires: unit.has_graph.
 Stage GraphStage(const Chain& chain, const Unit& unit);
 
-// A chain as a schedule runs it: a plain one, without graph costs, in which each unit in graph mode
-// is one stage. What holds of a plain chain holds of this one: simulator, solvers and agent work on
-// it and its numbers become those of the chain again at the end. Only entering graph mode is left
-// out of its times. Immutable.
+// The plain chain that a schedule executes: without graph costs, each unit in graph mode a single
+// stage. Simulator, solvers and agent work on this chain and convert stage numbers at the end. "Of
+// the execution" below means in this chain's numbering. Its times exclude the cost of entering
+// graph mode. Immutable.
 class Execution {
  public:
-  // `graph[u]`: whether unit u of UnitsOf(chain) runs in graph mode. Requires: it can.
+  // `graph[u]`: unit u of UnitsOf(chain) runs in graph mode. Requires: has_graph of that unit.
   static Execution Of(const Chain& chain, const std::vector<bool>& graph);
-  // As the schedule's operations say; stages without any are eager. INVALID_ARGUMENT names the
-  // first operation that no unit has, or whose mode is not that of an earlier one of its stage.
+  // Takes the modes from the schedule's operations; stages without operations are eager.
+  // Errors: INVALID_ARGUMENT names the first operation that matches no unit, or whose mode differs
+  // from that of an earlier operation of its stage.
   static absl::StatusOr<Execution> Of(const Chain& chain, const Schedule& schedule);
 
   const Chain& chain() const { return chain_; }
-  // Of stage e of it, 1..: the chain's stages that it is.
+  // The chain's stages that stage e of the execution covers, e in 1..L+1.
   Unit unit(int e) const { return units_[static_cast<size_t>(e) - 1]; }
   Mode mode(int e) const { return unit(e).has_graph ? Mode::kGraph : Mode::kEager; }
-  // Whether graph mode begins with stage e of it.
+  // Whether a run of stages in graph mode begins with stage e of the execution.
   bool Enters(int e) const {
     return mode(e) == Mode::kGraph && (e == 1 || mode(e - 1) == Mode::kEager);
   }
-  int Entries() const;
+  int Entries() const;  // the number of these runs
 
-  // By value 0..: the chain's number of it.
+  // The chain's number by the execution's number, of stages and values, 0 included.
   const std::vector<int>& numbers() const { return numbers_; }
 
-  // From the one numbering to the other. What names no stage or value of the execution gets a
-  // number that it does not have.
+  // Convert from the chain's numbering to the execution's (FromChain) and back (ToChain). An
+  // operation of a stage or value that the execution does not have gets stage -1, which is invalid.
   Operation FromChain(const Operation& operation) const;
   Operation ToChain(const Operation& operation) const;
   Schedule FromChain(const Schedule& schedule) const;
@@ -72,12 +74,13 @@ class Execution {
 
  private:
   Chain chain_;
-  std::vector<Unit> units_;    // by stage of it; has_graph: it runs in graph mode
-  std::vector<int> numbers_;   // by value of it: that of the chain
-  std::vector<int> executed_;  // by value of the chain: that of it, -1 inside a unit
+  std::vector<Unit> units_;    // by stage of the execution; has_graph: it runs in graph mode
+  std::vector<int> numbers_;   // the chain's number by the execution's
+  std::vector<int> executed_;  // the execution's number by the chain's; -1 inside a unit
 };
 
-// Whether some operation runs in graph mode, or covers several stages, as only those may.
+// Whether any operation runs in graph mode or covers several stages. If not, the chain itself is
+// what the schedule executes. O(operations).
 bool HasGraphOperations(const Schedule& schedule);
 
 }  // namespace stowage

@@ -8,6 +8,7 @@
 
 namespace stowage {
 
+// Plain data. Every limit is on activations only, weights excluded.
 struct Platform {
   std::string name;
   int64_t memory_bytes = 0;                         // M: for activations and their gradients
@@ -20,7 +21,7 @@ struct Platform {
   double prefetch_rate() const {  // B/s
     return prefetch_bytes_per_second.value_or(offload_bytes_per_second);
   }
-  // Whether anything can leave the device and come back.
+  // Whether values can be offloaded and prefetched again.
   bool has_link() const { return offload_bytes_per_second > 0 && prefetch_rate() > 0; }
 
   bool operator==(const Platform&) const = default;

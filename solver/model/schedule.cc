@@ -4,6 +4,7 @@
 
 namespace stowage {
 
+// The three kinds of forward differ only in which values they leave and drop.
 bool IsForward(OperationKind kind) {
   return kind == OperationKind::kForwardSave || kind == OperationKind::kForwardCheckpoint ||
          kind == OperationKind::kForwardDiscard;
@@ -28,7 +29,7 @@ absl::string_view KindName(OperationKind kind) {
     case OperationKind::kPrefetch:
       return "PREFETCH";
   }
-  return "UNKNOWN";
+  return "UNKNOWN";  // not reached: every enumerator is handled above
 }
 
 std::string OperationName(const Operation& operation) {

@@ -1,6 +1,5 @@
-// What a training process executes: one list of operations in program order.
-// Source: solver/README.md, "Operations and schedules"; what each needs and does stands in its
-// table.
+// A schedule: the list of operations that a training process executes, in program order.
+// Source: solver/README.md, "Operations and schedules", whose table defines each kind.
 #ifndef STOWAGE_SOLVER_MODEL_SCHEDULE_H_
 #define STOWAGE_SOLVER_MODEL_SCHEDULE_H_
 
@@ -24,17 +23,17 @@ enum class OperationKind {
   kPrefetch,           // starts copying value l back
 };
 
-// How a stage executes, one way throughout a schedule.
+// How a stage executes. Every operation of a stage has the same mode throughout a schedule.
 enum class Mode {
   kEager,  // operator by operator
-  kGraph,  // compiled, and as one with its fusion group
+  kGraph,  // compiled, fused with its fusion group
 };
 
 struct Operation {
   OperationKind kind = OperationKind::kForwardSave;
-  int stage = 0;             // l: 1..L+1, the loss being L+1; transfers also of value 0, the input
-  Mode mode = Mode::kEager;  // of a forward or a backward
-  int first_stage = 0;       // of a fusion group in graph mode, whose last one l is; 0: l itself
+  int stage = 0;             // l: 1..L+1, L+1 is the loss; transfers also of value 0, the input
+  Mode mode = Mode::kEager;  // transfers: always eager
+  int first_stage = 0;       // of a fused group that ends with stage l; 0: l alone
 
   int first() const { return first_stage == 0 ? stage : first_stage; }
 
@@ -51,7 +50,7 @@ bool IsForward(OperationKind kind);
 bool IsCompute(OperationKind kind);  // a forward or a backward
 
 absl::string_view KindName(OperationKind kind);  // "FORWARD_SAVE", as in JSON
-// "BACKWARD 4", "BACKWARD 4 graph", and of a fusion group "BACKWARD 2-4 graph".
+// "BACKWARD 4", "BACKWARD 4 graph"; for a fusion group "BACKWARD 2-4 graph".
 std::string OperationName(const Operation& operation);
 
 // "operations[12] BACKWARD 4", or "operations[40] END" for an index past the end.

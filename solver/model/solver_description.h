@@ -1,4 +1,4 @@
-// How a solver presents itself to people and to clients.
+// The description of a solver that help texts and ListSolvers show.
 #ifndef STOWAGE_SOLVER_MODEL_SOLVER_DESCRIPTION_H_
 #define STOWAGE_SOLVER_MODEL_SOLVER_DESCRIPTION_H_
 
@@ -8,15 +8,16 @@
 
 namespace stowage {
 
+// All strings are static: the catalog is a constant table.
 struct SolverDescription {
   const char* name;
   const char* summary;     // one line
-  const char* guarantee;   // what its answers are the best of
+  const char* guarantee;   // the class of schedules in which its results are optimal
   const char* complexity;  // time and memory, L stages, S slots
-  int version;             // raised when equal requests get other answers than before
+  int version;             // part of the cache key; raised when results change
   bool recomputes;
   bool offloads;
-  bool mixes_modes = false;              // false: every stage in eager mode, whatever its costs
+  bool mixes_modes = false;              // false: every stage runs in eager mode
   std::span<const SolveOption> options;  // that it reads
 };
 

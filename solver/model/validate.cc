@@ -16,13 +16,13 @@
 namespace stowage {
 namespace {
 
-// Longer than any step; keeps every sum of times finite.
+// Longer than any training step, and small enough to keep every sum of times finite.
 constexpr double kMaxSeconds = 1e9;
 // Slower than any link; keeps every transfer time finite.
 constexpr double kMinBytesPerSecond = 1e-6;
 constexpr double kMaxBytesPerSecond = 1e18;
 
-// Collects violations below one path.
+// Appends violations whose fields start with one path.
 class Checker {
  public:
   Checker(std::string path, std::vector<FieldViolation>* out) : path_(std::move(path)), out_(out) {}
@@ -38,7 +38,7 @@ class Checker {
     }
   }
 
-  // Returns whether the size is sound.
+  // Returns whether the size is valid.
   bool Bytes(absl::string_view field, int64_t value) {
     if (value >= 0 && value < kMaxTotalBytes) return true;
     Add(field, absl::StrCat("is ", value, "; it must be a number of bytes from 0 to below 2^62"));
@@ -58,7 +58,8 @@ class Checker {
   std::vector<FieldViolation>* out_;
 };
 
-// Adds up every size of the chain and reports the field that takes the sum past the limit, once.
+// Sums every size of the chain. Reports, once, the field at which the sum reaches the limit, so
+// that no later code has to check its own sums for overflow.
 class TotalBytes {
  public:
   void Add(Checker& checker, absl::string_view field, int64_t bytes) {
@@ -69,7 +70,7 @@ class TotalBytes {
     checker.Add(field, "takes the sum of all sizes of the chain to 2^62 bytes or more");
   }
 
-  // An unset size counts as `otherwise`, which has been checked under its own name.
+  // An unset size counts as `otherwise`. If that is invalid, its own field has been reported.
   void AddOptional(Checker& checker, absl::string_view field, std::optional<int64_t> bytes,
                    int64_t otherwise) {
     if (bytes.has_value() || (otherwise >= 0 && otherwise < kMaxTotalBytes)) {
@@ -113,8 +114,8 @@ std::string StagePath(const Chain& chain, int l) {
   return l > chain.length() ? "chain.loss." : absl::StrCat("chain.stages[", l - 1, "].");
 }
 
-// Of one unit: stages of a group have graph costs or none has, and the output is among what they
-// save. Sums of sizes are sound here.
+// Checks that all stages of the unit have graph costs or none has, and that what the unit saves
+// includes its output. Requires: the sums of sizes do not overflow.
 void CheckUnit(const Chain& chain, const Unit& unit, std::vector<FieldViolation>* out) {
   int64_t saved = 0;
   int with_costs = 0;
@@ -138,10 +139,12 @@ void CheckUnit(const Chain& chain, const Unit& unit, std::vector<FieldViolation>
   const bool alone = unit.first == unit.last;
   out->push_back(
       {absl::StrCat(StagePath(chain, unit.last), "graph.saved_bytes"),
-       absl::StrCat(alone ? "is " : "takes what the fusion group saves to ", saved,
+       absl::StrCat(alone ? "is " : "brings the saved bytes of the fusion group to ", saved,
                     ", less than output_bytes ", last.output_bytes, ", which it must include")});
 }
 
+// The loss has no group, every unit is consistent, and the stages of a group are neighbours:
+// UnitsOf() splits a group that is interrupted into several units of the same name.
 void CheckGroups(const Chain& chain, std::vector<FieldViolation>* out) {
   if (!chain.loss.fusion_group.empty()) {
     out->push_back({"chain.loss.fusion_group", "is set; the loss runs by itself in graph mode"});
@@ -156,11 +159,12 @@ void CheckGroups(const Chain& chain, std::vector<FieldViolation>* out) {
     if (inserted) continue;
     out->push_back({absl::StrCat(StagePath(chain, unit.first), "fusion_group"),
                     absl::StrCat("is ", Quoted(group), ", as that of stages[", it->second - 1,
-                                 "], with others between them; stages that run as one are "
+                                 "], with others between them; the stages of a group must be "
                                  "neighbours")});
   }
 }
 
+// Nonempty names are unique. Reports each later occurrence.
 void CheckNames(const Chain& chain, std::vector<FieldViolation>* out) {
   absl::flat_hash_map<absl::string_view, int> first;  // name -> stage
   for (int l = 1; l <= chain.length() + 1; ++l) {
@@ -182,7 +186,7 @@ std::vector<FieldViolation> Violations(const Chain& chain) {
     out.push_back({"chain.stages", "is empty; a chain has at least one stage"});
   if (chain.stages.size() > kMaxStages) {
     out.push_back(TooManyStages(chain.length()));
-    return out;  // the rest would cost time and tell nothing
+    return out;  // checking an oversized chain would only cost time
   }
   TotalBytes total;
   Checker checker("chain.", &out);
@@ -194,6 +198,7 @@ std::vector<FieldViolation> Violations(const Chain& chain) {
   CheckStage(chain.loss, "chain.loss.", total, &out);
   checker.Seconds("graph_entry_seconds", chain.graph_entry_seconds);
   CheckNames(chain, &out);
+  // CheckUnit() adds sizes, which is safe only below the limit.
   if (!total.exceeded()) CheckGroups(chain, &out);
   return out;
 }
@@ -206,7 +211,7 @@ std::vector<FieldViolation> Violations(const Platform& platform) {
   checker.Rate("offload_bytes_per_second", platform.offload_bytes_per_second);
   checker.Rate("prefetch_bytes_per_second", platform.prefetch_rate());
   checker.Seconds("transfer_latency_seconds", platform.transfer_latency_seconds);
-  // An unset prefetch bandwidth repeats the offload's fault; once is enough.
+  // An unset prefetch bandwidth equals the offload bandwidth: report that problem only once.
   if (!platform.prefetch_bytes_per_second.has_value() && !out.empty() &&
       out.back().field == "platform.prefetch_bytes_per_second") {
     out.pop_back();

@@ -1,6 +1,6 @@
-// Checks of all that comes from outside: every violated field at once, each with its path, what is
-// wrong with it and what would be right. Called once, at the edge (service, command line); what
-// stands behind may assume that the lists are empty. Pure, thread-safe. Limits: solver/README.md.
+// Validation of external input. Each function returns every violated field at once, with its path,
+// the problem and the remedy. The service and the command line call it once; all other code
+// requires that the lists are empty. Pure, thread-safe. Limits: solver/README.md, "Limits".
 #ifndef STOWAGE_SOLVER_MODEL_VALIDATE_H_
 #define STOWAGE_SOLVER_MODEL_VALIDATE_H_
 
@@ -22,17 +22,17 @@ struct FieldViolation {
   bool operator==(const FieldViolation&) const = default;
 };
 
-// O(stages).
+// Sizes, times, names, fusion groups and the limits on stages and sums. O(stages).
 std::vector<FieldViolation> Violations(const Chain& chain);
 std::vector<FieldViolation> Violations(const Platform& platform);
-// The number of operations only: whether they make sense is the simulator's to say.
+// Checks the number of operations only. The simulator checks whether they are valid.
 std::vector<FieldViolation> Violations(const Schedule& schedule);
-// For those who know the number before they have the rest.
+// The same violations for callers that read the count before the data, such as parsers.
 FieldViolation TooManyStages(int64_t stages);
 FieldViolation TooManyOperations(int64_t operations);
 
-// OK when `violations` is empty, else INVALID_ARGUMENT with all of them, "field: problem" joined by
-// "; ". What would not fit in `most_characters` is counted instead.
+// OK when `violations` is empty. Otherwise INVALID_ARGUMENT with "field: problem" of each, joined
+// by "; ". Violations beyond `most_characters` are counted, not listed; the first is always listed.
 absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
                               size_t most_characters = SIZE_MAX);
 

@@ -13,7 +13,8 @@
 namespace stowage {
 namespace {
 
-// The operations with the highest memory, in program order.
+// The indices of the kPeaksShown operations with the highest memory, in program order, which is the
+// order in which Peaks() replays them. Of equal ones the first.
 std::vector<size_t> HighestOperations(const std::vector<TimelineEntry>& timeline) {
   std::vector<size_t> indices(timeline.size());
   std::iota(indices.begin(), indices.end(), size_t{0});
@@ -28,6 +29,7 @@ std::vector<size_t> HighestOperations(const std::vector<TimelineEntry>& timeline
   return indices;
 }
 
+// Sorts the holdings by size and folds those beyond kHoldingsShown into other_bytes.
 Peak MakePeak(size_t operation, std::vector<Holding> holdings) {
   Peak peak;
   peak.operation = operation;
@@ -42,6 +44,7 @@ Peak MakePeak(size_t operation, std::vector<Holding> holdings) {
   return peak;
 }
 
+// Replays the schedule once and records the holdings at each of the highest operations.
 std::vector<Peak> Peaks(const Chain& chain, const Platform& platform, const Schedule& schedule,
                         const std::vector<TimelineEntry>& timeline) {
   std::vector<Peak> peaks;
@@ -60,6 +63,8 @@ std::vector<Peak> Peaks(const Chain& chain, const Platform& platform, const Sche
   return peaks;
 }
 
+// The longest gaps between consecutive compute operations, and after the last one the wait for the
+// final transfers.
 std::vector<Idle> Idles(const Schedule& schedule, const std::vector<TimelineEntry>& timeline) {
   std::vector<Idle> idles;
   double compute_end = 0;
@@ -81,10 +86,13 @@ std::vector<Idle> Idles(const Schedule& schedule, const std::vector<TimelineEntr
   return idles;
 }
 
+// What the first forward of each stage leaves, and how often it is recomputed and offloaded. A
+// FORWARD_DISCARD also removes what the stage before it left.
 std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
   using FirstSweep = StageFate::FirstSweep;
   const int loss = chain.length() + 1;
-  std::vector<StageFate> fates(static_cast<size_t>(loss) + 1);  // 0..L+1; 0 and L+1 stay inside
+  // By value 0..L+1; the input and the loss are not returned.
+  std::vector<StageFate> fates(static_cast<size_t>(loss) + 1);
   std::vector<int> forwards(fates.size());
   for (const Operation& operation : schedule.operations) {
     const int l = operation.stage;
@@ -110,7 +118,8 @@ Explanation ExplainEager(const Chain& chain, const Platform& platform, const Sch
           Fates(chain, schedule), /*notes=*/{}};
 }
 
-// Every stage of a unit shares its fate, but that only the last leaves a value.
+// Expands the fates of the executed chain to the stages of the original one. All stages of a fused
+// unit share its fate, but only the last one has a value that can be kept or offloaded.
 std::vector<StageFate> ToChain(const Execution& execution, const std::vector<StageFate>& executed) {
   std::vector<StageFate> fates;
   for (const StageFate& fate : executed) {
@@ -139,6 +148,7 @@ Explanation Explain(const Chain& chain, const Platform& platform, const Schedule
   assert(execution.ok());
   Explanation explanation =
       ExplainEager(execution->chain(), platform, execution->FromChain(schedule), timeline);
+  // Convert the stage numbers back to those of the chain.
   for (Peak& peak : explanation.peaks) {
     for (Holding& holding : peak.holdings) {
       holding.stage = execution->numbers()[static_cast<size_t>(holding.stage)];

@@ -1,4 +1,5 @@
-// Says in words that people can use where a schedule's memory and time go.
+// Explains a schedule's memory peaks and idle time. The result contains data; client/text prints
+// it.
 #ifndef STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_
 #define STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_
 

@@ -1,3 +1,8 @@
+// Each operation is handled in three steps: check its preconditions (the table and "Errors" of
+// solver/README.md), account for its memory, then change the state. Invariants between operations:
+//   device_bytes_ = Σ bytes of values on the device + |δ^gradient_|
+//   host_after_bytes_ = Σ bytes of values with place kDeviceAndHost or kHost
+// A value has at most one form, so a stage is either a^l or ā^l, never both.
 #include "solver/simulator/memory_walk.h"
 
 #include "absl/strings/str_cat.h"
@@ -23,12 +28,14 @@ MemoryWalk::MemoryWalk(const Chain& chain, const Platform& platform,
 
 absl::Status MemoryWalk::Execute(const Operation& operation) {
   const int l = operation.stage;
+  // Transfers may also name value 0, the input.
   const int first = IsCompute(operation.kind) ? 1 : 0;
   if (l < first || l > chain_.length() + 1) {
     return Invalid(absl::StrCat("there is no such ", first == 1 ? "stage" : "value",
                                 "; they go from ", first, " to ", Number(chain_.length() + 1),
                                 ", the loss"));
   }
+  // OFFLOAD adds to this below. PREFETCH frees its copy for the next operation only.
   host_bytes_ = host_after_bytes_;
   switch (operation.kind) {
     case OperationKind::kForwardSave:
@@ -51,6 +58,7 @@ absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
   const Stage& stage = chain_.stage(l);
   const bool saves = kind == OperationKind::kForwardSave;
   if (!saves && l == chain_.length() + 1) return Invalid("the loss can only run as FORWARD_SAVE");
+  // Backwards run from the loss down, so those above gradient_ are done.
   if (l > gradient_)
     return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
   if (!saves && stage.no_recompute) {
@@ -64,6 +72,7 @@ absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
     return Invalid(absl::StrCat("value ", Number(l), " is still live ",
                                 OnDevice(l) ? "on the device" : "on the host"));
   }
+  // The input must be readable, and FORWARD_DISCARD must be allowed to drop it.
   RETURN_IF_ERROR(NeedOnDevice(l - 1));
   if (kind != OperationKind::kForwardDiscard) return absl::OkStatus();
   if (l == 1) return Invalid("would drop the chain's input, which nothing can bring back");
@@ -74,6 +83,7 @@ absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
   RETURN_IF_ERROR(CheckForward(kind, l));
   const bool saves = kind == OperationKind::kForwardSave;
   const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+  // The input is still there while the forward runs: FORWARD_DISCARD drops it at the end.
   Account(added + chain_.stage(l).forward_overhead_bytes);
   values_[l] = {saves ? Form::kSaved : Form::kOutput, Place::kDevice, /*forward_done=*/true};
   device_bytes_ += added;
@@ -97,6 +107,7 @@ absl::Status MemoryWalk::CheckBackward(int l) const {
   }
   RETURN_IF_ERROR(NeedOnDevice(l - 1));
   RETURN_IF_ERROR(MayDrop(l));
+  // ā^(l-1) is kept for BACKWARD l-1; a^(l-1) is dropped.
   return values_[l - 1].form == Form::kOutput ? MayDrop(l - 1) : absl::OkStatus();
 }
 
@@ -104,6 +115,7 @@ absl::Status MemoryWalk::Backward(int l) {
   RETURN_IF_ERROR(CheckBackward(l));
   const int64_t added = chain_.gradient_bytes(l - 1);
   Account(added + chain_.stage(l).backward_overhead_bytes);
+  // Both gradients and ā^l exist while the backward runs; δ^l and ā^l are freed at the end.
   device_bytes_ += added - chain_.gradient_bytes(l);
   Drop(l);
   if (values_[l - 1].form == Form::kOutput) Drop(l - 1);
@@ -137,6 +149,7 @@ absl::Status MemoryWalk::Release(int l) {
                                 Number(l), " first"));
   }
   Account(0);
+  // Memory comes back at the RELEASE, in program order, whenever the copy ends.
   device_bytes_ -= Bytes(l);
   values_[l].place = Place::kHost;
   return absl::OkStatus();
@@ -151,6 +164,7 @@ absl::Status MemoryWalk::Prefetch(int l) {
         absl::StrCat("value ", Number(l), " has no copy on the host: it ", Whereabouts(l)));
   }
   if (OnDevice(l)) return Invalid(absl::StrCat("value ", Number(l), " is already on the device"));
+  // The device memory is taken at once, when the copy starts.
   Account(Bytes(l));
   device_bytes_ += Bytes(l);
   values_[l].place = Place::kDevice;
@@ -171,11 +185,13 @@ std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) cons
   };
   const int l = operation.stage;
   for (int v = 0; v <= chain_.length() + 1; ++v) {
+    // A PREFETCH occupies device memory from its start.
     const bool comes_back = operation.kind == OperationKind::kPrefetch && v == l;
     if (!OnDevice(v) && !comes_back) continue;
     add(values_[v].form == Form::kSaved ? Holding::Kind::kSaved : Holding::Kind::kOutput, v,
         Bytes(v));
   }
+  // What the operation itself adds, beside the values and the current gradient.
   add(Holding::Kind::kGradient, gradient_, chain_.gradient_bytes(gradient_));
   if (operation.kind == OperationKind::kBackward) {
     add(Holding::Kind::kGradient, l - 1, chain_.gradient_bytes(l - 1));
@@ -195,6 +211,7 @@ absl::Status MemoryWalk::NeedOnDevice(int l) const {
   return Invalid(absl::StrCat("value ", Number(l), " is not on device: it ", Whereabouts(l)));
 }
 
+// A value whose copy is in progress must not be freed before the RELEASE waits for that copy.
 absl::Status MemoryWalk::MayDrop(int l) const {
   if (values_[l].place != Place::kDeviceAndHost) return absl::OkStatus();
   return Invalid(

@@ -1,5 +1,6 @@
-// Walks a schedule in program order and keeps account of every value: whether each operation is
-// valid and what is on the device and on the host. Knows nothing of time.
+// Replays a schedule in program order and tracks the state of every value. Checks that each
+// operation is valid and counts the bytes on the device and on the host. Independent of time:
+// queues.h assigns times.
 // Source: solver/README.md, the table of operations, "Errors", "Memory" and "Host memory".
 #ifndef STOWAGE_SOLVER_SIMULATOR_MEMORY_WALK_H_
 #define STOWAGE_SOLVER_SIMULATOR_MEMORY_WALK_H_
@@ -21,32 +22,35 @@ namespace stowage {
 // Requires: Violations(chain) and Violations(platform) are empty; every operation is eager.
 class MemoryWalk {
  public:
-  // `numbers`: what stages and values are called in errors, where the chain is an Execution's;
-  // borrowed. Null: as they are.
+  // `numbers`: for the chain of an Execution, the original stage numbers that error messages use;
+  // borrowed. Null: the chain's own numbers.
   MemoryWalk(const Chain& chain, const Platform& platform,
              const std::vector<int>* numbers = nullptr);
 
-  // Executes one operation. INVALID_ARGUMENT says what it lacks ("value 3 is not on device"),
-  // without naming the operation; the walk must not go on after that. O(1).
+  // Executes one operation. O(1).
+  // Errors: INVALID_ARGUMENT states the problem ("value 3 is not on device") without naming the
+  // operation. No further call is allowed after an error.
   absl::Status Execute(const Operation& operation);
 
-  // What is left to say past the last operation: δ^0 must be there. Then nothing else is: BACKWARD
-  // l drops value l, BACKWARD 1 the input, too, and no forward of l may follow it.
+  // Checks the state after the last operation: δ^0 must exist. Nothing else can be left then,
+  // because BACKWARD l drops value l, BACKWARD 1 also drops the input, and no forward of l may
+  // follow it. Errors: INVALID_ARGUMENT.
   absl::Status Finish() const;
 
-  // Of the operation executed last, in bytes: all that was on the device before it, what it added
-  // and its overhead; and what was on the host, its own copy included.
+  // Bytes during the last operation. Device: what was there before, plus what the operation adds
+  // and its overhead. Host: all copies, that of the operation included.
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t host_bytes() const { return host_bytes_; }
 
-  // What would take device memory while `operation` runs next, in no order. Requires: it is valid.
+  // The device memory by owner while `operation` runs next, unordered. O(stages).
+  // Requires: `operation` is valid.
   std::vector<Holding> HoldingsDuring(const Operation& operation) const;
 
  private:
   enum class Form : uint8_t { kNone, kOutput, kSaved };  // absent, a^l or ā^l
   enum class Place : uint8_t {
     kDevice,
-    kDeviceAndHost,  // an OFFLOAD that no RELEASE has answered
+    kDeviceAndHost,  // after OFFLOAD, before RELEASE
     kHost,
   };
   struct Value {
@@ -65,20 +69,22 @@ class MemoryWalk {
 
   absl::Status NeedOnDevice(int l) const;
   absl::Status MayDrop(int l) const;
-  absl::string_view Whereabouts(int l) const;  // "was never computed or is dropped"
+  // Completes "it ...": "was never computed", "was dropped" or "is on the host".
+  absl::string_view Whereabouts(int l) const;
   bool OnDevice(int l) const;
-  int64_t Bytes(int l) const;  // of value l as it is live now
+  int64_t Bytes(int l) const;  // of value l in its current form
   int Number(int l) const { return numbers_ == nullptr ? l : (*numbers_)[static_cast<size_t>(l)]; }
   void Drop(int l);
-  // Accounts for an operation that needs `extra_bytes` beyond what is on the device.
+  // Sets memory_bytes_ for an operation that needs `extra_bytes` beyond what is on the device.
   void Account(int64_t extra_bytes);
 
   const Chain& chain_;
   const Platform& platform_;
   const std::vector<int>* const numbers_;
   std::vector<Value> values_;  // 0..L+1
-  int gradient_;               // g: δ^g is held, backwards above g are done; L+1 before the loss's
+  int gradient_;               // g: BACKWARD g is next and δ^g is held; L+1 at first
   int64_t device_bytes_;       // after the last operation
+  // After the last operation. A PREFETCH still counts in host_bytes_ while it runs.
   int64_t host_after_bytes_ = 0;
   int64_t memory_bytes_ = 0;
   int64_t host_bytes_ = 0;

@@ -1,3 +1,11 @@
+// With c, h, d the end of the last operation in the compute, to-host and to-device queue, r the end
+// of the last RELEASE, o_l and p_l the end of the latest OFFLOAD and PREFETCH of value l:
+//   compute   start = max(c, r, p of every value that it reads)          c = start + duration
+//   OFFLOAD   start = max(h, c, p_l)              h = o_l = start + latency + bytes / offload rate
+//   RELEASE   r = max(r, c, o_l)
+//   PREFETCH  start = max(d, c, r)                d = p_l = start + latency + bytes / prefetch rate
+// With half_duplex d and h are the same queue. c, h, d, r are compute_, to_host_, to_device_ and
+// released_. TransferPlacement::Time() repeats these rules and must add in the same order.
 #include "solver/simulator/queues.h"
 
 #include <algorithm>
@@ -6,7 +14,8 @@
 namespace stowage {
 namespace {
 
-// The later of two events; `a` on a tie, so that an operation's own queue is named first.
+// The later of two events; `a` on a tie, so that an operation's own queue takes precedence as the
+// cause of a wait.
 template <typename Event>
 const Event& Later(const Event& a, const Event& b) {
   return b.seconds > a.seconds ? b : a;
@@ -53,6 +62,7 @@ Queues::Span Queues::Compute(const Operation& operation, double entry_seconds) {
   compute_ = {span.end_seconds, index_};
   compute_seconds_ += seconds;
   if (!backward) {
+    // A forward creates a new value, which has not been transferred yet.
     values_[l] = Value{};
     values_[l].saved = operation.kind == OperationKind::kForwardSave;
   }

@@ -1,7 +1,6 @@
 // The three in-order queues that run a schedule: compute, copies to the host, copies to the device
-// (one queue for both with half_duplex). Gives each operation its start and end.
-// Source: solver/README.md, "Time". Knows nothing of memory: the schedule must be valid
-// (MemoryWalk).
+// (one queue for both with half_duplex). Computes the start and end of each operation.
+// Source: solver/README.md, "Time". Ignores memory. Requires a valid schedule (MemoryWalk).
 #ifndef STOWAGE_SOLVER_SIMULATOR_QUEUES_H_
 #define STOWAGE_SOLVER_SIMULATOR_QUEUES_H_
 
@@ -22,21 +21,21 @@ class Queues {
   struct Span {
     double start_seconds = 0;
     double end_seconds = 0;
-    // The operation of another queue without which it would have started earlier.
+    // The operation of another queue that determines the start; nullopt: its own queue does.
     std::optional<size_t> waits_for;
   };
 
   Queues(const Chain& chain, const Platform& platform);
 
-  // The times of the next operation of a valid schedule; a forward or backward takes
-  // `entry_seconds` longer than its stage says. O(1).
+  // Runs the next operation of a valid schedule and returns its times in seconds. `entry_seconds`
+  // is added to the duration of a forward or backward: the cost of entering graph mode. O(1).
   Span Run(const Operation& operation, double entry_seconds = 0);
 
   double compute_seconds() const { return compute_seconds_; }  // of all forwards and backwards
   double makespan_seconds() const { return makespan_; }
 
  private:
-  // A moment, and the operation that ends then.
+  // A time and the operation that ends at it; nullopt: the start of the schedule.
   struct Event {
     double seconds = 0;
     std::optional<size_t> operation;
@@ -61,7 +60,7 @@ class Queues {
   Event compute_;              // end of the last compute operation
   Event to_host_;
   Event to_device_;
-  Event released_;  // when every RELEASE so far is complete
+  Event released_;  // end of the last RELEASE; they complete in order
   double compute_seconds_ = 0;
   double makespan_ = 0;
 };

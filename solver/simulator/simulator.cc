@@ -13,6 +13,7 @@
 namespace stowage {
 namespace {
 
+// Prefixes an error of MemoryWalk with the operation's path.
 absl::Status AtOperation(const absl::Status& status, const Schedule& schedule, size_t index) {
   return {status.code(), absl::StrCat(OperationPath(schedule, index), ": ", status.message())};
 }
@@ -34,6 +35,7 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule,
                                     std::vector<TimelineEntry>* timeline) {
+  // Graph mode: simulate the plain chain that remains once every stage has its mode.
   std::optional<Execution> execution;
   if (HasGraphOperations(schedule)) {
     ASSIGN_OR_RETURN(execution, Execution::Of(chain, schedule));
@@ -48,7 +50,9 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
     timeline->clear();
     timeline->reserve(schedule.operations.size());
   }
+  // An empty schedule still holds the input.
   prediction.peak_memory_bytes = chain.input_bytes;
+  // One pass: validity and memory first, since Queues requires a valid operation; then time.
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
     Operation operation = schedule.operations[i];
     if (execution.has_value()) operation = execution->FromChain(operation);
@@ -57,6 +61,7 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
     }
     const int l = operation.stage;
     const bool runs_first = IsForward(operation.kind) && !has_run[l];
+    // Entering graph mode is paid by the first forward of each run of stages in graph mode, once.
     const bool enters = runs_first && execution.has_value() && execution->Enters(l);
     const Queues::Span span = queues.Run(operation, enters ? chain.graph_entry_seconds : 0);
     if (IsForward(operation.kind)) {

@@ -1,5 +1,5 @@
-// The judge: replays a schedule on the exact chain and says whether it is valid, what memory it
-// needs and how long it takes. Every schedule of every solver goes through here.
+// The simulator: replays a schedule on the exact chain. It decides validity and computes memory and
+// time for every schedule of every solver; no other code does.
 #ifndef STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
 #define STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
 
@@ -14,14 +14,14 @@
 namespace stowage {
 
 // Pure: no clock, no randomness, no I/O. O(stages + operations).
-// Leaves lower_bound_seconds and gap at 0: see SimulateWithBound() of solver/bounds.
-// Fills `timeline` with one entry an operation unless it is null.
+// Memory: MemoryWalk. Time: Queues. Leaves lower_bound_seconds and gap at 0; SimulateWithBound() in
+// bounds/lower_bound.h fills them. Fills `timeline` with one entry per operation unless it is null.
 // The first forward of every run of neighbouring stages in graph mode takes graph_entry_seconds
-// more.
-// Errors: INVALID_ARGUMENT names the first bad operation and what it lacks, as in
+// longer.
+// Errors: INVALID_ARGUMENT names the first invalid operation and the reason, as in
 //   "operations[12] BACKWARD 4: value 3 is not on device: it was dropped", past the end
 //   "operations[40] END: the last gradient is missing: BACKWARD 1 has not run".
-// Needing more than a limit of the platform is no error: see Simulation::first_over_limit.
+// Exceeding a memory limit of the platform is not an error: see Simulation::first_over_limit.
 // Requires: Violations() of chain, platform and schedule are empty. Thread-safe.
 // Source: solver/README.md, "Operations and schedules".
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,

@@ -10,16 +10,16 @@
 namespace stowage {
 namespace {
 
-// All that decides what may happen next. Dijkstra's algorithm walks these states; a step is one
-// operation, its length the operation's time.
+// The state of a partial schedule, which determines the possible continuations. The search is
+// Dijkstra's algorithm on these states: an edge is one operation, its length the duration.
 struct State {
-  // Of each value 0..L+1: ' ' absent, 'a' output, 'A' saved.
+  // By value 0..L+1: ' ' absent, 'a' output, 'A' saved.
   std::vector<char> live;
-  // Of each live value: whether a forward has read it and left it.
+  // By live value: whether a forward has read it without dropping it.
   std::vector<bool> was_read;
-  // Of each stage: whether it has run forward (kept for no_recompute stages only).
+  // By stage: whether it has run forward (tracked for no_recompute stages only).
   std::vector<bool> has_run;
-  int gradient = 0;  // δ^gradient is there; L+1 before the backward of the loss
+  int gradient = 0;  // δ^gradient is held; L+1 before the backward of the loss
 
   bool operator<(const State& other) const {
     return std::tie(live, was_read, has_run, gradient) <

@@ -1,6 +1,6 @@
-// Every schedule without offloading, tried: naive, slow and obviously right. Shares no code with
-// the solvers nor with the simulator: it keeps its own account of memory. For chains of up to 5
-// stages, and longer ones that leave few choices.
+// Exhaustive search over all schedules without offloading. Simple and slow. Shares no code with the
+// solvers or the simulator: it counts memory itself. For chains of up to 5 stages, and longer ones
+// with few choices.
 #ifndef STOWAGE_TESTS_SUPPORT_BRUTE_FORCE_H_
 #define STOWAGE_TESTS_SUPPORT_BRUTE_FORCE_H_
 
@@ -13,15 +13,15 @@
 namespace stowage {
 
 enum class ScheduleClass {
-  // RR-9302's: persistent, and a stage runs again only when nothing at or after it is live any more
-  // (the recomputation of a part starts when the part behind it is done).
+  // The class of RR-9302: persistent, and a stage runs again only when no value at or after it is
+  // live (the recomputation of a part starts after the part behind it is done).
   kNestedPersistent,
-  // Of these, RR-9302's "revolve": a stage that may run again is saved right before its backward
-  // only.
+  // The "revolve" subset of RR-9302: a stage that may run again is saved only right before its
+  // backward.
   kOutputsOnly,
-  // A value that the next forward to read it did not drop stays until the BACKWARD that drops it.
+  // A value that the next forward does not drop stays until the BACKWARD that drops it.
   kPersistent,
-  // Any value may be dropped at any time that an operation allows.
+  // A value may be dropped whenever an operation allows it.
   kAny,
 };
 

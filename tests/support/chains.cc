@@ -16,7 +16,8 @@ constexpr absl::string_view kLetters = "SCDBORP";  // in the order of OperationK
 
 int64_t Size() { return *rc::gen::inRange<int64_t>(0, 7); }
 double Seconds() { return static_cast<double>(*rc::gen::inRange(0, 6)); }
-// Two thirds of the chains' fields are zero: overheads at every stage would hide one another.
+// Two thirds of the optional fields are zero: with overheads at every stage only the largest would
+// matter.
 int64_t Overhead() {
   return *rc::gen::oneOf(rc::gen::just<int64_t>(0), rc::gen::just<int64_t>(0),
                          rc::gen::inRange<int64_t>(0, 10));
@@ -96,7 +97,7 @@ Chain NonPersistentChain(int n) {
 }
 
 rc::Gen<Chain> SmallChains(int most_stages) {
-  // Without the resize RapidCheck's early cases are all but empty chains.
+  // Without the resize, RapidCheck's first cases are almost empty chains.
   return rc::gen::resize(rc::kNominalSize, rc::gen::exec([most_stages] {
                            Chain chain;
                            chain.input_bytes = Size();
@@ -110,8 +111,8 @@ rc::Gen<Chain> SmallChains(int most_stages) {
 
 namespace {
 
-// Costs for stages [first, end), which have none yet. The last one's output is part of what a group
-// saves.
+// Adds graph costs to stages [first, end), which have none. The saved bytes of the group include
+// the output of its last stage.
 void AddGraphCosts(Chain& chain, size_t first, size_t end) {
   const int64_t output = chain.stages[end - 1].output_bytes;
   for (size_t i = first; i < end; ++i) {

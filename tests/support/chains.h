@@ -15,18 +15,19 @@
 namespace stowage {
 
 // "S1 C2 D3 B2 O1 R1 P1": FORWARD_SAVE 1, FORWARD_CHECKPOINT 2, FORWARD_DISCARD 3, BACKWARD 2,
-// OFFLOAD 1, RELEASE 1, PREFETCH 1. "gS2-4": FORWARD_SAVE of stages 2 to 4 as one in graph mode.
+// OFFLOAD 1, RELEASE 1, PREFETCH 1. "gS2-4": FORWARD_SAVE of the fused stages 2 to 4 in graph mode.
 Schedule Ops(absl::string_view text);
 
-// A platform with that much memory and no link to the host.
+// A platform with `bytes` of memory and no link to the host.
 Platform Memory(int64_t bytes);
 
 // `stages` equal stages: forward 1 s, backward 2 s, output 10 bytes, saved 30 bytes, input 10
-// bytes, no overheads, a loss that takes nothing.
+// bytes, no overheads, a loss without costs.
 Chain EqualChain(int stages);
 
-// The chain on which a persistent schedule is not the best (RR-9302 section 4.1, in our
-// accounting): n + 4 stages, memory 9; persistent 3n + 3, not persistent 2n + 4. Requires: n >= 2.
+// A chain on which persistent schedules are not optimal (RR-9302, section 4.1, in the memory model
+// of solver/README.md): n + 4 stages, memory 9; persistent 3n + 3, not persistent 2n + 4. Requires:
+// n >= 2.
 Chain NonPersistentChain(int n);
 
 // Small random chains: 1 to `most_stages` stages, sizes 0..6, gradients of any size, all kinds of

@@ -1,4 +1,4 @@
-// Random questions about chains and links to the host, for RapidCheck: call inside a property.
+// Random chains and platforms with a link to the host, for RapidCheck. Call inside a property.
 #ifndef STOWAGE_TESTS_SUPPORT_LINKED_CHAINS_H_
 #define STOWAGE_TESTS_SUPPORT_LINKED_CHAINS_H_
 
@@ -9,17 +9,17 @@
 
 namespace stowage {
 
-// From `least` to `most`, and not only small numbers at first as RapidCheck would.
+// A number from `least` to `most`, uniformly: RapidCheck's own generator starts with small ones.
 int64_t DrawBetween(int64_t least, int64_t most);
 
-// As SmallChains(), but one stage in eight has a value that may not leave, and in half the chains
-// stages save far more than they hand on, so that it pays to run long parts again, or take far more
-// while they run, so that parts wait in their middle.
+// Like SmallChains(), but one stage in eight is no_offload. In half of the chains the stages save
+// far more than they output, so that recomputing long parts pays, or have large overheads, so that
+// a recomputed part has to wait for transfers.
 Chain DrawLinkedChain(int most_stages);
 
-// Memory from just below the least possible to just above what storing everything takes; half of
-// the time in the lower third of that, where there is more to decide. From 1/8 to 32 bytes a second
-// each way: stages take up to 5 s and save up to 27 bytes.
+// Memory from just below M_low to just above M_high; in half of the cases in the lower third of the
+// range, where more choices matter. From 1/8 to 32 bytes per second each way: stages take up to 5 s
+// and save up to 27 bytes.
 Platform DrawLinkedPlatform(const Chain& chain);
 
 }  // namespace stowage

@@ -17,7 +17,7 @@ constexpr double kUnknown = -1;
 
 double Positive(double z) { return std::max(z, 0.0); }  // [z]+
 
-// Memory counted in slots: amounts are whole numbers, so that tables have an entry for each.
+// Memory in slots: amounts are integers and index the tables.
 class InSlots {
  public:
   InSlots(int64_t memory_bytes, int slots)
@@ -28,10 +28,10 @@ class InSlots {
     return std::ceil(static_cast<double>(bytes) * slots_ / memory_bytes_);
   }
   double Rate(double bytes_per_second) const { return bytes_per_second * slots_ / memory_bytes_; }
-  // Less a hair: a whole number must not become the next one because of the last bit.
+  // Subtract a small epsilon: rounding must not turn an integer into the next one.
   static double Round(double amount) { return std::ceil(amount - 1e-9); }
 
-  // Of each row a block of entries by amounts 0..slots, made when it is first asked for.
+  // By row, a block of entries for the amounts 0..slots, allocated on first use.
   class Table {
    public:
     Table(const InSlots& unit, int rows, int axes)
@@ -57,7 +57,7 @@ class InSlots {
   int slots_;
 };
 
-// Memory counted in bytes and parts of bytes.
+// Memory in bytes and fractions of bytes.
 class InBytes {
  public:
   explicit InBytes(int64_t memory_bytes) : memory_(static_cast<double>(memory_bytes)) {}
@@ -83,8 +83,8 @@ class InBytes {
   double memory_;
 };
 
-// The paper's letters: M the memory, βo and βp the two bandwidths, I the input of a part, all in
-// the unit; m_F0, m_all and m_B what an operation needs beside what is kept.
+// Symbols: M memory, βo and βp the bandwidths, I the input of a part, all in the chosen unit; m_F0,
+// m_all and m_B the needs of an operation without the kept values.
 template <class Unit>
 class Program {
  public:
@@ -98,8 +98,7 @@ class Program {
         forward_(unit, 2 * (loss_ + 1), 3),
         backward_(unit, (loss_ + 1) * (loss_ + 1), 2) {
     for (int l = 0; l <= loss_; ++l) {
-      const Stage& stage =
-          chain.stage(std::max(l, 1));  // of value 0 only output and gradient count
+      const Stage& stage = chain.stage(std::max(l, 1));  // value 0 has only output and gradient
       u_f_.push_back(stage.forward_seconds);
       u_b_.push_back(stage.backward_seconds);
       a_.push_back(unit.Size(chain.output_bytes(l)));
@@ -120,13 +119,13 @@ class Program {
   }
 
  private:
-  // Of the forward phase: stages i..L+1 are to be done.
+  // A state of the forward phase: stages i..L+1 remain.
   struct State {
     int i = 0;
     int x = 0;           // the input of stage i is a^(i-1) (0) or ā^(i-1) (1)
     double kept = 0;     // A: inputs of earlier parts that stay on the device
-    double delta_f = 0;  // ΔF: what of the others is still to be offloaded
-    double delta_b = 0;  // ΔB: what of the others must be there when stage i-1's backward starts
+    double delta_f = 0;  // ΔF: bytes of the others still to be offloaded
+    double delta_b = 0;  // ΔB: bytes of the others to prefetch before the backward of stage i-1
   };
   struct Choice {
     double seconds = kNone;
@@ -136,10 +135,10 @@ class Program {
   struct Recomputation {
     double seconds = kNone;
     int checkpoint = 0;      // i', or 0: the first stage is saved
-    double delta_after = 0;  // Δ of what follows the first stage's or stages' forwards
+    double delta_after = 0;  // Δ after the forwards of the first stage or stages
   };
 
-  // Waiting until `excess` has been copied.
+  // The wait until `excess` has been copied.
   static double Wait(double excess, double rate) { return excess > 0 ? excess / rate : 0; }
   // What is left of `amount` after so many seconds.
   double Left(double amount, double rate, double seconds) const {
@@ -174,13 +173,13 @@ class Program {
     return best;
   }
 
-  // How long the two phases spend on a part, waiting included.
+  // The time of both phases for a part, waits included.
   struct Duration {
     double forward = 0;
     double backward = 0;
   };
 
-  // F_all of stage i; infinite when it does not fit.
+  // F_all of stage i; infinite if it does not fit.
   Duration Save(const State& s) const {
     const double free = memory_ - s.kept - Input(s);
     if (SaveAll(s.i) > free || Backward(s.i) > free) return {kNone, kNone};
@@ -232,7 +231,7 @@ class Program {
     }
   }
 
-  // B.2. Its input stays: what the loss reads last it needs first.
+  // B.2. The input of the loss stays on the device, since its backward needs it first.
   Choice Loss(const State& s) const {
     const Duration spent = Save(s);
     if (spent.forward == kNone) return {};
@@ -307,7 +306,7 @@ class Program {
     }
   }
 
-  // The choices that the tables were filled with, found again.
+  // Reconstructs the choices by evaluating the minima again.
   void Append(const State& s, LiteralPofo* answer) {
     std::vector<Operation>& operations = answer->computation.operations;
     if (s.i == loss_) {
@@ -353,7 +352,7 @@ class Program {
   const Unit unit_;
   const int loss_;  // L+1
   const double memory_;
-  const double offload_rate_;                                      // in the unit a second
+  const double offload_rate_;                                      // units per second
   const double prefetch_rate_;                                     // in the unit a second
   std::vector<double> u_f_, u_b_, a_, saved_, delta_, o_f_, o_b_;  // by stage from 0
   typename Unit::Table forward_;

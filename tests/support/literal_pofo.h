@@ -1,18 +1,18 @@
-// The dynamic program of the POFO paper (NeurIPS 2021, appendix B), literally, and nothing else:
-// the tables OC_x(i, A, ΔF, ΔB) and C_Δ(i, j, A, Δ), every entry by trying every choice. It finds
-// the fastest *relaxed* program: whole values are offloaded, but memory is freed and taken byte by
-// byte while they are copied, and a copy may be interrupted. What the fast solver must come close
-// to, and what it is timed against. Shares no code with the solvers.
+// A literal implementation of the dynamic program of the POFO paper (NeurIPS 2021, appendix B): the
+// tables OC_x(i, A, ΔF, ΔB) and C_Δ(i, j, A, Δ), each entry the minimum over all choices. It finds
+// the fastest *relaxed* program: values are offloaded entirely, but memory is freed and taken byte
+// by byte during a copy, and a copy may be interrupted. The reference for the quality of the fast
+// solver, and the baseline of its benchmark. Shares no code with the solvers.
 //
-// Where it departs from the paper (solver/README.md, "POFO's equations, corrected"):
+// Departures from the paper (solver/README.md, "POFO's equations, corrected"):
 // - no gradient is counted in the forward phase, and δ^j throughout a recomputation of [i..j];
-// - a part may end at stage L, and the loss, stage L+1, takes the time and memory that it states;
-// - C_Δ of a part is given A with the part's input, also where it says how much is prefetched;
-// - a step that does not fit is refused where waiting does not help, too;
-// - offloading and prefetching each have a bandwidth of their own;
-// - a `no_recompute` stage is a part by itself, saved; a `no_offload` stage's value stays.
-// Transfer latency, the host's memory and `half_duplex` are ignored: the paper has none of the
-// first two, and at the loss it waits for the offloads before it prefetches.
+// - a part may end at stage L, and the loss, stage L+1, has time and memory costs of its own;
+// - the A of C_Δ includes the part's input, also in the amount that is prefetched;
+// - a step that does not fit is also rejected if waiting cannot free enough memory;
+// - offloads and prefetches have separate bandwidths;
+// - a `no_recompute` stage is a saved part by itself; the value of a `no_offload` stage stays.
+// Transfer latency, host memory and `half_duplex` are ignored: the paper has neither of the first
+// two, and at the loss it waits for the offloads before it prefetches.
 #ifndef STOWAGE_TESTS_SUPPORT_LITERAL_POFO_H_
 #define STOWAGE_TESTS_SUPPORT_LITERAL_POFO_H_
 
@@ -25,16 +25,16 @@
 
 namespace stowage {
 
-// Stages that the forward phase runs through keeping their input and nothing in between.
+// Consecutive stages of which the forward phase keeps only the input.
 struct PofoPart {
   enum class Kind {
     kSave,        // one stage, FORWARD_SAVE
-    kCheckpoint,  // FORWARD_CHECKPOINT and then FORWARD_DISCARD; the backward phase runs it again
+    kCheckpoint,  // FORWARD_CHECKPOINT and then FORWARD_DISCARD; recomputed in the backward phase
   };
   int first = 0;  // stages, from 1
   int last = 0;
   Kind kind = Kind::kSave;
-  bool offloads_input = false;  // value first-1 leaves for the host before the loss
+  bool offloads_input = false;  // value first-1 is offloaded before the loss
 
   bool operator==(const PofoPart&) const = default;
 };

@@ -32,9 +32,9 @@ struct Value {
 template <typename T>
 using OfEachValue = std::array<T, kMostProgramStages + 2>;  // 0..L+1
 
-// All that decides which operations are valid and what memory they need.
+// The state: determines which operations are valid and what memory they need.
 struct Situation {
-  int gradient = 0;  // δ^gradient is there; L+1 before the backward of the loss
+  int gradient = 0;  // δ^gradient is held; L+1 before the backward of the loss
   OfEachValue<Value> values;
 
   bool operator<(const Situation& other) const {
@@ -42,7 +42,7 @@ struct Situation {
   }
 };
 
-// All that decides when operations end, in seconds.
+// The clocks: determine when operations end, in seconds.
 struct Clocks {
   double compute = 0;                // end of the last compute operation
   double released = 0;               // end of the last RELEASE
@@ -64,19 +64,19 @@ bool NoLater(const Clocks& a, const Clocks& b) {
          NoLater(a.offloaded, b.offloaded);
 }
 
-// A program begun.
+// A prefix of a program.
 struct Node {
   const Situation* situation = nullptr;
   Clocks clocks;
-  const Node* from = nullptr;  // the program without its last operation, and
-  Operation operation;         // that
-  double bound = 0;            // no program that begins like this is faster
-  double left = 0;             // the part of the bound that is still to run
+  const Node* from = nullptr;  // the prefix without its last operation
+  Operation operation;         // the last operation
+  double bound = 0;            // no program with this prefix is faster
+  double left = 0;             // the part of the bound after the prefix
   bool dominated = false;
 };
 
-// Whether `a` is continued later. Of equal bounds the one with the least left comes first: it
-// decides nothing but how soon the answer is found.
+// Whether `a` is expanded after `b`. Of equal bounds the one closest to its end comes first, which
+// only affects how soon the search ends.
 struct Later {
   bool operator()(const Node* a, const Node* b) const {
     return std::tie(a->bound, a->left) > std::tie(b->bound, b->left);
@@ -124,7 +124,7 @@ class Search {
     }
   }
 
-  // What is valid, and within the limits.
+  // Validity and memory limits.
 
   bool MayRun(const Situation& now, Operation operation) const {
     const int l = operation.stage;
@@ -149,7 +149,8 @@ class Search {
     const bool saves = kind == OperationKind::kForwardSave;
     if (!now.values[l - 1].on_device() || now.values[l].form != Form::kAbsent) return false;
     if (l > now.gradient) return false;
-    // That such a stage runs once needs no account: its value stays until its BACKWARD, see below.
+    // No need to track that a no_recompute stage runs once: its value stays until its BACKWARD, see
+    // below.
     if (!saves && (l == loss_ || chain_.stage(l).no_recompute)) return false;
     if (kind == OperationKind::kForwardDiscard && !MayDiscard(now, l - 1)) return false;
     const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
@@ -157,7 +158,7 @@ class Search {
   }
 
   bool MayDiscard(const Situation& now, int v) const {
-    // Nothing could bring either back for its BACKWARD.
+    // Neither value could be recomputed for its BACKWARD.
     if (v == 0 || chain_.stage(v).no_recompute) return false;
     return now.values[v].droppable();
   }
@@ -171,7 +172,7 @@ class Search {
   }
 
   bool MayOffload(const Situation& now, int l) const {
-    // What cannot come back must not leave: nothing may remain on the host.
+    // A value that cannot be prefetched must not be offloaded: nothing may remain on the host.
     if (platform_.offload_bytes_per_second == 0 || platform_.prefetch_rate() == 0) return false;
     if (l > 0 && chain_.stage(l).no_offload) return false;
     if (!now.values[l].droppable()) return false;  // absent, on the host or copied already
@@ -183,7 +184,7 @@ class Search {
            (platform_.host_memory_bytes == 0 || host_bytes <= platform_.host_memory_bytes);
   }
 
-  // Whether an operation that takes so much beyond all that is on the device fits.
+  // Whether an operation fits that needs this much beyond what is on the device.
   bool Fits(const Situation& now, int64_t extra_bytes) const {
     int64_t bytes = chain_.gradient_bytes(now.gradient) + extra_bytes;
     for (int v = 0; v <= loss_; ++v) {
@@ -228,7 +229,7 @@ class Search {
     return next;
   }
 
-  // When it ends.
+  // The end time of the operation.
 
   Clocks ClocksAfter(const Situation& now, const Clocks& clocks, Operation operation) const {
     const int l = operation.stage;
@@ -263,7 +264,7 @@ class Search {
            static_cast<double>(Bytes(now, v)) / platform_.prefetch_rate();
   }
 
-  // Sets the clocks that nothing reads any more to zero.
+  // Clears the clocks that are not read any more.
   void Forget(const Situation& now, Clocks* clocks) const {
     for (int v = 0; v <= loss_; ++v) {
       if (!now.values[v].on_device()) clocks->prefetched[v] = 0;
@@ -271,9 +272,9 @@ class Search {
     }
   }
 
-  // Raises the others as far as has no effect.
+  // Raises the other clocks as far as this has no effect (lifting).
   void Lift(const Situation& now, Clocks* clocks) const {
-    // All that waits for the releases waits for the compute operation before it, and so do copies.
+    // Whatever waits for releases, copies included, also waits for the previous compute operation.
     clocks->released = std::max(clocks->released, clocks->compute);
     clocks->to_host = std::max(clocks->to_host, clocks->compute);
     // A copy to the device waits for the releases, too.
@@ -281,11 +282,12 @@ class Search {
     if (!platform_.half_duplex) clocks->to_device = std::max(clocks->to_device, released);
     for (int v = 0; v <= loss_; ++v) {
       const Value& value = now.values[v];
-      // So does what computes with a value. What offloads it waits for `to_host`, which is no
-      // earlier than `released`: a release ends with a copy to the host or a compute operation.
+      // A compute operation that reads the value waits for them, too. Its OFFLOAD waits for
+      // `to_host`, which is not before `released`: a release ends with a copy to the host or a
+      // compute operation.
       double& prefetched = clocks->prefetched[v];
       if (value.on_device()) prefetched = std::max(prefetched, released);
-      // Read by the value's RELEASE only, which waits for those before it.
+      // Read only by the RELEASE of the value, which waits for earlier releases.
       double& offloaded = clocks->offloaded[v];
       if (value.place == Place::kDeviceAndCopied) offloaded = std::max(offloaded, released);
     }
@@ -306,7 +308,7 @@ class Search {
       return rival->dominated;
     });
     const double left = SecondsLeft(situation);
-    // Every copy is waited for before the end.
+    // Compute waits for every copy before the end.
     double bound = std::max({clocks.compute, clocks.released, clocks.to_host, clocks.to_device});
     if (options_.bound) {
       bound = std::max({bound, std::max(clocks.compute, clocks.released) + left,
@@ -330,9 +332,9 @@ class Search {
     return seconds;
   }
 
-  // When the values that are not ready on the device can be, and the backwards that follow be done.
-  // Whatever drops value v needs it and comes before BACKWARD v, or is BACKWARD v; BACKWARD 1 drops
-  // the input.
+  // The earliest time at which the values that are not ready on the device can be back, and the
+  // backwards after them complete. The operation that drops value v needs it and is BACKWARD v or
+  // comes before it; BACKWARD 1 drops the input.
   double EndOfReturns(const Situation& situation, const Clocks& clocks) const {
     const double queue_free = platform_.half_duplex ? clocks.to_host : clocks.to_device;
     double returned = std::max(queue_free, clocks.released);
@@ -343,7 +345,7 @@ class Search {
       if (value.on_device()) ready = clocks.prefetched[v];
       if (value.on_host()) {
         const double seconds = PrefetchSeconds(situation, v);
-        // Whichever comes back first, the last of those from v on is not back before this.
+        // In any order of prefetches, the last of the values from v on is not back before this.
         returned += seconds;
         ready = std::max(returned, clocks.offloaded[v] + seconds);
       }
@@ -371,8 +373,8 @@ class Search {
   const Platform& platform_;
   const ProgramSearchOptions options_;
   const int loss_;
-  std::vector<double> backwards_from_;  // of each value: seconds of BACKWARD v to 1; 1 for v = 0
-  std::map<Situation, std::vector<Node*>> reached_;  // those that none in its situation dominates
+  std::vector<double> backwards_from_;  // by value: seconds of BACKWARD v to 1; of 1 for v = 0
+  std::map<Situation, std::vector<Node*>> reached_;  // nondominated nodes by state
   std::deque<Node> nodes_;                           // never erased: others point to them
   std::priority_queue<const Node*, std::vector<const Node*>, Later> queue_;
 };

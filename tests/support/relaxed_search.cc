@@ -8,16 +8,16 @@
 namespace stowage {
 namespace {
 
-// The compute queue through one phase, and beside it the link, which empties a queue of bytes that
-// are still on the device. Forward phase: bytes to be offloaded, in the order of time. Backward
-// phase: bytes to be prefetched, seen from the end, so that "as late as possible" becomes "as soon
-// as possible".
+// The compute queue during one phase, and in parallel the link, which transfers a queue of bytes
+// that are still on the device. Forward phase: bytes to offload, in order of time. Backward phase:
+// bytes to prefetch with time reversed, so that "as late as possible" becomes "as soon as
+// possible".
 class Phase {
  public:
   Phase(int64_t memory_bytes, double bytes_per_second)
       : memory_(static_cast<double>(memory_bytes)), rate_(bytes_per_second) {}
 
-  // Idles until `needed_bytes` fit beside the queue; false when they never will.
+  // Waits until `needed_bytes` fit beside the queue; false if they never will.
   bool WaitFor(int64_t needed_bytes) {
     const auto needed = static_cast<double>(needed_bytes);
     if (needed > memory_) return false;
@@ -33,7 +33,7 @@ class Phase {
     queued_ = std::max(0.0, queued_ - seconds * rate_);
   }
 
-  // The phase's duration with the link's last byte.
+  // The duration of the phase, including the link's last byte.
   double SecondsUntilEmpty() const { return seconds_ + (queued_ > 0 ? queued_ / rate_ : 0); }
 
  private:
@@ -43,7 +43,7 @@ class Phase {
   double queued_ = 0;
 };
 
-// What is on the device while a program without transfers runs.
+// Device memory during a program without transfers.
 class Device {
  public:
   explicit Device(const Chain& chain) : chain_(chain), loss_(chain.length() + 1) {
@@ -89,7 +89,7 @@ class Device {
   const int loss_;
   std::vector<int64_t> bytes_;  // by value; 0 when absent
   std::vector<bool> is_saved_;  // by value: ā rather than a
-  int gradient_;                // δ of this stage is there
+  int gradient_;                // δ of this stage is held
 };
 
 bool Reads(const Operation& operation, int value) {
@@ -97,14 +97,14 @@ bool Reads(const Operation& operation, int value) {
          (operation.kind == OperationKind::kBackward && operation.stage == value);
 }
 
-// A value that spends the time around the loss on the host.
+// A value that is on the host around the loss.
 struct Trip {
   int64_t bytes = 0;
   size_t leaves = 0;   // the last operation of the forward phase that reads it
   size_t returns = 0;  // the first of the backward phase that does
 };
 
-// One program, ready to be timed with any choice of what is offloaded.
+// One program, prepared for timing with any set of offloaded values.
 class Timing {
  public:
   Timing(const Chain& chain, const Schedule& computation) : chain_(chain) {
@@ -141,8 +141,8 @@ class Timing {
         return std::nullopt;
       }
     }
-    // What an operation needs beside values that have been given to the link, or not yet asked of
-    // it: the phases count those.
+    // The need of an operation without the values that are queued on the link or not yet requested
+    // from it; the phases count those.
     std::vector<int64_t> needed = needed_;
     for (const int value : offloaded) {
       for (size_t i = trips_[value].leaves + 1; i < trips_[value].returns; ++i) {
@@ -185,7 +185,7 @@ class Timing {
   std::vector<Trip> trips_;      // by value
 };
 
-// Walks through every nested persistent program, one operation at a time.
+// Enumerates every nested persistent program, one operation at a time.
 class Search {
  public:
   Search(const Chain& chain, const Platform& platform)
@@ -207,20 +207,20 @@ class Search {
   struct State {
     std::vector<bool> is_live;   // by value
     std::vector<bool> is_saved;  // by value: ā rather than a
-    std::vector<bool> was_read;  // by value: a forward has read it and left it
+    std::vector<bool> was_read;  // by value: a forward has read it without dropping it
     std::vector<bool> has_run;   // by stage
-    int gradient = 0;            // δ^gradient is there; L+1 before the backward of the loss
+    int gradient = 0;            // δ^gradient is held; L+1 before the backward of the loss
     double seconds = 0;          // of the operations so far
   };
 
   void Extend(const State& state) {
-    // No program is faster than its operations.
+    // No program is faster than the sum of its operations.
     if (best_.has_value() && state.seconds >= best_->seconds) return;
     if (state.gradient == 0) {
       TryEverySubset();
       return;
     }
-    int top = loss_;  // the last live value: nothing but its stage's successor may run forward
+    int top = loss_;  // the last live value: only the next stage may run forward
     while (!state.is_live[top]) --top;
     if (top == state.gradient) {
       if (state.is_saved[top] && state.is_live[top - 1]) Backward(state);

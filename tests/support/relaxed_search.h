@@ -1,13 +1,13 @@
-// The fastest program under the POFO paper's relaxation of transfers, by trying every one: naive,
-// slow and obviously right. Knows no recurrence: it keeps its own account of what is on the device,
-// operation by operation, as solver/README.md counts it. For chains of up to 5 stages.
+// The fastest program under the POFO paper's relaxation of transfers, by exhaustive search. Simple
+// and slow. Uses no recurrence: it counts device memory operation by operation, as solver/README.md
+// does. For chains of up to 5 stages.
 //
-// The relaxation (solver/README.md, "POFO's equations, corrected"). All offloads happen before the
-// loss's backward and all prefetches after its forward, first the ones, then the others. A value is
-// offloaded whole or not at all, but its memory is freed byte by byte while it is copied, and taken
-// so when it comes back. A value must be whole when an operation that reads it starts; it may leave
-// while the last of the forward phase reads it, and it must be back when the first of the backward
-// phase that needs it starts. Latency, the host's memory and half_duplex are ignored.
+// The relaxation (solver/README.md, "POFO's equations, corrected"): all offloads happen before the
+// backward of the loss and all prefetches after its forward, offloads first. A value is offloaded
+// entirely or not at all, but its memory is freed byte by byte during the copy, and taken byte by
+// byte during the prefetch. A value must be complete when an operation that reads it starts. It may
+// leave while its last reader of the forward phase runs, and must be back when its first reader of
+// the backward phase starts. Latency, host memory and half_duplex are ignored.
 #ifndef STOWAGE_TESTS_SUPPORT_RELAXED_SEARCH_H_
 #define STOWAGE_TESTS_SUPPORT_RELAXED_SEARCH_H_
 
@@ -25,10 +25,10 @@ struct RelaxedProgram {
   std::vector<int> offloaded;  // values that are on the host around the loss
 };
 
-// The least makespan of one program, every operation as soon as its memory is free; nullopt when
-// waiting does not help or a value of `offloaded` may not or cannot leave.
-// Requires: `computation` is valid with enough memory, and its values of `offloaded` are on the
-// device when the loss runs. O(operations * stages).
+// The least makespan of one program, with every operation as early as its memory is free. nullopt
+// if waiting cannot free enough memory or a value of `offloaded` may not or cannot leave. Requires:
+// `computation` is valid with enough memory, and its values of `offloaded` are on the device when
+// the loss runs. O(operations * stages).
 std::optional<double> RelaxedSeconds(const Chain& chain, const Platform& platform,
                                      const RelaxedProgram& program);
 

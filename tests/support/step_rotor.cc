@@ -48,7 +48,7 @@ StepRotor::StepRotor(const Chain& chain, bool keep_outputs_only) : input_bytes_(
         sweep_seconds += chain.stage(k).forward_seconds;
         sweep_need = std::max(sweep_need, delta(t) + (k == s ? 0 : a(k - 1)) + a(k) +
                                               chain.stage(k).forward_overhead_bytes);
-        // The sum of two step functions steps where either does.
+        // The sum of two step functions has a step where either has one.
         const Steps& rest = parts[{split, t}];
         const Steps& front = parts[{s, k}];
         size_t i = 0;

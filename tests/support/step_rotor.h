@@ -1,6 +1,6 @@
-// Theorem 1 of RR-9302 in bytes, without slots and without rounding: each part's least time as an
-// exact step function of its memory. Naive, for chains of up to some 60 stages; shares no code with
-// the solvers. One instance answers every budget.
+// Theorem 1 of RR-9302 in bytes, without slots and rounding: the least time of each part as an
+// exact step function of its memory. One instance gives the optimum for every budget. Naive, for
+// chains of up to about 60 stages. Shares no code with the solvers.
 #ifndef STOWAGE_TESTS_SUPPORT_STEP_ROTOR_H_
 #define STOWAGE_TESTS_SUPPORT_STEP_ROTOR_H_
 
@@ -17,9 +17,10 @@ class StepRotor {
   // `keep_outputs_only`: the "revolve" strategy of section 5.3.
   explicit StepRotor(const Chain& chain, bool keep_outputs_only = false);
 
-  // The least time of the chain within `memory_bytes`, its input included; nullopt: nothing fits.
+  // The least time of the chain in seconds within `memory_bytes`, its input included; nullopt if
+  // nothing fits.
   std::optional<double> Seconds(int64_t memory_bytes) const;
-  // The least memory with which there is a schedule.
+  // The least memory for which a schedule exists.
   int64_t LeastBytes() const;
 
  private:

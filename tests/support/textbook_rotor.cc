@@ -9,7 +9,7 @@ const double TextbookRotor::kNone = std::numeric_limits<double>::infinity();
 
 namespace {
 
-// A chain in slots and seconds, by stage from 1; the papers' letters.
+// A chain in slots and seconds, by stage from 1. Symbols as in solver/README.md.
 struct Letters {
   std::vector<int> a, saved, delta, all_f, all_b, ck, ck_first;
   std::vector<double> uf, ub;

@@ -1,6 +1,6 @@
-// Algorithm 1 of RR-9302 the way that a textbook has it, and nothing else: the table C[m][s][t] of
-// doubles, memory outermost, every entry by trying every choice. What the fast table must equal,
-// and what it is timed against. Shares no code with the solvers.
+// A textbook implementation of Algorithm 1 of RR-9302: the table C[m][s][t] of doubles, memory
+// outermost, each entry the minimum over all choices. The reference for the results of RotorTable,
+// and the baseline of its benchmark. Shares no code with the solvers.
 #ifndef STOWAGE_TESTS_SUPPORT_TEXTBOOK_ROTOR_H_
 #define STOWAGE_TESTS_SUPPORT_TEXTBOOK_ROTOR_H_
 
@@ -15,14 +15,14 @@ namespace stowage {
 
 class TextbookRotor {
  public:
-  // `slots` turns bytes into memory slots. `levels`: of memory, the chain's input included.
+  // `slots` converts bytes to memory slots. `levels`: memory levels, the chain's input included.
   // `keep_outputs_only`: the "revolve" strategy of section 5.3.
   TextbookRotor(const Chain& chain, const std::function<int64_t(int64_t)>& slots, int levels,
                 bool keep_outputs_only = false);
 
-  // The least time of the whole chain within `level`; infinity when there is none.
+  // The least time of the whole chain within `level`, in seconds; infinite if nothing fits.
   double Seconds(int level) const;
-  // Of part [s..t], stages counted from 1, its input counted apart.
+  // The same for part [s..t], stages numbered from 1, its input not counted.
   double Seconds(int s, int t, int level) const { return level < 0 ? kNone : At(level, s, t); }
   size_t bytes() const { return table_.size() * sizeof(double); }
 

@@ -57,7 +57,10 @@ absl::Status LowerRow(const RowUpdate& update, const SolveContext& context) {
   const size_t last = update.shares.last;
   for (size_t begin = update.shares.first; begin <= last; begin += step) {
     RETURN_IF_ERROR(context.CheckStop());
-    LowerBySums(update.before, update.cost.data(), begin, std::min(last, begin + step - 1),
+    LowerBySums({.before = update.before,
+                 .cost = update.cost.data(),
+                 .first = begin,
+                 .last = std::min(last, begin + step - 1)},
                 update.count, update.row);
   }
   return absl::OkStatus();

@@ -70,10 +70,10 @@ double ModeTables::Graph(int i, int j, int64_t share) const {
 
 void ModeTables::FillFastest(int i, int j, double* seconds) const {
   std::fill(seconds, seconds + shares_, kNone);
-  eager_.LowerToLostSeconds(i, j - 1, shares_, EagerBase(i, j), seconds);
+  eager_.LowerToLostSeconds(i, j - 1, EagerBase(i, j), {seconds, shares_});
   if (!units_.IsRun(i, j)) return;
-  graph_.LowerToLostSeconds(units_.before(i), units_.before(j) - 1, shares_, GraphBase(i, j),
-                            seconds);
+  graph_.LowerToLostSeconds(units_.before(i), units_.before(j) - 1, GraphBase(i, j),
+                            {seconds, shares_});
 }
 
 std::optional<Schedule> ModeTables::ScheduleOf(const SubSequence& sequence) const {

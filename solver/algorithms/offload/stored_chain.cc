@@ -10,6 +10,7 @@ StoredChain::StoredChain(const Instance& instance)
       gap_of_(static_cast<size_t>(instance.chain().length()) + 2, -1),
       choices_(sequence_.gaps.size()),
       placement_(instance.chain(), instance.platform()) {
+  // Without a link no value may move, so gap_of_ stays -1.
   const bool moves = instance.platform().has_link();
   for (size_t g = 0; moves && g < sequence_.gaps.size(); ++g) {
     gap_of_[static_cast<size_t>(sequence_.gaps[g].value)] = static_cast<int>(g);
@@ -22,6 +23,7 @@ int64_t StoredChain::Bytes(int l) const {
 }
 
 std::optional<double> StoredChain::Place(const std::vector<bool>& moved, int64_t memory_bytes) {
+  // Every other choice stays at its default, the rules of TransferPlacement.
   choices_.assign(choices_.size(), GapChoice{});
   for (size_t l = 0; l < moved.size(); ++l) {
     if (moved[l] && gap_of_[l] >= 0) choices_[static_cast<size_t>(gap_of_[l])].moved = true;

@@ -1,5 +1,5 @@
-// A chain of which everything is saved and some values move to the host: what the offloading paper
-// (Euro-Par 2020) considers, its tensors x_i being values 0, ā^1 .. ā^L here.
+// A chain in which every stage is saved and some values are offloaded: the setting of the
+// offloading paper (Euro-Par 2020). The paper's tensors x_i are values 0 and ā^1 .. ā^L here.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_OFFLOAD_STORED_CHAIN_H_
 #define STOWAGE_SOLVER_ALGORITHMS_OFFLOAD_STORED_CHAIN_H_
 
@@ -22,25 +22,27 @@ class StoredChain {
  public:
   explicit StoredChain(const Instance& instance);
 
-  // Value l, 0..L, may be on the host between its forward and its backward.
+  // Whether value l, 0..L, may be on the host between its forward and its backward.
   bool MayMove(int l) const { return gap_of_[static_cast<size_t>(l)] >= 0; }
-  // Its size; 0 where it never waits.
+  // The size of value l; 0 if it may not move.
   int64_t Bytes(int l) const;
 
-  // The no-wait schedule, transfers in order, that moves the values for which `moved` is true, of
-  // those that memory asks for; its makespan, or nullopt when it does not fit.
+  // Builds the no-wait schedule that offloads the values for which `moved` is true, as far as
+  // memory needs it. Returns its makespan in seconds, or nullopt if it does not fit. Cost: as
+  // TransferPlacement::Place().
   std::optional<double> Place(const std::vector<bool>& moved, int64_t memory_bytes);
-  // Of the last Place().
+  // The schedule of the last Place(), which must have succeeded.
   Schedule ToSchedule() const { return placement_.ToSchedule(sequence_); }
 
  private:
   ComputeSequence sequence_;
-  std::vector<int> gap_of_;  // by value; -1: it stays
+  std::vector<int> gap_of_;  // by value; -1: it may not move
   std::vector<GapChoice> choices_;
   TransferPlacement placement_;
 };
 
-// What the algorithms of that paper share: they need as little as anything that saves every stage.
+// The base of the paper's algorithms. Their least plan is that of any schedule without
+// recomputation.
 class StoringAlgorithm : public BudgetAlgorithm {
  public:
   int64_t WorkingBytes(const Instance& instance) const override;

@@ -13,7 +13,7 @@ constexpr size_t kMostThresholds = 1000;
 
 struct Ranked {
   int value = 0;
-  double ratio = 0;  // seconds a byte
+  double ratio = 0;  // seconds per byte
 };
 
 class OffloadVdnn final : public StoringAlgorithm {
@@ -29,16 +29,18 @@ class OffloadVdnn final : public StoringAlgorithm {
       ranked.push_back(
           {l, instance.chain().stage(l + 1).forward_seconds / static_cast<double>(chain.Bytes(l))});
     }
+    // The highest ratio first; a total order, so that the result is deterministic.
     std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
       return a.ratio != b.ratio ? a.ratio > b.ratio : a.value < b.value;
     });
     std::optional<Schedule> best;
     double best_seconds = 0;
-    // Of chains of thousands some thresholds, the last of all among them.
+    // Long chains try only every stride-th threshold, and always the lowest, which moves every
+    // value.
     const size_t stride = 1 + ranked.size() / kMostThresholds;
     for (size_t left = ranked.size() / stride + 1; left > 0; --left) {
       const size_t count = ranked.size() - (left - 1) * stride;
-      // Values of one ratio are above a threshold together.
+      // Values with equal ratios belong to the same thresholds.
       if (count > 0 && count < ranked.size() && ranked[count].ratio == ranked[count - 1].ratio) {
         continue;
       }
@@ -56,6 +58,7 @@ class OffloadVdnn final : public StoringAlgorithm {
   }
 
  private:
+  // Keeps the first, third, ... of the moved values.
   static std::vector<bool> EveryOther(std::vector<bool> moved) {
     bool take = false;
     for (size_t l = 0; l < moved.size(); ++l) {

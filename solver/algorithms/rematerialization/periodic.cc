@@ -12,14 +12,14 @@
 namespace stowage {
 namespace {
 
-// Consecutive stages that the first sweep treats alike.
+// Consecutive stages that the first sweep handles in the same way.
 struct Segment {
   int first = 0;
   int last = 0;
-  bool saved = false;  // saved in the first sweep, never run again
+  bool saved = false;  // saved in the first sweep, not recomputed
 };
 
-// Appends [first, last], cut around its no_recompute stages.
+// Appends [first, last] split at its no_recompute stages, each of which becomes a saved segment.
 void AppendCut(const Chain& chain, int first, int last, std::vector<Segment>* segments) {
   int begin = first;
   for (int l = first; l <= last; ++l) {
@@ -31,6 +31,7 @@ void AppendCut(const Chain& chain, int first, int last, std::vector<Segment>* se
   if (begin <= last) segments->push_back({begin, last, /*saved=*/false});
 }
 
+// `count` segments of equal length, the last one with the remainder and the loss.
 std::vector<Segment> Cut(const Chain& chain, int count) {
   std::vector<Segment> segments;
   const int stages = chain.length() / count;
@@ -41,13 +42,14 @@ std::vector<Segment> Cut(const Chain& chain, int count) {
   return segments;
 }
 
-// What one count of segments costs; the schedule is made again from the count when it is needed.
+// The cost of one number of segments. The schedule is recreated from the number when needed.
 struct Trial {
   int segments = 0;
   double seconds = 0;
   int64_t peak_bytes = 0;
 };
 
+// Holds every trial, so one solve answers all budgets.
 class PeriodicSolution final : public Solution {
  public:
   PeriodicSolution(Chain chain, std::vector<Trial> trials)
@@ -72,6 +74,7 @@ class PeriodicSolution final : public Solution {
   std::vector<Trial> trials_;
 };
 
+// Simulates every number of segments that the options allow. O(L) each.
 absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, const SolveContext& context) {
   const int fixed = instance.options().segments;
   const int first = fixed > 0 ? fixed : 1;
@@ -92,7 +95,7 @@ absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, const SolveC
 class Periodic final : public Solver {
  public:
   int64_t WorkingBytes(const Instance& instance) const override {
-    constexpr int64_t kBytesPerStage = 256;  // a schedule, its simulation and a trial
+    constexpr int64_t kBytesPerStage = 256;  // one schedule, its simulation, and the trials
     return (instance.chain().length() + 2) * kBytesPerStage;
   }
 
@@ -122,6 +125,7 @@ Schedule PeriodicSchedule(const Chain& chain, int segments) {
     schedule.operations.push_back({kind, l});
   };
   const std::vector<Segment> cut = Cut(chain, segments);
+  // The forward sweep: save a segment, or checkpoint its input only.
   for (const Segment& segment : cut) {
     for (int l = segment.first; l <= segment.last; ++l) {
       if (segment.saved) {
@@ -132,6 +136,7 @@ Schedule PeriodicSchedule(const Chain& chain, int segments) {
       }
     }
   }
+  // The backward sweep, recomputing every segment that is not saved.
   for (auto segment = cut.rbegin(); segment != cut.rend(); ++segment) {
     for (int l = segment->first; l <= segment->last && !segment->saved; ++l) {
       add(OperationKind::kForwardSave, l);

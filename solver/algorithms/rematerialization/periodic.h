@@ -1,9 +1,10 @@
-// Equal segments, as PyTorch's checkpoint_sequential cuts them: the chain of L stages is divided
-// into n segments of floor(L/n) stages, the last one taking what is left over. The first sweep
-// keeps only the input of each segment but the last, which is saved; the backward of a segment
-// first runs its forward again, saving. (RR-9302 section 5.3, "sequential".)
+// Checkpoints at equal distances, as PyTorch's checkpoint_sequential places them (RR-9302, section
+// 5.3, "sequential"). The chain of L stages is divided into n segments of floor(L/n) stages; the
+// last one takes the remainder and the loss. The first sweep saves the last segment and keeps only
+// the input of every other one. Before the backward of such a segment its forward runs again and
+// saves.
 //
-// A `no_recompute` stage is saved in the first sweep and cuts its segment in two.
+// A `no_recompute` stage is saved in the first sweep and splits its segment in two.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_PERIODIC_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_PERIODIC_H_
 
@@ -18,8 +19,8 @@ namespace stowage {
 // Requires: 1 <= segments <= chain.length(). O(stages).
 Schedule PeriodicSchedule(const Chain& chain, int segments);
 
-// Tries option `segments`, or every count where it is 0, and keeps the fastest that fits, of
-// equally fast ones that with the least memory.
+// Tries the number of segments of option `segments`, or every number if it is 0, and returns the
+// fastest schedule that fits; of equally fast ones the one with the lowest peak. O(L^2) time.
 std::unique_ptr<Solver> MakePeriodic();
 
 }  // namespace stowage

@@ -1,8 +1,8 @@
-// Revolve: the optimum of automatic differentiation for heterogeneous chains, the "revolve
-// strategy" that RR-9302 section 5.3 compares with: only outputs are kept, FORWARD_SAVE comes right
-// before each backward. All but the last forward of the chain therefore run twice at least, however
-// much memory there is. It is rotor's program without the choice to save; a `no_recompute` stage,
-// which must be saved the one time it runs, is saved in the first sweep and cuts the chain.
+// Revolve: the optimal strategy of automatic differentiation on heterogeneous chains, the "revolve"
+// that RR-9302, section 5.3 compares with. Checkpoints hold outputs only, and FORWARD_SAVE comes
+// right before its backward. Every forward except the last therefore runs at least twice, with any
+// amount of memory. The dynamic program is rotor's without the case of saving (part_sizes.h,
+// Saving::kWhereForced). A `no_recompute` stage is saved the one time it runs and splits the chain.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_REVOLVE_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_REVOLVE_H_
 

@@ -19,13 +19,13 @@
 namespace stowage {
 namespace {
 
-// Up to where exact steps are tried before slots, and how much they may cost: some 50 ms on
-// networks, twice that on chains of random sizes.
+// The longest chain for which exact steps are tried before slots, and the limit on their work:
+// about 50 ms on real networks, twice that on chains of random sizes.
 constexpr int kMostStagesOfSteps = 64;
 constexpr int64_t kMostWorkOfSteps = 10'000'000;
 
-// Beyond it memory makes no difference. Storing everything never holds a gradient while it saves; a
-// program that saves late does.
+// The budget beyond which more memory makes no difference. Revolve may save a stage while a
+// gradient is held, which storing everything never does, so it may need more.
 int64_t UsefulBytes(const Instance& instance, Saving saving) {
   const Chain& chain = instance.chain();
   int64_t most = StoreAllPeakBytes(chain);
@@ -36,44 +36,45 @@ int64_t UsefulBytes(const Instance& instance, Saving saving) {
       gradient = std::max(gradient, chain.gradient_bytes(l));
       overhead = std::max(overhead, chain.stage(l).forward_overhead_bytes);
     }
-    most += gradient + overhead;  // each below 2^62, and their sum with all others, too
+    most += gradient + overhead;  // no overflow: the sum of all sizes is below 2^62
   }
   return std::min(instance.platform().memory_bytes, most);
 }
 
 int64_t SlotsOf(const Instance& instance) {
-  const int64_t asked = instance.options().memory_slots;
-  return asked > 0 ? asked : kDefaultMemorySlots;
+  const int64_t requested = instance.options().memory_slots;
+  return requested > 0 ? requested : kDefaultMemorySlots;
 }
 
-// More levels than any grid near so many slots is given.
+// An upper bound on the levels of BestFittingGrid() plus LevelsBeyond() for that many slots.
 int64_t MostLevels(int64_t slots) { return slots + slots * 3 / 5 + 2; }
 
-// What one solve builds.
-struct Plan {
+// The slot table of one solve.
+struct TablePlan {
   RotorTable::Options table;
-  int64_t table_bytes = 0;    // an upper bound
-  int64_t lowest_budget = 0;  // that the table answers
+  int64_t table_bytes = 0;    // upper bound on its working memory
+  int64_t lowest_budget = 0;  // the lowest budget in bytes for which it is fine enough
 };
 
+// Whether the slots requested are enough to count in granules, without rounding.
 bool IsExact(const Instance& instance, Saving saving) {
   return SlotsOf(instance) >= UsefulBytes(instance, saving) / instance.granule_bytes();
 }
 
-// Without looking for the grid, which takes a while: grows with the slots, but that exact ones are
-// no more than there are granules.
+// Upper bound on the table's bytes without searching for the grid, which is slow. Grows with the
+// requested slots, except that exact slots are limited by the number of granules.
 int64_t TableBytes(const Instance& instance, Saving saving) {
   const int64_t granules = UsefulBytes(instance, saving) / instance.granule_bytes();
   const int64_t levels = IsExact(instance, saving) ? granules : MostLevels(SlotsOf(instance));
   return RotorTable::WorkingBytes(instance.chain(), levels);
 }
 
-// `lowest_bytes`: the least that will be asked for.
-Plan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) {
+// `lowest_bytes`: the lowest budget that will be queried.
+TablePlan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) {
   const int64_t bytes = UsefulBytes(instance, saving);
-  Plan plan;
+  TablePlan plan;
   plan.table_bytes = TableBytes(instance, saving);
-  // Half as many slots for half the memory is as coarse as a table should get.
+  // A budget of half the memory has half the slots, which is as coarse as a table may get.
   plan.lowest_budget = std::max(bytes / 2, std::min(bytes, lowest_bytes));
   if (IsExact(instance, saving)) {
     const int64_t granules = bytes / instance.granule_bytes();
@@ -83,17 +84,25 @@ Plan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) {
     const SlotGrid grid = BestFittingGrid(instance.chain(), bytes, slots);
     plan.table = {grid, std::min(MostLevels(slots), LevelsBeyond(instance.chain(), grid)), saving};
   }
-  // What was rounded down may need some levels less to fit, and of equal levels the lowest is best.
+  // FastestOfTable() descends below the level of a budget when sizes were rounded down.
   plan.table.lowest_level = plan.table.grid.Slots(plan.lowest_budget / 4 * 3);
   return plan;
 }
 
-// The instance is kept beside the rest, for measuring.
+// Whether short chains are first solved exactly, by RotorSteps.
+enum class ExactSteps { kTry, kSkip };
+
+// What distinguishes the solvers of this file.
+struct PersistentOptions {
+  const char* name;  // static
+  Saving saving = Saving::kAlways;
+  ExactSteps exact_steps = ExactSteps::kTry;
+};
+
+// Keeps the instance to simulate schedules with.
 class PersistentSolution final : public Solution {
  public:
-  // `exact_steps`: try them first.
-  static absl::StatusOr<std::unique_ptr<const Solution>> Build(const char* name, Saving saving,
-                                                               bool exact_steps,
+  static absl::StatusOr<std::unique_ptr<const Solution>> Build(const PersistentOptions& options,
                                                                const Instance& instance,
                                                                const SolveContext& context);
 
@@ -103,56 +112,59 @@ class PersistentSolution final : public Solution {
   bool exact() const override { return !table_.has_value(); }
 
  private:
-  PersistentSolution(const char* name, Saving saving, const Instance& instance,
+  PersistentSolution(const PersistentOptions& options, const Instance& instance,
                      int64_t lowest_bytes)
-      : name_(name),
-        saving_(saving),
+      : name_(options.name),
+        saving_(options.saving),
         instance_(instance),
-        plan_(PlanOf(instance, saving, lowest_bytes)) {}
+        plan_(PlanOf(instance, options.saving, lowest_bytes)) {}
 
-  // A schedule that fits, and its time.
-  struct Found {
+  // A simulated schedule that fits the budget.
+  struct Measured {
     Schedule schedule;
-    double seconds = 0;
-    int64_t level = 0;  // of the table, where it is from there
+    double seconds = 0;  // makespan
+    int64_t level = 0;   // the table level that it comes from; 0: another source
   };
-  // With all levels where those near the budgets that will be asked for are not enough.
+  // Builds the table for the levels near the budgets that will be queried, and with all levels if
+  // none of those fits.
   absl::Status BuildTable(const SolveContext& context);
-  // Adds it to `found` where there is one and it fits.
+  // Simulates `schedule` and appends it to `measured` if it exists and fits.
   void Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
-               std::vector<Found>* found) const;
-  absl::StatusOr<std::vector<Found>> FastestOfTable(int64_t memory_bytes,
-                                                    const SolveContext& context) const;
-  std::optional<Candidate> ToCandidate(std::vector<Found> found, Limit limit) const;
+               std::vector<Measured>* measured) const;
+  // The table's fastest schedule that fits in bytes: one entry or none.
+  absl::StatusOr<std::vector<Measured>> FastestOfTable(int64_t memory_bytes,
+                                                       const SolveContext& context) const;
+  std::optional<Candidate> ToCandidate(std::vector<Measured> measured, Limit limit) const;
 
   const char* const name_;
   const Saving saving_;
   const Instance instance_;
-  const Plan plan_;
-  // Written by Build(). The minimum is always there, and the steps or the table unless storing
-  // everything fits whatever will be asked.
+  const TablePlan plan_;
+  // Written by Build() only. minimum_ is always set. Either steps_ or table_ is set, unless storing
+  // everything fits every budget that will be queried.
   std::optional<RotorMinimum> minimum_;
   std::optional<RotorSteps> steps_;
   std::optional<RotorTable> table_;
 };
 
 absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
-    const char* name, Saving saving, bool exact_steps, const Instance& instance,
-    const SolveContext& context) {
+    const PersistentOptions& options, const Instance& instance, const SolveContext& context) {
+  const Saving saving = options.saving;
   std::unique_ptr<PersistentSolution> solution(
-      new PersistentSolution(name, saving, instance, context.lowest_bytes));
+      new PersistentSolution(options, instance, context.lowest_bytes));
   const Chain& chain = solution->instance_.chain();
-  const Plan& plan = solution->plan_;
+  const TablePlan& plan = solution->plan_;
   ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
   const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
   if (saving == Saving::kAlways && lowest >= StoreAllPeakBytes(chain)) return solution;
-  if (exact_steps && chain.length() <= kMostStagesOfSteps) {
+  if (options.exact_steps == ExactSteps::kTry && chain.length() <= kMostStagesOfSteps) {
+    // As much memory as the table would take: WorkingBytes() covers either.
     const auto most_steps = static_cast<size_t>(plan.table_bytes) / RotorSteps::BytesPerStep();
-    const RotorSteps::Options options{.memory_bytes = plan.table.grid.bytes,
-                                      .saving = saving,
-                                      .most_steps = most_steps,
-                                      .most_work = kMostWorkOfSteps};
-    ASSIGN_OR_RETURN(solution->steps_, RotorSteps::Build(chain, options, context));
+    const RotorSteps::Options step_options{.memory_bytes = plan.table.grid.bytes,
+                                           .saving = saving,
+                                           .most_steps = most_steps,
+                                           .most_work = kMostWorkOfSteps};
+    ASSIGN_OR_RETURN(solution->steps_, RotorSteps::Build(chain, step_options, context));
   }
   if (!solution->steps_.has_value()) RETURN_IF_ERROR(solution->BuildTable(context));
   context.Report(1);
@@ -165,9 +177,10 @@ absl::Status PersistentSolution::BuildTable(const SolveContext& context) {
   if (options.lowest_level == 0 || !table_->LostSecondsAt(options.lowest_level).has_value()) {
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const std::vector<Found> found, FastestOfTable(plan_.lowest_budget, context));
-  if (!found.empty()) return absl::OkStatus();
-  // So much was rounded down that only schedules of far lower levels fit.
+  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+                   FastestOfTable(plan_.lowest_budget, context));
+  if (!measured.empty()) return absl::OkStatus();
+  // Too many sizes were rounded down: only schedules of far lower levels fit.
   options.lowest_level = 0;
   table_.reset();
   ASSIGN_OR_RETURN(table_, RotorTable::Build(instance_.chain(), options, context));
@@ -175,44 +188,44 @@ absl::Status PersistentSolution::BuildTable(const SolveContext& context) {
 }
 
 void PersistentSolution::Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
-                                 std::vector<Found>* found) const {
+                                 std::vector<Measured>* measured) const {
   if (!schedule.has_value()) return;
   const absl::StatusOr<Simulation> simulation =
       Simulate(instance_.chain(), instance_.platform(), *schedule);
   if (!simulation.ok() || simulation->prediction.peak_memory_bytes > memory_bytes) return;
-  found->push_back({*std::move(schedule), simulation->prediction.makespan_seconds});
+  measured->push_back({*std::move(schedule), simulation->prediction.makespan_seconds});
 }
 
-absl::StatusOr<std::vector<PersistentSolution::Found>> PersistentSolution::FastestOfTable(
+absl::StatusOr<std::vector<PersistentSolution::Measured>> PersistentSolution::FastestOfTable(
     int64_t memory_bytes, const SolveContext& context) const {
   const SlotGrid& grid = table_->grid();
   const int64_t budget_level = std::min(grid.slots, grid.Slots(memory_bytes));
   const int64_t beyond =
       (table_->levels() - grid.slots) * budget_level / std::max<int64_t>(1, grid.slots);
-  std::vector<Found> found;
-  // A level never does worse than those below it, so the highest whose schedule fits is the best;
-  // of levels that lose the same the lowest needs the least.
+  std::vector<Measured> measured;
+  // Lost time is non-increasing in the level, so the highest level whose schedule fits is best. Of
+  // levels that lose the same, only the lowest is tried: its schedule needs the least memory.
   for (int64_t level = budget_level + beyond; level >= table_->lowest_level(); --level) {
     RETURN_IF_ERROR(context.CheckStop());
     const std::optional<double> lost = table_->LostSecondsAt(level);
-    if (!lost.has_value()) break;  // nor is there one below
+    if (!lost.has_value()) break;  // lower levels are infeasible, too
     if (level > table_->lowest_level() && table_->LostSecondsAt(level - 1) == lost) continue;
     std::optional<Schedule> schedule = table_->ScheduleAt(level);
     if (!schedule.has_value()) break;
-    Measure(std::move(schedule), memory_bytes, &found);
-    if (found.empty()) continue;
-    found.front().level = level;
+    Measure(std::move(schedule), memory_bytes, &measured);
+    if (measured.empty()) continue;
+    measured.front().level = level;
     break;
   }
-  return found;
+  return measured;
 }
 
-std::optional<Candidate> PersistentSolution::ToCandidate(std::vector<Found> found,
+std::optional<Candidate> PersistentSolution::ToCandidate(std::vector<Measured> measured,
                                                          Limit limit) const {
-  if (found.empty()) return std::nullopt;
+  if (measured.empty()) return std::nullopt;
   const auto fastest =
-      std::min_element(found.begin(), found.end(),
-                       [](const Found& a, const Found& b) { return a.seconds < b.seconds; });
+      std::min_element(measured.begin(), measured.end(),
+                       [](const Measured& a, const Measured& b) { return a.seconds < b.seconds; });
   return Candidate{std::move(fastest->schedule), name_, limit, {}};
 }
 
@@ -228,66 +241,66 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
     if (!schedule.has_value()) return std::optional<Candidate>();
     return std::optional<Candidate>({*std::move(schedule), name_, Limit::kNone, {}});
   }
-  ASSIGN_OR_RETURN(std::vector<Found> found, FastestOfTable(useful, context));
-  // Where a slot more or less decides, the table's schedules may fit badly or not at all.
-  if (found.empty() || useful / 2 < minimum_->least_bytes()) {
+  ASSIGN_OR_RETURN(std::vector<Measured> measured, FastestOfTable(useful, context));
+  // Close to the least memory a single slot matters, and the table's schedules fit badly or not at
+  // all: try guided schedules and the least one.
+  if (measured.empty() || useful / 2 < minimum_->least_bytes()) {
     for (const int64_t levels_up : {0, 1, 2, 4, 8, 16}) {
       RETURN_IF_ERROR(context.CheckStop());
-      Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &found);
+      Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &measured);
     }
-    Measure(minimum_->LeastSchedule(), useful, &found);
+    Measure(minimum_->LeastSchedule(), useful, &measured);
   }
-  // Where most of what is kept was rounded down, outputs to nothing perhaps, the table is no judge.
+  // If only a far lower level fits, most of what is kept was rounded down, outputs perhaps to 0,
+  // and the table's times are not reliable: try periodic checkpoints, too.
   const int64_t budget_level = plan_.table.grid.Slots(useful);
-  const bool misjudged = !found.empty() && found.front().level < budget_level / 10 * 9;
-  if (saving_ == Saving::kAlways && (found.empty() || misjudged)) {
+  const bool misjudged = !measured.empty() && measured.front().level < budget_level / 10 * 9;
+  if (saving_ == Saving::kAlways && (measured.empty() || misjudged)) {
     ASSIGN_OR_RETURN(const auto periodic, MakePeriodic()->Solve(instance_, context));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate, periodic->ScheduleWithin(useful, context));
-    if (candidate.has_value()) Measure(std::move(candidate->schedule), useful, &found);
+    if (candidate.has_value()) Measure(std::move(candidate->schedule), useful, &measured);
   }
-  // Whatever the slots: times are in single precision.
-  return ToCandidate(std::move(found), Limit::kRounding);
+  // kRounding even with exact slots: the table's times are in single precision.
+  return ToCandidate(std::move(measured), Limit::kRounding);
 }
 
 class PersistentSolver final : public Solver {
  public:
-  PersistentSolver(const char* name, Saving saving, bool exact_steps)
-      : name_(name), saving_(saving), exact_steps_(exact_steps) {}
+  explicit PersistentSolver(const PersistentOptions& options) : options_(options) {}
 
   int64_t WorkingBytes(const Instance& instance) const override {
     return CheckedAdd(2 * RotorMinimum::WorkingBytes(instance.chain()),
-                      TableBytes(instance, saving_))
+                      TableBytes(instance, options_.saving))
         .value_or(INT64_MAX);
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
     ASSIGN_OR_RETURN(const RotorMinimum minimum,
-                     RotorMinimum::Build(instance.chain(), saving_, context));
+                     RotorMinimum::Build(instance.chain(), options_.saving, context));
     return minimum.least_bytes();
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    return PersistentSolution::Build(name_, saving_, exact_steps_, instance, context);
+    return PersistentSolution::Build(options_, instance, context);
   }
 
  private:
-  const char* const name_;
-  const Saving saving_;
-  const bool exact_steps_;
+  const PersistentOptions options_;
 };
 
 }  // namespace
 
 std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving) {
-  return std::make_unique<PersistentSolver>(name, saving, true);
+  return std::make_unique<PersistentSolver>(PersistentOptions{.name = name, .saving = saving});
 }
 
 std::unique_ptr<Solver> MakeRotor() { return MakePersistentSolver("rotor", Saving::kAlways); }
 
 std::unique_ptr<Solver> MakeRotorOfSlots() {
-  return std::make_unique<PersistentSolver>("rotor", Saving::kAlways, false);
+  return std::make_unique<PersistentSolver>(
+      PersistentOptions{.name = "rotor", .exact_steps = ExactSteps::kSkip});
 }
 
 }  // namespace stowage

@@ -1,16 +1,21 @@
 // Rotor: the fastest persistent rematerialization of a heterogeneous chain (RR-9302, Theorem 1,
 // Algorithms 1 and 2), in the memory model of solver/README.md.
 //
-// "Persistent" is the report's class: a checkpoint stays until its backward, and the forwards of a
-// stage run again only when no later value is live.
+// "Persistent" is the report's class of schedules: a checkpoint stays until its backward, and a
+// stage is recomputed only when no later value is live.
 //
-// Short chains are solved in bytes, exactly (rotor_steps.h), unless that takes too long or more
-// memory than a table of slots. Otherwise memory is counted in slots (500 by default;
-// rotor_table.h): sizes are rounded to nearest, on the grid of about as many slots on which they
-// fit best, the table goes some way beyond the budget, and the schedule of its highest level that
-// fits in bytes wins, unless one that follows the table but counts in bytes (rotor_guided.h) is
-// faster. With at least as many slots as the instance has granules nothing is rounded. Every budget
-// with a persistent schedule gets one.
+// A solve proceeds as follows:
+// 1. The least memory, exact in bytes (rotor_minimum.h).
+// 2. If storing everything fits every budget that will be queried, nothing else is built.
+// 3. Short chains: the exact optimum for every budget, in bytes (rotor_steps.h), unless that
+//    exceeds its limit of work or the memory of a slot table.
+// 4. Otherwise a table over memory slots, 500 by default (rotor_table.h). Sizes are rounded to
+//    nearest on the best-fitting grid of about that many slots, and the table extends beyond the
+//    budget. For a budget, the schedule of the highest level that fits in bytes is used. Close to
+//    the least memory, schedules guided by the table but counted in bytes (rotor_guided.h) compete
+//    with it.
+// With at least as many slots as the instance has granules, nothing is rounded. Every budget for
+// which a persistent schedule exists gets a schedule.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_H_
 
@@ -24,11 +29,11 @@ namespace stowage {
 // O(L^3 S) time at most, O(L^2 S) memory.
 std::unique_ptr<Solver> MakeRotor();
 
-// By slots alone, without the exact steps that chains of some sixty stages are given otherwise:
-// what takes up to 50 ms there takes a few, and loses what slots round away.
+// Rotor without step 3. For chains of up to 64 stages a solve takes a few milliseconds instead of
+// up to 50, and is subject to the rounding of slots.
 std::unique_ptr<Solver> MakeRotorOfSlots();
 
-// What rotor and revolve have in common: Theorem 1 under a rule for saving.
+// The common solver of rotor and revolve: Theorem 1 with a rule for saving. `name` must be static.
 std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving);
 
 }  // namespace stowage

@@ -9,12 +9,13 @@
 namespace stowage {
 namespace {
 
+// Chooses how parts run. Borrows its arguments.
 class Guided {
  public:
   Guided(const RotorTable& table, const RotorMinimum& minimum, int64_t levels_up)
       : table_(table), minimum_(minimum), sizes_(minimum.sizes()), levels_up_(levels_up) {}
 
-  // part.level is bytes here.
+  // part.level is in bytes. Keeps the invariant of the header.
   RotorChoice BestChoice(const RotorPart& part) const {
     const int s = part.s - 1;
     const int t = part.t - 1;
@@ -26,11 +27,12 @@ class Guided {
       best = {0, after_saving};
       least = Estimate(s + 1, t, after_saving);
     }
-    int64_t sweep = 0;
+    int64_t sweep = 0;  // SweepNeed(s..k)
     for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
       sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
       if (part.level < sweep + sizes_.gradient[t]) break;
       const int64_t rest = part.level - sizes_.output[k];
+      // Both parts of the split must remain feasible.
       if (rest < minimum_.least_bytes(k + 1, t) || part.level < minimum_.least_bytes(s, k)) {
         continue;
       }

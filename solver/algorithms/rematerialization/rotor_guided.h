@@ -1,7 +1,10 @@
-// A schedule that follows a table of memory slots but counts its memory in bytes: at each part it
-// takes, of the choices that RotorMinimum shows to be feasible within the bytes that are left, the
-// one with the least time by the table. It always fits, however little memory there is beyond the
-// least, where a table's own schedules may all be off by a slot.
+// Schedules guided by a slot table but with memory counted in bytes. Invariant: every part [s..t]
+// is given at least K(s,t) bytes (rotor_minimum.h). Among the choices that keep the invariant, a
+// part takes the one with the least time according to the table:
+//   save s       m - ā^s bytes for [s+1..t]
+//   split at k   m - a^k bytes for [k+1..t], m bytes for [s..k]
+// The schedule therefore always fits, even with no more than the least memory, where the table's
+// own schedules may all exceed the budget by a slot. A greedy descent: no guarantee on the time.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_GUIDED_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_GUIDED_H_
 
@@ -14,10 +17,10 @@
 
 namespace stowage {
 
-// Both were built for one chain and one Saving. nullopt when `memory_bytes` is below the least, or
-// the schedule would have more than kMaxOperations. O(parts of the schedule x their lengths).
-// `levels_up`: so many levels above what it has it looks parts up in the table, in case that
-// rounding makes them look larger than they are.
+// nullopt if `memory_bytes` is below the least or the schedule would have more than kMaxOperations
+// operations. O(parts of the schedule x their lengths). `levels_up` is added to the level at which
+// the table is read, to compensate for sizes that were rounded up.
+// Requires: `table` and `minimum` are built for the same chain and Saving.
 std::optional<Schedule> GuidedSchedule(const RotorTable& table, const RotorMinimum& minimum,
                                        int64_t memory_bytes, int64_t levels_up = 0);
 

@@ -8,7 +8,7 @@
 namespace stowage {
 namespace {
 
-// More than any part needs: sums of sizes stay below it.
+// Larger than the need of any part: the sum of all sizes of a chain is below it.
 constexpr int64_t kNeverBytes = kMaxTotalBytes;
 
 }  // namespace
@@ -35,6 +35,8 @@ int64_t RotorMinimum::WorkingBytes(const Chain& chain) {
   return exact < kHugePage ? exact : exact + kHugePage;
 }
 
+// The choice that attains K(s,t), found by evaluating its recurrence again: no choices are stored.
+// Of equal choices saving, then the lowest k.
 RotorChoice RotorMinimum::BestChoice(const RotorPart& part) const {
   const int s = part.s - 1;
   const int t = part.t - 1;
@@ -43,7 +45,7 @@ RotorChoice RotorMinimum::BestChoice(const RotorPart& part) const {
   if (sizes_.may_save[s] != 0) {
     least = std::max(sizes_.SaveNeed(s, t), sizes_.saved[s] + least_[index_(s + 1, t)]);
   }
-  int64_t sweep = 0;
+  int64_t sweep = 0;  // SweepNeed(s..k)
   for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
     sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
     const int64_t need =

@@ -1,7 +1,7 @@
-// The least memory of any persistent schedule, to the byte, and a schedule that needs no more.
+// The least memory of any persistent schedule, exact in bytes, and a schedule that attains it.
 //
-// K(s,t), the least memory of part [s..t], stands in part_sizes.h; C(s,t,m) of Theorem 1 is finite
-// exactly when K(s,t) <= m. Table: (L+1)(L+2)/2 numbers; O(L^3) time, vectorized.
+// The table holds K(s,t) of FillLeast() (part_sizes.h): C(s,t,m) of RR-9302, Theorem 1 is finite if
+// and only if K(s,t) <= m. (L+1)(L+2)/2 entries of 8 bytes; O(L^3) time, vectorized.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_MINIMUM_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_MINIMUM_H_
 
@@ -24,17 +24,18 @@ class RotorMinimum {
   // Errors: CANCELLED once context.stop is set.
   static absl::StatusOr<RotorMinimum> Build(const Chain& chain, Saving saving,
                                             const SolveContext& context);
+  // An upper bound on the bytes that Build() allocates.
   static int64_t WorkingBytes(const Chain& chain);
 
-  // Of the whole chain, its input included.
+  // The least peak of the whole chain, its input included.
   int64_t least_bytes() const;
-  // Of part [s..t], stages counted from 0, its input counted apart.
+  // K(s,t): stages numbered from 0, without the part's input.
   int64_t least_bytes(int s, int t) const { return least_[index_(s, t)]; }
   int64_t input_bytes() const { return input_bytes_; }
   const PartSizes<int64_t>& sizes() const { return sizes_; }
   // A schedule whose peak is least_bytes(); nullopt when it would have more than kMaxOperations.
   std::optional<Schedule> LeastSchedule() const { return LeastSchedule(0, sizes_.stages() - 1); }
-  // Of part [s..t] alone, stages counted from 0: its least_bytes(), its input counted apart.
+  // The same for part [s..t] alone, stages numbered from 0; its input is not counted.
   std::optional<Schedule> LeastSchedule(int s, int t) const;
 
  private:

@@ -4,7 +4,7 @@ namespace stowage {
 
 std::optional<Schedule> UnrollChoices(const RotorPart& root,
                                       const std::function<RotorChoice(const RotorPart&)>& choose) {
-  // What is still to come, the next on top: a part, or the backward of stage s where t is 0.
+  // A stack of work in reverse order of execution. An entry is a part, or BACKWARD s if t is 0.
   std::vector<RotorPart> pending = {root};
   Schedule schedule;
   const auto add = [&schedule](OperationKind kind, int l) {
@@ -24,6 +24,7 @@ std::optional<Schedule> UnrollChoices(const RotorPart& root,
       pending.push_back({part.s, 0, 0});
       if (part.s < part.t) pending.push_back({part.s + 1, part.t, choice.remaining_level});
     } else {
+      // The sweep, then [split..t]; the front part runs last and is pushed first.
       add(OperationKind::kForwardCheckpoint, part.s);
       for (int k = part.s + 1; k < choice.split; ++k) add(OperationKind::kForwardDiscard, k);
       pending.push_back({part.s, choice.split - 1, part.level});

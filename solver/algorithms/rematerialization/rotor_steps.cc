@@ -20,7 +20,8 @@ RotorSteps::RotorSteps(const Chain& chain, const Options& options)
       sizes_(MakePartSizes<int64_t>(chain, options.saving, [](int64_t bytes) { return bytes; })),
       index_(sizes_.stages()),
       parts_(index_.size()) {
-  // Of equally fast schedules one with few operations wins.
+  // Every forward of a sweep costs a little more than it takes, so that of equally fast schedules
+  // one with few operations is chosen.
   constexpr double kTieShare = 1e-12;
   constexpr double kNoiseShare = 1e-14;
   double total = 0;
@@ -37,20 +38,22 @@ absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,
                                                             const Options& options,
                                                             const SolveContext& context) {
   RotorSteps steps(chain, options);
-  steps.steps_.reserve(options.most_steps);  // growing would take up to three times as much
+  steps.steps_.reserve(options.most_steps);  // growing would need up to three times the memory
   const int count = steps.sizes_.stages();
+  // A part depends on parts that start later and on shorter ones with the same start.
   for (int s = count - 1; s >= 0; --s) {
     RETURN_IF_ERROR(context.CheckStop());
     for (int t = s; t < count; ++t) {
       if (!steps.FillPart(s, t)) return std::optional<RotorSteps>();
     }
   }
-  steps.best_ = steps.other_ = steps.merged_ = {};
+  steps.best_ = steps.merged_ = {};
   return std::optional<RotorSteps>(std::move(steps));
 }
 
-// Appends to merged_ unless an earlier step, which needs less, is as good.
-void RotorSteps::Take(const Step& step) {
+// Appends a step to merged_ unless the last one, which needs no more memory, is as fast. Of equal
+// bytes the faster one stays. Requires: steps arrive by increasing bytes.
+void RotorSteps::AppendIfLower(const Step& step) {
   if (merged_.empty()) {
     merged_.push_back(step);
   } else if (step.lost < merged_.back().lost - least_gain_) {
@@ -62,26 +65,26 @@ void RotorSteps::Take(const Step& step) {
   }
 }
 
-// best_ = the lower envelope of best_ and other_.
-void RotorSteps::Lower(int s, int k, int t, int64_t sweep_need) {
+// best_ = min(best_, the case of splitting after stage k).
+void RotorSteps::LowerBySplit(int s, int k, int t, int64_t sweep_need) {
   const Part rest = PartOf(k + 1, t);
   const Part front = PartOf(s, k);
   if (rest.begin == rest.end || front.begin == front.end) return;
   const double sweep = prefix_[k + 1] - prefix_[s];
   const int64_t kept = sizes_.output[k];
+  // The least memory of this case: the sweep and both parts must fit.
   const int64_t least =
       std::max({sweep_need, kept + steps_[rest.begin].bytes, steps_[front.begin].bytes});
   if (least > most_part_bytes_) return;
-  // Nothing to gain where even the end of this choice is no better than what its start's memory
-  // has.
+  // Skip the case if even its fastest value is no better than best_ at its least memory.
   const double end = sweep + steps_[rest.end - 1].lost + steps_[front.end - 1].lost;
   const auto after =
       std::upper_bound(best_.begin(), best_.end(), least,
                        [](int64_t bytes, const Step& step) { return bytes < step.bytes; });
   if (after != best_.begin() && std::prev(after)->lost <= end) return;
 
-  // Walk up the memory: the sum of two step functions steps where either does; take the lower of it
-  // and best_.
+  // Merge by increasing memory. The sum of the two step functions has a step where either has one.
+  // i and j are the current steps of the rest and the front.
   size_t i = rest.begin;
   size_t j = front.begin;
   while (i + 1 < rest.end && kept + steps_[i + 1].bytes <= least) ++i;
@@ -90,8 +93,8 @@ void RotorSteps::Lower(int s, int k, int t, int64_t sweep_need) {
   auto old = best_.begin();
   Step next{least, sweep + steps_[i].lost + steps_[j].lost};
   while (true) {
-    while (old != best_.end() && old->bytes <= next.bytes) Take(*old++);
-    Take(next);
+    while (old != best_.end() && old->bytes <= next.bytes) AppendIfLower(*old++);
+    AppendIfLower(next);
     const int64_t rest_at = i + 1 < rest.end ? kept + steps_[i + 1].bytes : INT64_MAX;
     const int64_t front_at = j + 1 < front.end ? steps_[j + 1].bytes : INT64_MAX;
     const int64_t at = std::min(rest_at, front_at);
@@ -100,22 +103,25 @@ void RotorSteps::Lower(int s, int k, int t, int64_t sweep_need) {
     if (front_at == at) ++j;
     next = {at, sweep + steps_[i].lost + steps_[j].lost};
   }
-  while (old != best_.end()) Take(*old++);
+  while (old != best_.end()) AppendIfLower(*old++);
   work_ += static_cast<int64_t>(rest.end - rest.begin + front.end - front.begin + best_.size());
   best_.swap(merged_);
 }
 
+// best_ = the case of saving stage s: the steps of [s+1..t] shifted by ā^s. The first case of a
+// part, so best_ is empty before.
 void RotorSteps::LowerBySaving(int s, int t) {
   const int64_t need = sizes_.SaveNeed(s, t);
   merged_.clear();
   for (size_t i = PartOf(s + 1, t).begin; i < PartOf(s + 1, t).end; ++i) {
     const int64_t bytes = std::max(need, sizes_.saved[s] + steps_[i].bytes);
     if (bytes > most_part_bytes_) break;
-    Take({bytes, steps_[i].lost});
+    AppendIfLower({bytes, steps_[i].lost});
   }
   best_.swap(merged_);
 }
 
+// Computes and stores the steps of part [s..t]. Returns false when a limit is exceeded.
 bool RotorSteps::FillPart(int s, int t) {
   best_.clear();
   if (s == t) {
@@ -126,7 +132,7 @@ bool RotorSteps::FillPart(int s, int t) {
     for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
       sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
       if (sweep + sizes_.gradient[t] > most_part_bytes_) break;
-      Lower(s, k, t, sweep + sizes_.gradient[t]);
+      LowerBySplit(s, k, t, sweep + sizes_.gradient[t]);
       if (work_ > options_.most_work) return false;
     }
   }
@@ -137,6 +143,8 @@ bool RotorSteps::FillPart(int s, int t) {
   return true;
 }
 
+// The lost seconds within `bytes`: those of the last step at or below it; infinite before the
+// first.
 double RotorSteps::LostAt(int s, int t, int64_t bytes) const {
   const Part part = PartOf(s, t);
   const auto begin = steps_.begin() + static_cast<std::ptrdiff_t>(part.begin);
@@ -146,6 +154,7 @@ double RotorSteps::LostAt(int s, int t, int64_t bytes) const {
   return after == begin ? kNone : std::prev(after)->lost;
 }
 
+// Evaluates the recurrence at one amount of memory. A later split must gain more than rounding.
 RotorChoice RotorSteps::BestChoice(const RotorPart& part) const {
   const int s = part.s - 1;
   const int t = part.t - 1;

@@ -1,8 +1,14 @@
-// Rotor without slots: the least time of every part as an exact step function of its memory in
-// bytes (RR-9302, Theorem 1; the recurrence stands in rotor_table.h). One instance answers every
-// budget up to the one it was built for, exactly. The number of steps depends on the chain, a
-// hundred a part at 50 stages, so it is for short chains; Build() gives up where there are too
-// many.
+// Rotor without slots: the least time C(s,t,m) of every part as an exact step function of its
+// memory m in bytes (RR-9302, Theorem 1; the recurrence is in rotor_table.h). As functions of m:
+//   C(s,t,.) = min( C(s+1,t, . - ā^s)  from SaveNeed(s,t) on,
+//                   min over k of  Σ_{s..k} uF + C(k+1,t, . - a^k) + C(s,k, .)
+//                                                                from SweepNeed(s..k) + δ^t on )
+// minus Σ(uF + uB): the time lost. Each is non-increasing and piecewise constant, stored as the
+// list of its steps. Sums and minima of such functions are merges of these lists.
+//
+// One table gives the optimum for every budget up to options.memory_bytes. The number of steps
+// depends on the chain, about 100 per part at 50 stages, so this is for short chains; Build() stops
+// at a limit.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_STEPS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_STEPS_H_
 
@@ -24,29 +30,30 @@ namespace stowage {
 class RotorSteps {
  public:
   struct Options {
-    int64_t memory_bytes = 0;  // the highest budget that ScheduleWithin() answers
+    int64_t memory_bytes = 0;  // the highest budget, inclusive
     Saving saving = Saving::kAlways;
-    size_t most_steps = 0;  // to keep; each takes BytesPerStep()
-    int64_t most_work = 0;  // steps to look at, as a measure of time: some 3 ns each
+    size_t most_steps = 0;  // limit on stored steps, of BytesPerStep() bytes each
+    int64_t most_work = 0;  // limit on merged steps: about 3 ns each
   };
 
-  // nullopt: it would take more steps, or more work, than allowed.
+  // nullopt if the table exceeds most_steps or most_work. Allocates most_steps steps at once.
   // Errors: CANCELLED once context.stop is set.
   static absl::StatusOr<std::optional<RotorSteps>> Build(const Chain& chain, const Options& options,
                                                          const SolveContext& context);
   static constexpr size_t BytesPerStep() { return sizeof(Step); }
 
-  // The fastest schedule whose peak is at most `memory_bytes`; nullopt when there is none or it
-  // would have more than kMaxOperations. Requires: memory_bytes is at most the options'.
+  // The fastest persistent schedule whose peak is at most `memory_bytes`. nullopt if there is none
+  // or it would have more than kMaxOperations operations.
+  // Requires: memory_bytes <= Options::memory_bytes.
   std::optional<Schedule> ScheduleWithin(int64_t memory_bytes) const;
 
  private:
-  // From `bytes` on the part loses `lost` seconds.
+  // From `bytes` on, up to the next step, the part loses `lost` seconds.
   struct Step {
     int64_t bytes = 0;
     double lost = 0;
   };
-  struct Part {  // steps_[begin..end): bytes grow, lost falls
+  struct Part {  // steps_[begin, end): bytes increase and lost decreases, both strictly
     size_t begin = 0;
     size_t end = 0;
   };
@@ -54,28 +61,27 @@ class RotorSteps {
   RotorSteps(const Chain& chain, const Options& options);
 
   bool FillPart(int s, int t);
-  void Lower(int s, int k, int t, int64_t sweep_need);
+  void LowerBySplit(int s, int k, int t, int64_t sweep_need);
   void LowerBySaving(int s, int t);
-  void Take(const Step& step);
+  void AppendIfLower(const Step& step);
   double LostAt(int s, int t, int64_t bytes) const;
   RotorChoice BestChoice(const RotorPart& part) const;
   const Part& PartOf(int s, int t) const { return parts_[index_(s, t)]; }
 
   Options options_;
   int64_t input_bytes_;
-  int64_t most_part_bytes_;  // of memory that a part can have at all
+  int64_t most_part_bytes_;  // the budget without the chain's input
   PartSizes<int64_t> sizes_;
-  std::vector<double> prefix_;  // forward seconds before each stage, ties included
-  double least_gain_;           // a step that gains less is noise
+  std::vector<double> prefix_;  // forward seconds before each stage, tie costs included
+  double least_gain_;           // seconds; a smaller difference is rounding
   Triangle index_;
   std::vector<Part> parts_;
   std::vector<Step> steps_;
 
   // Only while building.
   int64_t work_ = 0;
-  std::vector<Step> best_;   // of the part in work so far
-  std::vector<Step> other_;  // one more choice
-  std::vector<Step> merged_;
+  std::vector<Step> best_;    // the minimum over the choices so far, of the current part
+  std::vector<Step> merged_;  // the next best_ while it is computed
 };
 
 }  // namespace stowage

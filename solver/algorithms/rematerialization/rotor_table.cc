@@ -14,23 +14,23 @@
 namespace stowage {
 namespace {
 
-// Beyond it slots, and the sum of three of them, would not fit 32 bits.
+// More levels could overflow the 32-bit sum of three sizes in slots.
 constexpr int64_t kMostLevels = int64_t{1} << 28;
-// Around the values of each run of rows: what LanesOf() promises.
+// Floats before and after the values of each row of blocks, which LanesOf() guarantees readable.
 constexpr size_t kPadding = kLanes;
 constexpr size_t kBlockFloats = size_t{kBlock} * kBlock * kLanes;
 
 int Blocks(int stages) { return (stages + kBlock - 1) / kBlock; }
 int Groups(int stages) { return (stages + kGroup - 1) / kGroup; }
 
-// Forward seconds before each stage, in units of a power of two so that small whole numbers stay
-// exact, and that unit.
+// Forward seconds before each stage with tie costs, and the unit of time. The unit is a power of
+// two, so that dividing by it is exact.
 std::vector<float> PrefixOf(const Chain& chain, double* unit) {
   constexpr double kTieShare = 1e-6;
   const int count = chain.length() + 1;
   double total = 0;
   for (int l = 1; l <= count; ++l) total += chain.stage(l).forward_seconds;
-  // Where no forward takes time only ties count, which are as good as nothing.
+  // If no forward takes time, only the tie costs count; this unit makes them negligible.
   constexpr double kNoTime = 1e-12;
   *unit = total > 0 ? std::ldexp(1.0, std::ilogb(total)) : kNoTime;
   const double tie = total > 0 ? kTieShare * total / count : *unit;
@@ -43,7 +43,7 @@ std::vector<float> PrefixOf(const Chain& chain, double* unit) {
   return prefix;
 }
 
-// The tiles of a chunk in an order in which each comes after those left of it and below it.
+// The tiles of a chunk, diagonal by diagonal: each comes after those to its left and below it.
 struct Tile {
   int row = 0;
   int column = 0;
@@ -57,8 +57,8 @@ std::vector<Tile> TilesInOrder(int tiles) {
   return order;
 }
 
-// The lowest level that each block of rows is asked for when the root is asked for `root_level`:
-// whoever starts a part at stage s keeps at most what each stage before it outputs or saves.
+// The lowest level at which each block of rows is read when the root has `root_level`: before a
+// part starts at stage s, each earlier stage has taken at most its output or all that it saves.
 std::vector<int32_t> BottomOf(const PartSizes<int32_t>& sizes, int64_t root_level) {
   std::vector<int32_t> bottom(static_cast<size_t>(Blocks(sizes.stages())));
   int64_t level = root_level;
@@ -69,17 +69,19 @@ std::vector<int32_t> BottomOf(const PartSizes<int32_t>& sizes, int64_t root_leve
   return bottom;
 }
 
-// What part (s,t) loses at a level.
+// The table's value of part [s..t] at a level, in table units; kNever below level 0.
 float LostAt(const TableView& view, int s, int t, int64_t level) {
   if (level < 0) return kNever;
   return LanesOf(view, static_cast<int>(level / kLanes), s, t)[level % kLanes];
 }
 
-// Fills all chunks, from any number of threads at once. Tiles are claimed in order; whoever has one
-// waits, if it must, for those that it reads.
-class Filling {
+// Fills all chunks with any number of threads. Threads claim tiles in one global order: by chunk,
+// then by TilesInOrder(). A tile may start once all previous chunks and, in its own chunk, the
+// tiles to its left and below it are filled. Every such tile is earlier in the order and hence
+// already claimed by some thread, so waiting cannot deadlock.
+class TableFiller {
  public:
-  Filling(const TableView& view, const SolveContext& context)
+  TableFiller(const TableView& view, const SolveContext& context)
       : view_(view),
         context_(context),
         tiles_((view.blocks + kTile - 1) / kTile),
@@ -88,6 +90,7 @@ class Filling {
         total_(order_.size() * static_cast<size_t>(view.chunks)),
         caller_(std::this_thread::get_id()) {}
 
+  // Returns false if the solve was cancelled.
   bool Run() {
     const auto work = [this] { Work(); };
     if (context_.threads != nullptr) {
@@ -100,6 +103,7 @@ class Filling {
 
  private:
   void Work() {
+    // Progress must be reported from the calling thread only.
     const bool reports = std::this_thread::get_id() == caller_;
     while (true) {
       const size_t claimed = next_.fetch_add(1);
@@ -114,7 +118,7 @@ class Filling {
     }
   }
 
-  // Returns false when the solve is to stop.
+  // Blocks until the tile may start. Returns false once the solve is cancelled.
   bool WaitFor(const Tile& tile, int chunk) {
     const size_t before = static_cast<size_t>(chunk) * order_.size();
     for (int turns = 0;; ++turns) {
@@ -126,6 +130,7 @@ class Filling {
            (Done({tile.row + 1, tile.column}).load(std::memory_order_acquire) > chunk &&
             Done({tile.row, tile.column - 1}).load(std::memory_order_acquire) > chunk));
       if (ready) return true;
+      // Waits are short, a fraction of a tile: spin first.
       constexpr int kTurnsBeforeYield = 100;
       if (turns > kTurnsBeforeYield) std::this_thread::yield();
     }
@@ -160,7 +165,7 @@ RotorTable::RotorTable(const Chain& chain, const Options& options)
   input_slots_ = slots(chain.input_bytes);
   const auto root_top = static_cast<int32_t>(std::max<int64_t>(-1, RootLevel(options.levels)));
   top_.push_back(root_top);
-  // Whoever starts a part at stage s keeps its input at least.
+  // A part that starts at stage s > 0 leaves its input, value s, outside: at least that is taken.
   for (int s = 1; s < sizes_.stages(); ++s) top_.push_back(root_top - sizes_.output[s - 1]);
   bottom_ = BottomOf(sizes_, std::max<int64_t>(0, RootLevel(options.lowest_level)));
   chunks_ = (root_top + kLanes) / kLanes;
@@ -185,7 +190,7 @@ int64_t RotorTable::WorkingBytes(const Chain& chain, int64_t levels) {
   const int64_t exact = CheckedAdd(SaturatingMultiply(chunks, chunk_bytes),
                                    block_pairs * block_bytes + bounds + needs + stages * kPerStage)
                             .value_or(INT64_MAX);
-  // Each large buffer is rounded up to whole huge pages.
+  // Each of the five large buffers is rounded up to whole huge pages.
   constexpr int64_t kHugePages = int64_t{5} * (2 << 20);
   return exact < (2 << 20) ? exact : CheckedAdd(exact, kHugePages).value_or(INT64_MAX);
 }
@@ -207,8 +212,9 @@ absl::Status RotorTable::FillNeeds(const SolveContext& context) {
   least_ = MakeLargeBuffer<int32_t>(index.size());
   most_ = MakeLargeBuffer<int32_t>(index.size());
   needs_.assign(block_index.size(), {});
-  // Once K is known of a row: from where on storing everything fits, and up to where the need of a
-  // sweep is more than what the part needs at any rate.
+  // Called once K of row s is known. Computes `most`, the level from which saving every stage of
+  // the part fits, and free_of_sweep, the level from which no sweep's need can bind:
+  //   most(s,s) = SaveNeed(s,s)      most(s,t) = max(SaveNeed(s,t), saved[s] + most(s+1,t))
   const auto row_done = [&](int s) {
     int32_t sweep = 0;
     for (int t = s; t < count; ++t) {
@@ -235,6 +241,9 @@ absl::Status RotorTable::FillNeeds(const SolveContext& context) {
   return FillLeast<int32_t>(sizes_, never, context, least_.get(), row_done);
 }
 
+// Decides which blocks of every chunk and row of blocks are stored, and assigns their memory. A
+// block is skipped when all its values are 0 or infinite throughout the chunk, or when no level of
+// it is read.
 void RotorTable::PlaceRows() {
   const int count = sizes_.stages();
   const int blocks = Blocks(count);
@@ -255,8 +264,9 @@ void RotorTable::PlaceRows() {
       rows.begin = I;
       rows.end = blocks;
       const int32_t low = chunk * kLanes;
-      if (low + kLanes <= bottom_[I]) rows.end = I;  // nothing asks for it
-      if (row_top < low) rows.begin = blocks;        // nor for it
+      if (low + kLanes <= bottom_[I]) rows.end = I;  // below every level that is read
+      if (row_top < low) rows.begin = blocks;        // above every level that is read
+      // Short parts lose no time first, long parts become feasible last.
       while (rows.begin < rows.end && needs_[block_index(I, rows.begin)].last_most <= low)
         ++rows.begin;
       while (rows.begin < rows.end &&
@@ -309,7 +319,7 @@ absl::Status RotorTable::FillChunks(const SolveContext& context) {
   view.first_group = first_group_.data();
   below_.assign(needs_.size() * kBlock * kBlock, kNever);
   view.below = below_.data();
-  const bool filled = Filling(view, context).Run();
+  const bool filled = TableFiller(view, context).Run();
   least_.reset();
   most_.reset();
   right_.reset();
@@ -319,6 +329,7 @@ absl::Status RotorTable::FillChunks(const SolveContext& context) {
   return filled ? absl::OkStatus() : context.CheckStop();
 }
 
+// Finds the choice whose value is the table's, by evaluating the recurrence at one level.
 RotorChoice RotorTable::BestChoice(const TableView& view, const RotorPart& part) const {
   const int s = part.s - 1;
   const int t = part.t - 1;
@@ -329,12 +340,11 @@ RotorChoice RotorTable::BestChoice(const TableView& view, const RotorPart& part)
     least = LostAt(view, s + 1, t, m - sizes_.saved[s]);
     best = {0, m - sizes_.saved[s]};
   }
-  // Splits are tried in the table's order, so the first that loses no more than the table says is
-  // its choice; and a sweep that by itself takes what is lost already makes all longer ones
-  // useless.
-  const float known = LostAt(view, s, t, m);
+  // Splits are tried in the order of the table, with the same additions, so the first that reaches
+  // the table's value is its choice. Longer sweeps cannot win once the sweep alone takes `least`.
+  const float table_value = LostAt(view, s, t, m);
   int32_t sweep = 0;
-  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]) && least > known; ++k) {
+  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]) && least > table_value; ++k) {
     sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
     if (m < sweep + sizes_.gradient[t] || prefix_[k + 1] - prefix_[s] >= least) break;
     const int64_t rest = m - sizes_.output[k];
@@ -355,7 +365,7 @@ std::optional<double> RotorTable::LostSecondsAt(int64_t level) const {
 }
 
 double RotorTable::EstimateLostSeconds(int s, int t, int64_t bytes, int64_t levels_up) const {
-  // The roundings of a part may add up to some slots; beyond that the table knows no better.
+  // The rounding errors of a part may add up to several slots. Stop the search after this many.
   constexpr int64_t kMostSlotsUp = 64;
   const TableView view = View();
   const int64_t top = top_[s];
@@ -364,22 +374,22 @@ double RotorTable::EstimateLostSeconds(int s, int t, int64_t bytes, int64_t leve
     const float lost = LostAt(view, s, t, level + up);
     if (lost < kNever) return seconds_ * static_cast<double>(lost);
   }
+  // No feasible level: a pessimistic value, one sweep over the chain for every stage.
   return seconds_ * prefix_.back() * (t - s + 1);
 }
 
-void RotorTable::LowerToLostSeconds(int s, int t, size_t count, double base,
-                                    double* seconds) const {
+void RotorTable::LowerToLostSeconds(int s, int t, double base, std::span<double> seconds) const {
   const TableView view = View();
-  const size_t known = std::min(count, static_cast<size_t>(std::max(0, top_[s] + 1)));
-  for (size_t level = 0; level < known; level += kLanes) {
+  const size_t stored = std::min(seconds.size(), static_cast<size_t>(std::max(0, top_[s] + 1)));
+  for (size_t level = 0; level < stored; level += kLanes) {
     const float* lanes = LanesOf(view, static_cast<int>(level / kLanes), s, t);
-    if (lanes == NeverLanes()) continue;
-    const size_t end = std::min(known - level, static_cast<size_t>(kLanes));
-    LowerToScaled(lanes, seconds_, base, end, seconds + level);
+    if (lanes == NeverLanes()) continue;  // infinite: nothing to lower
+    const size_t end = std::min(stored - level, static_cast<size_t>(kLanes));
+    LowerToScaled(lanes, {.scale = seconds_, .base = base}, end, seconds.data() + level);
   }
-  if (known == 0) return;
+  if (stored == 0) return;
   const double above = base + LostSecondsOf(s, t, top_[s]);
-  for (size_t level = known; level < count; ++level) {
+  for (size_t level = stored; level < seconds.size(); ++level) {
     seconds[level] = std::min(seconds[level], above);
   }
 }

@@ -1,28 +1,37 @@
 // The dynamic program of rotor over memory slots: RR-9302, Theorem 1, Algorithms 1 and 2.
 //
-// C(s,t,m), the least time of part [s..t] within m slots, its input counted apart:
+//   letter           meaning                                                           unit
+//   C(s,t,m)         least time of part [s..t] within m, its input not counted         s
+//   m_all(s,t)       need of running stage s saved: PartSizes::SaveNeed()              slots
+//   m_∅(s..s'-1, t)  need of the sweep F_ck s, F_∅ s+1 .. s'-1: SweepNeed + δ^t        slots
+//   uF, uB           duration of a forward, a backward                                 s
+//   ā^s, a^s         everything that stage s saves, its output                         slots
+//
 //   C(s,s,m) = uF_s + uB_s                                       if m >= m_all(s,s)
 //   C(s,t,m) = min( uF_s + uB_s + C(s+1,t, m - ā^s)              if m >= m_all(s,t),
 //                   min over s' in s+1..t of  Σ_{k=s}^{s'-1} uF_k + C(s',t, m - a^(s'-1))
 //                                             + C(s,s'-1,m)      if m >= m_∅(s..s'-1, t) )
-// The table keeps C - Σ(uF + uB), the time lost: saving then adds nothing, and single precision is
-// enough (the time lost is off by some 1e-6 of itself). Each forward of a sweep costs a little more
-// than it takes, 1e-6 of all forwards for the whole chain, so that of equally fast schedules one
-// with few operations wins; where recomputing is all but free there are absurdly long ones.
-// Departures: filled by memory level, then by part (kernels/min_plus.h; Algorithm 1's loop over s
-// ascending reads entries that are not there yet); the sweep of Algorithm 2 ends at s'-1; the
-// root's limit leaves out a^0; the gradient held meanwhile is rounded to slots apart from the rest
-// of a need.
+// The table holds the time lost, C - Σ(uF + uB) over the part. Saving a stage then adds nothing,
+// and single precision suffices (a relative error of about 1e-6 of the time lost). Each forward of
+// a sweep is charged slightly more than it takes, 1e-6 of all forwards in total for one sweep over
+// the chain. Of equally fast schedules one with few operations wins; where recomputation is almost
+// free, the longest of them are too long to use.
 //
-// No table of choices is kept: a schedule is read off by finding the minimum again on its way.
-// O(L^3 levels) time at most; single-precision values of (L+1)(L+2)/2 parts at all levels, fewer
-// where a part is not feasible yet, or costs nothing any more.
+// Departures from the report: the table is filled by memory level, then by part
+// (kernels/min_plus.h), since Algorithm 1's loop over ascending s reads entries before they are
+// computed; the sweep of Algorithm 2 ends at s'-1; the budget of the root excludes a^0; the held
+// gradient δ^t is rounded to slots separately from the rest of a need.
+//
+// Choices are not stored. A schedule is reconstructed by evaluating the minimum again along its
+// path. Time O(L^3 levels) at most. Memory: one float per level for each of the (L+1)(L+2)/2 parts,
+// except levels at which the part is infeasible or loses no time.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_TABLE_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_TABLE_H_
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -42,17 +51,17 @@ class RotorTable {
  public:
   struct Options {
     SlotGrid grid;
-    int64_t levels = 0;  // the highest that ScheduleAt() answers; may be more than grid.slots
+    int64_t levels = 0;  // the highest level that can be queried; may exceed grid.slots
     Saving saving = Saving::kAlways;
-    int64_t lowest_level = 0;  // the lowest: what only those below it can reach is left out
+    int64_t lowest_level = 0;  // the lowest; entries that only lower levels reach are not computed
   };
 
-  // Reports progress, and borrows threads, from `context`. Errors: CANCELLED once context.stop is
-  // set. Requires: WorkingBytes() is less than INT64_MAX.
+  // Uses the threads of `context` and reports progress to it. Errors: CANCELLED once context.stop
+  // is set. Requires: WorkingBytes() is less than INT64_MAX.
   static absl::StatusOr<RotorTable> Build(const Chain& chain, const Options& options,
                                           const SolveContext& context);
-  // An upper bound on what Build() allocates, for any chain of that many stages; INT64_MAX where
-  // that is beyond all machines.
+  // An upper bound on the bytes that Build() allocates for a chain of this length. INT64_MAX where
+  // the number of levels is not supported.
   static int64_t WorkingBytes(const Chain& chain, int64_t levels);
 
   RotorTable(RotorTable&&) = default;
@@ -62,23 +71,25 @@ class RotorTable {
   int64_t levels() const { return options_.levels; }
   int64_t lowest_level() const { return options_.lowest_level; }
 
-  // The time lost within `level` slots, the chain's input included; nullopt where nothing fits.
-  // Requires of both: lowest_level() <= level <= levels().
+  // The time lost by the whole chain within `level` slots, its input included; nullopt if nothing
+  // fits. Requires: lowest_level() <= level <= levels().
   std::optional<double> LostSecondsAt(int64_t level) const;
-  // For part [s..t], stages counted from 0, its input counted apart: what it loses within `bytes`,
-  // by the nearest level from `levels_up` above it on that is enough for it. For guidance only.
+  // The following functions are about part [s..t], stages numbered from 0, its input not counted.
+
+  // An estimate of the seconds that the part loses within `bytes`: the value at the lowest feasible
+  // level that is at least `levels_up` above the level of `bytes`. For heuristics only.
   double EstimateLostSeconds(int s, int t, int64_t bytes, int64_t levels_up) const;
-  // For part [s..t] likewise: seconds[m] = min(seconds[m], `base` and what it loses at level m), m
-  // in 0 .. count - 1; infinite where nothing fits. Above what the whole chain's highest level
-  // leaves to a part that begins at s, what it loses there.
-  // Requires of the three: lowest_level() is 0.
-  void LowerToLostSeconds(int s, int t, size_t count, double base, double* seconds) const;
+  // seconds[m] = min(seconds[m], base + the seconds that the part loses at level m) for every m;
+  // infinite where nothing fits. Levels above the highest that a part starting at s can have use
+  // the value at that level. This and the next two require: lowest_level() is 0.
+  void LowerToLostSeconds(int s, int t, double base, std::span<double> seconds) const;
   double LostSecondsOf(int s, int t, int64_t level) const;
-  // The fastest sequence of that part; nullopt as for ScheduleAt().
+  // The fastest schedule of the part; nullopt as for ScheduleAt().
   std::optional<Schedule> PartScheduleAt(int s, int t, int64_t level) const;
-  // One forward of each of the stages s..k.
+  // The seconds of one forward of each of the stages s..k, tie costs included.
   double SweepSeconds(int s, int k) const { return seconds_ * (prefix_[k + 1] - prefix_[s]); }
-  // The fastest schedule; nullopt when there is none or it would have more than kMaxOperations.
+  // The fastest schedule of the whole chain within `level`. nullopt if there is none or it would
+  // have more than kMaxOperations operations. Requires: lowest_level() <= level <= levels().
   std::optional<Schedule> ScheduleAt(int64_t level) const;
 
  private:
@@ -94,15 +105,15 @@ class RotorTable {
   Options options_;
   int64_t input_slots_;
   PartSizes<int32_t> sizes_;
-  double seconds_;  // what 1 in the table means: a power of two
+  double seconds_;  // the table's unit of time; a power of two, or kNoTime
   std::vector<float> prefix_;
-  std::vector<int32_t> top_;     // the highest level that anything asks a row for
-  std::vector<int32_t> bottom_;  // and, by block of rows, the lowest
+  std::vector<int32_t> top_;     // by row: the highest level that is ever read
+  std::vector<int32_t> bottom_;  // by block of rows: the lowest level that is ever read
   std::vector<ChunkRows> rows_;
   int chunks_ = 0;
   LargeBuffer<float> values_;
 
-  // Only while building.
+  // Scratch memory of Build(): see TableView.
   LargeBuffer<int32_t> least_;
   LargeBuffer<int32_t> most_;
   std::vector<BlockNeeds> needs_;

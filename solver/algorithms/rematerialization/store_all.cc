@@ -7,6 +7,7 @@
 namespace stowage {
 namespace {
 
+// One schedule for every budget of at least its peak.
 class StoreAllSolution final : public Solution {
  public:
   explicit StoreAllSolution(const Chain& chain)
@@ -15,6 +16,7 @@ class StoreAllSolution final : public Solution {
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(int64_t memory_bytes,
                                                           const SolveContext&) const override {
     if (memory_bytes < peak_bytes_) return std::optional<Candidate>();
+    // Limit::kNone: its compute time is a lower bound for every schedule.
     return Candidate{schedule_, "store_all", Limit::kNone, {}};
   }
 

@@ -3,15 +3,16 @@
 namespace stowage {
 namespace {
 
-// What is known of value l while the sequence is walked.
+// The state of value l while the sequence is replayed. Operations are given by index.
 struct Value {
   int64_t bytes = 0;  // 0: not live, or nothing to move
   bool saved = false;
-  int made = -1;
-  int touched = -1;
-  int gap = -1;  // its last
+  int made = -1;     // the operation that produced it
+  int touched = -1;  // its last use
+  int gap = -1;      // its last gap
 };
 
+// Replays the sequence, counts memory as MemoryWalk does, and records the gaps.
 class Walk {
  public:
   Walk(const Chain& chain, ComputeSequence* sequence)
@@ -47,14 +48,16 @@ class Walk {
     Read(index, l - 1);
     const int64_t added = chain_.gradient_bytes(l - 1);
     sequence_.need_bytes.push_back(device_bytes_ + added + chain_.stage(l).backward_overhead_bytes);
+    // δ^(l-1) replaces δ^l. ā^(l-1) stays for its own backward.
     device_bytes_ += added - chain_.gradient_bytes(l);
     Drop(l);
     if (!values_[l - 1].saved) Drop(l - 1);
   }
 
+  // Records a gap if value l has not been used by the previous operation.
   void Read(int index, int l) {
     Value& value = values_[l];
-    // Between neighbours there is no time to be away.
+    // Consecutive operations leave no time for a transfer.
     const bool waits = index > value.touched + 1;
     const bool may_leave = value.bytes > 0 && (l == 0 || !chain_.stage(l).no_offload);
     if (waits && may_leave) {

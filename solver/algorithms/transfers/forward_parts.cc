@@ -16,7 +16,8 @@ ForwardPart PassedPart(int first, int last, std::vector<Operation> again, bool o
 void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSequence* result) {
   std::vector<Operation>& operations = result->sequence.operations;
   operations.clear();
-  std::vector<int> reads;  // by part: who reads its input before the loss
+  std::vector<int> reads;  // by part: the operation of the forward phase that reads its input
+  // Forward phase.
   for (const ForwardPart& part : parts) {
     reads.push_back(static_cast<int>(operations.size()));
     operations.push_back(
@@ -25,6 +26,7 @@ void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSeque
       operations.push_back({OperationKind::kForwardDiscard, l});
     }
   }
+  // Backward phase.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     if (part->saved) {
       operations.push_back({OperationKind::kBackward, part->first});
@@ -32,8 +34,9 @@ void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSeque
       operations.insert(operations.end(), part->again->begin(), part->again->end());
     }
   }
+  // The input of an offloaded part leaves in the gap that follows its use in the forward phase.
   FindGaps(chain, &result->sequence);
-  std::vector<bool> leaves(operations.size(), false);  // by operation: what it reads
+  std::vector<bool> leaves(operations.size(), false);  // by operation: its input is offloaded
   for (size_t p = 0; p < parts.size(); ++p) {
     if (parts[p].offloaded) leaves[static_cast<size_t>(reads[p])] = true;
   }
@@ -56,7 +59,7 @@ std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
     const int expected = parts.empty() ? 1 : parts.back().last + 1;
     if (operation.stage != expected) return std::nullopt;
     if (operation.kind == OperationKind::kForwardDiscard) {
-      // What a saved stage left is not dropped here: its part would not be one.
+      // FORWARD_DISCARD would drop the value of a saved stage, which no part does.
       if (parts.empty() || parts.back().saved) return std::nullopt;
       parts.back().last = operation.stage;
     } else {
@@ -65,6 +68,7 @@ std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
     }
   }
   if (parts.empty() || parts.back().last != loss || !parts.back().saved) return std::nullopt;
+  // Each part ends with the backward of its first stage.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
     std::vector<Operation> again;
     do {

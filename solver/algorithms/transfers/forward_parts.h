@@ -1,7 +1,7 @@
-// The shape of every schedule that POFO considers (its section 4.2): the stages up to the loss in
-// parts, of each of which only the input is kept or moved to the host while the rest of the chain
-// runs. A part either is one saved stage or is computed again, from its input, in the backward
-// phase.
+// The structure of every schedule that POFO considers (POFO, section 4.2). The stages up to the
+// loss are divided into parts. A part is either one saved stage, or a sequence of stages that the
+// forward phase only passes through and that is recomputed from its input in the backward phase.
+// While the rest of the chain runs, the input of a part stays on the device or is offloaded.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_TRANSFERS_FORWARD_PARTS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_TRANSFERS_FORWARD_PARTS_H_
 
@@ -16,30 +16,33 @@
 
 namespace stowage {
 
-// Stages count from 1.
+// One part. Stages are numbered from 1.
 struct ForwardPart {
   int first = 0;
   int last = 0;
-  bool saved = false;      // FORWARD_SAVE, and first == last; else only passed through
-  bool offloaded = false;  // its input, value first - 1
-  // How it runs again, once the gradient of value `last` is there; null for a saved part, which
-  // does not. Shared, so that plans that differ in little are copied at little cost.
+  bool saved = false;      // FORWARD_SAVE, with first == last; false: passed through
+  bool offloaded = false;  // the part's input, value first - 1, goes to the host
+  // The operations that recompute the part and run its backwards, once δ^last exists. Null for a
+  // saved part. Shared, so that copies of a plan are cheap.
   std::shared_ptr<const std::vector<Operation>> again;
 };
 
 ForwardPart SavedPart(int stage, bool offloaded = false);
 ForwardPart PassedPart(int first, int last, std::vector<Operation> again, bool offloaded = false);
 
-// A sequence and what its parts ask of its gaps.
+// A compute sequence and which of its gaps the parts offload.
 struct PartedSequence {
   ComputeSequence sequence;
   std::vector<GapChoice> choices;  // one a gap
 };
 
-// Requires: the parts cover the stages 1..L+1 in order, the last of them saved.
+// Converts parts to a sequence: the forward phase in order, then the backward phase in reverse
+// order. Reuses the capacity of `result`. O(operations + stages). Requires: the parts cover stages
+// 1..L+1 in order and the last one is saved.
 void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSequence* result);
 
-// The parts of a schedule without transfers; nullopt when it has another shape.
+// The inverse of Join() without offloads: the parts of a schedule without transfers; nullopt if it
+// does not have this structure. O(operations).
 std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
                                                 const std::vector<Operation>& operations);
 

@@ -6,8 +6,8 @@
 namespace stowage {
 namespace {
 
-// The operation after which the value of a gap may start to leave: the one that made it, or, if it
-// is away in gaps before, the first that reads it when it is back from the last of them.
+// The operation after which the copy of a gap's value may start: the one that produces the value,
+// or, if the value is on the host in an earlier gap, its first use after the last such gap.
 template <typename IsAway>
 int LeavesFrom(const ComputeSequence& sequence, const Gap& gap, const IsAway& is_away) {
   int before = gap.previous;
@@ -27,6 +27,8 @@ std::optional<double> TransferPlacement::Place(const ComputeSequence& sequence,
                                                int64_t memory_bytes) {
   memory_bytes_ = memory_bytes;
   Start(sequence, choices);
+  // Rules 1 to 4 of the header; the order matters, since each step uses the result of the previous
+  // one.
   if (!PlaceReleases(sequence, choices)) return std::nullopt;
   PlaceOffloads(sequence, choices);
   PlacePrefetches(sequence, choices);
@@ -52,7 +54,8 @@ void TransferPlacement::Start(const ComputeSequence& sequence, std::span<const G
   for (size_t k = 0; k < free_.size(); ++k) free_[k] = memory_bytes_ - sequence.need_bytes[k];
 }
 
-// The value leaves before the operation at `position`, and for now comes back just in time.
+// Releases the value of gap `g` at `position`. Until PlacePrefetches() it is assumed to return
+// right before its next use.
 void TransferPlacement::Release(const ComputeSequence& sequence, int g, int position) {
   const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
   change_[static_cast<size_t>(position)] += gap.bytes;
@@ -61,7 +64,8 @@ void TransferPlacement::Release(const ComputeSequence& sequence, int g, int posi
   used_.push_back(g);
 }
 
-// Only once all releases are known: a value that was away in the gap before comes back first.
+// Runs after all releases are known, because a copy starts only after the value has returned from
+// its previous gap.
 void TransferPlacement::PlaceOffloads(const ComputeSequence& sequence,
                                       std::span<const GapChoice> choices) {
   for (const int g : used_) {
@@ -72,6 +76,8 @@ void TransferPlacement::PlaceOffloads(const ComputeSequence& sequence,
   }
 }
 
+// Rule 1. Scans the operations in order; `away` is what releases have freed so far. Returns false
+// if an operation does not fit even with every possible release.
 bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
                                       std::span<const GapChoice> choices) {
   used_.clear();
@@ -90,12 +96,14 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
     int64_t& free = free_[static_cast<size_t>(k)];
     free += away;
     if (free >= 0) continue;
+    // Release waiting gaps in copy order until the operation fits. Entries that stay in waiting_
+    // are moved to its front.
     size_t kept = 0;
     size_t next = 0;
     for (; free < 0 && next < waiting_.size(); ++next) {
       const int g = waiting_[next];
       const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
-      if (gap.before <= k) continue;  // it was never asked for
+      if (gap.before <= k) continue;  // the gap is over; it was not needed
       if (gap.after < k) {
         Release(sequence, g, k);
         away += gap.bytes;
@@ -111,6 +119,8 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
   return true;
 }
 
+// Rule 3. Moves each PREFETCH to earlier positions as long as the operations there leave enough
+// memory. The queue is in order, so no PREFETCH may precede that of an earlier use.
 void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
                                         std::span<const GapChoice> choices) {
   std::sort(used_.begin(), used_.end());  // gaps are numbered by next use
@@ -119,11 +129,12 @@ void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
     return moves_[static_cast<size_t>(a)].release < moves_[static_cast<size_t>(b)].release;
   });
   auto released = by_release_.begin();
-  int earliest = 0;  // the queue is in order
+  int earliest = 0;  // the position of the previous PREFETCH, or later
   walked_ = 0;
   for (const int g : used_) {
     const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
     Move& move = moves_[static_cast<size_t>(g)];
+    // On a shared link a PREFETCH must not delay an OFFLOAD that compute waits for before this use.
     for (; platform_.half_duplex && released != by_release_.end(); ++released) {
       const Move& other = moves_[static_cast<size_t>(*released)];
       if (other.release > gap.before) break;
@@ -133,6 +144,7 @@ void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
     int position = gap.before;
     while (position > first && free_[static_cast<size_t>(position) - 1] >= gap.bytes) --position;
     position = std::min(gap.before, position + choices[static_cast<size_t>(g)].prefetch_delay);
+    // The value now occupies memory from the PREFETCH on.
     for (int k = position; k < gap.before; ++k) free_[static_cast<size_t>(k)] -= gap.bytes;
     walked_ += gap.before - position;
     move.prefetch = position;
@@ -140,7 +152,9 @@ void TransferPlacement::PlacePrefetches(const ComputeSequence& sequence,
   }
 }
 
-// Copies to the host start later where it would be too full.
+// Rule 4. First counts the copies from RELEASE to PREFETCH, which is the minimum. Then moves each
+// OFFLOAD from its RELEASE back toward its desired position while the host has room. Returns false
+// if the minimum does not fit.
 bool TransferPlacement::FitHost(const ComputeSequence& sequence) {
   host_.assign(static_cast<size_t>(sequence.size()) + 1, platform_.host_memory_bytes);
   for (const int g : used_) {
@@ -163,6 +177,8 @@ bool TransferPlacement::FitHost(const ComputeSequence& sequence) {
   return true;
 }
 
+// Sorts the transfers by position, then OFFLOAD, RELEASE, PREFETCH. OFFLOADs and RELEASEs at one
+// position are in copy order, PREFETCHes in order of next use.
 void TransferPlacement::ListEvents() {
   events_.clear();
   const auto add = [this](int position, int kind, OperationKind operation, size_t rank, int gap) {
@@ -182,7 +198,8 @@ void TransferPlacement::ListEvents() {
             [](const Event& a, const Event& b) { return a.key < b.key; });
 }
 
-// As solver/simulator/queues.cc has it, without what explanations need.
+// The rules of simulator/queues.cc, with the same order of additions but without the causes of
+// waits. compute, released, to_host and to_device are the queues' ends.
 double TransferPlacement::Time(const ComputeSequence& sequence) {
   offloaded_.assign(sequence.gaps.size(), 0);
   prefetched_.assign(static_cast<size_t>(chain_.length()) + 2, 0);
@@ -224,7 +241,9 @@ double TransferPlacement::Time(const ComputeSequence& sequence) {
       prefetched_[l] = 0;
     }
   }
-  return compute;  // every copy is waited for: to the host by its RELEASE, back by who reads it
+  // Compute ends last: it waits for every OFFLOAD at its RELEASE and for every PREFETCH at the next
+  // use.
+  return compute;
 }
 
 Schedule TransferPlacement::ToSchedule(const ComputeSequence& sequence) const {

@@ -1,12 +1,17 @@
-// Where transfers go in a sequence of forwards and backwards: the conversion of what a relaxed
-// program decides (POFO, section 3.2, assumption 3) into a schedule of whole transfers.
+// Places transfers in a compute sequence: the conversion of a relaxed solution, in which transfers
+// can be interrupted and free memory continuously (POFO, section 3.2, assumption 3), to a schedule
+// of whole transfers.
 //
-// An OFFLOAD starts right after the operation that made the value. A RELEASE comes just before the
-// first operation that would not fit, in copy order, of values that have been read for now: as late
-// as memory allows, since compute waits for the copy there. Whoever need not be released is not
-// offloaded either. A PREFETCH comes, in order of next use, as early as what is on the device
-// allows; where both directions share a link not before an OFFLOAD that has to be complete before
-// that use. Nothing is ever over the memory limit, nor over the platform's host memory.
+// Rules, applied to the gaps that a solver has chosen:
+// 1. RELEASE: just before the first operation that would not fit, in copy order, of values between
+//    two uses. As late as memory allows, because compute waits for the copy there. A value that
+//    never has to be released is not offloaded.
+// 2. OFFLOAD: right after the operation that produces the value, or after the first use that
+//    follows its previous prefetch.
+// 3. PREFETCH: in order of next use, as early as device memory allows. If both directions share a
+//    link, not before an OFFLOAD whose RELEASE comes before that use.
+// 4. If host memory is limited, an OFFLOAD is delayed until the host has room for its copy.
+// Invariant: the result never exceeds the memory limit or the platform's host memory.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_TRANSFERS_TRANSFER_PLACEMENT_H_
 #define STOWAGE_SOLVER_ALGORITHMS_TRANSFERS_TRANSFER_PLACEMENT_H_
 
@@ -23,44 +28,46 @@
 
 namespace stowage {
 
-// What becomes of a gap. Everything but `moved` departs from the rules above, for searches.
+// The decision for one gap. All fields but `moved` are deviations from the rules, for local search.
 struct GapChoice {
-  bool moved = false;          // the value is on the host for a part of the gap, where memory asks
-  bool at_once = false;        // it is released as soon as it has been read, whether asked or not
+  bool moved = false;          // the value may be on the host during the gap, where memory needs it
+  bool at_once = false;        // RELEASE right after the use before the gap, needed or not
   int16_t offload_delay = 0;   // in operations
   int16_t prefetch_delay = 0;  // likewise
 
   bool operator==(const GapChoice&) const = default;
 };
 
-// Places and times one set of choices after the other, without allocating once warm. Borrows the
-// chain and the platform. Not thread-safe.
+// Places and times one set of choices after another. Reuses its buffers, so that repeated calls do
+// not allocate. Borrows the chain and the platform. Not thread-safe.
 class TransferPlacement {
  public:
   TransferPlacement(const Chain& chain, const Platform& platform);
 
-  // The makespan of `sequence` with those choices, one a gap, within `memory_bytes`: what the
-  // simulator says of ToSchedule(). nullopt: they do not fit. O(operations + gaps), and for each
-  // value moved as many operations as its prefetch comes early. Requires: the platform has
-  // bandwidths if a gap is moved.
+  // The makespan in seconds of `sequence` with these choices, one per gap, within `memory_bytes`;
+  // equal to what Simulate() computes for ToSchedule(). nullopt if they do not fit. O(operations +
+  // gaps), plus for each moved value the number of operations by which its prefetch precedes its
+  // use. Requires: platform.has_link() if any gap is moved.
   std::optional<double> Place(const ComputeSequence& sequence, std::span<const GapChoice> choices,
                               int64_t memory_bytes);
 
-  // Of the last Place(), which has succeeded.
+  // The schedule and the peak of the last Place(), which must have succeeded.
   Schedule ToSchedule(const ComputeSequence& sequence) const;
   int64_t PeakBytes() const;
-  // Steps that prefetches were looked for back from their use: what Place() took beside the rest.
+  // The operations by which all prefetches precede their uses: the variable part of the cost of
+  // Place().
   int64_t walked() const { return walked_; }
+  // Whether the last Place() offloads the value in this gap.
   bool moves(int gap) const { return moves_[static_cast<size_t>(gap)].release >= 0; }
 
  private:
-  // An operation of position k comes right before the k-th of the sequence.
+  // Transfers at position k come right before operation k of the sequence.
   struct Move {
     int offload = -1;
     int release = -1;  // -1: the gap is not used
     int prefetch = -1;
   };
-  // In copy order: by the operation after which it may start, then by value.
+  // Sorted in copy order: by the operation after which the copy may start, then by value.
   struct Copy {
     int from = 0;
     int value = 0;
@@ -89,14 +96,14 @@ class TransferPlacement {
   int64_t memory_bytes_ = 0;
   int64_t walked_ = 0;
   std::vector<Move> moves_;      // by gap
-  std::vector<Copy> copies_;     // of the gaps chosen
-  std::vector<int> copy_order_;  // these gaps
-  std::vector<int> waiting_;     // chosen, not released so far, in copy order
-  std::vector<int> used_;        // released
-  std::vector<int> by_release_;  // the same, by the position of the RELEASE
-  std::vector<int64_t> free_;    // by operation: what it leaves of the memory
-  std::vector<int64_t> change_;  // by position: of the bytes that are away
-  std::vector<int64_t> host_;    // by position: bytes on the host
+  std::vector<Copy> copies_;     // of the moved gaps
+  std::vector<int> copy_order_;  // moved gaps in copy order
+  std::vector<int> waiting_;     // moved gaps without a RELEASE so far, in copy order
+  std::vector<int> used_;        // gaps with a RELEASE
+  std::vector<int> by_release_;  // the same gaps by the position of the RELEASE
+  std::vector<int64_t> free_;    // by operation: unused device memory
+  std::vector<int64_t> change_;  // by position: change of the bytes that are off the device
+  std::vector<int64_t> host_;    // by position: unused host memory
   std::vector<Event> events_;
   std::vector<double> offloaded_;   // by gap: when the copy is complete
   std::vector<double> prefetched_;  // by value: when its latest copy back is complete

@@ -24,7 +24,7 @@ TEST(ThreadPool, WorkBesideTheCaller) {
 TEST(ThreadPool, ComeWhenThereIsTimeTo) {
   ThreadPool helpers(1);
   std::atomic<int> inside{0};
-  // Ends only when two threads are in it at once.
+  // Returns only when two threads run the body at the same time.
   helpers.RunOnFreeThreads([&] {
     inside.fetch_add(1);
     while (inside.load() < 2) std::this_thread::yield();

@@ -16,7 +16,7 @@ class LowerBound : public testing::Test {
  protected:
   double Seconds() const { return LowerBoundSeconds(chain_, platform_); }
 
-  // Within rounding, which the bound keeps below.
+  // The bound is reduced by the rounding of sums, so compare within that tolerance.
   void ExpectSeconds(double expected) const {
     EXPECT_LE(Seconds(), expected);
     EXPECT_GE(Seconds(), expected * (1 - 1e-12));
@@ -40,7 +40,8 @@ TEST_F(LowerBound, IsOneForwardAndOneBackwardOfEachStageWhereMemoryIsAmple) {
 TEST_F(LowerBound, CountsWholeForwardsOfWhatDoesNotFit) {
   platform_.memory_bytes = 119;
   ExpectSeconds(10);
-  // BACKWARD 3 has 40 bytes too many: all 30 of value 1, and value 2 but for the 10 that it reads.
+  // BACKWARD 3 exceeds the memory by 40 bytes: the 30 of value 1, and value 2 except the 10 that it
+  // reads.
   platform_.memory_bytes = 80;
   ExpectSeconds(11);
 }
@@ -62,8 +63,8 @@ TEST_F(LowerBound, CountsOverheads) {
   ExpectSeconds(10);
 }
 
-// BACKWARD 3 has 20 bytes too many, so value 1 leaves: FORWARD_SAVE 1 ends at 1, its copy at 4;
-// BACKWARD 3 takes until 6, the copy back until 9, BACKWARD 2 and 1 until 13.
+// BACKWARD 3 exceeds the memory by 20 bytes, so value 1 leaves: FORWARD_SAVE 1 ends at 1, its copy
+// at 4; BACKWARD 3 takes until 6, the copy back until 9, BACKWARD 2 and 1 until 13.
 TEST_F(LowerBound, WaitsForTransfersBeforeAndAfter) {
   ForbidRecomputation();
   platform_.memory_bytes = 100;
@@ -159,7 +160,7 @@ TEST(FloorOfMemory, ReadsAllThatANoRecomputeStageSaves) {
   EXPECT_EQ(FloorOfMemory(chain).bytes, 80);
 }
 
-// With everything else offloaded the floor is reached: no bound of this form can be higher.
+// M_low is attained if everything else is offloaded, so no higher bound of this form is valid.
 TEST(FloorOfMemory, IsReachedByASchedule) {
   const Chain chain = EqualChain(2);
   Platform platform = Memory(FloorOfMemory(chain).bytes);

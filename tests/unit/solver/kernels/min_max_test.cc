@@ -1,4 +1,4 @@
-// The vectorized loop against a plain one.
+// Compares the vectorized loop with a plain one.
 #include "solver/kernels/min_max.h"
 
 #include <gtest/gtest.h>
@@ -34,21 +34,23 @@ class LowerLeastOf : public testing::Test {
 using Types = testing::Types<int32_t, int64_t>;
 TYPED_TEST_SUITE(LowerLeastOf, Types);
 
-// The targets of the other kernel: one switch chooses for both.
+// SetMinPlusTarget() selects the target of this kernel, too.
 TYPED_TEST(LowerLeastOf, EveryTargetDoesWhatAPlainLoopDoes) {
   for (const std::string& target : MinPlusTargets()) {
     ASSERT_TRUE(SetMinPlusTarget(target));
     for (size_t count = 0; count <= 200; ++count) {
-      const SplitNeed<TypeParam> split = {this->Next(), this->Next(), this->Next()};
+      SplitNeed<TypeParam> split = {this->Next(), this->Next(), this->Next()};
       const std::vector<TypeParam> rest = this->Numbers(count);
       const std::vector<TypeParam> gradient = this->Numbers(count);
-      std::vector<TypeParam> least = this->Numbers(count + 1);  // the last one is not its business
+      std::vector<TypeParam> least = this->Numbers(count + 1);  // the last must stay
       std::vector<TypeParam> expected = least;
       for (size_t i = 0; i < count; ++i) {
         expected[i] = std::min(
             expected[i], std::max({rest[i] + split.kept, gradient[i] + split.sweep, split.front}));
       }
-      LowerLeast(split, rest.data(), gradient.data(), count, least.data());
+      split.rest = rest.data();
+      split.gradient = gradient.data();
+      LowerLeast(split, count, least.data());
       ASSERT_EQ(least, expected) << target << ", " << count;
     }
   }

@@ -1,5 +1,5 @@
-// Whole tables by every target that this machine can run, equal to the bit to those of the scalar
-// twin; what the tables say is checked in property/rotor_table_test.cc.
+// Tables filled by every target of this machine must equal those of the scalar version bit by bit.
+// property/rotor_table_test.cc checks that their values are correct.
 #include "solver/kernels/min_plus.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ constexpr ChainKind kKinds[] = {
     {.name = "growing", .most_output = 6, .grows = true},
     {.name = "with_zeros", .most_output = 3, .fixed_stages = true},
     {.name = "of_odd_times", .most_output = 5, .whole_times = false},
-    // The gradient held during a sweep is what most of its memory goes to.
+    // Large gradients: the need of a sweep then depends mostly on the held gradient.
     {.name = "with_large_gradients", .most_output = 3, .most_gradient = 40},
     {.name = "of_all_sorts",
      .most_output = 5,
@@ -83,7 +83,7 @@ Chain MakeChain(const ChainKind& kind, int stages) {
   return chain;
 }
 
-// One slot a byte where that makes at most `most_slots`; the sizes of the others are rounded up.
+// One slot per byte if that makes at most `most_slots`; otherwise sizes are rounded up.
 RotorTable::Options TableOf(const Chain& chain, int64_t most_slots, Saving saving) {
   const int64_t bytes = StoreAllPeakBytes(chain);
   const int64_t slots = std::min(bytes, most_slots);
@@ -134,7 +134,7 @@ TEST_P(MinPlusTables, OfEveryTargetEqualTheScalarTwinToTheBit) {
   }
 }
 
-// Nothing is left out that a higher level can reach.
+// A table with a lowest level equals the full table at every level above it.
 TEST_P(MinPlusTables, SayTheSameFromTheirLowestLevelOn) {
   const std::vector<std::string> targets = MinPlusTargets();
   for (int stages = 1; stages <= 70; stages += 3) {

@@ -86,7 +86,7 @@ TEST(Instance, GivesTimesThatDifferByNoiseOneValue) {
   EXPECT_EQ(Instance::Exact(request).chain().stage(1).forward_seconds, 1.0001);
 }
 
-// What fits the instance fits the request.
+// Rounding is conservative: a schedule that fits the instance fits the request.
 TEST(Instance, NeverNeedsLessThanTheRequest) {
   const SolveRequest request = RequestWith((int64_t{7} << 20) + 5);
   const Instance instance = Instance::Rounded(request);

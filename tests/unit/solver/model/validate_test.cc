@@ -75,10 +75,10 @@ TEST(Violations, OfGraphCostsNameTheField) {
 TEST(Violations, AGroupSavesItsOutput) {
   Chain chain = GroupedChain();
   chain.stages[1].graph->saved_bytes = 4;
-  EXPECT_THAT(
-      Violations(chain),
-      ElementsAre(Names("chain.stages[2].graph.saved_bytes",
-                        "takes what the fusion group saves to 9, less than output_bytes 10")));
+  EXPECT_THAT(Violations(chain),
+              ElementsAre(Names(
+                  "chain.stages[2].graph.saved_bytes",
+                  "brings the saved bytes of the fusion group to 9, less than output_bytes 10")));
   chain.stages[1].graph->saved_bytes = 5;
   chain.stages[0].graph = GraphCosts{1, 2, 9, 0, 0};
   EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.stages[0].graph.saved_bytes", "is 9")));
@@ -104,7 +104,7 @@ TEST(Violations, AGroupsStagesAreNeighbours) {
   EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.loss.fusion_group", "runs by itself")));
 }
 
-// Each of these breaks one field of a sound chain and must be found, wherever the field is.
+// Each case makes one field of a valid chain invalid, which must be reported under its path.
 TEST(Violations, CoverEveryFieldOfAStage) {
   const std::pair<const char*, std::function<void(Stage&)>> faults[] = {
       {"forward_seconds", [](Stage& s) { s.forward_seconds = -1; }},

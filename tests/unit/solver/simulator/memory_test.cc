@@ -12,7 +12,8 @@ namespace {
 
 using testing::ElementsAre;
 
-// Sizes that no two sums share: input 1, stage 1: a 2 saved 10 δ 100, stage 2: a 4 saved 20 δ 200.
+// Sizes whose sums are all different: input 1, stage 1: a 2 saved 10 δ 100, stage 2: a 4 saved 20 δ
+// 200.
 class MemoryTest : public testing::Test {
  protected:
   MemoryTest() {
@@ -67,14 +68,14 @@ TEST_F(MemoryTest, AddsOverheadsOnlyWhileTheOperationRuns) {
   chain_.stages[1].backward_overhead_bytes = 20'000;
   chain_.loss.saved_bytes = 40'000;
   chain_.loss.output_bytes = 3;
-  chain_.loss.gradient_bytes = 7;  // the loss has none, whatever is set
+  chain_.loss.gradient_bytes = 7;  // ignored: the loss has no gradient
   Run("S1 S2 S3 B3 B2 B1");
   EXPECT_THAT(Device(), ElementsAre(10'011, 31, 40'031, 40'231, 20'331, 1111));
 }
 
 TEST_F(MemoryTest, FreesWithAReleaseAndTakesWithAPrefetch) {
   Run("S1 O1 S2 R1 S3 B3 P1 B2 B1");
-  // R1 itself still counts ā1; S3 no more. P1 takes 10 at once.
+  // R1 itself still counts ā1, S3 does not. P1 takes its 10 bytes at once.
   EXPECT_THAT(Device(), ElementsAre(11, 11, 31, 31, 21, 221, 231, 331, 1111));
   EXPECT_THAT(Host(), ElementsAre(0, 10, 10, 10, 10, 10, 10, 0, 0));
 }

@@ -1,5 +1,4 @@
-// Schedules that run stages in graph mode: what they cost, what they need, what they may not do.
-// Figures by hand.
+// Time, memory and validity of schedules that run stages in graph mode. Figures computed by hand.
 #include "solver/model/modes.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +20,8 @@ using testing::HasSubstr;
 using testing::Pair;
 
 // Four stages and the loss (stage 5). Eager: forward 1 s, backward 2 s, output 10, saved 30 bytes.
-// Stages 2 and 3 are one in graph mode: forward 0.5 s, backward 1 s, saved 40 bytes, 7 bytes of
-// overhead forward and 3 backward; stage 4 by itself: 0.75 s, 1.5 s, 15 bytes. Entering takes 0.25
+// Stages 2 and 3 are fused in graph mode: forward 0.5 s, backward 1 s, saved 40 bytes, 7 bytes of
+// overhead forward and 3 backward; stage 4 alone: 0.75 s, 1.5 s, 15 bytes. Entering takes 0.25
 // s.
 Chain FusedChain() {
   Chain chain = EqualChain(4);

@@ -99,7 +99,7 @@ TEST_F(Time, StartsAnOffloadAfterTheComputeListedBeforeIt) {
 }
 
 TEST_F(Time, MakesComputeWaitForEveryReleaseBeforeIt) {
-  // R1 ends at 4 although the S2 after it needs nothing of value 1's going.
+  // S2 waits for R1, which ends at 4, although it does not need the memory of value 1.
   Run("S1 O0 R0 S2 S3 B3 B2 P0 B1");
   EXPECT_EQ(timeline_[1].end_seconds, 2);    // O0: 1-2
   EXPECT_EQ(timeline_[3].start_seconds, 2);  // S2 waits for R0
@@ -136,8 +136,8 @@ TEST_F(Time, LetsAnOffloadWaitForThePrefetchOfItsValue) {
 }
 
 TEST_F(Time, CountsTransfersThatEndLast) {
-  // An offload at the very end would leave a value behind; a prefetch just before B1 cannot be
-  // last. The makespan still covers every queue: B1 waits for P0 here.
+  // No valid schedule ends with a transfer: an offload would leave a value on the host, and B1
+  // waits for a prefetch. The makespan covers every queue nevertheless.
   chain_.stages[0].backward_seconds = 0;
   const Prediction prediction = Run("S1 O0 R0 S2 S3 B3 B2 P0 B1");
   EXPECT_EQ(prediction.makespan_seconds, timeline_.back().end_seconds);
@@ -157,7 +157,7 @@ TEST_F(Time, IsZeroForAChainThatTakesNone) {
   EXPECT_TRUE(std::isfinite(transfers.gap));
 }
 
-// The same seconds in another order of additions are no overhead.
+// Differences due to the order of additions do not count as overhead.
 TEST_F(Time, HasNoOverheadFromTheOrderOfAdditions) {
   chain_ = EqualChain(30);
   for (int i = 0; i < 30; ++i) {

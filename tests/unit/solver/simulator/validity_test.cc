@@ -1,4 +1,4 @@
-// Every rule of solver/README.md that a schedule can break, broken once.
+// One violation of each rule of solver/README.md, "Errors".
 #include <gtest/gtest.h>
 
 #include "solver/simulator/simulator.h"
@@ -58,7 +58,7 @@ TEST_F(Validity, ForbidsDroppingAValueBetweenOffloadAndRelease) {
   ExpectError("C1 O1 D2", "operations[2] FORWARD_DISCARD 2: would drop value 1, whose OFFLOAD");
   ExpectError("C1 S2 S3 O1 B3 B2", "operations[5] BACKWARD 2: would drop value 1, whose OFFLOAD");
   ExpectError("C1 S2 S3 B3 O2 B2", "operations[5] BACKWARD 2: would drop value 2, whose OFFLOAD");
-  // ā^1 stays, so its copy may be under way.
+  // ā^1 stays on the device, so its copy may still be in progress.
   ExpectValid("S1 S2 S3 B3 O1 B2 R1 P1 B1");
 }
 

@@ -27,8 +27,8 @@ TEST(Revolve, SavesWhatMayNotRunAgainInTheFirstSweep) {
   EXPECT_EQ(answer->schedule, Ops("C1 S2 C3 S4 B4 S3 B3 B2 S1 B1"));
 }
 
-// It saves while a gradient is held, which storing everything never does: it may need more than
-// that, and gain from still more.
+// Revolve saves stages while a gradient is held, which storing everything never does. It may need
+// more memory than that, and benefit from even more.
 TEST(Revolve, UsesMoreMemoryThanStoringEverythingWhereItCan) {
   Chain chain;
   chain.input_bytes = 1;

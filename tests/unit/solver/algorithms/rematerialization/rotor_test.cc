@@ -53,8 +53,8 @@ TEST(Rotor, SavesNoRecomputeStagesInTheFirstSweep) {
   EXPECT_GT(answer->prediction.recompute_seconds, 0);  // the others do run again
 }
 
-// RR-9302 section 4.1, in our accounting: what the best persistent schedule costs, and a schedule
-// that is faster because it drops a^1 although it had kept it.
+// RR-9302, section 4.1, in the memory model of solver/README.md: the cost of the best persistent
+// schedule, and a faster schedule that drops the checkpoint a^1 early.
 TEST(Rotor, IsBeatenByANonPersistentScheduleOnTheReportsExample) {
   for (const int n : {2, 3, 5, 9}) {
     const Chain chain = NonPersistentChain(n);
@@ -97,17 +97,18 @@ TEST(Rotor, IsBeatenByANonPersistentScheduleOnTheReportsExample) {
   }
 }
 
-// The brute force finds the same two figures, so neither is a slip of the pen.
+// The brute force confirms both figures.
 TEST(Rotor, AndTheBruteForceAgreesOnBothFigures) {
   const Chain chain = NonPersistentChain(3);
   EXPECT_EQ(FastestByBruteForce(chain, 9, ScheduleClass::kNestedPersistent)->seconds, 12);
   EXPECT_EQ(FastestByBruteForce(chain, 9, ScheduleClass::kAny)->seconds, 10);
 }
 
-// Theorem 1's proof says that while a checkpoint is there nothing before it needs to be computed.
-// With gradients unlike outputs that is not so: here stage 1 runs again, early, before the large
-// gradient of stage 4 exists, and the schedule is persistent by the letter. Rotor leaves it out, as
-// the report does; it takes zero-sized values or gradients larger than outputs to happen at all.
+// The proof of Theorem 1 assumes that while a checkpoint exists nothing before it needs to be
+// recomputed. This does not hold if gradients differ from outputs: here stage 1 runs again early,
+// before the large gradient of stage 4 exists, and the schedule still satisfies the definition of
+// persistent. Rotor, like the report, excludes such schedules. They require zero-sized values or
+// gradients larger than outputs.
 TEST(Rotor, LeavesOutPersistentSchedulesThatAreNotNested) {
   Chain chain;
   chain.input_bytes = 0;
@@ -135,7 +136,7 @@ TEST(Rotor, LeavesOutPersistentSchedulesThatAreNotNested) {
   EXPECT_EQ(ExactRotor(chain, 16)->prediction.makespan_seconds, nested);
 }
 
-// Where recomputing costs nothing every schedule is equally fast, and most are absurdly long.
+// If recomputation costs nothing, every schedule is equally fast, and most are far too long.
 TEST(Rotor, TakesTheShortestOfEquallyFastSchedules) {
   Chain chain = EqualChain(200);
   for (Stage& stage : chain.stages) stage.forward_seconds = 0;
@@ -219,8 +220,8 @@ TEST(Rotor, FindsTheExactMinimumOfLongChainsWhateverTheSlots) {
   EXPECT_EQ(coarse->prediction.peak_memory_bytes, least);
 }
 
-// Saved values of some two slots, outputs of a fifth of one: rounded to nearest the latter cost
-// nothing, and the table's own best schedule that fits is slower than equal segments.
+// Saved values of about two slots, outputs of a fifth of a slot. Rounded to nearest the outputs
+// cost nothing, and the table's best schedule that fits is slower than a periodic one.
 TEST(Rotor, IsNoSlowerThanEqualSegmentsWhereOutputsAreRoundedToNothing) {
   Chain chain = EqualChain(300);
   chain.input_bytes = 100;

@@ -1,4 +1,4 @@
-// Whole copies for chosen gaps, worked out by hand.
+// Placements for chosen gaps, computed by hand.
 #include "solver/algorithms/transfers/transfer_placement.h"
 
 #include <gtest/gtest.h>
@@ -55,17 +55,15 @@ TEST_F(Placement, MovesNothingThatNeedNotMove) {
   EXPECT_EQ(Placed(), Ops("S1 S2 S3 S4 B4 B3 B2 B1"));
 }
 
-// BACKWARD 3 lacks 5 bytes. The input leaves right after FORWARD_SAVE 1 has read it (there is
-// nobody else), is given up only when BACKWARD 3 needs its room and comes back as soon as BACKWARD
-// 3 has gone.
+// BACKWARD 3 lacks 5 bytes. The input is offloaded right after FORWARD_SAVE 1, its only reader in
+// the forward phase, released only when BACKWARD 3 needs the memory, and prefetched right after it.
 TEST_F(Placement, ReleasesAsLateAndPrefetchesAsEarlyAsMemoryAllows) {
   EXPECT_EQ(Place(115, {0}), 9);
   EXPECT_EQ(Placed(), Ops("O0 S1 S2 S3 S4 B4 R0 B3 P0 B2 B1"));
 }
 
-// FORWARD_SAVE 3 needs 100 bytes, so it waits for value 1, which takes 3 s from 1 s on, and ends at
-// 5 s. Value 1 finds room again when BACKWARD 3 has ended (7 s), and BACKWARD 2 waits for it until
-// 10 s.
+// FORWARD_SAVE 3 needs 100 bytes, so it waits for the copy of value 1 (1 s to 4 s) and ends at 5 s.
+// Value 1 fits again when BACKWARD 3 has ended (7 s), and BACKWARD 2 waits for it until 10 s.
 TEST_F(Placement, ComputingWaitsForWholeCopies) {
   EXPECT_EQ(Place(95, {1}), 14);
   EXPECT_EQ(Placed(), Ops("S1 O1 S2 R1 S3 S4 B4 B3 P1 B2 B1"));
@@ -91,7 +89,7 @@ TEST_F(Placement, CopiesLaterWhereThatIsAskedFor) {
   EXPECT_EQ(Placed(), Ops("S1 S2 O0 S3 S4 B4 R0 B3 B2 P0 B1"));
 }
 
-// Both must be away at BACKWARD 3, and the host has room for one.
+// Both values must be on the host at BACKWARD 3, and the host has room for one.
 TEST_F(Placement, KeepsWithinTheHostsMemory) {
   EXPECT_NE(Place(85, {0, 1}), std::nullopt);
   platform_.host_memory_bytes = 30;
@@ -100,8 +98,8 @@ TEST_F(Placement, KeepsWithinTheHostsMemory) {
   EXPECT_NE(Place(85, {0, 1}), std::nullopt);
 }
 
-// The input waits four times and leaves in the first and the third of them: the second copy to the
-// host must not begin while the first is there.
+// The input has four gaps and is offloaded in the first and the third. The second copy to the host
+// must not start while the first one exists.
 TEST_F(Placement, LeavesAgainOnlyWhenItHasBeenBack) {
   chain_ = EqualChain(4);
   sequence_ =
