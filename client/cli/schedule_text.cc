@@ -19,7 +19,7 @@ namespace {
 using Align = Table::Align;
 
 constexpr int kColumns = 72;           // of the bars and of a line of stages
-constexpr size_t kMostStageLines = 4;  // a longer map would not fit the screen
+constexpr size_t kMostStageLines = 4;  // more would not fit a screen
 
 std::string StageName(const Chain& chain, int l) {
   if (l == 0) return "the input";
@@ -55,9 +55,8 @@ std::string Share(int64_t part, int64_t whole) {
   return whole > 0 ? FormatPercent(static_cast<double>(part) / static_cast<double>(whole)) : "";
 }
 
-// What crosses the link in a step, and how long the link is at it.
+// Transfers of one step.
 struct Traffic {
-  int values = 0;  // that leave
   int64_t bytes = 0;
   double out_seconds = 0;
   double in_seconds = 0;
@@ -67,11 +66,11 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
                   const std::vector<TimelineEntry>& timeline) {
   if (HasGraphOperations(schedule)) {
     const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
-    if (!execution.ok()) return {};  // simulated it was, so it cannot be
+    if (!execution.ok()) return {};  // unreachable: the schedule has been simulated
     return TrafficOf(execution->chain(), execution->FromChain(schedule), timeline);
   }
   Traffic traffic;
-  // Whether a value is ā^l or a^l when it leaves: what its last forward made of it.
+  // Whether the last forward of a stage left ā^l or a^l: the value that an offload copies.
   std::vector<bool> saved(static_cast<size_t>(chain.length()) + 2);
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
     const OperationKind kind = schedule.operations[i].kind;
@@ -80,7 +79,6 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
     if (IsForward(kind)) saved[static_cast<size_t>(l)] = kind == OperationKind::kForwardSave;
     if (kind == OperationKind::kPrefetch) traffic.in_seconds += seconds;
     if (kind != OperationKind::kOffload) continue;
-    ++traffic.values;
     traffic.bytes += saved[static_cast<size_t>(l)] ? chain.saved_bytes(l) : chain.output_bytes(l);
     traffic.out_seconds += seconds;
   }

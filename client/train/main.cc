@@ -1,5 +1,5 @@
 // stowage-train: trains a real network under a memory budget, and says what that costs. An example
-// to copy from: profile, ask, plan, train, report.
+// to copy from: profile, request a schedule, plan, train, report.
 #include <ATen/Context.h>
 
 #include <algorithm>
@@ -21,8 +21,8 @@
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_stages.h"
-#include "client/train/ask.h"
 #include "client/train/networks.h"
+#include "client/train/schedule_service.h"
 #include "client/train/session.h"
 #include "client/train/trace.h"
 #include "client/train/train_device.h"
@@ -61,11 +61,13 @@ class Program {
     RETURN_IF_ERROR(Profile());
     RETURN_IF_ERROR(SetBudget());
     RETURN_IF_ERROR(WriteProfile());
-    ASSIGN_OR_RETURN(const Found found, FindSchedule(ask_, chain_, platform_, options_.solver));
-    for (const std::string& note : found.notes) absl::PrintF("  note: %s\n", note);
-    if (!found.schedule.has_value()) return Infeasible(found);
-    ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
-    absl::PrintF("schedule: %s, from %s\n\n", found.solver, found.source);
+    ASSIGN_OR_RETURN(const PlannedAnswer planned,
+                     FindSchedule(service_, chain_, platform_, options_.solver));
+    for (const std::string& note : planned.notes) absl::PrintF("  note: %s\n", note);
+    const Answer& answer = *planned.result.answer;
+    if (answer.outcome == Outcome::kInfeasible) return Infeasible(answer);
+    ASSIGN_OR_RETURN(const Plan plan, PlanOf(answer.schedule));
+    absl::PrintF("schedule: %s, from %s\n\n", answer.solver, SourceText(planned));
     if (options_.compares) {
       RETURN_IF_ERROR(Add("plain", session_->TrainPlainly(), std::nullopt));
       RETURN_IF_ERROR(TrainSegments());
@@ -78,7 +80,7 @@ class Program {
     PrintUnits(measured);
     RETURN_IF_ERROR(CompareLosses());
     RETURN_IF_ERROR(WriteTrace(plan));
-    Tell(plan.prediction, measured);
+    Report(planned.result.origin.fingerprint, plan.prediction, measured);
     return kExitOk;
   }
 
@@ -104,8 +106,8 @@ class Program {
     }
     const auto patience = ParseSeconds(options_.patience);
     if (!patience.ok()) return InFlag("--patience", patience.status());
-    ask_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache,
-            options_.credentials};
+    service_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache,
+                options_.credentials};
     if (options_.device_memory.empty()) return absl::OkStatus();
     const auto bytes = ParseBytes(options_.device_memory);
     if (!bytes.ok()) return InFlag("--device-memory", bytes.status());
@@ -208,26 +210,39 @@ class Program {
     return MakePlan(chain_, platform_, schedule, {.places_values = false});
   }
 
-  int Infeasible(const Found& found) const {
-    absl::PrintF("infeasible: %s has no schedule within %s\n", found.solver,
+  int Infeasible(const Answer& answer) const {
+    absl::PrintF("infeasible: %s has no schedule within %s\n", answer.solver,
                  FormatBytes(platform_.memory_bytes));
-    if (found.least_bytes.has_value()) {
-      absl::PrintF("  least that works  %s  --memory %d\n", FormatBytes(*found.least_bytes),
-                   *found.least_bytes);
+    if (answer.minimum_memory_bytes.has_value()) {
+      absl::PrintF("  least that works  %s  --memory %d\n",
+                   FormatBytes(*answer.minimum_memory_bytes), *answer.minimum_memory_bytes);
     }
     return kExitInfeasible;
   }
 
+  std::string SourceText(const PlannedAnswer& planned) const {
+    const std::string seconds = FormatSeconds(planned.result.origin.solve_seconds);
+    switch (planned.source) {
+      case PlanSource::kPlanFile:
+        return "the plan file of the last run";
+      case PlanSource::kServer:
+        return absl::StrCat(service_.server, ", solved in ", seconds);
+      case PlanSource::kLocal:
+        break;
+    }
+    return absl::StrCat("here, solved in ", seconds);
+  }
+
   // What PyTorch's checkpoint_sequential does, with the number of segments that suits best.
   absl::Status TrainSegments() {
-    AskOptions here;
-    here.server = "";
-    ASSIGN_OR_RETURN(const Found found, FindSchedule(here, chain_, platform_, "periodic"));
-    if (!found.schedule.has_value()) {
+    ASSIGN_OR_RETURN(const PlannedAnswer planned,
+                     FindSchedule(ServiceOptions(), chain_, platform_, "periodic"));
+    const Answer& answer = *planned.result.answer;
+    if (answer.outcome == Outcome::kInfeasible) {
       return Add("segments", absl::ResourceExhaustedError("no number of segments fits"),
                  std::nullopt);
     }
-    ASSIGN_OR_RETURN(const Plan plan, PlanOf(*found.schedule));
+    ASSIGN_OR_RETURN(const Plan plan, PlanOf(answer.schedule));
     return Add("segments", session_->TrainUnder(plan, /*verifies=*/false), plan.prediction);
   }
 
@@ -336,21 +351,27 @@ class Program {
     return absl::OkStatus();
   }
 
-  // The service would like to know; the training does not depend on it.
-  void Tell(const Prediction& predicted, const Measured& measured) const {
-    if (ask_.server.empty()) return;
-    const absl::Status told = Report(ask_, options_.job,
-                                     {predicted.makespan_seconds, measured.step_seconds,
-                                      predicted.peak_memory_bytes, measured.peak_bytes});
-    if (told.ok()) {
-      absl::PrintF("reported to %s\n", ask_.server);
+  // For the server's operators. A failure is a note: the training is done.
+  void Report(const std::string& fingerprint, const Prediction& predicted,
+              const Measured& measured) const {
+    if (service_.server.empty()) return;
+    const absl::Status reported =
+        ReportExecution(service_, {.fingerprint = fingerprint,
+                                   .predicted_step_seconds = predicted.makespan_seconds,
+                                   .measured_step_seconds = measured.step_seconds,
+                                   .predicted_peak_bytes = predicted.peak_memory_bytes,
+                                   .measured_peak_bytes = measured.peak_bytes,
+                                   .agent = "stowage-train " STOWAGE_VERSION,
+                                   .job = options_.job});
+    if (reported.ok()) {
+      absl::PrintF("reported to %s\n", service_.server);
     } else {
-      absl::PrintF("  note: not reported: %s\n", told.message());
+      absl::PrintF("  note: not reported: %s\n", reported.message());
     }
   }
 
   TrainOptions options_;
-  AskOptions ask_;
+  ServiceOptions service_;
   TrainDevice device_;
   MemoryMeter* meter_ = nullptr;
   std::optional<Session> session_;
