@@ -39,7 +39,7 @@ absl::Status Read(absl::string_view flag, const std::string& text, Parser parse,
 absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
   if (path.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
-  platform->Clear();
+  platform->Clear();  // the file replaces the defaults as a whole
   return Prefixed(path, FromJson(json, "platform", platform));
 }
 

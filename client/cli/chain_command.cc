@@ -97,6 +97,7 @@ std::string EagerReason(const Chain& chain, const Unit& unit) {
   return absl::StrCat(stages, ": ", bars);
 }
 
+// A table of all stages, or of those with the largest saved values where there are many.
 std::string StagesText(const Chain& chain) {
   std::vector<int> stages(static_cast<size_t>(chain.length()));
   std::iota(stages.begin(), stages.end(), 1);

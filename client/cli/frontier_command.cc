@@ -42,7 +42,7 @@ absl::StatusOr<FrontierRequest> MakeRequest(const Arguments& arguments, const Ch
                    ReadPlatform(arguments.platform, file.chain, MemoryFlag::kAbsent));
   RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
   ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
-  request.chain = FromMessage(file.message);
+  request.chain = FromMessage(file.message);  // names as in the file
   request.solver = arguments.solve.solver;
   request.points = arguments.points;
   for (const absl::string_view budget :

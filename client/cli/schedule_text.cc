@@ -64,6 +64,7 @@ struct Traffic {
 
 Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
                   const std::vector<TimelineEntry>& timeline) {
+  // Fused stages leave one value: count the transfers of the chain whose stages are the units.
   if (HasGraphOperations(schedule)) {
     const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
     if (!execution.ok()) return {};  // unreachable: the schedule has been simulated
@@ -145,6 +146,7 @@ std::string PeakTable(const Chain& chain, const Schedule& schedule, const Peak& 
                       table.ToString(2));
 }
 
+// The longest waits of the compute queue, and the transfers that cause them.
 std::string IdleTable(const Schedule& schedule, const std::vector<Idle>& idles) {
   constexpr size_t kShown = 3;
   Table table({Align::kRight, Align::kLeft});
@@ -159,6 +161,8 @@ std::string IdleTable(const Schedule& schedule, const std::vector<Idle>& idles) 
   return absl::StrCat("\nlongest waits\n", table.ToString(2));
 }
 
+// Counts of the stages' fates and, where it fits a screen, a map in lines of kColumns stages: the
+// letters of the first sweep, the modes, and how often each stage is recomputed.
 std::string StageMap(const std::vector<StageFate>& stages) {
   const std::string letters = SweepLetters(stages);
   const std::string digits = RecomputeDigits(stages);

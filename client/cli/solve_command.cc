@@ -41,7 +41,7 @@ absl::StatusOr<SolveRequest> MakeRequest(const Arguments& arguments, const Chain
                    ReadPlatform(arguments.platform, file.chain, MemoryFlag::kRequired));
   RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
   ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
-  request.chain = FromMessage(file.message);
+  request.chain = FromMessage(file.message);  // names as in the file
   request.solver = arguments.solve.solver;
   request.options.report_rounding_loss = arguments.rounding_loss;
   return request;
@@ -74,7 +74,7 @@ absl::StatusOr<SolveResult> Solve(const Arguments& arguments, const SolveRequest
   ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
   if (!arguments.progress) return scheduler->Solve(request, {});
   absl::StatusOr<SolveResult> result = scheduler->Solve(request, CallWithProgress());
-  if (isatty(STDERR_FILENO) != 0) absl::FPrintF(stderr, "\r\033[K");
+  if (isatty(STDERR_FILENO) != 0) absl::FPrintF(stderr, "\r\033[K");  // erases the last line
   return result;
 }
 

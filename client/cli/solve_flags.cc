@@ -101,6 +101,7 @@ absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
   const absl::StatusOr<int64_t> bytes = ParseBytes(flags.solve_memory);
   if (!bytes.ok()) return Prefixed("--solve-memory", bytes.status());
   options.working_bytes = *bytes;
+  // --timeout limits a local solve, too.
   ASSIGN_OR_RETURN(const RemoteOptions server, ReadServer(flags.server));
   options.timeout_seconds = server.timeout_seconds;
   return options;
@@ -115,6 +116,7 @@ absl::Status InFlags(const absl::Status& status) {
                                         "; raise --timeout, or ask for a coarser answer with "
                                         "--slots")};
   }
+  // Validation names the fields of the API.
   return {status.code(),
           absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},
                                                  {"options.segments", "--segments"},

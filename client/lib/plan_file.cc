@@ -140,7 +140,7 @@ absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return CannotWrite(directory, error.value());
-  std::string fresh;
+  std::string fresh;  // the temporary file
   absl::Status status = WriteDurably(path, message.SerializeAsString(), &fresh);
   if (status.ok()) {
     // Atomic: readers and other ranks that save at the same time see whole files only.

@@ -60,7 +60,7 @@ class Search {
 
   absl::StatusOr<PlannedAnswer> Run() {
     LoadSaved();
-    // A plan that was solved locally is second to a server's answer.
+    // A server may have a better answer than a plan that was solved locally.
     if (saved_.has_value() && (!saved_->solved_locally || options_.server.empty())) {
       return FromSaved();
     }

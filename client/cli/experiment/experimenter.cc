@@ -114,6 +114,7 @@ absl::Status Experimenter::SolveAndRecord(const Point& point) {
   row.sequential_seconds = ComputeSeconds(request.chain);
   row.transfer_bound_seconds = TransferBoundSeconds(request.chain, request.platform);
   const std::string remark = Solve(point, request, &row);
+  // Recorded at once: a sweep may take hours, and its file is read while it grows.
   rows_.push_back(std::move(row));
   Report(point, remark);
   return settings_.record(rows_.back());
@@ -123,7 +124,7 @@ std::string Experimenter::Solve(const Point& point, const SolveRequest& request,
   const auto begin = std::chrono::steady_clock::now();
   const absl::StatusOr<Answer> answer = AnswerOf(request, settings_.local);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  row->solve_seconds = elapsed.count();
+  row->solve_seconds = elapsed.count();  // of a failed solve, too
   if (!answer.ok()) {
     if (failed_++ == 0) first_failure_ = Prefixed(PointName(point), answer.status());
     row->outcome = absl::StatusCodeToString(answer.status().code());

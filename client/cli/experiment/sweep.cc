@@ -73,7 +73,7 @@ absl::Status AddNumbers(absl::string_view text, double most, std::vector<double>
     }
     values.push_back(value);
   }
-  if (values.size() == 1) values = {values[0], values[0], 1};
+  if (values.size() == 1) values = {values[0], values[0], 1};  // a range of one number
   if (values.size() != 3 || !(values[2] > 0) || values[1] < values[0]) {
     return BadNumbers(text, most);
   }

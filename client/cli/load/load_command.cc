@@ -87,7 +87,7 @@ std::string LatencyTable(const LoadResult& result) {
 
 // All latencies, a bar for each doubling.
 std::string Histogram(const LoadResult& result) {
-  constexpr double kFirst = 125e-6;
+  constexpr double kFirst = 125e-6;  // upper end of the first bar, seconds
   constexpr int kBars = 40;
   std::vector<int64_t> counts;
   for (const std::vector<double>& latencies : result.latencies) {

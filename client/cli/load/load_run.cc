@@ -56,10 +56,10 @@ std::string WrongWith(const Subject& subject, const v1::SolveRequest& request,
   const auto simulation = Simulate(subject.chain, FromMessage(request.platform()), schedule);
   if (!simulation.ok()) return std::string(simulation.status().message());
   if (!simulation->feasible()) return "its schedule is over a limit";
-  const double says = response.prediction().makespan_seconds();
-  const double takes = simulation->prediction.makespan_seconds;
-  if (std::abs(says - takes) <= 1e-9 * takes) return "";
-  return absl::StrCat("its makespan is said to be ", says, " s, and is ", takes, " s");
+  const double predicted = response.prediction().makespan_seconds();
+  const double actual = simulation->prediction.makespan_seconds;
+  if (std::abs(predicted - actual) <= 1e-9 * actual) return "";
+  return absl::StrCat("it predicts a makespan of ", predicted, " s, which is ", actual, " s");
 }
 
 class Load {
@@ -89,6 +89,7 @@ class Load {
     std::mt19937_64 random(seed);
     std::discrete_distribution<int> kinds(options_.mix.begin(), options_.mix.end());
     while (true) {
+      // One sequence for all callers: a slow answer delays its own caller only.
       const uint64_t number = sent_.fetch_add(1);
       const Clock::time_point due = DueTime(number);
       if (std::chrono::duration<double>(due - begin_).count() >= options_.seconds) return;
@@ -102,6 +103,7 @@ class Load {
     }
   }
 
+  // When request `number` of all callers is due: at a fixed rate from the start, or now.
   Clock::time_point DueTime(uint64_t number) const {
     if (options_.rate <= 0) return Clock::now();
     return begin_ + std::chrono::duration_cast<Clock::duration>(

@@ -69,7 +69,7 @@ class Watch {
     view_.problem.clear();
     view_.time = LocalTime(scrape->unix_seconds);
     view_.figures = FiguresOf(*scrape, before_.has_value() && !restarted ? &*before_ : nullptr);
-    before_ = *std::move(look);
+    before_ = *std::move(scrape);
   }
 
   const TopView& view() const { return view_; }
