@@ -16,10 +16,12 @@ using testing::IsEmpty;
 SolveRequest SmallRequest() {
   SolveRequest request;
   request.chain.input_bytes = 10;
-  for (int i = 0; i < 3; ++i) {
-    request.chain.stages.push_back(
-        {.forward_seconds = 1, .backward_seconds = 2, .output_bytes = 10, .saved_bytes = 30});
-  }
+  Stage stage;
+  stage.forward_seconds = 1;
+  stage.backward_seconds = 2;
+  stage.output_bytes = 10;
+  stage.saved_bytes = 30;
+  request.chain.stages = {stage, stage, stage};
   request.platform.memory_bytes = 80;
   return request;
 }
