@@ -22,11 +22,11 @@
 namespace stowage {
 namespace {
 
-// A terminal's worth of violated fields.
+// Limits the list of violated fields to a screen of a terminal.
 constexpr size_t kMessageCharacters = 1000;
 constexpr const char* kPlatformGroup = "Platform";
 
-// Parses `text` into `*value` where it is given.
+// Parses `text` into `value` unless it is empty. Errors name the flag.
 template <typename Parser, typename Value>
 absl::Status Read(absl::string_view flag, const std::string& text, Parser parse, Value* value) {
   if (text.empty()) return absl::OkStatus();
@@ -39,7 +39,7 @@ absl::Status Read(absl::string_view flag, const std::string& text, Parser parse,
 absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
   if (path.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
-  platform->Clear();
+  platform->Clear();  // the file replaces the defaults as a whole
   return Prefixed(path, FromJson(json, "platform", platform));
 }
 
@@ -99,12 +99,12 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
     command.add_option(name, value, help)->type_name(type)->group(kPlatformGroup);
   };
   add("--platform", flags->file, "FILE",
-      "JSON of a platform; the flags below win over it; - reads standard input");
+      "JSON of a platform; the flags below override it; - reads standard input");
   if (memory == MemoryFlag::kRequired) {
     add("--memory", flags->memory, "SIZE",
-        "device memory for activations: 4GiB, 1.5GB, bytes without a unit; or 40%: from the least "
-        "that "
-        "any schedule needs (0%) to storing everything (100%)");
+        "device memory for activations: 4GiB, 1.5GB, bytes without a unit; or 40% of the range "
+        "from "
+        "the least that any schedule needs (0%) to storing everything (100%)");
   }
   add("--offload-bandwidth", flags->offload_bandwidth, "RATE",
       "device to host: 12GB/s, bytes a second without a unit; default 0: nothing is offloaded");
@@ -113,7 +113,7 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
   add("--transfer-latency", flags->transfer_latency, "DURATION",
       "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
   add("--host-memory", flags->host_memory, "SIZE",
-      "most that offloaded values may hold; default 0: unlimited");
+      "limit of host memory for offloaded values; default 0: unlimited");
   command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
       ->group(kPlatformGroup);
 }
@@ -170,15 +170,15 @@ void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* f
       ->group("Server");
   command
       .add_option("--timeout", flags->timeout,
-                  "longest wait for the answer: 30s, 500ms; default: none")
+                  "time limit of the request: 30s, 500ms; default: none")
       ->type_name("DURATION")
       ->group("Server");
   AddCredentials(command, &flags->credentials);
 }
 
-absl::StatusOr<ClientOptions> ReadServer(const ServerFlags& flags,
+absl::StatusOr<RemoteOptions> ReadServer(const ServerFlags& flags,
                                          const std::string& default_server) {
-  ClientOptions options;
+  RemoteOptions options;
   options.server = flags.server.empty() ? default_server : flags.server;
   if (!options.server.empty()) RETURN_IF_ERROR(Prefixed("--server", CheckAddress(options.server)));
   ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));

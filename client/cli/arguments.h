@@ -1,5 +1,5 @@
-// What several commands take: a chain, a platform, a format. Flags here, parsing after the command
-// line is known to be sound.
+// What several commands read: a chain, a platform, a server, an output format. Add…() declares the
+// flags; Read…() parses their values once the command line has been accepted.
 #ifndef STOWAGE_CLIENT_CLI_ARGUMENTS_H_
 #define STOWAGE_CLIENT_CLI_ARGUMENTS_H_
 
@@ -11,14 +11,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/lib/client.h"
+#include "client/lib/rpc_client.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "stowage/v1/model.pb.h"
 
 namespace stowage {
 
-// What a command line asks for; returns the exit code.
+// Runs a parsed command; returns the exit code.
 using Command = std::function<absl::StatusOr<int>()>;
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
@@ -28,14 +28,13 @@ inline constexpr int kExitInfeasible = 2;
 // Errors: NOT_FOUND and the like, with the path.
 absl::StatusOr<std::string> ReadInput(const std::string& path);
 
-// `text` without the control characters that would forge lines or colours on a terminal.
+// `text` with spaces for control characters, which could forge lines or colours on a terminal.
 std::string Printable(absl::string_view text);
 
-// The chain in a file and its checked form, whose names are printable. Errors name the file and the
-// field.
+// A profile. Errors of ReadChain() name the file and the field.
 struct ChainFile {
-  v1::Chain message;
-  Chain chain;
+  v1::Chain message;  // as in the file, with the provenance that Chain lacks; valid
+  Chain chain;        // the same with printable names: for output, since two of them may be equal
 };
 absl::StatusOr<ChainFile> ReadChain(const std::string& path);
 
@@ -44,7 +43,7 @@ void AddFormat(CLI::App& command, std::string* format);
 
 // The flags that describe a platform.
 struct PlatformFlags {
-  std::string file;  // JSON of solver/README.md's Platform; the flags below win over it
+  std::string file;  // JSON of solver/README.md's Platform; the flags below override it
   std::string memory;
   std::string offload_bandwidth;
   std::string prefetch_bandwidth;
@@ -52,21 +51,20 @@ struct PlatformFlags {
   std::string host_memory;
   bool half_duplex = false;
 };
-// Whether a command asks about one budget.
+// Whether a command takes a single budget.
 enum class MemoryFlag { kRequired, kAbsent };
 void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags);
 
-// The platform that the flags describe for `chain`, checked. "--memory 40%" runs from M_low (0 %)
-// to M_high (100 %) of the chain. What neither flags nor file say is as in `otherwise`. Errors name
-// the flag.
+// The valid platform that the flags describe for `chain`. "--memory 40%" is relative to the range
+// from M_low (0 %) to M_high (100 %) of the chain. `otherwise` holds where there is neither a file
+// nor the flag. Errors name the flag.
 absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,
                                       MemoryFlag memory, v1::Platform otherwise = {});
 
-// Flags about the link to the host mean nothing without one, which is not what their author had in
-// mind. Errors name the flag.
+// Refuses flags about the link to the host where the platform has none. Errors name the flag.
 absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform);
 
-// How a server is asked.
+// Address, timeout and credentials of a server.
 struct ServerFlags {
   std::string server;   // empty: not given
   std::string timeout;  // empty: none
@@ -74,8 +72,8 @@ struct ServerFlags {
 };
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags);
 
-// What the flags say; `default_server` where they name none. Errors name the flag.
-absl::StatusOr<ClientOptions> ReadServer(const ServerFlags& flags,
+// `default_server` where the flags name none. Errors name the flag.
+absl::StatusOr<RemoteOptions> ReadServer(const ServerFlags& flags,
                                          const std::string& default_server = "");
 
 // `status` with `where` before its message.

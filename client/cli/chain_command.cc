@@ -1,4 +1,4 @@
-// stowage chain: what is in a profile.
+// stowage chain: a summary of a profile.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -82,8 +82,8 @@ std::string TotalsText(const Chain& chain) {
   return table.ToString(2);
 }
 
-// Why a unit with graph costs has no graph mode; empty: there are none.
-std::string KeptEager(const Chain& chain, const Unit& unit) {
+// Why a unit with graph costs has no graph mode; empty for other units.
+std::string EagerReason(const Chain& chain, const Unit& unit) {
   bool costs = false;
   std::string bars;
   for (int l = unit.first; l <= unit.last; ++l) {
@@ -97,6 +97,7 @@ std::string KeptEager(const Chain& chain, const Unit& unit) {
   return absl::StrCat(stages, ": ", bars);
 }
 
+// A table of all stages, or of those with the largest saved values where there are many.
 std::string StagesText(const Chain& chain) {
   std::vector<int> stages(static_cast<size_t>(chain.length()));
   std::iota(stages.begin(), stages.end(), 1);
@@ -111,12 +112,12 @@ std::string StagesText(const Chain& chain) {
   Table table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
                Align::kRight, Align::kRight});
   table.Add({"", "name", "forward", "backward", "output", "saved", "overheads"});
-  // What a unit takes in graph mode stands below its last stage.
+  // The costs of a unit in graph mode stand below its last stage.
   std::vector<const Unit*> unit_of(static_cast<size_t>(chain.length()) + 2);
   const std::vector<Unit> units = UnitsOf(chain);
   for (const Unit& unit : units) {
-    const bool kept_eager = !unit.has_graph && !KeptEager(chain, unit).empty();
-    if (unit.has_graph || kept_eager) unit_of[static_cast<size_t>(unit.last)] = &unit;
+    const bool eager_only = !unit.has_graph && !EagerReason(chain, unit).empty();
+    if (unit.has_graph || eager_only) unit_of[static_cast<size_t>(unit.last)] = &unit;
   }
   for (const int l : stages) {
     const Stage& stage = chain.stage(l);
@@ -127,7 +128,7 @@ std::string StagesText(const Chain& chain) {
     const Unit* unit = unit_of[static_cast<size_t>(l)];
     if (unit == nullptr) continue;
     if (!unit->has_graph) {
-      table.Add({"", KeptEager(chain, *unit), "", "", "", "", ""});
+      table.Add({"", EagerReason(chain, *unit), "", "", "", "", ""});
       continue;
     }
     const Stage graph = GraphStage(chain, *unit);
@@ -154,7 +155,8 @@ std::string ProvenanceText(const v1::Chain& chain) {
     text = Printable(text);
     if (text.size() > kProvenanceCharacters) {
       size_t end = kProvenanceCharacters;
-      while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;  // a character is whole
+      while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+        --end;  // not inside a UTF-8 character
       text = text.substr(0, end) + "…";
     }
     table.Add({Printable(key), text});
@@ -162,7 +164,7 @@ std::string ProvenanceText(const v1::Chain& chain) {
   return absl::StrCat("\nprovenance\n", table.ToString(2));
 }
 
-// No message of the service describes a profile; 64-bit integers are strings as in those.
+// The API has no message for this. 64-bit integers are strings, as in protobuf's JSON.
 std::string SummaryJson(const Chain& chain) {
   const Totals totals = Sum(chain);
   const MemoryFloor floor = FloorOfMemory(chain);
@@ -211,7 +213,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 void AddChainCommand(CLI::App& app, Command* chosen) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App& command = *app.add_subcommand("chain", "show what is in a profile");
+  CLI::App& command = *app.add_subcommand("chain", "summarize a profile");
   command
       .add_option("file", arguments->file, "profile of the network, JSON; - reads standard input")
       ->required()

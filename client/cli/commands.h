@@ -1,5 +1,5 @@
-// The commands of `stowage`. Each adds itself to the command line and, when it is the one that was
-// asked for, sets `chosen` to what runs it. Exit codes: arguments.h.
+// The commands of `stowage`. Each function declares a subcommand, which sets `chosen` to its
+// implementation when it is parsed. Exit codes: arguments.h.
 #ifndef STOWAGE_CLIENT_CLI_COMMANDS_H_
 #define STOWAGE_CLIENT_CLI_COMMANDS_H_
 

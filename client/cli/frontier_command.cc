@@ -1,4 +1,6 @@
-// stowage frontier: what memory buys, budget by budget.
+// stowage frontier: the makespan for each of many memory budgets.
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -13,138 +15,127 @@
 #include "client/cli/commands.h"
 #include "client/cli/schedule_text.h"
 #include "client/cli/solve_flags.h"
-#include "client/lib/client.h"
 #include "client/lib/memory_budget.h"
+#include "client/lib/scheduler.h"
 #include "client/text/table.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
-#include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
-#include "solver/model/validate.h"
-#include "solver/solve/catalog.h"
-#include "solver/solve/find_frontier.h"
 
 namespace stowage {
 namespace {
 
 struct Arguments {
-  QuestionFlags question;
+  SolveFlags solve;
   PlatformFlags platform;
   int points = 0;
   std::string budgets;
   std::string format = "text";
 };
 
-absl::StatusOr<v1::FrontierRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
-  ASSIGN_OR_RETURN(const Platform platform,
+absl::StatusOr<FrontierRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
+  FrontierRequest request;
+  ASSIGN_OR_RETURN(request.platform,
                    ReadPlatform(arguments.platform, file.chain, MemoryFlag::kAbsent));
-  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, platform));
-  v1::FrontierRequest request;
-  *request.mutable_chain() = file.message;
-  *request.mutable_platform() = ToMessage(platform);
-  request.set_solver(arguments.question.solver);
-  ASSIGN_OR_RETURN(*request.mutable_options(), OptionsOf(arguments.question));
-  request.set_points(arguments.points);
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
+  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
+  request.chain = FromMessage(file.message);  // names as in the file
+  request.solver = arguments.solve.solver;
+  request.points = arguments.points;
   for (const absl::string_view budget :
        absl::StrSplit(arguments.budgets, ',', absl::SkipWhitespace())) {
     const absl::StatusOr<int64_t> bytes = ParseBudget(budget, file.chain);
     if (!bytes.ok()) return Prefixed("--budgets", bytes.status());
-    request.add_memory_bytes(*bytes);
+    request.budgets.push_back(*bytes);
   }
   return request;
 }
 
-absl::StatusOr<v1::FrontierResponse> Ask(const QuestionFlags& flags,
-                                         const v1::FrontierRequest& request) {
-  if (flags.local) {
-    ASSIGN_OR_RETURN(const LocalOptions options, LocalOptionsOf(flags));
-    return FindFrontierLocally(options, request);
-  }
-  ASSIGN_OR_RETURN(Client client, ClientOf(flags));
-  return client.Frontier(request);
-}
-
-int FeasiblePoints(const v1::FrontierResponse& response) {
-  int feasible = 0;
-  for (const v1::FrontierPoint& point : response.points()) {
-    if (point.outcome() != v1::INFEASIBLE) ++feasible;
+size_t FeasiblePoints(const Frontier& frontier) {
+  size_t feasible = 0;
+  for (const FrontierPoint& point : frontier.points) {
+    if (point.outcome != Outcome::kInfeasible) ++feasible;
   }
   return feasible;
 }
 
-// Where a budget lies in the range of `solve --memory 40%`.
+// A budget as a share of the range from M_low to M_high, as `solve --memory 40%` takes it.
 std::string RangeCell(const Chain& chain, int64_t memory_bytes) {
   if (memory_bytes < FloorOfMemory(chain).bytes) return "< 0 %";
   if (memory_bytes > StoreAllPeakBytes(chain)) return "> 100 %";
   return RangeShare(chain, memory_bytes);
 }
 
-// What is special about a point.
-std::string Remark(const Chain& chain, const v1::FrontierResponse& response, int index) {
-  const v1::FrontierPoint& point = response.points(index);
+// What the table says about a point beside its figures.
+std::string Remark(const Chain& chain, const Frontier& frontier, size_t index) {
+  const FrontierPoint& point = frontier.points[index];
   std::vector<std::string> remarks;
-  if (response.has_knee() && response.knee() == index) remarks.emplace_back("<- knee");
-  if (point.memory_bytes() == response.minimum_memory_bytes()) {
-    remarks.push_back(absl::StrCat("least for ", response.origin().solver()));
+  if (frontier.knee == index) remarks.emplace_back("<- knee");
+  if (point.memory_bytes == frontier.minimum_memory_bytes.value_or(0)) {
+    remarks.push_back(absl::StrCat("least for ", frontier.solver));
   }
-  if (point.memory_bytes() == response.most_memory_bytes()) {
-    remarks.push_back(StoreAllName(chain));
-  }
+  if (point.memory_bytes == frontier.most_memory_bytes) remarks.push_back(StoreAllName(chain));
   return absl::StrJoin(remarks, ", ");
 }
 
-std::string FrontierText(const Chain& chain, const v1::FrontierResponse& response) {
-  std::string text =
-      absl::StrCat(response.origin().solver(), ": ", response.points_size(), " budgets from ",
-                   response.solves(), response.solves() == 1 ? " solve" : " solves", ", solved in ",
-                   FormatSeconds(response.origin().solve_seconds()), "\n");
-  for (const std::string& note : response.notes()) {
-    absl::StrAppend(&text, "  note: ", Printable(note), "\n");
-  }
+std::string PointTable(const Chain& chain, const Frontier& frontier) {
   using Align = Table::Align;
   Table table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                Align::kLeft, Align::kLeft, Align::kLeft});
   table.Add({"budget", "range", "makespan", "overhead", "peak", "outcome", "solver", ""});
-  for (int i = 0; i < response.points_size(); ++i) {
-    const v1::FrontierPoint& point = response.points(i);
-    std::vector<std::string> cells = {FormatBytes(point.memory_bytes()),
-                                      RangeCell(chain, point.memory_bytes())};
-    if (point.outcome() == v1::INFEASIBLE) {
-      cells.insert(cells.end(), {"", "", "", "INFEASIBLE", "", Remark(chain, response, i)});
+  for (size_t i = 0; i < frontier.points.size(); ++i) {
+    const FrontierPoint& point = frontier.points[i];
+    std::vector<std::string> cells = {FormatBytes(point.memory_bytes),
+                                      RangeCell(chain, point.memory_bytes)};
+    const std::string outcome(OutcomeName(point.outcome));
+    if (point.outcome == Outcome::kInfeasible) {
+      cells.insert(cells.end(), {"", "", "", outcome, "", Remark(chain, frontier, i)});
     } else {
-      const v1::Prediction& prediction = point.prediction();
-      cells.insert(cells.end(),
-                   {FormatSeconds(prediction.makespan_seconds()),
-                    absl::StrFormat("%+.1f %%", prediction.overhead() * 100),
-                    FormatBytes(prediction.peak_memory_bytes()), v1::Outcome_Name(point.outcome()),
-                    point.solver(), Remark(chain, response, i)});
+      const Prediction& prediction = point.prediction;
+      cells.insert(cells.end(), {FormatSeconds(prediction.makespan_seconds),
+                                 absl::StrFormat("%+.1f %%", prediction.overhead * 100),
+                                 FormatBytes(prediction.peak_memory_bytes), outcome, point.solver,
+                                 Remark(chain, frontier, i)});
     }
     table.Add(std::move(cells));
   }
-  absl::StrAppend(&text, table.ToString(2));
-  if (FeasiblePoints(response) < response.points_size() && response.has_minimum_memory_bytes()) {
-    absl::StrAppend(&text, "  least that works: ", FormatBytes(response.minimum_memory_bytes()),
-                    ", --memory ", response.minimum_memory_bytes(), "\n");
+  return table.ToString(2);
+}
+
+std::string FrontierText(const Chain& chain, const FrontierResult& result) {
+  const Frontier& frontier = result.frontier;
+  std::string text = absl::StrCat(frontier.solver, ": ", frontier.points.size(), " budgets from ",
+                                  frontier.solves, frontier.solves == 1 ? " solve" : " solves",
+                                  ", solved in ", FormatSeconds(result.origin.solve_seconds), "\n");
+  for (const std::string& note : frontier.notes) {
+    absl::StrAppend(&text, "  note: ", Printable(note), "\n");
+  }
+  absl::StrAppend(&text, PointTable(chain, frontier));
+  if (FeasiblePoints(frontier) < frontier.points.size() &&
+      frontier.minimum_memory_bytes.has_value()) {
+    absl::StrAppend(&text, "  least that works: ", FormatBytes(*frontier.minimum_memory_bytes),
+                    ", --memory ", *frontier.minimum_memory_bytes, "\n");
   }
   return text;
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
-  if (arguments.question.chain == "-" && arguments.platform.file == "-") {
+  if (arguments.solve.chain == "-" && arguments.platform.file == "-") {
     return absl::InvalidArgumentError("--platform: standard input is already read by --chain");
   }
-  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.question.chain));
-  ASSIGN_OR_RETURN(const v1::FrontierRequest request, MakeRequest(arguments, file));
-  const absl::StatusOr<v1::FrontierResponse> answered = Ask(arguments.question, request);
-  if (!answered.ok()) return InFlags(answered.status());
+  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.solve.chain));
+  ASSIGN_OR_RETURN(const FrontierRequest request, MakeRequest(arguments, file));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
+  const absl::StatusOr<FrontierResult> result = scheduler->FindFrontier(request);
+  if (!result.ok()) return InFlags(result.status());
   const std::string text = arguments.format == "json"
-                               ? ToJson(*answered)
-                               : ChainLine(file.chain) + FrontierText(file.chain, *answered);
+                               ? ToJson(ToMessage(*result))
+                               : ChainLine(file.chain) + FrontierText(file.chain, *result);
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return FeasiblePoints(*answered) > 0 ? kExitOk : kExitInfeasible;
+  return FeasiblePoints(result->frontier) > 0 ? kExitOk : kExitInfeasible;
 }
 
 }  // namespace
@@ -152,24 +143,26 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 void AddFrontierCommand(CLI::App& app, Command* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command =
-      *app.add_subcommand("frontier", "what memory buys: the makespan budget by budget");
-  AddChainOption(command, &arguments->question);
+      *app.add_subcommand("frontier", "compute the makespan for each of many memory budgets");
+  AddChainFlag(command, &arguments->solve);
   CLI::Option* const points =
       command
-          .add_option("--points", arguments->points,
-                      "so many budgets, from the least that works to storing everything, each the "
-                      "same factor above the one before; default: 20")
+          .add_option(
+              "--points", arguments->points,
+              "number of budgets, spaced geometrically from the least that works to storing "
+              "everything; default: 20")
           ->check(CLI::Range(2, kMaxFrontierPoints))
           ->type_name("N")
           ->group("Budgets");
   command
-      .add_option("--budgets", arguments->budgets,
-                  "or these, with commas between them: 4GiB,6GiB,50% (as --memory of solve)")
+      .add_option(
+          "--budgets", arguments->budgets,
+          "budgets instead of --points, separated by commas: 4GiB,6GiB,50% (as --memory of solve)")
       ->type_name("SIZES")
       ->group("Budgets")
       ->excludes(points);
   AddPlatform(command, MemoryFlag::kAbsent, &arguments->platform);
-  AddQuestion(command, &arguments->question);
+  AddSolveFlags(command, &arguments->solve);
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }

@@ -21,14 +21,14 @@ void AddVersionCommand(CLI::App& app, Command* chosen) {
   });
 }
 
-// One line, whatever the input had in its names.
+// Prints one line: names from the input may contain line ends.
 int Fail(const std::string& message) {
   std::fprintf(stderr, "stowage: %s\n", Printable(message).c_str());
   return kExitError;
 }
 
 int Main(int argc, char** argv) {
-  // Errors are told once, by us; who looks for more sets it.
+  // gRPC would log the errors that this program prints. Does not override the environment.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   CLI::App app(
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
@@ -70,7 +70,7 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return stowage::Main(argc, argv);
-  } catch (const std::exception& error) {  // out of memory; nothing of ours throws
+  } catch (const std::exception& error) {  // std::bad_alloc; this code does not throw
     std::fputs("stowage: ", stderr);
     std::fputs(error.what(), stderr);
     std::fputs("\n", stderr);

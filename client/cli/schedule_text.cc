@@ -19,7 +19,7 @@ namespace {
 using Align = Table::Align;
 
 constexpr int kColumns = 72;           // of the bars and of a line of stages
-constexpr size_t kMostStageLines = 4;  // a longer map would not fit the screen
+constexpr size_t kMostStageLines = 4;  // more would not fit a screen
 
 std::string StageName(const Chain& chain, int l) {
   if (l == 0) return "the input";
@@ -55,9 +55,8 @@ std::string Share(int64_t part, int64_t whole) {
   return whole > 0 ? FormatPercent(static_cast<double>(part) / static_cast<double>(whole)) : "";
 }
 
-// What crosses the link in a step, and how long the link is at it.
+// Transfers of one step.
 struct Traffic {
-  int values = 0;  // that leave
   int64_t bytes = 0;
   double out_seconds = 0;
   double in_seconds = 0;
@@ -65,13 +64,14 @@ struct Traffic {
 
 Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
                   const std::vector<TimelineEntry>& timeline) {
+  // Fused stages leave one value: count the transfers of the chain whose stages are the units.
   if (HasGraphOperations(schedule)) {
     const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
-    if (!execution.ok()) return {};  // simulated it was, so it cannot be
+    if (!execution.ok()) return {};  // unreachable: the schedule has been simulated
     return TrafficOf(execution->chain(), execution->FromChain(schedule), timeline);
   }
   Traffic traffic;
-  // Whether a value is ā^l or a^l when it leaves: what its last forward made of it.
+  // Whether the last forward of a stage left ā^l or a^l: the value that an offload copies.
   std::vector<bool> saved(static_cast<size_t>(chain.length()) + 2);
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
     const OperationKind kind = schedule.operations[i].kind;
@@ -80,7 +80,6 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
     if (IsForward(kind)) saved[static_cast<size_t>(l)] = kind == OperationKind::kForwardSave;
     if (kind == OperationKind::kPrefetch) traffic.in_seconds += seconds;
     if (kind != OperationKind::kOffload) continue;
-    ++traffic.values;
     traffic.bytes += saved[static_cast<size_t>(l)] ? chain.saved_bytes(l) : chain.output_bytes(l);
     traffic.out_seconds += seconds;
   }
@@ -147,6 +146,7 @@ std::string PeakTable(const Chain& chain, const Schedule& schedule, const Peak& 
                       table.ToString(2));
 }
 
+// The longest waits of the compute queue, and the transfers that cause them.
 std::string IdleTable(const Schedule& schedule, const std::vector<Idle>& idles) {
   constexpr size_t kShown = 3;
   Table table({Align::kRight, Align::kLeft});
@@ -161,6 +161,8 @@ std::string IdleTable(const Schedule& schedule, const std::vector<Idle>& idles) 
   return absl::StrCat("\nlongest waits\n", table.ToString(2));
 }
 
+// Counts of the stages' fates and, where it fits a screen, a map in lines of kColumns stages: the
+// letters of the first sweep, the modes, and how often each stage is recomputed.
 std::string StageMap(const std::vector<StageFate>& stages) {
   const std::string letters = SweepLetters(stages);
   const std::string digits = RecomputeDigits(stages);

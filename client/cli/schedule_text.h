@@ -1,13 +1,13 @@
-// The figures of a simulated schedule as people read them: one screen, human units.
+// A simulated schedule as text for a terminal: one screen, human units.
 #ifndef STOWAGE_CLIENT_CLI_SCHEDULE_TEXT_H_
 #define STOWAGE_CLIENT_CLI_SCHEDULE_TEXT_H_
 
 #include <string>
 
 #include "solver/model/chain.h"
+#include "solver/model/explanation.h"
 #include "solver/model/platform.h"
 #include "solver/model/schedule.h"
-#include "solver/solve/answer_request.h"
 
 namespace stowage {
 
@@ -17,18 +17,18 @@ std::string ChainLine(const Chain& chain);
 // "BACKWARD 4 (layer1.0)".
 std::string NamedOperation(const Chain& chain, const Operation& operation);
 
-// Budget, peak and where it is, makespan and what it costs against storing everything, memory over
-// time, what becomes of the stages.
+// Budget, peak and its operation, makespan and overhead, memory over time, the values at the peak,
+// the longest waits, and what happens to each stage's value.
 std::string FiguresText(const Chain& chain, const Platform& platform, const Schedule& schedule,
                         const ExplainedSimulation& result);
 
-// "12 with a graph mode in 5 units", of the chain's stages.
+// How many stages have a graph mode: "12 with a graph mode in 5 units".
 std::string GraphModeSummary(const Chain& chain);
 
-// What needs M_high: of chains with graph costs, storing everything in eager mode.
+// The name of the schedule that needs M_high.
 std::string StoreAllName(const Chain& chain);
 
-// How far a budget lies from M_low (0 %) to M_high (100 %); empty where the two are equal.
+// A budget as a share of the range from M_low (0 %) to M_high (100 %); empty where they are equal.
 std::string RangeShare(const Chain& chain, int64_t memory_bytes);
 
 }  // namespace stowage

@@ -1,23 +1,24 @@
-// stowage simulate: what a schedule costs, or which of its operations is wrong.
+// stowage simulate: the cost of a schedule, or its first invalid operation.
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/schedule_text.h"
-#include "client/lib/client.h"
+#include "client/lib/local_scheduler.h"
+#include "client/lib/remote_scheduler.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
-#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
-#include "solver/solve/answer_request.h"
 
 namespace stowage {
 namespace {
@@ -30,14 +31,12 @@ struct Arguments {
   std::string format = "text";
 };
 
-struct Question {
-  Chain chain;
-  Platform platform;
-  v1::Schedule message;
-  Schedule schedule;
+struct Input {
+  Chain chain;  // as in the request, with printable names
+  SimulateRequest request;
 };
 
-absl::StatusOr<Question> Read(const Arguments& arguments) {
+absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
   int from_stdin = 0;
   for (const std::string* path :
        {&arguments.chain, &arguments.schedule, &arguments.platform.file}) {
@@ -46,72 +45,64 @@ absl::StatusOr<Question> Read(const Arguments& arguments) {
   if (from_stdin > 1) {
     return absl::InvalidArgumentError("only one of --chain, --schedule and --platform can be -");
   }
-  Question question;
+  Input input;
   ASSIGN_OR_RETURN(ChainFile file, ReadChain(arguments.chain));
-  question.chain = std::move(file.chain);
+  input.chain = std::move(file.chain);
+  input.request.chain = FromMessage(file.message);
   ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.schedule));
   absl::StatusOr<ScheduleFile> schedule = ScheduleFromJson(json);
   if (!schedule.ok()) return Prefixed(arguments.schedule, schedule.status());
-  ASSIGN_OR_RETURN(question.platform,
-                   ReadPlatform(arguments.platform, question.chain, MemoryFlag::kRequired,
+  ASSIGN_OR_RETURN(input.request.platform,
+                   ReadPlatform(arguments.platform, input.chain, MemoryFlag::kRequired,
                                 std::move(schedule->platform)));
-  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, question.platform));
-  question.message = std::move(schedule->schedule);
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, input.request.platform));
   std::vector<FieldViolation> violations;
-  question.schedule = FromMessage(question.message, &violations);
-  if (violations.empty()) violations = Violations(question.schedule);
+  input.request.schedule = FromMessage(schedule->schedule, &violations);
+  if (violations.empty()) violations = Violations(input.request.schedule);
   RETURN_IF_ERROR(Prefixed(arguments.schedule, ViolationsStatus(violations)));
-  return question;
+  return input;
 }
 
-absl::StatusOr<v1::SimulateResponse> AskServer(const Arguments& arguments,
-                                               const Question& question) {
-  v1::SimulateRequest request;
-  *request.mutable_chain() = ToMessage(question.chain);
-  *request.mutable_platform() = ToMessage(question.platform);
-  *request.mutable_schedule() = question.message;
-  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server));
-  return Client(options).Simulate(request);
-}
-
-std::string VerdictText(const Question& question, const ExplainedSimulation& result) {
+std::string VerdictText(const SimulateRequest& request, const ExplainedSimulation& result) {
   const std::string count =
-      absl::StrCat(question.schedule.operations.size(), " operations, valid; ");
+      absl::StrCat(request.schedule.operations.size(), " operations, valid; ");
   if (result.simulation.feasible()) return count + "within every limit\n";
   const size_t index = *result.simulation.first_over_limit;
   const TimelineEntry& entry = result.timeline[index];
-  const bool device = entry.memory_bytes > question.platform.memory_bytes;
+  const bool device = entry.memory_bytes > request.platform.memory_bytes;
   return absl::StrCat(
-      count, "over a limit: ", OperationPath(question.schedule, index), " needs ",
+      count, "over a limit: ", OperationPath(request.schedule, index), " needs ",
       FormatBytes(device ? entry.memory_bytes : entry.host_bytes), " of ",
-      FormatBytes(device ? question.platform.memory_bytes : question.platform.host_memory_bytes),
+      FormatBytes(device ? request.platform.memory_bytes : request.platform.host_memory_bytes),
       device ? " device memory\n" : " host memory\n");
 }
 
 void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
-  ASSIGN_OR_RETURN(const Question question, Read(arguments));
-  v1::SimulateResponse response;
-  if (!arguments.server.server.empty()) {
-    ASSIGN_OR_RETURN(response, AskServer(arguments, question));
+  ASSIGN_OR_RETURN(const Input input, ReadInputs(arguments));
+  const SimulateRequest& request = input.request;
+  const std::string& server = arguments.server.server;
+  std::optional<ExplainedSimulation> remote;
+  if (!server.empty()) {
+    ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server));
+    ASSIGN_OR_RETURN(remote, RemoteScheduler(options).Simulate(request));
   }
-  ASSIGN_OR_RETURN(const ExplainedSimulation result,
-                   SimulateAndExplain(question.chain, question.platform, question.schedule));
-  if (arguments.server.server.empty()) {
-    response = ToMessage(result.simulation, result.timeline, result.explanation);
-  }
+  ASSIGN_OR_RETURN(const ExplainedSimulation local, LocalScheduler({}).Simulate(request));
+  const ExplainedSimulation& result = remote.has_value() ? *remote : local;
+  const bool feasible = result.simulation.feasible();
   if (arguments.format == "json") {
-    Print(ToJson(response));
-  } else if (response.feasible() == result.simulation.feasible()) {
-    Print(absl::StrCat(ChainLine(question.chain), VerdictText(question, result),
-                       FiguresText(question.chain, question.platform, question.schedule, result)));
+    Print(ToJson(ToMessage(result)));
+  } else if (feasible == local.simulation.feasible()) {
+    // The text needs what a response does not carry, such as what each operation waits for.
+    Print(absl::StrCat(ChainLine(input.chain), VerdictText(request, local),
+                       FiguresText(input.chain, request.platform, request.schedule, local)));
   } else {
     return absl::InternalError(
-        absl::StrCat("the server at ", arguments.server.server,
+        absl::StrCat("the server at ", server,
                      " and this program disagree on whether the schedule fits; see --format json"));
   }
-  return response.feasible() ? kExitOk : kExitInfeasible;
+  return feasible ? kExitOk : kExitInfeasible;
 }
 
 }  // namespace
@@ -126,9 +117,10 @@ void AddSimulateCommand(CLI::App& app, Command* chosen) {
       ->required()
       ->type_name("FILE");
   command
-      .add_option("--schedule", arguments->schedule,
-                  "a schedule, or a whole answer of solve, whose platform then holds where no flag "
-                  "says otherwise; JSON; - reads standard input")
+      .add_option(
+          "--schedule", arguments->schedule,
+          "a schedule or an answer of solve, whose platform then is the default of the flags "
+          "below; JSON; - reads standard input")
       ->required()
       ->type_name("FILE");
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);

@@ -13,24 +13,21 @@
 #include "client/cli/commands.h"
 #include "client/cli/schedule_text.h"
 #include "client/cli/solve_flags.h"
-#include "client/lib/client.h"
+#include "client/lib/scheduler.h"
 #include "client/text/write_file.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
-#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
-#include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
-#include "solver/solve/catalog.h"
 
 namespace stowage {
 namespace {
 
 struct Arguments {
-  QuestionFlags question;
+  SolveFlags solve;
   PlatformFlags platform;
   bool rounding_loss = false;
   bool progress = false;
@@ -38,33 +35,20 @@ struct Arguments {
   std::string format = "text";
 };
 
-absl::StatusOr<v1::SolveRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
-  ASSIGN_OR_RETURN(const Platform platform,
+absl::StatusOr<SolveRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
+  SolveRequest request;
+  ASSIGN_OR_RETURN(request.platform,
                    ReadPlatform(arguments.platform, file.chain, MemoryFlag::kRequired));
-  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, platform));
-  v1::SolveRequest request;
-  *request.mutable_chain() = file.message;
-  *request.mutable_platform() = ToMessage(platform);
-  request.set_solver(arguments.question.solver);
-  ASSIGN_OR_RETURN(*request.mutable_options(), OptionsOf(arguments.question));
-  request.mutable_options()->set_report_rounding_loss(arguments.rounding_loss);
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
+  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
+  request.chain = FromMessage(file.message);  // names as in the file
+  request.solver = arguments.solve.solver;
+  request.options.report_rounding_loss = arguments.rounding_loss;
   return request;
 }
 
-// One line of standard error, written over and over.
-void ShowProgress(const v1::SolveEvent& event) {
-  std::string line;
-  if (event.has_queued()) {
-    line = absl::StrCat("queued, ", event.queued().before(), " before");
-  } else if (event.has_running()) {
-    line =
-        absl::StrFormat("%s: %.0f %%", event.running().solver(), 100 * event.running().fraction());
-  } else if (event.has_improved()) {
-    const v1::SolveResponse& best = event.improved();
-    line = absl::StrCat("best so far: ", FormatSeconds(best.prediction().makespan_seconds()),
-                        " by ", best.origin().solver(), "\n");
-  }
-  // Over the last one on a terminal, a line of its own elsewhere.
+// Writes to standard error, over the last line on a terminal, as a line of its own elsewhere.
+void ShowProgress(const std::string& line) {
   if (isatty(STDERR_FILENO) != 0) {
     absl::FPrintF(stderr, "\r\033[K%s", line);
   } else {
@@ -72,109 +56,122 @@ void ShowProgress(const v1::SolveEvent& event) {
   }
 }
 
-absl::StatusOr<v1::SolveResponse> Ask(const QuestionFlags& flags, const v1::SolveRequest& request,
-                                      bool progress) {
-  if (flags.local) {
-    ASSIGN_OR_RETURN(const LocalOptions options, LocalOptionsOf(flags));
-    return SolveLocally(options, request);
-  }
-  ASSIGN_OR_RETURN(Client client, ClientOf(flags));
-  if (!progress) return client.Solve(request);
-  absl::StatusOr<v1::SolveResponse> response = client.SolveStream(request, ShowProgress);
-  if (isatty(STDERR_FILENO) != 0) absl::FPrintF(stderr, "\r\033[K");
-  return response;
+SolveCall CallWithProgress() {
+  SolveCall call;
+  call.queued = [](int64_t before) { ShowProgress(absl::StrCat("queued, ", before, " before")); };
+  call.running = [](absl::string_view solver, double fraction) {
+    ShowProgress(absl::StrFormat("%s: %.0f %%", solver, 100 * fraction));
+  };
+  call.improved = [](const Answer& best) {
+    // The line stays: the next one is written below it.
+    ShowProgress(absl::StrCat("best so far: ", FormatSeconds(best.prediction.makespan_seconds),
+                              " by ", best.solver, "\n"));
+  };
+  return call;
 }
 
-std::string InfeasibleText(const Chain& chain, const v1::SolveResponse& response) {
-  const int64_t floor = response.memory_floor_bytes();
-  const Operation binding{response.memory_floor_operation().kind() == v1::Operation::BACKWARD
-                              ? OperationKind::kBackward
-                              : OperationKind::kForwardSave,
-                          response.memory_floor_operation().stage()};
+absl::StatusOr<SolveResult> Solve(const Arguments& arguments, const SolveRequest& request) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
+  if (!arguments.progress) return scheduler->Solve(request, {});
+  absl::StatusOr<SolveResult> result = scheduler->Solve(request, CallWithProgress());
+  if (isatty(STDERR_FILENO) != 0) absl::FPrintF(stderr, "\r\033[K");  // erases the last line
+  return result;
+}
+
+std::string InfeasibleText(const Chain& chain, const Platform& platform, const Answer& answer) {
   std::string text =
-      absl::StrCat("infeasible: ", response.origin().solver(), " has no schedule within ",
-                   FormatBytes(response.platform().memory_bytes()), " (",
-                   response.platform().memory_bytes(), " bytes)\n");
-  if (response.has_minimum_memory_bytes()) {
-    absl::StrAppend(&text, "  least that works  ", FormatBytes(response.minimum_memory_bytes()),
-                    "  --memory ", response.minimum_memory_bytes(), "\n");
+      absl::StrCat("infeasible: ", answer.solver, " has no schedule within ",
+                   FormatBytes(platform.memory_bytes), " (", platform.memory_bytes, " bytes)\n");
+  if (answer.minimum_memory_bytes.has_value()) {
+    absl::StrAppend(&text, "  least that works  ", FormatBytes(*answer.minimum_memory_bytes),
+                    "  --memory ", *answer.minimum_memory_bytes, "\n");
   }
-  absl::StrAppend(&text, "  no solver below   ", FormatBytes(floor), "  which ",
-                  NamedOperation(chain, binding), " needs by itself\n");
+  absl::StrAppend(&text, "  no solver below   ", FormatBytes(answer.memory_floor_bytes), "  which ",
+                  NamedOperation(chain, answer.memory_floor_operation), " needs by itself\n");
   return text;
 }
 
-std::string LossText(const v1::RoundingLoss& loss) {
-  if (loss.finer_slots() == 0) return "  rounding costs nothing: the schedule is optimal\n";
+std::string LossText(const RoundingLoss& loss) {
+  if (loss.finer_slots == 0) return "  rounding costs nothing: the schedule is optimal\n";
   return absl::StrFormat("  rounding costs %.2f %%: with %d memory slots the makespan is %s\n",
-                         loss.loss() * 100, loss.finer_slots(),
-                         FormatSeconds(loss.finer_makespan_seconds()));
+                         loss.loss * 100, loss.finer_slots, FormatSeconds(loss.finer_seconds));
 }
 
-std::string HowText(const v1::Origin& origin) {
-  const std::string seconds = FormatSeconds(origin.solve_seconds());
-  switch (origin.source()) {
-    case v1::Origin::MEMORY_CACHE:
-      return "known to the server";
-    case v1::Origin::DISK_CACHE:
-      return "known to the server, on its disk";
-    case v1::Origin::COALESCED:
+std::string OriginText(const Origin& origin) {
+  const std::string seconds = FormatSeconds(origin.solve_seconds);
+  switch (origin.source) {
+    case Origin::Source::kMemoryCache:
+      return "from the server's cache";
+    case Origin::Source::kDiskCache:
+      return "from the server's cache on disk";
+    case Origin::Source::kCoalesced:
       return absl::StrCat("solved in ", seconds, " with an equal request");
-    default:
-      return absl::StrCat("solved in ", seconds);
+    case Origin::Source::kSolved:
+      break;
   }
+  return absl::StrCat("solved in ", seconds);
 }
 
-std::string OutcomeText(const v1::SolveResponse& response) {
-  std::string text =
-      absl::StrCat(response.origin().solver(), ": ", v1::Outcome_Name(response.outcome()));
-  if (response.limit() == v1::HEURISTIC) absl::StrAppend(&text, " (heuristic)");
-  if (response.limit() == v1::ROUNDING) absl::StrAppend(&text, " (up to rounding)");
-  if (response.limit() == v1::TIME) absl::StrAppend(&text, " (time ran out)");
-  absl::StrAppend(&text, ", ", HowText(response.origin()), "\n");
-  if (response.has_rounding_loss()) absl::StrAppend(&text, LossText(response.rounding_loss()));
-  for (const std::string& note : response.explanation().notes()) {
+absl::string_view LimitText(Limit limit) {
+  switch (limit) {
+    case Limit::kHeuristic:
+      return " (heuristic)";
+    case Limit::kRounding:
+      return " (up to rounding)";
+    case Limit::kTime:
+      return " (time ran out)";
+    case Limit::kNone:
+      break;
+  }
+  return "";
+}
+
+std::string OutcomeText(const SolveResult& result) {
+  const Answer& answer = *result.answer;
+  std::string text = absl::StrCat(answer.solver, ": ", OutcomeName(answer.outcome),
+                                  LimitText(answer.limit), ", ", OriginText(result.origin), "\n");
+  if (answer.rounding_loss.has_value()) absl::StrAppend(&text, LossText(*answer.rounding_loss));
+  for (const std::string& note : answer.explanation.notes) {
     absl::StrAppend(&text, "  note: ", Printable(note), "\n");
   }
   return text;
 }
 
-// Simulates once more, here: what is printed is what this chain would do.
-absl::StatusOr<std::string> ScheduleText(const Chain& chain, const v1::SolveResponse& response) {
-  std::vector<FieldViolation> violations;
-  const Schedule schedule = FromMessage(response.schedule(), &violations);
-  RETURN_IF_ERROR(ViolationsStatus(violations));
-  const Platform platform = FromMessage(response.platform());
-  ASSIGN_OR_RETURN(const ExplainedSimulation result, SimulateAndExplain(chain, platform, schedule));
-  return absl::StrCat(OutcomeText(response), FiguresText(chain, platform, schedule, result));
+// Simulates the schedule again, in this process: the text needs the timeline, and does not rely on
+// the server's figures.
+absl::StatusOr<std::string> ScheduleText(const Chain& chain, const Platform& platform,
+                                         const SolveResult& result) {
+  const Schedule& schedule = result.answer->schedule;
+  ASSIGN_OR_RETURN(const ExplainedSimulation simulation,
+                   SimulateAndExplain(chain, platform, schedule));
+  return absl::StrCat(OutcomeText(result), FiguresText(chain, platform, schedule, simulation));
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
-  if (arguments.question.chain == "-" && arguments.platform.file == "-") {
+  if (arguments.solve.chain == "-" && arguments.platform.file == "-") {
     return absl::InvalidArgumentError("--platform: standard input is already read by --chain");
   }
   if (arguments.output == "-") {
     return absl::InvalidArgumentError(
         "--output: is a file's path; --format json prints the schedule");
   }
-  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.question.chain));
-  ASSIGN_OR_RETURN(const v1::SolveRequest request, MakeRequest(arguments, file));
-  const absl::StatusOr<v1::SolveResponse> answered =
-      Ask(arguments.question, request, arguments.progress);
-  if (!answered.ok()) return InFlags(answered.status());
-  const v1::SolveResponse& response = *answered;
-  const bool feasible = response.outcome() != v1::INFEASIBLE;
+  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.solve.chain));
+  ASSIGN_OR_RETURN(const SolveRequest request, MakeRequest(arguments, file));
+  const absl::StatusOr<SolveResult> result = Solve(arguments, request);
+  if (!result.ok()) return InFlags(result.status());
+  const Answer& answer = *result->answer;
+  const bool feasible = answer.outcome != Outcome::kInfeasible;
   if (feasible && !arguments.output.empty()) {
-    const std::string json = ToJson(response.schedule());
+    const std::string json = ToJson(ToMessage(answer.schedule));
     RETURN_IF_ERROR(Prefixed("--output", WriteFile(arguments.output, json)));
   }
   std::string text;
   if (arguments.format == "json") {
-    text = ToJson(response);
+    text = ToJson(ToMessage(*result, request.platform));
   } else if (!feasible) {
-    text = ChainLine(file.chain) + InfeasibleText(file.chain, response);
+    text = ChainLine(file.chain) + InfeasibleText(file.chain, request.platform, answer);
   } else {
-    ASSIGN_OR_RETURN(text, ScheduleText(file.chain, response));
+    ASSIGN_OR_RETURN(text, ScheduleText(file.chain, request.platform, *result));
     text = ChainLine(file.chain) + text;
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -186,20 +183,20 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 void AddSolveCommand(CLI::App& app, Command* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand("solve", "find the schedule with the least time lost");
-  AddChainOption(command, &arguments->question);
+  AddChainFlag(command, &arguments->solve);
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
-  AddQuestion(command, &arguments->question);
+  AddSolveFlags(command, &arguments->solve);
   command
       .add_flag("--rounding-loss", arguments->rounding_loss,
                 "solve again with ten times the slots and say what rounding costs")
       ->group("Solver");
-  AddTimeBudget(command, &arguments->question);
+  AddTimeBudgetFlags(command, &arguments->solve);
   command
       .add_flag("--progress", arguments->progress,
-                "show on standard error what the server is doing meanwhile")
+                "report queue, progress and better schedules on standard error")
       ->excludes("--local")
       ->group("Output");
-  command.add_option("--output", arguments->output, "write the bare schedule there, as JSON")
+  command.add_option("--output", arguments->output, "file to write the schedule to, as JSON")
       ->type_name("FILE")
       ->group("Output");
   AddFormat(command, &arguments->format);

@@ -3,6 +3,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "client/lib/remote_scheduler.h"
+#include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/solve/catalog.h"
@@ -18,14 +20,14 @@ std::string SolverHelp() {
 
 }  // namespace
 
-void AddChainOption(CLI::App& command, QuestionFlags* flags) {
+void AddChainFlag(CLI::App& command, SolveFlags* flags) {
   command
       .add_option("--chain", flags->chain, "profile of the network, JSON; - reads standard input")
       ->required()
       ->type_name("FILE");
 }
 
-void AddQuestion(CLI::App& command, QuestionFlags* flags) {
+void AddSolveFlags(CLI::App& command, SolveFlags* flags) {
   command.add_option("--solver", flags->solver, SolverHelp())->type_name("NAME")->group("Solver");
   command
       .add_option("--slots", flags->slots,
@@ -46,56 +48,61 @@ void AddQuestion(CLI::App& command, QuestionFlags* flags) {
       ->group("Solver");
   AddServer(command, kDefaultServer, &flags->server);
   CLI::Option* const local =
-      command.add_flag("--local", flags->local, "solve in this process, ask no server")
+      command.add_flag("--local", flags->local, "solve in this process, without a server")
           ->group("Server");
   local->excludes("--server");
   command
       .add_option("--solve-memory", flags->solve_memory,
-                  "most memory that a --local solve may take; e.g. 4GiB")
+                  "memory limit of a --local solve, as in 4GiB")
       ->capture_default_str()
       ->type_name("SIZE")
       ->group("Server");
 }
 
-void AddTimeBudget(CLI::App& command, QuestionFlags* flags) {
+void AddTimeBudgetFlags(CLI::App& command, SolveFlags* flags) {
   command
       .add_option("--time-budget", flags->time_budget,
-                  "take the best schedule found after so long: 2s, 500ms; default: none")
+                  "stop after this time with the best schedule so far: 2s, 500ms; default: none")
       ->type_name("DURATION")
       ->group("Solver");
   command
-      .add_flag("--no-cache", flags->no_cache, "have the server solve again what it knows already")
+      .add_flag("--no-cache", flags->no_cache,
+                "have the server solve again, even where its cache has an answer")
       ->group("Server");
 }
 
-absl::StatusOr<v1::SolveOptions> OptionsOf(const QuestionFlags& flags) {
-  v1::SolveOptions options;
-  options.set_memory_slots(flags.slots);
-  options.set_segments(flags.segments);
-  if (flags.time_precision.has_value()) {
-    options.set_time_precision(*flags.time_precision);
-  } else if (flags.local) {
-    options.set_time_precision(0);
-  }
-  if (flags.no_cache) options.set_use_cache(false);
+absl::StatusOr<SolveOptions> ReadSolveOptions(const SolveFlags& flags) {
+  SolveOptions options;
+  options.memory_slots = flags.slots;
+  options.segments = flags.segments;
+  options.time_precision = flags.time_precision.value_or(flags.local ? 0 : kDefaultTimePrecision);
+  options.use_cache = !flags.no_cache;
   if (flags.time_budget.empty()) return options;
   const absl::StatusOr<double> budget = ParseSeconds(flags.time_budget);
   if (!budget.ok()) return Prefixed("--time-budget", budget.status());
-  options.set_time_budget_seconds(*budget);
+  options.time_budget_seconds = *budget;
   return options;
 }
 
-absl::StatusOr<Client> ClientOf(const QuestionFlags& flags) {
-  ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(flags.server, kDefaultServer));
-  return Client(options);
+absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const SolveFlags& flags) {
+  std::unique_ptr<Scheduler> scheduler;
+  if (flags.local) {
+    ASSIGN_OR_RETURN(const LocalOptions options, ReadLocalOptions(flags));
+    scheduler = std::make_unique<LocalScheduler>(options);
+  } else {
+    ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(flags.server, kDefaultServer));
+    scheduler = std::make_unique<RemoteScheduler>(options);
+  }
+  return scheduler;
 }
 
-absl::StatusOr<LocalOptions> LocalOptionsOf(const QuestionFlags& flags) {
+absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
   LocalOptions options;
   const absl::StatusOr<int64_t> bytes = ParseBytes(flags.solve_memory);
   if (!bytes.ok()) return Prefixed("--solve-memory", bytes.status());
   options.working_bytes = *bytes;
-  ASSIGN_OR_RETURN(const ClientOptions server, ReadServer(flags.server));
+  // --timeout limits a local solve, too.
+  ASSIGN_OR_RETURN(const RemoteOptions server, ReadServer(flags.server));
   options.timeout_seconds = server.timeout_seconds;
   return options;
 }
@@ -109,6 +116,7 @@ absl::Status InFlags(const absl::Status& status) {
                                         "; raise --timeout, or ask for a coarser answer with "
                                         "--slots")};
   }
+  // Validation names the fields of the API.
   return {status.code(),
           absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},
                                                  {"options.segments", "--segments"},

@@ -1,9 +1,10 @@
-// What the commands that need a solver share: which one, its options, and who answers, a server or
-// this process.
+// The flags that commands with a solver share: the solver, its options, and the scheduler, a server
+// or this process.
 #ifndef STOWAGE_CLIENT_CLI_SOLVE_FLAGS_H_
 #define STOWAGE_CLIENT_CLI_SOLVE_FLAGS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -11,15 +12,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/cli/arguments.h"
-#include "client/lib/client.h"
-#include "client/lib/local.h"
-#include "stowage/v1/scheduler.pb.h"
+#include "client/lib/local_scheduler.h"
+#include "client/lib/scheduler.h"
+#include "solver/model/request.h"
 
 namespace stowage {
 
 inline constexpr const char* kDefaultServer = "127.0.0.1:50051";
 
-struct QuestionFlags {
+struct SolveFlags {
   std::string chain;
   std::string solver;
   int64_t slots = 0;
@@ -31,25 +32,25 @@ struct QuestionFlags {
   std::string solve_memory = "4GiB";
   ServerFlags server;
 };
-// Adds --chain alone, to stand first in the help, and all others.
-void AddChainOption(CLI::App& command, QuestionFlags* flags);
-void AddQuestion(CLI::App& command, QuestionFlags* flags);
+// --chain by itself, so that it stands first in the help.
+void AddChainFlag(CLI::App& command, SolveFlags* flags);
+// All but --chain and those of AddTimeBudgetFlags().
+void AddSolveFlags(CLI::App& command, SolveFlags* flags);
+// --time-budget and --no-cache, for commands that request single schedules.
+void AddTimeBudgetFlags(CLI::App& command, SolveFlags* flags);
 
-// The flags that make sense where a single schedule is asked for.
-void AddTimeBudget(CLI::App& command, QuestionFlags* flags);
-
-// The flags as options of a request. With --local times are exact unless the flags say otherwise:
-// nobody shares the answer, so nothing is gained by rounding them.
+// The options of a request. Where no flag sets the time precision it is the service's default, or 0
+// with --local: rounding makes requests share cached answers, and a local solve has no cache.
 // Errors name the flag.
-absl::StatusOr<v1::SolveOptions> OptionsOf(const QuestionFlags& flags);
+absl::StatusOr<SolveOptions> ReadSolveOptions(const SolveFlags& flags);
 
-// The server to ask. Errors name the flag.
-absl::StatusOr<Client> ClientOf(const QuestionFlags& flags);
+// The server, or this process with --local. Errors name the flag.
+absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const SolveFlags& flags);
 
-// The memory and the patience of a solve in this process. Errors name the flag.
-absl::StatusOr<LocalOptions> LocalOptionsOf(const QuestionFlags& flags);
+// Limits of a solve in this process. Errors name the flag.
+absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags);
 
-// Errors speak of the API's fields; here they are flags, and there is --local.
+// `status` with flags in place of the API's field names, and with the flag that may help.
 absl::Status InFlags(const absl::Status& status);
 
 }  // namespace stowage

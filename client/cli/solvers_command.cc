@@ -1,4 +1,4 @@
-// stowage solvers: what there is to choose from.
+// stowage solvers: the list of solvers, of this program or of a server.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -8,11 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
-#include "client/lib/client.h"
+#include "client/lib/rpc_client.h"
 #include "client/text/table.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/json.h"
-#include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/solve/catalog.h"
 
@@ -24,10 +23,12 @@ struct Arguments {
   std::string format = "text";
 };
 
+// In messages: a SolverDescription points to constants of this program, which a server may not
+// share.
 absl::StatusOr<v1::ListSolversResponse> List(const Arguments& arguments) {
   if (!arguments.server.server.empty()) {
-    ASSIGN_OR_RETURN(const ClientOptions options, ReadServer(arguments.server));
-    return Client(options).ListSolvers();
+    ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server));
+    return RpcClient(options).ListSolvers();
   }
   v1::ListSolversResponse response;
   for (const SolverInfo& info : AllSolvers()) *response.add_solvers() = ToMessage(info.description);

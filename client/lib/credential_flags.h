@@ -1,4 +1,4 @@
-// The flags that say how a server is made sure of, and how it is made sure of us.
+// The command-line flags of credentials.h.
 #ifndef STOWAGE_CLIENT_LIB_CREDENTIAL_FLAGS_H_
 #define STOWAGE_CLIENT_LIB_CREDENTIAL_FLAGS_H_
 
@@ -7,7 +7,8 @@
 
 namespace stowage {
 
-// In the group "Server". Each can come from the environment, too: STOWAGE_TLS_CA and so on.
+// Adds --tls, --tls-ca, --tls-cert, --tls-key and --token-file to the group "Server". Each has an
+// environment variable, as STOWAGE_TLS_CA, that the flag overrides.
 void AddCredentials(CLI::App& command, CredentialFiles* files);
 
 }  // namespace stowage

@@ -14,7 +14,7 @@
 namespace stowage {
 namespace {
 
-// Empty where no file is named.
+// The text of a file of at most a mebibyte; empty for an empty path.
 absl::StatusOr<std::string> Read(const std::string& path) {
   constexpr size_t kMostBytes = 1 << 20;
   if (path.empty()) return std::string();

@@ -1,4 +1,4 @@
-// How a server is made sure of, and how it is made sure of us.
+// Client TLS and bearer-token credentials.
 #ifndef STOWAGE_CLIENT_LIB_CREDENTIALS_H_
 #define STOWAGE_CLIENT_LIB_CREDENTIALS_H_
 
@@ -13,17 +13,16 @@ class ChannelCredentials;
 
 namespace stowage {
 
-// Files; empty: none. Naming any but the token's means TLS.
+// Paths; an empty one is unset. TLS is used where `tls` or any path but the token's is set.
 struct CredentialFiles {
-  bool tls = false;  // even without any of those below
-  std::string
-      authorities;  // PEM: whom the server's certificate may come from; default: the system's
-  std::string certificate;  // PEM: ours, where the server asks for one
-  std::string key;          // PEM: its key
-  std::string token;        // a line: the bearer token
+  bool tls = false;         // with the system's root certificates unless `authorities` is set
+  std::string authorities;  // PEM: root certificates to verify the server with
+  std::string certificate;  // PEM: the client certificate, where the server requires one
+  std::string key;          // PEM: the private key of `certificate`
+  std::string token;        // one line: the bearer token
 };
 
-// What is in them.
+// The contents of those files.
 struct Credentials {
   bool tls = false;
   std::string authorities;
@@ -32,11 +31,11 @@ struct Credentials {
   std::string token;  // empty: none is sent
 };
 
-// Errors: NOT_FOUND, PERMISSION_DENIED and the like, with the file; INVALID_ARGUMENT for half a
-// pair of certificate and key, and for a token that no header can carry.
+// Errors: NOT_FOUND, PERMISSION_DENIED and the like, with the file; INVALID_ARGUMENT for a
+// certificate without a key or the reverse, and for a token that an HTTP header cannot carry.
 absl::StatusOr<Credentials> ReadCredentials(const CredentialFiles& files);
 
-// For a channel. The token travels with each call.
+// Credentials of a channel. The token is not part of them: each call sends it as metadata.
 std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials);
 
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// A memory budget as people write it.
+// Memory budgets as users write them on a command line.
 #ifndef STOWAGE_CLIENT_LIB_MEMORY_BUDGET_H_
 #define STOWAGE_CLIENT_LIB_MEMORY_BUDGET_H_
 
@@ -11,7 +11,7 @@
 namespace stowage {
 
 // "4GiB", "1000" (bytes), or "40%": from M_low (0 %) to M_high (100 %) of the chain, rounded down.
-// Source: solver/README.md, "Least and most". Errors: INVALID_ARGUMENT with what may be written.
+// Source: solver/README.md, "Least and most". Errors: INVALID_ARGUMENT with the accepted forms.
 // Requires: Violations(chain) is empty. Thread-safe.
 absl::StatusOr<int64_t> ParseBudget(absl::string_view text, const Chain& chain);
 

@@ -11,55 +11,61 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "proto/convert/answer_message.h"
-#include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
-#include "proto/convert/schedule_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
+#include "solver/solve/request_violations.h"
+#include "stowage/v1/plan.pb.h"
 
 namespace stowage {
 namespace {
 
 namespace fs = std::filesystem;
 
-// The makespan may be so much more of the time of computing everything once than it was.
+// By how much the overhead (Prediction::overhead) may exceed that of the saved plan.
 constexpr double kMoreOverhead = 0.01;
 
-fs::path PathOf(const std::string& directory, const v1::SolveRequest& request) {
+fs::path PathOf(const std::string& directory, const SolveRequest& request) {
   return fs::path(directory) / PlanFileName(request);
 }
 
-// All of a request that must be the same: without times, rates, names and where they come from.
-v1::SolveRequest WithoutTimes(v1::SolveRequest request) {
-  v1::Chain& chain = *request.mutable_chain();
-  chain.clear_name();
-  chain.clear_provenance();
-  const auto clear = [](v1::Stage* stage) {
-    stage->clear_name();
-    stage->clear_forward_seconds();
-    stage->clear_backward_seconds();
-    if (!stage->has_graph()) return;
-    stage->mutable_graph()->clear_forward_seconds();
-    stage->mutable_graph()->clear_backward_seconds();
-  };
-  chain.clear_graph_entry_seconds();
-  for (v1::Stage& stage : *chain.mutable_stages()) clear(&stage);
-  if (chain.has_loss()) clear(chain.mutable_loss());
-  v1::Platform& platform = *request.mutable_platform();
-  platform.clear_name();
-  platform.clear_offload_bytes_per_second();
-  platform.clear_prefetch_bytes_per_second();
-  platform.clear_transfer_latency_seconds();
+void ClearNameAndTimes(Stage* stage) {
+  stage->name.clear();
+  stage->forward_seconds = 0;
+  stage->backward_seconds = 0;
+  if (!stage->graph.has_value()) return;
+  stage->graph->forward_seconds = 0;
+  stage->graph->backward_seconds = 0;
+}
+
+// The part of a request that must be equal for a plan to serve it: all but times, rates and names.
+SolveRequest WithoutTimes(SolveRequest request) {
+  Chain& chain = request.chain;
+  chain.name.clear();
+  chain.graph_entry_seconds = 0;
+  for (Stage& stage : chain.stages) ClearNameAndTimes(&stage);
+  ClearNameAndTimes(&chain.loss);
+  Platform& platform = request.platform;
+  platform.name.clear();
+  platform.offload_bytes_per_second = 0;
+  platform.prefetch_bytes_per_second.reset();
+  platform.transfer_latency_seconds = 0;
   return request;
+}
+
+bool Equal(const SolveRequest& a, const SolveRequest& b) {
+  return a.chain == b.chain && a.platform == b.platform && a.solver == b.solver &&
+         a.options == b.options;
 }
 
 absl::Status CannotWrite(const fs::path& path, int error) {
@@ -67,7 +73,7 @@ absl::Status CannotWrite(const fs::path& path, int error) {
       absl::StrCat("cannot write ", path.string(), ": ", std::strerror(error)));
 }
 
-// To a file of its own beside `path`, whose name it puts into `fresh`.
+// Writes and syncs a new file beside `path`, and sets `fresh` to its name, also on errors.
 absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::string* fresh) {
   *fresh = absl::StrCat(path.string(), ".XXXXXX");
   const int file = mkostemp(fresh->data(), O_CLOEXEC);
@@ -104,7 +110,7 @@ absl::StatusOr<v1::SavedPlan> Read(const fs::path& path) {
   return plan;
 }
 
-// 0 of a solver that this program does not know.
+// 0 for a solver that this program does not have.
 int VersionOf(const std::string& solver) {
   const SolverInfo* const info = FindSolver(solver);
   return info != nullptr ? info->description.version : 0;
@@ -112,27 +118,32 @@ int VersionOf(const std::string& solver) {
 
 }  // namespace
 
-std::string PlanFileName(const v1::SolveRequest& request) {
+std::string PlanFileName(const SolveRequest& request) {
   constexpr size_t kMostLetters = 80;
   std::string name;
-  for (const char letter : request.chain().name().substr(0, kMostLetters)) {
+  for (const char letter : request.chain.name.substr(0, kMostLetters)) {
     const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0;
     name.push_back(plain || letter == '_' ? letter : '-');
   }
-  return absl::StrCat(name.empty() ? "chain" : name, "-", request.chain().stages_size(), "-",
-                      request.platform().memory_bytes(), ".plan");
+  return absl::StrCat(name.empty() ? "chain" : name, "-", request.chain.length(), "-",
+                      request.platform.memory_bytes, ".plan");
 }
 
-absl::Status SavePlan(const std::string& directory, v1::SavedPlan plan) {
-  const fs::path path = PathOf(directory, plan.request());
-  plan.set_solver_version(VersionOf(plan.response().origin().solver()));
+absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
+                      const SavedPlan& plan) {
+  v1::SavedPlan message;
+  *message.mutable_request() = ToMessage(request);
+  *message.mutable_response() = ToMessage(plan.result, request.platform);
+  message.set_solved_locally(plan.solved_locally);
+  message.set_solver_version(VersionOf(plan.result.answer->solver));
+  const fs::path path = PathOf(directory, request);
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return CannotWrite(directory, error.value());
-  // Of two ranks that save at once the later one wins.
-  std::string fresh;
-  absl::Status status = WriteDurably(path, plan.SerializeAsString(), &fresh);
+  std::string fresh;  // the temporary file
+  absl::Status status = WriteDurably(path, message.SerializeAsString(), &fresh);
   if (status.ok()) {
+    // Atomic: readers and other ranks that save at the same time see whole files only.
     fs::rename(fresh, path, error);
     if (error) status = CannotWrite(path, error.value());
   }
@@ -140,53 +151,36 @@ absl::Status SavePlan(const std::string& directory, v1::SavedPlan plan) {
   return status;
 }
 
-absl::StatusOr<v1::SavedPlan> LoadPlan(const std::string& directory,
-                                       const v1::SolveRequest& request) {
+absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequest& request) {
   const fs::path path = PathOf(directory, request);
-  ASSIGN_OR_RETURN(v1::SavedPlan plan, Read(path));
-  const auto useless = [&path](const std::string& why) {
+  ASSIGN_OR_RETURN(const v1::SavedPlan message, Read(path));
+  const auto useless = [&path](absl::string_view why) {
     return absl::FailedPreconditionError(absl::StrCat(path.string(), " is of no use: ", why));
   };
-  if (!google::protobuf::util::MessageDifferencer::Equals(WithoutTimes(plan.request()),
-                                                          WithoutTimes(request))) {
+  std::vector<FieldViolation> violations;
+  const SolveRequest saved_request = FromMessage(message.request(), &violations);
+  if (!violations.empty() || !Equal(WithoutTimes(saved_request), WithoutTimes(request))) {
     return useless("it is for other sizes, options or another solver");
   }
-  if (plan.solver_version() != VersionOf(plan.response().origin().solver())) {
+  if (message.solver_version() != VersionOf(message.response().origin().solver())) {
     return useless("it is by another version of its solver");
   }
-  std::vector<FieldViolation> violations;
-  const Schedule schedule = FromMessage(plan.response().schedule(), &violations);
-  const Chain chain = FromMessage(request.chain());
-  const Platform platform = FromMessage(request.platform());
-  const v1::Outcome outcome = plan.response().outcome();
-  if (!violations.empty() || !Violations(chain).empty() || !Violations(platform).empty() ||
-      !Violations(schedule).empty() || (outcome != v1::OPTIMAL && outcome != v1::FEASIBLE)) {
+  absl::StatusOr<SolveResult> saved = FromMessage(message.response());
+  if (!saved.ok() || saved->answer->outcome == Outcome::kInfeasible ||
+      !RequestViolations(request).empty()) {
     return useless("it is not valid");
   }
-  const absl::StatusOr<ExplainedSimulation> result = SimulateAndExplain(chain, platform, schedule);
-  if (!result.ok()) return useless(std::string(result.status().message()));
-  if (!result->simulation.feasible()) return useless("its schedule does not fit");
-  const v1::SimulateResponse simulated =
-      ToMessage(result->simulation, result->timeline, result->explanation);
-  if (simulated.prediction().overhead() > plan.response().prediction().overhead() + kMoreOverhead) {
+  // With other times an optimal schedule need not be optimal, and the rounding loss is unknown.
+  const SameInstance same =
+      Equal(saved_request, request) ? SameInstance::kExactly : SameInstance::kRounded;
+  std::optional<Answer> answer = ReuseAnswer(request, *saved->answer, same);
+  if (!answer.has_value()) return useless("its schedule does not fit");
+  if (answer->prediction.overhead > saved->answer->prediction.overhead + kMoreOverhead) {
     return useless("with these times its schedule loses more than it did");
   }
-  v1::SolveResponse& response = *plan.mutable_response();
-  if (!google::protobuf::util::MessageDifferencer::Equals(plan.request(), request)) {
-    // The best for some times need not be the best for others.
-    if (response.outcome() == v1::OPTIMAL && simulated.prediction().gap() > 0) {
-      response.set_outcome(v1::FEASIBLE);
-      response.set_limit(v1::ROUNDING);
-    }
-    response.clear_rounding_loss();
-  }
-  *response.mutable_prediction() = simulated.prediction();
-  v1::Explanation explanation = simulated.explanation();
-  *explanation.mutable_notes() = response.explanation().notes();
-  *response.mutable_explanation() = std::move(explanation);
-  *response.mutable_platform() = request.platform();
-  *plan.mutable_request() = request;
-  return plan;
+  if (same == SameInstance::kRounded) answer->rounding_loss.reset();
+  return SavedPlan{{std::make_shared<const Answer>(*std::move(answer)), std::move(saved->origin)},
+                   message.solved_locally()};
 }
 
 }  // namespace stowage

@@ -1,4 +1,5 @@
-// The last answer of a job, kept in a directory of its own, so that a restarted job starts at once.
+// The last answer that a job trained with, saved in a directory so that a restarted job starts at
+// once. The format is proto/stowage/v1/plan.proto.
 #ifndef STOWAGE_CLIENT_LIB_PLAN_FILE_H_
 #define STOWAGE_CLIENT_LIB_PLAN_FILE_H_
 
@@ -6,26 +7,32 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "stowage/v1/plan.pb.h"
-#include "stowage/v1/scheduler.pb.h"
+#include "solver/model/answer.h"
+#include "solver/model/request.h"
 
 namespace stowage {
 
-// Of the chain's name, its length and the budget: "resnet101-38-1024498560.plan".
-std::string PlanFileName(const v1::SolveRequest& request);
+struct SavedPlan {
+  SolveResult result;           // feasible
+  bool solved_locally = false;  // without a server: perhaps with less memory and time
+};
 
-// Replaces the file of `plan`'s request in `directory`, which it makes if need be, at one blow:
-// whoever reads it, even after a crash, finds the old one or the new one. Errors: UNAVAILABLE, with
-// the path.
-absl::Status SavePlan(const std::string& directory, v1::SavedPlan plan);
+// Named after the chain, its length and the budget: "resnet101-38-1024498560.plan".
+std::string PlanFileName(const SolveRequest& request);
 
-// What was saved, where it does for `request`: the same version of the solver, the same options,
-// budget and sizes; times may differ, but the schedule, simulated on the request's own chain, must
-// fit and lose no more than 1 % of the makespan more than it did. Its prediction is for the
-// request's chain. Errors: NOT_FOUND where there is no file; FAILED_PRECONDITION, with the path and
-// the reason, where it is of no use; DATA_LOSS where it cannot be read.
-absl::StatusOr<v1::SavedPlan> LoadPlan(const std::string& directory,
-                                       const v1::SolveRequest& request);
+// Saves the plan for `request` in `directory`, which is created if necessary. Replaces the file
+// atomically: a reader finds the old plan or the new one, even after a crash. Of concurrent calls
+// the last wins. Errors: UNAVAILABLE, with the path.
+absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
+                      const SavedPlan& plan);
+
+// The saved plan, if it is valid for `request`: the same solver and version, options, budget and
+// sizes. Times may differ; the schedule is simulated on the request's own chain, must fit, and its
+// overhead may be at most 0.01 more than it was when it was saved. Prediction and explanation are
+// for the request's chain. Errors: NOT_FOUND where there is no file; FAILED_PRECONDITION, with the
+// path and the reason, where the plan does not serve the request; DATA_LOSS where the file cannot
+// be read.
+absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequest& request);
 
 }  // namespace stowage
 

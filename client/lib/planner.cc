@@ -8,11 +8,12 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/lib/client.h"
 #include "client/lib/plan_file.h"
+#include "client/lib/remote_scheduler.h"
 #include "client/lib/retry.h"
 #include "solver/base/status_macros.h"
 
@@ -25,19 +26,22 @@ double SecondsUntil(Clock::time_point moment) {
   return std::chrono::duration<double>(moment - Clock::now()).count();
 }
 
-absl::StatusOr<v1::SolveResponse> AskUntil(Clock::time_point end, const PlannerOptions& options,
-                                           const v1::SolveRequest& request) {
-  constexpr double kTooLittle = 0.02;  // for an attempt to be more than a misleading error
-  Client client({.server = options.server,
-                 .timeout_seconds = std::nullopt,
-                 .credentials = options.credentials});
+// Calls the server until it answers, fails in a way that a retry does not help, or `deadline`.
+absl::StatusOr<SolveResult> SolveRemotely(const PlannerOptions& options,
+                                          const SolveRequest& request, Clock::time_point deadline) {
+  // With less time than this an attempt could only replace the error by a misleading one.
+  constexpr double kLeastAttemptSeconds = 0.02;
+  RemoteScheduler scheduler({.server = options.server,
+                             .timeout_seconds = std::nullopt,
+                             .credentials = options.credentials});
   Backoff backoff(std::random_device{}());
   while (true) {
-    absl::StatusOr<v1::SolveResponse> response =
-        client.Solve(request, std::max(0.0, SecondsUntil(end)));
-    if (response.ok() || !IsRetryable(response.status())) return response;
-    const double pause = backoff.NextSeconds(response.status());
-    if (pause + kTooLittle >= SecondsUntil(end)) return response;
+    SolveCall call;
+    call.timeout_seconds = std::max(0.0, SecondsUntil(deadline));
+    absl::StatusOr<SolveResult> result = scheduler.Solve(request, call);
+    if (result.ok() || !IsRetryable(result.status())) return result;
+    const double pause = backoff.NextSeconds(result.status());
+    if (pause + kLeastAttemptSeconds >= SecondsUntil(deadline)) return result;
     std::this_thread::sleep_for(std::chrono::duration<double>(pause));
   }
 }
@@ -48,65 +52,74 @@ Clock::time_point After(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
 }
 
+// The search for one plan.
+class Search {
+ public:
+  Search(const PlannerOptions& options, const SolveRequest& request)
+      : options_(options), request_(request), deadline_(After(options.patience_seconds)) {}
+
+  absl::StatusOr<PlannedAnswer> Run() {
+    LoadSaved();
+    // A server may have a better answer than a plan that was solved locally.
+    if (saved_.has_value() && (!saved_->solved_locally || options_.server.empty())) {
+      return FromSaved();
+    }
+    if (!options_.server.empty()) {
+      absl::StatusOr<SolveResult> remote = SolveRemotely(options_, request_, deadline_);
+      if (remote.ok()) return Save(*std::move(remote), PlanSource::kServer);
+      if (absl::IsInvalidArgument(remote.status())) return remote.status();
+      AddNote(remote.status());
+    }
+    if (saved_.has_value()) return FromSaved();
+    absl::StatusOr<SolveResult> local = LocalScheduler(options_.local).Solve(request_, {});
+    if (local.ok()) return Save(*std::move(local), PlanSource::kLocal);
+    if (absl::IsInvalidArgument(local.status()) || notes_.empty()) return local.status();
+    return absl::Status(
+        local.status().code(),
+        absl::StrCat(absl::StrJoin(notes_, "; "), "; solving here: ", local.status().message()));
+  }
+
+ private:
+  void AddNote(const absl::Status& failure) { notes_.emplace_back(failure.message()); }
+
+  void LoadSaved() {
+    if (options_.plan_cache.empty()) return;
+    absl::StatusOr<SavedPlan> saved = LoadPlan(options_.plan_cache, request_);
+    if (saved.ok()) {
+      saved_ = *std::move(saved);
+    } else if (!absl::IsNotFound(saved.status())) {  // expected on a job's first run
+      AddNote(saved.status());
+    }
+  }
+
+  PlannedAnswer FromSaved() {
+    return {std::move(saved_->result), PlanSource::kPlanFile, std::move(notes_)};
+  }
+
+  // The answer, saved for the next run.
+  PlannedAnswer Save(SolveResult result, PlanSource source) {
+    if (!options_.plan_cache.empty() && result.answer->outcome != Outcome::kInfeasible) {
+      const SavedPlan plan{result, /*solved_locally=*/source == PlanSource::kLocal};
+      const absl::Status status = SavePlan(options_.plan_cache, request_, plan);
+      if (!status.ok()) AddNote(status);
+    }
+    return {std::move(result), source, std::move(notes_)};
+  }
+
+  const PlannerOptions& options_;
+  const SolveRequest& request_;
+  const Clock::time_point deadline_;  // of all attempts at the server
+  std::optional<SavedPlan> saved_;
+  std::vector<std::string> notes_;
+};
+
 }  // namespace
 
-absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options,
-                                       const v1::SolveRequest& request) {
+absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options, const SolveRequest& request) {
   if (std::isnan(options.patience_seconds)) {
-    return absl::InvalidArgumentError("patience_seconds: is not a number; 0 asks a server once");
+    return absl::InvalidArgumentError("patience_seconds: is not a number; 0 calls the server once");
   }
-  const Clock::time_point end = After(options.patience_seconds);
-  PlannedAnswer answer;
-  const auto take = [&answer](absl::StatusOr<v1::SolveResponse> response, PlanSource source) {
-    if (!response.ok()) {
-      answer.notes.emplace_back(response.status().message());
-      return false;
-    }
-    answer.response = *std::move(response);
-    answer.source = source;
-    return true;
-  };
-  absl::StatusOr<v1::SavedPlan> saved = absl::NotFoundError("");
-  if (!options.plan_cache.empty()) saved = LoadPlan(options.plan_cache, request);
-  // That there is none yet is no news.
-  if (!saved.ok() && !absl::IsNotFound(saved.status())) {
-    answer.notes.emplace_back(saved.status().message());
-  }
-  const auto take_saved = [&] {
-    answer.response = std::move(*saved->mutable_response());
-    answer.source = PlanSource::kPlanFile;
-    return answer;
-  };
-  // A server may know better than what was solved without one.
-  if (saved.ok() && (!saved->solved_locally() || options.server.empty())) return take_saved();
-  bool found = false;
-  if (!options.server.empty()) {
-    absl::StatusOr<v1::SolveResponse> response = AskUntil(end, options, request);
-    if (absl::IsInvalidArgument(response.status())) return response.status();
-    found = take(std::move(response), PlanSource::kServer);
-  }
-  if (!found && saved.ok()) return take_saved();
-  if (!found) {
-    absl::StatusOr<v1::SolveResponse> response = SolveLocally(options.local, request);
-    if (absl::IsInvalidArgument(response.status()) || (!response.ok() && answer.notes.empty())) {
-      return response.status();
-    }
-    if (!response.ok()) {
-      return absl::Status(response.status().code(),
-                          absl::StrCat(absl::StrJoin(answer.notes, "; "),
-                                       "; solving here: ", response.status().message()));
-    }
-    take(std::move(response), PlanSource::kLocal);
-  }
-  if (!options.plan_cache.empty() && answer.response.outcome() != v1::INFEASIBLE) {
-    v1::SavedPlan plan;
-    *plan.mutable_request() = request;
-    *plan.mutable_response() = answer.response;
-    plan.set_solved_locally(!found);
-    const absl::Status status = SavePlan(options.plan_cache, std::move(plan));
-    if (!status.ok()) answer.notes.emplace_back(status.message());
-  }
-  return answer;
+  return Search(options, request).Run();
 }
 
 }  // namespace stowage

@@ -1,5 +1,5 @@
-// A schedule for a training job, whatever the state of the service: from the plan file of its last
-// run, from a server, or solved here.
+// Finds a schedule for a training job whatever the state of the service: in the plan file of the
+// job's last run, from a server, or by solving in this process.
 #ifndef STOWAGE_CLIENT_LIB_PLANNER_H_
 #define STOWAGE_CLIENT_LIB_PLANNER_H_
 
@@ -8,35 +8,35 @@
 
 #include "absl/status/statusor.h"
 #include "client/lib/credentials.h"
-#include "client/lib/local.h"
-#include "stowage/v1/scheduler.pb.h"
+#include "client/lib/local_scheduler.h"
+#include "solver/model/answer.h"
+#include "solver/model/request.h"
 
 namespace stowage {
 
 struct PlannerOptions {
-  std::string server = "127.0.0.1:50051";  // host:port or unix:PATH; empty: none is asked
+  std::string server = "127.0.0.1:50051";  // host:port or unix:PATH; empty: no server
   Credentials credentials;
-  double patience_seconds = 10;  // with the server, all attempts together
-  std::string plan_cache;        // a directory; empty: no plan file
-  LocalOptions local;            // the solve in this process, after that
+  double patience_seconds = 10;  // for the server, all attempts together
+  std::string plan_cache;        // directory of plan files; empty: none
+  LocalOptions local;            // of the solve in this process
 };
 
 enum class PlanSource { kPlanFile, kServer, kLocal };
 
 struct PlannedAnswer {
-  v1::SolveResponse response;  // may be INFEASIBLE
+  SolveResult result;  // may be infeasible
   PlanSource source = PlanSource::kServer;
-  // A sentence for each source that was tried and did not do, and for a plan that was not saved.
+  // A sentence for each source that failed, and for a plan that could not be saved.
   std::vector<std::string> notes;
 };
 
-// Asks the plan file, unless what it has was solved without a server, then the server, again and
-// again where that may help and as long as the patience lasts, then takes the plan file at any
-// rate, then solves here. Only what is wrong with the request itself is an error at once. Errors:
-// INVALID_ARGUMENT with every violated field; those of SolveLocally(), after the notes.
+// Tries, in this order: the plan file, unless its plan was solved without a server; the server,
+// with retries while `patience_seconds` last; the plan file however it was solved; a solve in this
+// process. Saves a new feasible answer in `plan_cache`. Errors: INVALID_ARGUMENT with every
+// violated field, from the first source that finds any; those of LocalScheduler, after the notes.
 // Thread-safe.
-absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options,
-                                       const v1::SolveRequest& request);
+absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options, const SolveRequest& request);
 
 }  // namespace stowage
 

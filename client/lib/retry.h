@@ -1,4 +1,4 @@
-// When to ask a server again, and when not to.
+// Which failed calls to retry, and after which pause.
 #ifndef STOWAGE_CLIENT_LIB_RETRY_H_
 #define STOWAGE_CLIENT_LIB_RETRY_H_
 
@@ -10,16 +10,17 @@
 
 namespace stowage {
 
-// Whether the same request may succeed a little later: UNAVAILABLE (nobody listens, it drains, it
-// died before it answered) and RESOURCE_EXHAUSTED with advice (its queue is full).
+// Whether the same request may succeed later: UNAVAILABLE (no server listens, it drains, or it
+// ended before it answered) and RESOURCE_EXHAUSTED with advice (its queue is full).
 bool IsRetryable(const absl::Status& status);
 
-// The server's advice with a RESOURCE_EXHAUSTED, seconds.
+// The pause that the server advises with a RESOURCE_EXHAUSTED, in seconds; a payload of the status.
 std::optional<double> AdvisedPause(const absl::Status& status);
 void SetAdvisedPause(double seconds, absl::Status* status);
 
-// Pauses between attempts: 0.1 s at first, doubled up to 2 s, each drawn from its upper half so
-// that a thousand ranks do not come back at the same moment; never less than advised.
+// Exponential backoff with jitter: pause n is uniform in [1/2, 1] * min(2, 0.1 * 2^n) seconds, so
+// that the ranks of a job spread their retries, and at least [1, 3/2] times the advised pause.
+// Thread-compatible.
 class Backoff {
  public:
   explicit Backoff(uint32_t seed) : random_(seed) {}

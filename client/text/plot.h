@@ -1,7 +1,7 @@
-// Line plots as SVG, the way papers show them: panels side by side, one line with markers for each
-// algorithm, one legend for all. Pure: equal plots are equal bytes.
-#ifndef STOWAGE_CLIENT_CLI_EXPERIMENT_PLOT_H_
-#define STOWAGE_CLIENT_CLI_EXPERIMENT_PLOT_H_
+// Line plots as SVG: panels side by side, in each one line with markers per algorithm, and one
+// legend for all. Pure and deterministic: equal plots give equal bytes.
+#ifndef STOWAGE_CLIENT_TEXT_PLOT_H_
+#define STOWAGE_CLIENT_TEXT_PLOT_H_
 
 #include <optional>
 #include <string>
@@ -11,11 +11,11 @@ namespace stowage {
 
 struct PlotPoint {
   double x = 0;
-  std::optional<double> y;  // nullopt: there is none, and the line has a gap
+  std::optional<double> y;  // nullopt: no value, the line has a gap here
 };
 
 struct PlotLine {
-  std::string name;               // of equal name in several panels: of equal looks
+  std::string name;               // lines of one name look the same in all panels
   std::vector<PlotPoint> points;  // in the order in which they are connected
 };
 
@@ -29,19 +29,18 @@ struct Plot {
   std::string title;
   std::string x_label;
   std::string y_label;
-  double y_base = 0;  // every y axis reaches it, for it means something
-  // Lines that are above leave their panel. nullopt: twice as far above y_base as the line in the
-  // middle of a panel ever is, so that a few hopeless ones do not flatten all others; but as far as
-  // it takes to see a point of each.
+  double y_base = 0;  // a reference value that every y axis includes
+  // Upper end of the y axes; higher values are clipped. nullopt: y_base + 2 * (m - y_base), where m
+  // is the median of the maxima of the panel's lines, so that a few bad lines do not flatten the
+  // others; raised so far that every line has a point in the panel.
   std::optional<double> y_most;
   std::vector<PlotPanel> panels;
 };
 
-// One SVG document. Names are told apart by colour and by marker, and earlier ones are drawn
-// thicker and below, so that lines that coincide can all be seen. The markers' tooltips have the
-// values.
+// One SVG document. Lines differ by colour and marker. Earlier names are drawn thicker and below
+// later ones, so that coinciding lines are all visible. The markers' tooltips show the values.
 std::string ToSvg(const Plot& plot);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_CLI_EXPERIMENT_PLOT_H_
+#endif  // STOWAGE_CLIENT_TEXT_PLOT_H_

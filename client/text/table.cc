@@ -10,7 +10,7 @@ namespace stowage {
 
 size_t DisplayWidth(absl::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // continuation bytes show nothing
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
   }));
 }
 

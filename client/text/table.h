@@ -9,7 +9,7 @@
 
 namespace stowage {
 
-// Columns as wide as their widest cell, two spaces apart; the last one may run on. Not thread-safe.
+// Columns are as wide as their widest cell and two spaces apart. Thread-compatible.
 class Table {
  public:
   enum class Align { kLeft, kRight };
@@ -19,7 +19,7 @@ class Table {
   // Missing cells are empty. Requires: no more cells than columns.
   void Add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
 
-  // Every row on a line, `indent` spaces before it.
+  // A line per row, indented by `indent` spaces, without trailing spaces.
   std::string ToString(int indent) const;
 
  private:
@@ -27,7 +27,7 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Characters that a terminal shows of UTF-8 text.
+// The number of code points of UTF-8 text: the columns that a terminal needs.
 size_t DisplayWidth(absl::string_view text);
 
 }  // namespace stowage

@@ -1,6 +1,6 @@
-// Where an axis of a plot has its numbers.
-#ifndef STOWAGE_CLIENT_CLI_EXPERIMENT_TICKS_H_
-#define STOWAGE_CLIENT_CLI_EXPERIMENT_TICKS_H_
+// Ticks of a plot's axis.
+#ifndef STOWAGE_CLIENT_TEXT_TICKS_H_
+#define STOWAGE_CLIENT_TEXT_TICKS_H_
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace stowage {
 struct Ticks {
   double step = 1;
   std::vector<double> values;       // ascending
-  std::vector<std::string> labels;  // of the values, all with the decimals that `step` has
+  std::vector<std::string> labels;  // of the values, with the decimals of `step`
 };
 
 // The finest ticks within [low, high] that are at most `most`. Requires: low < high, both finite,
@@ -20,4 +20,4 @@ Ticks RoundTicks(double low, double high, int most);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_CLI_EXPERIMENT_TICKS_H_
+#endif  // STOWAGE_CLIENT_TEXT_TICKS_H_

@@ -1,4 +1,4 @@
-// A schedule's memory over time as one line of bars, and its stages as one letter each.
+// A schedule on a terminal: memory over time as a line of bars, stages as one letter each.
 #ifndef STOWAGE_CLIENT_TEXT_TIMELINE_BARS_H_
 #define STOWAGE_CLIENT_TEXT_TIMELINE_BARS_H_
 
@@ -11,18 +11,18 @@
 
 namespace stowage {
 
-// `columns` bars, each the most memory of the operations in its share of the makespan, the full
-// height being `full_bytes`. Empty when the schedule takes no time.
+// `columns` bars of equal shares of the makespan. A bar's height is the highest memory of the
+// operations that run in its share, relative to `full_bytes`. Empty for a makespan of 0.
 std::string MemoryBars(const std::vector<TimelineEntry>& timeline, int64_t full_bytes, int columns);
 
-// A letter a stage: 'g' in graph mode, '-' fused into the next one, ' ' in eager mode. Empty where
-// all are.
+// One letter a stage: 'g' in graph mode, '-' fused into the next one, ' ' in eager mode. Empty
+// where all stages are in eager mode.
 std::string ModeLetters(const std::vector<StageFate>& stages);
 
-// One letter a stage: S saved, c output kept (checkpoint), . dropped, O offloaded at least once.
+// One letter a stage for the first sweep: S saved, c checkpoint, . discarded; O offloaded at least
+// once, in any sweep.
 std::string SweepLetters(const std::vector<StageFate>& stages);
-// One character a stage: how often its forward runs again; a space for never, + for over nine
-// times.
+// One character a stage: how often its forward is recomputed; a space for 0, + for more than 9.
 std::string RecomputeDigits(const std::vector<StageFate>& stages);
 
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// Files that are written whole.
+// Writes files.
 #ifndef STOWAGE_CLIENT_TEXT_WRITE_FILE_H_
 #define STOWAGE_CLIENT_TEXT_WRITE_FILE_H_
 
@@ -9,7 +9,7 @@
 
 namespace stowage {
 
-// Errors: UNAVAILABLE with the path and the reason.
+// Creates or truncates the file. Errors: UNAVAILABLE with the path and the reason.
 absl::Status WriteFile(const std::string& path, absl::string_view text);
 
 }  // namespace stowage

@@ -18,8 +18,8 @@
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_stages.h"
-#include "client/train/ask.h"
 #include "client/train/networks.h"
+#include "client/train/schedule_service.h"
 #include "client/train/session.h"
 #include "client/train/trace.h"
 #include "client/train/train_device.h"
@@ -53,12 +53,14 @@ class Program {
     RETURN_IF_ERROR(Profile());
     RETURN_IF_ERROR(SetBudget());
     RETURN_IF_ERROR(WriteProfile());
-    ASSIGN_OR_RETURN(const Found found, FindSchedule(ask_, chain_, platform_, options_.solver));
+    ASSIGN_OR_RETURN(const PlannedAnswer planned,
+                     FindSchedule(service_, chain_, platform_, options_.solver));
     // Notes are failures on the way to the schedule, such as a server that did not answer.
-    for (const std::string& note : found.notes) absl::PrintF("  note: %s\n", note);
-    if (!found.schedule.has_value()) return Infeasible(found);
-    ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(*found.schedule));
-    absl::PrintF("schedule: %s, from %s\n\n", found.solver, found.source);
+    for (const std::string& note : planned.notes) absl::PrintF("  note: %s\n", note);
+    const Answer& answer = *planned.result.answer;
+    if (answer.outcome == Outcome::kInfeasible) return Infeasible(answer);
+    ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(answer.schedule));
+    absl::PrintF("schedule: %s, from %s\n\n", answer.solver, SourceText(planned));
     if (options_.compares) {
       RETURN_IF_ERROR(
           table_->Add(ComparisonTable::kPlain, session_->TrainWithoutSchedule(), std::nullopt));
@@ -74,7 +76,7 @@ class Program {
     if (options_.graph_mode) PrintUnits(measured);
     RETURN_IF_ERROR(table_->CheckLosses());
     RETURN_IF_ERROR(WriteTrace(plan));
-    ReportToServer(plan.prediction, measured);
+    Report(planned.result.origin.fingerprint, plan.prediction, measured);
     return kExitOk;
   }
 
@@ -101,8 +103,8 @@ class Program {
     }
     const auto patience = ParseSeconds(options_.patience);
     if (!patience.ok()) return InFlag("--patience", patience.status());
-    ask_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache,
-            options_.credentials};
+    service_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache,
+                options_.credentials};
     if (options_.device_memory.empty()) return absl::OkStatus();
     const auto bytes = ParseBytes(options_.device_memory);
     if (!bytes.ok()) return InFlag("--device-memory", bytes.status());
@@ -179,26 +181,39 @@ class Program {
     return MakeFrameworkPlan(chain_, platform_, schedule);
   }
 
-  int Infeasible(const Found& found) const {
-    absl::PrintF("infeasible: %s has no schedule within %s\n", found.solver,
+  int Infeasible(const Answer& answer) const {
+    absl::PrintF("infeasible: %s has no schedule within %s\n", answer.solver,
                  FormatBytes(platform_.memory_bytes));
-    if (found.least_bytes.has_value()) {
-      absl::PrintF("  least that works  %s  --memory %d\n", FormatBytes(*found.least_bytes),
-                   *found.least_bytes);
+    if (answer.minimum_memory_bytes.has_value()) {
+      absl::PrintF("  least that works  %s  --memory %d\n",
+                   FormatBytes(*answer.minimum_memory_bytes), *answer.minimum_memory_bytes);
     }
     return kExitInfeasible;
   }
 
+  std::string SourceText(const PlannedAnswer& planned) const {
+    const std::string seconds = FormatSeconds(planned.result.origin.solve_seconds);
+    switch (planned.source) {
+      case PlanSource::kPlanFile:
+        return "the plan file of the last run";
+      case PlanSource::kServer:
+        return absl::StrCat(service_.server, ", solved in ", seconds);
+      case PlanSource::kLocal:
+        break;
+    }
+    return absl::StrCat("here, solved in ", seconds);
+  }
+
   // The schedule of PyTorch's checkpoint_sequential with the best number of segments.
   absl::Status TrainSegments() {
-    AskOptions here;
-    here.server = "";
-    ASSIGN_OR_RETURN(const Found found, FindSchedule(here, chain_, platform_, "periodic"));
-    if (!found.schedule.has_value()) {
+    ASSIGN_OR_RETURN(const PlannedAnswer planned,
+                     FindSchedule(ServiceOptions(), chain_, platform_, "periodic"));
+    const Answer& answer = *planned.result.answer;
+    if (answer.outcome == Outcome::kInfeasible) {
       return table_->Add("segments", absl::ResourceExhaustedError("no number of segments fits"),
                          std::nullopt);
     }
-    ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(*found.schedule));
+    ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(answer.schedule));
     return table_->Add("segments", session_->TrainUnder(plan), plan.prediction);
   }
 
@@ -217,21 +232,27 @@ class Program {
     return absl::OkStatus();
   }
 
-  // Best effort: an error is printed, since the training itself has succeeded.
-  void ReportToServer(const Prediction& predicted, const TrainingMeasurement& measured) const {
-    if (ask_.server.empty()) return;
-    const absl::Status told = Report(ask_, options_.job,
-                                     {predicted.makespan_seconds, measured.step_seconds,
-                                      predicted.peak_memory_bytes, measured.peak_bytes});
-    if (told.ok()) {
-      absl::PrintF("reported to %s\n", ask_.server);
+  // For the server's operators. A failure is a note: the training is done.
+  void Report(const std::string& fingerprint, const Prediction& predicted,
+              const TrainingMeasurement& measured) const {
+    if (service_.server.empty()) return;
+    const absl::Status reported =
+        ReportExecution(service_, {.fingerprint = fingerprint,
+                                   .predicted_step_seconds = predicted.makespan_seconds,
+                                   .measured_step_seconds = measured.step_seconds,
+                                   .predicted_peak_bytes = predicted.peak_memory_bytes,
+                                   .measured_peak_bytes = measured.peak_bytes,
+                                   .agent = "stowage-train " STOWAGE_VERSION,
+                                   .job = options_.job});
+    if (reported.ok()) {
+      absl::PrintF("reported to %s\n", service_.server);
     } else {
-      absl::PrintF("  note: not reported: %s\n", told.message());
+      absl::PrintF("  note: not reported: %s\n", reported.message());
     }
   }
 
   TrainOptions options_;
-  AskOptions ask_;
+  ServiceOptions service_;
   TrainDevice device_;
   MemoryMeter* meter_ = nullptr;
   std::optional<Session> session_;

@@ -8,6 +8,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(stowage_flags INTERFACE -Wthread-safety)
 endif()
 
+# Everywhere, so that precompiled headers suit all targets: it defines a macro.
+add_compile_options(-pthread)
+
 # With sanitizers GCC takes sound code for code that reads what was never written.
 if(STOWAGE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(stowage_flags INTERFACE -Wno-maybe-uninitialized)

@@ -1,13 +1,11 @@
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "client/lib/plan_file.h"
 #include "proto/convert/answer_message.h"
-#include "proto/convert/chain_message.h"
-#include "proto/convert/request_message.h"
-#include "proto/convert/schedule_message.h"
 #include "proto/convert/stored_answer.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
@@ -17,28 +15,19 @@
 namespace stowage {
 namespace {
 
-// The one question that all answers here are to.
-SolveRequest Question() {
-  SolveRequest question;
-  question.chain = SmallChain();
-  question.platform.memory_bytes = 100;
-  question.solver = "rotor";
-  return question;
-}
-
-v1::SolveRequest QuestionMessage() {
-  const SolveRequest question = Question();
-  v1::SolveRequest message;
-  *message.mutable_chain() = ToMessage(question.chain);
-  *message.mutable_platform() = ToMessage(question.platform);
-  message.set_solver(question.solver);
-  return message;
+// The request of all stored answers.
+SolveRequest TheRequest() {
+  SolveRequest request;
+  request.chain = SmallChain();
+  request.platform.memory_bytes = 100;
+  request.solver = "rotor";
+  return request;
 }
 
 void RequireFits(const Schedule& schedule) {
-  const SolveRequest question = Question();
-  const auto judged = Simulate(question.chain, question.platform, schedule);
-  Require(judged.ok() && judged->feasible(), "what was kept does not fit");
+  const SolveRequest request = TheRequest();
+  const auto simulation = Simulate(request.chain, request.platform, schedule);
+  Require(simulation.ok() && simulation->feasible(), "a stored schedule does not fit");
 }
 
 void TakeStored(absl::string_view bytes) {
@@ -46,25 +35,23 @@ void TakeStored(absl::string_view bytes) {
   if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
   const std::optional<Answer> known = FromStored(stored);
   if (!known.has_value()) return;
-  for (const KnownFor known_for : {KnownFor::kThisRequest, KnownFor::kOneLikeIt}) {
-    const std::optional<Answer> answer = AnswerFromKnown(Question(), *known, known_for);
+  for (const SameInstance same : {SameInstance::kExactly, SameInstance::kRounded}) {
+    const std::optional<Answer> answer = ReuseAnswer(TheRequest(), *known, same);
     if (!answer.has_value()) continue;
     if (answer->outcome != Outcome::kInfeasible) RequireFits(answer->schedule);
-    ToMessage(*answer, {});
+    ToMessage({std::make_shared<const Answer>(*answer), {}}, TheRequest().platform);
   }
 }
 
 void TakePlan(absl::string_view bytes) {
   static const auto& folder = *new TempFolder;
-  const v1::SolveRequest question = QuestionMessage();
-  folder.Write(PlanFileName(question), std::string(bytes));
-  const absl::StatusOr<v1::SavedPlan> plan = LoadPlan(folder.Path(""), question);
+  const SolveRequest request = TheRequest();
+  folder.Write(PlanFileName(request), std::string(bytes));
+  const absl::StatusOr<SavedPlan> plan = LoadPlan(folder.Path(""), request);
   if (!plan.ok()) return;
-  std::vector<FieldViolation> violations;
-  RequireFits(FromMessage(plan->response().schedule(), &violations));
-  Require(violations.empty(), "operations of no kind");
-  Require(plan->response().outcome() == v1::OPTIMAL || plan->response().outcome() == v1::FEASIBLE,
-          "a schedule of what is infeasible");
+  RequireFits(plan->result.answer->schedule);
+  Require(plan->result.answer->outcome != Outcome::kInfeasible,
+          "an infeasible plan has a schedule");
 }
 
 }  // namespace
@@ -76,15 +63,14 @@ void FuzzKept(absl::string_view bytes) {
 }
 
 std::vector<std::string> KeptSeeds() {
-  const auto answer = AnswerRequest(Question(), {});
+  const SolveRequest request = TheRequest();
+  const auto answer = AnswerRequest(request, {});
   if (!answer.ok()) std::abort();
-  v1::SavedPlan plan;
-  *plan.mutable_request() = QuestionMessage();
-  *plan.mutable_response() = ToMessage(*answer, {});
+  const SavedPlan plan{{std::make_shared<const Answer>(*answer), {}}};
   const TempFolder folder;
-  if (!SavePlan(folder.Path(""), plan).ok()) std::abort();
+  if (!SavePlan(folder.Path(""), request, plan).ok()) std::abort();
   return {std::string(1, '\0') + ToStored(*answer).SerializeAsString(),
-          "\1" + ReadFile(folder.Path(PlanFileName(plan.request())))};
+          "\1" + ReadFile(folder.Path(PlanFileName(request)))};
 }
 
 }  // namespace stowage

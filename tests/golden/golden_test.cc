@@ -1,6 +1,6 @@
-// What the programs print, compared with what was reviewed: <name>.txt beside this file, one a
-// case, each a command line with all that it prints. Inputs are the *.json files beside them.
-// What `stowage top` draws of two looks at a server, top_before.prom and top_now.prom, is here too.
+// Compares the programs' output with reviewed files: <name>.txt beside this file, one for each
+// case, with a command line and all that it prints. Inputs are the *.json files beside them. Also
+// covers the screen of `stowage top` for two scrapes of a server, top_before.prom and top_now.prom.
 //   stowage_golden_tests --update    rewrites the files; review the diff
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -37,7 +37,7 @@ struct Case {
 std::ostream& operator<<(std::ostream& out, const Case& golden) { return out << golden.name; }
 
 constexpr Case kCases[] = {
-    // Somebody looks around,
+    // Help and lists.
     {"help", "stowage --help"},
     {"help_solve", "stowage solve --help"},
     {"help_frontier", "stowage frontier --help"},
@@ -52,13 +52,13 @@ constexpr Case kCases[] = {
     {"solvers", "stowage solvers"},
     {"solvers_json", "stowage solvers --format json"},
 
-    // looks at a profile,
+    // Profiles.
     {"chain", "stowage chain tiny.json"},
     {"chain_json", "stowage chain tiny.json --format json"},
     {"chain_modes", "stowage chain modes.json"},
     {"chain_modes_json", "stowage chain modes.json --format json"},
 
-    // fits it into less and less memory
+    // Solves with less and less memory.
     {"solve_store_all", "stowage solve --local --chain tiny.json --memory 1MiB"},
     {"solve", "stowage solve --local --chain tiny.json --memory 140KiB --solver rotor"},
     {"solve_json",
@@ -68,39 +68,39 @@ constexpr Case kCases[] = {
      "stowage solve --local --solver mixed_mode --chain modes.json --memory 60% --format json"},
     {"solve_percent", "stowage solve --local --chain tiny.json --memory 40%"},
 
-    // wonders what more memory would buy,
+    // Frontiers.
     {"frontier", "stowage frontier --local --chain tiny.json --points 6"},
     {"frontier_json",
      "stowage frontier --local --chain tiny.json --solver rotor --budgets 100KiB,50% "
      "--format json"},
 
-    // until it no longer fits,
+    // Infeasible budgets.
     {"solve_infeasible", "stowage solve --local --chain tiny.json --memory 100KiB"},
     {"solve_infeasible_json",
      "stowage solve --local --chain tiny.json --memory 100KiB --format json"},
 
-    // tries a schedule of their own, with transfers, which fits,
+    // Simulations: a feasible schedule with transfers,
     {"simulate",
      "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB "
      "--offload-bandwidth 4MB/s --transfer-latency 10us"},
     {"simulate_json",
      "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB "
      "--offload-bandwidth 4MB/s --transfer-latency 10us --format json"},
-    // fits the device no more, nor the host,
+    // over the limit of the device or of the host,
     {"simulate_over_limit",
      "stowage simulate --chain tiny.json --schedule offload.json --memory 150KiB "
      "--offload-bandwidth 4MB/s"},
     {"simulate_over_host_limit",
      "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB "
      "--offload-bandwidth 4MB/s --host-memory 32KiB"},
-    // is impossible on the platform or altogether,
+    // impossible on the platform, and invalid.
     {"simulate_no_link",
      "stowage simulate --chain tiny.json --schedule offload.json --memory 200KiB"},
     {"simulate_invalid",
      "stowage simulate --chain tiny.json --schedule invalid_schedule.json --memory 200KiB "
      "--offload-bandwidth 4MB/s"},
 
-    // and makes every mistake there is.
+    // Errors.
     {"error_no_command", "stowage"},
     {"error_unknown_command", "stowage sovle"},
     {"error_unknown_flag", "stowage solve --chain tiny.json --memroy 1GiB"},
@@ -129,7 +129,7 @@ constexpr Case kCases[] = {
     {"error_server_size", "stowage-server --solve-memory lots"},
 };
 
-// Figures that differ from run to run.
+// Replaces what differs between runs.
 std::string WithoutTimings(const std::string& text) {
   static const std::regex solved("solved in [0-9.]+ (ns|us|ms|s)");
   static const std::regex seconds("\"solve_seconds\": [-+.e0-9]+");
@@ -139,7 +139,7 @@ std::string WithoutTimings(const std::string& text) {
   return std::regex_replace(stable, log_time, "time=TIME ");
 }
 
-// The command and what came of it, as in a terminal.
+// The command, its output and its exit code.
 std::string Transcript(const Case& golden) {
   std::vector<std::string> argv = absl::StrSplit(golden.command, ' ');
   argv[0] = argv[0] == "stowage" ? STOWAGE_CLI_BINARY : STOWAGE_SERVER_BINARY;
@@ -178,15 +178,15 @@ constexpr Drawing kDrawings[] = {{"top_screen", {80, 40}},
                                  {"top_screen_wide", {132, 40}}};
 constexpr const char* kTopJson = "top_json";
 
-Scrape Look(const std::string& file, double unix_seconds) {
+Scrape ReadScrape(const std::string& file, double unix_seconds) {
   absl::StatusOr<MetricSamples> samples = ParseMetricsText(ReadFile(file));
   EXPECT_TRUE(samples.ok()) << samples.status();
   return {samples.ok() ? *std::move(samples) : MetricSamples{}, unix_seconds, unix_seconds};
 }
 
 TopView BusyServer() {
-  const Scrape before = Look("top_before.prom", 1'795'351'998);
-  const Scrape now = Look("top_now.prom", 1'795'352'000);
+  const Scrape before = ReadScrape("top_before.prom", 1'795'351'998);
+  const Scrape now = ReadScrape("top_now.prom", 1'795'352'000);
   TopView view;
   view.address = "127.0.0.1:50052";
   view.time = "2026-11-22 12:53:20";
@@ -208,15 +208,15 @@ INSTANTIATE_TEST_SUITE_P(Each, GoldenDrawing, testing::ValuesIn(kDrawings),
 TEST(GoldenTopJson, IsAsReviewed) { ExpectAsReviewed(FileOf(kTopJson), TopJson(BusyServer())); }
 
 TEST(GoldenFiles, BelongToACase) {
-  std::set<std::string> known = {FileOf(kTopJson)};
-  for (const Case& golden : kCases) known.insert(FileOf(golden.name));
-  for (const Drawing& drawing : kDrawings) known.insert(FileOf(drawing.name));
-  EXPECT_EQ(known.size(), 1 + std::size(kCases) + std::size(kDrawings))
+  std::set<std::string> expected = {FileOf(kTopJson)};
+  for (const Case& golden : kCases) expected.insert(FileOf(golden.name));
+  for (const Drawing& drawing : kDrawings) expected.insert(FileOf(drawing.name));
+  EXPECT_EQ(expected.size(), 1 + std::size(kCases) + std::size(kDrawings))
       << "two cases have one name";
   for (const auto& entry : std::filesystem::directory_iterator(".")) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() != ".txt" || name == "CMakeLists.txt") continue;
-    EXPECT_TRUE(known.count(name) == 1) << name << " is no case's; delete it";
+    EXPECT_TRUE(expected.count(name) == 1) << name << " is no case's; delete it";
   }
 }
 
@@ -231,7 +231,7 @@ int Main(int argc, char** argv) {
     }
     update = true;
   }
-  // Paths in commands and in errors are then the same on every machine.
+  // So that paths in commands and errors are the same on every machine.
   if (chdir(STOWAGE_GOLDEN_FOLDER) != 0) {
     std::perror(STOWAGE_GOLDEN_FOLDER);
     return 1;

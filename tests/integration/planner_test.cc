@@ -1,4 +1,4 @@
-// A job that wants a schedule, against real servers in every state.
+// The planner against real servers in every state.
 #include "client/lib/planner.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,10 @@
 
 #include "client/lib/plan_file.h"
 #include "gmock/gmock.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
+#include "solver/model/modes.h"
+#include "stowage/v1/plan.pb.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -31,12 +35,13 @@ using testing::IsEmpty;
 class FindPlanTest : public testing::Test {
  protected:
   FindPlanTest() {
-    *request_.mutable_chain() = Profile("torchvision-resnet18-16-500");
-    request_.mutable_platform()->set_memory_bytes(int64_t{1400} << 20);
+    request_.chain = FromMessage(Profile("torchvision-resnet18-16-500"));
+    request_.platform.memory_bytes = int64_t{1400} << 20;
+    request_.options.time_precision = kDefaultTimePrecision;
     options_.server.clear();
   }
 
-  void AskNobody() {
+  void NameAnAddressWithoutAServer() {
     options_.server = "127.0.0.1:1";
     options_.patience_seconds = 3;
   }
@@ -49,9 +54,14 @@ class FindPlanTest : public testing::Test {
   std::string PlanFile() const { return options_.plan_cache + "/" + PlanFileName(request_); }
 
   TempFolder folder_;
-  v1::SolveRequest request_;
+  SolveRequest request_;
   PlannerOptions options_;
 };
+
+SolveRequest LongRequest() {
+  std::vector<FieldViolation> violations;
+  return FromMessage(LongQuestion(), &violations);
+}
 
 TEST_F(FindPlanTest, AsksTheServer) {
   ServerProcess server;
@@ -64,11 +74,11 @@ TEST_F(FindPlanTest, AsksTheServer) {
 }
 
 TEST_F(FindPlanTest, SolvesHereWhereNoServerAnswers) {
-  AskNobody();
+  NameAnAddressWithoutAServer();
   const PlannedAnswer answer = Find();
   EXPECT_EQ(answer.source, PlanSource::kLocal);
   EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("no answer from a server at 127.0.0.1:1")));
-  EXPECT_GT(answer.response.schedule().operations_size(), 0);
+  EXPECT_FALSE(answer.result.answer->schedule.operations.empty());
 }
 
 TEST_F(FindPlanTest, SolvesHereAtOnceWhereThereIsNoServerToAsk) {
@@ -81,7 +91,7 @@ TEST_F(FindPlanTest, SaysWhatIsWrongWithARequestWithoutAskingTwice) {
   ServerProcess server;
   options_.server = server.address();
   options_.patience_seconds = 100;
-  request_.mutable_chain()->mutable_stages(3)->set_saved_bytes(-1);
+  request_.chain.stages[3].saved_bytes = -1;
   EXPECT_THAT(FindPlan(options_, request_),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("chain.stages[3].saved_bytes")));
   options_.server.clear();
@@ -113,12 +123,12 @@ TEST_F(FindPlanTest, SolvesHereWhereTheServerDiesInMidRequest) {
   options_.server = server.address();
   options_.patience_seconds = 20;
   options_.local.timeout_seconds = 0.1;
-  request_ = LongQuestion();
+  request_ = LongRequest();
   std::thread killer([&server] {
     WaitUntilBusy(Remote(server.address()));
     server.Signal(SIGKILL);
   });
-  // What it is told here is that it was tried.
+  // The error of the local solve says that the server was tried.
   EXPECT_THAT(FindPlan(options_, request_),
               Fails(absl::StatusCode::kDeadlineExceeded,
                     AllOf(HasSubstr("no answer from a server"), HasSubstr("solving here"))));
@@ -144,7 +154,7 @@ TEST_F(FindPlanTest, DoesNotWaitForAServerThatTakesTooLong) {
   options_.server = server.address();
   options_.patience_seconds = 0.3;
   options_.local.timeout_seconds = 0.1;
-  request_ = LongQuestion();
+  request_ = LongRequest();
   EXPECT_THAT(FindPlan(options_, request_),
               Fails(absl::StatusCode::kDeadlineExceeded,
                     AllOf(HasSubstr("did not answer within"),
@@ -160,28 +170,33 @@ TEST_F(FindPlanTest, StartsAgainFromItsLastPlan) {
   const PlannedAnswer second = Find();
   EXPECT_EQ(second.source, PlanSource::kPlanFile);
   EXPECT_THAT(second.notes, IsEmpty());
-  EXPECT_EQ(second.response.schedule().SerializeAsString(),
-            first.response.schedule().SerializeAsString());
-  EXPECT_EQ(second.response.prediction().makespan_seconds(),
-            first.response.prediction().makespan_seconds());
+  EXPECT_EQ(second.result.answer->schedule.operations, first.result.answer->schedule.operations);
+  EXPECT_EQ(second.result.answer->prediction.makespan_seconds,
+            first.result.answer->prediction.makespan_seconds);
 }
 
 TEST_F(FindPlanTest, PrefersAServerToWhatWasSolvedWithoutOne) {
   options_.plan_cache = folder_.Path("plans");
   EXPECT_EQ(Find().source, PlanSource::kLocal);
+  std::string fingerprint;
   {
     ServerProcess server;
     options_.server = server.address();
     options_.patience_seconds = 100;
-    EXPECT_EQ(Find().source, PlanSource::kServer);
+    const PlannedAnswer answer = Find();
+    EXPECT_EQ(answer.source, PlanSource::kServer);
+    fingerprint = answer.result.origin.fingerprint;
+    EXPECT_EQ(fingerprint.size(), 32);
   }
-  EXPECT_EQ(Find().source, PlanSource::kPlanFile);  // at once, now that it is a server's
+  const PlannedAnswer saved = Find();
+  EXPECT_EQ(saved.source, PlanSource::kPlanFile);  // at once, now that it is a server's
+  EXPECT_EQ(saved.result.origin.fingerprint, fingerprint);
 }
 
 TEST_F(FindPlanTest, TakesWhatWasSolvedWithoutAServerWhereStillNoneAnswers) {
   options_.plan_cache = folder_.Path("plans");
   EXPECT_EQ(Find().source, PlanSource::kLocal);
-  AskNobody();
+  NameAnAddressWithoutAServer();
   const PlannedAnswer answer = Find();
   EXPECT_EQ(answer.source, PlanSource::kPlanFile);
   EXPECT_THAT(answer.notes, ElementsAre(HasSubstr("no answer from a server")));
@@ -198,6 +213,16 @@ TEST_F(FindPlanTest, SolvesAgainAfterAnotherVersionOfTheSolver) {
   const PlannedAnswer answer = Find();
   EXPECT_EQ(answer.source, PlanSource::kLocal);
   EXPECT_THAT(answer.notes, Contains(HasSubstr("another version of its solver")));
+}
+
+TEST_F(FindPlanTest, TakesAPlanWhoseRequestLeavesOptionsToTheirDefaults) {
+  options_.plan_cache = folder_.Path("plans");
+  Find();
+  v1::SavedPlan plan;
+  ASSERT_TRUE(plan.ParseFromString(ReadFile(PlanFile())));
+  plan.mutable_request()->clear_options();
+  WriteFile(PlanFile(), plan.SerializeAsString());
+  EXPECT_EQ(Find().source, PlanSource::kPlanFile);
 }
 
 TEST_F(FindPlanTest, SavesFromManyThreadsAtOnce) {
@@ -221,7 +246,7 @@ TEST_F(FindPlanTest, HasAnyPatience) {
   options_.server = server.address();
   options_.patience_seconds = std::numeric_limits<double>::infinity();
   EXPECT_EQ(Find().source, PlanSource::kServer);
-  // Nobody, who is asked once: a server may have its answer ready at once.
+  // No patience is one call.
   options_.server = "127.0.0.1:1";
   options_.patience_seconds = -1;
   EXPECT_EQ(Find().source, PlanSource::kLocal);
@@ -233,46 +258,42 @@ TEST_F(FindPlanTest, HasAnyPatience) {
 TEST_F(FindPlanTest, TakesAPlanForTimesThatWereMeasuredAgain) {
   options_.plan_cache = folder_.Path("plans");
   const PlannedAnswer first = Find();
-  for (v1::Stage& stage : *request_.mutable_chain()->mutable_stages()) {
-    stage.set_forward_seconds(stage.forward_seconds() * 1.1);
-    stage.set_backward_seconds(stage.backward_seconds() * 1.1);
+  for (Stage& stage : request_.chain.stages) {
+    stage.forward_seconds *= 1.1;
+    stage.backward_seconds *= 1.1;
   }
   const PlannedAnswer second = Find();
   EXPECT_EQ(second.source, PlanSource::kPlanFile);
-  EXPECT_NEAR(second.response.prediction().makespan_seconds(),
-              1.1 * first.response.prediction().makespan_seconds(), 1e-4);
-  // Whatever the first was: it only is the fastest where the lower bound says so.
-  EXPECT_EQ(second.response.outcome(),
-            second.response.prediction().gap() <= 0 ? v1::OPTIMAL : v1::FEASIBLE);
+  const Answer& answer = *second.result.answer;
+  EXPECT_NEAR(answer.prediction.makespan_seconds,
+              1.1 * first.result.answer->prediction.makespan_seconds, 1e-4);
+  // Optimal for the old times need not be optimal for the new ones, save at the lower bound.
+  EXPECT_EQ(answer.outcome, answer.prediction.gap <= 0 ? Outcome::kOptimal : Outcome::kFeasible);
 }
 
 TEST_F(FindPlanTest, TakesAPlanForTimesOfGraphModeThatWereMeasuredAgain) {
   options_.plan_cache = folder_.Path("plans");
-  v1::Chain& chain = *request_.mutable_chain();
-  for (v1::Stage& stage : *chain.mutable_stages()) {
-    v1::GraphCosts& graph = *stage.mutable_graph();
-    graph.set_forward_seconds(stage.forward_seconds() / 2);
-    graph.set_backward_seconds(stage.backward_seconds() / 2);
-    graph.set_saved_bytes(stage.saved_bytes());
+  Chain& chain = request_.chain;
+  for (Stage& stage : chain.stages) {
+    stage.graph = GraphCosts{.forward_seconds = stage.forward_seconds / 2,
+                             .backward_seconds = stage.backward_seconds / 2,
+                             .saved_bytes = stage.saved_bytes};
   }
-  chain.set_graph_entry_seconds(1e-5);
+  chain.graph_entry_seconds = 1e-5;
   const PlannedAnswer first = Find();
   EXPECT_EQ(first.source, PlanSource::kLocal);
-  EXPECT_THAT(first.response.schedule().ShortDebugString(), HasSubstr("mode: GRAPH"));
-  for (v1::Stage& stage : *chain.mutable_stages()) {
-    v1::GraphCosts& graph = *stage.mutable_graph();
-    graph.set_forward_seconds(graph.forward_seconds() * 1.001);
-  }
-  chain.set_graph_entry_seconds(1.1e-5);
+  EXPECT_TRUE(HasGraphOperations(first.result.answer->schedule));
+  for (Stage& stage : chain.stages) stage.graph->forward_seconds *= 1.001;
+  chain.graph_entry_seconds = 1.1e-5;
   EXPECT_EQ(Find().source, PlanSource::kPlanFile);
-  chain.mutable_stages(2)->mutable_graph()->set_backward_overhead_bytes(12345);
+  chain.stages[2].graph->backward_overhead_bytes = 12345;
   EXPECT_EQ(Find().source, PlanSource::kLocal);
 }
 
 TEST_F(FindPlanTest, SolvesAgainWhereTheChainHasChanged) {
   options_.plan_cache = folder_.Path("plans");
   Find();
-  request_.mutable_chain()->mutable_stages(4)->set_backward_overhead_bytes(12345);
+  request_.chain.stages[4].backward_overhead_bytes = 12345;
   const PlannedAnswer other_size = Find();
   EXPECT_EQ(other_size.source, PlanSource::kLocal);
   EXPECT_THAT(other_size.notes, Contains(HasSubstr("it is for other sizes")));
@@ -283,11 +304,10 @@ TEST_F(FindPlanTest, SolvesAgainWhereTheScheduleLosesMoreThanItDid) {
   options_.plan_cache = folder_.Path("plans");
   const PlannedAnswer first = Find();
   // What is recomputed has become slow.
-  ASSERT_GT(first.response.prediction().recompute_seconds(), 0);
-  for (const v1::StageFate& fate : first.response.explanation().stages()) {
-    if (fate.recomputed() == 0) continue;
-    v1::Stage* const stage = request_.mutable_chain()->mutable_stages(fate.stage() - 1);
-    stage->set_forward_seconds(stage->forward_seconds() * 3);
+  ASSERT_GT(first.result.answer->prediction.recompute_seconds, 0);
+  for (const StageFate& fate : first.result.answer->explanation.stages) {
+    if (fate.recomputed == 0) continue;
+    request_.chain.stages[static_cast<size_t>(fate.stage) - 1].forward_seconds *= 3;
   }
   const PlannedAnswer second = Find();
   EXPECT_EQ(second.source, PlanSource::kLocal);
@@ -310,7 +330,7 @@ TEST_F(FindPlanTest, AnswersAlsoWhereNoPlanCanBeSaved) {
   folder_.Write("file", "in the way");
   options_.plan_cache = folder_.Path("file");
   const PlannedAnswer answer = Find();
-  EXPECT_GT(answer.response.schedule().operations_size(), 0);
+  EXPECT_FALSE(answer.result.answer->schedule.operations.empty());
   EXPECT_THAT(answer.notes, Contains(HasSubstr("cannot write")));
 }
 

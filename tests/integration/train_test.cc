@@ -55,7 +55,8 @@ TEST(Train, TrainsAsPlainTrainingDoesWithAServersSchedule) {
   EXPECT_EQ(Cell(result.out, "stowage", 0), loss) << result;
   // Peaks of the right size: their error has a digit before the point.
   EXPECT_TRUE(std::regex_search(result.out, std::regex("peak [+-][0-4]\\.[0-9] %"))) << result;
-  EXPECT_THAT(server.WaitForLogLine({"event=execution"}), HasSubstr("job=test-17"));
+  EXPECT_THAT(server.WaitForLogLine({"event=execution"}),
+              AllOf(HasSubstr("job=test-17"), HasSubstr("fingerprint=")));
 
   EXPECT_GT(nlohmann::json::parse(ReadFile(trace))["traceEvents"].size(), 60);
   const ProgramResult solved = RunProgram(

@@ -23,7 +23,7 @@
 #include "client/cli/experiment/measurement_plots.h"
 #include "client/cli/experiment/sweep.h"
 #include "client/cli/solve_flags.h"
-#include "client/lib/local.h"
+#include "client/lib/local_scheduler.h"
 #include "client/text/plot.h"
 #include "client/text/write_file.h"
 #include "solver/base/status_macros.h"
@@ -37,13 +37,13 @@ struct Arguments {
   std::vector<std::string> chains;
   SweepFlags sweep;
   PlatformFlags platform;
-  QuestionFlags question;  // slots, memory and patience of a solve
+  SolveFlags solve;  // slots, memory limit and timeout of a solve
   std::string output;
   std::optional<double> y_most;
   bool quiet = false;
 };
 
-// A profile's file name tells apart what the chain's name may not.
+// Named after the file: two profiles of one network may have the same chain name.
 std::string NetworkName(const std::string& path) {
   return path == "-" ? "standard input" : Printable(std::filesystem::path(path).stem().string());
 }
@@ -68,7 +68,8 @@ absl::StatusOr<std::vector<Network>> ReadNetworks(const Arguments& arguments) {
   return networks;
 }
 
-// What is wrong with all of a sweep is said before it begins. The chains are checked already.
+// Reports an error that every solve of the sweep would have, before it starts. The chains are
+// valid.
 absl::Status CheckSweep(const Sweep& sweep, const Network& network, int64_t slots) {
   for (const double bandwidth : sweep.bandwidths) {
     ASSIGN_OR_RETURN(const SolveRequest request,
@@ -78,8 +79,8 @@ absl::Status CheckSweep(const Sweep& sweep, const Network& network, int64_t slot
   return absl::OkStatus();
 }
 
-// The rows of a CSV file that grows as they come. Until Finish() the file is called *.partial.csv,
-// so that a sweep that is cut short leaves its rows and those of an earlier sweep.
+// A CSV file that is written row by row. Until Finish() it is named *.partial.csv, so that an
+// interrupted sweep keeps its rows and does not replace the file of an earlier sweep.
 class RowFile {
  public:
   // Errors: UNAVAILABLE with the path and the reason.
@@ -90,7 +91,7 @@ class RowFile {
     return file;
   }
 
-  // The text is with the operating system when it returns.
+  // Flushes: the rows survive the end of this process.
   absl::Status Write(const std::string& text) {
     if (file_ != nullptr && std::fputs(text.c_str(), file_.get()) >= 0 &&
         std::fflush(file_.get()) == 0) {
@@ -122,7 +123,7 @@ class RowFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-// Which plots show what an experiment varied, and what their files' names end in.
+// The plots of an experiment, each with the suffix of its file's name.
 std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, const Sweep& sweep) {
   switch (experiment) {
     case Experiment::kFigure2:
@@ -144,7 +145,7 @@ std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, con
   return plots;
 }
 
-// Under another name first: whoever looks never sees half a file.
+// Writes a temporary file and renames it, so that readers see whole files only.
 absl::Status ReplaceFile(const std::string& path, const std::string& text) {
   const std::string partial = path + ".partial";
   RETURN_IF_ERROR(WriteFile(partial, text));
@@ -181,11 +182,11 @@ absl::StatusOr<Results> WriteAll(const Arguments& arguments, const Sweep& sweep,
   ASSIGN_OR_RETURN(RowFile file, RowFile::Open(stem));
   Experimenter::Settings settings;
   settings.local = local;
-  settings.slots = arguments.question.slots;
+  settings.slots = arguments.solve.slots;
   settings.record = [&file](const Measurement& row) { return file.Write(CsvRow(row)); };
   if (!arguments.quiet) settings.progress = PrintProgress;
   Experimenter experimenter(sweep, settings, networks.size());
-  for (const Network& network : networks) RETURN_IF_ERROR(experimenter.Visit(network));
+  for (const Network& network : networks) RETURN_IF_ERROR(experimenter.SolveNetwork(network));
   Results results{experimenter.rows(), {}, experimenter.Failure()};
   ASSIGN_OR_RETURN(results.paths.emplace_back(), file.Finish());
   for (const auto& [kind, suffix] : PlotsOf(experiment, sweep)) {
@@ -202,9 +203,9 @@ std::string Counted(size_t count, const std::string& thing) {
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Sweep sweep, ReadSweep(arguments.sweep));
-  ASSIGN_OR_RETURN(const LocalOptions local, LocalOptionsOf(arguments.question));
+  ASSIGN_OR_RETURN(const LocalOptions local, ReadLocalOptions(arguments.solve));
   ASSIGN_OR_RETURN(const std::vector<Network> networks, ReadNetworks(arguments));
-  RETURN_IF_ERROR(CheckSweep(sweep, networks.front(), arguments.question.slots));
+  RETURN_IF_ERROR(CheckSweep(sweep, networks.front(), arguments.solve.slots));
   const absl::StatusOr<Results> results = WriteAll(arguments, sweep, local, networks);
   if (!results.ok()) return Prefixed("--output", results.status());
   const std::string text = absl::StrCat(
@@ -228,8 +229,8 @@ constexpr const char* kOutputGroup = "Output";
 void AddSweep(CLI::App& command, SweepFlags* flags) {
   command
       .add_option("--figure", flags->figure,
-                  "as a paper did it: 2 is POFO's overhead by memory, 3 its overhead by bandwidth, "
-                  "ratio the offloading paper's ratio to the lower bound; the flags below win over "
+                  "preset of a paper: 2 is POFO's overhead by memory, 3 its overhead by bandwidth, "
+                  "ratio the offloading paper's ratio to the lower bound; the flags below override "
                   "it; default: none of them")
       ->check(CLI::IsMember({"2", "3", "ratio"}))
       ->type_name("NAME")
@@ -271,12 +272,12 @@ void AddLink(CLI::App& command, PlatformFlags* flags) {
   add("--transfer-latency", flags->transfer_latency, "DURATION",
       "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
   add("--host-memory", flags->host_memory, "SIZE",
-      "most that offloaded values may hold; default 0: unlimited");
+      "limit of host memory for offloaded values; default 0: unlimited");
   command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
       ->group(kPlatformGroup);
 }
 
-void AddLimits(CLI::App& command, QuestionFlags* flags) {
+void AddLimits(CLI::App& command, SolveFlags* flags) {
   command
       .add_option("--slots", flags->slots,
                   "memory slots of a dynamic program; default: the solver's own")
@@ -284,12 +285,11 @@ void AddLimits(CLI::App& command, QuestionFlags* flags) {
       ->group(kSolverGroup);
   command
       .add_option("--timeout", flags->server.timeout,
-                  "longest that one solve may take: 30s, 500ms; default: none")
+                  "time limit of one solve: 30s, 500ms; default: none")
       ->type_name("DURATION")
       ->group(kSolverGroup);
   command
-      .add_option("--solve-memory", flags->solve_memory,
-                  "most memory that one solve may take; e.g. 4GiB")
+      .add_option("--solve-memory", flags->solve_memory, "memory limit of one solve, as in 4GiB")
       ->capture_default_str()
       ->type_name("SIZE")
       ->group(kSolverGroup);
@@ -299,16 +299,15 @@ void AddOutput(CLI::App& command, Arguments* arguments) {
   command
       .add_option(
           "--output", arguments->output,
-          "folder for one CSV, a row for each answer as soon as it is there, and the plots, "
-          "as SVG; made if need be")
+          "folder for a CSV file, which gets a row as soon as a solve ends, and for the plots, "
+          "as SVG; created if necessary")
       ->required()
       ->type_name("DIR")
       ->group(kOutputGroup);
   command
-      .add_option(
-          "--y-most", arguments->y_most,
-          "where the plots' y axes end, in sequential times or lower bounds, the rest being "
-          "cut off; default: where half of the solvers can be seen whole")
+      .add_option("--y-most", arguments->y_most,
+                  "upper end of the plots' y axes, in sequential times or lower bounds; higher "
+                  "values are cut off; default: fits at least half of the solvers")
       ->check(CLI::Range(1.01, 1e6))
       ->type_name("X")
       ->group(kOutputGroup);
@@ -329,7 +328,7 @@ void AddExperimentCommand(CLI::App& app, Command* chosen) {
       ->type_name("FILE");
   AddSweep(command, &arguments->sweep);
   AddLink(command, &arguments->platform);
-  AddLimits(command, &arguments->question);
+  AddLimits(command, &arguments->solve);
   AddOutput(command, arguments.get());
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }

@@ -27,27 +27,16 @@ std::string PointName(const Point& point) {
                          point.solver);
 }
 
-// The budget's share of the range; below 0 where no schedule can exist.
+// The budget as a share of the range from M_low to M_high; below 0 where no schedule exists.
 double AlphaOf(const Chain& chain, int64_t memory_bytes) {
   const auto low = static_cast<double>(FloorOfMemory(chain).bytes);
   const auto high = static_cast<double>(StoreAllPeakBytes(chain));
   return high > low ? (static_cast<double>(memory_bytes) - low) / (high - low) : 1;
 }
 
-std::string OutcomeName(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kOptimal:
-      return "OPTIMAL";
-    case Outcome::kFeasible:
-      return "FEASIBLE";
-    case Outcome::kInfeasible:
-      return "INFEASIBLE";
-  }
-  return "";
-}
-
-// The answer, unless it is another solver's because the schedule of the asked one was refused: that
-// would give it a record that it has not earned.
+// The answer of the request's solver. An error where the simulator refused its schedule, since the
+// row would then measure the solver that stood in for it. Not LocalScheduler::Solve(): a solve that
+// is out of time is an error here, while there the best schedule so far is the answer.
 absl::StatusOr<Answer> AnswerOf(const SolveRequest& request, const LocalOptions& local) {
   Answer answer;
   const absl::StatusOr<double> seconds =
@@ -72,7 +61,7 @@ absl::StatusOr<SolveRequest> RequestFor(const Point& point, int64_t slots) {
     const auto high = static_cast<double>(StoreAllPeakBytes(request.chain));
     request.platform.memory_bytes = static_cast<int64_t>(high / point.reduction);
   } else {
-    // In the words of `solve --memory 20%`, so that both mean the same bytes.
+    // Through the text of `solve --memory 20%`, so that both are the same number of bytes.
     ASSIGN_OR_RETURN(request.platform.memory_bytes,
                      ParseBudget(absl::StrFormat("%.12g%%", point.alpha * 100), request.chain));
   }
@@ -86,22 +75,22 @@ Experimenter::Experimenter(const Sweep& sweep, Settings settings, size_t network
       settings_(std::move(settings)),
       count_(networks * sweep.budgets() * sweep.bandwidths.size() * sweep.solvers.size()) {}
 
-absl::Status Experimenter::Visit(const Network& network) {
+absl::Status Experimenter::SolveNetwork(const Network& network) {
   for (const double bandwidth : sweep_.bandwidths) {
     for (const double alpha : sweep_.alphas) {
-      RETURN_IF_ERROR(AskAll({&network, alpha, 0, bandwidth, ""}));
+      RETURN_IF_ERROR(SolveWithAll({&network, alpha, 0, bandwidth, ""}));
     }
     for (const double reduction : sweep_.reductions) {
-      RETURN_IF_ERROR(AskAll({&network, 0, reduction, bandwidth, ""}));
+      RETURN_IF_ERROR(SolveWithAll({&network, 0, reduction, bandwidth, ""}));
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status Experimenter::AskAll(Point point) {
+absl::Status Experimenter::SolveWithAll(Point point) {
   for (const std::string& solver : sweep_.solvers) {
     point.solver = solver;
-    RETURN_IF_ERROR(Ask(point));
+    RETURN_IF_ERROR(SolveAndRecord(point));
   }
   return absl::OkStatus();
 }
@@ -113,8 +102,7 @@ absl::Status Experimenter::Failure() const {
                        " points have no answer; the first: ", first_failure_.message())};
 }
 
-// Adds a row.
-absl::Status Experimenter::Ask(const Point& point) {
+absl::Status Experimenter::SolveAndRecord(const Point& point) {
   ASSIGN_OR_RETURN(const SolveRequest request, RequestFor(point, settings_.slots));
   Measurement row;
   row.network = point.network->name;
@@ -126,23 +114,23 @@ absl::Status Experimenter::Ask(const Point& point) {
   row.sequential_seconds = ComputeSeconds(request.chain);
   row.transfer_bound_seconds = TransferBoundSeconds(request.chain, request.platform);
   const std::string remark = Solve(point, request, &row);
+  // Recorded at once: a sweep may take hours, and its file is read while it grows.
   rows_.push_back(std::move(row));
   Report(point, remark);
   return settings_.record(rows_.back());
 }
 
-// Fills in the answer; returns what else there is to say about it.
 std::string Experimenter::Solve(const Point& point, const SolveRequest& request, Measurement* row) {
   const auto begin = std::chrono::steady_clock::now();
   const absl::StatusOr<Answer> answer = AnswerOf(request, settings_.local);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  row->solve_seconds = elapsed.count();
+  row->solve_seconds = elapsed.count();  // of a failed solve, too
   if (!answer.ok()) {
     if (failed_++ == 0) first_failure_ = Prefixed(PointName(point), answer.status());
     row->outcome = absl::StatusCodeToString(answer.status().code());
     return absl::StrCat(": ", answer.status().message());
   }
-  row->outcome = OutcomeName(answer->outcome);
+  row->outcome = std::string(OutcomeName(answer->outcome));
   if (answer->outcome != Outcome::kInfeasible) {
     row->schedule_of = answer->solver;
     row->prediction = answer->prediction;

@@ -1,4 +1,4 @@
-// Asks solvers the questions of a sweep, in this process, and records what they answer.
+// Runs the solves of a sweep in this process and records a row for each.
 #ifndef STOWAGE_CLIENT_CLI_EXPERIMENT_EXPERIMENTER_H_
 #define STOWAGE_CLIENT_CLI_EXPERIMENT_EXPERIMENTER_H_
 
@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "client/cli/experiment/measurement.h"
 #include "client/cli/experiment/sweep.h"
-#include "client/lib/local.h"
+#include "client/lib/local_scheduler.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "solver/model/request.h"
@@ -25,20 +25,19 @@ struct Network {
   Platform platform;  // without a budget and an offload bandwidth
 };
 
-// One question to one solver.
+// One solve: a network, a budget, a bandwidth and a solver.
 struct Point {
   const Network* network = nullptr;
   double alpha = 0;
-  double reduction = 0;  // not 0: the budget instead of alpha
+  double reduction = 0;  // not 0: the budget is M_high divided by it, and alpha is unused
   double bandwidth = 0;  // GB/s
   std::string solver;
 };
 
-// The request that a point stands for. Errors: those of ParseBudget(), of which alphas within 0..1
-// have none.
+// The request of a point. Errors: those of ParseBudget(), which an alpha in 0..1 does not cause.
 absl::StatusOr<SolveRequest> RequestFor(const Point& point, int64_t slots);
 
-// Not thread-safe.
+// Thread-compatible.
 class Experimenter {
  public:
   struct Settings {
@@ -50,18 +49,19 @@ class Experimenter {
   // Borrows `sweep`.
   Experimenter(const Sweep& sweep, Settings settings, size_t networks);
 
-  // Asks all about one network. No schedule and no answer are outcomes, not errors. Errors: those
-  // of `record`, which end it. Requires: the solvers are in the catalog and the requests sound.
-  absl::Status Visit(const Network& network);
+  // Solves all points of one network. A row is recorded for an infeasible or failed solve, too.
+  // Errors: those of `record`. Requires: the solvers are in the catalog and the requests valid.
+  absl::Status SolveNetwork(const Network& network);
 
   const std::vector<Measurement>& rows() const { return rows_; }
 
-  // OK when every question has an answer; else the first that has none, and how many there are.
+  // OK if every solve had an answer; else the first error, and how many there were.
   absl::Status Failure() const;
 
  private:
-  absl::Status AskAll(Point point);
-  absl::Status Ask(const Point& point);
+  absl::Status SolveWithAll(Point point);  // with every solver of the sweep
+  absl::Status SolveAndRecord(const Point& point);
+  // Fills in `row`; returns a remark for the progress line.
   std::string Solve(const Point& point, const SolveRequest& request, Measurement* row);
   void Report(const Point& point, const std::string& remark) const;
 

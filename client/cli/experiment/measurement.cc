@@ -33,7 +33,7 @@ std::string Number(const std::optional<double>& value) {
   return value.has_value() ? Number(*value) : "";
 }
 
-// RFC 4180: names may have commas and quotes in them.
+// Quotes a cell as RFC 4180 says: names may contain commas and quotes.
 std::string Cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
@@ -44,7 +44,7 @@ struct Column {
   std::string (*cell)(const Measurement& row);
 };
 
-// A cell that needs a schedule.
+// A cell of a prediction; empty without a schedule.
 template <typename Value>
 std::string Predicted(const Measurement& row, Value Prediction::*value) {
   if (!row.prediction.has_value()) return "";
@@ -94,64 +94,64 @@ constexpr Column kColumns[] = {
      [](const Measurement& row) { return absl::StrFormat("%.6f", row.solve_seconds); }},
 };
 
-// What all solvers were asked: network, alpha and bandwidth.
-using Question = std::tuple<std::string, double, double>;
+// Network, alpha and bandwidth: what all solvers solve for.
+using PointKey = std::tuple<std::string, double, double>;
 
-// The answers to one question.
+// The answers of all solvers at one point.
 struct Answers {
-  int asked = 0;
+  int solved = 0;
   int feasible = 0;
   double fastest_seconds = std::numeric_limits<double>::infinity();
 };
 
-Question QuestionOf(const Measurement& row) {
+PointKey KeyOf(const Measurement& row) {
   return {row.network, row.alpha, row.platform.offload_bytes_per_second};
 }
 
-std::map<Question, Answers> ByQuestion(const std::vector<Measurement>& measurements) {
-  std::map<Question, Answers> questions;
+std::map<PointKey, Answers> ByPoint(const std::vector<Measurement>& measurements) {
+  std::map<PointKey, Answers> points;
   for (const Measurement& row : measurements) {
-    Answers& answers = questions[QuestionOf(row)];
-    ++answers.asked;
+    Answers& answers = points[KeyOf(row)];
+    ++answers.solved;
     if (!row.prediction.has_value()) continue;
     ++answers.feasible;
     answers.fastest_seconds = std::min(answers.fastest_seconds, row.prediction->makespan_seconds);
   }
-  return questions;
+  return points;
 }
 
 struct Record {
   std::string solver;
-  int asked = 0;
+  int points = 0;
   int feasible = 0;
   int wins = 0;
   int cheap = 0;                // with an overhead below kCheap
-  double common_overheads = 0;  // summed
+  double common_overheads = 0;  // sum over the points at which every solver has a schedule
 };
 
 constexpr double kCheap = 0.2;  // "below 20 %", as the POFO paper puts it
 constexpr char kReference[] = "rotor";
 
-// Adds one answer to its solver's record.
+// Adds one answer to the record of its solver.
 void Count(const Measurement& row, const Answers& answers, Record* record) {
-  // Schedules of two solvers may differ by the order of additions only.
+  // Equal makespans may differ by the order of floating-point additions.
   constexpr double kSame = 1 + 1e-9;
-  ++record->asked;
+  ++record->points;
   if (!row.prediction.has_value()) return;
   ++record->feasible;
   if (row.prediction->overhead < kCheap) ++record->cheap;
   if (row.prediction->makespan_seconds <= answers.fastest_seconds * kSame) ++record->wins;
-  if (answers.feasible == answers.asked) record->common_overheads += row.prediction->overhead;
+  if (answers.feasible == answers.solved) record->common_overheads += row.prediction->overhead;
 }
 
 std::vector<Record> RecordsOf(const std::vector<Measurement>& measurements,
-                              const std::map<Question, Answers>& questions) {
+                              const std::map<PointKey, Answers>& points) {
   std::vector<Record> records;
   for (const Measurement& row : measurements) {
     auto record = std::find_if(records.begin(), records.end(),
-                               [&row](const Record& known) { return known.solver == row.solver; });
+                               [&row](const Record& each) { return each.solver == row.solver; });
     if (record == records.end()) record = records.insert(record, Record{.solver = row.solver});
-    Count(row, questions.at(QuestionOf(row)), &*record);
+    Count(row, points.at(KeyOf(row)), &*record);
   }
   return records;
 }
@@ -189,11 +189,11 @@ std::string CsvRow(const Measurement& measurement) {
 }
 
 std::string SummaryText(const std::vector<Measurement>& measurements) {
-  const std::map<Question, Answers> questions = ByQuestion(measurements);
-  const auto common = std::count_if(questions.begin(), questions.end(), [](const auto& question) {
-    return question.second.feasible == question.second.asked;
+  const std::map<PointKey, Answers> points = ByPoint(measurements);
+  const auto common = std::count_if(points.begin(), points.end(), [](const auto& point) {
+    return point.second.feasible == point.second.solved;
   });
-  const std::vector<Record> records = RecordsOf(measurements, questions);
+  const std::vector<Record> records = RecordsOf(measurements, points);
   const auto reference = std::find_if(records.begin(), records.end(), [](const Record& record) {
     return record.solver == kReference;
   });
@@ -205,13 +205,12 @@ std::string SummaryText(const std::vector<Measurement>& measurements) {
   for (const Record& record : records) {
     const double mean = record.common_overheads / static_cast<double>(common);
     const double share = record.common_overheads / of;
-    table.Add({record.solver, absl::StrCat(record.asked), absl::StrCat(record.feasible),
+    table.Add({record.solver, absl::StrCat(record.points), absl::StrCat(record.feasible),
                absl::StrCat(record.cheap),
                common > 0 ? absl::StrFormat("%+.1f %%", mean * 100) : "-",
                of > 0 ? absl::StrFormat("%.0f %%", share * 100) : "-", absl::StrCat(record.wins)});
   }
-  return absl::StrCat(table.ToString(2), "  mean overhead: of the ", common, " of ",
-                      questions.size(),
+  return absl::StrCat(table.ToString(2), "  mean overhead: of the ", common, " of ", points.size(),
                       " points that every solver has a schedule for; wins: nobody was faster\n");
 }
 

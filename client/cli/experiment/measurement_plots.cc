@@ -17,7 +17,7 @@ double GigabytesPerSecond(const Measurement& row) {
   return row.platform.offload_bytes_per_second / kGigabyte;
 }
 
-// What one kind of plot shows on its axes, and what is the same in all of a panel.
+// The axes of a kind of plot, and the quantity that is constant in a panel.
 struct Shape {
   const char* title;
   const char* x_label;
@@ -57,7 +57,7 @@ Shape ShapeOf(PlotKind kind) {
   return {};
 }
 
-// The panel or line of that name, which may be new.
+// The panel or line of that name; appends it where there is none.
 PlotPanel& PanelOf(std::vector<PlotPanel>& panels, const std::string& title) {
   for (PlotPanel& panel : panels) {
     if (panel.title == title) return panel;
@@ -78,11 +78,11 @@ Plot PlotOf(PlotKind kind, const std::vector<Measurement>& measurements,
   const Shape shape = ShapeOf(kind);
   std::set<std::string> fixed;
   for (const Measurement& row : measurements) fixed.insert(shape.fixed(row));
-  const bool one = fixed.size() == 1;  // then it need not be in every title
+  const bool one = fixed.size() == 1;  // then it is in the title of the plot only
   Plot plot{.title = one ? absl::StrCat(shape.title, ", ", *fixed.begin()) : shape.title,
             .x_label = shape.x_label,
             .y_label = shape.y_label,
-            .y_base = 1,  // nothing is lost
+            .y_base = 1,  // no time lost
             .y_most = y_most,
             .panels = {}};
   for (const Measurement& row : measurements) {

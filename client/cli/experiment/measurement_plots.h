@@ -1,4 +1,4 @@
-// The papers' plots of what `stowage experiment` recorded.
+// Plots of the rows of `stowage experiment`, as in the papers.
 #ifndef STOWAGE_CLIENT_CLI_EXPERIMENT_MEASUREMENT_PLOTS_H_
 #define STOWAGE_CLIENT_CLI_EXPERIMENT_MEASUREMENT_PLOTS_H_
 
@@ -13,11 +13,11 @@ namespace stowage {
 enum class PlotKind {
   kSlowdownByMemory,     // POFO's Figure 2: a panel for each network and bandwidth
   kSlowdownByBandwidth,  // POFO's Figure 3: a panel for each network and budget
-  kRatioByMemory,        // the offloading paper's Figures 5 to 11: as the first
+  kRatioByMemory,        // the offloading paper's Figures 5 to 11: panels as the first
 };
 
-// A line for each solver, with a gap where it has no schedule. Points are connected in the order of
-// the measurements. `y_most`: as Plot::y_most.
+// A line for each solver, with a gap where it has no schedule, in the order of the measurements.
+// `y_most`: as Plot::y_most.
 Plot PlotOf(PlotKind kind, const std::vector<Measurement>& measurements,
             std::optional<double> y_most);
 

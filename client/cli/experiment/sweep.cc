@@ -23,14 +23,14 @@ constexpr size_t kMostNumbers = 1000;
 constexpr double kMostGigabytesPerSecond = 1e6;
 constexpr double kMostReduction = 1e6;
 
-// One experiment as its paper describes it.
+// An experiment with the parameters of its paper.
 struct Preset {
   Experiment experiment;
   const char* figure;  // of --figure
   const char* name;
   const char* alphas;
   const char* bandwidths;
-  const char* solvers;  // those that the catalog lacks are left out; empty: see ReadSweep()
+  const char* solvers;  // ignored where the catalog lacks them; empty: see ReadSweep()
 };
 constexpr Preset kPresets[] = {
     {Experiment::kFree, "", "sweep", "0:1:0.05", "12", ""},
@@ -48,7 +48,7 @@ const Preset& PresetOf(Experiment experiment) {
       [experiment](const Preset& preset) { return preset.experiment == experiment; });
 }
 
-// A sum of steps as a person would write it: 0.3, not 0.30000000000000004.
+// Rounds a sum of steps to 12 digits: 0.3, not 0.30000000000000004.
 double Tidy(double value) {
   double tidy = 0;
   return absl::SimpleAtod(absl::StrFormat("%.12g", value), &tidy) ? tidy : value;
@@ -57,27 +57,27 @@ double Tidy(double value) {
 absl::Status BadNumbers(absl::string_view text, double most) {
   return absl::InvalidArgumentError(
       absl::StrCat(Quoted(text), " is not a number from 0 to ", most,
-                   " nor a first:last:step of such; write e.g. ",
+                   " nor a first:last:step of them; write e.g. ",
                    most == 1 ? "0.2,0.5 or 0:1:0.05" : "12,24 or 12:36:2"));
 }
 
-// Appends the numbers between two commas.
+// Appends the numbers of one element of the list: a number or first:last:step.
 absl::Status AddNumbers(absl::string_view text, double most, std::vector<double>* numbers) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
   std::vector<double> values;
   for (const absl::string_view part : parts) {
     double value = 0;
-    // Written so that NaN is refused, too.
+    // In this form, the condition refuses NaN, too.
     if (!absl::SimpleAtod(part, &value) || !(value >= 0 && value <= most)) {
       return BadNumbers(text, most);
     }
     values.push_back(value);
   }
-  if (values.size() == 1) values = {values[0], values[0], 1};
+  if (values.size() == 1) values = {values[0], values[0], 1};  // a range of one number
   if (values.size() != 3 || !(values[2] > 0) || values[1] < values[0]) {
     return BadNumbers(text, most);
   }
-  // The last one is meant, even where steps of 0.1 miss it by a rounding.
+  // Includes the last number, even where steps of 0.1 miss it by rounding.
   const double steps = std::floor((values[1] - values[0]) / values[2] + 1e-9);
   if (steps + 1 > static_cast<double>(kMostNumbers - numbers->size())) {
     return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " makes more than ", kMostNumbers,
@@ -89,7 +89,7 @@ absl::Status AddNumbers(absl::string_view text, double most, std::vector<double>
   return absl::OkStatus();
 }
 
-// In the words that a request for it would be refused with.
+// Returns the error that a request with this solver would have.
 absl::Status CheckSolver(const std::string& name) {
   SolveRequest request;
   request.solver = name;

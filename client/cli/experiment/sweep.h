@@ -1,4 +1,4 @@
-// What `stowage experiment` varies: budgets, bandwidths and solvers, as the papers did or as asked.
+// The parameters of `stowage experiment`: budgets, bandwidths and solvers.
 #ifndef STOWAGE_CLIENT_CLI_EXPERIMENT_SWEEP_H_
 #define STOWAGE_CLIENT_CLI_EXPERIMENT_SWEEP_H_
 
@@ -11,9 +11,9 @@
 
 namespace stowage {
 
-// Which experiment of the papers.
+// Presets from the papers.
 enum class Experiment {
-  kFree,     // none of them
+  kFree,     // no preset
   kFigure2,  // POFO (NeurIPS 2021): overheads by memory
   kFigure3,  // POFO: overheads by bandwidth
   kRatio,    // offloading (Euro-Par 2020), section 6.3: ratio to the lower bound by memory
@@ -28,7 +28,7 @@ struct Sweep {
   size_t budgets() const { return alphas.size() + reductions.size(); }
 };
 
-// The flags' texts; an empty one leaves it to the experiment.
+// Texts of the flags; an empty one means the default of the experiment.
 struct SweepFlags {
   std::string figure = {};  // "2", "3", "ratio"
   std::string alphas = {};
@@ -43,14 +43,14 @@ Experiment ExperimentOf(absl::string_view figure);
 // The name of its files: "figure2", "figure3", "ratio", "sweep".
 std::string NameOf(Experiment experiment);
 
-// The experiment's sweep, with the flags in place of what they say. Solvers that nobody named are
-// those of the paper that the catalog has; of a free sweep, all that trade time for memory and
-// whose schedules are no other solver's too. Where reductions are asked for and no alphas, there
-// are none. Errors: INVALID_ARGUMENT names the flag.
+// The experiment's sweep, overridden by the flags. The default solvers are the paper's, as far as
+// the catalog has them; of kFree all that recompute or offload, save those whose schedules another
+// solver of the list covers (SolverInfo::inside_of). --reductions without --alphas means no alphas.
+// Errors: INVALID_ARGUMENT names the flag.
 absl::StatusOr<Sweep> ReadSweep(const SweepFlags& flags);
 
-// "0.2,0.5", "0:1:0.05" (first, last, step) or both, with commas: each number once, ascending.
-// Errors: INVALID_ARGUMENT with what may be written; numbers must be from 0 to `most`.
+// "0.2,0.5", "0:1:0.05" (first:last:step) or both, separated by commas: distinct, ascending.
+// Errors: INVALID_ARGUMENT with the accepted forms; numbers must be from 0 to `most`.
 absl::StatusOr<std::vector<double>> ParseNumbers(absl::string_view text, double most);
 
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// stowage load: how a server bears many callers, every answer checked.
+// stowage load: a load generator that checks every answer.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -25,7 +25,7 @@ namespace {
 
 struct Arguments {
   std::vector<std::string> chains;
-  QuestionFlags question;
+  SolveFlags solve;
   PlatformFlags platform;
   int concurrency = 8;
   double rate = 0;
@@ -57,12 +57,12 @@ absl::StatusOr<LoadOptions> ReadOptions(const Arguments& arguments, const Chain&
   ASSIGN_OR_RETURN(const Platform platform,
                    ReadPlatform(arguments.platform, chain, MemoryFlag::kAbsent));
   RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, platform));
-  options.platform = ToMessage(platform);
-  ASSIGN_OR_RETURN(options.solve, OptionsOf(arguments.question));
-  ASSIGN_OR_RETURN(options.client, ReadServer(arguments.question.server, kDefaultServer));
+  options.platform = platform;
+  ASSIGN_OR_RETURN(options.solve, ReadSolveOptions(arguments.solve));
+  ASSIGN_OR_RETURN(options.remote, ReadServer(arguments.solve.server, kDefaultServer));
   options.concurrency = arguments.concurrency;
   options.rate = arguments.rate;
-  options.solver = arguments.question.solver;
+  options.solver = arguments.solve.solver;
   return options;
 }
 
@@ -85,9 +85,9 @@ std::string LatencyTable(const LoadResult& result) {
   return table.ToString(2);
 }
 
-// All answers, a bar for each doubling of the time.
+// All latencies, a bar for each doubling.
 std::string Histogram(const LoadResult& result) {
-  constexpr double kFirst = 125e-6;
+  constexpr double kFirst = 125e-6;  // upper end of the first bar, seconds
   constexpr int kBars = 40;
   std::vector<int64_t> counts;
   for (const std::vector<double>& latencies : result.latencies) {
@@ -148,14 +148,12 @@ std::string Json(const LoadResult& result) {
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
-  std::vector<v1::Chain> chains;
-  Chain first;
+  std::vector<Chain> chains;
   for (const std::string& path : arguments.chains) {
     ASSIGN_OR_RETURN(ChainFile file, ReadChain(path));
-    if (chains.empty()) first = file.chain;
-    chains.push_back(std::move(file.message));
+    chains.push_back(FromMessage(file.message));
   }
-  ASSIGN_OR_RETURN(const LoadOptions options, ReadOptions(arguments, first));
+  ASSIGN_OR_RETURN(const LoadOptions options, ReadOptions(arguments, chains.front()));
   const LoadResult result = RunLoad(options, chains);
   const std::string text = arguments.format == "json" ? Json(result) : Text(result);
   std::fwrite(text.data(), 1, text.size(), stdout);
@@ -163,7 +161,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
     return absl::InternalError(absl::StrCat(result.wrong_answers, " answers are wrong"));
   }
   if (result.answers == 0) {
-    return absl::UnavailableError(absl::StrCat("no answer from ", options.client.server));
+    return absl::UnavailableError(absl::StrCat("no answer from ", options.remote.server));
   }
   return kExitOk;
 }
@@ -172,8 +170,10 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 void AddLoadCommand(CLI::App& app, Command* chosen) {
   auto arguments = std::make_shared<Arguments>();
-  CLI::App& command = *app.add_subcommand("load", "ask a server much, and check every answer");
-  command.add_option("chains", arguments->chains, "profiles to ask about; - reads standard input")
+  CLI::App& command = *app.add_subcommand("load", "put load on a server and check every answer");
+  command
+      .add_option("chains", arguments->chains,
+                  "profiles to request schedules for; - reads standard input")
       ->required()
       ->type_name("FILE");
   const auto add = [&command](const char* name, auto& value, const char* type, const char* help) {
@@ -182,21 +182,21 @@ void AddLoadCommand(CLI::App& app, Command* chosen) {
         ->type_name(type)
         ->group("Load");
   };
-  add("--concurrency", arguments->concurrency, "N", "callers, each with one question at a time")
+  add("--concurrency", arguments->concurrency, "N", "callers, each with one request in flight")
       ->check(CLI::Range(1, 10'000));
   add("--rate", arguments->rate, "PER_SECOND",
-      "questions a second of all callers together; 0: as fast as answers come")
+      "requests a second of all callers together; 0: as fast as answers arrive")
       ->check(CLI::Range(0.0, 1e6));
-  add("--duration", arguments->duration, "DURATION", "how long to ask: 10s, 500ms");
+  add("--duration", arguments->duration, "DURATION", "how long to send requests: 10s, 500ms");
   add("--mix", arguments->mix, "H,M,D",
-      "shares of questions that the server knows, that are new, and that are new to ten callers "
+      "shares of requests that hit the server's cache, that miss it, and that ten callers send "
       "at once");
-  command.add_option("--solver", arguments->question.solver, "see stowage solvers; default auto")
+  command.add_option("--solver", arguments->solve.solver, "see stowage solvers; default auto")
       ->type_name("NAME")
       ->group("Solver");
-  AddTimeBudget(command, &arguments->question);
+  AddTimeBudgetFlags(command, &arguments->solve);
   AddPlatform(command, MemoryFlag::kAbsent, &arguments->platform);
-  AddServer(command, kDefaultServer, &arguments->question.server);
+  AddServer(command, kDefaultServer, &arguments->solve.server);
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
 #include "solver/base/mutex.h"
 #include "solver/bounds/memory_range.h"
@@ -20,30 +21,32 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kKnownBudgets = 8;         // questions of a chain that are asked over and over
-constexpr uint64_t kAskedTogether = 10;  // times that a duplicate is asked before the next one
+constexpr int kHitBudgets = 8;        // distinct budgets of a chain's hits
+constexpr uint64_t kDuplicates = 10;  // consecutive requests that are equal
 constexpr size_t kMostWrongKept = 5;
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// A chain and what its budgets run between.
+// A chain with its range of budgets.
 struct Subject {
-  v1::Chain message;
+  // A request but for its budget. Requests stay messages from here on: what is measured is the
+  // server and the wire, and a conversion of every request and answer would take a core from it.
+  v1::SolveRequest request;
   Chain chain;
-  int64_t low = 0;
-  int64_t high = 0;
+  int64_t low = 0;   // M_low
+  int64_t high = 0;  // M_high, above low
 };
 
-Subject SubjectOf(const v1::Chain& message) {
-  Subject subject{message, FromMessage(message)};
-  subject.low = FloorOfMemory(subject.chain).bytes;
-  subject.high = std::max(subject.low + 1, StoreAllPeakBytes(subject.chain));
-  return subject;
+Subject SubjectOf(const LoadOptions& options, const Chain& chain) {
+  const v1::SolveRequest request =
+      ToMessage(SolveRequest{chain, options.platform, options.solver, options.solve});
+  const int64_t low = FloorOfMemory(chain).bytes;
+  return {request, chain, low, std::max(low + 1, StoreAllPeakBytes(chain))};
 }
 
-// Empty where the answer is right: its schedule fits and costs what it says.
+// What is wrong with an answer; empty where its schedule fits and has the predicted makespan.
 std::string WrongWith(const Subject& subject, const v1::SolveRequest& request,
                       const v1::SolveResponse& response) {
   if (response.outcome() == v1::INFEASIBLE) return "";
@@ -53,16 +56,16 @@ std::string WrongWith(const Subject& subject, const v1::SolveRequest& request,
   const auto simulation = Simulate(subject.chain, FromMessage(request.platform()), schedule);
   if (!simulation.ok()) return std::string(simulation.status().message());
   if (!simulation->feasible()) return "its schedule is over a limit";
-  const double says = response.prediction().makespan_seconds();
-  const double takes = simulation->prediction.makespan_seconds;
-  if (std::abs(says - takes) <= 1e-9 * takes) return "";
-  return absl::StrCat("its makespan is said to be ", says, " s, and is ", takes, " s");
+  const double predicted = response.prediction().makespan_seconds();
+  const double actual = simulation->prediction.makespan_seconds;
+  if (std::abs(predicted - actual) <= 1e-9 * actual) return "";
+  return absl::StrCat("it predicts a makespan of ", predicted, " s, which is ", actual, " s");
 }
 
 class Load {
  public:
-  Load(const LoadOptions& options, const std::vector<v1::Chain>& chains) : options_(options) {
-    for (const v1::Chain& chain : chains) subjects_.push_back(SubjectOf(chain));
+  Load(const LoadOptions& options, const std::vector<Chain>& chains) : options_(options) {
+    for (const Chain& chain : chains) subjects_.push_back(SubjectOf(options, chain));
   }
 
   LoadResult Run() {
@@ -82,42 +85,45 @@ class Load {
  private:
   // One caller. gRPC lets all of them share a connection, as the threads of a process would.
   void Call(uint64_t seed) {
-    Client client(options_.client);
+    RpcClient client(options_.remote);
     std::mt19937_64 random(seed);
     std::discrete_distribution<int> kinds(options_.mix.begin(), options_.mix.end());
     while (true) {
-      const uint64_t number = asked_.fetch_add(1);
+      // One sequence for all callers: a slow answer delays its own caller only.
+      const uint64_t number = sent_.fetch_add(1);
       const Clock::time_point due = DueTime(number);
       if (std::chrono::duration<double>(due - begin_).count() >= options_.seconds) return;
       std::this_thread::sleep_until(due);
       const auto kind = static_cast<LoadKind>(kinds(random));
       const Subject& subject = subjects_[SubjectFor(kind, number)];
-      const v1::SolveRequest request = QuestionOf(subject, BudgetFor(kind, subject, number));
+      const v1::SolveRequest request = RequestFor(subject, BudgetFor(kind, subject, number));
       const absl::StatusOr<v1::SolveResponse> response = client.Solve(request);
       const double latency = SecondsSince(due);
       Record(kind, latency, response, response.ok() ? WrongWith(subject, request, *response) : "");
     }
   }
 
+  // When request `number` of all callers is due: at a fixed rate from the start, or now.
   Clock::time_point DueTime(uint64_t number) const {
     if (options_.rate <= 0) return Clock::now();
     return begin_ + std::chrono::duration_cast<Clock::duration>(
                         std::chrono::duration<double>(static_cast<double>(number) / options_.rate));
   }
 
-  // Duplicates change together, whoever asks them.
+  // Requests of one group are equal: they have the same chain and budget.
   static uint64_t GroupOf(LoadKind kind, uint64_t number) {
-    return kind == LoadKind::kDuplicate ? number / kAskedTogether : number;
+    return kind == LoadKind::kDuplicate ? number / kDuplicates : number;
   }
   size_t SubjectFor(LoadKind kind, uint64_t number) const {
     return GroupOf(kind, number) % subjects_.size();
   }
-  // Of new questions none is near another or was asked in another run, so far as a clock tells.
+  // Budgets of hits come from a short list. Those of new requests are random, with a seed from the
+  // clock, so that an earlier run has not put them into the cache.
   int64_t BudgetFor(LoadKind kind, const Subject& subject, uint64_t number) const {
     const auto range = static_cast<double>(subject.high - subject.low);
     if (kind == LoadKind::kHit) {
-      const auto step = static_cast<double>(number % kKnownBudgets + 1);
-      return subject.low + static_cast<int64_t>(range * step / (kKnownBudgets + 1));
+      const auto step = static_cast<double>(number % kHitBudgets + 1);
+      return subject.low + static_cast<int64_t>(range * step / (kHitBudgets + 1));
     }
     std::mt19937_64 random(run_ + GroupOf(kind, number) * 2 +
                            (kind == LoadKind::kDuplicate ? 1 : 0));
@@ -125,13 +131,9 @@ class Load {
     return subject.low + static_cast<int64_t>(range * share);
   }
 
-  v1::SolveRequest QuestionOf(const Subject& subject, int64_t memory_bytes) const {
-    v1::SolveRequest request;
-    *request.mutable_chain() = subject.message;
-    *request.mutable_platform() = options_.platform;
+  static v1::SolveRequest RequestFor(const Subject& subject, int64_t memory_bytes) {
+    v1::SolveRequest request = subject.request;
     request.mutable_platform()->set_memory_bytes(memory_bytes);
-    request.set_solver(options_.solver);
-    *request.mutable_options() = options_.solve;
     return request;
   }
 
@@ -155,14 +157,14 @@ class Load {
   const Clock::time_point begin_ = Clock::now();
   const uint64_t run_ =
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  std::atomic<uint64_t> asked_{0};
+  std::atomic<uint64_t> sent_{0};
   Mutex mutex_;
   LoadResult result_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
-LoadResult RunLoad(const LoadOptions& options, const std::vector<v1::Chain>& chains) {
+LoadResult RunLoad(const LoadOptions& options, const std::vector<Chain>& chains) {
   return Load(options, chains).Run();
 }
 

@@ -1,5 +1,5 @@
-// Load on a server: many callers who ask known, new and simultaneous questions, and check every
-// answer.
+// Load on a server: concurrent callers send requests that hit its cache, that miss it, and that are
+// equal and simultaneous, and check every answer.
 #ifndef STOWAGE_CLIENT_CLI_LOAD_LOAD_RUN_H_
 #define STOWAGE_CLIENT_CLI_LOAD_LOAD_RUN_H_
 
@@ -9,36 +9,37 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "client/lib/client.h"
+#include "client/lib/rpc_client.h"
 #include "solver/model/chain.h"
-#include "stowage/v1/scheduler.pb.h"
+#include "solver/model/platform.h"
+#include "solver/model/request.h"
 
 namespace stowage {
 
-// What a caller asks.
+// Kinds of requests.
 enum class LoadKind {
-  kHit,        // one of a few questions, which the server knows after the first time
-  kMiss,       // one that nobody asked before
-  kDuplicate,  // one that nobody asked before, and that others ask at the same time
+  kHit,        // one of a few, in the server's cache after the first time
+  kMiss,       // a new one
+  kDuplicate,  // a new one that other callers send at the same time
 };
 inline constexpr std::array<const char*, 3> kLoadKindNames = {"hits", "misses", "duplicates"};
 
 struct LoadOptions {
-  ClientOptions client;
-  int concurrency = 8;                  // callers, each with one question at a time
-  double rate = 0;                      // questions a second of all together; 0: as fast as it goes
-  double seconds = 10;                  // how long questions are asked
+  RemoteOptions remote;
+  int concurrency = 8;                  // callers, each with one request in flight
+  double rate = 0;                      // requests a second of all callers; 0: no pauses
+  double seconds = 10;                  // for how long requests are sent
   std::array<int, 3> mix = {90, 5, 5};  // shares, by kind
   std::string solver;                   // empty: "auto"
-  v1::Platform platform;                // but for its budget, which every question sets
-  v1::SolveOptions solve;
+  Platform platform;                    // every request sets its budget
+  SolveOptions solve;
 };
 
-// What came of it. Latencies in seconds, sorted; at a rate they count from when the question was
-// due, so that a server that falls behind shows it.
+// Latencies are in seconds, sorted. At a rate they count from the time at which the request was
+// due, not from the time at which it was sent, so that they include the delay of a server that
+// falls behind (no coordinated omission).
 struct LoadResult {
-  double seconds = 0;                            // that it took
+  double seconds = 0;                            // wall time of the run
   std::array<std::vector<double>, 3> latencies;  // of answers, by kind
   std::map<std::string, int64_t> sources;        // "MEMORY_CACHE": how many answers
   std::map<std::string, int64_t> errors;         // by code
@@ -47,11 +48,12 @@ struct LoadResult {
   int64_t wrong_answers = 0;
 };
 
-// Asks about the chains in turn, at budgets between the least and the most that they need. Blocks
-// until the last answer. Requires: chains is not empty, and none has violations.
-LoadResult RunLoad(const LoadOptions& options, const std::vector<v1::Chain>& chains);
+// Requests schedules for the chains in turn, at budgets from M_low to M_high. Blocks until the last
+// answer. Requires: chains is not empty, and none has violations.
+LoadResult RunLoad(const LoadOptions& options, const std::vector<Chain>& chains);
 
-// The latency below which a share of them are. Requires: sorted, not empty; share in 0..1.
+// The least latency that a share of all latencies does not exceed. Requires: `sorted` is sorted and
+// not empty; share in 0..1.
 double PercentileOf(const std::vector<double>& sorted, double share);
 
 }  // namespace stowage

@@ -32,6 +32,8 @@ Histogram Between(const Histogram& before, const Histogram& now) {
   return between;
 }
 
+// With rank = share * total, the bucket is the first whose cumulative count reaches the rank, and
+// the quantile is lower + (upper - lower) * (rank - count below) / (count inside).
 std::optional<double> HistogramQuantile(const Histogram& histogram, double share) {
   if (histogram.size() < 2 || !std::isinf(histogram.back().upper)) return std::nullopt;
   const double all = histogram.back().count;
@@ -44,7 +46,7 @@ std::optional<double> HistogramQuantile(const Histogram& histogram, double share
   if (bucket == histogram.begin() && bucket->upper <= 0) return bucket->upper;
   const HistogramBucket below = bucket != histogram.begin() ? *(bucket - 1) : HistogramBucket{};
   const double inside = bucket->count - below.count;
-  if (!(inside > 0)) return bucket->upper;  // rank 0, and nothing up to here
+  if (!(inside > 0)) return bucket->upper;  // rank 0 and empty buckets so far
   return below.upper + (bucket->upper - below.upper) * (rank - below.count) / inside;
 }
 

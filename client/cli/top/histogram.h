@@ -1,4 +1,4 @@
-// Histograms of a scrape, and the quantiles that Prometheus would find in them.
+// Histograms of a scrape and their quantiles, computed as Prometheus does.
 #ifndef STOWAGE_CLIENT_CLI_TOP_HISTOGRAM_H_
 #define STOWAGE_CLIENT_CLI_TOP_HISTOGRAM_H_
 
@@ -10,23 +10,23 @@
 
 namespace stowage {
 
-// Observations up to and including `upper`, all lower ones too; the last is infinity.
+// Cumulative: `count` observations are at most `upper`, which is infinite in the last bucket.
 struct HistogramBucket {
   double upper = 0;
   double count = 0;
 };
-using Histogram = std::vector<HistogramBucket>;  // by their bounds
+using Histogram = std::vector<HistogramBucket>;  // ascending bounds
 
 // The buckets of `name` with exactly these labels; empty when there are none.
 Histogram HistogramOf(const MetricSamples& samples, const std::string& name,
                       const MetricLabels& labels = {});
 
-// What came between two looks at one histogram. What `before` lacks was 0.
+// The observations between two scrapes of one histogram. Buckets that `before` lacks count as 0.
 Histogram Between(const Histogram& before, const Histogram& now);
 
-// The value below which a share of the observations are, by linear interpolation in its bucket: as
-// histogram_quantile() has it, so what is beyond the last bound counts as that bound, and a first
-// bucket begins at 0 unless it ends below. nullopt without observations. Requires: share in 0..1.
+// The quantile `share`, by linear interpolation in its bucket, as PromQL's histogram_quantile():
+// the last finite bound for a quantile beyond it, and a first bucket starts at 0 unless its bound
+// is not positive. nullopt without observations. Requires: share in 0..1.
 std::optional<double> HistogramQuantile(const Histogram& histogram, double share);
 
 }  // namespace stowage

@@ -12,13 +12,13 @@
 namespace stowage {
 namespace {
 
-absl::Status Lacks(absl::string_view what) { return absl::InvalidArgumentError(what); }
+absl::Status Malformed(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
 void SkipBlanks(absl::string_view* text) {
   while (!text->empty() && (text->front() == ' ' || text->front() == '\t')) text->remove_prefix(1);
 }
 
-// A name at the beginning of `text`, which is taken off; empty: there is none.
+// Removes a name from the front of `text`; empty where there is none.
 std::string TakeName(absl::string_view* text) {
   size_t length = 0;
   while (length < text->size()) {
@@ -34,9 +34,9 @@ std::string TakeName(absl::string_view* text) {
   return name;
 }
 
-// What stands between quotes, with \\, \" and \n for what they mean.
+// Removes a quoted string from the front of `text` and resolves the escapes \\, \" and \n.
 absl::StatusOr<std::string> TakeQuoted(absl::string_view* text) {
-  if (!absl::ConsumePrefix(text, "\"")) return Lacks("a label lacks its value in quotes");
+  if (!absl::ConsumePrefix(text, "\"")) return Malformed("a label lacks its value in quotes");
   std::string value;
   for (size_t i = 0; i < text->size(); ++i) {
     const char c = (*text)[i];
@@ -51,10 +51,10 @@ absl::StatusOr<std::string> TakeQuoted(absl::string_view* text) {
     const char escaped = (*text)[++i];
     value.push_back(escaped == 'n' ? '\n' : escaped);
   }
-  return Lacks("a label's value lacks its closing quote");
+  return Malformed("a label's value lacks its closing quote");
 }
 
-// "{a="b",c="d",}"; none at all where there is no brace.
+// Removes labels, as in {a="b",c="d",}, from the front of `text`; without a brace there are none.
 absl::StatusOr<MetricLabels> TakeLabels(absl::string_view* text) {
   MetricLabels labels;
   if (!absl::ConsumePrefix(text, "{")) return labels;
@@ -64,21 +64,21 @@ absl::StatusOr<MetricLabels> TakeLabels(absl::string_view* text) {
     std::string name = TakeName(text);
     SkipBlanks(text);
     if (name.empty() || !absl::ConsumePrefix(text, "=")) {
-      return Lacks("the labels are not name=\"value\" in braces");
+      return Malformed("the labels are not name=\"value\" in braces");
     }
     SkipBlanks(text);
     ASSIGN_OR_RETURN(std::string value, TakeQuoted(text));
     labels[std::move(name)] = std::move(value);
     SkipBlanks(text);
     if (!absl::ConsumePrefix(text, ",") && !absl::StartsWith(*text, "}")) {
-      return Lacks("the labels lack a comma or the closing brace");
+      return Malformed("the labels lack a comma or the closing brace");
     }
   }
 }
 
 absl::Status ParseLine(absl::string_view line, MetricSamples* samples) {
   const std::string name = TakeName(&line);
-  if (name.empty()) return Lacks("it does not begin with a metric's name");
+  if (name.empty()) return Malformed("it does not begin with a metric's name");
   SkipBlanks(&line);
   MetricSample sample;
   ASSIGN_OR_RETURN(sample.labels, TakeLabels(&line));
@@ -87,7 +87,7 @@ absl::Status ParseLine(absl::string_view line, MetricSamples* samples) {
   int64_t milliseconds = 0;
   if (rest.empty() || rest.size() > 2 || !absl::SimpleAtod(rest[0], &sample.value) ||
       (rest.size() == 2 && !absl::SimpleAtoi(rest[1], &milliseconds))) {
-    return Lacks("it does not end with a number");
+    return Malformed("it does not end with a number");
   }
   (*samples)[name].push_back(std::move(sample));
   return absl::OkStatus();

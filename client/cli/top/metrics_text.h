@@ -1,4 +1,4 @@
-// What a server says of itself at /metrics: Prometheus' text format, version 0.0.4, read.
+// A parser of Prometheus' text format, version 0.0.4: a server's /metrics.
 #ifndef STOWAGE_CLIENT_CLI_TOP_METRICS_TEXT_H_
 #define STOWAGE_CLIENT_CLI_TOP_METRICS_TEXT_H_
 
@@ -23,18 +23,18 @@ struct MetricSample {
 // The samples of one scrape by their names, in the order of the text.
 using MetricSamples = std::map<std::string, std::vector<MetricSample>>;
 
-// Comments, types and time stamps are passed over.
-// Errors: INVALID_ARGUMENT with the line's number and what it lacks.
+// Ignores comments, types and time stamps.
+// Errors: INVALID_ARGUMENT with the number of the line and what is wrong with it.
 absl::StatusOr<MetricSamples> ParseMetricsText(absl::string_view text);
 
-// Those samples of `name`; none when there are none.
+// The samples of `name`; empty where there are none.
 const std::vector<MetricSample>& SamplesOf(const MetricSamples& samples, const std::string& name);
 
 // The value of the series with exactly these labels.
 std::optional<double> MetricValue(const MetricSamples& samples, const std::string& name,
                                   const MetricLabels& labels = {});
 
-// A label's value; empty when it is not there.
+// The value of a label; empty where the sample does not have it.
 std::string LabelOf(const MetricSample& sample, const std::string& label);
 
 }  // namespace stowage

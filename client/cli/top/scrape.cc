@@ -20,12 +20,12 @@
 namespace stowage {
 namespace {
 
-// Together the 5 s that Look() promises.
-constexpr std::chrono::seconds kConnectPatience{2};
-constexpr std::chrono::seconds kAnswerPatience{3};
-constexpr size_t kMostBytes = size_t{16} << 20;  // of an answer; a server's is some ten thousand
+// Together the 5 s of Fetch().
+constexpr std::chrono::seconds kConnectTimeout{2};
+constexpr std::chrono::seconds kReadTimeout{3};
+constexpr size_t kMostBytes = size_t{16} << 20;  // of a response; typical are 10 KB
 
-std::string WhyNot(httplib::Error error) {
+std::string ReasonOf(httplib::Error error) {
   switch (error) {
     case httplib::Error::Connection:
       return "cannot connect";
@@ -42,10 +42,10 @@ std::string WhyNot(httplib::Error error) {
 
 struct Scraper::Connection {
   Connection(const std::string& host, int port) : client(host, port) {
-    client.set_connection_timeout(kConnectPatience);
-    client.set_read_timeout(kAnswerPatience);
+    client.set_connection_timeout(kConnectTimeout);
+    client.set_read_timeout(kReadTimeout);
   }
-  httplib::Client client;  // a connection a look: idle ones would hold the server's threads
+  httplib::Client client;  // no keep-alive: idle connections would hold threads of the server
 };
 
 absl::StatusOr<std::unique_ptr<Scraper>> Scraper::Make(const std::string& address) {
@@ -67,7 +67,7 @@ Scraper::Scraper(std::unique_ptr<Connection> connection)
 Scraper::~Scraper() {
   if (thread_.joinable()) {
     pollfd ready{ready_fd_, POLLIN, 0};
-    // Again, since a look that has not connected yet would not notice.
+    // In a loop: stop() has no effect on a fetch that has not connected yet.
     do connection_->client.stop();
     while (poll(&ready, 1, 10) == 0);
     thread_.join();
@@ -75,7 +75,7 @@ Scraper::~Scraper() {
   close(ready_fd_);
 }
 
-absl::StatusOr<Scrape> Scraper::Look() {
+absl::StatusOr<Scrape> Scraper::Fetch() {
   std::string text;
   const httplib::Result result =
       connection_->client.Get("/metrics", [&text](const char* data, size_t size) {
@@ -85,7 +85,7 @@ absl::StatusOr<Scrape> Scraper::Look() {
   if (text.size() > kMostBytes) {
     return absl::FailedPreconditionError("its /metrics is longer than a stowage-server's ever is");
   }
-  if (!result) return absl::UnavailableError(WhyNot(result.error()));
+  if (!result) return absl::UnavailableError(ReasonOf(result.error()));
   if (result->status == 404) {
     return absl::FailedPreconditionError("it has no /metrics: not the --http of a stowage-server");
   }
@@ -108,14 +108,14 @@ absl::StatusOr<Scrape> Scraper::Look() {
   return scrape;
 }
 
-void Scraper::Begin() {
+void Scraper::StartFetch() {
   thread_ = std::thread([this] {
-    result_ = Look();
+    result_ = Fetch();
     eventfd_write(ready_fd_, 1);
   });
 }
 
-absl::StatusOr<Scrape> Scraper::Take() {
+absl::StatusOr<Scrape> Scraper::FinishFetch() {
   thread_.join();
   eventfd_t value = 0;
   eventfd_read(ready_fd_, &value);

@@ -1,4 +1,4 @@
-// Metrics of a server over HTTP. The only place of the client that knows the HTTP library.
+// Fetches a server's metrics over HTTP. The only file of the client that uses the HTTP library.
 #ifndef STOWAGE_CLIENT_CLI_TOP_SCRAPE_H_
 #define STOWAGE_CLIENT_CLI_TOP_SCRAPE_H_
 
@@ -14,23 +14,23 @@
 
 namespace stowage {
 
-// Asks a server for its metrics, one look at a time.
+// Fetches the metrics of one server, one scrape at a time. Thread-compatible.
 class Scraper {
  public:
-  // `address` is host:port of the server's --http. Connects to nothing yet.
+  // `address` is host:port of the server's --http. Does not connect yet.
   // Errors: INVALID_ARGUMENT with what is accepted.
   static absl::StatusOr<std::unique_ptr<Scraper>> Make(const std::string& address);
-  ~Scraper();  // breaks off a look that is under way
+  ~Scraper();  // cancels a scrape in the background and waits for its thread
 
-  // Blocks for 5 s at most. Errors: UNAVAILABLE, which says in a few words why there is no answer;
-  // FAILED_PRECONDITION when what answers is no stowage-server.
-  absl::StatusOr<Scrape> Look();
+  // Blocks for at most 5 s. Errors: UNAVAILABLE with the reason in a few words;
+  // FAILED_PRECONDITION where the address is not that of a stowage-server.
+  absl::StatusOr<Scrape> Fetch();
 
-  // The same in the background. Requires: what was begun before was taken.
-  void Begin();
-  // Can be read once Take() has something.
-  int ready_fd() const { return ready_fd_; }
-  absl::StatusOr<Scrape> Take();  // requires: ready_fd() can be read
+  // The same on a thread in the background. Requires: the result of the last StartFetch() has been
+  // taken by FinishFetch().
+  void StartFetch();
+  int ready_fd() const { return ready_fd_; }  // readable once the result is there
+  absl::StatusOr<Scrape> FinishFetch();       // blocks until the result is there
 
  private:
   struct Connection;
@@ -38,8 +38,8 @@ class Scraper {
 
   const std::unique_ptr<Connection> connection_;
   const int ready_fd_;
-  std::thread thread_;                            // of the look that was begun
-  std::optional<absl::StatusOr<Scrape>> result_;  // written by it, read once it has ended
+  std::thread thread_;                            // of StartFetch()
+  std::optional<absl::StatusOr<Scrape>> result_;  // written by thread_, read after it is joined
 };
 
 }  // namespace stowage

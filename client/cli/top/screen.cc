@@ -35,7 +35,7 @@ const char* CodeOf(LineStyle style) {
   return "";
 }
 
-// False: the terminal is gone.
+// Returns false if the terminal is gone.
 bool WriteAll(const std::string& text) {
   size_t written = 0;
   while (written < text.size()) {
@@ -48,7 +48,7 @@ bool WriteAll(const std::string& text) {
 
 }  // namespace
 
-bool Screen::Possible() {
+bool Screen::IsSupported() {
   const char* const term = std::getenv("TERM");
   const std::string name = term != nullptr ? term : "";
   return isatty(STDOUT_FILENO) != 0 && !name.empty() && name != "dumb";
@@ -117,22 +117,22 @@ Screen::Event Screen::Wait(std::chrono::steady_clock::time_point deadline, int r
     const int ready = poll(polled.data(), polled.size(), static_cast<int>(milliseconds));
     if (ready == 0 && left.count() <= INT32_MAX) return Event::kTime;
     if (ready <= 0) continue;
-    if (polled[0].revents != 0) return TakeSignal();
-    if (polled[2].revents != 0 && QuitIsTyped()) return Event::kQuit;
+    if (polled[0].revents != 0) return HandleSignal();
+    if (polled[2].revents != 0 && ReadQuitKey()) return Event::kQuit;
     if (polled[1].revents != 0) return Event::kReady;
   }
 }
 
-Screen::Event Screen::TakeSignal() {
+Screen::Event Screen::HandleSignal() {
   signalfd_siginfo info{};
   if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) return Event::kRedraw;
   switch (static_cast<int>(info.ssi_signo)) {
     case SIGTSTP:
       Leave();
-      raise(SIGSTOP);  // and on from here when it is continued
+      raise(SIGSTOP);  // returns after SIGCONT
       Enter();
       return Event::kRedraw;
-    case SIGCONT:  // after a SIGSTOP from elsewhere the shell has used the terminal
+    case SIGCONT:  // after a SIGSTOP from another process the shell has used the terminal
       Enter();
       return Event::kRedraw;
     case SIGWINCH:
@@ -142,7 +142,7 @@ Screen::Event Screen::TakeSignal() {
   }
 }
 
-bool Screen::QuitIsTyped() {
+bool Screen::ReadQuitKey() {
   std::array<char, 64> keys{};
   const ssize_t count = read(STDIN_FILENO, keys.data(), keys.size());
   if (count < 0) return errno != EINTR && errno != EAGAIN;

@@ -1,5 +1,5 @@
-// A terminal that a program draws on again and again, and leaves as it was. The only place that
-// knows escape codes, modes of terminals and signals.
+// A full-screen terminal. The only file of the client with escape codes, terminal modes and signal
+// handling.
 #ifndef STOWAGE_CLIENT_CLI_TOP_SCREEN_H_
 #define STOWAGE_CLIENT_CLI_TOP_SCREEN_H_
 
@@ -14,7 +14,7 @@ namespace stowage {
 
 enum class LineStyle { kPlain, kTitle, kAlarm };
 
-// Without line ends, tabs or escape codes.
+// Text without line ends, tabs or escape codes.
 struct ScreenLine {
   std::string text;
   LineStyle style = LineStyle::kPlain;
@@ -25,43 +25,41 @@ struct ScreenSize {
   int lines = 24;
 };
 
-// Standard output's terminal from its constructor to its destructor: the alternate screen without a
-// cursor, keys unbuffered and unseen. While it exists the process takes SIGINT, SIGTERM and SIGHUP
-// from Wait(), which also follows suspension (Ctrl-Z) and new sizes; threads that are started
-// meanwhile take none of them. One at a time, of one thread.
+// Takes over the terminal of standard output until it is destroyed, and then restores it: the
+// alternate screen, no cursor, keys without buffering and echo. It blocks SIGINT, SIGTERM, SIGHUP,
+// SIGTSTP, SIGCONT and SIGWINCH in the calling thread and in threads started later; Wait() handles
+// them. One object at a time, used by one thread.
 class Screen {
  public:
-  // Whether standard output is a terminal that can do this.
-  static bool Possible();
+  // Whether standard output is a terminal with these capabilities.
+  static bool IsSupported();
 
   Screen();
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // As it is now.
-  ScreenSize size() const;
+  ScreenSize size() const;  // now
 
-  // In place of what is there. Requires: no more lines, nor wider ones, than size(). False: the
-  // terminal is gone.
+  // Replaces the contents. Requires: the lines fit size(). Returns false if the terminal is gone.
   bool Show(const std::vector<ScreenLine>& lines);
 
   enum class Event {
-    kTime,    // the deadline has come
-    kReady,   // `ready_fd` can be read
-    kRedraw,  // the terminal shows something else, or has another size
-    kQuit,    // q, Ctrl-C, another signal to end, or the terminal is gone
+    kTime,    // the deadline has passed
+    kReady,   // `ready_fd` is readable
+    kRedraw,  // the contents are lost, or the size has changed
+    kQuit,    // q, Ctrl-C, another signal to terminate, or the terminal is gone
   };
   Event Wait(std::chrono::steady_clock::time_point deadline, int ready_fd);
 
  private:
   void Enter();
   void Leave();
-  Event TakeSignal();
-  bool QuitIsTyped();
+  Event HandleSignal();
+  bool ReadQuitKey();  // reads the pending keys
 
-  bool has_keys_ = false;  // standard input is a terminal, too, whose modes were
-  termios modes_{};
+  bool has_keys_ = false;  // standard input is a terminal, too
+  termios modes_{};        // its modes before
   sigset_t signals_before_{};
   int signal_fd_ = -1;
 };

@@ -1,4 +1,4 @@
-// stowage top: what a server does, again and again.
+// stowage top: a server's figures, refreshed at an interval.
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -25,12 +25,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kPlainWidth = 120;  // of lines that no terminal cuts
+constexpr int kPlainWidth = 120;  // of output that is not on a terminal
 
 struct Arguments {
   std::string http = "127.0.0.1:50052";
   std::string interval = "2s";
-  int64_t count = 0;  // 0: without end
+  int64_t count = 0;  // 0: unlimited
   bool once = false;
   std::string format = "text";
 };
@@ -52,42 +52,42 @@ std::string LocalTime(double unix_seconds) {
   return {text, std::strftime(text, sizeof(text), "%F %T", &local)};
 }
 
-// What is known of a server from one look to the next.
+// Turns successive scrapes into the view of each interval.
 class Watch {
  public:
   explicit Watch(const std::string& address) { view_.address = address; }
 
-  void Add(absl::StatusOr<Scrape> look) {
-    if (!look.ok()) {
-      view_.problem = std::string(look.status().message());
+  void Add(absl::StatusOr<Scrape> scrape) {
+    if (!scrape.ok()) {
+      view_.problem = std::string(scrape.status().message());
       view_.problem_seconds = std::chrono::duration<double>(Clock::now() - answered_).count();
       return;
     }
     answered_ = Clock::now();
-    const bool restarted = before_.has_value() && Restarted(*before_, *look);
+    const bool restarted = before_.has_value() && Restarted(*before_, *scrape);
     if (restarted) ++view_.restarts;
     view_.problem.clear();
-    view_.time = LocalTime(look->unix_seconds);
-    view_.figures = FiguresOf(*look, before_.has_value() && !restarted ? &*before_ : nullptr);
-    before_ = *std::move(look);
+    view_.time = LocalTime(scrape->unix_seconds);
+    view_.figures = FiguresOf(*scrape, before_.has_value() && !restarted ? &*before_ : nullptr);
+    before_ = *std::move(scrape);
   }
 
   const TopView& view() const { return view_; }
 
  private:
   TopView view_;
-  std::optional<Scrape> before_;  // the last one that was answered
+  std::optional<Scrape> before_;  // the last successful one
   Clock::time_point answered_ = Clock::now();
 };
 
-// A block an interval; each about the interval before it.
+// Prints a block after each interval, about that interval.
 absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, Scraper& scraper,
                           Watch& watch) {
   Clock::time_point next = Clock::now();
   for (int64_t i = 0; arguments.count == 0 || i < arguments.count; ++i) {
     next = std::max(next + interval, Clock::now());
     std::this_thread::sleep_until(next);
-    watch.Add(scraper.Look());
+    watch.Add(scraper.Fetch());
     const TopView& view = watch.view();
     std::string text;
     if (arguments.format == "json") {
@@ -108,25 +108,25 @@ absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, 
   return kExitOk;
 }
 
-// The same on a terminal, in place, until it is told to end.
+// Redraws the terminal after each interval until the user quits.
 absl::StatusOr<int> Draw(Clock::duration interval, const std::string& address, Watch& watch) {
   Screen screen;
-  // After the screen, which keeps signals from its thread.
+  // Constructed after the screen, so that its thread inherits the screen's blocked signals.
   ASSIGN_OR_RETURN(const std::unique_ptr<Scraper> scraper, Scraper::Make(address));
   Clock::time_point next = Clock::now() + interval;
-  bool asks = false;
+  bool fetching = false;
   for (;;) {
     const ScreenSize size = screen.size();
     if (!screen.Show(Fit(DrawTop(watch.view(), size.columns), size))) return kExitOk;
-    switch (screen.Wait(asks ? Clock::time_point::max() : next, scraper->ready_fd())) {
+    switch (screen.Wait(fetching ? Clock::time_point::max() : next, scraper->ready_fd())) {
       case Screen::Event::kTime:
-        scraper->Begin();
-        asks = true;
+        scraper->StartFetch();
+        fetching = true;
         next = std::max(next + interval, Clock::now());
         break;
       case Screen::Event::kReady:
-        watch.Add(scraper->Take());
-        asks = false;
+        watch.Add(scraper->FinishFetch());
+        fetching = false;
         break;
       case Screen::Event::kRedraw:
         break;
@@ -141,7 +141,7 @@ absl::StatusOr<int> Run(Arguments arguments) {
   if (arguments.once) arguments.count = 1;
   absl::StatusOr<std::unique_ptr<Scraper>> scraper = Scraper::Make(arguments.http);
   if (!scraper.ok()) return Prefixed("--http", scraper.status());
-  absl::StatusOr<Scrape> first = (*scraper)->Look();
+  absl::StatusOr<Scrape> first = (*scraper)->Fetch();
   if (!first.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "no metrics from ", arguments.http, " (", first.status().message(),
@@ -149,7 +149,7 @@ absl::StatusOr<int> Run(Arguments arguments) {
   }
   Watch watch(arguments.http);
   watch.Add(std::move(first));
-  if (arguments.count == 0 && arguments.format == "text" && Screen::Possible()) {
+  if (arguments.count == 0 && arguments.format == "text" && Screen::IsSupported()) {
     return Draw(interval, arguments.http, watch);
   }
   return Print(arguments, interval, **scraper, watch);
@@ -162,8 +162,9 @@ void AddTopCommand(CLI::App& app, Command* chosen) {
   CLI::App& command = *app.add_subcommand(
       "top", "watch a server: calls, hit ratio, latencies, queue, running solves");
   command.footer(
-      "On a terminal it redraws until q or Ctrl-C; elsewhere, with --count or as JSON it prints a "
-      "block an interval.\nPercentiles are interpolated in the buckets of the server's "
+      "On a terminal it redraws until q or Ctrl-C; elsewhere, with --count or as JSON it prints "
+      "one "
+      "block per interval.\nPercentiles are interpolated in the buckets of the server's "
       "histograms.");
   command.add_option("--http", arguments->http, "host:port of the server's --http")
       ->capture_default_str()
@@ -171,16 +172,16 @@ void AddTopCommand(CLI::App& app, Command* chosen) {
       ->group("Server");
   command
       .add_option("--interval", arguments->interval,
-                  "from one look to the next: 2s, 500ms; at least 100ms")
+                  "time between updates: 2s, 500ms; at least 100ms")
       ->capture_default_str()
       ->type_name("DURATION")
       ->group("Output");
   CLI::Option* const count =
-      command.add_option("--count", arguments->count, "print so many blocks, then end")
+      command.add_option("--count", arguments->count, "exit after this many blocks")
           ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
           ->type_name("N")
           ->group("Output");
-  command.add_flag("--once", arguments->once, "one look at one interval: as --count 1")
+  command.add_flag("--once", arguments->once, "print one block and exit, as --count 1")
       ->excludes(count)
       ->group("Output");
   AddFormat(command, &arguments->format);

@@ -10,7 +10,7 @@
 namespace stowage {
 namespace {
 
-constexpr double kMost = 1e18;  // of what becomes a whole number; more would overflow
+constexpr double kMost = 1e18;  // clamps values before the conversion to int64_t
 
 double Value(const MetricSamples& samples, const std::string& name,
              const MetricLabels& labels = {}) {
@@ -23,20 +23,21 @@ int64_t Whole(const MetricSamples& samples, const std::string& name,
   return static_cast<int64_t>(std::clamp(Value(samples, name, labels), -kMost, kMost));
 }
 
-// Two looks at one process, the first of which may be its beginning, when all was 0.
-class Looks {
+// The difference of two scrapes of one process. An empty first one stands for its start, when all
+// counters were 0.
+class Difference {
  public:
-  Looks(const MetricSamples& before, const MetricSamples& now) : before_(before), now_(now) {}
+  Difference(const MetricSamples& before, const MetricSamples& now) : before_(before), now_(now) {}
 
-  double Counted(const std::string& name, const MetricLabels& labels = {}) const {
+  double Increase(const std::string& name, const MetricLabels& labels = {}) const {
     return std::max(0.0, Value(now_, name, labels) - Value(before_, name, labels));
   }
 
-  // What was counted of every series of `name`, by the values of `label`.
-  Counts CountedBy(const std::string& name, const std::string& label) const {
+  // The increase of every series of `name`, summed by the values of `label`.
+  Counts IncreaseBy(const std::string& name, const std::string& label) const {
     Counts counts;
     for (const MetricSample& sample : SamplesOf(now_, name)) {
-      counts[LabelOf(sample, label)] += Counted(name, sample.labels);
+      counts[LabelOf(sample, label)] += Increase(name, sample.labels);
     }
     return counts;
   }
@@ -59,7 +60,7 @@ class Looks {
     }
     for (const MetricSample& handled : SamplesOf(now_, "grpc_server_handled_total")) {
       CallFigures& figures = calls[LabelOf(handled, "grpc_method")];
-      const double count = Counted("grpc_server_handled_total", handled.labels);
+      const double count = Increase("grpc_server_handled_total", handled.labels);
       const std::string code = LabelOf(handled, "grpc_code");
       figures.calls += count;
       if (code != "OK" && count > 0) figures.errors[code] += count;
@@ -67,15 +68,15 @@ class Looks {
     return calls;
   }
 
-  Window In(double seconds) const {
+  Window WindowOf(double seconds) const {
     Window window;
     window.seconds = seconds;
-    window.cpu_seconds = Counted("process_cpu_seconds_total");
+    window.cpu_seconds = Increase("process_cpu_seconds_total");
     window.calls = Calls();
-    window.answers = CountedBy("stowage_answers_total", "source");
-    window.rejected = CountedBy("stowage_rejected_total", "reason");
-    window.evictions = CountedBy("stowage_cache_evictions_total", "tier");
-    window.store_failures = CountedBy("stowage_store_failures_total", "reason");
+    window.answers = IncreaseBy("stowage_answers_total", "source");
+    window.rejected = IncreaseBy("stowage_rejected_total", "reason");
+    window.evictions = IncreaseBy("stowage_cache_evictions_total", "tier");
+    window.store_failures = IncreaseBy("stowage_store_failures_total", "reason");
     window.queue_wait = QuantilesOf("stowage_queue_seconds");
     return window;
   }
@@ -118,14 +119,14 @@ std::vector<RunningFigures> Running(const MetricSamples& samples) {
 std::map<std::string, int64_t> InFlight(const Counts& started, const Window& since_start) {
   std::map<std::string, int64_t> in_flight;
   for (const auto& [method, count] : started) {
-    // The server does not read the two at one instant.
+    // The server does not read the two counters atomically.
     const double open = std::max(0.0, count - since_start.calls.at(method).calls);
     in_flight[method] = static_cast<int64_t>(std::min(open, kMost));
   }
   return in_flight;
 }
 
-bool IsCounted(const std::string& name) {
+bool IsIncrease(const std::string& name) {
   return absl::EndsWith(name, "_total") || absl::EndsWith(name, "_count") ||
          absl::EndsWith(name, "_bucket");
 }
@@ -149,7 +150,7 @@ bool Restarted(const Scrape& before, const Scrape& now) {
   constexpr const char* kStart = "process_start_time_seconds";
   if (Value(before.samples, kStart) != Value(now.samples, kStart)) return true;
   for (const auto& [name, series] : before.samples) {
-    if (!IsCounted(name)) continue;
+    if (!IsIncrease(name)) continue;
     for (const MetricSample& sample : series) {
       if (Value(now.samples, name, sample.labels) < sample.value) return true;
     }
@@ -164,7 +165,7 @@ TopFigures FiguresOf(const Scrape& now, const Scrape* before) {
   if (!build.empty()) figures.version = LabelOf(build.front(), "version");
   figures.ready = Value(samples, "stowage_ready") == 1;
   figures.unix_seconds = now.unix_seconds;
-  // Clocks of two machines differ.
+  // The clocks of two machines differ.
   figures.uptime_seconds =
       std::max(0.0, now.unix_seconds - Value(samples, "process_start_time_seconds"));
   figures.resident_bytes = Whole(samples, "process_resident_memory_bytes");
@@ -179,13 +180,13 @@ TopFigures FiguresOf(const Scrape& now, const Scrape* before) {
   figures.caches = Caches(samples);
   figures.running = Running(samples);
   const MetricSamples nothing;
-  const Looks since_start(nothing, samples);
-  figures.since_start = since_start.In(figures.uptime_seconds);
-  figures.in_flight = InFlight(since_start.CountedBy("grpc_server_started_total", "grpc_method"),
+  const Difference since_start(nothing, samples);
+  figures.since_start = since_start.WindowOf(figures.uptime_seconds);
+  figures.in_flight = InFlight(since_start.IncreaseBy("grpc_server_started_total", "grpc_method"),
                                figures.since_start);
   if (before != nullptr) {
-    figures.last =
-        Looks(before->samples, samples).In(now.elapsed_seconds - before->elapsed_seconds);
+    figures.last = Difference(before->samples, samples)
+                       .WindowOf(now.elapsed_seconds - before->elapsed_seconds);
   }
   return figures;
 }

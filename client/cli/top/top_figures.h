@@ -1,4 +1,4 @@
-// What `stowage top` shows, from one scrape of a server or two. Pure.
+// The figures of `stowage top`, computed from one scrape of a server or from two. Pure.
 #ifndef STOWAGE_CLIENT_CLI_TOP_TOP_FIGURES_H_
 #define STOWAGE_CLIENT_CLI_TOP_TOP_FIGURES_H_
 
@@ -12,14 +12,14 @@
 
 namespace stowage {
 
-// One look at a server.
+// The metrics of a server at one moment.
 struct Scrape {
   MetricSamples samples;
-  double unix_seconds = 0;     // when, by this machine's clock: for uptimes
-  double elapsed_seconds = 0;  // the same on a clock that never jumps: for rates
+  double unix_seconds = 0;     // on this machine's wall clock: for uptimes
+  double elapsed_seconds = 0;  // on a monotonic clock: for rates
 };
 
-// Seconds below which a half, nine tenths and 99 of 100 are.
+// Of durations, in seconds.
 struct Quantiles {
   double p50 = 0;
   double p90 = 0;
@@ -31,31 +31,31 @@ double SumOf(const Counts& counts);
 
 struct CallFigures {
   double calls = 0;  // that ended
-  Counts errors;     // of them, by gRPC's code; only codes that there were
+  Counts errors;     // by gRPC code; only codes that occurred
   std::optional<Quantiles> latency;
 };
 
-// What was counted in so many seconds.
+// Counts of an interval.
 struct Window {
   double seconds = 0;
   double cpu_seconds = 0;
-  std::map<std::string, CallFigures> calls;  // by method; all that were ever called
+  std::map<std::string, CallFigures> calls;  // by method; all methods ever called
   Counts answers;                            // by source
   Counts rejected;                           // by reason
   Counts evictions;                          // by cache
   Counts store_failures;                     // by reason
   std::optional<Quantiles> queue_wait;
 
-  // Answers that needed no solve of their own, as a share; nullopt when there were none.
+  // The share of answers that did not need a solve of their own; nullopt without answers.
   std::optional<double> HitRatio() const;
-  // 0 in no time.
+  // 0 for an interval of 0 s.
   double PerSecond(double count) const { return seconds > 0 ? count / seconds : 0; }
 };
 
 struct CacheFigures {
   std::string tier;
   int64_t bytes = 0;
-  int64_t limit_bytes = 0;  // 0: there is no such cache
+  int64_t limit_bytes = 0;  // 0: the server has no such cache
   int64_t entries = 0;
 };
 
@@ -70,7 +70,7 @@ struct RunningFigures {
 struct TopFigures {
   std::string version;
   bool ready = false;
-  double unix_seconds = 0;  // of the look
+  double unix_seconds = 0;  // of the scrape
   double uptime_seconds = 0;
   int64_t resident_bytes = 0;
   int64_t open_files = 0;
@@ -80,20 +80,20 @@ struct TopFigures {
   int64_t solves_running_limit = 0;
   int64_t solve_bytes = 0;
   int64_t solve_limit_bytes = 0;
-  int64_t questions = 0;                     // in flight
+  int64_t questions = 0;  // distinct requests in flight (stowage_questions_in_flight)
   std::map<std::string, int64_t> in_flight;  // calls, by method
   std::vector<CacheFigures> caches;
   std::vector<RunningFigures> running;  // by thread
   Window since_start;
-  std::optional<Window> last;  // since the look before; nullopt without one of this process
+  std::optional<Window> last;  // since the previous scrape of this process; nullopt without one
 };
 
-// Whether the process that was seen before is another one than now: it began at another time, or
-// something counted fell.
+// Whether the two scrapes are of different processes: the start times differ, or a counter
+// decreased.
 bool Restarted(const Scrape& before, const Scrape& now);
 
-// `before`, unless it is null, is an earlier look at the same process. What the server does not say
-// is 0.
+// `before`, unless it is null, is an earlier scrape of the same process. A missing metric counts as
+// 0.
 TopFigures FiguresOf(const Scrape& now, const Scrape* before);
 
 }  // namespace stowage

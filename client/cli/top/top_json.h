@@ -1,4 +1,4 @@
-// What `stowage top --format json` prints of a server's figures. Pure.
+// The output of `stowage top --format json`. Pure.
 #ifndef STOWAGE_CLIENT_CLI_TOP_TOP_JSON_H_
 #define STOWAGE_CLIENT_CLI_TOP_TOP_JSON_H_
 
@@ -8,8 +8,8 @@
 
 namespace stowage {
 
-// One object on a line. What there is no figure for is null; all of the server's figures are left
-// out while it does not answer, when "problem" says why.
+// One JSON object on one line. A figure that does not exist is null. While the server does not
+// answer, "problem" has the reason and the object has no figures.
 std::string TopJson(const TopView& view);
 
 }  // namespace stowage

@@ -15,9 +15,9 @@
 namespace stowage {
 namespace {
 
-constexpr int kWideCalls = 113;  // columns that all of its figures take
+constexpr int kWideCalls = 113;  // width of the table of calls with all columns
 constexpr int kMostBar = 40;
-constexpr int kBeforeBar = 50;  // columns of a running solve
+constexpr int kBeforeBar = 50;  // columns before the bar of a running solve
 
 using Lines = std::vector<ScreenLine>;
 
@@ -37,7 +37,7 @@ std::string Share(std::optional<double> share) {
   return share.has_value() ? FormatPercent(*share) : "-";
 }
 
-// A name that the server chose, in so many columns.
+// A name from the server, truncated and printable.
 std::string Name(const std::string& name, size_t columns) {
   return Printable(name).substr(0, columns);
 }
@@ -54,7 +54,7 @@ std::string QuantileColumns(const std::optional<Quantiles>& quantiles) {
                          ShortSeconds(quantiles->p99));
 }
 
-// "3 invalid, 12 queue_full"; empty: there were none.
+// "3 invalid, 12 queue_full"; empty where all counts are 0.
 std::string Listed(const Counts& counts) {
   std::vector<std::string> parts;
   for (const auto& [label, count] : counts) {
@@ -63,17 +63,23 @@ std::string Listed(const Counts& counts) {
   return absl::StrJoin(parts, ", ");
 }
 
-// The same for now and for ever: "errors: last 2.0 s: 2 Canceled; since start: 14 Canceled"
-void AddListed(Lines& lines, const std::string& what, const TopFigures& figures, const Counts& last,
-               const Counts& all) {
-  if (SumOf(all) == 0) return;
-  const std::string now = Listed(last);
-  std::string text = what + ": ";
-  if (!now.empty()) absl::StrAppend(&text, LastTitle(figures), ": ", now, "; ");
-  lines.push_back({absl::StrCat(text, "since start: ", Listed(all))});
+// Events of one kind in both windows.
+struct EventCounts {
+  std::string what;
+  Counts last;
+  Counts since_start;
+};
+
+// "errors: last 2.0 s: 2 Canceled; since start: 14 Canceled"
+void AddListed(Lines& lines, const TopFigures& figures, const EventCounts& events) {
+  if (SumOf(events.since_start) == 0) return;
+  const std::string last = Listed(events.last);
+  std::string text = events.what + ": ";
+  if (!last.empty()) absl::StrAppend(&text, LastTitle(figures), ": ", last, "; ");
+  lines.push_back({absl::StrCat(text, "since start: ", Listed(events.since_start))});
 }
 
-// How often a thing happened, for all methods together.
+// Errors of all methods, by code.
 Counts ErrorsOf(const Window& window) {
   Counts errors;
   for (const auto& [method, calls] : window.calls) {
@@ -97,7 +103,7 @@ void AddServer(Lines& lines, const TopView& view) {
   if (!view.problem.empty()) {
     lines.push_back(
         {absl::StrCat("NO ANSWER for ", FormatUptime(view.problem_seconds), ": ",
-                      Printable(view.problem), "; trying again; below is what it said last"),
+                      Printable(view.problem), "; trying again; the figures below are its last"),
          LineStyle::kAlarm});
   }
   lines.push_back({absl::StrCat("stowage ", Name(figures.version, 20), " at ", view.address, ", ",
@@ -121,7 +127,9 @@ void AddServer(Lines& lines, const TopView& view) {
   }
 }
 
-std::string CallLine(const TopFigures& figures, const std::string& method, bool wide) {
+enum class CallColumns { kSome, kAll };
+
+std::string CallLine(const TopFigures& figures, const std::string& method, CallColumns columns) {
   const auto open = figures.in_flight.find(method);
   std::string line = absl::StrFormat("%-16s%6d", Name(method, 16),
                                      open != figures.in_flight.end() ? open->second : 0);
@@ -137,23 +145,25 @@ std::string CallLine(const TopFigures& figures, const std::string& method, bool 
     absl::StrAppend(&line, QuantileColumns(last->second.latency));
   }
   absl::StrAppendFormat(&line, "%10s%8s", Whole(all.calls), Whole(SumOf(all.errors)));
-  if (!wide) return line;
+  if (columns == CallColumns::kSome) return line;
   absl::StrAppendFormat(&line, "%9s", Rate(figures.since_start.PerSecond(all.calls)));
   return line + QuantileColumns(all.latency);
 }
 
-void AddCalls(Lines& lines, const TopFigures& figures, bool wide) {
+void AddCalls(Lines& lines, const TopFigures& figures, CallColumns columns) {
   AddTitle(lines, absl::StrFormat("%-22s   %-37s   since start", "CALLS", LastTitle(figures)));
   if (figures.since_start.calls.empty()) return lines.push_back({"none yet"});
   std::string header = absl::StrFormat("%-16s%6s%8s%8s%8s%8s%8s%10s%8s", "", "open", "/s", "errors",
                                        "p50", "p90", "p99", "calls", "errors");
-  if (wide) absl::StrAppendFormat(&header, "%9s%8s%8s%8s", "/s", "p50", "p90", "p99");
+  if (columns == CallColumns::kAll)
+    absl::StrAppendFormat(&header, "%9s%8s%8s%8s", "/s", "p50", "p90", "p99");
   lines.push_back({header});
   for (const auto& [method, calls] : figures.since_start.calls) {
-    lines.push_back({CallLine(figures, method, wide)});
+    lines.push_back({CallLine(figures, method, columns)});
   }
-  AddListed(lines, "errors", figures, figures.last.has_value() ? ErrorsOf(*figures.last) : Counts{},
-            ErrorsOf(figures.since_start));
+  AddListed(lines, figures,
+            {"errors", figures.last.has_value() ? ErrorsOf(*figures.last) : Counts{},
+             ErrorsOf(figures.since_start)});
 }
 
 void AddAnswers(Lines& lines, const TopFigures& figures) {
@@ -224,8 +234,9 @@ void AddCaches(Lines& lines, const TopFigures& figures) {
             ? Rate(figures.last->PerSecond(CountOf(figures.last->evictions, cache.tier)))
             : "-")});
   }
-  AddListed(lines, "store failures", figures, CountsOf(figures, &Window::store_failures),
-            figures.since_start.store_failures);
+  AddListed(lines, figures,
+            {"store failures", CountsOf(figures, &Window::store_failures),
+             figures.since_start.store_failures});
 }
 
 std::string Bar(double fraction, int columns) {
@@ -263,7 +274,7 @@ std::string Cut(const std::string& text, int columns) {
 std::string ShortSeconds(double seconds) {
   if (!(seconds > 0)) return "0s";
   const auto three = [](double value, const char* unit) {
-    // Where rounding carries, a figure less.
+    // One decimal less where rounding adds a digit before the point.
     const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
     return absl::StrFormat("%.*f%s", decimals, value, unit);
   };
@@ -286,7 +297,7 @@ std::string FormatUptime(double seconds) {
 std::vector<ScreenLine> DrawTop(const TopView& view, int width) {
   Lines lines;
   AddServer(lines, view);
-  AddCalls(lines, view.figures, width >= kWideCalls);
+  AddCalls(lines, view.figures, width >= kWideCalls ? CallColumns::kAll : CallColumns::kSome);
   AddAnswers(lines, view.figures);
   AddQueue(lines, view.figures);
   AddCaches(lines, view.figures);

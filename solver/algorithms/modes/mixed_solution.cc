@@ -90,7 +90,7 @@ Candidate ToCandidate(SplitProgram program, const SimulatedSplits& splits) {
         "the split by fixed shares is not proved to be the best one, but at most %.2f %% slower",
         100 * std::max(0.0, splits.makespan_seconds / splits.bound_seconds - 1)));
   } else {
-    candidate.notes.push_back("the split by fixed shares is not proved to be the best one");
+    candidate.notes.emplace_back("the split by fixed shares is not proved to be the best one");
   }
   return candidate;
 }

@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::Pair;
 
-Scrape Look(const std::string& text, double elapsed_seconds = 0) {
+Scrape ScrapeOf(const std::string& text, double elapsed_seconds = 0) {
   absl::StatusOr<MetricSamples> samples = ParseMetricsText(text);
   EXPECT_THAT(samples, IsOk());
   return {samples.ok() ? *std::move(samples) : MetricSamples{}, 1'000'000 + elapsed_seconds,
@@ -28,8 +28,8 @@ std::string Calls(int ok, int canceled, int started) {
 }
 
 TEST(TopFigures, CountsCallsAndErrorsSinceTheStartAndInTheInterval) {
-  const Scrape before = Look(Calls(100, 2, 102), 10);
-  const Scrape now = Look(Calls(160, 5, 168), 14);
+  const Scrape before = ScrapeOf(Calls(100, 2, 102), 10);
+  const Scrape now = ScrapeOf(Calls(160, 5, 168), 14);
   const TopFigures figures = FiguresOf(now, &before);
   const CallFigures& all = figures.since_start.calls.at("Solve");
   EXPECT_EQ(all.calls, 165);
@@ -44,12 +44,12 @@ TEST(TopFigures, CountsCallsAndErrorsSinceTheStartAndInTheInterval) {
 }
 
 TEST(TopFigures, KnowsNoIntervalFromOneLook) {
-  EXPECT_FALSE(FiguresOf(Look(Calls(1, 0, 1)), nullptr).last.has_value());
+  EXPECT_FALSE(FiguresOf(ScrapeOf(Calls(1, 0, 1)), nullptr).last.has_value());
 }
 
 TEST(TopFigures, ACodeThatIsNewCountsFromZero) {
-  const Scrape before = Look("");
-  const TopFigures figures = FiguresOf(Look(Calls(4, 1, 5), 1), &before);
+  const Scrape before = ScrapeOf("");
+  const TopFigures figures = FiguresOf(ScrapeOf(Calls(4, 1, 5), 1), &before);
   EXPECT_EQ(figures.last->calls.at("Solve").calls, 5);
 }
 
@@ -61,8 +61,8 @@ TEST(TopFigures, QuantilesAreOfTheIntervalsOwnObservations) {
            "1\"} " + std::to_string(fast) + "\n" + name + "2\"} " + std::to_string(all) + "\n" +
            name + "+Inf\"} " + std::to_string(all) + "\n";
   };
-  const Scrape before = Look(text(1000, 1000), 0);
-  const Scrape now = Look(text(1000, 1010), 1);
+  const Scrape before = ScrapeOf(text(1000, 1000), 0);
+  const Scrape now = ScrapeOf(text(1000, 1010), 1);
   const TopFigures figures = FiguresOf(now, &before);
   EXPECT_DOUBLE_EQ(figures.last->calls.at("Solve").latency->p50, 1.5);
   EXPECT_LT(figures.since_start.calls.at("Solve").latency->p50, 0.51);
@@ -71,28 +71,29 @@ TEST(TopFigures, QuantilesAreOfTheIntervalsOwnObservations) {
 }
 
 TEST(TopFigures, HitsAreAllAnswersThatNeededNoSolve) {
-  const TopFigures figures = FiguresOf(Look("stowage_answers_total{source=\"solved\"} 2\n"
-                                            "stowage_answers_total{source=\"memory_cache\"} 5\n"
-                                            "stowage_answers_total{source=\"disk_cache\"} 2\n"
-                                            "stowage_answers_total{source=\"coalesced\"} 1\n"),
+  const TopFigures figures = FiguresOf(ScrapeOf("stowage_answers_total{source=\"solved\"} 2\n"
+                                                "stowage_answers_total{source=\"memory_cache\"} 5\n"
+                                                "stowage_answers_total{source=\"disk_cache\"} 2\n"
+                                                "stowage_answers_total{source=\"coalesced\"} 1\n"),
                                        nullptr);
   EXPECT_DOUBLE_EQ(*figures.since_start.HitRatio(), 0.8);
-  EXPECT_EQ(FiguresOf(Look("stowage_answers_total{source=\"solved\"} 0\n"), nullptr)
+  EXPECT_EQ(FiguresOf(ScrapeOf("stowage_answers_total{source=\"solved\"} 0\n"), nullptr)
                 .since_start.HitRatio(),
             std::nullopt);
 }
 
 TEST(TopFigures, ReadTheStateOfTheServer) {
-  const TopFigures figures = FiguresOf(Look("stowage_build_info{version=\"1.2.3\"} 1\n"
-                                            "stowage_ready 1\n"
-                                            "process_start_time_seconds 999940\n"
-                                            "process_cpu_seconds_total 30\n"
-                                            "stowage_solves_waiting 3\n"
-                                            "stowage_solves_running_limit 2\n"
-                                            "stowage_cache_bytes{tier=\"memory\"} 500\n"
-                                            "stowage_cache_limit_bytes{tier=\"memory\"} 1000\n"
-                                            "stowage_cache_evictions_total{tier=\"memory\"} 7\n"),
-                                       nullptr);
+  const TopFigures figures =
+      FiguresOf(ScrapeOf("stowage_build_info{version=\"1.2.3\"} 1\n"
+                         "stowage_ready 1\n"
+                         "process_start_time_seconds 999940\n"
+                         "process_cpu_seconds_total 30\n"
+                         "stowage_solves_waiting 3\n"
+                         "stowage_solves_running_limit 2\n"
+                         "stowage_cache_bytes{tier=\"memory\"} 500\n"
+                         "stowage_cache_limit_bytes{tier=\"memory\"} 1000\n"
+                         "stowage_cache_evictions_total{tier=\"memory\"} 7\n"),
+                nullptr);
   EXPECT_EQ(figures.version, "1.2.3");
   EXPECT_TRUE(figures.ready);
   EXPECT_EQ(figures.uptime_seconds, 60);
@@ -106,14 +107,14 @@ TEST(TopFigures, ReadTheStateOfTheServer) {
 }
 
 TEST(TopFigures, ListRunningSolvesByThread) {
-  const TopFigures figures =
-      FiguresOf(Look("stowage_running_solve_seconds{solver=\"rotor\",thread=\"10\"} 3.5\n"
-                     "stowage_running_solve_seconds{solver=\"auto\",thread=\"2\"} 1\n"
-                     "stowage_running_solve_seconds{solver=\"odd\",thread=\"x\"} 1\n"
-                     "stowage_running_solve_stages{solver=\"rotor\",thread=\"10\"} 339\n"
-                     "stowage_running_solve_progress_ratio{solver=\"rotor\",thread=\"10\"} 0.25\n"
-                     "stowage_running_solve_progress_ratio{solver=\"auto\",thread=\"2\"} 1.5\n"),
-                nullptr);
+  const TopFigures figures = FiguresOf(
+      ScrapeOf("stowage_running_solve_seconds{solver=\"rotor\",thread=\"10\"} 3.5\n"
+               "stowage_running_solve_seconds{solver=\"auto\",thread=\"2\"} 1\n"
+               "stowage_running_solve_seconds{solver=\"odd\",thread=\"x\"} 1\n"
+               "stowage_running_solve_stages{solver=\"rotor\",thread=\"10\"} 339\n"
+               "stowage_running_solve_progress_ratio{solver=\"rotor\",thread=\"10\"} 0.25\n"
+               "stowage_running_solve_progress_ratio{solver=\"auto\",thread=\"2\"} 1.5\n"),
+      nullptr);
   ASSERT_EQ(figures.running.size(), 2);
   EXPECT_EQ(figures.running[0].thread, 2);
   EXPECT_EQ(figures.running[0].fraction, 1);
@@ -124,9 +125,9 @@ TEST(TopFigures, ListRunningSolvesByThread) {
 }
 
 TEST(TopFigures, ValuesThatNobodyCanCountAreZero) {
-  const TopFigures figures = FiguresOf(Look("process_resident_memory_bytes NaN\n"
-                                            "process_open_fds +Inf\n"
-                                            "stowage_solve_memory_bytes 1e300\n"),
+  const TopFigures figures = FiguresOf(ScrapeOf("process_resident_memory_bytes NaN\n"
+                                                "process_open_fds +Inf\n"
+                                                "stowage_solve_memory_bytes 1e300\n"),
                                        nullptr);
   EXPECT_EQ(figures.resident_bytes, 0);
   EXPECT_EQ(figures.open_files, 0);
@@ -134,17 +135,17 @@ TEST(TopFigures, ValuesThatNobodyCanCountAreZero) {
 }
 
 TEST(Restarted, IsAServerThatBeganAtAnotherTime) {
-  const Scrape before = Look("process_start_time_seconds 10\n");
+  const Scrape before = ScrapeOf("process_start_time_seconds 10\n");
   EXPECT_FALSE(Restarted(before, before));
-  EXPECT_TRUE(Restarted(before, Look("process_start_time_seconds 11\n")));
+  EXPECT_TRUE(Restarted(before, ScrapeOf("process_start_time_seconds 11\n")));
 }
 
 TEST(Restarted, IsAServerThatCountedMoreBefore) {
   const std::string start = "process_start_time_seconds 10\n";
-  const Scrape before = Look(start + "a_total 5\nwait_bucket{le=\"1\"} 3\nsize 9\n");
-  EXPECT_FALSE(Restarted(before, Look(start + "a_total 5\nwait_bucket{le=\"1\"} 4\nsize 2\n")));
-  EXPECT_TRUE(Restarted(before, Look(start + "a_total 4\nwait_bucket{le=\"1\"} 4\n")));
-  EXPECT_TRUE(Restarted(before, Look(start + "a_total 6\n")));  // a series that is gone
+  const Scrape before = ScrapeOf(start + "a_total 5\nwait_bucket{le=\"1\"} 3\nsize 9\n");
+  EXPECT_FALSE(Restarted(before, ScrapeOf(start + "a_total 5\nwait_bucket{le=\"1\"} 4\nsize 2\n")));
+  EXPECT_TRUE(Restarted(before, ScrapeOf(start + "a_total 4\nwait_bucket{le=\"1\"} 4\n")));
+  EXPECT_TRUE(Restarted(before, ScrapeOf(start + "a_total 6\n")));  // a series that is gone
 }
 
 }  // namespace

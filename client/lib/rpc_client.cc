@@ -1,4 +1,4 @@
-#include "client/lib/client.h"
+#include "client/lib/rpc_client.h"
 
 #include <chrono>
 #include <string>
@@ -20,7 +20,7 @@ constexpr int kConnectMilliseconds = 5000;
 constexpr int kFirstReconnectMilliseconds = 100;
 constexpr int kMostReconnectMilliseconds = 1000;
 
-std::shared_ptr<grpc::Channel> Connect(const ClientOptions& options) {
+std::shared_ptr<grpc::Channel> Connect(const RemoteOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // a schedule may have a million operations
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMilliseconds);
@@ -30,14 +30,15 @@ std::shared_ptr<grpc::Channel> Connect(const ClientOptions& options) {
                                    arguments);
 }
 
-// Whether a server of ours said it, not gRPC.
+// Whether the text comes from a Stowage server, not from gRPC.
 bool IsFromServer(const grpc::Status& status) {
   return absl::StartsWith(status.error_message(), "the server ");
 }
 
-// What may help where nothing came back.
+// Advice for a call that got no response.
 absl::string_view Remedy(const grpc::Status& status) {
-  // A server hangs up on who does not speak TLS with it, or has no certificate that it asks for.
+  // A TLS server closes the connection on a client that speaks plain text, and on one without the
+  // client certificate that it requires.
   if (absl::StrContains(status.error_message(), "Socket closed") ||
       absl::StrContains(status.error_message(), "reset by peer")) {
     return "if it speaks TLS give --tls-ca, and --tls-cert where it asks for one; else start "
@@ -49,9 +50,11 @@ absl::string_view Remedy(const grpc::Status& status) {
   return "start stowage-server, or name another with --server";
 }
 
+// gRPC's status as one that names the server and a remedy. Advice on when to retry travels in the
+// details and becomes a payload (retry.h).
 absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
                       std::optional<double> timeout_seconds) {
-  const auto code = static_cast<absl::StatusCode>(status.error_code());  // the numbers are the same
+  const auto code = static_cast<absl::StatusCode>(status.error_code());  // same numbers
   if (code == absl::StatusCode::kUnavailable && absl::StrContains(status.error_message(), "SSL")) {
     return absl::UnavailableError(absl::StrCat(
         "the server at ", server, " and this side do not come to terms over TLS (",
@@ -59,7 +62,7 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
         "); check --tls-ca, and --tls-cert where it asks for one, or leave them out where it does "
         "not speak TLS"));
   }
-  // gRPC's word for calls that a server has not begun when it stops; nothing here cancels any.
+  // gRPC cancels calls that a stopping server has not begun; this client never cancels a call.
   if (code == absl::StatusCode::kCancelled) {
     return absl::UnavailableError(
         absl::StrCat("the server at ", server, " ended the call as it stopped; ask another one"));
@@ -93,10 +96,10 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
 
 }  // namespace
 
-Client::Client(const ClientOptions& options)
+RpcClient::RpcClient(const RemoteOptions& options)
     : options_(options), stub_(v1::Scheduler::NewStub(Connect(options))) {}
 
-void Client::Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const {
+void RpcClient::Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const {
   if (!options_.credentials.token.empty()) {
     context->AddMetadata("authorization", "Bearer " + options_.credentials.token);
   }
@@ -107,8 +110,8 @@ void Client::Prepare(std::optional<double> timeout_seconds, grpc::ClientContext*
 }
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Request& request,
-                                      std::optional<double> timeout_seconds) {
+absl::StatusOr<Response> RpcClient::Call(Method<Request, Response> method, const Request& request,
+                                         std::optional<double> timeout_seconds) {
   if (!timeout_seconds.has_value()) timeout_seconds = options_.timeout_seconds;
   grpc::ClientContext context;
   Prepare(timeout_seconds, &context);
@@ -118,45 +121,47 @@ absl::StatusOr<Response> Client::Call(Method<Request, Response> method, const Re
   return response;
 }
 
-absl::StatusOr<v1::SolveResponse> Client::Solve(const v1::SolveRequest& request,
-                                                std::optional<double> timeout_seconds) {
+absl::StatusOr<v1::SolveResponse> RpcClient::Solve(const v1::SolveRequest& request,
+                                                   std::optional<double> timeout_seconds) {
   return Call(&v1::Scheduler::Stub::Solve, request, timeout_seconds);
 }
 
-absl::StatusOr<v1::SolveResponse> Client::SolveStream(
-    const v1::SolveRequest& request, absl::FunctionRef<void(const v1::SolveEvent&)> heard) {
+absl::StatusOr<v1::SolveResponse> RpcClient::SolveStream(
+    const v1::SolveRequest& request, std::optional<double> timeout_seconds,
+    absl::FunctionRef<void(const v1::SolveEvent&)> on_event) {
+  if (!timeout_seconds.has_value()) timeout_seconds = options_.timeout_seconds;
   grpc::ClientContext context;
-  Prepare(options_.timeout_seconds, &context);
+  Prepare(timeout_seconds, &context);
   const auto reader = stub_->SolveStream(&context, request);
   v1::SolveEvent event;
-  std::optional<v1::SolveResponse> answer;
+  std::optional<v1::SolveResponse> answer;  // the last event
   while (reader->Read(&event)) {
     if (event.has_answer()) {
       answer = std::move(*event.mutable_answer());
     } else {
-      heard(event);
+      on_event(event);
     }
   }
   const grpc::Status status = reader->Finish();
-  if (!status.ok()) return FromGrpc(status, options_.server, options_.timeout_seconds);
+  if (!status.ok()) return FromGrpc(status, options_.server, timeout_seconds);
   if (answer.has_value()) return *std::move(answer);
   return absl::InternalError(
       absl::StrCat("the server at ", options_.server, " ended its events without an answer"));
 }
 
-absl::StatusOr<v1::FrontierResponse> Client::Frontier(const v1::FrontierRequest& request) {
+absl::StatusOr<v1::FrontierResponse> RpcClient::Frontier(const v1::FrontierRequest& request) {
   return Call(&v1::Scheduler::Stub::Frontier, request);
 }
 
-absl::StatusOr<v1::SimulateResponse> Client::Simulate(const v1::SimulateRequest& request) {
+absl::StatusOr<v1::SimulateResponse> RpcClient::Simulate(const v1::SimulateRequest& request) {
   return Call(&v1::Scheduler::Stub::Simulate, request);
 }
 
-absl::StatusOr<v1::ListSolversResponse> Client::ListSolvers() {
+absl::StatusOr<v1::ListSolversResponse> RpcClient::ListSolvers() {
   return Call(&v1::Scheduler::Stub::ListSolvers, v1::ListSolversRequest());
 }
 
-absl::Status Client::ReportExecution(const v1::ReportExecutionRequest& request) {
+absl::Status RpcClient::ReportExecution(const v1::ReportExecutionRequest& request) {
   return Call(&v1::Scheduler::Stub::ReportExecution, request).status();
 }
 

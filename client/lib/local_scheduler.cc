@@ -1,0 +1,126 @@
+#include "client/lib/local_scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/thread_pool.h"
+#include "solver/model/validate.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
+#include "solver/solve/find_frontier.h"
+#include "solver/solve/request_violations.h"
+
+namespace stowage {
+namespace {
+
+// Requests `stop` after the timeout, on a thread of its own that the destructor ends.
+class Timer {
+ public:
+  Timer(std::optional<double> timeout_seconds, const std::stop_source& stop) {
+    if (!timeout_seconds.has_value()) return;
+    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) {
+      std::mutex mutex;
+      std::condition_variable_any never;
+      std::unique_lock<std::mutex> lock(mutex);
+      never.wait_for(lock, destroyed, std::chrono::duration<double>(*timeout_seconds),
+                     [] { return false; });
+      if (!destroyed.stop_requested()) stop.request_stop();
+    });
+  }
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<double> RunLocally(const LocalOptions& options,
+                                  absl::FunctionRef<absl::Status(const SolveContext&)> find) {
+  std::stop_source stop;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  ThreadPool helpers(cores - 1);
+  SolveContext context;
+  context.stop = stop.get_token();
+  context.working_bytes = options.working_bytes;
+  context.threads = &helpers;
+  const Timer timer(options.timeout_seconds, stop);
+  const auto begin = std::chrono::steady_clock::now();
+  const absl::Status found = find(context);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  if (absl::IsCancelled(found)) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("no answer within ", options.timeout_seconds.value_or(0), " s"));
+  }
+  RETURN_IF_ERROR(found);
+  return elapsed.count();
+}
+
+absl::StatusOr<SolveResult> LocalScheduler::Solve(const SolveRequest& request,
+                                                  const SolveCall& call) {
+  RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
+  LocalOptions limits = options_;
+  if (call.timeout_seconds.has_value()) limits.timeout_seconds = call.timeout_seconds;
+  if (const double budget = request.options.time_budget_seconds; budget > 0) {
+    limits.timeout_seconds = std::min(budget, limits.timeout_seconds.value_or(budget));
+  }
+  std::optional<Answer> answer;  // the best so far
+  const auto solve = [&](const SolveContext& unobserved) -> absl::Status {
+    SolveContext context = unobserved;
+    if (call.running) {
+      const std::string solver = FindSolver(request.solver)->description.name;
+      context.progress = [&call, solver](double fraction) { call.running(solver, fraction); };
+    }
+    absl::StatusOr<Answer> last =
+        AnswerRequest(request, context, [&answer, &call](const Answer& better) {
+          answer = better;
+          if (call.improved) call.improved(better);
+        });
+    // Out of time, with a schedule at hand.
+    if (absl::IsCancelled(last.status()) && answer.has_value()) return absl::OkStatus();
+    RETURN_IF_ERROR(last.status());
+    answer = *std::move(last);
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(const double seconds, RunLocally(limits, solve));
+  return SolveResult{std::make_shared<const Answer>(*std::move(answer)),
+                     {.solve_seconds = seconds}};
+}
+
+absl::StatusOr<FrontierResult> LocalScheduler::FindFrontier(const FrontierRequest& request) {
+  RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
+  FrontierResult result;
+  const auto find = [&](const SolveContext& context) -> absl::Status {
+    ASSIGN_OR_RETURN(result.frontier, stowage::FindFrontier(request, context));
+    return absl::OkStatus();
+  };
+  ASSIGN_OR_RETURN(result.origin.solve_seconds, RunLocally(options_, find));
+  return result;
+}
+
+absl::StatusOr<ExplainedSimulation> LocalScheduler::Simulate(const SimulateRequest& request) {
+  std::vector<FieldViolation> violations = Violations(request.chain);
+  const auto add = [&violations](const std::vector<FieldViolation>& more) {
+    violations.insert(violations.end(), more.begin(), more.end());
+  };
+  add(Violations(request.platform));
+  add(Violations(request.schedule));
+  RETURN_IF_ERROR(ViolationsStatus(violations));
+  return SimulateAndExplain(request.chain, request.platform, request.schedule);
+}
+
+absl::Status LocalScheduler::ReportExecution(const ExecutionReport& /*report*/) {
+  return absl::UnimplementedError("there is no server to report to");
+}
+
+}  // namespace stowage

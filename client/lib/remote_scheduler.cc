@@ -1,0 +1,58 @@
+#include "client/lib/remote_scheduler.h"
+
+#include "proto/convert/answer_message.h"
+#include "proto/convert/request_message.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+void Notify(const SolveCall& call, const v1::SolveEvent& event) {
+  if (event.has_queued() && call.queued) call.queued(event.queued().before());
+  if (event.has_running() && call.running) {
+    call.running(event.running().solver(), event.running().fraction());
+  }
+  if (event.has_improved() && call.improved) {
+    // Progress is informational: one that this version cannot read does not fail the call.
+    const absl::StatusOr<Answer> best = AnswerFromMessage(event.improved());
+    if (best.ok()) call.improved(*best);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<SolveResult> RemoteScheduler::Solve(const SolveRequest& request,
+                                                   const SolveCall& call) {
+  const v1::SolveRequest message = ToMessage(request);
+  absl::StatusOr<v1::SolveResponse> response =
+      call.has_callbacks()
+          ? rpc_.SolveStream(message, call.timeout_seconds,
+                             [&call](const v1::SolveEvent& event) { Notify(call, event); })
+          : rpc_.Solve(message, call.timeout_seconds);
+  RETURN_IF_ERROR(response.status());
+  return FromMessage(*response);
+}
+
+absl::StatusOr<FrontierResult> RemoteScheduler::FindFrontier(const FrontierRequest& request) {
+  ASSIGN_OR_RETURN(const v1::FrontierResponse response, rpc_.Frontier(ToMessage(request)));
+  return FromMessage(response);
+}
+
+absl::StatusOr<ExplainedSimulation> RemoteScheduler::Simulate(const SimulateRequest& request) {
+  ASSIGN_OR_RETURN(const v1::SimulateResponse response, rpc_.Simulate(ToMessage(request)));
+  return FromMessage(response);
+}
+
+absl::Status RemoteScheduler::ReportExecution(const ExecutionReport& report) {
+  v1::ReportExecutionRequest message;
+  message.set_fingerprint(report.fingerprint);
+  message.set_predicted_step_seconds(report.predicted_step_seconds);
+  message.set_measured_step_seconds(report.measured_step_seconds);
+  message.set_predicted_peak_bytes(report.predicted_peak_bytes);
+  message.set_measured_peak_bytes(report.measured_peak_bytes);
+  message.set_agent(report.agent);
+  message.set_job(report.job);
+  return rpc_.ReportExecution(message);
+}
+
+}  // namespace stowage

@@ -1,0 +1,30 @@
+// A scheduler on a server, over gRPC.
+#ifndef STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_
+#define STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/lib/rpc_client.h"
+#include "client/lib/scheduler.h"
+
+namespace stowage {
+
+// Translates between domain types and messages; errors and thread-safety as RpcClient. Errors of
+// its own: DATA_LOSS for a response that this version cannot express.
+class RemoteScheduler final : public Scheduler {
+ public:
+  explicit RemoteScheduler(const RemoteOptions& options) : rpc_(options) {}
+
+  // Streams the server's events where `call` has callbacks.
+  absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) override;
+  absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) override;
+  absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) override;
+  absl::Status ReportExecution(const ExecutionReport& report) override;
+
+ private:
+  RpcClient rpc_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_

@@ -1,0 +1,61 @@
+// The scheduler as client programs see it: requests and answers are domain types, and the caller
+// does not depend on who computes them. RemoteScheduler calls a server, LocalScheduler solves in
+// this process and builds without gRPC and protobuf.
+#ifndef STOWAGE_CLIENT_LIB_SCHEDULER_H_
+#define STOWAGE_CLIENT_LIB_SCHEDULER_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "solver/model/answer.h"
+#include "solver/model/explanation.h"
+#include "solver/model/request.h"
+
+namespace stowage {
+
+// How one Solve runs. The callbacks run on the calling thread before Solve() returns; each may be
+// empty.
+struct SolveCall {
+  std::optional<double> timeout_seconds;  // unset: the scheduler's default
+
+  std::function<void(int64_t before)> queued;  // solves ahead of this one in the queue
+  std::function<void(absl::string_view solver, double fraction)> running;  // 0..1 done
+  std::function<void(const Answer& best)> improved;  // each better schedule than those before
+
+  bool has_callbacks() const { return queued || running || improved; }
+};
+
+// What a job measured when it executed a schedule, beside the prediction. Of one step: medians of
+// the measured times and peaks.
+struct ExecutionReport {
+  std::string fingerprint;  // Origin::fingerprint of the answer; empty where no server gave it
+  double predicted_step_seconds = 0;
+  double measured_step_seconds = 0;
+  int64_t predicted_peak_bytes = 0;
+  int64_t measured_peak_bytes = 0;
+  std::string agent;  // the program and its version, at most 256 bytes
+  std::string job;    // the operators' name of the job, at most 256 bytes
+};
+
+// Every call blocks. Thread-safe. Errors of every call: INVALID_ARGUMENT with every violated
+// field, DEADLINE_EXCEEDED after the timeout, and those of the implementation. "Infeasible" is an
+// answer, not an error.
+class Scheduler {
+ public:
+  virtual ~Scheduler() = default;
+
+  virtual absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) = 0;
+  virtual absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) = 0;
+  virtual absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) = 0;
+  // Errors: UNIMPLEMENTED without a server.
+  virtual absl::Status ReportExecution(const ExecutionReport& report) = 0;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_LIB_SCHEDULER_H_
