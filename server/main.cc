@@ -16,10 +16,11 @@
 namespace stowage {
 namespace {
 
-// How long draining may take beyond the grace period: answers leave, the store's last writes end.
+// How long draining may take beyond the grace period: answers are sent, writes to the disk cache
+// end.
 constexpr double kLastWritesSeconds = 10;
 
-// Signals are waited for, not handled: blocked here, before any thread starts.
+// Blocks signals before any thread starts, so that WaitForSignal() receives them.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -29,7 +30,8 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// What large requests took is kept by the C library otherwise, for requests to come.
+// Returns freed memory to the system every few seconds: the C library would keep what large
+// requests took.
 int WaitForSignal(const sigset_t& signals) {
   constexpr timespec kBetween{.tv_sec = 5, .tv_nsec = 0};
   for (;;) {
@@ -39,7 +41,7 @@ int WaitForSignal(const sigset_t& signals) {
   }
 }
 
-// gRPC's own messages, in our format; the failures among them are reported by us as well.
+// gRPC's messages, in the format of our log. Failures among them are also reported by our own code.
 void LogFromGrpc(gpr_log_func_args* args) {
   Log(LogLevel::kDebug, "grpc", {{"message", args->message}});
 }
@@ -77,9 +79,9 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
 
 int Main(int argc, char** argv) {
   const sigset_t signals = BlockSignals();
-  // Whoever read the log may be gone; that is no reason to go, too.
+  // The reader of the log may have exited; the server continues.
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a limit on files is met by the write that hits it
+  std::signal(SIGXFSZ, SIG_IGN);  // the write that exceeds a limit on file sizes reports it
   const absl::StatusOr<ParsedOptions> parsed = ParseServerOptions(argc, argv, STOWAGE_VERSION);
   if (!parsed.ok()) {
     std::fprintf(stderr, "stowage-server: %s\n", std::string(parsed.status().message()).c_str());

@@ -50,9 +50,9 @@ class Server::Reports final : public Observer {
     log_.CallEnded(record);
     metrics_.CallEnded(record);
   }
-  void ExecutionReported(const ExecutionReport& report) override {
-    log_.ExecutionReported(report);
-    metrics_.ExecutionReported(report);
+  void ExecutionReported(const ExecutionReport& report, const std::string& call_id) override {
+    log_.ExecutionReported(report, call_id);
+    metrics_.ExecutionReported(report, call_id);
   }
   void StoreFailed(const absl::Status& status) override {
     log_.StoreFailed(status);

@@ -27,7 +27,17 @@ absl::Status Read(const char* option, const std::string& text, Parser parse, Val
   return absl::OkStatus();
 }
 
-// As systemd and the XDG base directories have it; empty: the environment names none.
+// Options whose text is parsed once the command line as a whole is valid.
+struct TextOptions {
+  std::string max_message = "16MiB";
+  std::string solve_memory = "4GiB";
+  std::string all_solves_memory;  // empty: twice solve_memory
+  std::string cache_memory = "256MiB";
+  std::string cache_disk = "1GiB";
+  std::string grace = "30s";
+};
+
+// The directory of systemd or of the XDG base directories; empty: the environment names neither.
 std::string DefaultCacheDir() {
   const auto variable = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -40,19 +50,102 @@ std::string DefaultCacheDir() {
   return home.empty() ? "" : home + "/.cache/stowage";
 }
 
+void AddNetwork(CLI::App& app, ServerOptions* options, TextOptions* texts) {
+  app.add_option("--listen", options->listen, "host:port (port 0: any free one) or unix:PATH")
+      ->capture_default_str()
+      ->type_name("ADDRESS")
+      ->group("Network");
+  app.add_option("--max-message", texts->max_message, "largest request that is read; e.g. 16MiB")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Network");
+}
+
 void AddSecurity(CLI::App& app, SecurityOptions* options) {
   const auto add = [&app](const char* name, std::string& path, const char* help) {
     app.add_option(name, path, help)->type_name("FILE")->group("Security");
   };
   add("--tls-cert", options->tls.certificate,
-      "certificate, PEM, with what leads to its authority; read again when it changes; default: "
-      "connections are not encrypted");
+      "certificate chain, PEM; read again when it changes; default: connections are not encrypted");
   add("--tls-key", options->tls.key, "its key, PEM, without a passphrase");
   add("--tls-client-ca", options->tls.client_authorities,
       "callers must show a certificate that an authority in this PEM file signed");
   add("--token-file", options->token_file,
       "callers must send a bearer token of this file, a line each: NAME TOKEN; read again when it "
-      "changes; default: anybody may ask");
+      "changes; default: no token is required");
+}
+
+void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
+  EngineOptions& engine = options->engine;
+  app.add_option("--threads", engine.threads, "solves that run at once; default: one a core")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N")
+      ->group("Solves");
+  app.add_option("--queue-length", engine.queue_length, "requests that wait beyond those")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N")
+      ->group("Solves");
+  app.add_option("--solve-memory", texts->solve_memory,
+                 "most memory that one solve may take; e.g. 4GiB")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Solves");
+  app.add_option("--all-solves-memory", texts->all_solves_memory,
+                 "most memory of all solves that run at once; default: twice --solve-memory")
+      ->type_name("SIZE")
+      ->group("Solves");
+  app.add_option("--max-stages", options->limits.stages, "longest chain that is accepted")
+      ->capture_default_str()
+      ->check(CLI::Range(1, kMaxStages))
+      ->type_name("N")
+      ->group("Solves");
+  app.add_option("--max-slots", options->limits.memory_slots,
+                 "most memory slots that a request may set; default: what --solve-memory allows")
+      ->check(CLI::Range(int64_t{1}, kMaxMemorySlots))
+      ->type_name("N")
+      ->group("Solves");
+  app.add_option("--client-limit", engine.client_limit,
+                 "solves of one client that wait or run; one host is one client")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N")
+      ->group("Solves");
+}
+
+void AddCache(CLI::App& app, ServerOptions* options, TextOptions* texts) {
+  app.add_option("--cache-memory", texts->cache_memory,
+                 "most memory of cached answers; 0: no cache in memory")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Cache");
+  app.add_option("--cache-dir", options->cache_dir,
+                 "directory of answers that survive restarts, of this server alone; none: no cache "
+                 "on disk; default: $STATE_DIRECTORY, or stowage in the user's cache directory")
+      ->type_name("DIR")
+      ->group("Cache");
+  app.add_option("--cache-disk", texts->cache_disk, "most disk space of cached answers")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Cache");
+}
+
+void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
+  app.add_option("--http", options->http,
+                 "host:port of /metrics, /livez and /readyz (port 0: any free one); none: no such "
+                 "port")
+      ->capture_default_str()
+      ->type_name("ADDRESS")
+      ->group("Operation");
+  app.add_option("--grace", texts->grace,
+                 "how long running solves may take after SIGTERM; e.g. 30s")
+      ->capture_default_str()
+      ->type_name("DURATION")
+      ->group("Operation");
+  app.add_option("--log-level", options->log_level, "debug, info, warning or error")
+      ->capture_default_str()
+      ->type_name("LEVEL")
+      ->group("Operation");
 }
 
 absl::Status CheckSecurity(const SecurityOptions& options) {
@@ -66,6 +159,50 @@ absl::Status CheckSecurity(const SecurityOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status ReadSolveMemory(const TextOptions& texts, EngineOptions* engine) {
+  RETURN_IF_ERROR(Read("--solve-memory", texts.solve_memory, ParseBytes, &engine->solve_bytes));
+  engine->all_solves_bytes = 2 * std::min(engine->solve_bytes, INT64_MAX / 2);
+  if (!texts.all_solves_memory.empty()) {
+    RETURN_IF_ERROR(Read("--all-solves-memory", texts.all_solves_memory, ParseBytes,
+                         &engine->all_solves_bytes));
+  }
+  if (engine->all_solves_bytes >= engine->solve_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--all-solves-memory: must be at least --solve-memory, which one solve may take");
+}
+
+absl::Status ReadMaxMessage(const TextOptions& texts, int* max_message_bytes) {
+  int64_t bytes = 0;
+  RETURN_IF_ERROR(Read("--max-message", texts.max_message, ParseBytes, &bytes));
+  if (bytes < 1024 || bytes > INT32_MAX) {
+    return absl::InvalidArgumentError("--max-message: must be from 1KiB to below 2GiB");
+  }
+  *max_message_bytes = static_cast<int>(bytes);
+  return absl::OkStatus();
+}
+
+// Checks the options and fills in those that are parsed from text.
+absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
+  const absl::Status address = CheckAddress(options->listen);
+  if (!address.ok()) return Prefixed("--listen", address);
+  RETURN_IF_ERROR(CheckSecurity(options->security));
+  RETURN_IF_ERROR(ReadSolveMemory(texts, &options->engine));
+  RETURN_IF_ERROR(Read("--cache-memory", texts.cache_memory, ParseBytes, &options->cache_bytes));
+  RETURN_IF_ERROR(Read("--cache-disk", texts.cache_disk, ParseBytes, &options->disk_bytes));
+  if (options->cache_dir == "none") options->cache_dir.clear();
+  if (options->http == "none") options->http.clear();
+  if (!options->http.empty()) {
+    const absl::Status http = CheckAddress(options->http);
+    if (!http.ok()) return Prefixed("--http", http);
+  }
+  RETURN_IF_ERROR(Read("--grace", texts.grace, ParseSeconds, &options->grace_seconds));
+  RETURN_IF_ERROR(ReadMaxMessage(texts, &options->max_message_bytes));
+  if (options->grace_seconds > 86400) {
+    return absl::InvalidArgumentError("--grace: must be at most a day (86400s)");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
@@ -73,90 +210,19 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   ParsedOptions parsed;
   ServerOptions& options = parsed.options;
   options.engine.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  std::string solve_memory = "4GiB";
-  std::string max_message = "16MiB";
-  std::string grace = "30s";
-  std::string all_solves_memory;
-  std::string cache_memory = "256MiB";
-  std::string cache_disk = "1GiB";
   options.cache_dir = DefaultCacheDir();
+  TextOptions texts;
 
   CLI::App app(
       "Stowage: fits a training job into GPU memory with the least time lost.\n"
       "Serves stowage.v1.Scheduler, health and reflection over gRPC.",
       "stowage-server");
   app.set_version_flag("--version", "stowage-server " + version);
-  app.add_option("--listen", options.listen, "host:port (port 0: any free one) or unix:PATH")
-      ->capture_default_str()
-      ->type_name("ADDRESS")
-      ->group("Network");
-  app.add_option("--max-message", max_message, "largest request that is read; e.g. 16MiB")
-      ->capture_default_str()
-      ->type_name("SIZE")
-      ->group("Network");
+  AddNetwork(app, &options, &texts);
   AddSecurity(app, &options.security);
-  app.add_option("--threads", options.engine.threads,
-                 "solves that run at once; default: one a core")
-      ->check(CLI::Range(1, 1024))
-      ->type_name("N")
-      ->group("Solves");
-  app.add_option("--queue-length", options.engine.queue_length, "requests that wait beyond those")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1'000'000))
-      ->type_name("N")
-      ->group("Solves");
-  app.add_option("--solve-memory", solve_memory, "most memory that one solve may take; e.g. 4GiB")
-      ->capture_default_str()
-      ->type_name("SIZE")
-      ->group("Solves");
-  app.add_option("--all-solves-memory", all_solves_memory,
-                 "most memory of all solves that run at once; default: twice --solve-memory")
-      ->type_name("SIZE")
-      ->group("Solves");
-  app.add_option("--max-stages", options.limits.stages, "longest chain that is taken")
-      ->capture_default_str()
-      ->check(CLI::Range(1, kMaxStages))
-      ->type_name("N")
-      ->group("Solves");
-  app.add_option("--max-slots", options.limits.memory_slots,
-                 "most memory slots that a request may ask for; default: what --solve-memory bears")
-      ->check(CLI::Range(int64_t{1}, kMaxMemorySlots))
-      ->type_name("N")
-      ->group("Solves");
-  app.add_option("--client-limit", options.engine.client_limit,
-                 "solves of one client that wait or run; one host is one client")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000))
-      ->type_name("N")
-      ->group("Solves");
-  app.add_option("--cache-memory", cache_memory, "most memory of known answers; 0: keep none")
-      ->capture_default_str()
-      ->type_name("SIZE")
-      ->group("Cache");
-  app.add_option(
-         "--cache-dir", options.cache_dir,
-         "directory of answers that survive restarts, of this server alone; none: keep none; "
-         "default: $STATE_DIRECTORY, or stowage in the user's cache directory")
-      ->type_name("DIR")
-      ->group("Cache");
-  app.add_option("--cache-disk", cache_disk, "most disk space of them")
-      ->capture_default_str()
-      ->type_name("SIZE")
-      ->group("Cache");
-  app.add_option(
-         "--http", options.http,
-         "host:port of /metrics, /livez and /readyz (port 0: any free one); none: no such port")
-      ->capture_default_str()
-      ->type_name("ADDRESS")
-      ->group("Operation");
-  app.add_option("--grace", grace, "how long running solves may take after SIGTERM; e.g. 30s")
-      ->capture_default_str()
-      ->type_name("DURATION")
-      ->group("Operation");
-  app.add_option("--log-level", options.log_level, "debug, info, warning or error")
-      ->capture_default_str()
-      ->type_name("LEVEL")
-      ->group("Operation");
+  AddSolves(app, &options, &texts);
+  AddCache(app, &options, &texts);
+  AddOperation(app, &options, &texts);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -168,37 +234,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see stowage-server --help"));
   }
-  const absl::Status address = CheckAddress(options.listen);
-  if (!address.ok()) return Prefixed("--listen", address);
-  RETURN_IF_ERROR(CheckSecurity(options.security));
-  RETURN_IF_ERROR(Read("--solve-memory", solve_memory, ParseBytes, &options.engine.solve_bytes));
-  options.engine.all_solves_bytes = 2 * std::min(options.engine.solve_bytes, INT64_MAX / 2);
-  if (!all_solves_memory.empty()) {
-    RETURN_IF_ERROR(Read("--all-solves-memory", all_solves_memory, ParseBytes,
-                         &options.engine.all_solves_bytes));
-  }
-  if (options.engine.all_solves_bytes < options.engine.solve_bytes) {
-    return absl::InvalidArgumentError(
-        "--all-solves-memory: must be at least --solve-memory, which one solve may take");
-  }
-  RETURN_IF_ERROR(Read("--cache-memory", cache_memory, ParseBytes, &options.cache_bytes));
-  RETURN_IF_ERROR(Read("--cache-disk", cache_disk, ParseBytes, &options.disk_bytes));
-  if (options.cache_dir == "none") options.cache_dir.clear();
-  if (options.http == "none") options.http.clear();
-  if (!options.http.empty()) {
-    const absl::Status http = CheckAddress(options.http);
-    if (!http.ok()) return Prefixed("--http", http);
-  }
-  RETURN_IF_ERROR(Read("--grace", grace, ParseSeconds, &options.grace_seconds));
-  int64_t message_bytes = 0;
-  RETURN_IF_ERROR(Read("--max-message", max_message, ParseBytes, &message_bytes));
-  if (message_bytes < 1024 || message_bytes > INT32_MAX) {
-    return absl::InvalidArgumentError("--max-message: must be from 1KiB to below 2GiB");
-  }
-  options.max_message_bytes = static_cast<int>(message_bytes);
-  if (options.grace_seconds > 86400) {
-    return absl::InvalidArgumentError("--grace: must be at most a day (86400s)");
-  }
+  RETURN_IF_ERROR(Complete(texts, &options));
   return parsed;
 }
 

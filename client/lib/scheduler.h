@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "solver/model/answer.h"
+#include "solver/model/execution_report.h"
 #include "solver/model/explanation.h"
 #include "solver/model/request.h"
 
@@ -28,18 +29,6 @@ struct SolveCall {
   std::function<void(const Answer& best)> improved;  // each better schedule than those before
 
   bool has_callbacks() const { return queued || running || improved; }
-};
-
-// What a job measured when it executed a schedule, beside the prediction. Of one step: medians of
-// the measured times and peaks.
-struct ExecutionReport {
-  std::string fingerprint;  // Origin::fingerprint of the answer; empty where no server gave it
-  double predicted_step_seconds = 0;
-  double measured_step_seconds = 0;
-  int64_t predicted_peak_bytes = 0;
-  int64_t measured_peak_bytes = 0;
-  std::string agent;  // the program and its version, at most 256 bytes
-  std::string job;    // the operators' name of the job, at most 256 bytes
 };
 
 // Every call blocks. Thread-safe. Errors of every call: INVALID_ARGUMENT with every violated

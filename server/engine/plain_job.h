@@ -1,4 +1,4 @@
-// Work that nobody shares, and how work ends that was stopped.
+// Requests that no callers share (frontiers, simulations), and the status of stopped work.
 #ifndef STOWAGE_SERVER_ENGINE_PLAIN_JOB_H_
 #define STOWAGE_SERVER_ENGINE_PLAIN_JOB_H_
 
@@ -13,7 +13,7 @@
 
 namespace stowage {
 
-// Set when either of two tokens is.
+// A stop token that is set when either of two others is.
 class EitherStop {
  public:
   EitherStop(std::stop_token first, std::stop_token second)
@@ -29,7 +29,8 @@ class EitherStop {
   Callback on_second_;
 };
 
-// What a request that was stopped ends with: it is the server's doing when the server stopped.
+// The status of a stopped request: UNAVAILABLE when the server stopped it, CANCELLED when its
+// caller left.
 inline absl::Status Stopped(const std::stop_token& server) {
   if (server.stop_requested()) {
     return absl::UnavailableError(
@@ -38,7 +39,7 @@ inline absl::Status Stopped(const std::stop_token& server) {
   return absl::CancelledError("nobody waits for the answer any more");
 }
 
-// A frontier or a simulation: waits its turn, runs unless nobody waits for it any more.
+// A frontier or a simulation in a work queue. Does not run once its caller has left.
 template <typename Result>
 struct PlainJob {
   using Clock = std::chrono::steady_clock;

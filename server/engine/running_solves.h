@@ -1,4 +1,4 @@
-// What the solver threads work on just now, for those who watch.
+// The solves that run at the moment, for metrics.
 #ifndef STOWAGE_SERVER_ENGINE_RUNNING_SOLVES_H_
 #define STOWAGE_SERVER_ENGINE_RUNNING_SOLVES_H_
 
@@ -14,21 +14,21 @@
 namespace stowage {
 
 struct RunningSolve {
-  int thread = 0;       // from 0: no two that run at once share one
-  std::string solver;   // that was asked
+  int thread = 0;       // from 0; unique among the solves that run at the same time
+  std::string solver;   // requested
   int stages = 0;       // of its chain
   double seconds = 0;   // since it began
-  double fraction = 0;  // done, 0..1, as the solver said last
+  double fraction = 0;  // done, 0..1, as last reported
 };
 
-// A place for each solve that runs, the lowest that is free: there are as many as ever ran at once,
-// so what is labelled with them stays bounded. Thread-safe.
+// Numbers running solves with the lowest free number, so that the metrics that are labelled with it
+// stay bounded by the number of threads. Thread-safe.
 class RunningSolves {
  private:
   struct Slot;
 
  public:
-  // One solve, which is listed until this is destroyed.
+  // Lists one solve until it is destroyed.
   class Place {
    public:
     Place(RunningSolves& solves, const std::string& solver, int stages);

@@ -23,7 +23,7 @@ Timers::Id Timers::At(Clock::time_point due, Call call) {
 }
 
 void Timers::Cancel(const Id& id) {
-  Call dropped;  // what it holds is freed without the lock
+  Call dropped;  // destroyed after the lock is released
   MutexLock lock(mutex_);
   const auto call = calls_.find(id);
   if (call == calls_.end()) return;

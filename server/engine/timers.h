@@ -1,4 +1,4 @@
-// Calls that are due at a time.
+// Runs callbacks at deadlines, on one thread.
 #ifndef STOWAGE_SERVER_ENGINE_TIMERS_H_
 #define STOWAGE_SERVER_ENGINE_TIMERS_H_
 
@@ -14,13 +14,13 @@
 
 namespace stowage {
 
-// One thread that sleeps until the next call is due. The destructor drops what is not due yet.
-// Thread-safe, but for the destructor.
+// One thread that sleeps until the next deadline. The destructor drops the callbacks that are not
+// due yet. Thread-safe, except for the destructor.
 class Timers {
  public:
   using Clock = std::chrono::steady_clock;
   using Call = absl::AnyInvocable<void()>;  // must be quick and not throw
-  // Names a call; a default one names none.
+  // Identifies a callback; a default one identifies none.
   using Id = std::pair<Clock::time_point, uint64_t>;
 
   Timers();
@@ -28,9 +28,9 @@ class Timers {
   Timers(const Timers&) = delete;
   Timers& operator=(const Timers&) = delete;
 
-  // Calls `call` from the thread at `due`, soon if that is past.
+  // Calls `call` from the thread at `due`, or soon if that has passed.
   Id At(Clock::time_point due, Call call);
-  // Drops it unless it has begun.
+  // Drops the callback unless it has begun.
   void Cancel(const Id& id);
 
  private:
@@ -38,7 +38,7 @@ class Timers {
 
   Mutex mutex_;
   CondVar changed_;
-  std::map<Id, Call> calls_ ABSL_GUARDED_BY(mutex_);  // by the time that they are due
+  std::map<Id, Call> calls_ ABSL_GUARDED_BY(mutex_);  // by deadline
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above

@@ -77,7 +77,7 @@ absl::StatusOr<size_t> WorkQueue::Add(Work work) {
   return added;
 }
 
-// What nobody waits for any more, out of the queue.
+// Removes the work that nobody waits for any more from the queue.
 std::vector<Work> WorkQueue::TakeStopped() {
   std::vector<Work> stopped;
   for (auto& [name, client] : clients_) {
@@ -134,7 +134,8 @@ Work WorkQueue::Take(std::deque<std::string>::iterator turn) {
   return work;
 }
 
-// The first in turn that has room; nullopt: none, or the first has been passed often enough.
+// The first work in turn that fits into memory; nullopt where there is none, or where the first in
+// turn has been overtaken too often.
 std::optional<Work> WorkQueue::Next() {
   constexpr int kMostPassed = 16;
   for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
@@ -162,12 +163,12 @@ bool WorkQueue::TakeNext(Work* work) {
 }
 
 void WorkQueue::Run() {
-  // On Linux a thread has a niceness of its own; without it work takes its turn like all else.
+  // On Linux niceness is per thread. A failure only costs the lower priority.
   if (options_.niceness > 0) setpriority(PRIO_PROCESS, 0, options_.niceness);
   Work work;
   while (TakeNext(&work)) {
     work.run();
-    work.run = nullptr;  // frees what it holds before it counts as done
+    work.run = nullptr;  // destroyed before the work counts as done
     MutexLock lock(mutex_);
     --stats_.running;
     stats_.running_bytes -= work.bytes;

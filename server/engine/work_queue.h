@@ -22,15 +22,16 @@ namespace stowage {
 
 struct Work {
   absl::AnyInvocable<void()> run;  // must not throw
-  std::string client = {};         // whose turn it takes
+  std::string client = {};         // clients take turns
   int64_t bytes = 0;               // of memory, while it runs
-  // Set: nobody waits for it; it runs all the same, to say so, but in nobody's place.
+  // Once set nobody waits for the work. It still runs, to report that, but needs no room in memory.
   std::stop_token stop = {};
 };
 
-// Clients take turns, each one's work runs in the order in which it came. Work that has no room in
-// memory lets others pass, a few times; then all wait for it. Owns its threads; the destructor runs
-// what is queued and joins them. Thread-safe, but for the destructor.
+// Clients take turns; the work of one client runs in the order in which it was added. Work that
+// does not fit into memory yet is overtaken a few times; then the others wait for it. Owns its
+// threads; the destructor runs the queued work and joins them. Thread-safe, except for the
+// destructor.
 class WorkQueue {
  public:
   struct Options {
@@ -45,12 +46,12 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // Queues `work` and says how much was waiting before it. Errors, with `work` neither run nor
-  // kept: RESOURCE_EXHAUSTED when the queue is full, the client has too much in it, or the work
-  // needs more memory than there is; UNAVAILABLE after Close().
+  // Queues `work` and returns how much was waiting before it. Errors, without running or keeping
+  // `work`: RESOURCE_EXHAUSTED when the queue is full, the client has too much in it, or the work
+  // needs more memory than there is for all; UNAVAILABLE after Close().
   absl::StatusOr<size_t> Add(Work work);
 
-  // Refuses all further work; what is queued still runs.
+  // Refuses further work; queued work still runs.
   void Close();
   // Waits until nothing is queued or running; false when `deadline` comes first.
   bool WaitUntilIdle(std::chrono::steady_clock::time_point deadline);

@@ -1,17 +1,17 @@
-// How many files and connections the process may have open, and who of them gets how many.
+// Limits on open files and connections of the process, and how they are divided.
 #ifndef STOWAGE_SERVER_NET_DESCRIPTORS_H_
 #define STOWAGE_SERVER_NET_DESCRIPTORS_H_
 
 namespace stowage {
 
-// Connections of operators; see HttpPort.
+// Connections to the HTTP port for operators.
 inline constexpr int kMostHttpConnections = 256;
 
 // Raises the soft limit to the hard one. Call before threads start.
 void AllowAllFiles();
 
-// Descriptors from this number on are not for callers' connections, but for the store, the log and
-// operators, who want to look at a server that is flooded.
+// Callers' connections get descriptors below this number only. The others are reserved for the disk
+// cache, the log and operators, so that a flooded server can still be inspected.
 int MostConnectionDescriptors();
 
 }  // namespace stowage

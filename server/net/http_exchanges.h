@@ -1,5 +1,5 @@
-// One request and one answer a connection, however slowly a client sends and reads: all connections
-// share one thread that waits for none of them.
+// HTTP with one request and one response a connection. All connections share one thread, which slow
+// clients do not block.
 #ifndef STOWAGE_SERVER_NET_HTTP_EXCHANGES_H_
 #define STOWAGE_SERVER_NET_HTTP_EXCHANGES_H_
 
@@ -16,16 +16,16 @@
 
 namespace stowage {
 
-// A client has kPatience to send its request's header whole and as long again to read the answer.
-// Of more connections than there may be the oldest is closed: who is quick is always served.
+// A client has kPatience to send its whole request header and as long again to read the response.
+// Beyond the most connections the oldest one is closed, so that quick clients are always served.
 // Thread-safe.
 class Exchanges {
  public:
   static constexpr std::chrono::seconds kPatience{5};
   static constexpr size_t kMostRequestBytes = 16 << 10;
 
-  // The answer to a request, up to the empty line that ends its header; whatever comes after it is
-  // not read. Called by one thread, which answers nobody else meanwhile.
+  // Returns the response to a request header; a body is not read. Called by the one thread, so it
+  // must be quick.
   using Serve = absl::AnyInvocable<std::string(std::string request)>;
 
   Exchanges(size_t most, Serve serve);

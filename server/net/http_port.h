@@ -1,4 +1,4 @@
-// The port for operators: /metrics, /livez, /readyz. The only place that knows the HTTP library.
+// The HTTP port for operators: /metrics, /livez, /readyz. The only user of the HTTP library here.
 #ifndef STOWAGE_SERVER_NET_HTTP_PORT_H_
 #define STOWAGE_SERVER_NET_HTTP_PORT_H_
 
@@ -10,7 +10,7 @@
 
 namespace stowage {
 
-// Answers from Start() until it is destroyed, from threads of its own.
+// Serves from Start() until it is destroyed, on threads of its own.
 class HttpPort {
  public:
   struct Sources {

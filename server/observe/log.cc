@@ -129,13 +129,13 @@ void LogObserver::CredentialsReplaced(const std::string& which, const absl::Stat
        {"remedy", "mend the file; what was read before stays in force"}});
 }
 
-void LogObserver::ExecutionReported(const ExecutionReport& report) {
-  std::vector<LogField> fields = {{"id", report.id}};
+void LogObserver::ExecutionReported(const ExecutionReport& report, const std::string& call_id) {
+  std::vector<LogField> fields = {{"id", call_id}};
   if (!report.job.empty()) fields.emplace_back("job", report.job);
   if (!report.agent.empty()) fields.emplace_back("agent", report.agent);
   if (!report.fingerprint.empty()) fields.emplace_back("fingerprint", report.fingerprint);
-  fields.insert(fields.end(), {{"predicted_seconds", Seconds(report.predicted_seconds)},
-                               {"measured_seconds", Seconds(report.measured_seconds)},
+  fields.insert(fields.end(), {{"predicted_seconds", Seconds(report.predicted_step_seconds)},
+                               {"measured_seconds", Seconds(report.measured_step_seconds)},
                                {"time_error", absl::StrFormat("%.4f", report.time_error())},
                                {"predicted_peak_bytes", absl::StrCat(report.predicted_peak_bytes)},
                                {"measured_peak_bytes", absl::StrCat(report.measured_peak_bytes)},

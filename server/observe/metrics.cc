@@ -267,7 +267,7 @@ void Metrics::CallEnded(const CallRecord& record) {
   families.gap.Add({{"solver", answer.solver}}, Ratios()).Observe(answer.gap);
 }
 
-void Metrics::ExecutionReported(const ExecutionReport& report) {
+void Metrics::ExecutionReported(const ExecutionReport& report, const std::string& /*call_id*/) {
   families_->time_error_all.Observe(Size(report.time_error()));
   families_->peak_error_all.Observe(Size(report.peak_error()));
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "solver/model/answer.h"
+#include "solver/model/execution_report.h"
 
 namespace stowage {
 
@@ -35,24 +36,6 @@ struct CallRecord {
   std::optional<AnswerRecord> answer;  // of Solve, SolveStream and Frontier, when OK
 };
 
-// What a job measured, beside what was predicted.
-struct ExecutionReport {
-  std::string id;  // of the call that brought it
-  std::string fingerprint;
-  std::string agent;
-  std::string job;
-  double predicted_seconds = 0;
-  double measured_seconds = 0;
-  int64_t predicted_peak_bytes = 0;
-  int64_t measured_peak_bytes = 0;
-
-  // How far the measurement is above the prediction, as a fraction; negative below.
-  double time_error() const { return measured_seconds / predicted_seconds - 1; }
-  double peak_error() const {
-    return static_cast<double>(measured_peak_bytes) / static_cast<double>(predicted_peak_bytes) - 1;
-  }
-};
-
 // Payload of the status of a rejected request: the reason in a word ("queue_full"), for metrics.
 // Unset where the code is reason enough.
 inline constexpr const char* kRejectionPayload = "stowage.rejection";
@@ -63,7 +46,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void CallBegan(const std::string& method) = 0;
   virtual void CallEnded(const CallRecord& record) = 0;
-  virtual void ExecutionReported(const ExecutionReport& report) = 0;
+  // `call_id`: CallRecord::id of the call that brought the report.
+  virtual void ExecutionReported(const ExecutionReport& report, const std::string& call_id) = 0;
   // A cache tier lost an entry (DATA_LOSS) or did not work; the service continues without it.
   virtual void StoreFailed(const absl::Status& status) = 0;
   // The files of the "certificate" or the "tokens" changed. With an error the new ones are unusable

@@ -1,6 +1,5 @@
-// What the service manager is told (systemd's Type=notify), so that an update waits for the server
-// to serve and a stop for its solves to end. Nothing is told where $NOTIFY_SOCKET is not set. The
-// only place that knows libsystemd.
+// Notifies systemd (Type=notify), so that an update waits until the server serves and a stop until
+// its solves have ended. Does nothing where $NOTIFY_SOCKET is not set. The only user of libsystemd.
 #ifndef STOWAGE_SERVER_OBSERVE_SYSTEMD_H_
 #define STOWAGE_SERVER_OBSERVE_SYSTEMD_H_
 
@@ -8,12 +7,12 @@
 
 namespace stowage {
 
-// Calls are taken at `address`. A manager that cannot be told stops the server once
-// TimeoutStartSec is over; the log says then why.
+// The server serves at `address`. Where the notification fails, which is logged, systemd stops the
+// server after TimeoutStartSec.
 void NotifyReady(const std::string& address);
 
-// No new calls are taken, and the process ends within `seconds`. The manager waits for as long
-// even where the unit's TimeoutStopSec is shorter.
+// The server drains, and the process ends within `seconds`. systemd waits that long even where the
+// unit's TimeoutStopSec is shorter.
 void NotifyStopping(double seconds);
 
 }  // namespace stowage

@@ -1,4 +1,4 @@
-// What one client may cost, whatever it does: none of it shows to those who behave.
+// Limits on what one client may cost the server. Well-behaved clients do not meet them.
 #ifndef STOWAGE_SERVER_RPC_CONNECTION_LIMITS_H_
 #define STOWAGE_SERVER_RPC_CONNECTION_LIMITS_H_
 

@@ -160,8 +160,8 @@ std::vector<FieldViolation> Convert(const v1::ReportExecutionRequest& message,
   report->fingerprint = message.fingerprint();
   report->agent = message.agent();
   report->job = message.job();
-  report->predicted_seconds = message.predicted_step_seconds();
-  report->measured_seconds = message.measured_step_seconds();
+  report->predicted_step_seconds = message.predicted_step_seconds();
+  report->measured_step_seconds = message.measured_step_seconds();
   report->predicted_peak_bytes = message.predicted_peak_bytes();
   report->measured_peak_bytes = message.measured_peak_bytes();
   return violations;

@@ -92,8 +92,7 @@ grpc::ServerUnaryReactor* SchedulerService::ReportExecution(grpc::CallbackServer
   v1::ReportExecutionRequest message;
   ExecutionReport report;
   if (!call->ReadOrEnd(*bytes, &message, &report)) return call;
-  report.id = call->record().id;
-  environment_.observer.ExecutionReported(report);
+  environment_.observer.ExecutionReported(report, call->record().id);
   call->EndWith(v1::ReportExecutionResponse());
   return call;
 }

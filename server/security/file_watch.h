@@ -1,4 +1,4 @@
-// Tells when files that operators replace while the server runs have been replaced.
+// Watches files that operators replace while the server runs.
 #ifndef STOWAGE_SERVER_SECURITY_FILE_WATCH_H_
 #define STOWAGE_SERVER_SECURITY_FILE_WATCH_H_
 
@@ -11,8 +11,8 @@
 
 namespace stowage {
 
-// What tells one content of a file from another; all 0 where there is none. What a name leads to
-// counts, so that exchanging a link does.
+// Identifies one version of a file; all 0 where there is none. Symbolic links are followed, so that
+// replacing a link is a change.
 struct FileLook {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -23,10 +23,10 @@ struct FileLook {
 };
 std::vector<FileLook> LookAt(const std::vector<std::string>& paths);
 
-// Looks at the files every `pause` and calls `changed`, on a thread of its own, when they do not
-// look as at the last time, and again at every look until it returns true. `seen` is from before
-// they were read, so that what changes meanwhile counts. Until the destructor, which joins the
-// thread.
+// Compares the files with their last versions every `pause`, on a thread of its own, and calls
+// `changed` when one differs, and again every `pause` until it returns true. `seen` are the
+// versions from before the files were read, so that a change during reading counts. The destructor
+// joins the thread.
 class FileWatch {
  public:
   FileWatch(std::vector<std::string> paths, std::vector<FileLook> seen,

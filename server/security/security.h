@@ -1,4 +1,4 @@
-// Certificates and tokens: read at start, and again when the files change.
+// The server's certificate and tokens: read at start, and again when their files change.
 #ifndef STOWAGE_SERVER_SECURITY_SECURITY_H_
 #define STOWAGE_SERVER_SECURITY_SECURITY_H_
 
@@ -21,22 +21,22 @@ namespace stowage {
 
 struct SecurityOptions {
   TlsFiles tls;            // empty: connections are not encrypted
-  std::string token_file;  // empty: no token is asked for
+  std::string token_file;  // empty: callers need no token
 };
 
 // Thread-safe.
 class Security {
  public:
-  // Errors: a file that is missing, unreadable or wrong, by name.
+  // Errors: NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT, naming the file.
   static absl::StatusOr<std::unique_ptr<Security>> Load(const SecurityOptions& options);
 
-  // From now on replaced files count, and `observer`, which outlives this object, hears of each
-  // replacement. What is wrong changes nothing: what was read before stays in force.
+  // From now on replaced files are read again, and each replacement is reported to `observer`,
+  // which outlives this object. An unusable file changes nothing: the old contents stay in force.
   void Watch(Observer& observer);
 
   // This object outlives the server that uses them.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
-  // Null: none is asked for.
+  // Null: callers need no token.
   const Tokens* tokens() const { return tokens_.get(); }
   // When the server's certificate ends, in seconds since 1970; unset without one.
   std::optional<int64_t> certificate_end_seconds() const;
@@ -44,13 +44,13 @@ class Security {
  private:
   explicit Security(const SecurityOptions& options) : options_(options) {}
 
-  // What is read again when its files change.
+  // Files that are read again when one of them changes.
   struct Kept {
     std::vector<std::string> paths;
     std::vector<FileLook> seen;  // before they were read
   };
-  // Calls `reload`, and tells the observer of each success, and of each failure that is another one
-  // than the last.
+  // Calls `reload` and reports each success to the observer, and each failure that differs from the
+  // last one.
   static std::function<bool()> Reload(const char* which, Observer& observer,
                                       std::function<absl::Status()> reload);
 

@@ -1,4 +1,4 @@
-// Files that operators name: certificates, keys, tokens.
+// Reads the small files that operators name: certificates, keys, tokens.
 #ifndef STOWAGE_SERVER_SECURITY_SMALL_FILE_H_
 #define STOWAGE_SERVER_SECURITY_SMALL_FILE_H_
 
@@ -8,7 +8,7 @@
 
 namespace stowage {
 
-// The whole of a file of at most a mebibyte.
+// The contents of a file of at most a mebibyte.
 // Errors: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT, beginning with the path.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 

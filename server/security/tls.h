@@ -1,4 +1,4 @@
-// The server's certificate, and which certificates of callers it believes.
+// TLS: the server's certificate and key, and the authorities of its callers' certificates.
 #ifndef STOWAGE_SERVER_SECURITY_TLS_H_
 #define STOWAGE_SERVER_SECURITY_TLS_H_
 
@@ -13,17 +13,16 @@
 
 namespace stowage {
 
-// PEM files. All of them, but for `client_authorities`, or none.
+// PEM files. `client_authorities` is optional; without the other two there is no TLS.
 struct TlsFiles {
-  std::string certificate;         // with what leads to its authority, the server's own first
+  std::string certificate;         // the chain, the server's own certificate first
   std::string key;                 // without a passphrase
-  std::string client_authorities;  // not empty: callers need a certificate that one of these signed
+  std::string client_authorities;  // not empty: callers need a certificate signed by one of these
 };
 
-// Serves what the files say, and after Reload() what they say then. gRPC watches files by itself
-// but takes whatever it finds; here it watches copies in memory, which are written only once
-// certificate and key are known to belong together. What was served before is served until then.
-// Thread-safe.
+// Serves the contents of the files, and after Reload() their new contents. gRPC can watch files by
+// itself, but uses whatever it finds; here it watches copies in memory, which are written only
+// after certificate and key have been checked to belong together. Thread-safe.
 class Tls {
  public:
   // Errors: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED with the file and what is wrong with it.
@@ -32,17 +31,18 @@ class Tls {
   Tls(const Tls&) = delete;
   Tls& operator=(const Tls&) = delete;
 
-  // New connections see what is new within two seconds. Errors as of Load(): nothing has changed.
+  // New connections use the new contents within two seconds. Errors: those of Load(), and nothing
+  // changes.
   absl::Status Reload();
 
   // For AddListeningPort(); this object outlives the server.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
 
-  // When the certificate ends, in seconds since 1970.
+  // The end of the certificate's validity, in seconds since 1970.
   int64_t not_after_seconds() const { return not_after_seconds_; }
 
  private:
-  // A file in memory that others read by name.
+  // A file in memory that gRPC reads by name.
   class Copy;
 
   explicit Tls(const TlsFiles& files);

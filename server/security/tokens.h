@@ -1,4 +1,4 @@
-// Who may ask: bearer tokens, from a file.
+// Authentication by bearer tokens from a file.
 #ifndef STOWAGE_SERVER_SECURITY_TOKENS_H_
 #define STOWAGE_SERVER_SECURITY_TOKENS_H_
 
@@ -16,9 +16,9 @@
 
 namespace stowage {
 
-// A line of the file is "NAME TOKEN"; empty lines and what follows a # at the
-// beginning of a word do not count. Several tokens
-// may have one name, so that a new one is valid before the old one is taken out. Thread-safe.
+// A line of the file is "NAME TOKEN"; empty lines, and the rest of a line after a # at the
+// beginning of a word, are ignored. Several tokens may have one name, so that a new token can be
+// valid before the old one is removed. Thread-safe.
 class Tokens {
  public:
   static constexpr size_t kLeastCharacters = 16;  // of a token: fewer can be guessed
@@ -27,7 +27,7 @@ class Tokens {
   // never with a token.
   static absl::StatusOr<std::unique_ptr<Tokens>> Load(const std::string& path);
 
-  // Errors as of Load(): the tokens are what they were.
+  // Errors: those of Load(), and the tokens stay as they were.
   absl::Status Reload();
 
   // The name of the token in "Bearer TOKEN".
@@ -35,7 +35,7 @@ class Tokens {
   absl::StatusOr<std::string> NameOf(absl::string_view authorization) const;
 
  private:
-  // SHA-256 of each token: the time that looking one up takes says nothing about the others.
+  // By the SHA-256 of the token, so that the time of a lookup reveals nothing about the tokens.
   using Names = absl::flat_hash_map<std::array<uint8_t, 32>, std::string>;
 
   explicit Tokens(const std::string& path) : path_(path) {}

@@ -81,7 +81,7 @@ RotorTable::Options OptionsOf(const Chain& chain) {
 
 RotorTable Build(const Chain& chain, ThreadPool* threads) {
   SolveContext context;
-  context.threads = executor;
+  context.threads = threads;
   return *RotorTable::Build(chain, OptionsOf(chain), context);
 }
 

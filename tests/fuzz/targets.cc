@@ -21,7 +21,7 @@ const std::vector<FuzzTarget>& FuzzTargets() {
       {"json", FuzzJson, JsonSeeds},
       {"request", FuzzRequest, RequestSeeds},
       {"schedule", FuzzSchedule, ScheduleSeeds},
-      {"kept", FuzzKept, KeptSeeds},
+      {"stored", FuzzStored, StoredSeeds},
   };
   return targets;
 }

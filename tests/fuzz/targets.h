@@ -20,20 +20,20 @@ void FuzzRequest(absl::string_view bytes);
 // Operations on a chain of a few stages: see schedule_target.cc for what each byte means.
 void FuzzSchedule(absl::string_view bytes);
 // Answers of the store and files of plans. The first byte says which.
-void FuzzKept(absl::string_view bytes);
+void FuzzStored(absl::string_view bytes);
 
 struct FuzzTarget {
   const char* name;
   void (*run)(absl::string_view bytes);
   std::vector<std::string> (*seeds)();  // inputs that get far
 };
-// "json", "request", "schedule", "kept"
+// "json", "request", "schedule", "stored"
 const std::vector<FuzzTarget>& FuzzTargets();
 
 std::vector<std::string> JsonSeeds();
 std::vector<std::string> RequestSeeds();
 std::vector<std::string> ScheduleSeeds();
-std::vector<std::string> KeptSeeds();
+std::vector<std::string> StoredSeeds();
 
 // Three equal stages: each keeps 30 bytes, takes a second forward and two backward.
 Chain SmallChain();

@@ -69,7 +69,7 @@ TEST(Cache, TheSameWordsGetTheSameBytes) {
   };
   ask(Question(1));
   const std::string second = ask(Question(1));
-  EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"replies\"}"), 1);
+  EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"responses\"}"), 1);
   v1::SolveRequest annotated = Question(1);
   (*annotated.mutable_chain()->mutable_provenance()->mutable_fields())["by"].set_string_value("me");
   EXPECT_EQ(ask(annotated), second);
@@ -77,7 +77,7 @@ TEST(Cache, TheSameWordsGetTheSameBytes) {
   v1::SolveRequest other = Question(1);
   other.mutable_platform()->set_name("another");
   EXPECT_NE(ask(other), second);
-  EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"replies\"}"), 2);
+  EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"responses\"}"), 2);
   other.mutable_options()->set_use_cache(false);
   EXPECT_EQ(Ask(remote, other), v1::Origin::SOLVED);
   EXPECT_EQ(Ask(remote, other), v1::Origin::SOLVED);

@@ -105,7 +105,7 @@ class HostileClients : public testing::Test {
   // Files, memory and solves. Memory comes back within seconds.
   void ExpectAllIsGivenBack(int64_t mebibytes) const {
     WaitForMetric(server_, "stowage_solves_running", 0);
-    WaitForMetric(server_, "stowage_questions_in_flight", 0);
+    WaitForMetric(server_, "stowage_requests_in_flight", 0);
     EXPECT_TRUE(Within([&] { return OpenFiles() <= files_; })) << OpenFiles() << " files";
     EXPECT_TRUE(Within([&] { return ResidentBytes() <= mebibytes * kMiB + kSlackBytes; }))
         << ResidentBytes() / kMiB << " MiB";

@@ -245,7 +245,7 @@ TEST(Tokens, AreAskedForBeforeAKnownAnswerIsGiven) {
     return remote.Solve(question, &response, &context).error_code();
   };
   for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(absl::StrCat("Bearer ", kToken)), grpc::OK);
-  EXPECT_EQ(MetricOf(server, R"(stowage_cache_entries{tier="replies"})"), 1);
+  EXPECT_EQ(MetricOf(server, R"(stowage_cache_entries{tier="responses"})"), 1);
   EXPECT_EQ(ask(absl::StrCat("Bearer ", kOtherToken)), grpc::UNAUTHENTICATED);
 }
 

@@ -88,7 +88,7 @@ class Difference {
 
 std::vector<CacheFigures> Caches(const MetricSamples& samples) {
   std::vector<CacheFigures> caches;
-  for (const char* tier : {"memory", "replies", "disk"}) {
+  for (const char* tier : {"memory", "responses", "disk"}) {
     const MetricLabels labels = {{"tier", tier}};
     caches.push_back({.tier = tier,
                       .bytes = Whole(samples, "stowage_cache_bytes", labels),
@@ -176,7 +176,7 @@ TopFigures FiguresOf(const Scrape& now, const Scrape* before) {
   figures.solves_running_limit = Whole(samples, "stowage_solves_running_limit");
   figures.solve_bytes = Whole(samples, "stowage_solve_memory_bytes");
   figures.solve_limit_bytes = Whole(samples, "stowage_solve_memory_limit_bytes");
-  figures.questions = Whole(samples, "stowage_questions_in_flight");
+  figures.questions = Whole(samples, "stowage_requests_in_flight");
   figures.caches = Caches(samples);
   figures.running = Running(samples);
   const MetricSamples nothing;

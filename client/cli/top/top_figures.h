@@ -80,7 +80,7 @@ struct TopFigures {
   int64_t solves_running_limit = 0;
   int64_t solve_bytes = 0;
   int64_t solve_limit_bytes = 0;
-  int64_t questions = 0;  // distinct requests in flight (stowage_questions_in_flight)
+  int64_t questions = 0;  // distinct requests in flight (stowage_requests_in_flight)
   std::map<std::string, int64_t> in_flight;  // calls, by method
   std::vector<CacheFigures> caches;
   std::vector<RunningFigures> running;  // by thread

@@ -64,7 +64,7 @@ std::string TopJson(const TopView& view) {
     json["resident_bytes"] = figures.resident_bytes;
     json["open_files"] = figures.open_files;
     json["calls_in_flight"] = figures.in_flight;
-    json["questions_in_flight"] = figures.questions;
+    json["requests_in_flight"] = figures.questions;
     json["solves"] = {
         {"waiting", figures.solves_waiting}, {"waiting_limit", figures.solves_waiting_limit},
         {"running", figures.solves_running}, {"running_limit", figures.solves_running_limit},

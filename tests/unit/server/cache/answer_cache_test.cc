@@ -20,7 +20,7 @@ class NullObserver final : public Observer {
  public:
   void CallBegan(const std::string&) override {}
   void CallEnded(const CallRecord&) override {}
-  void ExecutionReported(const ExecutionReport&) override {}
+  void ExecutionReported(const ExecutionReport&, const std::string&) override {}
   void StoreFailed(const absl::Status&) override {}
   void CredentialsReplaced(const std::string&, const absl::Status&) override {}
 };

@@ -56,13 +56,13 @@ void TakePlan(absl::string_view bytes) {
 
 }  // namespace
 
-void FuzzKept(absl::string_view bytes) {
+void FuzzStored(absl::string_view bytes) {
   if (bytes.empty()) return;
   const bool stored = static_cast<unsigned char>(bytes[0]) % 2 == 0;
   stored ? TakeStored(bytes.substr(1)) : TakePlan(bytes.substr(1));
 }
 
-std::vector<std::string> KeptSeeds() {
+std::vector<std::string> StoredSeeds() {
   const SolveRequest request = TheRequest();
   const auto answer = AnswerRequest(request, {});
   if (!answer.ok()) std::abort();
