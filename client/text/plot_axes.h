@@ -2,7 +2,7 @@
 #ifndef STOWAGE_CLIENT_TEXT_PLOT_AXES_H_
 #define STOWAGE_CLIENT_TEXT_PLOT_AXES_H_
 
-#include "client/text/plot.h"
+#include "client/text/plot_data.h"
 #include "client/text/ticks.h"
 
 namespace stowage {

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "solver/kernels/min_plus.h"
+#include "solver/kernels/min_plus_table.h"
 #include "solver/kernels/min_plus_row-inl.h"
 
 HWY_BEFORE_NAMESPACE();

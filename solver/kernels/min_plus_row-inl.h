@@ -14,7 +14,7 @@
 #include <limits>
 
 #include "hwy/highway.h"
-#include "solver/kernels/min_plus.h"
+#include "solver/kernels/min_plus_table.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stowage {

@@ -4,7 +4,7 @@
 #ifndef STOWAGE_SOLVER_KERNELS_MIN_PLUS_SCALAR_H_
 #define STOWAGE_SOLVER_KERNELS_MIN_PLUS_SCALAR_H_
 
-#include "solver/kernels/min_plus.h"
+#include "solver/kernels/min_plus_table.h"
 
 namespace stowage {
 

@@ -56,8 +56,8 @@ double Tidy(double value) {
 
 absl::Status BadNumbers(absl::string_view text, double most) {
   return absl::InvalidArgumentError(
-      absl::StrCat(Quoted(text), " is not a number from 0 to ", most,
-                   " nor a first:last:step of them; write e.g. ",
+      absl::StrCat(Quoted(text), " is neither a number from 0 to ", most,
+                   " nor a range first:last:step; write e.g. ",
                    most == 1 ? "0.2,0.5 or 0:1:0.05" : "12,24 or 12:36:2"));
 }
 
