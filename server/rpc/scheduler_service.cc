@@ -72,9 +72,12 @@ grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerCont
                                                         const grpc::ByteBuffer* bytes,
                                                         grpc::ByteBuffer* response) {
   auto* const call = new Call("ListSolvers", *context, environment_, response);
+  v1::ListSolversRequest request;  // has no fields
   const absl::StatusOr<grpc::Slice> slice = call->state().Bytes(*bytes);
-  if (!slice.ok()) {
-    call->End(slice.status());
+  absl::Status status = slice.status();
+  if (status.ok()) status = ParseMessage(CallState::TextOf(*slice), &request);
+  if (!status.ok()) {
+    call->End(status);
     return call;
   }
   v1::ListSolversResponse message;

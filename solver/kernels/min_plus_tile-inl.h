@@ -14,9 +14,9 @@
 #include <cstdint>
 
 #include "hwy/highway.h"
-#include "solver/kernels/min_plus_table.h"
 #include "solver/kernels/min_plus_regular-inl.h"
 #include "solver/kernels/min_plus_row-inl.h"
+#include "solver/kernels/min_plus_table.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace stowage {
