@@ -70,7 +70,7 @@ std::vector<FieldViolation> RequestViolations(const FrontierRequest& request) {
   const auto most = static_cast<size_t>(kMaxFrontierPoints);
   const bool listed = !request.budgets.empty();
   if (listed && request.points != 0) {
-    violations.push_back({"points", "must not be set together with memory_bytes"});
+    violations.push_back({"points", "is set together with memory_bytes; give one of the two"});
   } else if (request.points != 0 && (request.points < 2 || request.points > kMaxFrontierPoints)) {
     violations.push_back(
         {"points", absl::StrCat("is ", request.points, "; must be from 2 to ", most)});
