@@ -11,7 +11,7 @@ int main() {
     stowage::CallRecord record;
     record.method = "Solve";
     record.status = absl::Status(static_cast<absl::StatusCode>(code), "");
-    record.answer = stowage::AnswerRecord{.solver = "pofo", .rejected = {"pofo"}};
+    record.answer.emplace().rejected = {"pofo"};
     metrics.CallEnded(record);
   }
   stowage::Gauges gauges;
