@@ -98,11 +98,11 @@ TEST(ReadSweep, ComparesAllThatTradeAndAreNotInsideOfOthersByDefault) {
 }
 
 TEST(ReadSweep, NamesTheFlagThatIsWrong) {
-  EXPECT_THAT(
-      ErrorOf({.alphas = "40%"}),
-      AllOf(HasSubstr("--alphas: '40%' is not a number from 0 to 1"), HasSubstr("0.2,0.5")));
+  EXPECT_THAT(ErrorOf({.alphas = "40%"}),
+              AllOf(HasSubstr("--alphas: '40%' is neither a number from 0 to 1 nor a range"),
+                    HasSubstr("0.2,0.5")));
   EXPECT_THAT(ErrorOf({.bandwidths = "12GB/s"}),
-              AllOf(HasSubstr("--bandwidths: '12GB/s' is not"), HasSubstr("12:36:2")));
+              AllOf(HasSubstr("--bandwidths: '12GB/s' is neither"), HasSubstr("12:36:2")));
   EXPECT_THAT(ErrorOf({.solvers = "rotor,rotter"}),
               HasSubstr("--solvers: 'rotter' is not known; choose one of auto, store_all"));
   EXPECT_THAT(ErrorOf({.solvers = "rotor,"}), HasSubstr("--solvers: has an empty name"));
