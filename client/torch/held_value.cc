@@ -127,4 +127,8 @@ void HeldValue::Allocate() {
   }
 }
 
+bool IsOnDevice(const at::Tensor& tensor, c10::Device device) {
+  return tensor.has_storage() && (device.is_cpu() ? tensor.is_cpu() : tensor.device() == device);
+}
+
 }  // namespace stowage

@@ -84,6 +84,8 @@ class HeldValue {
 TensorView ViewOf(const at::Tensor& tensor, size_t block);
 // Identifies the storage: equal for tensors that share it. Requires: it has one.
 const void* StorageOf(const at::Tensor& tensor);
+// Whether the tensor has memory of its own, on `device`.
+bool IsOnDevice(const at::Tensor& tensor, c10::Device device);
 
 }  // namespace stowage
 

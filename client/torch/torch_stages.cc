@@ -1,15 +1,5 @@
-// How a stage runs apart from the rest of the network. Invariants:
-// - Every value is a HeldValue: storages without tensors. A stage's forward sees a new tensor of
-// its
-//   input, whose graph ends at that stage (StageGraph), so that a backward never crosses stages.
-// - Tensors that autograd saves go through SavedTensorScope. Each is one of
-//     a parameter, a buffer, or on another device: kept as a tensor; its version must not change;
-//     a part of the input: a view of value l-1, which is on the device when the backward runs;
-//     anything else: held by value l, and part of its bytes.
-//   So dropping a HeldValue frees all device memory of the value, and offloading moves all of it.
-// - Saved tensors may be read only while their own stage is active: active_ == l. A read at another
-//   time means that another stage uses a tensor of this one, and fails the step.
-// - A forward that saves nothing runs the same kernels with the same hooks as one that saves.
+// Every value is a HeldValue: storages without tensors. stage_forward.cc has the invariants of one
+// forward, held_value.h those of memory.
 #include "client/torch/torch_stages.h"
 
 #include <ATen/ATen.h>
@@ -20,17 +10,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "client/torch/saved_tensors.h"
+#include "client/torch/stage_forward.h"
 #include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
-
-bool IsOnDevice(const at::Tensor& tensor, c10::Device device) {
-  return tensor.has_storage() && (device.is_cpu() ? tensor.is_cpu() : tensor.device() == device);
-}
 
 TorchOptions WithIndex(TorchOptions options) {
   if (!options.device.is_cpu() && !options.device.has_index()) options.device.set_index(0);
@@ -71,125 +57,6 @@ std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential) {
   }
   return stages;
 }
-
-// One forward of one stage.
-class TorchStages::Run {
- public:
-  Run(TorchStages* stages, const ForwardCall& call)
-      : device_(stages->options_.device),
-        stage_(stages->stages_[static_cast<size_t>(call.stage) - 1]),
-        constants_(stages->constants_),
-        input_(stages->Value(call.stage - 1)),
-        value_(stages->Value(call.stage)),
-        active_(stages->active_),
-        l_(call.stage),
-        saves_(call.kind == OperationKind::kForwardSave) {}
-
-  absl::Status operator()() {
-    // With gradients in every kind of run, so that LibTorch chooses the same kernels. Without
-    // FORWARD_SAVE, what autograd saves is dropped at once.
-    const at::AutoGradMode grad(true);
-    at::Tensor input = input_.Output();
-    if (input_.differentiable()) input = value_.graph.Enter(input);
-    const auto version = input._version();
-    at::Tensor output;
-    {
-      const SavedTensorScope scope([this](const at::Tensor& tensor) { return Keep(tensor); });
-      output = stage_.forward(input);
-      // Offloading or dropping a value must not affect another one.
-      if (Aliases(output)) output = output.clone();
-    }
-    RETURN_IF_ERROR(CheckOutput(output));
-    // A write into the input would change what a recomputation reads.
-    if (input._version() != version) {
-      return absl::InvalidArgumentError(
-          "writes into its input, which is another stage's: make it work out of place, or make it "
-          "and the stage before it one");
-    }
-    for (const auto& [tensor, version_when_saved] : kept_) {
-      if (tensor._version() != version_when_saved) {
-        return absl::InvalidArgumentError(
-            "changes in place what it has saved for its backward: make it work out of place");
-      }
-    }
-    // Without FORWARD_SAVE the graph is dropped, and with it every saved tensor.
-    if (saves_) {
-      value_.graph.Leave(output);
-      value_.set_saved();
-    } else {
-      value_.graph = {};
-    }
-    value_.set_differentiable(output.requires_grad());
-    value_.HoldOutput(output.detach());
-    return absl::OkStatus();
-  }
-
- private:
-  // Whether the output has memory of the input, a parameter or a buffer.
-  bool Aliases(const at::Tensor& output) const {
-    if (!output.defined() || !IsOnDevice(output, device_)) return false;
-    return input_.SharesOutputStorage(output) || constants_.count(StorageOf(output)) > 0;
-  }
-
-  absl::Status CheckOutput(const at::Tensor& output) const {
-    if (!output.defined()) return absl::InvalidArgumentError("returns no tensor");
-    if (!IsOnDevice(output, device_)) {
-      return absl::InvalidArgumentError(absl::StrCat("returns a tensor on ", output.device().str(),
-                                                     ", but the network is on ", device_.str()));
-    }
-    return absl::OkStatus();
-  }
-
-  // The hook of a tensor that autograd saves.
-  SavedTensor Keep(const at::Tensor& tensor) {
-    if (!saves_) {
-      return Guard([]() -> at::Tensor {
-        TORCH_CHECK(false, "runs a backward inside its forward: declare it no_recompute");
-        return {};
-      });
-    }
-    if (!IsOnDevice(tensor, device_)) return KeepInPlace(tensor, VersionCheck::kUnchanged);
-    kept_.emplace_back(tensor.detach(), tensor._version());
-    if (const auto constant = constants_.find(StorageOf(tensor)); constant != constants_.end()) {
-      // A buffer may change: normalization updates its statistics after reading them.
-      return KeepInPlace(tensor, constant->second == Constant::kParameter ? VersionCheck::kUnchanged
-                                                                          : VersionCheck::kNone);
-    }
-    if (input_.SharesOutputStorage(tensor)) {
-      return Guard([&held = input_, view = ViewOf(tensor, 0)] { return held.PartOfOutput(view); });
-    }
-    return Guard([&held = value_, view = value_.Hold(tensor)] { return held.Tensor(view); });
-  }
-
-  // Saved tensors may be read by the stage's own backward, and by one inside its forward.
-  template <typename Load>
-  SavedTensor Guard(Load load) {
-    return [load = std::move(load), &active = active_, l = l_] {
-      TORCH_CHECK(active == l, kUsedElsewhere);
-      return load();
-    };
-  }
-
-  enum class VersionCheck { kNone, kUnchanged };
-
-  static SavedTensor KeepInPlace(const at::Tensor& tensor, VersionCheck check) {
-    return [tensor = tensor.detach(), check, version = tensor._version()] {
-      TORCH_CHECK(check == VersionCheck::kNone || tensor._version() == version,
-                  "a parameter was changed between the forward and the backward that reads it");
-      return tensor;
-    };
-  }
-
-  const c10::Device device_;
-  const TorchStage& stage_;
-  const std::unordered_map<const void*, Constant>& constants_;
-  HeldValue& input_;
-  HeldValue& value_;
-  const int& active_;
-  const int l_;
-  const bool saves_;
-  std::vector<std::pair<at::Tensor, int64_t>> kept_;  // saved tensors and their versions then
-};
 
 TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& options)
     : stages_(std::move(stages)), options_(WithIndex(options)) {
@@ -325,7 +192,17 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
           "has written a buffer for the first time in this step, and cannot be recomputed as it "
           "was; the next step can be run");
     }
-    const auto run = [&] { status = Run(this, call)(); };
+    const auto run = [&] {
+      status = StageForward({.device = options_.device,
+                             .stage = l,
+                             .kind = call.kind,
+                             .forward = stages_[index - 1].forward,
+                             .constants = constants_,
+                             .input = Value(l - 1),
+                             .value = Value(l),
+                             .active_stage = active_})
+                   .Run();
+    };
     active_ = l;
     const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
     call.run == 0 ? replay.First(run) : replay.Again(run);

@@ -13,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +20,7 @@
 #include "client/agent/stages.h"
 #include "client/torch/held_value.h"
 #include "client/torch/replay.h"
+#include "client/torch/stage_forward.h"
 
 namespace stowage {
 
@@ -130,8 +130,6 @@ class TorchStages final : public FrameworkStages {
   void Abandon() override;
 
  private:
-  class Run;
-
   // A first run's output, outside LibTorch's allocator, so that it does not count as an activation.
   struct FirstOutput {
     TensorView view;
@@ -166,10 +164,7 @@ class TorchStages final : public FrameworkStages {
   std::vector<Replay> replays_;
   std::vector<FirstOutput> first_outputs_;  // used if recomputations are verified
   std::vector<bool> shared_;
-  // The storages of parameters and buffers. They stay on the device: a stage that saves one saves
-  // no memory of its value.
-  enum class Constant { kBuffer, kParameter };
-  std::unordered_map<const void*, Constant> constants_;
+  Constants constants_;
 };
 
 }  // namespace stowage

@@ -367,15 +367,25 @@ void Engine::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const A
   End(waiter, SolveResult{std::move(answer), OriginFor(*solve, *waiter, waiter->source)});
 }
 
-void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done) {
-  if (const absl::Status begun = Begin(); !begun.ok()) return done(begun);
-  // A frontier declares the memory of its largest solve; the platform's own budget plays no part.
+// The most memory that a frontier may take: that of its largest solve. The platform's own budget
+// plays no part. RESOURCE_EXHAUSTED where even the instances do not fit.
+absl::StatusOr<int64_t> Engine::BytesForFrontier(const FrontierRequest& request) const try {
   SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
   largest.platform.memory_bytes =
       request.budgets.empty() ? StoreAllPeakBytes(request.chain)
                               : *std::max_element(request.budgets.begin(), request.budgets.end());
-  const int64_t bytes =
-      std::min(options_.solve_bytes, BytesFor(largest, RequestInstances(largest)));
+  return std::min(options_.solve_bytes, BytesFor(largest, RequestInstances(largest)));
+} catch (const std::bad_alloc&) {
+  return NoMemory();
+}
+
+void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done) {
+  if (const absl::Status begun = Begin(); !begun.ok()) return done(begun);
+  const absl::StatusOr<int64_t> bytes = BytesForFrontier(request);
+  if (!bytes.ok()) {
+    done(bytes.status());
+    return Finish();
+  }
   const std::stop_token caller_stop = caller.stop;
   using Job = PlainJob<FrontierResult>;
   const std::shared_ptr<Job> job(new Job{
@@ -401,7 +411,7 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
     Finish();
   };
   const absl::StatusOr<size_t> added =
-      queue_.Add({.run = run, .client = caller.client, .bytes = bytes, .stop = caller_stop});
+      queue_.Add({.run = run, .client = caller.client, .bytes = *bytes, .stop = caller_stop});
   if (added.ok()) return;
   job->done(added.status());
   Finish();

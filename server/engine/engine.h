@@ -102,6 +102,7 @@ class Engine {
   void Run(const SolvePtr& solve, const RequestInstances& instances);
   SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop);
   int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
+  absl::StatusOr<int64_t> BytesForFrontier(const FrontierRequest& request) const;
   void Cache(const CachedAnswerPtr& answer);
 
   // Its end, for one waiter and for all of a solve.

@@ -234,7 +234,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   bool TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto* next : {&pending_.queued, &pending_.running, &pending_.improved, &pending_.answer}) {
       if (!next->has_value()) continue;
-      const v1::SolveEvent event = **std::move(next);
+      const v1::SolveEvent event = *std::move(*next);
       next->reset();
       bytes_.Clear();
       if (const absl::Status status = Serialize(event, &bytes_); !status.ok()) {

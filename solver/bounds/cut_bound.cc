@@ -1,19 +1,5 @@
-// A lower bound on the makespan.
-//
-// A cut is an operation that every schedule contains exactly once: the first forward of stage l, or
-// BACKWARD l. While it runs, every stage k < l has run forward, and BACKWARD k, which needs ā^k,
-// has not run yet. Value k therefore has one of three fates:
-//
-// - stays: it is on the device as ā^k.
-// - leaves: it is on the host as ā^k. Before the cut: its OFFLOAD started after forwards 1..k and
-//   ended before the cut's operation began, because that waits for the RELEASE. After the cut: its
-//   PREFETCH starts after the operation ended, and BACKWARD k+1..1 come after the PREFETCH, because
-//   the first of them needs value k on the device and a value on the host cannot be recomputed.
-// - runs again: it is absent or it is a^k. Forward k runs once more after the cut.
-//
-// Value l-1 is read by the operation, so it is on the device: it stays, or it is a^(l-1) and runs
-// again. A no_recompute stage and the chain's input do not run again. A no_offload value does not
-// leave, and without a link none does.
+// A lower bound on the makespan, from the cuts of a chain and the fates of the values at them
+// (chain_cuts.h).
 //
 // Constraints on the fates: the values that leave fit into host memory, and the values that do not
 // stay free at least the excess of the cut, which is the sum of all values plus the operation's own
@@ -38,163 +24,18 @@
 #include <utility>
 #include <vector>
 
+#include "solver/bounds/chain_cuts.h"
+
 namespace stowage {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
-// A fate, or a bit set of possible fates.
-enum Fate : uint8_t {
-  kStays = 1,
-  kRunsAgain = 2,
-  kLeaves = 4,
-  kRunsAgainOrStays = kRunsAgain | kStays,
-  kLeavesOrRunsAgain = kLeaves | kRunsAgain,
-};
-
-// Value k at a cut of a stage above k + 1.
-struct Value {
-  int64_t bytes = 0;                // freed unless it stays
-  uint8_t fates = kStays;           // possible fates, a set of Fate
-  double rerun_seconds = 0;         // forward k
-  double rerun_seconds_a_byte = 0;  // stored, so that comparisons are consistent
-  double ready_seconds = 0;         // forwards 1..k
-  double rest_seconds = 0;          // backwards k+1..1
-  double offload_seconds = 0;
-  double prefetch_seconds = 0;
-
-  // Whether the two values are interchangeable but for their position.
-  bool IsLike(const Value& other) const {
-    return bytes == other.bytes && rerun_seconds == other.rerun_seconds && fates == other.fates;
-  }
-};
-
-struct Cut {
-  int stage = 0;
-  int64_t excess_bytes = 0;      // bytes of values that must not stay
-  double before_seconds = 0;     // compute of every schedule before the operation
-  double operation_seconds = 0;  // duration of the operation
-  double after_seconds = 0;      // compute of every schedule after the operation
-};
-
-// The prefix sums and per-value costs that the cuts of a chain share. Immutable.
-class Outline {
- public:
-  Outline(const Chain& chain, const Platform& platform);
-
-  Cut FirstForward(int l) const;
-  Cut Backward(int l) const;
-  // Value l at a cut of stage l + 1, which reads it: it cannot leave, and if it runs again it is
-  // a^l.
-  Value ReadByCut(int l) const;
-
-  int loss() const { return static_cast<int>(values_.size()); }  // L + 1
-  const Value& value(int k) const { return values_[k]; }
-  const std::vector<int>& cheapest_first() const { return cheapest_first_; }
-  double offload_seconds_a_byte() const { return offload_seconds_a_byte_; }
-  double prefetch_seconds_a_byte() const { return prefetch_seconds_a_byte_; }
-  int64_t host_bytes() const { return host_bytes_; }
-
- private:
-  void AddLink();
-
-  const Chain& chain_;
-  const Platform& platform_;
-  std::vector<double> forwards_;     // seconds of forwards 1..l
-  std::vector<double> backwards_;    // seconds of backwards 1..l
-  std::vector<int64_t> kept_bytes_;  // of values 0..l-1, if all stay
-  std::vector<Value> values_;        // 0..L
-  std::vector<int> cheapest_first_;  // values that may run again, by seconds a byte
-  // Lower bounds over all values, with their share of the latency. 0 without a link.
-  double offload_seconds_a_byte_ = 0;
-  double prefetch_seconds_a_byte_ = 0;
-  int64_t host_bytes_ = 0;
-};
-
-Outline::Outline(const Chain& chain, const Platform& platform)
-    : chain_(chain), platform_(platform), values_(chain.stages.size() + 1) {
-  forwards_.resize(values_.size() + 1);
-  backwards_.resize(values_.size() + 1);
-  kept_bytes_.resize(values_.size() + 1);
-  for (int l = 1; l <= loss(); ++l) {
-    forwards_[l] = forwards_[l - 1] + chain.stage(l).forward_seconds;
-    backwards_[l] = backwards_[l - 1] + chain.stage(l).backward_seconds;
-    Value& read = values_[l - 1];
-    read.bytes = l == 1 ? chain.input_bytes : chain.saved_bytes(l - 1);
-    read.ready_seconds = forwards_[l - 1];
-    read.rest_seconds = backwards_[l];
-    kept_bytes_[l] = kept_bytes_[l - 1] + read.bytes;
-    if (l == 1 || read.bytes == 0 || chain.stage(l - 1).no_recompute) continue;
-    read.fates |= kRunsAgain;
-    read.rerun_seconds = chain.stage(l - 1).forward_seconds;
-    read.rerun_seconds_a_byte = read.rerun_seconds / static_cast<double>(read.bytes);
-    cheapest_first_.push_back(l - 1);
-  }
-  std::stable_sort(cheapest_first_.begin(), cheapest_first_.end(), [this](int a, int b) {
-    return values_[a].rerun_seconds_a_byte < values_[b].rerun_seconds_a_byte;
-  });
-  if (platform.has_link()) AddLink();
-}
-
-void Outline::AddLink() {
-  const double latency = platform_.transfer_latency_seconds;
-  int64_t largest = 1;
-  for (int k = 0; k < loss(); ++k) {
-    Value& value = values_[k];
-    if (value.bytes == 0 || (k > 0 && chain_.stage(k).no_offload)) continue;
-    value.fates |= kLeaves;
-    const auto bytes = static_cast<double>(value.bytes);
-    value.offload_seconds = latency + bytes / platform_.offload_bytes_per_second;
-    value.prefetch_seconds = latency + bytes / platform_.prefetch_rate();
-    largest = std::max(largest, value.bytes);
-  }
-  const double latency_a_byte = latency / static_cast<double>(largest);
-  offload_seconds_a_byte_ = latency_a_byte + 1 / platform_.offload_bytes_per_second;
-  prefetch_seconds_a_byte_ = latency_a_byte + 1 / platform_.prefetch_rate();
-  host_bytes_ = platform_.host_memory_bytes > 0 ? platform_.host_memory_bytes : kMaxTotalBytes;
-}
-
-Cut Outline::FirstForward(int l) const {
-  const Stage& stage = chain_.stage(l);
-  const bool saves = l == loss() || stage.no_recompute;
-  const int64_t added = saves ? stage.saved_bytes : stage.output_bytes;
-  return {.stage = l,
-          .excess_bytes =
-              kept_bytes_[l] + added + stage.forward_overhead_bytes - platform_.memory_bytes,
-          .before_seconds = forwards_[l - 1],
-          .operation_seconds = stage.forward_seconds,
-          .after_seconds = forwards_.back() - forwards_[l] + backwards_.back()};
-}
-
-Cut Outline::Backward(int l) const {
-  const Stage& stage = chain_.stage(l);
-  int64_t needed =
-      chain_.gradient_bytes(l) + chain_.gradient_bytes(l - 1) + stage.backward_overhead_bytes;
-  // Without a link only recomputation counts, and the last FORWARD_SAVE l is a valid cut as well:
-  // its time does not matter, since everything that runs again does so after it.
-  if (host_bytes_ == 0) needed = std::max(needed, stage.forward_overhead_bytes);
-  return {.stage = l,
-          .excess_bytes = kept_bytes_[l] + stage.saved_bytes + needed - platform_.memory_bytes,
-          .before_seconds = forwards_.back() + backwards_.back() - backwards_[l],
-          .operation_seconds = stage.backward_seconds,
-          .after_seconds = backwards_[l - 1]};
-}
-
-Value Outline::ReadByCut(int l) const {
-  Value value = values_[l];
-  value.fates &= kRunsAgainOrStays;
-  value.bytes = value.fates == kStays ? 0 : value.bytes - chain_.output_bytes(l);
-  if (value.bytes == 0) value.fates = kStays;
-  value.rerun_seconds_a_byte =
-      value.fates == kStays ? 0 : value.rerun_seconds / static_cast<double>(value.bytes);
-  return value;
-}
-
 // The bound of one cut: the minimum over fates. Branch-and-bound decides the fates one value at a
 // time. The relaxation for the undecided values lets fractions of a value run again or leave.
 class CutBound {
  public:
-  CutBound(const Outline& outline, const Cut& cut);
+  CutBound(const ChainCuts& chain_cuts, const Cut& cut);
 
   // The relaxation for all values. Infinite if no fates satisfy the constraints. O(stages).
   double Fluid() const { return Least(fates_).seconds; }
@@ -239,7 +80,9 @@ class CutBound {
     Fates fates;
   };
 
-  const Value& value(int k) const { return k + 1 == cut_.stage ? read_ : outline_.value(k); }
+  const ValueAtCut& value(int k) const {
+    return k + 1 == cut_.stage ? read_ : chain_cuts_.value(k);
+  }
   Tally AddUp(const Fates& fates) const;
   double Seconds(const Tally& tally, double rerun_seconds, double host_bytes) const;
   Estimate Least(const Fates& fates) const;
@@ -248,20 +91,20 @@ class CutBound {
   int LastToLeave(const Fates& fates, double bytes) const;
   Fates Decided(const Fates& fates, int k, Fate fate) const;
 
-  const Outline& outline_;
+  const ChainCuts& chain_cuts_;
   const Cut cut_;
-  const Value read_;
+  const ValueAtCut read_;
   std::vector<int> cheapest_first_;
   Fates fates_;
 };
 
-CutBound::CutBound(const Outline& outline, const Cut& cut)
-    : outline_(outline), cut_(cut), read_(outline.ReadByCut(cut.stage - 1)) {
+CutBound::CutBound(const ChainCuts& chain_cuts, const Cut& cut)
+    : chain_cuts_(chain_cuts), cut_(cut), read_(chain_cuts.ReadByCut(cut.stage - 1)) {
   const int read = cut.stage - 1;
   fates_.reserve(cut.stage);
   for (int k = 0; k <= read; ++k) fates_.push_back(value(k).fates);
   cheapest_first_.reserve(cut.stage);
-  for (const int k : outline.cheapest_first()) {
+  for (const int k : chain_cuts.cheapest_first()) {
     if (k < read) cheapest_first_.push_back(k);
   }
   if (read_.fates == kStays) return;
@@ -272,15 +115,15 @@ CutBound::CutBound(const Outline& outline, const Cut& cut)
 }
 
 CutBound::Tally CutBound::AddUp(const Fates& fates) const {
-  const double offload = outline_.offload_seconds_a_byte();
-  const double prefetch = outline_.prefetch_seconds_a_byte();
+  const double offload = chain_cuts_.offload_seconds_a_byte();
+  const double prefetch = chain_cuts_.prefetch_seconds_a_byte();
   Tally tally{.need_bytes = cut_.excess_bytes,
-              .room_bytes = outline_.host_bytes(),
+              .room_bytes = chain_cuts_.host_bytes(),
               .after_seconds = cut_.after_seconds};
   double offload_seconds = 0;
   int64_t undecided_bytes = 0;
   for (int k = 0; k < cut_.stage; ++k) {
-    const Value& v = value(k);
+    const ValueAtCut& v = value(k);
     if (fates[k] == kRunsAgain) {
       tally.need_bytes -= v.bytes;
       tally.after_seconds += v.rerun_seconds;
@@ -309,9 +152,9 @@ CutBound::Tally CutBound::AddUp(const Fates& fates) const {
 
 double CutBound::Seconds(const Tally& tally, double rerun_seconds, double host_bytes) const {
   const double offloads =
-      tally.offload_line_seconds + host_bytes * outline_.offload_seconds_a_byte();
+      tally.offload_line_seconds + host_bytes * chain_cuts_.offload_seconds_a_byte();
   const double prefetches =
-      tally.prefetch_line_seconds + host_bytes * outline_.prefetch_seconds_a_byte();
+      tally.prefetch_line_seconds + host_bytes * chain_cuts_.prefetch_seconds_a_byte();
   return std::max(tally.before_seconds, offloads) + cut_.operation_seconds +
          std::max({tally.after_seconds + rerun_seconds, tally.prefetch_seconds, prefetches});
 }
@@ -341,7 +184,7 @@ CutBound::Estimate CutBound::LeastOfMixes(const Tally& tally, const Fates& fates
   for (size_t i = 0; i < cheapest_first_.size() && need > 0; ++i) {
     const int k = cheapest_first_[i];
     if (fates[k] == kRunsAgain || (fates[k] & kRunsAgain) == 0) continue;
-    const Value& v = value(k);
+    const ValueAtCut& v = value(k);
     Segment segment{.value = k,
                     .need_bytes = static_cast<double>(need),
                     .rerun_seconds = rerun_seconds,
@@ -374,8 +217,8 @@ void CutBound::Consider(const Tally& tally, const Segment& segment, Estimate* be
   try_bytes(segment.least_bytes);
   try_bytes(segment.most_bytes);
   if (segment.least_bytes == segment.most_bytes) return;
-  const double offload = outline_.offload_seconds_a_byte();
-  const double prefetch = outline_.prefetch_seconds_a_byte();
+  const double offload = chain_cuts_.offload_seconds_a_byte();
+  const double prefetch = chain_cuts_.prefetch_seconds_a_byte();
   const double computing = tally.after_seconds + segment.rerun_seconds + slope * segment.need_bytes;
   try_bytes((tally.before_seconds - tally.offload_line_seconds) / offload);
   try_bytes((tally.prefetch_seconds - tally.prefetch_line_seconds) / prefetch);
@@ -440,8 +283,8 @@ double CutBound::Whole(int64_t* decisions) const {
 // Maximizes the bound over cuts: all cuts of a short chain, a sample of a long one.
 class CutSearch {
  public:
-  explicit CutSearch(const Outline& outline)
-      : outline_(outline), seen_(static_cast<size_t>(outline.loss()) + 1) {}
+  explicit CutSearch(const ChainCuts& chain_cuts)
+      : chain_cuts_(chain_cuts), seen_(static_cast<size_t>(chain_cuts.loss()) + 1) {}
 
   double Seconds();
 
@@ -456,7 +299,7 @@ class CutSearch {
   void Evaluate(const Cut& cut);
   double Refine();
 
-  const Outline& outline_;
+  const ChainCuts& chain_cuts_;
   std::vector<bool> seen_;        // by stage
   std::vector<BoundedCut> cuts_;  // with a positive excess; the first has the largest bound
 };
@@ -469,8 +312,8 @@ double CutSearch::Seconds() {
 // Evaluates evenly spaced stages, the loss among them, then bisects around the best one.
 void CutSearch::SampleStages() {
   constexpr int kStages = 24;
-  int step = (outline_.loss() + kStages - 1) / kStages;
-  for (int l = outline_.loss(); l >= 1; l -= step) EvaluateStage(l);
+  int step = (chain_cuts_.loss() + kStages - 1) / kStages;
+  for (int l = chain_cuts_.loss(); l >= 1; l -= step) EvaluateStage(l);
   while (step > 1 && !cuts_.empty()) {
     step = (step + 1) / 2;
     const int best = cuts_.front().cut.stage;
@@ -480,17 +323,17 @@ void CutSearch::SampleStages() {
 }
 
 void CutSearch::EvaluateStage(int l) {
-  if (l < 1 || l > outline_.loss() || seen_[l]) return;
+  if (l < 1 || l > chain_cuts_.loss() || seen_[l]) return;
   seen_[l] = true;
-  Evaluate(outline_.Backward(l));
+  Evaluate(chain_cuts_.Backward(l));
   // Without a link, Backward() includes FORWARD_SAVE l, which needs at least as much as the first
   // forward.
-  if (outline_.host_bytes() > 0) Evaluate(outline_.FirstForward(l));
+  if (chain_cuts_.host_bytes() > 0) Evaluate(chain_cuts_.FirstForward(l));
 }
 
 void CutSearch::Evaluate(const Cut& cut) {
   if (cut.excess_bytes <= 0) return;
-  const double seconds = CutBound(outline_, cut).Fluid();
+  const double seconds = CutBound(chain_cuts_, cut).Fluid();
   if (seconds == kNone) return;
   cuts_.push_back({seconds, cut});
   if (seconds > cuts_.front().seconds) std::swap(cuts_.front(), cuts_.back());
@@ -510,7 +353,7 @@ double CutSearch::Refine() {
     const int64_t most = std::min(steps, kStepsOfACut) / steps_of_one;
     if (most <= 0) break;
     int64_t left = most;
-    const double seconds = CutBound(outline_, candidate.cut).Whole(&left);
+    const double seconds = CutBound(chain_cuts_, candidate.cut).Whole(&left);
     if (seconds != kNone) best = std::max(best, seconds);
     steps -= (most - left + 1) * steps_of_one;
   }
@@ -520,8 +363,8 @@ double CutSearch::Refine() {
 }  // namespace
 
 double CutBoundSeconds(const Chain& chain, const Platform& platform) {
-  const Outline outline(chain, platform);
-  return CutSearch(outline).Seconds();
+  const ChainCuts chain_cuts(chain, platform);
+  return CutSearch(chain_cuts).Seconds();
 }
 
 }  // namespace stowage

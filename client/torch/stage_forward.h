@@ -1,0 +1,62 @@
+// One forward of one stage of a LibTorch network, cut off from the rest of the network.
+#ifndef STOWAGE_CLIENT_TORCH_STAGE_FORWARD_H_
+#define STOWAGE_CLIENT_TORCH_STAGE_FORWARD_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/torch/held_value.h"
+#include "client/torch/saved_tensors.h"
+#include "solver/model/schedule.h"
+
+namespace stowage {
+
+// The storages of parameters and buffers, by StorageOf(). They stay on the device: a stage that
+// saves one saves no memory of its value.
+enum class Constant { kBuffer, kParameter };
+using Constants = std::unordered_map<const void*, Constant>;
+
+// Runs the forward of stage l from value l-1 into value l. Everything it refers to must outlive the
+// call, and `active_stage` and the values also the backward, which reads saved tensors through
+// them. For one call.
+class StageForward {
+ public:
+  struct Arguments {
+    c10::Device device;
+    int stage = 0;  // l
+    OperationKind kind = OperationKind::kForwardSave;
+    const std::function<at::Tensor(const at::Tensor&)>& forward;
+    const Constants& constants;
+    const HeldValue& input;   // value l-1
+    HeldValue& value;         // value l; empty
+    const int& active_stage;  // of which a forward or backward is running
+  };
+
+  explicit StageForward(const Arguments& arguments) : arguments_(arguments) {}
+
+  // Errors: INVALID_ARGUMENT for a stage that does not suit a schedule, with the remedy. May throw
+  // LibTorch's exceptions.
+  absl::Status Run();
+
+ private:
+  bool saves() const { return arguments_.kind == OperationKind::kForwardSave; }
+  bool Aliases(const at::Tensor& output) const;
+  absl::Status CheckOutput(const at::Tensor& output) const;
+  absl::Status CheckWrites(const at::Tensor& input, int64_t version) const;
+  SavedTensor Save(const at::Tensor& tensor);
+  template <typename Load>
+  SavedTensor ForOwnBackward(Load load) const;
+
+  const Arguments arguments_;
+  std::vector<std::pair<at::Tensor, int64_t>> saved_;  // saved tensors and their versions then
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_STAGE_FORWARD_H_
