@@ -95,7 +95,7 @@ absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) co
   if (!admission_.ok()) return admission_;
   grpc::Slice bytes;
   if (request.Valid() && request.DumpToSingleSlice(&bytes).ok()) return bytes;
-  if (context_.IsCancelled()) return absl::CancelledError("nobody waits for the answer any more");
+  if (context_.IsCancelled()) return absl::CancelledError("the caller no longer waits for the answer");
   return absl::InvalidArgumentError(
       absl::StrCat("the call has no request; send a ", record_.method, "Request"));
 }
