@@ -8,6 +8,8 @@
 
 namespace stowage {
 
+// Prediction and explanation belong to the chain that was solved; whoever reads the answer
+// simulates its schedule on another one. Notes cannot be computed again.
 v1::StoredAnswer ToStored(const Answer& answer) {
   v1::StoredAnswer stored;
   v1::SolveResponse& message = *stored.mutable_answer();
