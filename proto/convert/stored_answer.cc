@@ -8,8 +8,8 @@
 
 namespace stowage {
 
-// Prediction and explanation belong to the chain that was solved; whoever reads the answer
-// simulates its schedule on another one. Notes cannot be computed again.
+// Prediction and explanation are left out: the cache simulates the schedule again on the chain of
+// the request that hits. Notes cannot be computed again.
 v1::StoredAnswer ToStored(const Answer& answer) {
   v1::StoredAnswer stored;
   v1::SolveResponse& message = *stored.mutable_answer();
