@@ -26,7 +26,7 @@ build=(
   libssl-dev                                  # certificates and tokens
   libspdlog-dev                               # logs of the server
   libcli11-dev                                # command lines
-  libxxhash-dev                               # fingerprints of questions
+  libxxhash-dev                               # fingerprints of requests
   libsqlite3-dev                              # the cache on disk
   prometheus-cpp-dev libcpp-httplib-dev       # metrics, and the port that serves them
   libsystemd-dev                              # tells systemd that the server serves, or stops

@@ -16,8 +16,8 @@
 namespace stowage {
 namespace {
 
-// How long draining may take beyond the grace period: answers are sent, writes to the disk cache
-// end.
+// How long draining may take beyond the grace period: responses are sent, and writes to the disk
+// cache end.
 constexpr double kLastWritesSeconds = 10;
 
 // Blocks signals before any thread starts, so that WaitForSignal() receives them.
@@ -79,7 +79,7 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
 
 int Main(int argc, char** argv) {
   const sigset_t signals = BlockSignals();
-  // The reader of the log may have exited; the server continues.
+  // Writing to a log whose reader has exited must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // the write that exceeds a limit on file sizes reports it
   const absl::StatusOr<ParsedOptions> parsed = ParseServerOptions(argc, argv, STOWAGE_VERSION);

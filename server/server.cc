@@ -16,10 +16,11 @@
 namespace stowage {
 namespace {
 
-// How long answers may take to leave once their work is done.
+// How long responses may take to be sent once the engine has drained.
 constexpr std::chrono::seconds kFlush{1};
 
-// Null, and a line in the log, where there is none to be had: the service goes on without it.
+// The disk cache; null where there is none, or where it cannot be opened, which is reported: the
+// server then runs with the memory cache alone.
 std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& observer) {
   if (options.cache_dir.empty()) return nullptr;
   absl::StatusOr<std::unique_ptr<SqliteTier>> tier =
@@ -32,7 +33,7 @@ std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& obs
   return *std::move(tier);
 }
 
-// Empty where no token is asked for.
+// Checks tokens; empty where none is required.
 std::function<absl::StatusOr<std::string>(absl::string_view)> AuthenticateWith(
     const Tokens* tokens) {
   if (tokens == nullptr) return {};
@@ -100,6 +101,9 @@ Gauges Server::gauges() const {
   return gauges;
 }
 
+// gRPC opens no port of its own: it gets its connections from Listener, through `acceptor`. Health
+// says NOT_SERVING until every part has started, so that no caller is sent to a server whose start
+// may still fail. A failed start drains, which grpc::Server needs before it is destroyed.
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::string& version) {
   ASSIGN_OR_RETURN(std::unique_ptr<Security> security, Security::Load(options.security));
@@ -107,7 +111,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  auto door = builder.experimental().AddExternalConnectionAcceptor(
+  auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       server->security_->Credentials());
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
@@ -116,12 +120,12 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   server->grpc_ = builder.BuildAndStart();
   if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
   grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
-  health->SetServingStatus(false);  // until all is there
+  health->SetServingStatus(false);
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
-      options.listen, MostConnectionDescriptors(), [door = std::move(door)](int fd) {
+      options.listen, MostConnectionDescriptors(), [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;
-        door->HandleNewConnection(&connection);
+        acceptor->HandleNewConnection(&connection);
       });
   if (!listener.ok()) {
     server->Drain();
@@ -146,6 +150,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   return server;
 }
 
+// Connections are accepted until the engine has drained: callers that come meanwhile get
+// UNAVAILABLE, which they can act on, rather than a connection that is refused.
 void Server::Drain() {
   ready_ = false;
   grpc_->GetHealthCheckService()->SetServingStatus(false);

@@ -25,7 +25,7 @@ class Server {
   // Listens and serves; health says SERVING when it returns.
   // Errors: UNAVAILABLE when an address cannot be listened on, with the reason ("Address already
   // in use") and the remedy; those of Security::Load(). A cache directory that cannot be used is no
-  // error: answers are kept in memory then, and the log says so.
+  // error: the server then runs with the memory cache alone, and logs it.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::string& version);
 
@@ -56,7 +56,7 @@ class Server {
   Engine engine_;
   SchedulerService service_;
   std::unique_ptr<HttpPort> http_;
-  std::unique_ptr<grpc::Server> grpc_;  // its calls use all of the above
+  std::unique_ptr<grpc::Server> grpc_;  // its calls use all of the above but `http_`
   std::unique_ptr<Listener> listener_;  // hands connections to it; null while draining
 };
 

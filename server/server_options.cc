@@ -37,7 +37,8 @@ struct TextOptions {
   std::string grace = "30s";
 };
 
-// The directory of systemd or of the XDG base directories; empty: the environment names neither.
+// Where systemd, or else the XDG base directories, put the cache; empty: the environment names
+// neither, as for a service without a home directory.
 std::string DefaultCacheDir() {
   const auto variable = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -159,6 +160,8 @@ absl::Status CheckSecurity(const SecurityOptions& options) {
   return absl::OkStatus();
 }
 
+// The limit of all solves follows that of one unless it is set, without overflow: together they
+// must have room for the largest single solve.
 absl::Status ReadSolveMemory(const TextOptions& texts, EngineOptions* engine) {
   RETURN_IF_ERROR(Read("--solve-memory", texts.solve_memory, ParseBytes, &engine->solve_bytes));
   engine->all_solves_bytes = 2 * std::min(engine->solve_bytes, INT64_MAX / 2);

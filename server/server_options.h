@@ -26,7 +26,7 @@ struct ServerOptions {
   std::string log_level = "info";
 };
 
-// What the command line asks for: options, or a text to print (help, version).
+// A parsed command line: options, or a text to print (help, version).
 struct ParsedOptions {
   ServerOptions options;
   std::string text;  // not empty: print it and exit 0

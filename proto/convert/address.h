@@ -1,4 +1,4 @@
-// Where a server listens or is asked: "host:port", "[::1]:port" or "unix:PATH".
+// Addresses of servers, to listen on or to connect to: "host:port", "[::1]:port" or "unix:PATH".
 #ifndef STOWAGE_PROTO_CONVERT_ADDRESS_H_
 #define STOWAGE_PROTO_CONVERT_ADDRESS_H_
 
@@ -8,7 +8,7 @@
 namespace stowage {
 
 // OK, or INVALID_ARGUMENT with what is accepted. gRPC checks little: it reads a missing port as 443
-// and takes any port modulo 2^16. Pure: looks nothing up.
+// and takes any port modulo 2^16. Pure: resolves no name.
 absl::Status CheckAddress(absl::string_view address);
 
 }  // namespace stowage

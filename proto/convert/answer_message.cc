@@ -17,7 +17,8 @@
 namespace stowage {
 namespace {
 
-// An enumerator of the domain and the API's for the same thing.
+// An enumerator of the domain and the API's for the same thing. One table serves both directions,
+// so that they cannot differ.
 template <typename Value, typename Message>
 struct Enumerators {
   Value value;
@@ -53,7 +54,7 @@ constexpr Enumerators<StageFate::FirstSweep, v1::StageFate::FirstSweep> kSweeps[
     {StageFate::FirstSweep::kNothing, v1::StageFate::KEEPS_NOTHING},
 };
 
-// Requires: `value` is in the table.
+// Requires: `value` is in the table. The tables above list every enumerator of the domain.
 template <typename Value, typename Message, size_t kCount>
 Message ToEnumerator(const Enumerators<Value, Message> (&table)[kCount], Value value) {
   for (const auto& entry : table) {
@@ -62,7 +63,8 @@ Message ToEnumerator(const Enumerators<Value, Message> (&table)[kCount], Value v
   return Message();
 }
 
-// Sets `value`; DATA_LOSS naming `field` where the table has no such message.
+// Sets `value`; DATA_LOSS naming `field` where the table lacks the message's enumerator, as it does
+// for one of a newer server.
 template <typename Value, typename Message, size_t kCount>
 absl::Status FromEnumerator(const Enumerators<Value, Message> (&table)[kCount], Message message,
                             const char* field, Value* value) {
@@ -75,6 +77,7 @@ absl::Status FromEnumerator(const Enumerators<Value, Message> (&table)[kCount], 
                                           ", which this version does not have"));
 }
 
+// Every Fill() expects an empty message, since it appends to repeated fields.
 void Fill(const Prediction& prediction, v1::Prediction* message) {
   message->set_makespan_seconds(prediction.makespan_seconds);
   message->set_compute_seconds(prediction.compute_seconds);
@@ -149,6 +152,7 @@ absl::StatusOr<StageFate> FromMessage(const v1::StageFate& message) {
   return fate;
 }
 
+// Reserves the stages, of which a chain may have thousands; peaks and idles are few.
 void Fill(const Explanation& explanation, v1::Explanation* message) {
   message->mutable_stages()->Reserve(static_cast<int>(explanation.stages.size()));
   for (const Peak& peak : explanation.peaks) Fill(peak, message->add_peaks());
@@ -199,7 +203,8 @@ absl::StatusOr<Origin> FromMessage(const v1::Origin& message) {
   return origin;
 }
 
-// Sets `schedule`; DATA_LOSS for an operation of an unknown kind.
+// Sets `schedule`; DATA_LOSS for an operation of a kind that this version does not have, or for too
+// many operations. A job executes the schedule, so no operation may be skipped.
 absl::Status FromMessage(const v1::Schedule& message, Schedule* schedule) {
   std::vector<FieldViolation> violations;
   *schedule = stowage::FromMessage(message, &violations);
@@ -208,6 +213,7 @@ absl::Status FromMessage(const v1::Schedule& message, Schedule* schedule) {
   return absl::DataLossError(ViolationsStatus(violations).message());
 }
 
+// The operation converts as part of a schedule; a default one where the message has none.
 Operation FloorOperationOf(const v1::SolveResponse& message) {
   v1::Schedule one;
   *one.add_operations() = message.memory_floor_operation();
@@ -237,7 +243,7 @@ void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message
   message->set_memory_floor_bytes(answer.memory_floor_bytes);
   *message->mutable_memory_floor_operation() = ToMessage(answer.memory_floor_operation);
   Fill(answer.solver, origin, message->mutable_origin());
-  if (answer.outcome == Outcome::kInfeasible) return;
+  if (answer.outcome == Outcome::kInfeasible) return;  // there is no schedule to describe
   Fill(answer.schedule, message->mutable_schedule());
   Fill(answer.prediction, message->mutable_prediction());
   Fill(answer.explanation, message->mutable_explanation());
@@ -315,6 +321,8 @@ v1::SolverDescription ToMessage(const SolverDescription& description) {
   return message;
 }
 
+// Also reads stored answers, which lack prediction and most of the explanation: what is unset keeps
+// its default.
 absl::StatusOr<Answer> AnswerFromMessage(const v1::SolveResponse& message) {
   Answer answer;
   RETURN_IF_ERROR(FromEnumerator(kOutcomes, message.outcome(), "outcome", &answer.outcome));

@@ -5,6 +5,8 @@
 namespace stowage {
 namespace {
 
+// An optional field stays unset where the domain has no value for it, in both directions: unset may
+// mean something else than 0, as for gradient_bytes.
 GraphCosts FromMessage(const v1::GraphCosts& message) {
   GraphCosts costs;
   costs.forward_seconds = message.forward_seconds();
@@ -63,6 +65,7 @@ v1::Stage ToMessage(const Stage& stage) {
 
 }  // namespace
 
+// Leaves the provenance out: no solver reads it, and nothing is returned to the caller.
 Chain FromMessage(const v1::Chain& message) {
   Chain chain;
   chain.name = message.name();
@@ -84,6 +87,7 @@ v1::Chain ToMessage(const Chain& chain) {
     message.set_input_gradient_bytes(*chain.input_gradient_bytes);
   }
   for (const Stage& stage : chain.stages) *message.add_stages() = ToMessage(stage);
+  // An unset loss and one without costs mean the same.
   if (chain.loss != Stage{}) *message.mutable_loss() = ToMessage(chain.loss);
   if (chain.graph_entry_seconds != 0) message.set_graph_entry_seconds(chain.graph_entry_seconds);
   return message;
@@ -117,6 +121,7 @@ v1::Platform ToMessage(const Platform& platform) {
   return message;
 }
 
+// Platform has no unset budget: a field that was left out would read as a budget of 0.
 std::vector<FieldViolation> MissingFields(const v1::Platform& message) {
   if (message.has_memory_bytes()) return {};
   return {

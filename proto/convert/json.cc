@@ -19,14 +19,14 @@
 namespace stowage {
 namespace {
 
-// Deeper texts take protobuf's parser quadratic time, and then fail without a word on where.
+// Protobuf's parser takes quadratic time for deeply nested texts, and its error names no field.
 constexpr size_t kMostLevels = 32;
 
-// Follows a text up to the first thing that is wrong with it as JSON and says in which field that
-// is; protobuf's own parser tells only the characters around it, and takes a key given twice.
+// Reads a text up to the first error in its JSON, and tracks the path of the field that it is in.
+// Protobuf's own parser reports only the characters around an error, and accepts duplicate keys.
 class Inspector : public nlohmann::json_sax<nlohmann::json> {
  public:
-  // Protobuf drops nulls from arrays without a word; a provenance may have them.
+  // Protobuf silently drops nulls from arrays; a provenance may have them.
   bool null() override {
     const bool dropped =
         !levels_.empty() && levels_.back().is_array && levels_[0].key != "provenance";
@@ -50,7 +50,7 @@ class Inspector : public nlohmann::json_sax<nlohmann::json> {
     return Stop(Shorten(error.what()));
   }
 
-  // Whether it stopped; then where, as in ".stages[3].forward_seconds", and why.
+  // Whether there is an error; then its path, as in ".stages[3].forward_seconds", and what it is.
   bool stopped() const { return !problem_.empty(); }
   const std::string& path() const { return path_; }
   const std::string& problem() const { return problem_; }
@@ -108,7 +108,7 @@ std::string Inspector::Shorten(absl::string_view problem) {
                              {{": syntax error while parsing ", ": not JSON: "}, {"\n", " "}});
 }
 
-// What a protobuf type is called in front of people.
+// A protobuf type as error messages name it.
 std::string TypeName(absl::string_view type) {
   if (absl::ConsumePrefix(&type, "type.googleapis.com/")) {
     const auto* pool = google::protobuf::DescriptorPool::generated_pool();
@@ -132,8 +132,8 @@ std::string TypeName(absl::string_view type) {
   return std::string(type);
 }
 
-// Protobuf says "(stages[1].x): invalid value 9 for type TYPE_INT64", "(stages[1]) y: Cannot find
-// field." and, at the top, "y: Cannot find field.".
+// Translates protobuf's errors: "(stages[1].x): invalid value 9 for type TYPE_INT64", "(stages[1])
+// y: Cannot find field." and, at the top, "y: Cannot find field.".
 std::string FieldProblem(absl::string_view message, absl::string_view root) {
   std::string path(root);
   if (absl::ConsumePrefix(&message, "(")) {
@@ -156,6 +156,7 @@ std::string FieldProblem(absl::string_view message, absl::string_view root) {
   return absl::StrCat(path, ": ", absl::StrReplaceAll(message, {{"\n", " "}}));
 }
 
+// Two passes: the first one only finds errors that protobuf reports badly or not at all.
 absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_unknown_fields,
                    google::protobuf::Message* message) {
   absl::ConsumePrefix(&json, "\xEF\xBB\xBF");  // a byte order mark
@@ -181,12 +182,14 @@ absl::Status FromJson(absl::string_view json, absl::string_view root,
   return Parse(json, root, /*ignore_unknown_fields=*/false, message);
 }
 
+// Tries a bare schedule first, then a whole answer. Where both fail, the error is that of the one
+// that the text resembles.
 absl::StatusOr<ScheduleFile> ScheduleFromJson(absl::string_view json) {
   v1::Schedule schedule;
   v1::SolveResponse answer;
   const absl::Status bare = FromJson(json, "schedule", &schedule);
   if (bare.ok()) return ScheduleFile{std::move(schedule), {}};
-  // A newer server's answer may have fields that are not known here.
+  // A newer server's answer may have fields that this version lacks.
   const absl::Status whole = Parse(json, "answer", /*ignore_unknown_fields=*/true, &answer);
   if (answer.outcome() == v1::INFEASIBLE) {
     return absl::InvalidArgumentError("schedule: this answer is INFEASIBLE and holds no schedule");
@@ -195,7 +198,7 @@ absl::StatusOr<ScheduleFile> ScheduleFromJson(absl::string_view json) {
     return ScheduleFile{std::move(*answer.mutable_schedule()),
                         std::move(*answer.mutable_platform())};
   }
-  // Both are wrong; what the text has at its top says which error is meant.
+  // A text with a "schedule" is meant as an answer.
   return absl::StrContains(json, "\"schedule\"") && !whole.ok() ? whole : bare;
 }
 

@@ -6,6 +6,8 @@
 namespace stowage {
 namespace {
 
+// Unset time_precision and use_cache take the service's defaults here, so that requests with an
+// unset field and with its default have the same cache keys.
 SolveOptions OptionsFrom(const v1::SolveOptions& message) {
   SolveOptions options;
   options.memory_slots = message.memory_slots();
@@ -29,7 +31,7 @@ v1::SolveOptions OptionsMessage(const SolveOptions& options) {
   return message;
 }
 
-// The fields that both kinds of requests to a solver have.
+// The fields that SolveRequest and FrontierRequest have in common.
 template <typename Message, typename Request>
 void FillFromMessage(const Message& message, Request* request) {
   request->chain = FromMessage(message.chain());
@@ -55,6 +57,7 @@ SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViola
   return request;
 }
 
+// No violations: a frontier does not need platform.memory_bytes.
 FrontierRequest FromMessage(const v1::FrontierRequest& message) {
   FrontierRequest request;
   FillFromMessage(message, &request);

@@ -7,6 +7,7 @@
 namespace stowage {
 namespace {
 
+// nullopt: a kind that this version does not have.
 std::optional<OperationKind> FromMessage(v1::Operation::Kind kind) {
   switch (kind) {
     case v1::Operation::FORWARD_SAVE:
@@ -28,6 +29,8 @@ std::optional<OperationKind> FromMessage(v1::Operation::Kind kind) {
   }
 }
 
+// In the domain `first_stage` is 0 for an operation of one stage, whether the message leaves it
+// unset or repeats the stage.
 Operation FromMessage(const v1::Operation& message, OperationKind kind) {
   Operation operation{kind, message.stage()};
   if (message.mode() == v1::Operation::GRAPH) operation.mode = Mode::kGraph;
@@ -65,6 +68,7 @@ void Fill(const Operation& operation, v1::Operation* to) {
 }  // namespace
 
 Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* violations) {
+  // A schedule of a newer client may have a million operations that are wrong in the same way.
   constexpr int kMostReported = 10;
   Schedule schedule;
   schedule.operations.reserve(static_cast<size_t>(message.operations_size()));

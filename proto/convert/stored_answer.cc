@@ -8,6 +8,8 @@
 
 namespace stowage {
 
+// Prediction and explanation are left out: the cache simulates the schedule again on the chain of
+// the request that hits. Notes cannot be computed again.
 v1::StoredAnswer ToStored(const Answer& answer) {
   v1::StoredAnswer stored;
   v1::SolveResponse& message = *stored.mutable_answer();

@@ -39,7 +39,9 @@ int64_t BytesOf(const CachedResponse& cached) {
                               cached.request_text.capacity() + cached.response.capacity());
 }
 
-// The answer with prediction and explanation made anew; nullopt: it does not fit the request.
+// The cached answer for `request`, with prediction and explanation from a simulation of its
+// schedule on the request's own chain; nullopt: it does not fit there. That a budget is infeasible
+// holds for equal sizes only.
 std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
                             const CachedAnswer& cached) {
   const bool same_sizes = cached.keys.exact_sizes == keys.exact_sizes;
@@ -59,7 +61,7 @@ bool Fits(const SolveRequest& request, const Answer& answer) {
   return simulation.ok() && simulation->feasible();
 }
 
-// Null where `make` returns nullopt, and where memory runs out: the request is solved then.
+// Null where `make` returns nullopt, and where memory runs out: both are misses.
 AnswerPtr MakeShared(absl::FunctionRef<std::optional<Answer>()> make) {
   try {
     std::optional<Answer> answer = make();
@@ -81,6 +83,7 @@ AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
   return MakeShared([&] { return Reuse(request, keys, *cached); });
 }
 
+// Without a rounding loss, since that takes a solve of its own, for which there is no time.
 AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys,
                          const CachedAnswer& best) {
   return MakeShared([&] {
@@ -96,6 +99,8 @@ AnswerCache::AnswerCache(int64_t memory_bytes, CacheTier* tier, Observer& observ
   for (size_t i = 0; i < kShards; ++i) answers_.emplace_back(answer_bytes / int64_t{kShards});
 }
 
+// Tries both keys under which KeyOf() may have put the answer. The lock of a shard is held for the
+// lookup only, not for the simulation.
 AnswerPtr AnswerCache::FindInMemory(const SolveRequest& request, const CacheKeys& keys) {
   for (const Fingerprint* key : {&keys.rounded, &keys.exact_sizes}) {
     const CachedAnswerPtr cached = ShardOf(*key).Get(*key);
@@ -105,6 +110,8 @@ AnswerPtr AnswerCache::FindInMemory(const SolveRequest& request, const CacheKeys
   return nullptr;
 }
 
+// Tries both keys, as FindInMemory() does. The result carries the keys of this request, for which
+// it was simulated, and is ready for PutInMemory().
 CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const CacheKeys& keys) {
   if (tier_ == nullptr) return nullptr;
   for (const Fingerprint* key : {&keys.rounded, &keys.exact_sizes}) {
@@ -131,6 +138,7 @@ void AnswerCache::PutInTier(const CachedAnswerPtr& cached) {
   if (const absl::Status put = tier_->Put(cached); !put.ok()) observer_.StoreFailed(put);
 }
 
+// The key points into the value, which the cache holds for as long as the key.
 void AnswerCache::PutResponse(CachedResponse response) {
   const auto shared = std::make_shared<const CachedResponse>(std::move(response));
   responses_.Put(shared->request_text, shared, BytesOf(*shared));

@@ -1,5 +1,5 @@
-// The cache of the server: answers in memory, the responses in which they left, and a tier below
-// that survives the process.
+// The server's cache: answers in memory, the serialized responses in which they were sent, and a
+// tier below that outlives the process.
 #ifndef STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 #define STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 
@@ -26,7 +26,7 @@ using AnswerPtr = std::shared_ptr<const Answer>;
 struct CachedResponse {
   std::string request_text = {};  // compared whole: a hash alone could be forged
   std::string response = {};      // bytes that the cache does not interpret
-  // For the log: the request's stages and solver, and what it was answered.
+  // For log and metrics: the request's stages and solver, and its answer.
   int stages = 0;
   std::string solver = {};
   AnswerRecord answer = {};

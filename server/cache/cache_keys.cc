@@ -162,6 +162,8 @@ void AddSolver(const SolverInfo& info, KeyBuilder& key) {
   for (const SolverInfo& other : AllSolvers()) key.Add(int64_t{other.description.version});
 }
 
+// Hashes what may change the answer: format and kind of the key, solver and version, the options
+// that this solver reads, chain and platform.
 Fingerprint KeyOf(const SolveRequest& request, const Chain& chain, const Platform& platform,
                   Times times) {
   KeyBuilder key(chain.stages.size(), times);
@@ -194,6 +196,7 @@ std::string ToHex(const Fingerprint& fingerprint) {
 CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded) {
   CacheKeys keys;
   keys.exact = KeyOf(request, request.chain, request.platform, Times::kToTheBit);
+  // Without rounding of times nothing is shared between requests that differ.
   if (request.options.time_precision == 0) {
     keys.rounded = keys.exact_sizes = keys.exact;
     return keys;

@@ -1,4 +1,4 @@
-// A place below the memory cache that keeps answers beyond the process.
+// The interface of caches below the memory cache, which outlive the process.
 #ifndef STOWAGE_SERVER_CACHE_CACHE_TIER_H_
 #define STOWAGE_SERVER_CACHE_CACHE_TIER_H_
 
@@ -15,7 +15,7 @@ namespace stowage {
 struct CachedAnswer {
   Answer answer;
   CacheKeys keys;
-  // Whether prediction and explanation are set, for the request of keys.exact. A tier keeps the
+  // Whether prediction and explanation are set, for the request of keys.exact. A tier stores the
   // schedule and the notes alone.
   bool is_explained = false;
 };

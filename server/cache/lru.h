@@ -22,7 +22,7 @@ class Lru {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
-  // A value that takes more than `most_bytes` by itself is not kept; 0 keeps none.
+  // A value that takes more than `most_bytes` by itself is not stored; 0 stores none.
   explicit Lru(int64_t most_bytes) : most_bytes_(most_bytes) {}
 
   // Null: a miss.
@@ -39,6 +39,7 @@ class Lru {
   void Put(const Key& key, Pointer value, int64_t bytes) {
     std::list<Entry> evicted;  // freed after the lock is released
     MutexLock lock(mutex_);
+    // Keys may point into their values: a key is erased from the map before its value is freed.
     const auto drop = [&](typename std::list<Entry>::iterator entry) {
       bytes_ -= entry->bytes;
       places_.erase(entry->key);

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 constexpr int kVersion = 1;              // of the tables and of StoredAnswer
 constexpr int64_t kRowBytes = 160;       // of a row beside its value, indexes included
-constexpr int64_t kTouchSeconds = 3600;  // uses within it count as one: hits need not write
+constexpr int64_t kTouchSeconds = 3600;  // a hit writes only where the last use is older than this
 constexpr double kRowsShare = 0.9;       // of the file; the rest is for half-filled pages
 
 constexpr const char* kSetUp =
@@ -55,6 +55,7 @@ KeyBytes BytesOf(const Fingerprint& key) {
   return bytes;
 }
 
+// Seeded with the key, so that a value under another's key is found, too.
 int64_t ChecksumOf(const Fingerprint& key, const void* value, size_t size) {
   return static_cast<int64_t>(XXH3_64bits_withSeed(value, size, key.low));
 }
@@ -80,7 +81,7 @@ std::string ValueOf(const CachedAnswer& cached) {
   return stored.SerializeAsString();
 }
 
-// Null: it is none.
+// Null: `value` is no stored answer.
 CachedAnswerPtr CachedFrom(const std::string& value) {
   v1::StoredAnswer stored;
   if (!stored.ParseFromString(value)) return nullptr;
@@ -122,7 +123,8 @@ absl::StatusOr<std::unique_ptr<SqliteTier>> SqliteTier::Open(const std::string& 
   return tier;
 }
 
-// SQLite's own words after `what`; DATA_LOSS where the file is damaged.
+// The error of the last call to SQLite, as "PATH: WHAT: SQLite's text"; DATA_LOSS where the file is
+// damaged, else UNAVAILABLE.
 absl::Status SqliteTier::Failed(const char* what) {
   const int code = database_ != nullptr ? sqlite3_errcode(database_.get()) : SQLITE_NOMEM;
   const std::string message = absl::StrCat(path_, ": ", what, ": ", sqlite3_errstr(code),
@@ -137,6 +139,7 @@ absl::Status SqliteTier::Execute(const char* sql) {
     return absl::OkStatus();
   }
   const absl::Status failed = Failed("cannot be written");
+  // A transaction that stays open would make every later BEGIN fail.
   if (sqlite3_get_autocommit(database_.get()) == 0) {
     sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
   }
@@ -152,6 +155,7 @@ absl::StatusOr<SqliteTier::Statement> SqliteTier::Prepare(const char* sql) {
   return Statement(statement);
 }
 
+// Opens the file; a damaged one is replaced, and `opening_` says so.
 absl::Status SqliteTier::OpenFile() {
   const absl::Status opened = SetUp();
   if (!absl::IsDataLoss(opened)) return opened;
@@ -164,33 +168,37 @@ absl::Status SqliteTier::opening() const {
   return opening_;
 }
 
-// A file that could not be set up is closed again: the next Put() tries anew.
+// A file that could not be set up is closed again, and the next Put() opens it again. Until then
+// the tier returns UNAVAILABLE.
 absl::Status SqliteTier::SetUp() {
   const absl::Status done = SetUpOpen();
   if (!done.ok()) database_.reset();
   return done;
 }
 
+// Opens the file, restricts who may read it, takes the lock that keeps other processes out, creates
+// the tables where the file is new or of another version, and counts the rows.
 absl::Status SqliteTier::SetUpOpen() {
   sqlite3* database = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path_.c_str(), &database, flags, nullptr);
   database_.reset(database);
   if (code != SQLITE_OK) return Failed("cannot be opened");
-  (void)chmod(path_.c_str(), 0600);  // answers tell what networks are trained here
+  (void)chmod(path_.c_str(), 0600);  // answers reveal which networks are trained here
   RETURN_IF_ERROR(Execute(kSetUp));
-  RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE; COMMIT;"));  // takes the lock, or says who has it
+  RETURN_IF_ERROR(
+      Execute("BEGIN IMMEDIATE; COMMIT;"));  // takes the lock; BUSY: another process has it
   int version = 0;
   {
-    ASSIGN_OR_RETURN(const Statement asked, Prepare("PRAGMA user_version"));
-    if (sqlite3_step(asked.get()) != SQLITE_ROW) return Failed("cannot be read");
-    version = sqlite3_column_int(asked.get(), 0);
+    ASSIGN_OR_RETURN(const Statement pragma, Prepare("PRAGMA user_version"));
+    if (sqlite3_step(pragma.get()) != SQLITE_ROW) return Failed("cannot be read");
+    version = sqlite3_column_int(pragma.get(), 0);
   }
   if (version != kVersion) RETURN_IF_ERROR(Execute(kTables));
   return CountUp();
 }
 
-// The index alone says what there is: no row is read.
+// The index on (used, bytes) covers the query, so that no row is read.
 absl::Status SqliteTier::CountUp() {
   ASSIGN_OR_RETURN(const Statement sum,
                    Prepare("SELECT count(*), coalesce(sum(bytes), 0) FROM answers"));
@@ -200,7 +208,8 @@ absl::Status SqliteTier::CountUp() {
   return absl::OkStatus();
 }
 
-// After a damage: the file goes aside, for whoever wants to know, and a new one takes its place.
+// Replaces a damaged file by an empty one. The old one is renamed, so that the damage can be
+// examined; its write-ahead log, which is of no use to the new one, is removed.
 absl::Status SqliteTier::BeginAnew() {
   database_.reset();
   std::error_code error;
@@ -210,12 +219,13 @@ absl::Status SqliteTier::BeginAnew() {
   return SetUp();
 }
 
+// A row that cannot be read is removed, so that the answer is solved and stored again; where even
+// the removal finds the file damaged, the whole file is replaced.
 absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
   MutexLock lock(mutex_);
   absl::StatusOr<std::string> value = Read(key);
   if (absl::IsNotFound(value.status())) return CachedAnswerPtr();
   if (absl::IsDataLoss(value.status())) {
-    // The row, or all of the file where even that cannot be removed.
     if (absl::IsDataLoss(Remove(key))) (void)BeginAnew();
     return value.status();
   }
@@ -226,6 +236,7 @@ absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
   return absl::DataLossError(absl::StrCat(path_, ": an answer cannot be read; it is dropped"));
 }
 
+// The value of the row. Errors: NOT_FOUND; DATA_LOSS where the checksum does not match.
 absl::StatusOr<std::string> SqliteTier::Read(const Fingerprint& key) {
   std::string value;
   int64_t used = 0;
@@ -244,7 +255,8 @@ absl::StatusOr<std::string> SqliteTier::Read(const Fingerprint& key) {
     value.assign(static_cast<const char*>(bytes), size);
     used = sqlite3_column_int64(row.get(), 2);
   }
-  // That it was used is worth a try; it is no reason to withhold it.
+  // The SELECT is finalized by now. A failed update only costs the row its place in the order of
+  // eviction.
   if (const int64_t now = Now(); now > used + kTouchSeconds) (void)Touch(key, now);
   return value;
 }
@@ -256,6 +268,7 @@ absl::Status SqliteTier::Touch(const Fingerprint& key, int64_t used) {
   return sqlite3_step(update.get()) == SQLITE_DONE ? absl::OkStatus() : Failed("cannot be written");
 }
 
+// Also subtracts the row from `stats_`. OK where there is no such row.
 absl::Status SqliteTier::Remove(const Fingerprint& key) {
   ASSIGN_OR_RETURN(const Statement row,
                    Prepare("DELETE FROM answers WHERE key = ? RETURNING bytes"));
@@ -263,18 +276,21 @@ absl::Status SqliteTier::Remove(const Fingerprint& key) {
   int code = sqlite3_step(row.get());
   if (code == SQLITE_DONE) return absl::OkStatus();  // it was not there
   const int64_t bytes = code == SQLITE_ROW ? sqlite3_column_int64(row.get(), 0) : 0;
-  if (code == SQLITE_ROW) code = sqlite3_step(row.get());
+  if (code == SQLITE_ROW) code = sqlite3_step(row.get());  // to the statement's end
   if (code != SQLITE_DONE) return Failed("cannot be written");
   stats_.bytes -= bytes;
   --stats_.entries;
   return absl::OkStatus();
 }
 
+// Replaces the row and evicts others in one transaction: after a crash the file has the rows from
+// before or from after it. `stats_` changes along the way and is restored where the transaction
+// fails.
 absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
   const std::string value = ValueOf(*cached);
   const Fingerprint key = KeyOf(*cached);
   MutexLock lock(mutex_);
-  // A file that could not be opened, or was lost, may be there again.
+  // What kept the file from being opened may be over.
   if (database_ == nullptr) RETURN_IF_ERROR(OpenFile());
   const CacheStats before = stats_;
   absl::Status written = Execute("BEGIN IMMEDIATE");
@@ -289,6 +305,8 @@ absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
   return written;
 }
 
+// An answer that is larger than the whole limit is not stored; the row that it would replace is
+// removed all the same.
 absl::Status SqliteTier::Write(const Fingerprint& key, const std::string& value) {
   RETURN_IF_ERROR(Remove(key));
   const int64_t bytes = kRowBytes + static_cast<int64_t>(value.size());
@@ -313,7 +331,8 @@ absl::Status SqliteTier::Insert(const Fingerprint& key, const std::string& value
   return absl::OkStatus();
 }
 
-// The longest unused go.
+// Evicts the least recently used rows until `bytes` more fit. Loops over single rows, because rows
+// differ in size.
 absl::Status SqliteTier::MakeRoom(int64_t bytes) {
   while (stats_.entries > 0 && stats_.bytes + bytes > most_bytes_) {
     ASSIGN_OR_RETURN(const Statement row,

@@ -1,10 +1,10 @@
-// The cache on disk: survives restarts and kill -9, stays within its bytes, drops what it cannot
-// read. The only place that knows SQLite.
+// The disk cache: survives restarts and kill -9, stays within its size limit, drops what it cannot
+// read. The only user of SQLite.
 //
-// One file with a row an answer, under the key of its question, which holds the solver's version:
-// what older solvers answered is never asked for again, and goes when there is need of room, as the
-// least recently used does. Every row carries a checksum. A file that is damaged is put aside
-// ("answers.db.damaged") and a new one begun.
+// One file, "answers.db", with one row for each answer, under the answer's cache key. Keys contain
+// the solver's version, so that answers of older solvers are never found again; they are evicted
+// when room is needed, as the least recently used rows are. Every row carries a checksum. A damaged
+// file is renamed to "answers.db.damaged" and replaced by an empty one.
 #ifndef STOWAGE_SERVER_CACHE_SQLITE_TIER_H_
 #define STOWAGE_SERVER_CACHE_SQLITE_TIER_H_
 
@@ -26,17 +26,19 @@ namespace stowage {
 // Thread-safe.
 class SqliteTier final : public CacheTier {
  public:
-  // Makes the directory if need be. Errors: UNAVAILABLE, with the path and the remedy, when it
-  // cannot be used or another process uses it.
+  // Creates the directory where it does not exist. `most_bytes` limits the file's size.
+  // Errors: UNAVAILABLE with the path and the reason, when the directory cannot be used or another
+  // process uses it: ".../answers.db: cannot be written: database is locked; another process uses
+  // it".
   static absl::StatusOr<std::unique_ptr<SqliteTier>> Open(const std::string& directory,
                                                           int64_t most_bytes);
   ~SqliteTier() override;
 
-  // OK; or DATA_LOSS, with the path: the file was damaged when it was opened, and put aside.
+  // OK; or DATA_LOSS with the path: the file was damaged when it was opened, and was replaced.
   absl::Status opening() const;
 
   absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override;
-  absl::Status Put(CachedAnswerPtr known) override;
+  absl::Status Put(CachedAnswerPtr cached) override;
   CacheStats stats() const override;
 
  private:
@@ -67,11 +69,11 @@ class SqliteTier final : public CacheTier {
   absl::Status Touch(const Fingerprint& key, int64_t used) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
-  const int64_t most_bytes_;
+  const int64_t most_bytes_;  // of all rows
   mutable Mutex mutex_;
-  Database database_ ABSL_GUARDED_BY(mutex_);
+  Database database_ ABSL_GUARDED_BY(mutex_);  // null: the file could not be opened
   absl::Status opening_ ABSL_GUARDED_BY(mutex_);
-  CacheStats stats_ ABSL_GUARDED_BY(mutex_);
+  CacheStats stats_ ABSL_GUARDED_BY(mutex_);  // entries and bytes are those of the file's rows
 };
 
 }  // namespace stowage

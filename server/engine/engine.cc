@@ -38,7 +38,7 @@ Clock::time_point After(Clock::time_point begin, double seconds) {
 }
 
 absl::Status Draining() {
-  return absl::UnavailableError("the server is draining; ask another one");
+  return absl::UnavailableError("the server is draining; ask another server");
 }
 
 absl::Status NoMemory() {
@@ -50,7 +50,9 @@ absl::Status NoneInTime() {
       "time ran out before a schedule was found that fits; allow more");
 }
 
-// When the best schedule so far becomes the answer: early enough for it to reach the caller.
+// When the best schedule so far becomes the answer: at the end of the time budget, or early enough
+// before the deadline for the response to reach the caller. That margin is a twentieth of the time
+// that the caller allows, at least 50 ms, but never more than a quarter of it.
 Clock::time_point DueFor(const Waiter& waiter) {
   Clock::time_point due = Clock::time_point::max();
   const double budget = waiter.request().options.time_budget_seconds;
@@ -89,6 +91,8 @@ bool SameChain(const SolveRequest& a, const SolveRequest& b) {
   return &a == &b || (a.platform == b.platform && a.chain == b.chain);
 }
 
+// A waiter that joined a running solve did not wait in the queue, and its solve time begins when it
+// arrived. One that leaves before the solve starts has spent all its time in the queue.
 Origin OriginFor(const SharedSolve& solve, const Waiter& waiter, Origin::Source source) {
   const Clock::time_point now = Clock::now();
   const Clock::time_point started = solve.started().value_or(now);
@@ -112,7 +116,8 @@ Engine::Engine(const EngineOptions& options, AnswerCache* cache, Observer* obser
               .most_of_a_client = options.client_limit,
               .most_bytes = options.all_solves_bytes,
               .niceness = kSolveNiceness}) {
-  // A thread inherits the niceness of the thread that creates it.
+  // A thread inherits the niceness of the thread that creates it, so the helpers are created by a
+  // thread that has taken the niceness of the solver threads.
   std::thread([this] {
     setpriority(PRIO_PROCESS, 0, kSolveNiceness);
     helpers_.emplace(options_.threads - 1);
@@ -133,6 +138,9 @@ void Engine::Finish() {
   if (--pending_ == 0) idle_.SignalAll();
 }
 
+// Counts the request as pending, makes its keys and looks it up in memory; on a miss it joins a
+// solve. Every path after Begin() calls Done() once and then Finish() once; for a request that
+// joins a solve both calls are in End().
 void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
   if (const absl::Status begun = Begin(); !begun.ok()) return listener->Done(begun);
   const Clock::time_point arrived = Clock::now();
@@ -152,7 +160,10 @@ void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveLis
   Join(std::make_shared<Waiter>(keyed, std::move(caller), std::move(listener), arrived));
 }
 
-// Joins the solve of an equal request, or starts one.
+// Joins the solve of an equal request, or starts one. `solves_` is searched and changed under one
+// lock, so that equal requests that arrive together start one solve. A solve that has ended and is
+// not forgotten yet refuses the waiter and is replaced. Watch() and Start() are called without the
+// lock: both may end the waiter, and Finish() takes it.
 void Engine::Join(const WaiterPtr& waiter) {
   if (!waiter->request().options.use_cache) return SolveAlone(waiter);
   SolvePtr solve;
@@ -180,7 +191,9 @@ void Engine::SolveAlone(const WaiterPtr& waiter) {
   Start(solve);
 }
 
-// Removes the waiter when its caller leaves or its time is up.
+// Removes the waiter when its caller leaves or its time is up. Timer and callback hold the solve
+// weakly and name the waiter by its id: after the waiter's end they find nothing. The waiter's lock
+// orders the timer and End(): a waiter that has ended gets no timer, and End() cancels the others'.
 void Engine::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
   const uint64_t id = waiter->id;
   const std::weak_ptr<SharedSolve> watched = solve;
@@ -193,11 +206,12 @@ void Engine::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
     }
   }
   if (!waiter->caller.stop.stop_possible()) return;
+  // Called at once, on this thread, where the caller has left already.
   waiter->on_stop.emplace(waiter->caller.stop, [this, watched, id] {
     const SolvePtr left = watched.lock();
     if (left == nullptr) return;
     if (const WaiterPtr gone = left->Leave(id)) {
-      End(gone, absl::CancelledError("nobody waits for the answer any more"));
+      End(gone, absl::CancelledError("the caller no longer waits for the answer"));
     }
   });
 }
@@ -206,12 +220,15 @@ void Engine::TimeIsUp(const SolvePtr& solve, uint64_t id) {
   AnswerPtr best;
   const WaiterPtr waiter = solve->LeaveWithBest(id, &best);
   if (waiter == nullptr) return;
-  // Elsewhere than on the thread of the timers, which other deadlines need.
+  // On a quick thread: the schedule may have to be simulated on the waiter's own chain, and the
+  // thread of the timers is needed for other deadlines.
   const auto end = [this, solve, waiter, best] { EndWithBest(solve, waiter, best, NoneInTime()); };
   if (!quick_.Add({.run = end}).ok()) end();
 }
 
-// Looks into the cache tier below, on a quick thread, and enqueues the solve on a miss.
+// Looks the request up in the cache tier, on a quick thread, and enqueues the solve on a miss. A
+// hit is put in memory before the solve is forgotten, so that an equal request that comes after
+// that is a hit in memory.
 void Engine::Start(const SolvePtr& solve) {
   const auto look_up = [this, solve] {
     if (solve->stop_token().stop_requested()) return Forget(solve);
@@ -239,6 +256,8 @@ int64_t Engine::BytesFor(const SolveRequest& request, const RequestInstances& in
                   solver->WorkingBytesWithin(instances.exact_sizes(), options_.solve_bytes));
 }
 
+// Declares the memory of the solve to the queue, which starts it when that much is free. The
+// instances are made here, because the memory depends on them, and travel with the work.
 void Engine::Enqueue(const SolvePtr& solve) {
   absl::StatusOr<size_t> before = NoMemory();
   if (const std::optional<RequestInstances> instances = MakeInstances(solve->keyed())) {
@@ -252,6 +271,7 @@ void Engine::Enqueue(const SolvePtr& solve) {
   EndAll(solve, before.status());
 }
 
+// What the solver may use, and whom it reports progress to. `place` must outlive the context.
 SolveContext Engine::ContextOf(const SolvePtr& solve, RunningSolves::Place& place,
                                std::stop_token stop) {
   constexpr double kStep = 0.01;  // smaller progress is not reported
@@ -268,6 +288,9 @@ SolveContext Engine::ContextOf(const SolvePtr& solve, RunningSolves::Place& plac
   return context;
 }
 
+// Solves and simulates, on a solver thread; then caches the answer, forgets the solve and ends its
+// waiters, in this order: a request that comes after Forget() finds the answer in memory. A solve
+// that the server stops ends its waiters with the best schedule so far, which is not cached.
 void Engine::Run(const SolvePtr& solve, const RequestInstances& instances) {
   if (solve->stop_token().stop_requested()) return Forget(solve);
   const EitherStop stop(solve->stop_token(), stop_all_.get_token());
@@ -283,7 +306,7 @@ void Engine::Run(const SolvePtr& solve, const RequestInstances& instances) {
                         EndWithBest(solve, late, best, NoneInTime());
                       }
                     });
-  place.reset();
+  place.reset();  // metrics must not list a solve whose callers have their answer
   if (answer.ok()) {
     const auto cached = std::make_shared<const CachedAnswer>(
         CachedAnswer{*std::move(answer), solve->keys(), /*is_explained=*/true});
@@ -308,13 +331,15 @@ void Engine::Cache(const CachedAnswerPtr& answer) {
   if (!added.ok()) observer_.StoreFailed(added.status());
 }
 
-// From here on equal requests start a new solve.
+// From here on equal requests start a new solve. The entry may be that of a later solve: Join()
+// replaces one that has ended, and a solve that was never shared has none.
 void Engine::Forget(const SolvePtr& solve) {
   MutexLock lock(mutex_);
   const auto shared = solves_.find(solve->keys().rounded);
   if (shared != solves_.end() && shared->second == solve) solves_.erase(shared);
 }
 
+// Requires: the caller has removed the waiter from its solve, which only one thread can.
 void Engine::End(const WaiterPtr& waiter, absl::StatusOr<SolveResult> result) {
   Timers::Id timer;
   {
@@ -339,7 +364,8 @@ void Engine::EndAll(const SolvePtr& solve, const CachedAnswerPtr& cached, Origin
                            ? AnswerPtr(cached, &cached->answer)
                            : AnswerFromCached(waiter->request(), waiter->keys(), cached);
     if (answer == nullptr) {
-      // The request rounds to the same instance, yet the schedule does not fit its exact chain.
+      // The request rounds to the same instance, yet the schedule does not fit its exact chain. The
+      // new waiter takes over the request's count in pending_.
       SolveAlone(std::make_shared<Waiter>(waiter->keyed, waiter->caller, waiter->listener,
                                           waiter->arrived));
       continue;
@@ -417,6 +443,7 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
   Finish();
 }
 
+// A simulation is short next to a solve, so it does not wait in the queue of the solves.
 void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done) {
   if (const absl::Status begun = Begin(); !begun.ok()) return done(begun);
   using Job = PlainJob<ExplainedSimulation>;
@@ -438,6 +465,8 @@ void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done)
   Finish();
 }
 
+// Waits for the requests until `deadline`, then stops the solves that still run, waits for their
+// callers' answers, and last for the queues: work may outlive the request that it was for.
 void Engine::Drain(Clock::time_point deadline) {
   {
     MutexLock lock(mutex_);

@@ -13,7 +13,7 @@
 
 namespace stowage {
 
-// A stop token that is set when either of two others is.
+// A stop token that is set when either of two others is. The callbacks hold `this`: not movable.
 class EitherStop {
  public:
   EitherStop(std::stop_token first, std::stop_token second)
@@ -34,23 +34,26 @@ class EitherStop {
 inline absl::Status Stopped(const std::stop_token& server) {
   if (server.stop_requested()) {
     return absl::UnavailableError(
-        "the server stopped before the answer was ready; ask another one");
+        "the server stopped before the answer was ready; ask another server");
   }
-  return absl::CancelledError("nobody waits for the answer any more");
+  return absl::CancelledError("the caller no longer waits for the answer");
 }
 
-// A frontier or a simulation in a work queue. Does not run once its caller has left.
+// A frontier or a simulation in a work queue. Calls `done` exactly once, with the result of `run`
+// or, where the job was stopped before or while it ran, with Stopped(). Run() is called once, by a
+// thread of the queue; where the queue refuses the job, its owner calls `done` instead.
 template <typename Result>
 struct PlainJob {
   using Clock = std::chrono::steady_clock;
   std::function<absl::StatusOr<Result>(std::stop_token stop, Clock::time_point started)> run;
-  EitherStop stop;
-  std::stop_token server;
+  EitherStop stop;         // the caller has left, or the server stops
+  std::stop_token server;  // the latter alone
   absl::AnyInvocable<void(absl::StatusOr<Result>)> done;
 
   void Run() {
     if (stop.token().stop_requested()) return done(Stopped(server));
     absl::StatusOr<Result> result = run(stop.token(), Clock::now());
+    // A solver only says that it was stopped; the caller is told by whom.
     if (absl::IsCancelled(result.status())) return done(Stopped(server));
     done(std::move(result));
   }

@@ -9,6 +9,8 @@ RunningSolves::Place::Place(RunningSolves& solves, const std::string& solver, in
 
 RunningSolves::Place::~Place() { solves_.Free(slot_); }
 
+// Takes the free slot with the lowest number, or appends one. Slots are never removed, so that
+// there are at most as many as solves ever ran at once.
 RunningSolves::Slot& RunningSolves::Take(const std::string& solver, int stages) {
   MutexLock lock(mutex_);
   const auto free =
@@ -38,6 +40,7 @@ std::vector<RunningSolve> RunningSolves::List() const {
                        .solver = slot.solver,
                        .stages = slot.stages,
                        .seconds = std::chrono::duration<double>(now - slot.began).count(),
+                       // Progressed() writes it without the lock.
                        .fraction = slot.fraction.load(std::memory_order_relaxed)});
   }
   return running;

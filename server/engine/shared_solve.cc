@@ -7,6 +7,8 @@ namespace stowage {
 
 SharedSolve::SharedSolve(const Waiter& first) : keyed_(first.keyed), client_(first.caller.client) {}
 
+// Once `ended_` is set, no waiter is added: End() and the last Leave() leave an empty list for
+// good.
 bool SharedSolve::Join(const WaiterPtr& waiter) {
   MutexLock lock(mutex_);
   if (ended_) return false;
@@ -20,6 +22,7 @@ std::vector<SharedSolve::Place>::iterator SharedSolve::Find(uint64_t id) {
                       [id](const Place& place) { return place.waiter->id == id; });
 }
 
+// A solve whose last waiter leaves has ended: nobody can join it any more, and the solver stops.
 WaiterPtr SharedSolve::Remove(std::vector<Place>::iterator place) {
   WaiterPtr waiter = std::move(place->waiter);
   places_.erase(place);
@@ -36,6 +39,8 @@ WaiterPtr SharedSolve::Leave(uint64_t id) {
   return place != places_.end() ? Remove(place) : nullptr;
 }
 
+// The lock orders this call and Improved(): either there is a best answer to leave with, or the
+// waiter is marked late before the first one comes, which then removes it. None is missed.
 WaiterPtr SharedSolve::LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>* best) {
   MutexLock lock(mutex_);
   const auto place = Find(id);
@@ -48,6 +53,8 @@ WaiterPtr SharedSolve::LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>*
   return Remove(place);
 }
 
+// A copy, so that listeners are called without the lock: they may call back into the solve. A
+// waiter that leaves in the meantime may still get the event, which SolveListener allows.
 std::vector<std::shared_ptr<SolveListener>> SharedSolve::Listeners() const {
   std::vector<std::shared_ptr<SolveListener>> listeners;
   MutexLock lock(mutex_);
@@ -76,6 +83,7 @@ std::vector<WaiterPtr> SharedSolve::Improved(std::shared_ptr<const Answer> best)
   {
     MutexLock lock(mutex_);
     best_ = best;
+    // From the end, because Remove() erases.
     for (size_t i = places_.size(); i > 0; --i) {
       const auto place = places_.begin() + static_cast<std::ptrdiff_t>(i) - 1;
       if (place->is_late) late.push_back(Remove(place));
@@ -85,6 +93,8 @@ std::vector<WaiterPtr> SharedSolve::Improved(std::shared_ptr<const Answer> best)
   return late;
 }
 
+// Each waiter is returned by exactly one of End(), Leave(), LeaveWithBest() and Improved(), whose
+// caller calls Done(): that is how Done() is called exactly once.
 std::vector<WaiterPtr> SharedSolve::End() {
   std::vector<WaiterPtr> waiters;
   MutexLock lock(mutex_);

@@ -28,9 +28,10 @@ class Timers {
   Timers(const Timers&) = delete;
   Timers& operator=(const Timers&) = delete;
 
-  // Calls `call` from the thread at `due`, or soon if that has passed.
+  // Calls `call` once, from the thread, at `due`, or soon if that has passed. `call` may call At()
+  // and Cancel().
   Id At(Clock::time_point due, Call call);
-  // Drops the callback unless it has begun.
+  // Drops the callback unless it has begun. Does not wait for one that is running.
   void Cancel(const Id& id);
 
  private:
@@ -39,8 +40,8 @@ class Timers {
   Mutex mutex_;
   CondVar changed_;
   std::map<Id, Call> calls_ ABSL_GUARDED_BY(mutex_);  // by deadline
-  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;
-  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 1;         // makes ids with the same deadline differ
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: it uses all of the above
 };
 

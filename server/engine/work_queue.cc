@@ -13,6 +13,7 @@
 namespace stowage {
 namespace {
 
+// Metrics count rejections by `reason`, which travels as a payload of the status.
 absl::Status Rejection(const char* reason, const std::string& message) {
   absl::Status status = absl::ResourceExhaustedError(message);
   status.SetPayload(kRejectionPayload, absl::Cord(reason));
@@ -32,7 +33,7 @@ WorkQueue::~WorkQueue() {
 }
 
 absl::Status WorkQueue::Admit(const Work& work) const {
-  if (closed_) return absl::UnavailableError("the server is draining; ask another one");
+  if (closed_) return absl::UnavailableError("the server is draining; ask another server");
   if (work.bytes > options_.most_bytes) {
     return Rejection("solve_memory", absl::StrCat("it would need ", FormatBytes(work.bytes),
                                                   ", and ", FormatBytes(options_.most_bytes),
@@ -46,19 +47,22 @@ absl::Status WorkQueue::Admit(const Work& work) const {
   }
   const auto client = clients_.find(work.client);
   if (client == clients_.end()) return absl::OkStatus();
-  const size_t its = client->second.waiting.size() + client->second.running;
-  if (its < options_.most_of_a_client) return absl::OkStatus();
-  return Rejection("client_limit",
-                   absl::StrCat("this client has ", its, " requests waiting or in work, and may ",
-                                "have no more at a time; try again in a second"));
+  const size_t unfinished = client->second.waiting.size() + client->second.running;
+  if (unfinished < options_.most_of_a_client) return absl::OkStatus();
+  return Rejection("client_limit", absl::StrCat("this client has ", unfinished,
+                                                " requests waiting or in work, and may ",
+                                                "have no more at a time; try again in a second"));
 }
 
+// Admits the work, if need be after removing work whose callers have left. The removed work runs
+// after the lock is released: it only reports its end, and may take locks of its own.
 absl::StatusOr<size_t> WorkQueue::Add(Work work) {
   std::vector<Work> stopped;
   absl::StatusOr<size_t> added;
   {
     MutexLock lock(mutex_);
     absl::Status status = Admit(work);
+    // An emptier queue does not help work that is larger than the memory for all solves.
     if (absl::IsResourceExhausted(status) && work.bytes <= options_.most_bytes) {
       stopped = TakeStopped();
       status = Admit(work);
@@ -73,11 +77,12 @@ absl::StatusOr<size_t> WorkQueue::Add(Work work) {
       added = std::move(status);
     }
   }
-  for (Work& over : stopped) over.run();
+  for (Work& abandoned : stopped) abandoned.run();
   return added;
 }
 
-// Removes the work that nobody waits for any more from the queue.
+// Removes the work whose callers have left from the queue, and the clients without work from
+// `turns_` and `clients_`. O(waiting work), but only called when the queue refuses something.
 std::vector<Work> WorkQueue::TakeStopped() {
   std::vector<Work> stopped;
   for (auto& [name, client] : clients_) {
@@ -120,6 +125,8 @@ WorkQueue::Stats WorkQueue::stats() const {
   return stats_;
 }
 
+// Takes the oldest work of the client at `turn`. A client that has more goes to the end of the
+// turns, so that a client with many requests delays others by one of them at a time.
 Work WorkQueue::Take(std::deque<std::string>::iterator turn) {
   const std::string name = std::move(*turn);
   turns_.erase(turn);
@@ -135,21 +142,23 @@ Work WorkQueue::Take(std::deque<std::string>::iterator turn) {
 }
 
 // The first work in turn that fits into memory; nullopt where there is none, or where the first in
-// turn has been overtaken too often.
+// turn has been overtaken too often: nothing starts then until enough memory is free for it, so
+// that large solves are not starved by small ones.
 std::optional<Work> WorkQueue::Next() {
-  constexpr int kMostPassed = 16;
+  constexpr int kMostOvertakes = 16;
   for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
     const Work& work = clients_[*turn].waiting.front();
     const bool room = stats_.running_bytes + work.bytes <= options_.most_bytes;
     if (room || work.stop.stop_requested()) {
-      passed_ = turn == turns_.begin() ? 0 : passed_ + 1;
+      overtakes_ = turn == turns_.begin() ? 0 : overtakes_ + 1;
       return Take(turn);
     }
-    if (passed_ >= kMostPassed) return std::nullopt;
+    if (overtakes_ >= kMostOvertakes) return std::nullopt;
   }
   return std::nullopt;
 }
 
+// Blocks until there is work that may start; false once the queue is closed and empty.
 bool WorkQueue::TakeNext(Work* work) {
   MutexLock lock(mutex_);
   while (true) {
@@ -170,6 +179,7 @@ void WorkQueue::Run() {
     work.run();
     work.run = nullptr;  // destroyed before the work counts as done
     MutexLock lock(mutex_);
+    // Memory that becomes free may let work of another client start: all threads look again.
     --stats_.running;
     stats_.running_bytes -= work.bytes;
     const auto client = clients_.find(work.client);

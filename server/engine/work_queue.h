@@ -28,8 +28,8 @@ struct Work {
   std::stop_token stop = {};
 };
 
-// Clients take turns; the work of one client runs in the order in which it was added. Work that
-// does not fit into memory yet is overtaken a few times; then the others wait for it. Owns its
+// Clients take turns; the work of one client starts in the order in which it was added. Work that
+// does not fit into memory yet is overtaken at most 16 times; then the others wait for it. Owns its
 // threads; the destructor runs the queued work and joins them. Thread-safe, except for the
 // destructor.
 class WorkQueue {
@@ -85,7 +85,7 @@ class WorkQueue {
   CondVar changed_;                                        // work was added, finished or closed
   Clients clients_ ABSL_GUARDED_BY(mutex_);                // those with work
   std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);  // clients with waiting work, next first
-  int passed_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others passed the first in turn
+  int overtakes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others overtook the first in turn
   Stats stats_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // written only by the constructor

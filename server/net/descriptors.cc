@@ -7,9 +7,9 @@
 namespace stowage {
 namespace {
 
-// A connection without calls takes some 12 KiB: half a GiB of them is enough for anyone.
+// A connection without calls takes about 12 KiB, so that many take half a GiB.
 constexpr rlim_t kMostConnections = 40'000;
-constexpr rlim_t kFilesOfOurOwn = 64;
+constexpr rlim_t kOwnFiles = 64;  // disk cache, log, listeners, libraries
 
 }  // namespace
 
@@ -20,11 +20,11 @@ void AllowAllFiles() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
+// Where the limit is very low, half of it is left for connections.
 int MostConnectionDescriptors() {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  const rlim_t reserve =
-      std::min<rlim_t>(kMostHttpConnections + kFilesOfOurOwn, files.rlim_cur / 2);
+  const rlim_t reserve = std::min<rlim_t>(kMostHttpConnections + kOwnFiles, files.rlim_cur / 2);
   return static_cast<int>(std::min(files.rlim_cur - reserve, kMostConnections));
 }
 

@@ -37,6 +37,8 @@ void Exchanges::Add(int fd) {
   eventfd_write(wake_, 1);
 }
 
+// Moves the new connections into the thread's list. Closing the oldest one, rather than refusing
+// the newest, keeps clients that send nothing from locking others out.
 void Exchanges::TakeAdded() {
   std::vector<int> added;
   {
@@ -50,6 +52,10 @@ void Exchanges::TakeAdded() {
   }
 }
 
+// Each round waits until a socket is ready, Add() or the destructor wakes the thread, or the
+// earliest deadline passes; then it advances the exchanges that are ready and closes those that
+// have ended or are late. `fds[0]` is the wake-up descriptor, `fds[i]` that of the i-th exchange:
+// the list does not change between poll() and the loop over it, except by what the loop erases.
 void Exchanges::Run() {
   std::vector<pollfd> fds;
   for (;;) {
@@ -77,22 +83,24 @@ void Exchanges::Run() {
       if (!goes_on || exchange->deadline <= now) Close(exchange);
     }
   }
-  TakeAdded();
+  TakeAdded();  // so that the destructor closes these, too
 }
 
 bool Exchanges::Advance(Exchange& exchange) {
   return exchange.sent < exchange.answer.size() ? Send(exchange) : Receive(exchange);
 }
 
+// Reads until the blank line that ends the request's header, then produces the response and begins
+// to send it.
 bool Exchanges::Receive(Exchange& exchange) {
   std::array<char, 4096> buffer;
   const ssize_t count = recv(exchange.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
-  // All was said. A socket that is closed before the rest of a request was read is reset, and the
-  // client would lose the answer.
+  // The response has been sent and the client is still sending: what it sends is discarded. Closing
+  // a socket with unread bytes resets the connection, and the client could lose the response.
   if (!exchange.answer.empty()) return true;
-  // The end may have begun in what came before.
+  // The blank line may be split between this read and the one before.
   const size_t from = exchange.request.size() - std::min<size_t>(exchange.request.size(), 3);
   exchange.request.append(buffer.data(), static_cast<size_t>(count));
   const size_t end = exchange.request.find("\r\n\r\n", from);
@@ -108,6 +116,7 @@ bool Exchanges::Send(Exchange& exchange) {
                              exchange.answer.size() - exchange.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   exchange.sent += static_cast<size_t>(count);
+  // Ends the response for the client; the connection stays until it closes its side, too.
   if (exchange.sent == exchange.answer.size()) shutdown(exchange.fd, SHUT_WR);
   return true;
 }

@@ -49,15 +49,15 @@ class Exchanges {
 
   void Run();
   void TakeAdded();
-  // One step of an exchange that is ready for it. False: it is over.
+  // One read or write of an exchange whose socket is ready. False: close the connection.
   bool Advance(Exchange& exchange);
   bool Receive(Exchange& exchange);
   bool Send(Exchange& exchange);
   void Close(std::list<Exchange>::iterator exchange);
 
   const size_t most_;
-  Serve serve_;                    // of the thread
-  std::list<Exchange> exchanges_;  // likewise; the oldest first
+  Serve serve_;                    // used by the thread only
+  std::list<Exchange> exchanges_;  // likewise until it has ended; the oldest first
   Mutex mutex_;
   std::vector<int> added_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

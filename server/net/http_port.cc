@@ -17,10 +17,10 @@
 namespace stowage {
 namespace {
 
-// What was asked, in memory, and the answer.
-class Text final : public httplib::Stream {
+// A connection in memory: the library reads the request from it and writes the response to it.
+class MemoryStream final : public httplib::Stream {
  public:
-  explicit Text(std::string request) : request_(std::move(request)) {}
+  explicit MemoryStream(std::string request) : request_(std::move(request)) {}
   const std::string& answer() const { return answer_; }
 
   bool is_readable() const override { return true; }
@@ -45,24 +45,26 @@ class Text final : public httplib::Stream {
   std::string answer_;
 };
 
-// The library parses requests and writes answers, nothing else: its threads would wait for who
-// sends slowly, and its door closes for ever when the system has no room for a connection.
+// The library only parses requests and writes responses; Listener and Exchanges do the rest. Its
+// own threads would be held up by clients that send slowly, and its accept loop ends for good when
+// the system has no descriptor left for a connection.
 class Pages final : public httplib::Server {
  public:
   std::string Answer(std::string request) {
-    Text text(std::move(request));
+    MemoryStream stream(std::move(request));
     bool closed = false;
-    process_request(text, /*close_connection=*/true, closed, nullptr);
-    return text.answer();
+    process_request(stream, /*close_connection=*/true, closed, nullptr);
+    return stream.answer();
   }
 };
 
-// A request for parts of a page could ask for all of it thousands of times.
-bool AsksForParts(const std::string& request) {
+// One Range header could list the whole page thousands of times, and the library would build such
+// a response in memory.
+bool HasRangeHeader(const std::string& request) {
   return absl::StrContains(absl::AsciiStrToLower(request), "\nrange:");
 }
 
-constexpr const char* kNoParts =
+constexpr const char* kRangeRefused =
     "HTTP/1.1 416 Range Not Satisfiable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 }  // namespace
@@ -85,7 +87,8 @@ struct HttpPort::Parts {
   const HttpPort::Sources sources;
   Pages pages;
   Exchanges exchanges{kMostHttpConnections, [this](std::string request) {
-                        return AsksForParts(request) ? kNoParts : pages.Answer(std::move(request));
+                        return HasRangeHeader(request) ? kRangeRefused
+                                                       : pages.Answer(std::move(request));
                       }};
   std::unique_ptr<Listener> listener;  // last: hands connections to all of the above
 };
@@ -96,6 +99,7 @@ HttpPort::~HttpPort() = default;
 
 const std::string& HttpPort::address() const { return parts_->listener->address(); }
 
+// The listener accepts without a limit on descriptors: Exchanges bounds the connections itself.
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address,
                                                           Sources sources) {
   auto parts = std::make_unique<Parts>(std::move(sources));

@@ -10,14 +10,17 @@
 
 namespace stowage {
 
-// Serves from Start() until it is destroyed, on threads of its own.
+// Serves from Start() until it is destroyed, on threads of its own. At most kMostHttpConnections
+// connections are open at a time; beyond them the oldest is closed. Thread-safe.
 class HttpPort {
  public:
+  // What the pages show; both are called from the port's thread and must be quick.
   struct Sources {
-    std::function<std::string()> metrics;  // called from any thread, as is
-    std::function<bool()> ready;
+    std::function<std::string()> metrics;  // in Prometheus' text format
+    std::function<bool()> ready;           // whether /readyz answers 200 or 503
   };
-  // `address` is host:port, with port 0 for any free one. Errors: UNAVAILABLE, with the address.
+  // `address` is host:port, with port 0 for any free one. Errors: UNAVAILABLE with the address and
+  // the remedy, as in "--http: cannot listen on 127.0.0.1:50052: Address already in use: ...".
   static absl::StatusOr<std::unique_ptr<HttpPort>> Start(const std::string& address,
                                                          Sources sources);
   ~HttpPort();

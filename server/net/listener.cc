@@ -29,24 +29,25 @@ constexpr const char* kInUse =
 // Before the next try when the system has no descriptor or memory for a connection.
 constexpr std::chrono::milliseconds kPause{100};
 
-absl::Status Why(int error) {
+absl::Status SocketError(int error) {
   return absl::UnavailableError(error == EADDRINUSE ? kInUse : std::strerror(error));
 }
 
-// A socket that listens, or the reason why there is none.
+// A socket that listens on `address`, non-blocking. Errors: UNAVAILABLE with the system's reason.
 absl::StatusOr<int> Listen(const sockaddr* address, socklen_t size) {
   const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return Why(errno);
+  if (fd < 0) return SocketError(errno);
   const int yes = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));  // after a restart
   if (address->sa_family != AF_UNIX) {
-    // Inherited by the connections: answers are written whole, nothing is won by waiting for more.
+    // Inherited by the connections. Responses are written whole, so waiting for more bytes to send
+    // (Nagle's algorithm) would only delay them.
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   }
   if (bind(fd, address, size) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
-  const absl::Status why = Why(errno);
+  const absl::Status failed = SocketError(errno);  // before close() changes errno
   close(fd);
-  return why;
+  return failed;
 }
 
 int PortOf(int fd) {
@@ -79,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& add
     listener->address_ = absl::StrCat(address.substr(0, colon), ":", port);
   }
   listener->wake_ = eventfd(0, EFD_CLOEXEC);
-  if (status.ok() && listener->wake_ < 0) status = Why(errno);
+  if (status.ok() && listener->wake_ < 0) status = SocketError(errno);
   if (!status.ok()) {
     return absl::UnavailableError(
         absl::StrCat("cannot listen on ", address, ": ", status.message()));
@@ -99,6 +100,8 @@ Listener::~Listener() {
   if (!path_.empty()) unlink(path_.c_str());
 }
 
+// A server that was killed leaves its socket file, on which bind() fails. The file is removed only
+// where connecting to it is refused, that is where no process listens: never another server's.
 absl::Status Listener::ListenOnPath(const std::string& path) {
   sockaddr_un target{};
   if (path.size() >= sizeof(target.sun_path)) {
@@ -108,15 +111,15 @@ absl::Status Listener::ListenOnPath(const std::string& path) {
   target.sun_family = AF_UNIX;
   std::memcpy(target.sun_path, path.data(), path.size());
   const auto* const address = reinterpret_cast<const sockaddr*>(&target);
-  // Not to wait where a server that lives has no room for one more.
+  // Non-blocking: a live server whose backlog is full gives EAGAIN instead of making this wait.
   const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) return Why(errno);
+  if (probe < 0) return SocketError(errno);
   const int error = connect(probe, address, sizeof(target)) == 0 ? 0 : errno;
   close(probe);
   if (error == 0 || error == EAGAIN) return absl::UnavailableError(kInUse);
   struct stat left {};
   if (error == ECONNREFUSED && lstat(path.c_str(), &left) == 0 && S_ISSOCK(left.st_mode)) {
-    unlink(path.c_str());  // of a server that is gone
+    unlink(path.c_str());
   }
   const absl::StatusOr<int> fd = Listen(address, sizeof(target));
   if (!fd.ok()) {
@@ -128,6 +131,8 @@ absl::Status Listener::ListenOnPath(const std::string& path) {
   return absl::OkStatus();
 }
 
+// Listens on every address of the host, on one port. An address whose family this machine lacks is
+// skipped; a port in use on any address is an error, since half a host would be a surprise.
 absl::Status Listener::ListenOnHost(const std::string& host, std::string* port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -176,6 +181,8 @@ void Listener::Run() {
   }
 }
 
+// Accepts until nothing waits. Where the system has no descriptor or memory left, the connection
+// stays in the backlog and poll() reports it again; the pause keeps the thread from spinning.
 void Listener::AcceptAll(int listener) {
   for (;;) {
     const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -187,7 +194,7 @@ void Listener::AcceptAll(int listener) {
       std::this_thread::sleep_for(kPause);
       return;
     } else if (errno != ECONNABORTED && errno != EINTR) {
-      return;  // EAGAIN: that was all
+      return;  // EAGAIN: nothing waits
     }
   }
 }

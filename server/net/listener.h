@@ -1,6 +1,6 @@
-// The server's doors: accepts connections and hands them on. gRPC's own and that of the HTTP
-// library stop for ever at the first connection that the system has nothing left for; this one
-// refuses connections before that, and goes on.
+// Accepts connections and hands them on, for the gRPC port and the HTTP port. The accept loops of
+// gRPC and of the HTTP library end for good when the system has no descriptor or memory for a
+// connection; this one closes connections before that point, and continues beyond it.
 #ifndef STOWAGE_SERVER_NET_LISTENER_H_
 #define STOWAGE_SERVER_NET_LISTENER_H_
 
@@ -15,16 +15,18 @@
 
 namespace stowage {
 
+// Accepts on a thread of its own from Start() until it is destroyed.
 class Listener {
  public:
   // Takes over a connected socket, non-blocking; called by the listener's thread alone.
   using Accept = absl::AnyInvocable<void(int fd)>;
 
   // Listens on `address`: host:port, on every address that the host has, with port 0 for any free
-  // one; or unix:PATH, in the place of a socket that nobody listens on any more. A connection that
+  // one; or unix:PATH, replacing a socket file that no process listens on. A connection that
   // gets a file descriptor of `most_descriptors` or above is closed at once: descriptors are given
   // out from the lowest, so that many are in use then.
-  // Errors: UNAVAILABLE with the reason and the remedy.
+  // Errors: UNAVAILABLE with the reason and the remedy, as in "cannot listen on 127.0.0.1:50051:
+  // Address already in use: stop the process that holds it, or choose another address".
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const std::string& address,
                                                          int most_descriptors, Accept accept);
   // Stops listening; connections live on.
@@ -46,7 +48,7 @@ class Listener {
   Accept accept_;
   std::string address_;
   std::string path_;            // of a Unix socket, to be removed
-  std::vector<int> listeners_;  // as is once the thread runs
+  std::vector<int> listeners_;  // unchanged once the thread runs
   int wake_ = -1;               // readable: stop
   std::thread thread_;
 };

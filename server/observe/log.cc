@@ -42,7 +42,8 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::info;
 }
 
-// One word, or quoted; never a control character, never more than a line's worth.
+// The value as it is where it is one plain word, else quoted, with control characters escaped: a
+// caller's text can neither begin a new line nor add a field. Long values are shortened.
 std::string Field(absl::string_view value) {
   constexpr size_t kMostBytes = 2048;
   const std::string shown = Shortened(value, kMostBytes);
@@ -66,6 +67,7 @@ absl::Status SetLogLevel(absl::string_view level) {
       absl::StrCat("log level '", level, "' is none of debug, info, warning, error"));
 }
 
+// Keys and events are the program's own; only values may come from a caller.
 void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields) {
   const spdlog::level::level_enum spdlog_level = SpdlogLevel(level);
   if (!Logger().should_log(spdlog_level)) return;
@@ -76,6 +78,7 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 
 void FlushLog() { Logger().flush(); }
 
+// One line a call; a second one where the simulator refused a schedule, whatever the level.
 void LogObserver::CallEnded(const CallRecord& record) {
   const std::optional<AnswerRecord>& answer = record.answer;
   // Cache hits are too many for the log of a production server.
@@ -126,7 +129,7 @@ void LogObserver::CredentialsReplaced(const std::string& which, const absl::Stat
   Log(LogLevel::kError, "credentials_unusable",
       {{"which", which},
        {"message", std::string(status.message())},
-       {"remedy", "mend the file; what was read before stays in force"}});
+       {"remedy", "fix the file; what was read before stays in force"}});
 }
 
 void LogObserver::ExecutionReported(const ExecutionReport& report, const std::string& call_id) {

@@ -1,5 +1,5 @@
 // Structured logs: one line an event, `key=value` pairs after the time and the level, on standard
-// error. Values with spaces or quotes are quoted. The only place that knows the logging library.
+// error. Values with spaces or quotes are quoted. The only user of the logging library.
 #ifndef STOWAGE_SERVER_OBSERVE_LOG_H_
 #define STOWAGE_SERVER_OBSERVE_LOG_H_
 
@@ -23,14 +23,14 @@ using LogField = std::pair<absl::string_view, std::string>;
 // Errors: INVALID_ARGUMENT for a level that is none of debug, info, warning, error.
 absl::Status SetLogLevel(absl::string_view level);
 
-// Thread-safe. `event` is a word: Log(kInfo, "serving", {{"address", address}}).
+// Thread-safe. `event` is one word without spaces: Log(kInfo, "serving", {{"address", address}}).
 void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields);
 
 // Flushes what is buffered; call before exit.
 void FlushLog();
 
-// Writes a line for every call that ended, and for every report; answers from memory are for
-// whoever debugs.
+// Writes a line for every call that ended and for every execution report. Memory cache hits are
+// logged at level debug, all else at info or above. Thread-safe.
 class LogObserver final : public Observer {
  public:
   void CallBegan(const std::string& /*method*/) override {}
@@ -40,8 +40,8 @@ class LogObserver final : public Observer {
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
 
  private:
-  // A full disk fails at every answer; the log, often on the same one, has the same words once a
-  // minute. The metric counts all.
+  // A full disk fails every write to the cache, and the log is often on the same disk: a failure
+  // that repeats is logged once a minute. The metric counts all.
   Mutex mutex_;
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_failure_at_ ABSL_GUARDED_BY(mutex_);

@@ -32,20 +32,20 @@ using Buckets = Histogram::BucketBoundaries;
 
 constexpr const char* kService = "stowage.v1.Scheduler";
 
-// From a known answer's microseconds to a solve's minutes.
+// From a cache hit, below a millisecond, to a solve of minutes.
 Buckets Seconds() {
   return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
           0.5,    1,     2.5,    5,     10,   30,    60,   300};
 }
 Buckets Ratios() { return {0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2}; }
-// How far off, whichever way: a sum of signed errors would fall, and read as a restart. What is
-// absurd must not spoil it for good.
+// The size of an error, without its sign: Prometheus takes a sum that decreases for a restart.
+// Bounded, because one absurd report would dominate the sum until the next restart.
 double Size(double error) { return std::min(std::abs(error), 1000.0); }
 
 // "MEMORY_CACHE" as a label: "memory_cache".
 std::string Label(absl::string_view name) { return absl::AsciiStrToLower(name); }
 
-// The name that dashboards for gRPC know: "ResourceExhausted".
+// The name that common gRPC dashboards use: "ResourceExhausted".
 std::string CodeName(absl::StatusCode code) {
   std::string name;
   bool begins = true;
@@ -60,7 +60,7 @@ std::string CodeName(absl::StatusCode code) {
   return code == absl::StatusCode::kCancelled ? "Canceled" : name == "Ok" ? "OK" : name;
 }
 
-// Why a call was turned away; empty: it was not.
+// The value of label `reason` for a call that was rejected; empty: it was not.
 std::string RejectionOf(const absl::Status& status) {
   if (const auto reason = status.GetPayload(kRejectionPayload)) return std::string(*reason);
   switch (status.code()) {
@@ -81,7 +81,7 @@ double UnixSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The process's own, under the names that every exporter uses.
+// Of the process itself; exported under the names that all Prometheus clients use.
 struct Process {
   double cpu_seconds = 0;
   double resident_bytes = 0;
@@ -122,44 +122,45 @@ struct Metrics::Families {
     return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
   }
 
-  Family<Counter>& started = AddCounter("grpc_server_started_total", "Calls that began.");
+  Family<Counter>& started = AddCounter("grpc_server_started_total", "Started calls.");
   Family<Counter>& handled =
-      AddCounter("grpc_server_handled_total", "Calls that ended, by status code.");
-  Family<Histogram>& handling = AddHistogram("grpc_server_handling_seconds",
-                                             "From a call's arrival to its answer, in seconds.");
-  Family<Counter>& answers = AddCounter(
-      "stowage_answers_total", "Answers to Solve and SolveStream, by where they came from.");
+      AddCounter("grpc_server_handled_total", "Ended calls, by status code.");
+  Family<Histogram>& handling = AddHistogram(
+      "grpc_server_handling_seconds", "Time from a call's arrival to its response, in seconds.");
+  Family<Counter>& answers =
+      AddCounter("stowage_answers_total", "Answers to Solve and SolveStream, by source.");
   Family<Counter>& rejected =
-      AddCounter("stowage_rejected_total", "Calls that were turned away, by reason.");
+      AddCounter("stowage_rejected_total", "Calls that were rejected, by reason.");
   Family<Histogram>& solve = AddHistogram(
-      "stowage_solve_seconds", "Solving and checking, in seconds, by the solver that was asked.");
+      "stowage_solve_seconds", "Time to solve and simulate, in seconds, by requested solver.");
   Family<Histogram>& queue =
-      AddHistogram("stowage_queue_seconds", "Waiting for a free solver thread, in seconds.");
+      AddHistogram("stowage_queue_seconds", "Time that a solve waited in the queue, in seconds.");
   Family<Histogram>& overhead =
       AddHistogram("stowage_schedule_overhead_ratio",
-                   "Makespan over storing everything, minus 1, of every schedule that was solved.");
-  Family<Histogram>& gap = AddHistogram("stowage_schedule_gap_ratio",
-                                        "Makespan over the lower bound, minus 1, likewise.");
-  Family<Counter>& refused = AddCounter("stowage_schedules_refused_total",
-                                        "Schedules that the simulator refused: a solver's bug.");
+                   "Makespan divided by that of storing everything, minus 1, of solved schedules.");
+  Family<Histogram>& gap =
+      AddHistogram("stowage_schedule_gap_ratio",
+                   "Makespan divided by the lower bound, minus 1, of solved schedules.");
+  Family<Counter>& refused =
+      AddCounter("stowage_schedules_refused_total",
+                 "Schedules that the simulator refused, each due to a bug of its solver.");
   Family<Counter>& store_failures = AddCounter(
-      "stowage_store_failures_total", "Reads and writes of the disk cache that failed, by reason.");
-  Family<Counter>& credentials =
-      AddCounter("stowage_credential_reloads_total",
-                 "Certificates and tokens that were read again, by what came of it.");
+      "stowage_store_failures_total", "Failed reads and writes of the disk cache, by reason.");
+  Family<Counter>& credentials = AddCounter("stowage_credential_reloads_total",
+                                            "Reloads of certificate and tokens, by result.");
   Family<Gauge>& current =
       prometheus::BuildGauge()
           .Name("stowage_credentials_current")
           .Help(
-              "1 while certificate or tokens in force are those in their files, 0 while they are "
-              "older ones because the files are wrong.")
+              "1 while the certificate or tokens in use are those of their files, 0 while the "
+              "files are unusable and older ones are in use.")
           .Register(registry);
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");
-  Family<Histogram>& peak_error =
-      AddHistogram("stowage_prediction_peak_error_ratio",
-                   "How far the measured peak memory was from the predicted one, likewise.");
+  Family<Histogram>& peak_error = AddHistogram(
+      "stowage_prediction_peak_error_ratio",
+      "How far the measured peak memory was from the predicted one, as a share of it.");
   Histogram& queue_all = queue.Add({}, Seconds());
   Histogram& time_error_all = time_error.Add({}, Ratios());
   Histogram& peak_error_all = peak_error.Add({}, Ratios());
@@ -212,7 +213,8 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
       .Register(families_->registry)
       .Add({})
       .Set(UnixSeconds());  // with fractions: two servers in a second are two
-  // What has never happened is 0, not absent: alerts on its rate work from the start.
+  // Series exist, as 0, before the first event: rate() of an absent series has no value, and an
+  // alert on it would miss that event.
   for (const char* source : {"solved", "memory_cache", "disk_cache", "coalesced"}) {
     families_->answers.Add({{"source", source}});
   }
@@ -294,33 +296,37 @@ std::string Metrics::Text(const Gauges& gauges) const {
   const auto set = [](Family<Gauge>& family, auto value, const Labels& labels = {}) {
     family.Add(labels).Set(static_cast<double>(value));
   };
-  set(gauge("stowage_ready", "1 while new calls are taken."), gauges.ready ? 1 : 0);
+  set(gauge("stowage_ready", "1 while the server accepts calls, 0 while it starts or drains."),
+      gauges.ready ? 1 : 0);
   const WorkQueue::Stats& solves = gauges.engine.solves;
   set(gauge("stowage_solves_waiting", "Solves in the queue."), solves.waiting);
-  set(gauge("stowage_solves_waiting_limit", "Most that may be."), gauges.engine.queue_length);
-  set(gauge("stowage_solves_running", "Solves that run."), solves.running);
+  set(gauge("stowage_solves_waiting_limit", "Most solves that may wait."),
+      gauges.engine.queue_length);
+  set(gauge("stowage_solves_running", "Running solves."), solves.running);
   set(gauge("stowage_solves_running_limit", "Solver threads."), gauges.engine.threads);
   // One series a thread at any time, whatever they solve.
   auto& running =
-      gauge("stowage_running_solve_seconds", "Since a running solve began, in seconds.");
-  auto& progress = gauge("stowage_running_solve_progress_ratio", "How much of it is done, 0 to 1.");
-  auto& stages = gauge("stowage_running_solve_stages", "Stages of its chain.");
+      gauge("stowage_running_solve_seconds", "Time since a running solve began, in seconds.");
+  auto& progress =
+      gauge("stowage_running_solve_progress_ratio", "Completed share of a running solve, 0 to 1.");
+  auto& stages = gauge("stowage_running_solve_stages", "Stages of the chain of a running solve.");
   for (const RunningSolve& solve : gauges.engine.running) {
     const Labels labels = {{"thread", std::to_string(solve.thread)}, {"solver", solve.solver}};
     set(running, solve.seconds, labels);
     set(progress, solve.fraction, labels);
     set(stages, solve.stages, labels);
   }
-  set(gauge("stowage_requests_in_flight", "Requests that wait or are solved, equal ones once."),
+  set(gauge("stowage_requests_in_flight",
+            "Requests that wait or are being solved; equal ones count once."),
       gauges.engine.requests);
-  set(gauge("stowage_solve_memory_bytes", "Memory that running solves may take."),
+  set(gauge("stowage_solve_memory_bytes", "Memory that running solves may take, in bytes."),
       solves.running_bytes);
-  set(gauge("stowage_solve_memory_limit_bytes", "Memory set aside for all solves."),
+  set(gauge("stowage_solve_memory_limit_bytes", "Memory set aside for all solves, in bytes."),
       gauges.solve_limit_bytes);
-  auto& bytes = gauge("stowage_cache_bytes", "Size of the answers that are kept.");
-  auto& limits = gauge("stowage_cache_limit_bytes", "Most that it may be.");
-  auto& entries = gauge("stowage_cache_entries", "Answers that are kept.");
-  auto& evictions = counter("stowage_cache_evictions_total", "Answers that went to make room.");
+  auto& bytes = gauge("stowage_cache_bytes", "Size of the cached entries, in bytes.");
+  auto& limits = gauge("stowage_cache_limit_bytes", "Size limit of the cache, in bytes.");
+  auto& entries = gauge("stowage_cache_entries", "Cached entries.");
+  auto& evictions = counter("stowage_cache_evictions_total", "Entries evicted to make room.");
   const auto tier = [&](const char* name, const CacheStats& stats, int64_t limit_bytes) {
     const Labels labels = {{"tier", name}};
     set(bytes, stats.bytes, labels);
@@ -333,14 +339,14 @@ std::string Metrics::Text(const Gauges& gauges) const {
   tier("disk", gauges.disk, gauges.disk_limit_bytes);
   if (gauges.certificate_end_seconds.has_value()) {
     set(gauge("stowage_tls_certificate_end_seconds",
-              "When the server's certificate ends, in seconds since 1970."),
+              "When the server's certificate expires, in seconds since 1970."),
         *gauges.certificate_end_seconds);
   }
   const Process process = LookAtProcess();
-  set(gauge("process_resident_memory_bytes", "Memory of the process that is in RAM."),
+  set(gauge("process_resident_memory_bytes", "Resident memory of the process, in bytes."),
       process.resident_bytes);
   set(gauge("process_open_fds", "Open files and sockets."), process.open_files);
-  counter("process_cpu_seconds_total", "Processor time, in seconds.")
+  counter("process_cpu_seconds_total", "CPU time of the process, in seconds.")
       .Add({})
       .Increment(process.cpu_seconds);
 

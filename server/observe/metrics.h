@@ -1,6 +1,6 @@
 // What operators watch: counters and histograms of calls, answers and executions, and the engine's
 // state at every scrape, in Prometheus' text format. deploy/README.md says what each means and what
-// to do about it. The only place that knows the metrics library.
+// to do about it. The only user of the metrics library.
 #ifndef STOWAGE_SERVER_OBSERVE_METRICS_H_
 #define STOWAGE_SERVER_OBSERVE_METRICS_H_
 
@@ -19,7 +19,7 @@
 
 namespace stowage {
 
-// What a scrape looks at, beside what was counted.
+// The state of the server at a scrape, beside what Metrics counts itself.
 struct Gauges {
   EngineStats engine;
   CacheStats memory;               // cached answers
@@ -53,8 +53,8 @@ class Metrics final : public Observer {
   Method& Of(const std::string& name);
 
   const std::unique_ptr<Families> families_;
-  // By method, made when it is first called: looking series up by their labels takes longer than
-  // all else that an answer from memory needs here.
+  // The series of each method, created at its first call: looking them up by their labels at every
+  // call would take longer than everything else that a cache hit costs here.
   Mutex mutex_;
   std::map<std::string, std::unique_ptr<Method>> methods_ ABSL_GUARDED_BY(mutex_);
 };

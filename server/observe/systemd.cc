@@ -12,12 +12,13 @@ namespace stowage {
 namespace {
 
 void Notify(const std::string& state) {
-  const int told = sd_notify(/*unset_environment=*/0, state.c_str());
-  if (told >= 0) return;
+  // 0: $NOTIFY_SOCKET is not set, so that systemd does not supervise the process.
+  const int result = sd_notify(/*unset_environment=*/0, state.c_str());
+  if (result >= 0) return;
   Log(LogLevel::kWarning, "notify_failed",
       {{"message",
-        absl::StrCat("the service manager cannot be told through $NOTIFY_SOCKET: ",
-                     std::strerror(-told), "; set NotifyAccess=main, or unset the variable")}});
+        absl::StrCat("cannot notify the service manager through $NOTIFY_SOCKET: ",
+                     std::strerror(-result), "; set NotifyAccess=main, or unset the variable")}});
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ std::string NewId() {
   return absl::StrFormat("%08x-%d", process, next.fetch_add(1, std::memory_order_relaxed));
 }
 
+// The caller's id ties its logs to the server's; it is cut, since it is logged.
 std::string IdOf(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto given = metadata.find("x-request-id");
@@ -50,6 +51,8 @@ std::string NameInCertificate(const grpc::CallbackServerContext& context) {
 
 }  // namespace
 
+// The token is checked before anything of the request is read; Bytes() returns the outcome, so that
+// a refused call ends like any other. Admit() writes `record_`, which is initialized before.
 CallState::CallState(const char* method, grpc::CallbackServerContext& context,
                      const CallEnvironment& environment)
     : context_(context),
@@ -63,6 +66,7 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
   observer_.CallBegan(record_.method);
 }
 
+// Where no token is required, a caller's name is that in its verified certificate, if it has one.
 absl::Status CallState::Admit(const grpc::CallbackServerContext& context,
                               const CallEnvironment& environment) {
   if (!environment.authenticate) {
@@ -79,6 +83,8 @@ absl::Status CallState::Admit(const grpc::CallbackServerContext& context,
   return name.status();
 }
 
+// Callers with one name, else those of one host, share a place in the queue. The deadline is moved
+// to the steady clock, which does not jump; gRPC gives calls without one a time far ahead.
 Caller CallState::caller() const {
   using Steady = std::chrono::steady_clock;
   constexpr std::chrono::hours kNever{24 * 365};
@@ -95,7 +101,8 @@ absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) co
   if (!admission_.ok()) return admission_;
   grpc::Slice bytes;
   if (request.Valid() && request.DumpToSingleSlice(&bytes).ok()) return bytes;
-  if (context_.IsCancelled()) return absl::CancelledError("nobody waits for the answer any more");
+  if (context_.IsCancelled())
+    return absl::CancelledError("the caller no longer waits for the answer");
   return absl::InvalidArgumentError(
       absl::StrCat("the call has no request; send a ", record_.method, "Request"));
 }
@@ -114,6 +121,7 @@ grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
   return wire;
 }
 
+// Into slices of a mebibyte at most: one block of a large response's size may not be had.
 absl::Status Serialize(const google::protobuf::Message& message, grpc::ByteBuffer* bytes) {
   constexpr int kBlockBytes = 1 << 20;  // of the slices that the response is made of
   bool serialized = false;

@@ -1,5 +1,5 @@
 // What all calls share: an id, the caller and its deadline, cancellation, reading the request, one
-// log record, and an end that comes exactly once.
+// record for log and metrics, and an end that is reported exactly once.
 #ifndef STOWAGE_SERVER_RPC_CALL_H_
 #define STOWAGE_SERVER_RPC_CALL_H_
 
@@ -29,7 +29,7 @@ namespace stowage {
 struct CallEnvironment {
   Observer& observer;
   // The name of the caller with this "authorization" metadata, or UNAUTHENTICATED; from any thread.
-  // Empty: no token is asked for.
+  // Empty: no token is required.
   std::function<absl::StatusOr<std::string>(absl::string_view)> authenticate = {};
   RequestLimits limits = {};
 };
@@ -55,11 +55,12 @@ class CallState {
   Caller caller() const;
   void Leave() { stop_.request_stop(); }
 
-  // What the log will say of the call; complete before End().
+  // What log and metrics get to know of the call; complete before End().
   CallRecord& record() { return record_; }
 
-  // Reports the end to the observer; exactly once. Returns what the caller gets: no answer of
-  // `answer_bytes` where too many answers wait to be read.
+  // Reports the end to the observer; exactly once. Returns the status that the caller gets:
+  // RESOURCE_EXHAUSTED instead of OK where too many responses wait to be read for one of
+  // `answer_bytes` more.
   grpc::Status End(absl::Status status, size_t answer_bytes = 0);
 
   static absl::string_view TextOf(const grpc::Slice& bytes) {

@@ -11,24 +11,25 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// From the connection to the end of its handshake; a client on the far side of the world needs one.
+// From the connection to the end of its handshake; a distant client needs about a second.
 constexpr milliseconds kHandshake = std::chrono::seconds(10);
-// Without a call. Clients connect again by themselves at their next.
+// Without a call. Clients reconnect by themselves at their next call.
 constexpr milliseconds kIdle = std::chrono::minutes(10);
-// Whether somebody is still there, while a call runs: what a machine that lost its power asked for
-// is not solved to the end.
+// Pings while a call runs: the solve of a client whose machine lost its power is stopped. The
+// second is the time for the answer to a ping.
 constexpr milliseconds kKeepalive = std::chrono::seconds(60);
 constexpr milliseconds kKeepaliveAnswer = std::chrono::seconds(20);
-// Of one connection, at a time; clients queue further ones by themselves.
+// Calls of one connection at a time; clients queue further ones by themselves.
 constexpr int kCalls = 1000;
 constexpr int kMetadataBytes = 16 << 10;
 
 }  // namespace
 
 void LimitConnections(int64_t arriving_bytes, grpc::ServerBuilder& builder) {
-  // What is wrong with a message its sender is told; the parser would write it to standard error.
+  // Errors of the parser are reported to the caller; by default it also prints them to standard
+  // error, where any client could fill the log.
   google::protobuf::SetLogHandler(nullptr);
-  // gRPC inflates a message whole before it looks at its size, and no quota counts that.
+  // gRPC decompresses a whole message before it checks its size, and no quota counts that memory.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   const auto set = [&builder](const char* argument, auto value) {

@@ -8,10 +8,10 @@
 
 namespace stowage {
 
-// Closes connections that never become HTTP/2, that nothing is asked on or that nobody is behind
-// any more, and bounds the calls of one connection and what requests that are still arriving may
-// take of memory, all connections together: beyond `arriving_bytes` senders have to wait, and the
-// largest calls are ended with RESOURCE_EXHAUSTED.
+// Closes connections that do not complete their handshake, that have no call for ten minutes, or
+// whose client no longer answers pings. Bounds the calls of one connection, and the memory of
+// requests that are still arriving on all connections together: beyond `arriving_bytes` senders
+// have to wait, and the largest calls are ended with RESOURCE_EXHAUSTED.
 void LimitConnections(int64_t arriving_bytes, grpc::ServerBuilder& builder);
 
 }  // namespace stowage

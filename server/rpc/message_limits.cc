@@ -22,12 +22,14 @@ constexpr size_t kShortBytes = 64 << 10;
 // Three an operation, ten a stage, and some.
 constexpr int kMostFields = 3 * kMaxOperations + 10 * kMaxStages + 100'000;
 
-// Walks over the fields of a message without keeping any.
+// Counts the fields of a message, those of its submessages included, in one pass over the bytes and
+// without storing any. Recursion is bounded by CodedInputStream's limit on nesting.
 class Counter {
  public:
   explicit Counter(CodedInputStream& in) : in_(in) {}
 
-  // Stops where the bytes are no message, which is for the parser to say.
+  // False where the bytes are not a message; the parser reports that. What was counted so far still
+  // counts.
   bool Walk(const Descriptor& type) {
     while (const uint32_t tag = in_.ReadTag()) {
       ++fields_;
@@ -48,13 +50,14 @@ class Counter {
   }
 
  private:
+  // Skips one field, or descends into it where it is a message.
   bool Pass(const Descriptor& type, uint32_t tag) {
     const FieldDescriptor* const field =
         type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(tag));
     switch (WireFormatLite::GetTagWireType(tag)) {
       case WireFormatLite::WIRETYPE_START_GROUP:
       case WireFormatLite::WIRETYPE_END_GROUP:
-        return true;  // we have none; the fields in it are counted like others
+        return true;  // the API has no groups; the fields inside are counted like others
       case WireFormatLite::WIRETYPE_LENGTH_DELIMITED: {
         uint32_t bytes = 0;
         if (!in_.ReadVarint32(&bytes) || bytes > INT32_MAX) return false;
@@ -70,7 +73,7 @@ class Counter {
 
   bool Enter(const FieldDescriptor& field, int bytes) {
     const Descriptor& type = *field.message_type();
-    if (field.is_repeated()) {  // the loss is a stage, too
+    if (field.is_repeated()) {  // Chain.loss is a Stage, too, but not one of the stages
       if (&type == v1::Stage::descriptor()) ++stages_;
       if (&type == v1::Operation::descriptor()) ++operations_;
     }

@@ -47,7 +47,8 @@ std::vector<FieldViolation> OverLimits(const v1::Chain& chain, int64_t memory_sl
   return violations;
 }
 
-// Names only solvers of the catalog: any other text of a caller may be long, or malicious.
+// Records only names of the catalog: any other text is the caller's own and may be long, and log
+// and metrics use the name.
 void Record(const std::string& solver, const v1::Chain& chain, CallRecord* record) {
   if (const SolverInfo* info = FindSolver(solver)) record->solver = info->description.name;
   record->stages = chain.stages_size();
@@ -89,6 +90,8 @@ absl::Status WithMemory(absl::FunctionRef<void()> allocate) {
   }
 }
 
+// Counts before parsing: a message within the limit on bytes could otherwise take a hundred times
+// as much memory.
 absl::Status ParseMessage(absl::string_view bytes, google::protobuf::Message* message) {
   RETURN_IF_ERROR(InvalidRequest(CountFields(bytes, *message->GetDescriptor())));
   bool parsed = false;
@@ -128,6 +131,8 @@ void Record(const v1::SimulateRequest& message, CallRecord* record) {
 }
 void Record(const v1::ReportExecutionRequest& /*message*/, CallRecord* /*record*/) {}
 
+// For requests with a chain: checks the API's limits on lengths first, since converting costs
+// memory, then converts and validates. Beyond those limits all violations are returned at once.
 std::vector<FieldViolation> Convert(const v1::SolveRequest& message, SolveRequest* request) {
   std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
   if (!violations.empty()) return violations;

@@ -42,7 +42,7 @@ std::vector<FieldViolation> OverLimits(const v1::SimulateRequest& message,
 std::vector<FieldViolation> OverLimits(const v1::ReportExecutionRequest& message,
                                        const RequestLimits& limits);
 
-// Records what the log says of a request, even of an invalid one.
+// Records what log and metrics need of a request, even of an invalid one.
 void Record(const v1::SolveRequest& message, CallRecord* record);
 void Record(const v1::FrontierRequest& message, CallRecord* record);
 void Record(const v1::SimulateRequest& message, CallRecord* record);

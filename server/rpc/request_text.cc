@@ -53,6 +53,9 @@ void AppendFrame(int number, absl::string_view bytes, std::string* text) {
 
 }  // namespace
 
+// The fields of the request in their order, each with number and length; the chain's fields in its
+// place, without the provenance. Order is kept: a message with reordered fields is a miss, no
+// error.
 std::string RequestText(absl::string_view request) {
   std::string text;
   text.reserve(2 * request.size());

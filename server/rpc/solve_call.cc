@@ -28,7 +28,8 @@ AnswerRecord RecordOf(const SolveResult& result) {
   return record;
 }
 
-// Fills the response for the platform of the caller itself: a cached answer was made for another's.
+// Fills the response. The platform is the caller's own: a cached answer may have been solved for
+// another one that rounds to the same instance.
 void FillResponse(const SolveResult& result, const v1::Platform& platform,
                   v1::SolveResponse* response) {
   Fill(*result.answer, result.origin, response);
@@ -45,7 +46,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   void Start(Engine& engine, const grpc::ByteBuffer& bytes) {
     absl::StatusOr<grpc::Slice> slice = call_->state().Bytes(bytes);
     if (!slice.ok()) return call_->End(slice.status());
-    // Empty without enough memory, which then is a miss.
+    // Stays empty where memory runs out, which counts as a miss.
     (void)WithMemory([&] { text_ = RequestText(CallState::TextOf(*slice)); });
     if (EndFromCache(engine)) return;
     SolveRequest request;
@@ -76,8 +77,8 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     return options;
   }
 
-  // Ends the call with the cached response to the same text, if there is one. A draining server
-  // answers nothing any more.
+  // Ends the call with the cached response to the same text, if there is one. Not while draining:
+  // the engine then refuses the request, as it refuses every other.
   bool EndFromCache(const Engine& engine) {
     if (text_.empty() || engine.draining()) return false;
     const CachedResponsePtr cached = cache_.FindResponse(text_);
@@ -100,7 +101,8 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     return status.ok();
   }
 
-  // A request that was answered from memory once is likely to come again with the same text.
+  // Called for memory cache hits only: a request that came twice is likely to come again with the
+  // same text, and one that came once would only evict others.
   void CacheResponse(const v1::SolveResponse& response) {
     if (text_.empty()) return;
     const CallRecord& record = call_->record();
@@ -118,8 +120,9 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   v1::SolveRequest* message_ = nullptr;  // in the arena; set by ParseInArena()
 };
 
-// Writes one event after the other. Keeps itself alive until gRPC is done with it; the engine may
-// keep it a little longer.
+// Writes one event after the other: at most one write is outstanding, and of each kind of event
+// only the latest waits. The end is started once, after the last event has been written. Keeps
+// itself alive until gRPC is done with it; the engine may keep it a little longer.
 class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                           public SolveListener,
                           public std::enable_shared_from_this<SolveStream> {
@@ -152,7 +155,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       running.set_fraction(fraction);
     });
   }
-  // Leaves a better schedule out where too many answers wait to be read; the final one follows.
+  // Drops a better schedule where too many responses wait to be read; the final answer follows.
   void Improved(const std::shared_ptr<const Answer>& best) override {
     Add([&](Pending& pending) {
       v1::SolveEvent event;
@@ -185,6 +188,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     std::optional<v1::SolveEvent> answer = {};
   };
 
+  // Changes the pending events under the lock. An event that does not fit into memory is dropped.
   template <typename Change>
   void Add(Change change) {
     {
@@ -205,7 +209,8 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     WriteNext();
   }
 
-  // Starts a write or the end outside the lock, since both may call back at once.
+  // Starts a write or the end, if neither is under way. What is started is decided under the lock,
+  // so that one thread starts it; it is started outside, since both may call back at once.
   void WriteNext() {
     bool finishes = false;
     {
@@ -223,7 +228,8 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
   }
 
-  // A caller that gets no answer and never reads the event before it would keep that event forever.
+  // Cancels the call where its answer was refused while an earlier event is still being written: a
+  // caller that never reads would otherwise hold that event's memory forever.
   void CancelWrite() {
     MutexLock lock(mutex_);
     if (writing_) context_.TryCancel();

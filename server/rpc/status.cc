@@ -20,7 +20,7 @@ constexpr size_t kDetailBytes = 1800;
 // Payload of an absl::Status: a serialized v1::Violations.
 constexpr char kViolationsPayload[] = "stowage.v1.Violations";
 
-// Clients' helpers require that the details repeat code and text.
+// The helpers of gRPC's client libraries require that the details repeat code and message.
 grpc::Status WithDetail(grpc::StatusCode code, const std::string& message,
                         const google::protobuf::Message& detail) {
   v1::ErrorStatus status;
@@ -32,6 +32,7 @@ grpc::Status WithDetail(grpc::StatusCode code, const std::string& message,
 
 }  // namespace
 
+// At least one violation is sent, however long it is; `more` counts those that are left out.
 absl::Status InvalidRequest(const std::vector<FieldViolation>& violations) {
   if (violations.empty()) return absl::OkStatus();
   v1::Violations detail;

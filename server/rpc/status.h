@@ -14,7 +14,8 @@ namespace stowage {
 // text and as details (v1::Violations), which ToGrpc() sends.
 absl::Status InvalidRequest(const std::vector<FieldViolation>& violations);
 
-// Code and message are kept. RESOURCE_EXHAUSTED carries a v1::RetryAdvice where waiting helps.
+// Code and message stay the same; the message is shortened to 1000 bytes. RESOURCE_EXHAUSTED
+// carries a v1::RetryAdvice where waiting helps.
 grpc::Status ToGrpc(const absl::Status& status);
 
 }  // namespace stowage

@@ -17,7 +17,7 @@ namespace stowage {
 class UnsentBytes {
  public:
   // Serialized; in memory up to ten times as many. Large answers may take half of them, so that
-  // small ones, which most are, still leave when large ones are stuck.
+  // small ones, which most are, can still be sent while large ones wait.
   static constexpr int64_t kMostBytes = int64_t{128} << 20;
   static constexpr int64_t kSmallBytes = 64 << 10;
 

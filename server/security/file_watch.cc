@@ -9,28 +9,33 @@
 
 namespace stowage {
 
-std::vector<FileLook> LookAt(const std::vector<std::string>& paths) {
-  std::vector<FileLook> looks;
+std::vector<FileVersion> VersionsOf(const std::vector<std::string>& paths) {
+  std::vector<FileVersion> versions;
   for (const std::string& path : paths) {
     struct stat file {};
-    FileLook& look = looks.emplace_back();
+    FileVersion& version = versions.emplace_back();
     if (stat(path.c_str(), &file) != 0) continue;
-    look = {file.st_dev, file.st_ino, file.st_size, file.st_ctim.tv_sec, file.st_ctim.tv_nsec};
+    // The change time, unlike the modification time, cannot be set back by whoever copies a file.
+    version = {file.st_dev, file.st_ino, file.st_size, file.st_ctim.tv_sec, file.st_ctim.tv_nsec};
   }
-  return looks;
+  return versions;
 }
 
-FileWatch::FileWatch(std::vector<std::string> paths, std::vector<FileLook> seen,
+// The versions are taken before `changed` reads the files: what changes while it reads differs from
+// them at the next comparison. A call that failed is repeated even where no version differs, since
+// a file can become readable without a change of its own (a directory's permissions).
+FileWatch::FileWatch(std::vector<std::string> paths, std::vector<FileVersion> versions,
                      std::function<bool()> changed, std::chrono::milliseconds pause)
-    : thread_([paths = std::move(paths), seen = std::move(seen), changed = std::move(changed),
+    : thread_([paths = std::move(paths), last = std::move(versions), changed = std::move(changed),
                pause](const std::stop_token& stop) mutable {
+        // Only for the interruptible wait: nothing is shared.
         std::mutex mutex;
         std::condition_variable_any woken;
         bool is_done = true;
         while (!stop.stop_requested()) {
-          std::vector<FileLook> now = LookAt(paths);
-          if (!is_done || now != seen) {
-            seen = std::move(now);
+          std::vector<FileVersion> now = VersionsOf(paths);
+          if (!is_done || now != last) {
+            last = std::move(now);
             is_done = changed();
           }
           std::unique_lock lock(mutex);

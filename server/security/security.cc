@@ -6,6 +6,8 @@
 
 namespace stowage {
 
+// Takes the versions of all files before it reads any: a file that changes in between differs from
+// its version at the first comparison of Watch() and is read again.
 absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& options) {
   std::unique_ptr<Security> security(new Security(options));
   const TlsFiles& tls = options.tls;
@@ -13,8 +15,8 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
     if (!path.empty()) security->tls_files_.paths.push_back(path);
   }
   if (!options.token_file.empty()) security->token_files_.paths = {options.token_file};
-  for (Kept* const kept : {&security->tls_files_, &security->token_files_}) {
-    kept->seen = LookAt(kept->paths);
+  for (WatchedFiles* const files : {&security->tls_files_, &security->token_files_}) {
+    files->versions = VersionsOf(files->paths);
   }
   if (!tls.certificate.empty()) {
     ASSIGN_OR_RETURN(security->tls_, Tls::Load(tls));
@@ -27,6 +29,7 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
 
 std::function<bool()> Security::Reload(const char* which, Observer& observer,
                                        std::function<absl::Status()> reload) {
+  // A failure that repeats every second is reported once.
   return [which, &observer, reload = std::move(reload), last = absl::OkStatus()]() mutable {
     absl::Status status = reload();
     if (status.ok() || status != last) observer.CredentialsReplaced(which, status);
@@ -37,11 +40,11 @@ std::function<bool()> Security::Reload(const char* which, Observer& observer,
 
 void Security::Watch(Observer& observer) {
   if (tls_ != nullptr) {
-    tls_watch_.emplace(tls_files_.paths, tls_files_.seen,
+    tls_watch_.emplace(tls_files_.paths, tls_files_.versions,
                        Reload("certificate", observer, [this] { return tls_->Reload(); }));
   }
   if (tokens_ != nullptr) {
-    token_watch_.emplace(token_files_.paths, token_files_.seen,
+    token_watch_.emplace(token_files_.paths, token_files_.versions,
                          Reload("tokens", observer, [this] { return tokens_->Reload(); }));
   }
 }

@@ -44,19 +44,19 @@ class Security {
  private:
   explicit Security(const SecurityOptions& options) : options_(options) {}
 
-  // Files that are read again when one of them changes.
-  struct Kept {
+  // Files that are read again together when one of them changes.
+  struct WatchedFiles {
     std::vector<std::string> paths;
-    std::vector<FileLook> seen;  // before they were read
+    std::vector<FileVersion> versions;  // from before they were read
   };
   // Calls `reload` and reports each success to the observer, and each failure that differs from the
-  // last one.
+  // last one. Returns whether it succeeded: FileWatch repeats what failed.
   static std::function<bool()> Reload(const char* which, Observer& observer,
                                       std::function<absl::Status()> reload);
 
   const SecurityOptions options_;
-  Kept tls_files_;
-  Kept token_files_;
+  WatchedFiles tls_files_;  // set by Load()
+  WatchedFiles token_files_;
   std::unique_ptr<Tls> tls_;
   std::unique_ptr<Tokens> tokens_;
   std::optional<FileWatch> tls_watch_;  // last: their threads use all of the above

@@ -17,6 +17,7 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path) {
     return absl::ErrnoToStatus(error, path);  // "PATH: No such file or directory"
   };
   if (file == nullptr) return failed(errno);
+  // One byte beyond the limit tells that a file is larger, whatever its size on disk says.
   std::string text(kMostBytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file));
   const int error = std::ferror(file) != 0 ? errno : 0;

@@ -8,8 +8,9 @@
 
 namespace stowage {
 
-// The contents of a file of at most a mebibyte.
-// Errors: NOT_FOUND, PERMISSION_DENIED, INVALID_ARGUMENT, beginning with the path.
+// The contents of a file of at most 1 MiB. Blocks on the file system. Thread-safe.
+// Errors: NOT_FOUND, PERMISSION_DENIED, or what the system's error maps to, and INVALID_ARGUMENT
+// for a larger file; all begin with the path: "/etc/stowage/tokens: No such file or directory".
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
 
 }  // namespace stowage

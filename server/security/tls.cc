@@ -21,22 +21,25 @@
 namespace stowage {
 namespace {
 
-constexpr unsigned kSecondsBetweenLooks = 1;
+constexpr unsigned kSecondsBetweenReads = 1;  // by gRPC, of the copies in memory
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
-Bio Over(const std::string& text) {
+// Reads from `text`, which it borrows.
+Bio ReaderOf(const std::string& text) {
   return {BIO_new_mem_buf(text.data(), static_cast<int>(text.size())), BIO_free};
 }
 
+// Also empties OpenSSL's queue of errors, which belongs to the thread: a later failure would report
+// one of these instead of its own.
 absl::Status Wrong(const std::string& path, absl::string_view what) {
   ERR_clear_error();
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
 }
 
-// A key with a passphrase would have the library ask for it on the terminal.
+// Without it OpenSSL prompts for the passphrase of an encrypted key on the terminal.
 int NoPassphrase(char*, int, int, void*) { return 0; }
 
 struct Contents {
@@ -46,13 +49,15 @@ struct Contents {
   int64_t not_after_seconds = 0;
 };
 
-// What OpenSSL says of the last thing that went wrong.
+// OpenSSL's text for the last error of this thread.
 std::string Reason() {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   return reason != nullptr ? reason : "no reason given";
 }
 
-// Whether a server can be made of them, as gRPC will: keys may be too short, chains may be broken.
+// Loads certificate, key and the rest of the chain into a TLS context, as gRPC will: OpenSSL
+// refuses some there that can be parsed, such as keys that are too short for its security level.
+// `chain` is positioned behind the server's own certificate.
 absl::Status CheckTogether(const TlsFiles& files, X509* certificate, EVP_PKEY* key, BIO* chain) {
   const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
                                                                   SSL_CTX_free);
@@ -74,15 +79,16 @@ absl::Status CheckTogether(const TlsFiles& files, X509* certificate, EVP_PKEY* k
   return absl::OkStatus();
 }
 
+// Checks certificate and key, by themselves and together, and sets `not_after_seconds`.
 absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
-  const Bio certificate_text = Over(contents->certificate);
+  const Bio certificate_text = ReaderOf(contents->certificate);
   const Certificate certificate(
       PEM_read_bio_X509(certificate_text.get(), nullptr, NoPassphrase, nullptr), X509_free);
   if (certificate == nullptr) {
     return Wrong(files.certificate,
                  "has no certificate in PEM; it begins with -----BEGIN CERTIFICATE-----");
   }
-  const Bio key_text = Over(contents->key);
+  const Bio key_text = ReaderOf(contents->key);
   const Key key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, NoPassphrase, nullptr),
                 EVP_PKEY_free);
   if (key == nullptr) return Wrong(files.key, "has no private key in PEM without a passphrase");
@@ -99,7 +105,7 @@ absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
 }
 
 absl::Status CheckAuthorities(const TlsFiles& files, const Contents& contents) {
-  const Bio text = Over(contents.client_authorities);
+  const Bio text = ReaderOf(contents.client_authorities);
   const Certificate first(PEM_read_bio_X509(text.get(), nullptr, NoPassphrase, nullptr), X509_free);
   return first != nullptr ? absl::OkStatus()
                           : Wrong(files.client_authorities, "has no certificate in PEM");
@@ -118,7 +124,8 @@ absl::StatusOr<Contents> Read(const TlsFiles& files) {
 
 }  // namespace
 
-// Whoever opens the name gets the same bytes from the start, and the time of the last change.
+// Opening path() opens the file in memory anew: it is read from the start, and its modification
+// time is that of the last Write().
 class Tls::Copy {
  public:
   Copy() : fd_(memfd_create("stowage-tls", MFD_CLOEXEC)) {}
@@ -130,8 +137,8 @@ class Tls::Copy {
 
   std::string path() const { return absl::StrCat("/proc/self/fd/", fd_); }
 
-  // gRPC may look in the middle of this, and between key and certificate; a second later it looks
-  // again. Connections that begin within that second may fail and are tried again by clients.
+  // gRPC may read while this writes, or between key and certificate; it reads again a second later.
+  // Handshakes that begin within that second may fail; clients retry them.
   absl::Status Write(const std::string& text) {
     const auto size = static_cast<ssize_t>(text.size());
     if (fd_ >= 0 && ftruncate(fd_, 0) == 0 && pwrite(fd_, text.data(), text.size(), 0) == size) {
@@ -158,6 +165,7 @@ absl::StatusOr<std::unique_ptr<Tls>> Tls::Load(const TlsFiles& files) {
   return tls;
 }
 
+// Reads and checks everything before it writes anything: unusable files change nothing.
 absl::Status Tls::Reload() {
   ASSIGN_OR_RETURN(const Contents contents, Read(files_));
   RETURN_IF_ERROR(key_->Write(contents.key));
@@ -172,7 +180,7 @@ std::shared_ptr<grpc::ServerCredentials> Tls::Credentials() const {
   const bool is_mutual = !files_.client_authorities.empty();
   tls::TlsServerCredentialsOptions options(std::make_shared<tls::FileWatcherCertificateProvider>(
       key_->path(), certificate_->path(), is_mutual ? client_authorities_->path() : "",
-      kSecondsBetweenLooks));
+      kSecondsBetweenReads));
   options.watch_identity_key_cert_pairs();
   if (is_mutual) {
     options.watch_root_certs();

@@ -31,6 +31,8 @@ absl::StatusOr<std::unique_ptr<Tokens>> Tokens::Load(const std::string& path) {
   return tokens;
 }
 
+// Replaces the table as a whole. NameOf() copies the pointer under the lock and searches without
+// it, so that calls never wait for a file, nor for each other's lookups.
 absl::Status Tokens::Reload() {
   ASSIGN_OR_RETURN(Names names, Read());
   auto shared = std::make_shared<const Names>(std::move(names));
@@ -39,6 +41,8 @@ absl::Status Tokens::Reload() {
   return absl::OkStatus();
 }
 
+// One bad line makes the whole file unusable: a table without some of its tokens would lock callers
+// out. Errors name the line and never contain a token, since they are logged.
 absl::StatusOr<Tokens::Names> Tokens::Read() const {
   ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path_));
   Names names;
@@ -48,27 +52,27 @@ absl::StatusOr<Tokens::Names> Tokens::Read() const {
     const auto wrong = [&](absl::string_view what) {
       return absl::InvalidArgumentError(absl::StrCat(path_, ":", number, ": ", what));
     };
-    std::vector<absl::string_view> words =
+    std::vector<absl::string_view> fields =
         absl::StrSplit(line, absl::ByAnyChar(" \t\r"), absl::SkipEmpty());
-    words.erase(std::find_if(words.begin(), words.end(),
-                             [](absl::string_view word) { return word.front() == '#'; }),
-                words.end());
-    if (words.empty()) continue;
-    if (words.size() != 2) {
+    fields.erase(std::find_if(fields.begin(), fields.end(),
+                              [](absl::string_view field) { return field.front() == '#'; }),
+                 fields.end());
+    if (fields.empty()) continue;
+    if (fields.size() != 2) {
       return wrong(
           "is not a name and a token with a space between, as in: trainer 9f86d081884c7d65");
     }
-    if (words[1].size() < kLeastCharacters) {
+    if (fields[1].size() < kLeastCharacters) {
       return wrong(absl::StrCat("the token has fewer than ", kLeastCharacters,
                                 " characters; make one with: openssl rand -hex 32"));
     }
-    if (!names.emplace(Digest(words[1]), std::string(words[0])).second) {
+    if (!names.emplace(Digest(fields[1]), std::string(fields[0])).second) {
       return wrong("the token is in the file twice");
     }
   }
   if (!names.empty()) return names;
-  return absl::InvalidArgumentError(
-      absl::StrCat(path_, ": has no token, so nobody could ask; add a line: NAME TOKEN"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      path_, ": has no token, so every call would be refused; add a line: NAME TOKEN"));
 }
 
 absl::StatusOr<std::string> Tokens::NameOf(absl::string_view authorization) const {

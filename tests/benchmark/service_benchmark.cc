@@ -1,7 +1,7 @@
 // What the service costs beside a bare gRPC echo of the same message sizes, in one run on one
-// machine: known answers, a thousand equal questions at once, known answers while all threads
-// solve, start-up with a full store, memory under mixed load. Prints one table. Client and servers
-// share the cores.
+// machine: cache hits, a thousand equal requests at once, cache hits while all threads
+// solve, start-up with a full disk cache, memory under mixed load. Prints one table. Client and
+// servers share the cores.
 //   stowage_service_benchmark [SECONDS [LOAD]]    of each measurement of throughput, default 5, and
 //                                                 of mixed load, default 600
 #include <unistd.h>
@@ -176,7 +176,7 @@ class Sender {
   std::vector<double> latencies_;
 };
 
-v1::SolveRequest QuestionAbout(const std::string& profile, double share, double bandwidth) {
+v1::SolveRequest RequestFor(const std::string& profile, double share, double bandwidth) {
   v1::SolveRequest request;
   const auto read = FromJson(ReadFile(ProfilePath(profile)), "chain", request.mutable_chain());
   if (!read.ok()) std::abort();
@@ -190,7 +190,7 @@ v1::SolveRequest QuestionAbout(const std::string& profile, double share, double 
 
 // A chain of exactly 100 stages: those of a 339-stage network.
 v1::SolveRequest HundredStages() {
-  v1::SolveRequest request = QuestionAbout("preact-resnet1001-8-224", 0.3, 0);
+  v1::SolveRequest request = RequestFor("preact-resnet1001-8-224", 0.3, 0);
   auto& stages = *request.mutable_chain()->mutable_stages();
   stages.DeleteSubrange(100, stages.size() - 100);
   const Chain chain = FromMessage(request.chain());
@@ -224,7 +224,7 @@ void CompareWithEcho(const char* program, double seconds) {
     hit_p99 = std::min(hit_p99, hit.p99);
     echo_p99 = std::min(echo_p99, bare.p99);
   }
-  Line(absl::StrFormat("known answer, 100 stages, %d in flight (%d and %d bytes)", kInFlight,
+  Line(absl::StrFormat("cache hit, 100 stages, %d in flight (%d and %d bytes)", kInFlight,
                        request.size(), bytes),
        absl::StrFormat("%.0f/s, echo %.0f/s: ratio %.2f", best_hit.per_second, best_echo.per_second,
                        best_hit.per_second / best_echo.per_second),
@@ -234,23 +234,23 @@ void CompareWithEcho(const char* program, double seconds) {
        "at most 2 ms more");
 }
 
-void AskTogether() {
+void SolveTogether() {
   constexpr int kCallers = 1000;
   ServerProcess server;
-  const v1::SolveRequest question = QuestionAbout("preact-resnet1001-8-224", 0.2, 12e9);
+  const v1::SolveRequest request = RequestFor("preact-resnet1001-8-224", 0.2, 12e9);
   const auto stub = v1::Scheduler::NewStub(
       grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
-  struct Asked {
+  struct PendingCall {
     grpc::ClientContext context;
     v1::SolveResponse response;
   };
-  std::vector<Asked> asked(kCallers);
+  std::vector<PendingCall> calls(kCallers);
   std::atomic<int> left{kCallers};
   std::atomic<int> failed{0};
   std::promise<void> done;
   const auto begin = Clock::now();
-  for (Asked& one : asked) {
-    stub->async()->Solve(&one.context, &question, &one.response, [&](const grpc::Status& status) {
+  for (PendingCall& call : calls) {
+    stub->async()->Solve(&call.context, &request, &call.response, [&](const grpc::Status& status) {
       if (!status.ok()) ++failed;
       if (--left == 0) done.set_value();
     });
@@ -259,26 +259,26 @@ void AskTogether() {
   const double last = SecondsSince(begin);
   double solve = 0;
   int solved = 0;
-  for (const Asked& one : asked) {
-    if (one.response.origin().source() != v1::Origin::SOLVED) continue;
+  for (const PendingCall& call : calls) {
+    if (call.response.origin().source() != v1::Origin::SOLVED) continue;
     ++solved;
-    solve = std::max(solve, one.response.origin().solve_seconds());
+    solve = std::max(solve, call.response.origin().solve_seconds());
   }
-  Line(absl::StrFormat("%d equal questions at once, %d solves, %d failed", kCallers, solved,
+  Line(absl::StrFormat("%d equal requests at once, %d solves, %d failed", kCallers, solved,
                        failed.load()),
        absl::StrFormat("solve %.2f s, last answer %.2f s: ratio %.2f", solve, last, last / solve),
        "1 solve, at most 1.2");
 }
 
-void AskWhileBusy(double seconds) {
+void HitWhileBusy(double seconds) {
   ServerProcess server({"--threads", "2"});
   const auto channel = grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials());
   const auto stub = v1::Scheduler::NewStub(channel);
-  const v1::SolveRequest known = HundredStages();
+  const v1::SolveRequest hit = HundredStages();
   v1::SolveResponse response;
   {
     grpc::ClientContext context;
-    if (!stub->Solve(&context, known, &response).ok()) std::abort();
+    if (!stub->Solve(&context, hit, &response).ok()) std::abort();
   }
   // Four cold solves of several seconds each: two run, two wait.
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
@@ -287,7 +287,7 @@ void AskWhileBusy(double seconds) {
     contexts.push_back(std::make_unique<grpc::ClientContext>());
     cold.emplace_back([&stub, context = contexts.back().get(), i] {
       v1::SolveResponse ignored;
-      (void)stub->Solve(context, QuestionAbout("preact-resnet1001-8-224", 0.2 + 0.05 * i, 12e9),
+      (void)stub->Solve(context, RequestFor("preact-resnet1001-8-224", 0.2 + 0.05 * i, 12e9),
                         &ignored);
     });
   }
@@ -297,45 +297,45 @@ void AskWhileBusy(double seconds) {
   while (SecondsSince(begin) < seconds) {
     const auto sent = Clock::now();
     grpc::ClientContext context;
-    if (!stub->Solve(&context, known, &response).ok()) std::abort();
+    if (!stub->Solve(&context, hit, &response).ok()) std::abort();
     latencies.push_back(SecondsSince(sent));
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   for (const auto& context : contexts) context->TryCancel();
   cold.clear();
   std::sort(latencies.begin(), latencies.end());
-  Line(absl::StrFormat("known answers while all threads solve (%d asked)", latencies.size()),
+  Line(absl::StrFormat("cache hits while all threads solve (%d requests)", latencies.size()),
        absl::StrFormat("p50 %.2f ms, p99 %.2f ms", 1e3 * latencies[latencies.size() / 2],
                        1e3 * latencies[latencies.size() * 99 / 100]),
        "p99 under 20 ms");
 }
 
-// A store of a gigabyte: schedules of ten thousand operations.
-void FillStore(const std::string& directory) {
+// A disk cache of a gigabyte: schedules of ten thousand operations.
+void FillDiskCache(const std::string& directory) {
   auto tier = SqliteTier::Open(directory, int64_t{1} << 30);
   if (!tier.ok()) std::abort();
-  CachedAnswer known;
-  known.answer.outcome = Outcome::kFeasible;
-  known.answer.solver = "rotor";
+  CachedAnswer cached;
+  cached.answer.outcome = Outcome::kFeasible;
+  cached.answer.solver = "rotor";
   for (int i = 0; i < 10'000; ++i) {
-    known.answer.schedule.operations.push_back({OperationKind::kForwardSave, i + 1});
+    cached.answer.schedule.operations.push_back({OperationKind::kForwardSave, i + 1});
   }
   for (uint64_t number = 0; (*tier)->stats().evictions == 0; ++number) {
-    known.keys = {{number, 1}, {number, 2}, {number, 3}};
-    if (!(*tier)->Put(std::make_shared<const CachedAnswer>(known)).ok()) std::abort();
+    cached.keys = {{number, 1}, {number, 2}, {number, 3}};
+    if (!(*tier)->Put(std::make_shared<const CachedAnswer>(cached)).ok()) std::abort();
   }
 }
 
-void StartWithFullStore() {
+void StartWithFullDiskCache() {
   const TempFolder folder;
-  FillStore(folder.Path("cache"));
+  FillDiskCache(folder.Path("cache"));
   double best = 1e9;
   for (int round = 0; round < 5; ++round) {
     const auto begin = Clock::now();
     ServerProcess server({"--cache-dir", folder.Path("cache"), "--cache-disk", "1GiB"});
     best = std::min(best, SecondsSince(begin));
   }
-  Line("start-up to SERVING with a store of 1 GiB", absl::StrFormat("%.0f ms", 1e3 * best),
+  Line("start-up to SERVING with a disk cache of 1 GiB", absl::StrFormat("%.0f ms", 1e3 * best),
        "under 300 ms");
 }
 
@@ -347,8 +347,8 @@ int64_t ResidentBytes(pid_t pid) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-// Questions that are known, new and asked together, from real profiles, every answer checked; more
-// of them than the caches have room for.
+// Requests that are cached, new and in flight together, from real profiles, every answer checked;
+// more of them than the caches have room for.
 void BearMixedLoad(const std::string& program, double seconds) {
   constexpr int kCacheMebibytes = 32;
   constexpr int kSolvesMebibytes = 256;
@@ -386,9 +386,9 @@ int Main(int argc, char** argv) {
   const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   Line("the service", "measured", "aim");
   CompareWithEcho(argv[0], seconds);
-  AskTogether();
-  AskWhileBusy(seconds);
-  StartWithFullStore();
+  SolveTogether();
+  HitWhileBusy(seconds);
+  StartWithFullDiskCache();
   BearMixedLoad(argv[0], argc > 2 ? std::atof(argv[2]) : 600);
   return 0;
 }

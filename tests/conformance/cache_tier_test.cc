@@ -19,18 +19,18 @@ namespace {
 
 constexpr int64_t kMostBytes = 1 << 20;
 
-// A tier and what it needs.
-struct Kept {
+// A tier, and the directory that it needs.
+struct OwnedTier {
   std::unique_ptr<TempFolder> folder;
   std::unique_ptr<CacheTier> tier;
 };
 
 struct TierKind {
   const char* name;
-  Kept (*make)();
+  OwnedTier (*make)();
 };
 
-Kept MakeSqlite() {
+OwnedTier MakeSqlite() {
   auto folder = std::make_unique<TempFolder>();
   auto tier = SqliteTier::Open(folder->Path("cache"), kMostBytes);
   EXPECT_THAT(tier, IsOk());
@@ -41,59 +41,59 @@ CacheKeys KeysOfNumber(uint64_t number) { return {{1, number}, {2, number}, {3, 
 
 // An answer that differs from those to other numbers.
 CachedAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
-  CachedAnswer known;
-  known.keys = KeysOfNumber(number);
-  known.answer.outcome = Outcome::kFeasible;
-  known.answer.limit = Limit::kRounding;
-  known.answer.solver = "rotor";
-  known.answer.minimum_memory_bytes = static_cast<int64_t>(number);
-  known.answer.rounding_loss = {5000, 1.5, 0.25};
-  known.answer.explanation.notes = {"a note", "another"};
+  CachedAnswer cached;
+  cached.keys = KeysOfNumber(number);
+  cached.answer.outcome = Outcome::kFeasible;
+  cached.answer.limit = Limit::kRounding;
+  cached.answer.solver = "rotor";
+  cached.answer.minimum_memory_bytes = static_cast<int64_t>(number);
+  cached.answer.rounding_loss = {5000, 1.5, 0.25};
+  cached.answer.explanation.notes = {"a note", "another"};
   const Schedule pair = Ops("S1 B1");
-  while (known.answer.schedule.operations.size() < operations) {
+  while (cached.answer.schedule.operations.size() < operations) {
     for (const Operation& operation : pair.operations) {
-      known.answer.schedule.operations.push_back(operation);
+      cached.answer.schedule.operations.push_back(operation);
     }
   }
-  return std::make_shared<const CachedAnswer>(std::move(known));
+  return std::make_shared<const CachedAnswer>(std::move(cached));
 }
 
 class CacheTierTest : public testing::TestWithParam<TierKind> {
  protected:
-  CacheTier& tier() { return *kept_.tier; }
+  CacheTier& tier() { return *owned_.tier; }
   CachedAnswerPtr Get(uint64_t number) {
-    const auto known = tier().Get(KeysOfNumber(number).rounded);
-    EXPECT_THAT(known, IsOk());
-    return known.ok() ? *known : nullptr;
+    const auto cached = tier().Get(KeysOfNumber(number).rounded);
+    EXPECT_THAT(cached, IsOk());
+    return cached.ok() ? *cached : nullptr;
   }
 
-  Kept kept_ = GetParam().make();
+  OwnedTier owned_ = GetParam().make();
 };
 
 TEST_P(CacheTierTest, GivesBackWhatWasPut) {
   EXPECT_EQ(Get(7), nullptr);
   ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
-  const CachedAnswerPtr known = Get(7);
-  ASSERT_NE(known, nullptr);
+  const CachedAnswerPtr cached = Get(7);
+  ASSERT_NE(cached, nullptr);
   const CachedAnswerPtr original = AnswerTo(7);
   const Answer& put = original->answer;
-  EXPECT_EQ(known->answer.schedule, put.schedule);
-  EXPECT_EQ(known->answer.outcome, put.outcome);
-  EXPECT_EQ(known->answer.limit, put.limit);
-  EXPECT_EQ(known->answer.solver, put.solver);
-  EXPECT_EQ(known->answer.minimum_memory_bytes, put.minimum_memory_bytes);
-  EXPECT_EQ(known->answer.explanation.notes, put.explanation.notes);
-  ASSERT_TRUE(known->answer.rounding_loss.has_value());
-  EXPECT_EQ(known->answer.rounding_loss->finer_slots, 5000);
-  EXPECT_EQ(known->answer.rounding_loss->loss, 0.25);
-  EXPECT_EQ(known->keys.exact, KeysOfNumber(7).exact);
+  EXPECT_EQ(cached->answer.schedule, put.schedule);
+  EXPECT_EQ(cached->answer.outcome, put.outcome);
+  EXPECT_EQ(cached->answer.limit, put.limit);
+  EXPECT_EQ(cached->answer.solver, put.solver);
+  EXPECT_EQ(cached->answer.minimum_memory_bytes, put.minimum_memory_bytes);
+  EXPECT_EQ(cached->answer.explanation.notes, put.explanation.notes);
+  ASSERT_TRUE(cached->answer.rounding_loss.has_value());
+  EXPECT_EQ(cached->answer.rounding_loss->finer_slots, 5000);
+  EXPECT_EQ(cached->answer.rounding_loss->loss, 0.25);
+  EXPECT_EQ(cached->keys.exact, KeysOfNumber(7).exact);
   EXPECT_EQ(Get(8), nullptr);
 }
 
-TEST_P(CacheTierTest, KeepsWhatDependsOnExactSizesUnderThem) {
-  CachedAnswer known = *AnswerTo(7);
-  known.answer.from_exact_sizes = true;
-  ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(known)), IsOk());
+TEST_P(CacheTierTest, StoresWhatDependsOnExactSizesUnderThem) {
+  CachedAnswer cached = *AnswerTo(7);
+  cached.answer.from_exact_sizes = true;
+  ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
   EXPECT_EQ(Get(7), nullptr);
   const auto found = tier().Get(KeysOfNumber(7).exact_sizes);
   ASSERT_THAT(found, IsOk());
@@ -139,9 +139,9 @@ TEST_P(CacheTierTest, ServesManyThreads) {
       for (uint64_t i = 0; i < 100; ++i) {
         const uint64_t number = (thread * 31 + i) % 50;
         ASSERT_THAT(tier().Put(AnswerTo(number)), IsOk());
-        const CachedAnswerPtr known = Get(number);
-        if (known != nullptr) {
-          EXPECT_EQ(known->answer.minimum_memory_bytes, static_cast<int64_t>(number));
+        const CachedAnswerPtr cached = Get(number);
+        if (cached != nullptr) {
+          EXPECT_EQ(cached->answer.minimum_memory_bytes, static_cast<int64_t>(number));
         }
       }
     });

@@ -42,10 +42,10 @@ bool ReadsTwice(absl::string_view text, const char* root, Message* message) {
 }  // namespace
 
 void FuzzJson(absl::string_view bytes) {
-  v1::SolveRequest question;
-  if (ReadsTwice(bytes, "request", &question)) {
+  v1::SolveRequest message;
+  if (ReadsTwice(bytes, "request", &message)) {
     std::vector<FieldViolation> violations;
-    const SolveRequest request = FromMessage(question, &violations);
+    const SolveRequest request = FromMessage(message, &violations);
     const std::vector<FieldViolation> more = RequestViolations(request);
     if (violations.empty() && more.empty()) SolveAndCheck(request);
   }

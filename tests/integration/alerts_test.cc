@@ -138,22 +138,22 @@ TEST_F(RealAlerts, AFullDiskIsReportedUntilThereIsRoom) {
   const TempFolder folder;
   ServerProcess server({"--cache-dir", folder.Path("cache")});
   const Remote remote(server.address());
-  v1::SolveRequest question = SmallQuestion();
-  question.mutable_options()->set_use_cache(true);
-  const auto ask = [&] {
-    question.mutable_platform()->set_memory_bytes(question.platform().memory_bytes() + 100);
+  v1::SolveRequest request = SmallSolveRequest();
+  request.mutable_options()->set_use_cache(true);
+  const auto solve = [&] {
+    request.mutable_platform()->set_memory_bytes(request.platform().memory_bytes() + 100);
     v1::SolveResponse response;
-    EXPECT_TRUE(remote.Solve(question, &response).ok());
+    EXPECT_TRUE(remote.Solve(request, &response).ok());
   };
   Watch(server);
-  ask();
+  solve();
   ExpectSilence();
   const rlimit full{.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
   ASSERT_EQ(prlimit(server.pid(), RLIMIT_FSIZE, &full, nullptr), 0);
-  ExpectAlert("StowageStoreFailures", ask);
+  ExpectAlert("StowageStoreFailures", solve);
   const rlimit room{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   ASSERT_EQ(prlimit(server.pid(), RLIMIT_FSIZE, &room, nullptr), 0);
-  ask();
+  solve();
   ExpectSilenceAgain();
 }
 
@@ -170,7 +170,7 @@ TEST_F(RealAlerts, CallsThatAFullQueueTurnsAwayAreReportedUntilItHasRoom) {
   Watch(server);
   EXPECT_TRUE(remote.Answers());
   ExpectSilence();
-  const auto running = Occupy(remote, LongQuestion());
+  const auto running = Occupy(remote, LongSolveRequest());
   ExpectAlert("StowageQueueFull", [&] { EXPECT_FALSE(remote.Answers()); });
   running->Cancel();
   ExpectSilenceAgain();
@@ -181,7 +181,7 @@ TEST_F(RealAlerts, AServerThatDrainsForLongAndThenIsGoneIsReported) {
   const Remote remote(server.address());
   Watch(server);
   ExpectSilence();
-  PendingSolve running(remote, LongQuestion());
+  PendingSolve running(remote, LongSolveRequest());
   WaitForMetric(server, "stowage_solves_running", 1);
   server.Signal(SIGTERM);
   ExpectAlert("StowageNotReady");

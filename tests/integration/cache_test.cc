@@ -1,4 +1,4 @@
-// What the server knows already: one solve for all who ask at once, answers that survive whatever
+// The server's caches: one solve for equal requests in flight, answers that survive whatever
 // happens to the process and its disk.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +27,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Optional;
 
-// A real network at one of many budgets: a question of its own each.
-v1::SolveRequest Question(int number) {
+// A real network at one of many budgets, so that no two numbers below 900 share a cache key.
+v1::SolveRequest DistinctRequest(int number) {
   v1::SolveRequest request;
   *request.mutable_chain() = Profile("torchvision-resnet18-16-500");
   const Chain chain = FromMessage(request.chain());
@@ -49,7 +49,7 @@ void ExpectRight(const v1::SolveRequest& request, const v1::SolveResponse& respo
   EXPECT_EQ(simulation->prediction.makespan_seconds, response.prediction().makespan_seconds());
 }
 
-v1::Origin::Source Ask(const Remote& remote, const v1::SolveRequest& request) {
+v1::Origin::Source SolveAndCheck(const Remote& remote, const v1::SolveRequest& request) {
   v1::SolveResponse response;
   const grpc::Status status = remote.Solve(request, &response);
   EXPECT_TRUE(status.ok()) << Text(status);
@@ -57,30 +57,30 @@ v1::Origin::Source Ask(const Remote& remote, const v1::SolveRequest& request) {
   return response.origin().source();
 }
 
-// What was answered from memory once is known as it went over the wire.
-TEST(Cache, TheSameWordsGetTheSameBytes) {
+// After a hit in memory the serialized response is cached, too.
+TEST(Cache, EqualRequestTextsGetTheSameBytes) {
   ServerProcess server;
   const Remote remote(server.address());
-  const auto ask = [&remote](const v1::SolveRequest& request) {
+  const auto solve = [&remote](const v1::SolveRequest& request) {
     v1::SolveResponse response;
     EXPECT_EQ(Text(remote.Solve(request, &response)), "OK");
     ExpectRight(request, response);
     return response.SerializeAsString();
   };
-  ask(Question(1));
-  const std::string second = ask(Question(1));
+  solve(DistinctRequest(1));
+  const std::string second = solve(DistinctRequest(1));
   EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"responses\"}"), 1);
-  v1::SolveRequest annotated = Question(1);
+  v1::SolveRequest annotated = DistinctRequest(1);
   (*annotated.mutable_chain()->mutable_provenance()->mutable_fields())["by"].set_string_value("me");
-  EXPECT_EQ(ask(annotated), second);
+  EXPECT_EQ(solve(annotated), second);
   EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"memory_cache\"}"), 2);
-  v1::SolveRequest other = Question(1);
+  v1::SolveRequest other = DistinctRequest(1);
   other.mutable_platform()->set_name("another");
-  EXPECT_NE(ask(other), second);
+  EXPECT_NE(solve(other), second);
   EXPECT_EQ(MetricOf(server, "stowage_cache_entries{tier=\"responses\"}"), 2);
   other.mutable_options()->set_use_cache(false);
-  EXPECT_EQ(Ask(remote, other), v1::Origin::SOLVED);
-  EXPECT_EQ(Ask(remote, other), v1::Origin::SOLVED);
+  EXPECT_EQ(SolveAndCheck(remote, other), v1::Origin::SOLVED);
+  EXPECT_EQ(SolveAndCheck(remote, other), v1::Origin::SOLVED);
 }
 
 TEST(Cache, AnswersAgainFromMemoryAndAfterSigkillFromDisk) {
@@ -89,19 +89,19 @@ TEST(Cache, AnswersAgainFromMemoryAndAfterSigkillFromDisk) {
   {
     ServerProcess server(flags);
     const Remote remote(server.address());
-    EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::SOLVED);
-    EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::MEMORY_CACHE);
+    EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::SOLVED);
+    EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
     WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
     server.Signal(SIGKILL);
     server.WaitForExit();
   }
   ServerProcess server(flags);
   const Remote remote(server.address());
-  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::DISK_CACHE);
-  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::MEMORY_CACHE);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::DISK_CACHE);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
 }
 
-// Fifty times: callers ask, the server dies, another one takes its place.
+// Fifty times: callers send requests, the server is killed, another one is started.
 TEST(Cache, NothingIsEverWrongHoweverOftenTheServerIsKilled) {
   const TempFolder folder;
   const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
@@ -113,7 +113,7 @@ TEST(Cache, NothingIsEverWrongHoweverOftenTheServerIsKilled) {
       callers.emplace_back([&server, number = static_cast<int>(random() % 900)] {
         const Remote remote(server.address());
         for (int i = 0; i < 1000; ++i) {
-          const v1::SolveRequest request = Question(number + i);
+          const v1::SolveRequest request = DistinctRequest(number + i);
           v1::SolveResponse response;
           if (!remote.Solve(request, &response).ok()) return;  // it is gone
           ExpectRight(request, response);
@@ -126,19 +126,19 @@ TEST(Cache, NothingIsEverWrongHoweverOftenTheServerIsKilled) {
   }
   ServerProcess server(flags);
   const Remote remote(server.address());
-  int known = 0;
+  int hits = 0;
   for (int number = 0; number < 900; number += 9) {
-    known += Ask(remote, Question(number)) == v1::Origin::DISK_CACHE ? 1 : 0;
+    hits += SolveAndCheck(remote, DistinctRequest(number)) == v1::Origin::DISK_CACHE ? 1 : 0;
   }
-  EXPECT_GT(known, 0) << "nothing survived";
+  EXPECT_GT(hits, 0) << "nothing survived";
   EXPECT_EQ(MetricOf(server, "stowage_store_failures_total{reason=\"damaged\"}"), 0);
 }
 
-TEST(Cache, AnAnswerThatAnotherAskedForSpeaksOfOnesOwnPlatform) {
+TEST(Cache, ACachedAnswerHasTheCallersOwnPlatform) {
   ServerProcess server;
   const Remote remote(server.address());
   for (const char* name : {"theirs", "ours"}) {
-    v1::SolveRequest request = Question(1);
+    v1::SolveRequest request = DistinctRequest(1);
     request.mutable_platform()->set_name(name);
     v1::SolveResponse response;
     ASSERT_TRUE(remote.Solve(request, &response).ok());
@@ -147,7 +147,7 @@ TEST(Cache, AnAnswerThatAnotherAskedForSpeaksOfOnesOwnPlatform) {
   EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"memory_cache\"}"), 1);
 }
 
-TEST(Cache, OneSolveAnswersAllWhoAskAtOnce) {
+TEST(Cache, OneSolveAnswersEqualRequestsInFlight) {
   ServerProcess server;
   v1::SolveRequest request;
   *request.mutable_chain() = Profile("preact-resnet1001-8-224");
@@ -178,28 +178,28 @@ TEST(Cache, ASecondServerOnTheDirectoryDoesWithoutAndSaysSo) {
   EXPECT_NE(second.WaitForLogLine({"event=store_failed", "another process uses it"}), "");
   EXPECT_EQ(MetricOf(second, "stowage_store_failures_total{reason=\"unavailable\"}"), 1);
   const Remote remote(second.address());
-  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::SOLVED);
-  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::MEMORY_CACHE);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::SOLVED);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
 }
 
 TEST(Cache, ADirectoryThatCannotBeUsedIsNoReasonNotToServe) {
   const TempFolder folder;
   ServerProcess server({"--cache-dir", folder.Write("file", "") + "/cache"});
   EXPECT_NE(server.WaitForLogLine({"event=store_failed", "--cache-dir"}), "");
-  EXPECT_EQ(Ask(Remote(server.address()), Question(1)), v1::Origin::SOLVED);
+  EXPECT_EQ(SolveAndCheck(Remote(server.address()), DistinctRequest(1)), v1::Origin::SOLVED);
 }
 
 TEST(Cache, AFullDiskIsCountedAndNothingElse) {
   const TempFolder folder;
   ServerProcess server({"--cache-dir", folder.Path("cache")});
   const Remote remote(server.address());
-  EXPECT_EQ(Ask(remote, Question(1)), v1::Origin::SOLVED);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::SOLVED);
   WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
   const rlimit full{.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
   ASSERT_EQ(prlimit(server.pid(), RLIMIT_FSIZE, &full, nullptr), 0);
   for (int number = 2; number < 8; ++number) {
-    EXPECT_EQ(Ask(remote, Question(number)), v1::Origin::SOLVED);
-    EXPECT_EQ(Ask(remote, Question(number)), v1::Origin::MEMORY_CACHE);
+    EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(number)), v1::Origin::SOLVED);
+    EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(number)), v1::Origin::MEMORY_CACHE);
   }
   EXPECT_NE(server.WaitForLogLine({"event=store_failed", "cannot be written"}), "");
   EXPECT_GT(MetricOf(server, "stowage_store_failures_total{reason=\"unavailable\"}"), 0);
@@ -207,7 +207,7 @@ TEST(Cache, AFullDiskIsCountedAndNothingElse) {
   const rlimit room{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   ASSERT_EQ(prlimit(server.pid(), RLIMIT_FSIZE, &room, nullptr), 0);
   const double before = MetricOf(server, "stowage_cache_entries{tier=\"disk\"}");
-  EXPECT_EQ(Ask(remote, Question(9)), v1::Origin::SOLVED);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(9)), v1::Origin::SOLVED);
   WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", before + 1);
 }
 
@@ -216,7 +216,8 @@ TEST(Cache, ADamagedFileIsCountedPutAsideAndForgotten) {
   const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
   {
     ServerProcess server(flags);
-    for (int number = 0; number < 20; ++number) Ask(Remote(server.address()), Question(number));
+    for (int number = 0; number < 20; ++number)
+      SolveAndCheck(Remote(server.address()), DistinctRequest(number));
     server.Signal(SIGTERM);
     EXPECT_THAT(server.WaitForExit(), Optional(0));
   }
@@ -225,11 +226,11 @@ TEST(Cache, ADamagedFileIsCountedPutAsideAndForgotten) {
   WriteFile(folder.Path("cache/answers.db"), file);
   ServerProcess server(flags);
   const Remote remote(server.address());
-  for (int number = 0; number < 20; ++number) Ask(remote, Question(number));
+  for (int number = 0; number < 20; ++number) SolveAndCheck(remote, DistinctRequest(number));
   EXPECT_GE(MetricOf(server, "stowage_store_failures_total{reason=\"damaged\"}"), 1);
   EXPECT_NE(server.WaitForLogLine({"event=store_failed", "answers.db"}), "");
   for (int number = 0; number < 20; ++number) {
-    EXPECT_EQ(Ask(remote, Question(number)), v1::Origin::MEMORY_CACHE);
+    EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(number)), v1::Origin::MEMORY_CACHE);
   }
 }
 
@@ -240,7 +241,7 @@ TEST(Cache, AFileThatIsNoStoreIsCountedAndPutAside) {
   EXPECT_EQ(MetricOf(server, "stowage_store_failures_total{reason=\"damaged\"}"), 1);
   EXPECT_NE(server.WaitForLogLine({"event=store_failed", "DATA_LOSS"}), "");
   EXPECT_EQ(ReadFile(path + ".damaged").size(), 100'000);
-  EXPECT_EQ(Ask(Remote(server.address()), Question(1)), v1::Origin::SOLVED);
+  EXPECT_EQ(SolveAndCheck(Remote(server.address()), DistinctRequest(1)), v1::Origin::SOLVED);
   WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
 }
 

@@ -65,7 +65,7 @@ auto Fails(const std::vector<std::string>& parts) { return FailsWith(parts); }
 
 MATCHER(Succeeds, "") { return arg.exit_code == 0 && arg.err.empty(); }
 
-// Parsed strictly: JSON that the CLI prints is the protobuf mapping, all of it known.
+// Parsed strictly: JSON that the CLI prints is the protobuf mapping, without unknown fields.
 template <typename Message>
 Message Parsed(const std::string& json) {
   Message message;
@@ -593,7 +593,7 @@ TEST_F(Cli, ABadArgumentIsOneLineThatNamesIt) {
   }
 }
 
-TEST_F(Cli, AnUnknownSolverAtAServerNamesTheKnownOnes) {
+TEST_F(Cli, AnUnknownSolverAtAServerNamesTheAvailableOnes) {
   ServerProcess server;
   EXPECT_THAT(Stowage({"solve", "--chain", chain_, "--memory", "100", "--solver", "rotter",
                        "--server", server.address()}),

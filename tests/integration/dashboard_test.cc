@@ -1,4 +1,4 @@
-// What the dashboard and the alerts ask Prometheus for is what the server tells it.
+// The dashboard and the alerts only use metrics and labels that the server exposes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,14 +65,14 @@ std::vector<std::vector<std::string>> Matches(const std::string& text, const cha
 }
 
 // Names of metrics, the names of their labels, the values that were seen.
-using Known = std::map<std::string, std::map<std::string, std::set<std::string>>>;
+using ExposedLabels = std::map<std::string, std::map<std::string, std::set<std::string>>>;
 
 // Reads lines such as: name{label="value",other="value"} 3
-void Learn(const std::string& metrics, Known* known) {
+void AddExposed(const std::string& metrics, ExposedLabels* exposed) {
   for (const absl::string_view line : absl::StrSplit(metrics, '\n', absl::SkipEmpty())) {
     if (line[0] == '#') continue;
     const std::string name(line.substr(0, line.find_first_of("{ ")));
-    auto& labels = (*known)[name];
+    auto& labels = (*exposed)[name];
     // What Prometheus adds.
     for (const char* added : {"instance", "job"}) labels[added];
     for (const auto& label : Matches(std::string(line), "([a-z_]+)=\"([^\"]*)\"")) {
@@ -82,12 +82,12 @@ void Learn(const std::string& metrics, Known* known) {
 }
 
 // What is wrong with the expression's names and labels; empty: nothing.
-std::string Unknown(const std::string& expression, const Known& known) {
+std::string FirstMissing(const std::string& expression, const ExposedLabels& exposed) {
   std::set<std::string> labels;  // of all its metrics
   for (const auto& selector : Matches(
            expression, R"(\b((?:stowage|grpc_server|process)_\w+|up\b|ALERTS\b)(\{[^}]*\})?)")) {
-    const auto metric = known.find(selector[1]);
-    if (metric == known.end()) return "no metric " + selector[1];
+    const auto metric = exposed.find(selector[1]);
+    if (metric == exposed.end()) return "no metric " + selector[1];
     for (const auto& [label, values] : metric->second) labels.insert(label);
     for (const auto& match : Matches(selector[2], R"re(([a-z_]+)(=~|!=|=)"([^"]*)")re")) {
       const auto label = metric->second.find(match[1]);
@@ -110,11 +110,11 @@ std::string Unknown(const std::string& expression, const Known& known) {
   return "";
 }
 
-// Some of everything: new questions and known ones, wrong ones, executions.
+// Some calls of every kind: misses, hits, invalid requests, execution reports.
 void Ask(const Remote& remote, int round) {
   v1::SolveResponse response;
   for (const char* solver : {"auto", "rotor", "no such solver"}) {
-    v1::SolveRequest request = SmallQuestion();
+    v1::SolveRequest request = SmallSolveRequest();
     request.set_solver(solver);
     request.mutable_options()->set_use_cache(true);
     request.mutable_platform()->set_memory_bytes(1000 + round);
@@ -148,7 +148,7 @@ class Expressions : public testing::Test {
         remote_(server_.address()),
         prometheus_(server_.http_address()) {
     Ask(remote_, 0);
-    Learn(HttpGet(server_.http_address(), "/metrics").substr(4), &real_);
+    AddExposed(HttpGet(server_.http_address(), "/metrics").substr(4), &real_);
     // Prometheus' own.
     real_["up"] = {{"instance", {}}, {"job", {}}};
     real_["ALERTS"] = {{"alertname", {}}, {"alertstate", {}}};
@@ -156,13 +156,13 @@ class Expressions : public testing::Test {
 
   // Names are the real server's but for `others`, which a sound server without TLS does not have;
   // values of labels may be those of a bad day.
-  void ExpectKnown(const std::vector<Expression>& expressions,
-                   const std::set<std::string>& others) {
-    Known known = real_;
-    Learn(RunProgram({STOWAGE_BAD_DAY_BINARY}).out, &known);
+  void ExpectExposed(const std::vector<Expression>& expressions,
+                     const std::set<std::string>& others) {
+    ExposedLabels exposed = real_;
+    AddExposed(RunProgram({STOWAGE_BAD_DAY_BINARY}).out, &exposed);
     std::set<std::string> only_on_a_bad_day;
     for (const Expression& expression : expressions) {
-      EXPECT_EQ(Unknown(expression.text, known), "") << expression.where;
+      EXPECT_EQ(FirstMissing(expression.text, exposed), "") << expression.where;
       for (const auto& name :
            Matches(expression.text, R"(\b(?:stowage|grpc_server|process)_\w+)")) {
         if (real_.count(name[0]) == 0) only_on_a_bad_day.insert(name[0]);
@@ -175,19 +175,19 @@ class Expressions : public testing::Test {
   const ServerProcess server_;
   const Remote remote_;
   const Prometheus prometheus_;
-  Known real_;
+  ExposedLabels real_;
 };
 
 TEST_F(Expressions, OfTheDashboardNameWhatTheServerExports) {
-  ExpectKnown(ExpressionsOfDashboard(), {"stowage_schedules_refused_total"});
+  ExpectExposed(ExpressionsOfDashboard(), {"stowage_schedules_refused_total"});
   // The list of servers to choose from.
   EXPECT_THAT(ReadFile(STOWAGE_DEPLOY "/grafana/stowage.json"),
               testing::HasSubstr("label_values(stowage_ready, instance)"));
 }
 
 TEST_F(Expressions, OfTheAlertsNameWhatTheServerExports) {
-  ExpectKnown(ExpressionsOfAlerts(),
-              {"stowage_schedules_refused_total", "stowage_tls_certificate_end_seconds"});
+  ExpectExposed(ExpressionsOfAlerts(),
+                {"stowage_schedules_refused_total", "stowage_tls_certificate_end_seconds"});
 }
 
 TEST_F(Expressions, OfTheAlertsCanBeEvaluated) {
@@ -216,14 +216,14 @@ TEST_F(Expressions, OfTheDashboardFindSomethingOnceThereIsTraffic) {
 
 // The tests above can fail.
 TEST(UnknownNames, AreFound) {
-  Known known;
-  Learn("# HELP stowage_x\nstowage_x{tier=\"disk\"} 1\nup 1\n", &known);
-  EXPECT_EQ(Unknown("sum by (tier, job) (stowage_x{tier=\"disk\"})", known), "");
-  EXPECT_EQ(Unknown("stowage_y", known), "no metric stowage_y");
-  EXPECT_EQ(Unknown("stowage_x{kind=\"disk\"}", known), "stowage_x has no label kind");
-  EXPECT_EQ(Unknown("stowage_x{tier=~\"disk|tape\"}", known), "tier is never tape");
-  EXPECT_EQ(Unknown("sum by (kind) (stowage_x)", known), "no label kind");
-  EXPECT_EQ(Unknown("vector(0)", known), "no metric at all");
+  ExposedLabels exposed;
+  AddExposed("# HELP stowage_x\nstowage_x{tier=\"disk\"} 1\nup 1\n", &exposed);
+  EXPECT_EQ(FirstMissing("sum by (tier, job) (stowage_x{tier=\"disk\"})", exposed), "");
+  EXPECT_EQ(FirstMissing("stowage_y", exposed), "no metric stowage_y");
+  EXPECT_EQ(FirstMissing("stowage_x{kind=\"disk\"}", exposed), "stowage_x has no label kind");
+  EXPECT_EQ(FirstMissing("stowage_x{tier=~\"disk|tape\"}", exposed), "tier is never tape");
+  EXPECT_EQ(FirstMissing("sum by (kind) (stowage_x)", exposed), "no label kind");
+  EXPECT_EQ(FirstMissing("vector(0)", exposed), "no metric at all");
 }
 
 }  // namespace

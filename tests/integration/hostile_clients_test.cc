@@ -40,21 +40,21 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kMiB = 1 << 20;
 #if defined(__SANITIZE_ADDRESS__)
-// Freed memory is kept for a while there, and every byte has a shadow.
+// AddressSanitizer holds freed memory back, and has shadow memory for every byte.
 constexpr int64_t kSlackBytes = 2048 * kMiB;
 #else
 constexpr int64_t kSlackBytes = 0;
 #endif
-// What requests that arrive may take together: sixteen of the largest.
+// The memory limit of all requests that are arriving: sixteen of the largest.
 constexpr int64_t kQuotaMebibytes = 16 * 16;
-// How long a known answer may take on a busy machine, whatever others do.
+// How long a cache hit may take on a busy machine, whatever other clients do.
 constexpr seconds kPromptly{10};
 
 // A server of its own for each test, which hundreds of solves of one host do not fill.
 class HostileClients : public testing::Test {
  protected:
   HostileClients() {
-    EXPECT_TRUE(remote_.Solve(known_, &answer_).ok());
+    EXPECT_TRUE(remote_.Solve(cached_request_, &answer_).ok());
     files_ = OpenFiles();
   }
 
@@ -89,7 +89,7 @@ class HostileClients : public testing::Test {
     for (const Remote* remote : {&remote_, &newcomer}) {
       const Clock::time_point begin = Clock::now();
       v1::SolveResponse response;
-      const grpc::Status status = remote->Solve(known_, &response);
+      const grpc::Status status = remote->Solve(cached_request_, &response);
       EXPECT_TRUE(status.ok()) << Text(status);
       EXPECT_EQ(response.origin().source(), v1::Origin::MEMORY_CACHE);
       EXPECT_LE(Clock::now() - begin, kPromptly);
@@ -112,7 +112,7 @@ class HostileClients : public testing::Test {
     ExpectOthersAreServed();
   }
 
-  // A second or more of `auto`, at most five; asked twice it is one solve.
+  // A second or more of `auto`, at most five; two equal requests in flight are one solve.
   static v1::SolveRequest Slow() {
     v1::SolveRequest request;
     *request.mutable_chain() = Profile("preact-resnet1001-8-224");
@@ -122,15 +122,15 @@ class HostileClients : public testing::Test {
     request.mutable_options()->set_time_budget_seconds(5);
     return request;
   }
-  static v1::SolveRequest Known() {
-    v1::SolveRequest request = SmallQuestion();
+  static v1::SolveRequest CachedRequest() {
+    v1::SolveRequest request = SmallSolveRequest();
     request.mutable_options()->set_use_cache(true);
     return request;
   }
 
   ServerProcess server_;
   const Remote remote_{server_.address()};
-  const v1::SolveRequest known_ = Known();
+  const v1::SolveRequest cached_request_ = CachedRequest();
   v1::SolveResponse answer_;
   size_t files_ = 0;  // that an idle server with one client has open
 };
@@ -144,8 +144,8 @@ TEST_F(HostileClients, AConnectionThatBreaksInMidCallEndsItsSolve) {
   {
     RawGrpc client(server_.address());
     client.Begin(1, "Solve");
-    const std::string question = Message(LongQuestion());
-    EXPECT_EQ(client.Send(1, question, seconds(5)), question.size());
+    const std::string request = Message(LongSolveRequest());
+    EXPECT_EQ(client.Send(1, request, seconds(5)), request.size());
     client.End(1);
     WaitForMetric(server_, "stowage_solves_running", 1);
     ExpectOthersAreServed();
@@ -230,7 +230,7 @@ TEST_F(HostileClients, AMessageOfSixtyFourMebibytesIsRefusedUnread) {
 
 // Two megabytes that would be two gigabytes.
 TEST_F(HostileClients, CompressedRequestsAreNotInflated) {
-  v1::SolveRequest bomb = known_;
+  v1::SolveRequest bomb = cached_request_;
   bomb.mutable_chain()->set_name(std::string(500 * kMiB, 'x'));
   grpc::ClientContext context;
   context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
@@ -282,7 +282,7 @@ TEST_F(HostileClients, MillionsOfEmptyStagesAreCountedNotParsed) {
                 AllOf(StartsWith("chain.stages: has 7000000 stages"), HasSubstr("at most 10000")));
     ExpectAtMostResident(200);
   }
-  // Fields that nobody knows are kept, too, when a message is parsed.
+  // The parser also stores fields that are not in the schema.
   std::string unknown;
   for (int i = 0; i < kStages; ++i) unknown += std::string("\x78\0", 2);
   for (const char* method : {"Solve", "ListSolvers", "ReportExecution"}) {
@@ -329,7 +329,8 @@ TEST_F(HostileClients, AServerThatRanOutOfFilesComesBack) {
     })) << most
         << " of " << few.rlim_cur;
     v1::SolveResponse response;
-    EXPECT_TRUE(remote_.Solve(known_, &response).ok()) << "a connection that there was before";
+    EXPECT_TRUE(remote_.Solve(cached_request_, &response).ok())
+        << "a connection that there was before";
   }
   ExpectAllIsGivenBack(150);
 }
@@ -389,7 +390,7 @@ TEST_F(HostileClients, SixHundredConnectionsToTheHttpPortPushEachOtherOut) {
   ExpectAllIsGivenBack(150);
 }
 
-// A page's bytes could be asked for thousands of times in one request.
+// One Range header can list the whole page thousands of times.
 TEST_F(HostileClients, PartsOfAPageAreNotServed) {
   httplib::Client client("http://" + server_.http_address());
   std::string ranges = "bytes=0-";

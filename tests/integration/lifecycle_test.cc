@@ -94,7 +94,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   ASSERT_TRUE(watch->Read(&state));
   EXPECT_EQ(state.status(), HealthState::SERVING);
 
-  const auto running = Occupy(remote, LongQuestion(2000));
+  const auto running = Occupy(remote, LongSolveRequest(2000));
   server.Signal(SIGTERM);
 
   ASSERT_TRUE(watch->Read(&state)) << server.Log();
@@ -105,7 +105,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   v1::SolveResponse refused;
   grpc::Status status;
   do {
-    status = remote.Solve(SmallQuestion(), &refused);
+    status = remote.Solve(SmallSolveRequest(), &refused);
   } while (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << Text(status);
   EXPECT_THAT(status.error_message(), HasSubstr("draining"));
@@ -124,7 +124,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
 TEST(Lifecycle, ASolveThatOutlastsTheGraceIsStopped) {
   ServerProcess server(OneAtATime({"--grace", "0.2s"}));
   const Remote remote(server.address());
-  const auto running = Occupy(remote, LongQuestion());
+  const auto running = Occupy(remote, LongSolveRequest());
   server.Signal(SIGTERM);
   EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
   const grpc::Status status = running->Wait();
@@ -135,7 +135,7 @@ TEST(Lifecycle, ASolveThatOutlastsTheGraceIsStopped) {
 TEST(Lifecycle, ASecondSignalEndsItAtOnce) {
   ServerProcess server(OneAtATime({"--grace", "1000s"}));
   const Remote remote(server.address());
-  const auto running = Occupy(remote, LongQuestion());
+  const auto running = Occupy(remote, LongSolveRequest());
   server.Signal(SIGTERM);
   // By then the second signal is let through.
   while (remote.Health() == HealthState::SERVING) {

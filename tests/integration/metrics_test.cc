@@ -21,7 +21,7 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
   ServerProcess server;
   const Remote remote(server.address());
   EXPECT_TRUE(remote.Answers());
-  v1::SolveRequest wrong = SmallQuestion();
+  v1::SolveRequest wrong = SmallSolveRequest();
   wrong.set_solver("no such solver");
   v1::SolveResponse response;
   EXPECT_FALSE(remote.Solve(wrong, &response).ok());
@@ -44,7 +44,7 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
 TEST(Metrics, SayWhyCallsAreTurnedAway) {
   ServerProcess server({"--threads", "1", "--queue-length", "0"});
   const Remote remote(server.address());
-  const auto running = Occupy(remote, LongQuestion());
+  const auto running = Occupy(remote, LongSolveRequest());
   EXPECT_EQ(MetricOf(server, "stowage_solves_running"), 1);
   EXPECT_GT(MetricOf(server, "stowage_solve_memory_bytes"), 0);
   EXPECT_FALSE(remote.Answers());
@@ -58,7 +58,7 @@ TEST(Metrics, ReadinessEndsWithTheSignalAndLivenessDoesNot) {
   EXPECT_EQ(HttpGet(server.http_address(), "/readyz"), "200 ok\n");
   EXPECT_EQ(MetricOf(server, "stowage_ready"), 1);
   const Remote remote(server.address());
-  PendingSolve running(remote, LongQuestion(2000));
+  PendingSolve running(remote, LongSolveRequest(2000));
   WaitForMetric(server, "stowage_solves_running", 1);
   server.Signal(SIGTERM);
   EXPECT_NE(server.WaitForLogLine({"event=draining"}), "");
@@ -87,7 +87,7 @@ TEST(Metrics, PromtoolFindsNothingToImprove) {
   ServerProcess server;
   const Remote remote(server.address());
   EXPECT_TRUE(remote.Answers());
-  const PendingSolve running(remote, LongQuestion());
+  const PendingSolve running(remote, LongSolveRequest());
   WaitForMetric(server, "stowage_running_solve_stages{solver=\"periodic\",thread=\"0\"}", 10'000);
   const std::string text = HttpGet(server.http_address(), "/metrics").substr(4);
   const ProgramResult result = RunProgram({"/usr/bin/promtool", "check", "metrics"}, text);

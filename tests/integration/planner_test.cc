@@ -60,7 +60,7 @@ class FindPlanTest : public testing::Test {
 
 SolveRequest LongRequest() {
   std::vector<FieldViolation> violations;
-  return FromMessage(LongQuestion(), &violations);
+  return FromMessage(LongSolveRequest(), &violations);
 }
 
 TEST_F(FindPlanTest, AsksTheServer) {
@@ -140,7 +140,7 @@ TEST_F(FindPlanTest, WaitsForAPlaceInTheQueue) {
   options_.server = server.address();
   options_.patience_seconds = 100;
   const Remote remote(server.address());
-  const auto running = Occupy(remote, LongQuestion());
+  const auto running = Occupy(remote, LongSolveRequest());
   std::thread later([&] {
     EXPECT_NE(server.WaitForLogLine({"method=Solve", "stages=13", "code=RESOURCE_EXHAUSTED"}), "");
     running->Cancel();

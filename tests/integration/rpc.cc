@@ -48,7 +48,7 @@ v1::Chain Profile(const std::string& name) {
   return chain;
 }
 
-v1::SolveRequest SmallQuestion() {
+v1::SolveRequest SmallSolveRequest() {
   v1::SolveRequest request;
   *request.mutable_chain() = ToMessage(EqualChain(3));
   request.mutable_platform()->set_memory_bytes(1000);
@@ -56,7 +56,7 @@ v1::SolveRequest SmallQuestion() {
   return request;
 }
 
-v1::SolveRequest LongQuestion(int stages) {
+v1::SolveRequest LongSolveRequest(int stages) {
   const v1::Chain once = Profile("preact-resnet1001-8-224");
   v1::SolveRequest request;
   *request.mutable_chain() = once;
@@ -143,7 +143,7 @@ grpc::Status Remote::SendRaw(const std::string& method, const std::string& bytes
 
 bool Remote::Answers() const {
   v1::SolveResponse response;
-  return Solve(SmallQuestion(), &response).ok() && response.outcome() == v1::OPTIMAL;
+  return Solve(SmallSolveRequest(), &response).ok() && response.outcome() == v1::OPTIMAL;
 }
 
 PendingSolve::PendingSolve(const Remote& remote, v1::SolveRequest request,
@@ -176,7 +176,7 @@ constexpr std::chrono::milliseconds kPauseBetweenProbes{5};
 // How many in a row, this one included.
 int Probe(const Remote& remote, int refusals) {
   v1::SolveResponse ignored;
-  const grpc::Status probe = remote.Solve(SmallQuestion(), &ignored);
+  const grpc::Status probe = remote.Solve(SmallSolveRequest(), &ignored);
   std::this_thread::sleep_for(kPauseBetweenProbes);
   return probe.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? refusals + 1 : 0;
 }

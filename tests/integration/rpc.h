@@ -1,4 +1,4 @@
-// What tests of the service ask a server, over gRPC and without our own client in between.
+// Requests and connections for tests of the service, over gRPC and without our own client library.
 #ifndef STOWAGE_TESTS_INTEGRATION_RPC_H_
 #define STOWAGE_TESTS_INTEGRATION_RPC_H_
 
@@ -21,12 +21,12 @@ using HealthState = grpc::health::v1::HealthCheckResponse;
 // A profile of tests/data.
 v1::Chain Profile(const std::string& name);
 
-// Both are solved by themselves whoever asks them, before or at the same time.
-// Solved in no time: three equal stages and memory for everything.
-v1::SolveRequest SmallQuestion();
-// The chain of a 1001-layer network over and over, and every number of segments tried: half a
+// Both bypass the cache: each is solved anew, whatever was solved before or is in flight.
+// Solved within milliseconds: three equal stages and memory for everything.
+v1::SolveRequest SmallSolveRequest();
+// The chain of a 1001-layer network, repeated, with every number of segments tried: half a
 // minute for so many stages, a second for a fifth of them, little memory.
-v1::SolveRequest LongQuestion(int stages = 10'000);
+v1::SolveRequest LongSolveRequest(int stages = 10'000);
 
 // The typed details of an error, as the trailer carries them.
 std::optional<v1::Violations> ViolationsOf(const grpc::Status& status);
@@ -42,7 +42,7 @@ class Remote {
                   const std::shared_ptr<grpc::ChannelCredentials>& credentials =
                       grpc::InsecureChannelCredentials());
 
-  // `context` is for those who add metadata, a deadline or a cancellation.
+  // `context` adds metadata, a deadline or a cancellation.
   grpc::Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response,
                      grpc::ClientContext* context = nullptr) const;
   grpc::Status Frontier(const v1::FrontierRequest& request, v1::FrontierResponse* response) const;

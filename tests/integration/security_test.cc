@@ -199,7 +199,7 @@ TEST(Tls, AReplacementThatCannotBeUsedChangesNothing) {
   EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "is not the key of"}), "");
   WaitForMetric(server, R"(stowage_credential_reloads_total{result="failed",which="certificate"})",
                 1);
-  // gRPC looks for changes once a second.
+  // gRPC reads the files once a second.
   std::this_thread::sleep_for(std::chrono::seconds(2));
   EXPECT_TRUE(Trusting(server, authority).Answers());
   Replace(pair.certificate, other.certificate);
@@ -208,45 +208,47 @@ TEST(Tls, AReplacementThatCannotBeUsedChangesNothing) {
 }
 
 // A call with a token, or without one where it is empty.
-grpc::Status Ask(const Remote& remote, const std::string& authorization) {
+grpc::Status SolveWithToken(const Remote& remote, const std::string& authorization) {
   grpc::ClientContext context;
   if (!authorization.empty()) context.AddMetadata("authorization", authorization);
   v1::SolveResponse response;
-  return remote.Solve(SmallQuestion(), &response, &context);
+  return remote.Solve(SmallSolveRequest(), &response, &context);
 }
 
 TEST(Tokens, OpenTheDoorToThoseWhoHaveOne) {
   const TempFolder folder;
   const std::string file =
-      folder.Write("tokens", absl::StrCat("# who may ask\n\ntrainer ", kToken, "  # since May\n"));
+      folder.Write("tokens", absl::StrCat("# callers\n\ntrainer ", kToken, "  # since May\n"));
   ServerProcess server({"--token-file", file});
   const Remote remote(server.address());
-  EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kToken))), "OK");
+  EXPECT_EQ(Text(SolveWithToken(remote, absl::StrCat("Bearer ", kToken))), "OK");
   EXPECT_NE(server.WaitForLogLine({"event=call", "code=OK", "client=trainer"}), "");
-  EXPECT_THAT(Text(Ask(remote, "")), HasSubstr("UNAUTHENTICATED: authorization: is missing"));
-  EXPECT_THAT(Text(Ask(remote, absl::StrCat("Basic ", kToken))), HasSubstr("Bearer TOKEN"));
-  EXPECT_THAT(Text(Ask(remote, absl::StrCat("Bearer ", kOtherToken))),
+  EXPECT_THAT(Text(SolveWithToken(remote, "")),
+              HasSubstr("UNAUTHENTICATED: authorization: is missing"));
+  EXPECT_THAT(Text(SolveWithToken(remote, absl::StrCat("Basic ", kToken))),
+              HasSubstr("Bearer TOKEN"));
+  EXPECT_THAT(Text(SolveWithToken(remote, absl::StrCat("Bearer ", kOtherToken))),
               HasSubstr("does not know the token"));
   EXPECT_EQ(MetricOf(server, R"(stowage_rejected_total{reason="unauthenticated"})"), 3);
   EXPECT_THAT(server.Log(), AllOf(Not(HasSubstr(kToken)), Not(HasSubstr(kOtherToken))));
 }
 
-// Not even to what the server has on its tongue.
-TEST(Tokens, AreAskedForBeforeAKnownAnswerIsGiven) {
+// A cached response is sent without reading the request; the token is checked before.
+TEST(Tokens, AreRequiredForCachedResponsesToo) {
   const TempFolder folder;
   ServerProcess server({"--token-file", folder.Write("tokens", absl::StrCat("a ", kToken))});
   const Remote remote(server.address());
-  v1::SolveRequest question = SmallQuestion();
-  question.mutable_options()->set_use_cache(true);
-  const auto ask = [&](const std::string& authorization) {
+  v1::SolveRequest request = SmallSolveRequest();
+  request.mutable_options()->set_use_cache(true);
+  const auto solve = [&](const std::string& authorization) {
     grpc::ClientContext context;
     context.AddMetadata("authorization", authorization);
     v1::SolveResponse response;
-    return remote.Solve(question, &response, &context).error_code();
+    return remote.Solve(request, &response, &context).error_code();
   };
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(ask(absl::StrCat("Bearer ", kToken)), grpc::OK);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(solve(absl::StrCat("Bearer ", kToken)), grpc::OK);
   EXPECT_EQ(MetricOf(server, R"(stowage_cache_entries{tier="responses"})"), 1);
-  EXPECT_EQ(ask(absl::StrCat("Bearer ", kOtherToken)), grpc::UNAUTHENTICATED);
+  EXPECT_EQ(solve(absl::StrCat("Bearer ", kOtherToken)), grpc::UNAUTHENTICATED);
 }
 
 // Whatever is added to the service.
@@ -272,11 +274,11 @@ TEST(Tokens, AreReadAgainWhenTheFileChanges) {
   WriteFile(file, "trainer short");
   EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "openssl rand -hex 32"}), "");
   WaitForMetric(server, R"(stowage_credentials_current{which="tokens"})", 0);
-  EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kToken))), "OK");
+  EXPECT_EQ(Text(SolveWithToken(remote, absl::StrCat("Bearer ", kToken))), "OK");
   WriteFile(file, absl::StrCat("trainer ", kOtherToken));
   EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=tokens"}), "");
-  EXPECT_EQ(Text(Ask(remote, absl::StrCat("Bearer ", kOtherToken))), "OK");
-  EXPECT_FALSE(Ask(remote, absl::StrCat("Bearer ", kToken)).ok());
+  EXPECT_EQ(Text(SolveWithToken(remote, absl::StrCat("Bearer ", kOtherToken))), "OK");
+  EXPECT_FALSE(SolveWithToken(remote, absl::StrCat("Bearer ", kToken)).ok());
   WaitForMetric(server, R"(stowage_credentials_current{which="tokens"})", 1);
 }
 

@@ -1,4 +1,5 @@
-// What the service answers over the wire: good questions, bad ones, and those that take too long.
+// What the service answers over the wire: valid requests, invalid ones, and those that take too
+// long.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -208,7 +209,7 @@ TEST_F(Service, ListsItsSolvers) {
     EXPECT_NE(solver.guarantee(), "") << solver.name();
     EXPECT_NE(solver.complexity(), "") << solver.name();
     EXPECT_GT(solver.version(), 0) << solver.name();
-    v1::SolveRequest request = SmallQuestion();
+    v1::SolveRequest request = SmallSolveRequest();
     request.set_solver(solver.name());
     v1::SolveResponse solved;
     EXPECT_TRUE(remote_.Solve(request, &solved).ok()) << solver.name();
@@ -361,7 +362,7 @@ class BadRequestToTheService : public Service, public testing::WithParamInterfac
 
 TEST_P(BadRequestToTheService, IsRefusedByTheNameOfItsField) {
   const BadRequest& bad = GetParam();
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   bad.spoil(request);
   v1::SolveResponse response;
   const grpc::Status status = remote_.Solve(request, &response);
@@ -381,7 +382,7 @@ INSTANTIATE_TEST_SUITE_P(Each, BadRequestToTheService, testing::ValuesIn(BadRequ
                          [](const auto& test) { return std::string(test.param.name); });
 
 TEST_F(Service, EverythingThatIsWrongIsSaidAtOnce) {
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   request.mutable_chain()->set_input_bytes(-1);
   request.mutable_chain()->mutable_stages(2)->set_forward_seconds(kNaN);
   request.clear_platform();
@@ -401,7 +402,7 @@ TEST_F(Service, EverythingThatIsWrongIsSaidAtOnce) {
 }
 
 TEST_F(Service, MoreViolationsThanATrailerHoldsAreCounted) {
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   *request.mutable_chain() = ToMessage(EqualChain(10'000));
   for (v1::Stage& stage : *request.mutable_chain()->mutable_stages()) {
     stage.set_forward_seconds(-1);
@@ -431,7 +432,7 @@ TEST_F(Service, TheSameIsWrongWithASimulation) {
 
 TEST_F(Service, BytesThatAreNoMessageAreRefused) {
   for (const std::string& bytes : {std::string("\xff\xff\xff\xff\xff"), std::string(100, '\n'),
-                                   SmallQuestion().SerializeAsString().substr(0, 20)}) {
+                                   SmallSolveRequest().SerializeAsString().substr(0, 20)}) {
     EXPECT_FALSE(remote_.SendRaw("Solve", bytes).ok());
   }
   EXPECT_EQ(remote_.SendRaw("NoSuchMethod", "").error_code(), StatusCode::UNIMPLEMENTED);
@@ -439,7 +440,7 @@ TEST_F(Service, BytesThatAreNoMessageAreRefused) {
 
 // A status that does not fit the trailers would arrive as nothing at all.
 TEST_F(Service, QuotesNoMoreOfTheCallersTextThanAnErrorHolds) {
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   std::string name;
   for (int i = 0; i < 4000; ++i) name += "é";
   request.set_solver(name);
@@ -454,7 +455,7 @@ TEST_F(Service, QuotesNoMoreOfTheCallersTextThanAnErrorHolds) {
 }
 
 TEST_F(Service, NamesAreAnyText) {
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   request.mutable_chain()->set_name("öäü \"quoted\"\nsecond line");
   request.mutable_chain()->mutable_stages(0)->set_name(std::string("a\0b", 3));
   v1::SolveResponse response;
@@ -466,7 +467,7 @@ TEST_F(Service, ALogLineCarriesTheCallersRequestId) {
   grpc::ClientContext context;
   context.AddMetadata("x-request-id", "job 17, step \"3\"");
   v1::SolveResponse response;
-  ASSERT_TRUE(remote_.Solve(SmallQuestion(), &response, &context).ok());
+  ASSERT_TRUE(remote_.Solve(SmallSolveRequest(), &response, &context).ok());
   const std::string line =
       server_->WaitForLogLine({"event=call method=Solve", "id=\"job 17, step \\\"3\\\"\""});
   EXPECT_THAT(line, AllOf(StartsWith("time="), HasSubstr("level=info"), HasSubstr("code=OK"),
@@ -477,7 +478,7 @@ TEST_F(Service, ALogLineCarriesTheCallersRequestId) {
 TEST_F(Service, AFailedCallIsLoggedWithItsReason) {
   grpc::ClientContext context;
   context.AddMetadata("x-request-id", "bad-one");
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   request.set_solver("rotter");
   v1::SolveResponse response;
   EXPECT_FALSE(remote_.Solve(request, &response, &context).ok());
@@ -488,7 +489,7 @@ TEST_F(Service, AFailedCallIsLoggedWithItsReason) {
 TEST(ServiceLimits, ATooLargeMessageIsRefused) {
   ServerProcess server({"--max-message", "64KiB"});
   const Remote remote(server.address());
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   request.mutable_chain()->set_name(std::string(100'000, 'x'));
   v1::SolveResponse response;
   const grpc::Status status = remote.Solve(request, &response);
@@ -550,9 +551,9 @@ class BusyService : public testing::Test {
 };
 
 TEST_F(BusyService, RefusesWhatFindsNoPlaceAndSaysWhenToRetry) {
-  const auto running = Occupy(remote_, LongQuestion());
+  const auto running = Occupy(remote_, LongSolveRequest());
   v1::SolveResponse response;
-  const grpc::Status status = remote_.Solve(SmallQuestion(), &response);
+  const grpc::Status status = remote_.Solve(SmallSolveRequest(), &response);
   EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("the queue is full"));
   const std::optional<v1::RetryAdvice> advice = RetryAdviceOf(status);
@@ -561,13 +562,13 @@ TEST_F(BusyService, RefusesWhatFindsNoPlaceAndSaysWhenToRetry) {
 }
 
 TEST_F(BusyService, StillAnswersWhatNeedsNoSolver) {
-  const auto running = Occupy(remote_, LongQuestion());
+  const auto running = Occupy(remote_, LongSolveRequest());
   v1::ListSolversResponse solvers;
   EXPECT_TRUE(remote_.ListSolvers(&solvers).ok());
   v1::SimulateResponse simulated;
   EXPECT_TRUE(remote_.Simulate(SmallSimulation("S1 S2 S3 S4 B4 B3 B2 B1"), &simulated).ok());
   EXPECT_EQ(remote_.Health(), HealthState::SERVING);
-  v1::SolveRequest bad = SmallQuestion();
+  v1::SolveRequest bad = SmallSolveRequest();
   bad.set_solver("rotter");
   v1::SolveResponse response;
   EXPECT_EQ(remote_.Solve(bad, &response).error_code(), StatusCode::INVALID_ARGUMENT);
@@ -575,7 +576,7 @@ TEST_F(BusyService, StillAnswersWhatNeedsNoSolver) {
 }
 
 TEST_F(BusyService, StopsWhenTheDeadlinePasses) {
-  const auto running = Occupy(remote_, LongQuestion(), std::chrono::seconds(5));
+  const auto running = Occupy(remote_, LongSolveRequest(), std::chrono::seconds(5));
   const grpc::Status status = running->Wait();
   EXPECT_EQ(status.error_code(), StatusCode::DEADLINE_EXCEEDED) << Text(status);
   ExpectFreeAgain();
@@ -596,7 +597,7 @@ TEST_F(BusyService, StopsWhenTheDeadlinePasses) {
 }
 
 TEST_F(BusyService, StopsWhenTheCallerLeaves) {
-  const auto running = Occupy(remote_, LongQuestion());
+  const auto running = Occupy(remote_, LongSolveRequest());
   EXPECT_FALSE(running->ended());
   running->Cancel();
   EXPECT_EQ(running->Wait().error_code(), StatusCode::CANCELLED);

@@ -23,7 +23,7 @@ using std::chrono::system_clock;
 using testing::HasSubstr;
 
 // Several seconds of `auto`: 339 stages and a link.
-v1::SolveRequest SlowQuestion() {
+v1::SolveRequest SlowSolveRequest() {
   v1::SolveRequest request;
   *request.mutable_chain() = Profile("preact-resnet1001-8-224");
   v1::Platform& platform = *request.mutable_platform();
@@ -53,7 +53,7 @@ class StreamTest : public testing::Test {
 };
 
 TEST_F(StreamTest, TellsOfTheQueueOfProgressOfBetterSchedulesAndOfTheAnswer) {
-  v1::SolveRequest request = SlowQuestion();
+  v1::SolveRequest request = SlowSolveRequest();
   request.mutable_options()->set_time_budget_seconds(4);
   const std::vector<v1::SolveEvent> events = Events(request);
   ASSERT_FALSE(events.empty());
@@ -81,8 +81,8 @@ TEST_F(StreamTest, TellsOfTheQueueOfProgressOfBetterSchedulesAndOfTheAnswer) {
   EXPECT_LE(events.back().answer().prediction().makespan_seconds(), best);
 }
 
-TEST_F(StreamTest, AnswersWhatIsKnownAtOnce) {
-  v1::SolveRequest request = SmallQuestion();
+TEST_F(StreamTest, ReturnsACachedAnswerAtOnce) {
+  v1::SolveRequest request = SmallSolveRequest();
   request.mutable_options()->set_use_cache(true);
   Events(request);
   const std::vector<v1::SolveEvent> events = Events(request);
@@ -91,8 +91,8 @@ TEST_F(StreamTest, AnswersWhatIsKnownAtOnce) {
   EXPECT_EQ(events[0].answer().origin().fingerprint().size(), 32);
 }
 
-TEST_F(StreamTest, EndsWithTheErrorOfABadQuestion) {
-  v1::SolveRequest request = SmallQuestion();
+TEST_F(StreamTest, EndsWithTheErrorOfAnInvalidRequest) {
+  v1::SolveRequest request = SmallSolveRequest();
   request.set_solver("none");
   grpc::ClientContext context;
   const auto reader = stub_->SolveStream(&context, request);
@@ -106,7 +106,7 @@ TEST_F(StreamTest, EndsWithTheErrorOfABadQuestion) {
 
 TEST_F(StreamTest, AReaderWhoNeverReadsHoldsUpNobody) {
   grpc::ClientContext context;
-  v1::SolveRequest request = SlowQuestion();
+  v1::SolveRequest request = SlowSolveRequest();
   request.mutable_options()->set_time_budget_seconds(1);
   const auto reader = stub_->SolveStream(&context, request);
   v1::SolveResponse response;
@@ -118,7 +118,7 @@ TEST_F(StreamTest, AReaderWhoNeverReadsHoldsUpNobody) {
 }
 
 TEST_F(StreamTest, ASolveEndsWhenItsReaderLeaves) {
-  v1::SolveRequest request = SlowQuestion();
+  v1::SolveRequest request = SlowSolveRequest();
   grpc::ClientContext context;
   const auto reader = stub_->SolveStream(&context, request);
   v1::SolveEvent event;
@@ -133,18 +133,18 @@ TEST_F(StreamTest, ADeadlineBringsTheBestScheduleSoFar) {
   v1::SolveResponse response;
   grpc::ClientContext context;
   context.set_deadline(system_clock::now() + milliseconds(1500));
-  const grpc::Status status = remote_.Solve(SlowQuestion(), &response, &context);
+  const grpc::Status status = remote_.Solve(SlowSolveRequest(), &response, &context);
   // On a machine so slow that nothing was found the deadline passes.
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return;
   ASSERT_TRUE(status.ok()) << Text(status);
   EXPECT_EQ(response.outcome(), v1::FEASIBLE);
   EXPECT_EQ(response.limit(), v1::TIME);
-  // What was cut short is not kept.
+  // An answer that was cut short is not cached.
   EXPECT_EQ(MetricOf(server_, "stowage_cache_entries{tier=\"memory\"}"), 0);
 }
 
 TEST_F(StreamTest, RefusesATimeBudgetThatIsNone) {
-  v1::SolveRequest request = SmallQuestion();
+  v1::SolveRequest request = SmallSolveRequest();
   request.mutable_options()->set_time_budget_seconds(-1);
   v1::SolveResponse response;
   const grpc::Status status = remote_.Solve(request, &response);

@@ -80,7 +80,7 @@ TEST(ServiceManager, IsToldOnceItServesAndAsSoonAsItDrains) {
   EXPECT_EQ(remote.Health(), HealthState::SERVING);
   EXPECT_TRUE(remote.Answers());
 
-  const auto running = Occupy(remote, LongQuestion());
+  const auto running = Occupy(remote, LongSolveRequest());
   EXPECT_EQ(manager.Next(std::chrono::milliseconds(0)), "") << "nothing has changed";
   server.Signal(SIGTERM);
   // The grace period and ten seconds, whatever the unit says.

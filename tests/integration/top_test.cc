@@ -79,9 +79,9 @@ TEST(Top, CountsCallsHitsAndErrors) {
   const Remote remote(server.address());
   v1::SolveResponse response;
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(remote.Solve(Cached(SmallQuestion()), &response).ok());
+    ASSERT_TRUE(remote.Solve(Cached(SmallSolveRequest()), &response).ok());
   }
-  v1::SolveRequest wrong = SmallQuestion();
+  v1::SolveRequest wrong = SmallSolveRequest();
   wrong.set_solver("no such solver");
   EXPECT_FALSE(remote.Solve(wrong, &response).ok());
   const nlohmann::json json = Look(server);
@@ -96,7 +96,7 @@ TEST(Top, CountsCallsHitsAndErrors) {
   EXPECT_GT(all["calls"]["Solve"]["latency_seconds"]["p50"], 0.0);
   EXPECT_EQ(all["rejected"]["invalid"], 1);
   EXPECT_EQ(json["caches"]["memory"]["entries"], 1);
-  // Nobody asked anything in the interval.
+  // No request came in the interval.
   EXPECT_EQ(json["last"]["calls"]["Solve"]["calls"], 0);
   EXPECT_TRUE(json["last"]["hit_ratio"].is_null());
   EXPECT_GT(json["last"]["seconds"], 0.09);
@@ -105,7 +105,7 @@ TEST(Top, CountsCallsHitsAndErrors) {
 TEST(Top, ShowsALongSolveAndHowFarItIs) {
   ServerProcess server({"--threads", "1"});
   const Remote remote(server.address());
-  PendingSolve running(remote, LongQuestion());
+  PendingSolve running(remote, LongSolveRequest());
   nlohmann::json solve;
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (solve.is_null() || solve["fraction"] == 0.0) {

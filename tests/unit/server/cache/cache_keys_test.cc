@@ -19,7 +19,7 @@ CacheKeys KeysOfRequest(const SolveRequest& request) {
   return CacheKeysOf(request, Instance::Rounded(request));
 }
 
-// What `change` does to the keys of the question.
+// The keys of the request after `change`.
 template <typename Change>
 CacheKeys After(Change change) {
   SolveRequest request = Request();
@@ -27,7 +27,7 @@ CacheKeys After(Change change) {
   return KeysOfRequest(request);
 }
 
-// Written down: a key that changes makes every store forget what it knows.
+// A literal, because a change of the keys makes every cached answer a miss.
 TEST(Fingerprint, IsTheSameInEveryProcess) {
   EXPECT_EQ(ToHex(KeysOfRequest(Request()).rounded), "aa1b26333cce511c91017fdf3633cf7c");
   EXPECT_EQ(ToHex({1, 0xabc}), "00000000000000010000000000000abc");
@@ -43,22 +43,22 @@ TEST(Fingerprint, NamesDoNotCount) {
 }
 
 TEST(Fingerprint, NoiseCountsOnlyInTheExactOne) {
-  const CacheKeys question = KeysOfRequest(Request());
+  const CacheKeys original = KeysOfRequest(Request());
   const CacheKeys noisy =
       After([](SolveRequest& request) { request.chain.stages[1].forward_seconds *= 1.0001; });
-  EXPECT_EQ(noisy.rounded, question.rounded);
-  EXPECT_EQ(noisy.exact_sizes, question.exact_sizes);
-  EXPECT_FALSE(noisy.exact == question.exact);
+  EXPECT_EQ(noisy.rounded, original.rounded);
+  EXPECT_EQ(noisy.exact_sizes, original.exact_sizes);
+  EXPECT_FALSE(noisy.exact == original.exact);
   // A granule is a KiB here.
   const CacheKeys smaller =
       After([](SolveRequest& request) { request.chain.stages[1].saved_bytes -= 1; });
-  EXPECT_EQ(smaller.rounded, question.rounded);
-  EXPECT_FALSE(smaller.exact_sizes == question.exact_sizes);
+  EXPECT_EQ(smaller.rounded, original.rounded);
+  EXPECT_FALSE(smaller.exact_sizes == original.exact_sizes);
 }
 
 TEST(Fingerprint, EverythingElseCounts) {
-  const Fingerprint question = KeysOfRequest(Request()).rounded;
-  const auto expect_other = [&](auto change) { EXPECT_FALSE(After(change).rounded == question); };
+  const Fingerprint original = KeysOfRequest(Request()).rounded;
+  const auto expect_other = [&](auto change) { EXPECT_FALSE(After(change).rounded == original); };
   expect_other([](SolveRequest& request) { request.solver = "auto"; });
   expect_other([](SolveRequest& request) { request.options.memory_slots = 100; });
   expect_other([](SolveRequest& request) { request.options.time_precision = 0.02; });
@@ -86,7 +86,7 @@ TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
     }
     request.chain.stages[2].fusion_group = request.chain.stages[3].fusion_group = "a";
   };
-  const CacheKeys known = After(with_graph);
+  const CacheKeys original = After(with_graph);
   const auto keys = [&with_graph](auto change) {
     return After([&](SolveRequest& request) {
       with_graph(request);
@@ -94,8 +94,8 @@ TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
     });
   };
   const auto expect_other = [&](auto change) {
-    EXPECT_FALSE(keys(change).rounded == known.rounded);
-    EXPECT_FALSE(keys(change).exact == known.exact);
+    EXPECT_FALSE(keys(change).rounded == original.rounded);
+    EXPECT_FALSE(keys(change).exact == original.exact);
   };
   expect_other([](Chain& chain) { chain.graph_entry_seconds = 2; });
   expect_other([](Chain& chain) { chain.stages[0].graph.reset(); });
@@ -111,7 +111,7 @@ TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
     chain.stages[2].fusion_group = chain.stages[3].fusion_group = "b";
     chain.stages[4].fusion_group = "alone";
   });
-  EXPECT_EQ(renamed.rounded, known.rounded);
+  EXPECT_EQ(renamed.rounded, original.rounded);
 }
 
 TEST(Fingerprint, OptionsThatASolverDoesNotReadDoNotCount) {

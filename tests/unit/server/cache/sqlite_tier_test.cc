@@ -25,13 +25,13 @@ constexpr int64_t kMostBytes = 4 << 20;
 constexpr uint64_t kAnswers = 200;
 
 CachedAnswerPtr AnswerTo(uint64_t number) {
-  CachedAnswer known;
-  known.keys = {{number, 1}, {number, 2}, {number, 3}};
-  known.answer.outcome = Outcome::kFeasible;
-  known.answer.solver = "rotor";
-  known.answer.minimum_memory_bytes = static_cast<int64_t>(number);
-  known.answer.schedule = Ops("S1 S2 S3 S4 S5 B5 B4 B3 B2 B1");
-  return std::make_shared<const CachedAnswer>(std::move(known));
+  CachedAnswer cached;
+  cached.keys = {{number, 1}, {number, 2}, {number, 3}};
+  cached.answer.outcome = Outcome::kFeasible;
+  cached.answer.solver = "rotor";
+  cached.answer.minimum_memory_bytes = static_cast<int64_t>(number);
+  cached.answer.schedule = Ops("S1 S2 S3 S4 S5 B5 B4 B3 B2 B1");
+  return std::make_shared<const CachedAnswer>(std::move(cached));
 }
 
 class DiskTierTest : public testing::Test {
@@ -53,10 +53,10 @@ class DiskTierTest : public testing::Test {
   static uint64_t CountRight(SqliteTier& tier) {
     uint64_t right = 0;
     for (uint64_t number = 0; number < kAnswers; ++number) {
-      const auto known = tier.Get({number, 1});
-      if (!known.ok() || *known == nullptr) continue;
-      EXPECT_EQ((*known)->answer.minimum_memory_bytes, static_cast<int64_t>(number));
-      EXPECT_EQ((*known)->answer.schedule, AnswerTo(0)->answer.schedule);
+      const auto cached = tier.Get({number, 1});
+      if (!cached.ok() || *cached == nullptr) continue;
+      EXPECT_EQ((*cached)->answer.minimum_memory_bytes, static_cast<int64_t>(number));
+      EXPECT_EQ((*cached)->answer.schedule, AnswerTo(0)->answer.schedule);
       ++right;
     }
     return right;

@@ -1,4 +1,4 @@
-// The service without its wire, threads included; runs under ThreadSanitizer.
+// The service without gRPC, threads included; runs under ThreadSanitizer.
 #include "server/engine/engine.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ using testing::_;
 using testing::HasSubstr;
 constexpr std::chrono::seconds kLong{60};
 
-// Hears all and counts what failed.
+// Counts failures of the cache tier.
 class CountingObserver final : public Observer {
  public:
   void CallBegan(const std::string&) override {}
@@ -39,8 +39,8 @@ class CountingObserver final : public Observer {
   std::atomic<int> failures{0};
 };
 
-// A caller that keeps what it hears.
-class Asker final : public SolveListener {
+// Records the events of one request and waits for its end.
+class RecordingListener final : public SolveListener {
  public:
   using Result = absl::StatusOr<SolveResult>;
 
@@ -49,11 +49,11 @@ class Asker final : public SolveListener {
   void Improved(const std::shared_ptr<const Answer>&) override { ++improvements; }
   void Done(Result result) override { promise_.set_value(std::move(result)); }
 
-  // What it was told at last. Fails the test when it is told nothing.
+  // The result of Done(); an error where it is not called in time.
   Result Wait() {
     std::future<Result> result = promise_.get_future();
     if (result.wait_for(kLong) != std::future_status::ready) {
-      return absl::InternalError("the engine forgot its caller");
+      return absl::InternalError("the engine did not call Done()");
     }
     return result.get();
   }
@@ -65,28 +65,28 @@ class Asker final : public SolveListener {
  private:
   std::promise<Result> promise_;
 };
-using AskerPtr = std::shared_ptr<Asker>;
+using ListenerPtr = std::shared_ptr<RecordingListener>;
 
-// A store in memory that can be broken.
-class FakeStore final : public CacheTier {
+// A tier in memory that can be made to fail.
+class FakeTier final : public CacheTier {
  public:
   absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override {
     MutexLock lock(mutex_);
     ++reads_;
     if (broken_) return absl::UnavailableError("broken");
-    const auto found = known_.find(ToHex(key));
-    return found != known_.end() ? found->second : nullptr;
+    const auto found = entries_.find(ToHex(key));
+    return found != entries_.end() ? found->second : nullptr;
   }
-  absl::Status Put(CachedAnswerPtr known) override {
+  absl::Status Put(CachedAnswerPtr cached) override {
     MutexLock lock(mutex_);
     if (broken_) return absl::UnavailableError("broken");
-    const std::string key = ToHex(KeyOf(*known));
-    known_[key] = std::move(known);
+    const std::string key = ToHex(KeyOf(*cached));
+    entries_[key] = std::move(cached);
     return absl::OkStatus();
   }
   CacheStats stats() const override {
     MutexLock lock(mutex_);
-    return {.entries = static_cast<int64_t>(known_.size())};
+    return {.entries = static_cast<int64_t>(entries_.size())};
   }
   void Break() {
     MutexLock lock(mutex_);
@@ -99,21 +99,21 @@ class FakeStore final : public CacheTier {
 
  private:
   mutable Mutex mutex_;
-  std::map<std::string, CachedAnswerPtr> known_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CachedAnswerPtr> entries_ ABSL_GUARDED_BY(mutex_);
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   int reads_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class EngineTest : public testing::Test {
  protected:
-  AskerPtr Ask(SolveRequest request, Caller caller = {}) {
-    auto asker = std::make_shared<Asker>();
-    engine_.Solve(std::move(request), std::move(caller), asker);
-    return asker;
+  ListenerPtr Send(SolveRequest request, Caller caller = {}) {
+    auto listener = std::make_shared<RecordingListener>();
+    engine_.Solve(std::move(request), std::move(caller), listener);
+    return listener;
   }
   // The answer, with where it came from.
   SolveResult Answered(SolveRequest request) {
-    absl::StatusOr<SolveResult> result = Ask(std::move(request))->Wait();
+    absl::StatusOr<SolveResult> result = Send(std::move(request))->Wait();
     EXPECT_THAT(result, IsOk());
     return result.ok() ? *std::move(result) : SolveResult{};
   }
@@ -122,10 +122,10 @@ class EngineTest : public testing::Test {
   }
 
   // Takes minutes unless it is stopped.
-  static SolveRequest Endless(int question = 0) {
+  static SolveRequest Endless(int variant = 0) {
     Chain chain = EqualChain(600);
     for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'000;
-    chain.input_bytes += question;
+    chain.input_bytes += variant;
     return {chain, Memory(90'000'000), "rotor", {.memory_slots = 1000}};
   }
   // Some seconds, and it soon has something to show.
@@ -148,8 +148,8 @@ class EngineTest : public testing::Test {
   }
 
   CountingObserver observer_;
-  FakeStore store_;
-  AnswerCache cache_{2 << 20, &store_, observer_};
+  FakeTier tier_;
+  AnswerCache cache_{2 << 20, &tier_, observer_};
   Engine engine_{{.threads = 2,
                   .queue_length = 4,
                   .solve_bytes = int64_t{16} << 30,
@@ -204,15 +204,15 @@ TEST_F(EngineTest, KnowsWhatIsInfeasibleForExactlyTheseSizes) {
   EXPECT_EQ(second.answer->minimum_memory_bytes, first.answer->minimum_memory_bytes);
 }
 
-TEST_F(EngineTest, FindsInTheStoreWhatAnotherProcessLeftThere) {
+TEST_F(EngineTest, FindsInTheTierWhatAnotherProcessStored) {
   const SolveResult first = Answered(Quick());
-  engine_.Drain(Clock::now() + kLong);  // the store has it now
-  AnswerCache cache(2 << 20, &store_, observer_);
+  engine_.Drain(Clock::now() + kLong);  // the tier has it now
+  AnswerCache cache(2 << 20, &tier_, observer_);
   Engine next({.threads = 1}, &cache, &observer_);
   for (const Origin::Source source : {Origin::Source::kDiskCache, Origin::Source::kMemoryCache}) {
-    auto asker = std::make_shared<Asker>();
-    next.Solve(Quick(), {}, asker);
-    const auto result = asker->Wait();
+    auto listener = std::make_shared<RecordingListener>();
+    next.Solve(Quick(), {}, listener);
+    const auto result = listener->Wait();
     ASSERT_THAT(result, IsOk());
     EXPECT_EQ(result->origin.source, source);
     EXPECT_EQ(result->answer->schedule, first.answer->schedule);
@@ -221,24 +221,24 @@ TEST_F(EngineTest, FindsInTheStoreWhatAnotherProcessLeftThere) {
   }
 }
 
-TEST_F(EngineTest, GoesOnWithoutAStoreThatFails) {
-  store_.Break();
+TEST_F(EngineTest, ContinuesWithoutATierThatFails) {
+  tier_.Break();
   EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kSolved);
   EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kMemoryCache);
   engine_.Drain(Clock::now() + kLong);
   EXPECT_GE(observer_.failures, 2);  // a read and the write
 }
 
-TEST_F(EngineTest, SolvesEqualQuestionsOnce) {
+TEST_F(EngineTest, SolvesEqualRequestsOnce) {
   SolveRequest slow = Endless();
   slow.platform.memory_bytes = 30'000'000;
   slow.options.memory_slots = 150;  // some tenths of a second
-  std::vector<AskerPtr> askers;
-  for (int i = 0; i < 100; ++i) askers.push_back(Ask(slow));
+  std::vector<ListenerPtr> listeners;
+  for (int i = 0; i < 100; ++i) listeners.push_back(Send(slow));
   int solved = 0;
   const Answer* answer = nullptr;
-  for (const AskerPtr& asker : askers) {
-    const auto result = asker->Wait();
+  for (const ListenerPtr& listener : listeners) {
+    const auto result = listener->Wait();
     ASSERT_THAT(result, IsOk());
     solved += result->origin.source == Origin::Source::kSolved ? 1 : 0;
     if (answer == nullptr) answer = result->answer.get();
@@ -250,17 +250,18 @@ TEST_F(EngineTest, SolvesEqualQuestionsOnce) {
 
 TEST_F(EngineTest, StopsASolveWhenTheLastOfItsCallersLeaves) {
   std::vector<std::stop_source> callers(3);
-  std::vector<AskerPtr> askers;
+  std::vector<ListenerPtr> listeners;
   for (std::stop_source& caller : callers) {
-    askers.push_back(Ask(Endless(), {.stop = caller.get_token()}));
+    listeners.push_back(Send(Endless(), {.stop = caller.get_token()}));
   }
   WaitUntilRunning(1);
   callers[0].request_stop();
   callers[1].request_stop();
-  for (int i : {0, 1}) EXPECT_THAT(askers[i]->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  for (int i : {0, 1}) EXPECT_THAT(listeners[i]->Wait(), Fails(absl::StatusCode::kCancelled, _));
   EXPECT_EQ(engine_.stats().solves.running, 1);
   callers[2].request_stop();
-  EXPECT_THAT(askers[2]->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("nobody waits")));
+  EXPECT_THAT(listeners[2]->Wait(),
+              Fails(absl::StatusCode::kCancelled, HasSubstr("no longer waits")));
   const auto left = Clock::now();
   while (engine_.stats().solves.running > 0) std::this_thread::yield();
   EXPECT_LT(Clock::now() - left, kLong);
@@ -271,9 +272,9 @@ TEST_F(EngineTest, CountsASolveOnceThoughWhoAskedFirstHasLeft) {
   slow.platform.memory_bytes = 30'000'000;
   slow.options.memory_slots = 150;
   std::stop_source gone;
-  const AskerPtr first = Ask(slow, {.stop = gone.get_token()});
-  const AskerPtr second = Ask(slow);
-  const AskerPtr third = Ask(slow);
+  const ListenerPtr first = Send(slow, {.stop = gone.get_token()});
+  const ListenerPtr second = Send(slow);
+  const ListenerPtr third = Send(slow);
   gone.request_stop();
   (void)first->Wait();
   const auto one = second->Wait();
@@ -284,7 +285,7 @@ TEST_F(EngineTest, CountsASolveOnceThoughWhoAskedFirstHasLeft) {
   EXPECT_EQ(other->origin.source, Origin::Source::kCoalesced);
 }
 
-// A noisy twin of a question that asks for the loss of rounding has no answer of its own yet.
+// A request that only rounds to the same instance gets the best schedule, too, without the loss.
 TEST_F(EngineTest, GivesTheBestSoFarToWhoWantedTheRoundingLossToo) {
   SolveRequest patient = SlowWithResults();
   patient.options.time_precision = 0.01;
@@ -293,8 +294,8 @@ TEST_F(EngineTest, GivesTheBestSoFarToWhoWantedTheRoundingLossToo) {
   hasty.chain.stages[0].forward_seconds *= 1.0001;
   hasty.options.time_budget_seconds = 0.1;
   std::stop_source caller;
-  const AskerPtr first = Ask(patient, {.stop = caller.get_token()});
-  const AskerPtr second = Ask(hasty);
+  const ListenerPtr first = Send(patient, {.stop = caller.get_token()});
+  const ListenerPtr second = Send(hasty);
   const auto result = second->Wait();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->answer->limit, Limit::kTime);
@@ -321,12 +322,12 @@ TEST_F(EngineTest, DeclaresTheMemoryOfAFrontier) {
 
 TEST_F(EngineTest, SolvesAnewForWhoeverComesAfterTheLastLeft) {
   std::stop_source gone;
-  const AskerPtr first = Ask(Endless(), {.stop = gone.get_token()});
+  const ListenerPtr first = Send(Endless(), {.stop = gone.get_token()});
   WaitUntilRunning(1);
   gone.request_stop();
   EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
   std::stop_source caller;
-  const AskerPtr second = Ask(Endless(), {.stop = caller.get_token()});
+  const ListenerPtr second = Send(Endless(), {.stop = caller.get_token()});
   while (second->progress < 0) std::this_thread::yield();
   caller.request_stop();
   EXPECT_THAT(second->Wait(), Fails(absl::StatusCode::kCancelled, _));
@@ -335,33 +336,33 @@ TEST_F(EngineTest, SolvesAnewForWhoeverComesAfterTheLastLeft) {
 TEST_F(EngineTest, DoesNotStartWhatNobodyWaitsFor) {
   std::stop_source caller;
   caller.request_stop();
-  const AskerPtr asker = Ask(Quick(), {.stop = caller.get_token()});
-  EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("nobody waits")));
-  EXPECT_EQ(asker->progress, -1);
+  const ListenerPtr listener = Send(Quick(), {.stop = caller.get_token()});
+  EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("no longer waits")));
+  EXPECT_EQ(listener->progress, -1);
 }
 
 TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
   SolveRequest request = SlowWithResults();
   request.options.time_budget_seconds = 0.2;
-  const AskerPtr asker = Ask(request);
-  const auto result = asker->Wait();
+  const ListenerPtr listener = Send(request);
+  const auto result = listener->Wait();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->answer->limit, Limit::kTime);
   EXPECT_EQ(result->answer->outcome, Outcome::kFeasible);
   EXPECT_LE(result->answer->prediction.peak_memory_bytes, request.platform.memory_bytes);
   engine_.Drain(Clock::now());
-  EXPECT_EQ(cache_.memory_stats().entries, 0) << "an answer cut short was kept";
-  EXPECT_EQ(store_.stats().entries, 0);
+  EXPECT_EQ(cache_.memory_stats().entries, 0) << "an answer cut short was cached";
+  EXPECT_EQ(tier_.stats().entries, 0);
 }
 
 TEST_F(EngineTest, TellsOfProgressAndOfEachBetterSchedule) {
   std::stop_source caller;
-  const AskerPtr asker = Ask(SlowWithResults(), {.stop = caller.get_token()});
-  while (asker->improvements == 0) std::this_thread::yield();
-  EXPECT_EQ(asker->queued, 1);
-  EXPECT_GE(asker->progress, 0);
+  const ListenerPtr listener = Send(SlowWithResults(), {.stop = caller.get_token()});
+  while (listener->improvements == 0) std::this_thread::yield();
+  EXPECT_EQ(listener->queued, 1);
+  EXPECT_GE(listener->progress, 0);
   caller.request_stop();
-  EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, _));
 }
 
 TEST_F(EngineTest, ListsWhatRunsWithItsSolverAndProgressUntilItsAnswer) {
@@ -375,9 +376,9 @@ TEST_F(EngineTest, ListsWhatRunsWithItsSolverAndProgressUntilItsAnswer) {
     }
     return stats;
   };
-  const AskerPtr first = Ask(Endless(), {.stop = callers.get_token()});
+  const ListenerPtr first = Send(Endless(), {.stop = callers.get_token()});
   wait_for_progress(1);
-  const AskerPtr second = Ask(SlowWithResults(), {.stop = callers.get_token()});
+  const ListenerPtr second = Send(SlowWithResults(), {.stop = callers.get_token()});
   const EngineStats stats = wait_for_progress(2);
   EXPECT_EQ(stats.threads, 2);
   EXPECT_EQ(stats.running[0].solver, "rotor");
@@ -390,7 +391,7 @@ TEST_F(EngineTest, ListsWhatRunsWithItsSolverAndProgressUntilItsAnswer) {
     EXPECT_GT(stats.running[thread].seconds, 0);
   }
   callers.request_stop();
-  for (const AskerPtr& asker : {first, second}) (void)asker->Wait();
+  for (const ListenerPtr& listener : {first, second}) (void)listener->Wait();
   engine_.Drain(Clock::now());
   EXPECT_TRUE(engine_.stats().running.empty());
 }
@@ -422,7 +423,7 @@ TEST_F(EngineTest, ListsFrontiersToo) {
 
 TEST_F(EngineTest, AnswersBeforeTheCallersDeadline) {
   const auto deadline = Clock::now() + std::chrono::seconds(1);
-  const auto result = Ask(SlowWithResults(), {.deadline = deadline})->Wait();
+  const auto result = Send(SlowWithResults(), {.deadline = deadline})->Wait();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->answer->limit, Limit::kTime);
 }
@@ -432,8 +433,8 @@ TEST_F(EngineTest, EachTakesTheBestAtItsOwnDeadline) {
   patient.options.time_budget_seconds = 1;
   SolveRequest hasty = SlowWithResults();
   hasty.options.time_budget_seconds = 0.1;
-  const AskerPtr second = Ask(patient);
-  const AskerPtr first = Ask(hasty);
+  const ListenerPtr second = Send(patient);
+  const ListenerPtr first = Send(hasty);
   const auto early = first->Wait();
   const auto late = second->Wait();
   ASSERT_THAT(early, IsOk());
@@ -444,31 +445,31 @@ TEST_F(EngineTest, EachTakesTheBestAtItsOwnDeadline) {
 
 TEST_F(EngineTest, RefusesWhatTheQueueCannotHold) {
   std::stop_source callers;
-  std::vector<AskerPtr> askers;
-  for (int i = 0; i < 6; ++i) askers.push_back(Ask(Endless(i), {.stop = callers.get_token()}));
-  for (const AskerPtr& asker : askers) {
-    while (asker->queued == 0) std::this_thread::yield();
+  std::vector<ListenerPtr> listeners;
+  for (int i = 0; i < 6; ++i) listeners.push_back(Send(Endless(i), {.stop = callers.get_token()}));
+  for (const ListenerPtr& listener : listeners) {
+    while (listener->queued == 0) std::this_thread::yield();
   }
-  const AskerPtr refused = Ask(Endless(6));  // 2 + 4 fit
+  const ListenerPtr refused = Send(Endless(6));  // 2 + 4 fit
   const auto result = refused->Wait();
   EXPECT_THAT(result, Fails(absl::StatusCode::kResourceExhausted, HasSubstr("full")));
   EXPECT_EQ(result.status().GetPayload(kRejectionPayload), "queue_full");
   callers.request_stop();
-  for (const AskerPtr& asker : askers) {
-    EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  for (const ListenerPtr& listener : listeners) {
+    EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, _));
   }
 }
 
 TEST_F(EngineTest, AnswersWhatItKnowsWhileAllThreadsSolve) {
   Answered(Quick());
   std::stop_source callers;
-  std::vector<AskerPtr> busy;
-  for (int i = 0; i < 2; ++i) busy.push_back(Ask(Endless(i), {.stop = callers.get_token()}));
+  std::vector<ListenerPtr> busy;
+  for (int i = 0; i < 2; ++i) busy.push_back(Send(Endless(i), {.stop = callers.get_token()}));
   WaitUntilRunning(2);
   EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kMemoryCache);
   callers.request_stop();
-  for (const AskerPtr& asker : busy) {
-    EXPECT_THAT(asker->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  for (const ListenerPtr& listener : busy) {
+    EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, _));
   }
 }
 
@@ -482,16 +483,17 @@ TEST_F(EngineTest, SimulatesBesideSolves) {
 }
 
 TEST_F(EngineTest, DrainsWhatRunsAndRefusesTheRest) {
-  const AskerPtr running = Ask(Quick());
+  const ListenerPtr running = Send(Quick());
   engine_.Drain(Clock::now() + kLong);
   EXPECT_THAT(running->Wait(), IsOk());
-  EXPECT_THAT(Ask(Quick())->Wait(), Fails(absl::StatusCode::kUnavailable, HasSubstr("draining")));
+  EXPECT_THAT(Send(Quick())->Wait(), Fails(absl::StatusCode::kUnavailable, HasSubstr("draining")));
 }
 
 TEST_F(EngineTest, StopsWhatOutlastsTheGracePeriod) {
-  const AskerPtr running = Ask(Endless());
+  const ListenerPtr running = Send(Endless());
   engine_.Drain(Clock::now() + milliseconds(20));
-  EXPECT_THAT(running->Wait(), Fails(absl::StatusCode::kUnavailable, HasSubstr("ask another")));
+  EXPECT_THAT(running->Wait(),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("ask another server")));
 }
 
 // Callers come, leave and lose patience at random; each hears exactly one end.
@@ -505,10 +507,11 @@ TEST_F(EngineTest, EndsEveryCallOnce) {
         SolveRequest request = (i + thread) % 3 == 0 ? Quick() : Endless(i % 2);
         if (i % 4 == 0) request.options.time_budget_seconds = 0.001;
         const auto deadline = Clock::now() + milliseconds(i);
-        const AskerPtr asker = Ask(request, {.deadline = deadline, .stop = caller.get_token()});
+        const ListenerPtr listener =
+            Send(request, {.deadline = deadline, .stop = caller.get_token()});
         std::this_thread::sleep_for(milliseconds(i % 5));
         caller.request_stop();
-        (void)asker->Wait();
+        (void)listener->Wait();
         ++ended;
       }
     });

@@ -11,7 +11,7 @@
 namespace stowage {
 namespace {
 
-TEST(RunningSolves, ListsWhatIsKnownOfEach) {
+TEST(RunningSolves, ListsEachRunningSolve) {
   RunningSolves solves;
   EXPECT_TRUE(solves.List().empty());
   RunningSolves::Place place(solves, "rotor", 40);

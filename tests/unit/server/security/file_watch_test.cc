@@ -34,10 +34,10 @@ struct Calls {
 TEST(FileWatch, SeesWhatChangedSinceTheFileWasReadAndTriesUntilItWorks) {
   const TempFolder folder;
   const std::string file = folder.Write("tokens", "old");
-  const std::vector<FileLook> seen = LookAt({file});
+  const std::vector<FileVersion> versions = VersionsOf({file});
   WriteFile(file, "newer");
   Calls calls;
-  const FileWatch watch({file}, seen, calls.FailingUntil(3), milliseconds(1));
+  const FileWatch watch({file}, versions, calls.FailingUntil(3), milliseconds(1));
   calls.WaitFor(3);
 }
 
@@ -46,7 +46,7 @@ TEST(FileWatch, SeesRightsThatChangeAndFilesThatComeAndGo) {
   const std::string file = folder.Write("key", "secret");
   Calls calls;
   const FileWatch watch({file, folder.Path("certificate")},
-                        LookAt({file, folder.Path("certificate")}), calls.FailingUntil(1),
+                        VersionsOf({file, folder.Path("certificate")}), calls.FailingUntil(1),
                         milliseconds(1));
   calls.WaitFor(0);
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
