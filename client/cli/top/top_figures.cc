@@ -176,14 +176,14 @@ TopFigures FiguresOf(const Scrape& now, const Scrape* before) {
   figures.solves_running_limit = Whole(samples, "stowage_solves_running_limit");
   figures.solve_bytes = Whole(samples, "stowage_solve_memory_bytes");
   figures.solve_limit_bytes = Whole(samples, "stowage_solve_memory_limit_bytes");
-  figures.questions = Whole(samples, "stowage_requests_in_flight");
+  figures.requests_in_flight = Whole(samples, "stowage_requests_in_flight");
   figures.caches = Caches(samples);
   figures.running = Running(samples);
   const MetricSamples nothing;
   const Difference since_start(nothing, samples);
   figures.since_start = since_start.WindowOf(figures.uptime_seconds);
-  figures.in_flight = InFlight(since_start.IncreaseBy("grpc_server_started_total", "grpc_method"),
-                               figures.since_start);
+  figures.calls_in_flight = InFlight(
+      since_start.IncreaseBy("grpc_server_started_total", "grpc_method"), figures.since_start);
   if (before != nullptr) {
     figures.last = Difference(before->samples, samples)
                        .WindowOf(now.elapsed_seconds - before->elapsed_seconds);

@@ -63,8 +63,8 @@ std::string TopJson(const TopView& view) {
     json["restarts_seen"] = view.restarts;
     json["resident_bytes"] = figures.resident_bytes;
     json["open_files"] = figures.open_files;
-    json["calls_in_flight"] = figures.in_flight;
-    json["requests_in_flight"] = figures.questions;
+    json["calls_in_flight"] = figures.calls_in_flight;
+    json["requests_in_flight"] = figures.requests_in_flight;
     json["solves"] = {
         {"waiting", figures.solves_waiting}, {"waiting_limit", figures.solves_waiting_limit},
         {"running", figures.solves_running}, {"running_limit", figures.solves_running_limit},

@@ -130,9 +130,9 @@ void AddServer(Lines& lines, const TopView& view) {
 enum class CallColumns { kSome, kAll };
 
 std::string CallLine(const TopFigures& figures, const std::string& method, CallColumns columns) {
-  const auto open = figures.in_flight.find(method);
+  const auto open = figures.calls_in_flight.find(method);
   std::string line = absl::StrFormat("%-16s%6d", Name(method, 16),
-                                     open != figures.in_flight.end() ? open->second : 0);
+                                     open != figures.calls_in_flight.end() ? open->second : 0);
   const CallFigures& all = figures.since_start.calls.at(method);
   const auto last =
       figures.last.has_value() ? figures.last->calls.find(method) : figures.since_start.calls.end();

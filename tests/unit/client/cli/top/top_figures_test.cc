@@ -40,7 +40,7 @@ TEST(TopFigures, CountsCallsAndErrorsSinceTheStartAndInTheInterval) {
   EXPECT_EQ(last.calls, 63);
   EXPECT_THAT(last.errors, ElementsAre(Pair("Canceled", 3)));
   EXPECT_EQ(figures.last->PerSecond(last.calls), 15.75);
-  EXPECT_THAT(figures.in_flight, ElementsAre(Pair("Solve", 3)));
+  EXPECT_THAT(figures.calls_in_flight, ElementsAre(Pair("Solve", 3)));
 }
 
 TEST(TopFigures, KnowsNoIntervalFromOneLook) {
