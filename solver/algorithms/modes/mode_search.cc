@@ -31,7 +31,7 @@ int MostEvaluations(const Chain& chain, double fewest) {
 // The rotor that evaluates choices: the exact one for short chains, where it is quick.
 std::unique_ptr<Solver> RotorFor(const Chain& chain) {
   constexpr int kShort = 16;
-  return chain.length() <= kShort ? MakeRotor() : MakeRotorOfSlots();
+  return chain.length() <= kShort ? MakeRotor() : MakeRotorWithoutExactSteps();
 }
 
 // Infinite when there is no schedule, or not enough working memory to find one.

@@ -21,12 +21,12 @@ void SearchMoves::Start(const Schedule& schedule) {
   std::optional<std::vector<ForwardPart>> parts = PartsOf(chain_, fixed_.operations);
   if (parts.has_value()) state_.parts = *std::move(parts);
   ReadChoices(schedule);
-  Rejoin();
+  Reassemble();
 }
 
 void SearchMoves::Reset(const SearchState& state) {
   state_ = state;
-  Rejoin();
+  Reassemble();
 }
 
 // A gap is used when a RELEASE of its value lies between its two computations.
@@ -50,8 +50,8 @@ void SearchMoves::ReadChoices(const Schedule& schedule) {
   }
 }
 
-void SearchMoves::Rejoin() {
-  if (!state_.parts.empty()) Join(chain_, state_.parts, &joined_);
+void SearchMoves::Reassemble() {
+  if (!state_.parts.empty()) AssembleParts(chain_, state_.parts, &assembled_);
 }
 
 void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
@@ -71,8 +71,8 @@ bool SearchMoves::TryMove() {
   old_choices_.clear();
   if (!moved_parts_) return ChangeGap();
   if (!ChangeParts()) return false;
-  std::swap(joined_, joined_before_);
-  Rejoin();
+  std::swap(assembled_, assembled_before_);
+  Reassemble();
   return true;
 }
 
@@ -82,7 +82,7 @@ void SearchMoves::Undo() {
     state_.choices[old->value][old->ordinal] = old->choice;
   }
   if (!moved_parts_) return;
-  std::swap(joined_, joined_before_);
+  std::swap(assembled_, assembled_before_);
   std::vector<ForwardPart> parts;
   parts.swap(old_parts_.parts);
   Replace(old_parts_.at, old_parts_.count, std::move(parts));
@@ -130,7 +130,7 @@ bool SearchMoves::ChangeGap() {
   const uint32_t kind = random_.Below(8);
   if (!choice.moved || kind < 3) {
     choice.moved = !choice.moved;
-    choice.at_once = false;
+    choice.early_release = false;
     SetChoice(gap.value, ordinal, choice);
     // Exchange: the other gap takes the opposite choice.
     if (random_.OneIn(2)) {
@@ -145,7 +145,7 @@ bool SearchMoves::ChangeGap() {
     return true;
   }
   if (kind == 3) {
-    choice.at_once = !choice.at_once;
+    choice.early_release = !choice.early_release;
   } else if (kind < 6) {
     choice.offload_delay = RandomDelay(choice.offload_delay);
   } else {

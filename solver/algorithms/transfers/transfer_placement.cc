@@ -84,7 +84,7 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
   waiting_.clear();
   change_.assign(sequence.need_bytes.size() + 1, 0);
   for (const int g : copy_order_) {
-    if (choices[static_cast<size_t>(g)].at_once) {
+    if (choices[static_cast<size_t>(g)].early_release) {
       Release(sequence, g, sequence.gaps[static_cast<size_t>(g)].after + 1);
     } else {
       waiting_.push_back(g);

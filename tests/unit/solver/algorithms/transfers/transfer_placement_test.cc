@@ -76,7 +76,7 @@ TEST_F(Placement, SaysWhenTheChoicesDoNotFit) {
 
 TEST_F(Placement, LeavesAtOnceWhereThatIsAskedFor) {
   ASSERT_NE(Place(120, {0}), std::nullopt);
-  ChoiceOf(0).at_once = true;
+  ChoiceOf(0).early_release = true;
   ASSERT_NE(PlaceAgain(120), std::nullopt);
   EXPECT_EQ(Placed(), Ops("O0 S1 R0 P0 S2 S3 S4 B4 B3 B2 B1"));
 }
@@ -108,7 +108,7 @@ TEST_F(Placement, LeavesAgainOnlyWhenItHasBeenBack) {
   int gaps = 0;
   for (size_t g = 0; g < choices_.size(); ++g) {
     if (sequence_.gaps[g].value != 0) continue;
-    choices_[g].at_once = choices_[g].moved = ++gaps % 2 == 1;
+    choices_[g].early_release = choices_[g].moved = ++gaps % 2 == 1;
   }
   ASSERT_GE(gaps, 3);
   const auto seconds = PlaceAgain(200);
