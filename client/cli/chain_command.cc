@@ -26,7 +26,7 @@ namespace {
 using Align = Table::Align;
 
 constexpr size_t kStagesShown = 12;
-constexpr size_t kProvenanceCharacters = 76;
+constexpr size_t kProvenanceCharacters = 76;  // of a value
 
 struct Arguments {
   std::string file;
@@ -56,6 +56,8 @@ Totals Sum(const Chain& chain) {
   return totals;
 }
 
+// The sums over all stages, and the range of budgets: from the floor of any schedule (0 %) to
+// storing everything (100 %).
 std::string TotalsText(const Chain& chain) {
   const Totals totals = Sum(chain);
   const MemoryFloor floor = FloorOfMemory(chain);

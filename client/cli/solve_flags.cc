@@ -47,6 +47,7 @@ void AddSolveFlags(CLI::App& command, SolveFlags* flags) {
       ->type_name("X")
       ->group("Solver");
   AddServer(command, kDefaultServer, &flags->server);
+  // --local excludes --server but not --timeout, which limits a local solve as well.
   CLI::Option* const local =
       command.add_flag("--local", flags->local, "solve in this process, without a server")
           ->group("Server");

@@ -52,6 +52,7 @@ std::string Predicted(const Measurement& row, Value Prediction::*value) {
   return absl::StrCat((*row.prediction).*value);
 }
 
+// The CSV's columns in order; scripts read them by name.
 constexpr Column kColumns[] = {
     {"network", [](const Measurement& row) { return Cell(row.network); }},
     {"stages", [](const Measurement& row) { return absl::StrCat(row.stages); }},
@@ -97,7 +98,7 @@ constexpr Column kColumns[] = {
 // Network, alpha and bandwidth: what all solvers solve for.
 using PointKey = std::tuple<std::string, double, double>;
 
-// The answers of all solvers at one point.
+// The answers of all solvers at one point: `solved` counts rows, infeasible ones included.
 struct Answers {
   int solved = 0;
   int feasible = 0;
@@ -120,6 +121,7 @@ std::map<PointKey, Answers> ByPoint(const std::vector<Measurement>& measurements
   return points;
 }
 
+// A row of the summary.
 struct Record {
   std::string solver;
   int points = 0;
@@ -166,6 +168,7 @@ std::optional<double> Measurement::RatioToBound() const {
   return Quotient(prediction, transfer_bound_seconds);
 }
 
+// D is `missing`: it leaves at one rate and comes back at the other, one transfer each.
 double TransferBoundSeconds(const Chain& chain, const Platform& platform) {
   const double compute = ComputeSeconds(chain);
   const int64_t missing = StoreAllPeakBytes(chain) - platform.memory_bytes;

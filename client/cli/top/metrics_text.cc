@@ -76,6 +76,8 @@ absl::StatusOr<MetricLabels> TakeLabels(absl::string_view* text) {
   }
 }
 
+// name{labels} value [timestamp in ms]. The name and the labels are removed from the front, so what
+// remains are one or two numbers.
 absl::Status ParseLine(absl::string_view line, MetricSamples* samples) {
   const std::string name = TakeName(&line);
   if (name.empty()) return Malformed("it does not begin with a metric's name");

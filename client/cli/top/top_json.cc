@@ -49,6 +49,7 @@ Json OfWindow(const Window& window) {
 
 }  // namespace
 
+// An unreachable server has no figures: those of an earlier scrape would pass for current ones.
 std::string TopJson(const TopView& view) {
   const TopFigures& figures = view.figures;
   Json json = {{"server", view.address}, {"reachable", view.problem.empty()}};
@@ -85,6 +86,7 @@ std::string TopJson(const TopView& view) {
     json["last"] = figures.last.has_value() ? OfWindow(*figures.last) : Json();
     json["since_start"] = OfWindow(figures.since_start);
   }
+  // One line. Names from the server may be invalid UTF-8, which dump() would throw on.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
