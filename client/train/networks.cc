@@ -72,7 +72,9 @@ struct ResidualShape {
   BlockKind kind = BlockKind::kBasic;
 };
 
-// A ResNet's residual block. The shortcut is a 1x1 convolution if it changes the shape.
+// A ResNet's residual block. Its additions and ReLUs are in place on tensors that it has computed
+// itself: a stage may not write into its input. The shortcut is a 1x1 convolution if it changes the
+// shape.
 class Residual : public nn::Module {
  public:
   explicit Residual(const ResidualShape& shape) {
