@@ -105,6 +105,7 @@ class AutoSolution final : public Solution {
     std::tuple<double, bool, int64_t> key;
   };
 
+  // Considers a solution's schedule for one budget.
   absl::Status TrySolution(const Solution& solution, int64_t memory_bytes,
                            const SolveContext& context, Best* best) const {
     SolveContext quiet = context;

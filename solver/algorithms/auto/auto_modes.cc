@@ -121,6 +121,7 @@ class ModeChoiceSolve {
     return share;
   }
 
+  // The best periodic schedule of one choice of modes.
   absl::Status TryPeriodic(const Execution& execution) {
     const Instance instance = instance_.WithChain(execution.chain());
     // Reports next to nothing: all of the progress belongs to what follows.
@@ -210,6 +211,7 @@ class ModeChoiceSolve {
     if (faster && context_.improved) context_.improved(*best_);
   }
 
+  // Adds the notes of all solves to the incumbent.
   void Annotate() {
     if (!best_.has_value()) return;
     best_->notes = notes_;

@@ -143,6 +143,10 @@ class LevelSearch {
   double bound_ = 0;     // of the highest level with one; lower levels are no faster. 0: none
 };
 
+// Goes down from FirstLevel() until the splits of a level fit in bytes: slots are rounded, so the
+// splits of a level may take more bytes than it stands for. Each step down is as large as the
+// excess over the budget. Where no level fits, or the limits on levels and proofs are reached:
+// step 3.
 absl::StatusOr<std::optional<Candidate>> LevelSearch::Run() {
   constexpr int kMostLevels = 64;  // levels tried
   const SlotGrid& grid = tables_.grid();

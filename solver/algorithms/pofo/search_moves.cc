@@ -54,6 +54,8 @@ void SearchMoves::Reassemble() {
   if (!state_.parts.empty()) AssembleParts(chain_, state_.parts, &assembled_);
 }
 
+// The choice of a gap is that of its value and ordinal; a gap beyond those of the state is not
+// used.
 void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
   const ComputeSequence& sequence = this->sequence();
   choices->assign(sequence.gaps.size(), GapChoice{});
@@ -71,6 +73,7 @@ bool SearchMoves::TryMove() {
   old_choices_.clear();
   if (!moved_parts_) return ChangeGap();
   if (!ChangeParts()) return false;
+  // Keeps the old sequence for Undo(), which then need not assemble it again.
   std::swap(assembled_, assembled_before_);
   Reassemble();
   return true;
@@ -110,6 +113,7 @@ size_t SearchMoves::OrdinalOf(const Gap& gap) const {
   return ordinal;
 }
 
+// A neighbour of a delay, in operations: 0, or a step away from it within 0..512.
 int16_t SearchMoves::RandomDelay(int16_t old) {
   if (old > 0 && random_.OneIn(3)) return 0;
   // A step of 1 to 16 operations, either way.
@@ -155,6 +159,7 @@ bool SearchMoves::ChangeGap() {
   return true;
 }
 
+// One of six moves with equal probability, on a random part.
 bool SearchMoves::ChangeParts() {
   const size_t p = random_.Below(state_.parts.size());
   switch (random_.Below(6)) {
@@ -173,7 +178,7 @@ bool SearchMoves::ChangeParts() {
   }
 }
 
-// Part [first..last] with a random recomputation; nullopt when none is known.
+// Part [first..last] with a random recomputation; nullopt when sequences_ has none for it.
 std::optional<ForwardPart> SearchMoves::RecomputedPart(int first, int last) {
   if (last >= loss_) return std::nullopt;
   if (sequences_ == nullptr) {

@@ -282,6 +282,8 @@ void RotorTable::PlaceRows() {
   }
 }
 
+// The table as the kernels see it: raw pointers into this object, valid while it lives. The scratch
+// of Build() is added by FillChunks().
 TableView RotorTable::View() const {
   TableView view;
   view.stages = sizes_.stages();
@@ -320,6 +322,7 @@ absl::Status RotorTable::FillChunks(const SolveContext& context) {
   below_.assign(needs_.size() * kBlock * kBlock, kNever);
   view.below = below_.data();
   const bool filled = TableFiller(view, context).Run();
+  // Queries read no scratch memory.
   least_.reset();
   most_.reset();
   right_.reset();

@@ -48,6 +48,8 @@ void AssembleParts(const Chain& chain, const std::vector<ForwardPart>& parts,
   }
 }
 
+// The forward phase fixes the parts; the backward phase must then recompute them from the last to
+// the first, each within its own stages.
 std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
                                                 const std::vector<Operation>& operations) {
   const int loss = chain.length() + 1;
