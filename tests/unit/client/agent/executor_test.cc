@@ -134,7 +134,7 @@ TEST_F(ArenaExecutorTest, AllocatesNothingInAThousandSteps) {
   EXPECT_EQ(device_.allocated, allocated);
 }
 
-TEST_F(ArenaExecutorTest, TellsWhenEachOperationRan) {
+TEST_F(ArenaExecutorTest, ReportsWhenEachOperationRan) {
   const auto report = executor_->Step(&stages_, Timing::kEveryCommand);
   ASSERT_THAT(report, IsOk());
   ASSERT_EQ(report->commands.size(), plan_.commands.size());
@@ -148,7 +148,7 @@ TEST_F(ArenaExecutorTest, TellsWhenEachOperationRan) {
   }
 }
 
-TEST_F(ArenaExecutorTest, GivesBackTheArenaWhereThePoolCannotBeHad) {
+TEST_F(ArenaExecutorTest, FreesTheArenaWhereThePoolCannotBeAllocated) {
   executor_.reset();
   device_.allocations_left = 1;
   EXPECT_THAT(ArenaExecutor::Create(&plan_, &device_),
@@ -175,7 +175,7 @@ TEST_F(FrameworkExecutorTest, NamesTheStageThatFailsAndTriesAgain) {
   EXPECT_EQ(stages_.digest(), PlainStep(chain_, 1));
 }
 
-TEST_F(FrameworkExecutorTest, NamesItOnceWhereWorkRunsInTheCall) {
+TEST_F(FrameworkExecutorTest, NamesTheStageOnceWhereWorkRunsInTheLaunch) {
   device_.at_once = true;
   stages_.fails_at = 3;
   EXPECT_THAT(executor_->Step(&stages_),
