@@ -166,6 +166,7 @@ absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform
   return absl::OkStatus();
 }
 
+// `when_absent`: the default that the help text names.
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags) {
   command
       .add_option("--server", flags->server,

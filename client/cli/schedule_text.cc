@@ -88,6 +88,8 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
   return traffic;
 }
 
+// The link's rates and the shares of the makespan for which it is busy. Both directions of a
+// half-duplex link add up to one share.
 std::string LinkText(const Platform& platform, const Traffic& traffic, double makespan_seconds) {
   const auto busy = [makespan_seconds](double seconds) {
     return FormatPercent(makespan_seconds > 0 ? seconds / makespan_seconds : 0);
@@ -137,6 +139,7 @@ std::string FigureTable(const Chain& chain, const Platform& platform, const Sche
   return table.ToString(2);
 }
 
+// Explain() lists only the largest values at the peak; the rest is one row.
 std::string PeakTable(const Chain& chain, const Schedule& schedule, const Peak& peak) {
   Table table({Align::kRight, Align::kLeft});
   for (const Holding& holding : peak.holdings) {

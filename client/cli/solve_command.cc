@@ -93,6 +93,7 @@ std::string InfeasibleText(const Chain& chain, const Platform& platform, const A
   return text;
 }
 
+// `finer_slots` is 0 for a schedule that is optimal already: nothing finer was solved then.
 std::string LossText(const RoundingLoss& loss) {
   if (loss.finer_slots == 0) return "  rounding costs nothing: the schedule is optimal\n";
   return absl::StrFormat("  rounding costs %.2f %%: with %d memory slots the makespan is %s\n",

@@ -108,6 +108,8 @@ absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
   return options;
 }
 
+// Replaces texts of RunLocally(), RequestViolations() and CheckWorkingBytes(), and must change with
+// them.
 absl::Status InFlags(const absl::Status& status) {
   if (absl::IsUnavailable(status)) {
     return absl::UnavailableError(absl::StrCat(status.message(), ", or solve here with --local"));

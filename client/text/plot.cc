@@ -34,7 +34,7 @@ constexpr size_t kTitleCharacters = 44;  // of a panel
 constexpr std::array<const char*, 8> kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                  "#000000", "#E69F00", "#56B4E9", "#8C564B"};
 
-// The look of all lines of one name.
+// Colour, marker and sizes, the same for all lines of one name.
 struct Style {
   const char* colour = nullptr;
   SvgMarker marker = SvgMarker::kCircle;

@@ -24,7 +24,7 @@
 namespace stowage {
 namespace {
 
-// What every answer to a request says, whatever its schedule.
+// The fields of an answer that do not depend on its schedule.
 Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
   Answer answer;
   answer.solver = info.description.name;
@@ -48,7 +48,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   answer->explanation.notes = std::move(candidate.notes);
   answer->schedule = std::move(candidate.schedule);
   answer->solver = candidate.solver;
-  // A makespan that equals the lower bound is optimal, whatever the solver promises.
+  // A makespan that equals the lower bound is optimal, even if the solver gives no guarantee.
   answer->limit = MeetsBound(answer->prediction) ? Limit::kNone : candidate.limit;
   answer->outcome = answer->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
   return true;
@@ -157,7 +157,7 @@ class RequestSolve {
   }
 
   // The solver's schedule for the budget: from the rounded instance, or from exact sizes where
-  // exact times are asked for or the rounding alone makes the budget infeasible.
+  // exact times are requested or the rounding alone makes the budget infeasible.
   absl::StatusOr<Found> Find(const SolverInfo& info, const Solver& solver,
                              const RequestInstances& instances, const SolveContext& context) const {
     const bool skips_rounded =

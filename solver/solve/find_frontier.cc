@@ -109,7 +109,7 @@ class FrontierSearch {
   }
 
   // Solves for the point's budget, unless the last solution serves it. `lowest` is the least budget
-  // that a new solution will be asked for.
+  // that a new solution will be queried for.
   absl::Status Fill(int64_t lowest, FrontierPoint* point) {
     if (solution_ == nullptr || point->memory_bytes < solution_->serves_from_bytes()) {
       const Instance instance = InstanceFor(point->memory_bytes);

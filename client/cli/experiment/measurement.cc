@@ -146,6 +146,7 @@ void Count(const Measurement& row, const Answers& answers, Record* record) {
   if (answers.feasible == answers.solved) record->common_overheads += row.prediction->overhead;
 }
 
+// By solver, in order of appearance.
 std::vector<Record> RecordsOf(const std::vector<Measurement>& measurements,
                               const std::map<PointKey, Answers>& points) {
   std::vector<Record> records;
@@ -200,6 +201,7 @@ std::string SummaryText(const std::vector<Measurement>& measurements) {
   const auto reference = std::find_if(records.begin(), records.end(), [](const Record& record) {
     return record.solver == kReference;
   });
+  // Without rotor, or where it loses no time, the share has no value and its cell shows "-".
   const double of = reference == records.end() ? 0 : reference->common_overheads;
   using Align = Table::Align;
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,

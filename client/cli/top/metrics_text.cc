@@ -23,6 +23,7 @@ std::string TakeName(absl::string_view* text) {
   size_t length = 0;
   while (length < text->size()) {
     const char c = (*text)[length];
+    // [a-zA-Z_:][a-zA-Z0-9_:]*, the names of metrics; those of labels have no colon.
     const bool in_name = absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_' ||
                          c == ':' ||
                          (length > 0 && absl::ascii_isdigit(static_cast<unsigned char>(c)));

@@ -231,7 +231,8 @@ class ModeChoiceSolve {
   std::tuple<double, int64_t> key_;  // makespan and peak of best_
 };
 
-// Answers the instance's own budget, solved by Prepare(); solves every other budget when asked.
+// Answers the instance's own budget, solved by Prepare(); solves every other budget in
+// ScheduleWithin().
 class ModesSolution final : public Solution {
  public:
   ModesSolution(std::shared_ptr<const Solver> plain, const Instance& instance)

@@ -50,7 +50,7 @@ int64_t MostLevels(const Instance& instance) {
 }
 
 // What is built once for an instance. The tables, and exact splits, only where a budget between the
-// least memory and that of the fastest schedule can be asked for.
+// least memory and that of the fastest schedule can be queried.
 struct MixedPrograms {
   SplitProgram program;
   Instance instance;
@@ -66,7 +66,7 @@ struct SimulatedSplits {
   int64_t peak_bytes = 0;
   double makespan_seconds = 0;
   bool certified = false;    // no splits at its level are faster
-  double bound_seconds = 0;  // no splits at its level take less; 0: not known
+  double bound_seconds = 0;  // no splits at its level take less; 0: no bound
 };
 
 // nullopt: there is no schedule, or the simulator rejects it.
@@ -313,7 +313,7 @@ class MixedSolution final : public Solution {
 absl::Status MixedSolution::Build(const SolveContext& context) {
   const Instance& instance = programs_.instance;
   ASSIGN_OR_RETURN(programs_.minimum, MixedMinimum::Build(instance.chain(), context));
-  // No tables where every budget that can be asked for has the fastest schedule, or none has any.
+  // No tables where every budget that can be queried has the fastest schedule, or none has any.
   const int64_t memory_bytes = instance.platform().memory_bytes;
   const int64_t lowest = std::min(context.lowest_bytes, memory_bytes);
   if (lowest >= programs_.fastest.peak_bytes) return absl::OkStatus();

@@ -176,8 +176,8 @@ class Opportunist final : public BudgetAlgorithm {
                                                              const SolveContext& context) {
     const Chain& chain = instance.chain();
     std::vector<ForwardPart> parts = Cutter(instance, memory_bytes).Cut();
-    // Each recomputed part has the memory beside its input and the inputs kept before it: whatever
-    // comes after the part has run backward by then.
+    // Each recomputed part has the memory beside its input and the inputs kept before it: the
+    // parts after it have run backward by then.
     int64_t kept = 0;
     bool saved = false;  // whether the part before is a saved stage
     for (ForwardPart& part : parts) {

@@ -212,7 +212,7 @@ absl::Status RotorTable::FillNeeds(const SolveContext& context) {
   least_ = MakeLargeBuffer<int32_t>(index.size());
   most_ = MakeLargeBuffer<int32_t>(index.size());
   needs_.assign(block_index.size(), {});
-  // Called once K of row s is known. Computes `most`, the level from which saving every stage of
+  // Called when K of row s is final. Computes `most`, the level from which saving every stage of
   // the part fits, and free_of_sweep, the level from which no sweep's need can bind:
   //   most(s,s) = SaveNeed(s,s)      most(s,t) = max(SaveNeed(s,t), saved[s] + most(s+1,t))
   const auto row_done = [&](int s) {

@@ -64,7 +64,7 @@ void TransferPlacement::Release(const ComputeSequence& sequence, int g, int posi
   used_.push_back(g);
 }
 
-// Runs after all releases are known, because a copy starts only after the value has returned from
+// Runs after all releases are placed, because a copy starts only after the value has returned from
 // its previous gap.
 void TransferPlacement::PlaceOffloads(const ComputeSequence& sequence,
                                       std::span<const GapChoice> choices) {
