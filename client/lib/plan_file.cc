@@ -73,10 +73,10 @@ absl::Status CannotWrite(const fs::path& path, int error) {
       absl::StrCat("cannot write ", path.string(), ": ", std::strerror(error)));
 }
 
-// Writes and syncs a new file beside `path`, and sets `fresh` to its name, also on errors.
-absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::string* fresh) {
-  *fresh = absl::StrCat(path.string(), ".XXXXXX");
-  const int file = mkostemp(fresh->data(), O_CLOEXEC);
+// Writes and syncs a new file beside `path`, and sets `temporary` to its name, also on errors.
+absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::string* temporary) {
+  *temporary = absl::StrCat(path.string(), ".XXXXXX");
+  const int file = mkostemp(temporary->data(), O_CLOEXEC);
   if (file < 0) return CannotWrite(path, errno);
   (void)fchmod(file, 0644);  // mkostemp() makes it private to its owner
   size_t written = 0;
@@ -142,14 +142,14 @@ absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return CannotWrite(directory, error.value());
-  std::string fresh;  // the temporary file
-  absl::Status status = WriteDurably(path, message.SerializeAsString(), &fresh);
+  std::string temporary;
+  absl::Status status = WriteDurably(path, message.SerializeAsString(), &temporary);
   if (status.ok()) {
     // Atomic: readers and other ranks that save at the same time see whole files only.
-    fs::rename(fresh, path, error);
+    fs::rename(temporary, path, error);
     if (error) status = CannotWrite(path, error.value());
   }
-  if (!status.ok()) fs::remove(fresh, error);
+  if (!status.ok()) fs::remove(temporary, error);
   return status;
 }
 

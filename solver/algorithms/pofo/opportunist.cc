@@ -98,7 +98,9 @@ class Cutter {
     return PartInput::kOffloaded;
   }
 
-  // An input is offloaded for either of its two stages: the one before l, which made it, or l.
+  // Saves stage l. Its input is offloaded if the stage before it or stage l is saved with its
+  // values offloaded. kept_ leaves out the inputs of the last stages, all of which are kept:
+  // RestFits() has counted them and is not called again.
   void Save(int l, Values values) {
     const bool offloads = values == Values::kOffloaded;
     const PartInput input = offloads || offloads_output_ ? OffloadInput(l) : PartInput::kKept;

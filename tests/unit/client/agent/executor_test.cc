@@ -47,17 +47,17 @@ class FragileDevice final : public ForwardingDevice {
     return device_.Copy(queue, from, to);
   }
   absl::Status Launch(Queue queue, Work work) override {
-    return at_once ? work(nullptr) : device_.Launch(queue, std::move(work));
+    return runs_in_launch ? work(nullptr) : device_.Launch(queue, std::move(work));
   }
   absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
-    if (at_once) return work(nullptr);
+    if (runs_in_launch) return work(nullptr);
     return device_.LaunchCopy(queue, direction, bytes, std::move(work));
   }
 
   int allocations_left = 1000;
   int copies_left = 1'000'000;
   int64_t allocated = 0;
-  bool at_once = false;  // work runs in the call that launches it, as on an accelerator
+  bool runs_in_launch = false;  // work runs in the call that launches it, as on an accelerator
 };
 
 // Fails in one backward, by a status or an exception.
@@ -176,7 +176,7 @@ TEST_F(FrameworkExecutorTest, NamesTheStageThatFailsAndTriesAgain) {
 }
 
 TEST_F(FrameworkExecutorTest, NamesTheStageOnceWhereWorkRunsInTheLaunch) {
-  device_.at_once = true;
+  device_.runs_in_launch = true;
   stages_.fails_at = 3;
   EXPECT_THAT(executor_->Step(&stages_),
               Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));
