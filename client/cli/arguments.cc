@@ -66,6 +66,7 @@ absl::StatusOr<std::string> ReadInput(const std::string& path) {
   size_t read = 0;
   while ((read = std::fread(buffer.data(), 1, buffer.size(), file)) > 0)
     text.append(buffer.data(), read);
+  // fclose() may change errno, so the outcome is read before it.
   const bool failed = std::ferror(file) != 0;
   const int error = errno;
   if (file != stdin) std::fclose(file);
@@ -120,6 +121,7 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
 
 absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,
                                       MemoryFlag memory, v1::Platform otherwise) {
+  // Precedence: a flag, then the --platform file as a whole, then `otherwise`.
   v1::Platform message = std::move(otherwise);
   RETURN_IF_ERROR(ReadPlatformFile(flags.file, &message));
   if (memory == MemoryFlag::kRequired && !message.has_memory_bytes() && flags.memory.empty()) {
@@ -127,6 +129,7 @@ absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& c
         "--memory: is missing; give the device memory for activations, as in --memory 4GiB or "
         "--memory 40%, or a --platform file with memory_bytes");
   }
+  // An empty flag leaves the value of the file or the default.
   Platform platform = FromMessage(message);
   RETURN_IF_ERROR(Read(
       "--memory", flags.memory,
@@ -145,6 +148,7 @@ absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& c
   return platform;
 }
 
+// Without an offload bandwidth the other link flags would be ignored silently, so they are errors.
 absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform) {
   if (platform.offload_bytes_per_second > 0) return absl::OkStatus();
   const std::pair<const char*, bool> given[] = {
@@ -162,6 +166,7 @@ absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform
   return absl::OkStatus();
 }
 
+// `when_absent`: the default that the help text names.
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags) {
   command
       .add_option("--server", flags->server,
@@ -185,6 +190,7 @@ absl::StatusOr<RemoteOptions> ReadServer(const ServerFlags& flags,
   if (flags.timeout.empty()) return options;
   double seconds = 0;
   RETURN_IF_ERROR(Read("--timeout", flags.timeout, ParseSeconds, &seconds));
+  // Written so that NaN is refused, too.
   if (!(seconds > 0 && seconds <= 1e6)) {
     return absl::InvalidArgumentError("--timeout: must be more than 0 and at most 1e6 seconds");
   }

@@ -26,7 +26,7 @@ namespace {
 using Align = Table::Align;
 
 constexpr size_t kStagesShown = 12;
-constexpr size_t kProvenanceCharacters = 76;
+constexpr size_t kProvenanceCharacters = 76;  // of a value
 
 struct Arguments {
   std::string file;
@@ -56,6 +56,8 @@ Totals Sum(const Chain& chain) {
   return totals;
 }
 
+// The sums over all stages, and the range of budgets: from the floor of any schedule (0 %) to
+// storing everything (100 %).
 std::string TotalsText(const Chain& chain) {
   const Totals totals = Sum(chain);
   const MemoryFloor floor = FloorOfMemory(chain);
@@ -85,16 +87,16 @@ std::string TotalsText(const Chain& chain) {
 // Why a unit with graph costs has no graph mode; empty for other units.
 std::string EagerReason(const Chain& chain, const Unit& unit) {
   bool costs = false;
-  std::string bars;
+  std::string reason;
   for (int l = unit.first; l <= unit.last; ++l) {
     costs = costs || chain.stage(l).graph.has_value();
-    if (chain.stage(l).control_flow && bars.empty()) bars = absl::StrCat("control_flow of ", l);
+    if (chain.stage(l).control_flow && reason.empty()) reason = absl::StrCat("control_flow of ", l);
   }
-  if (!costs || bars.empty()) return "";
+  if (!costs || reason.empty()) return "";
   const std::string stages =
       unit.first == unit.last ? std::string("eager only")
                               : absl::StrCat("stages ", unit.first, "-", unit.last, " eager only");
-  return absl::StrCat(stages, ": ", bars);
+  return absl::StrCat(stages, ": ", reason);
 }
 
 // A table of all stages, or of those with the largest saved values where there are many.

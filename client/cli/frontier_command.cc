@@ -54,6 +54,7 @@ absl::StatusOr<FrontierRequest> MakeRequest(const Arguments& arguments, const Ch
   return request;
 }
 
+// How many budgets have a schedule: 0 makes the command exit with kExitInfeasible.
 size_t FeasiblePoints(const Frontier& frontier) {
   size_t feasible = 0;
   for (const FrontierPoint& point : frontier.points) {
@@ -81,6 +82,7 @@ std::string Remark(const Chain& chain, const Frontier& frontier, size_t index) {
   return absl::StrJoin(remarks, ", ");
 }
 
+// One row a budget. An infeasible one has neither a prediction nor a solver: those cells are empty.
 std::string PointTable(const Chain& chain, const Frontier& frontier) {
   using Align = Table::Align;
   Table table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
@@ -114,6 +116,7 @@ std::string FrontierText(const Chain& chain, const FrontierResult& result) {
     absl::StrAppend(&text, "  note: ", Printable(note), "\n");
   }
   absl::StrAppend(&text, PointTable(chain, frontier));
+  // Only where a budget was too small: name the least one that works, as a flag to copy.
   if (FeasiblePoints(frontier) < frontier.points.size() &&
       frontier.minimum_memory_bytes.has_value()) {
     absl::StrAppend(&text, "  least that works: ", FormatBytes(*frontier.minimum_memory_bytes),

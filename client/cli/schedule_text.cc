@@ -42,6 +42,8 @@ std::string HoldingName(const Chain& chain, const Holding& holding) {
   return "";
 }
 
+// "45 % of the way from 1 GiB (least of any schedule) to 4 GiB (store all)"; the range alone where
+// the budget is not inside it.
 std::string BudgetShare(const Chain& chain, int64_t memory_bytes) {
   const int64_t low = FloorOfMemory(chain).bytes;
   const int64_t high = StoreAllPeakBytes(chain);
@@ -86,6 +88,8 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
   return traffic;
 }
 
+// The link's rates and the shares of the makespan for which it is busy. Both directions of a
+// half-duplex link add up to one share.
 std::string LinkText(const Platform& platform, const Traffic& traffic, double makespan_seconds) {
   const auto busy = [makespan_seconds](double seconds) {
     return FormatPercent(makespan_seconds > 0 ? seconds / makespan_seconds : 0);
@@ -135,6 +139,7 @@ std::string FigureTable(const Chain& chain, const Platform& platform, const Sche
   return table.ToString(2);
 }
 
+// Explain() lists only the largest values at the peak; the rest is one row.
 std::string PeakTable(const Chain& chain, const Schedule& schedule, const Peak& peak) {
   Table table({Align::kRight, Align::kLeft});
   for (const Holding& holding : peak.holdings) {
@@ -167,13 +172,13 @@ std::string StageMap(const std::vector<StageFate>& stages) {
   const std::string letters = SweepLetters(stages);
   const std::string digits = RecomputeDigits(stages);
   const auto count = [&letters](char c) { return std::count(letters.begin(), letters.end(), c); };
-  int again = 0;
-  for (const StageFate& fate : stages) again += fate.recomputed > 0 ? 1 : 0;
+  int recomputed = 0;
+  for (const StageFate& fate : stages) recomputed += fate.recomputed > 0 ? 1 : 0;
   std::string text =
       absl::StrCat("\nstages in the first sweep: ", count('S'), " saved (S), ", count('c'),
                    " kept as checkpoint (c), ", count('.'), " dropped (.)",
                    count('O') > 0 ? absl::StrCat(", ", count('O'), " offloaded (O)") : "", "; ",
-                   again, " recomputed (times below)\n");
+                   recomputed, " recomputed (times below)\n");
   const std::string modes = ModeLetters(stages);
   if (!modes.empty()) {
     const auto fused = std::count(modes.begin(), modes.end(), '-');
@@ -185,7 +190,7 @@ std::string StageMap(const std::vector<StageFate>& stages) {
   for (size_t begin = 0; begin < letters.size(); begin += kColumns) {
     table.Add({absl::StrCat(begin + 1), letters.substr(begin, kColumns)});
     if (!modes.empty()) table.Add({"", modes.substr(begin, kColumns)});
-    if (again > 0) table.Add({"", digits.substr(begin, kColumns)});
+    if (recomputed > 0) table.Add({"", digits.substr(begin, kColumns)});
   }
   return text + table.ToString(2);
 }
@@ -195,9 +200,9 @@ std::string StageMap(const std::vector<StageFate>& stages) {
 std::string GraphModeSummary(const Chain& chain) {
   int stages = 0;
   int units = 0;
-  int kept_eager = 0;
+  int kept_eager = 0;  // stages with graph costs in units that control_flow bars from graph mode
   for (const Unit& unit : UnitsOf(chain)) {
-    if (unit.last > chain.length()) continue;
+    if (unit.last > chain.length()) continue;  // the loss
     for (int l = unit.first; l <= unit.last && !unit.has_graph; ++l) {
       kept_eager += chain.stage(l).graph.has_value() ? 1 : 0;
     }
@@ -243,6 +248,7 @@ std::string NamedOperation(const Chain& chain, const Operation& operation) {
 
 std::string FiguresText(const Chain& chain, const Platform& platform, const Schedule& schedule,
                         const ExplainedSimulation& result) {
+  // The bars' full height is the budget, or the peak of a schedule that exceeds it.
   const Explanation& explanation = result.explanation;
   std::string text = FigureTable(chain, platform, schedule, result);
   const int64_t full =

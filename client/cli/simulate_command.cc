@@ -36,6 +36,8 @@ struct Input {
   SimulateRequest request;
 };
 
+// The platform is read after the chain and the schedule: a budget in percent needs the chain, and
+// an answer of `solve` contains the default platform.
 absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
   int from_stdin = 0;
   for (const std::string* path :
@@ -63,6 +65,8 @@ absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
   return input;
 }
 
+// Whether the schedule fits, and otherwise the first operation over a limit: of the device, or of
+// the host where the device's limit holds there.
 std::string VerdictText(const SimulateRequest& request, const ExplainedSimulation& result) {
   const std::string count =
       absl::StrCat(request.schedule.operations.size(), " operations, valid; ");
@@ -82,6 +86,8 @@ void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Input input, ReadInputs(arguments));
   const SimulateRequest& request = input.request;
+  // The local simulation runs even with a server: it fills in the text and cross-checks the
+  // verdict.
   const std::string& server = arguments.server.server;
   std::optional<ExplainedSimulation> remote;
   if (!server.empty()) {

@@ -70,6 +70,7 @@ SolveCall CallWithProgress() {
   return call;
 }
 
+// Callbacks make RemoteScheduler use the streaming RPC, so they are set only for --progress.
 absl::StatusOr<SolveResult> Solve(const Arguments& arguments, const SolveRequest& request) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
   if (!arguments.progress) return scheduler->Solve(request, {});
@@ -78,6 +79,7 @@ absl::StatusOr<SolveResult> Solve(const Arguments& arguments, const SolveRequest
   return result;
 }
 
+// Tells apart what the solver cannot do (its least budget) from what no schedule can (the floor).
 std::string InfeasibleText(const Chain& chain, const Platform& platform, const Answer& answer) {
   std::string text =
       absl::StrCat("infeasible: ", answer.solver, " has no schedule within ",
@@ -91,6 +93,7 @@ std::string InfeasibleText(const Chain& chain, const Platform& platform, const A
   return text;
 }
 
+// `finer_slots` is 0 for a schedule that is optimal already: nothing finer was solved then.
 std::string LossText(const RoundingLoss& loss) {
   if (loss.finer_slots == 0) return "  rounding costs nothing: the schedule is optimal\n";
   return absl::StrFormat("  rounding costs %.2f %%: with %d memory slots the makespan is %s\n",
@@ -155,6 +158,8 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
     return absl::InvalidArgumentError(
         "--output: is a file's path; --format json prints the schedule");
   }
+  // The request's chain has the names of the file; `file.chain`, with printable ones, is for
+  // output.
   ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.solve.chain));
   ASSIGN_OR_RETURN(const SolveRequest request, MakeRequest(arguments, file));
   const absl::StatusOr<SolveResult> result = Solve(arguments, request);

@@ -47,6 +47,7 @@ void AddSolveFlags(CLI::App& command, SolveFlags* flags) {
       ->type_name("X")
       ->group("Solver");
   AddServer(command, kDefaultServer, &flags->server);
+  // --local excludes --server but not --timeout, which limits a local solve as well.
   CLI::Option* const local =
       command.add_flag("--local", flags->local, "solve in this process, without a server")
           ->group("Server");
@@ -107,6 +108,8 @@ absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
   return options;
 }
 
+// Replaces texts of RunLocally(), RequestViolations() and CheckWorkingBytes(), and must change with
+// them.
 absl::Status InFlags(const absl::Status& status) {
   if (absl::IsUnavailable(status)) {
     return absl::UnavailableError(absl::StrCat(status.message(), ", or solve here with --local"));

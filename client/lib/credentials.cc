@@ -21,6 +21,7 @@ absl::StatusOr<std::string> Read(const std::string& path) {
   std::FILE* const file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return absl::ErrnoToStatus(errno, path);
   std::string text(kMostBytes + 1, '\0');
+  // One byte more than is accepted, to tell a file of the limit from a larger one.
   text.resize(std::fread(text.data(), 1, text.size(), file));
   const int error = std::ferror(file) != 0 ? errno : 0;
   std::fclose(file);
@@ -43,6 +44,7 @@ absl::StatusOr<Credentials> ReadCredentials(const CredentialFiles& files) {
   ASSIGN_OR_RETURN(credentials.key, Read(files.key));
   ASSIGN_OR_RETURN(std::string token, Read(files.token));
   absl::StripAsciiWhitespace(&token);
+  // Printable ASCII without spaces: what an HTTP header can carry. The file may end with a newline.
   const bool is_plain = std::all_of(token.begin(), token.end(), [](char c) {
     return absl::ascii_isgraph(static_cast<unsigned char>(c));
   });

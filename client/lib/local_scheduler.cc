@@ -45,11 +45,13 @@ class Timer {
 
 }  // namespace
 
+// A solve reports a timeout as CANCELLED, since it sees `stop` only; nothing else sets `stop` here,
+// so that means the deadline has passed.
 absl::StatusOr<double> RunLocally(const LocalOptions& options,
                                   absl::FunctionRef<absl::Status(const SolveContext&)> find) {
   std::stop_source stop;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  ThreadPool helpers(cores - 1);
+  ThreadPool helpers(cores - 1);  // the calling thread works, too
   SolveContext context;
   context.stop = stop.get_token();
   context.working_bytes = options.working_bytes;
@@ -69,12 +71,13 @@ absl::StatusOr<double> RunLocally(const LocalOptions& options,
 absl::StatusOr<SolveResult> LocalScheduler::Solve(const SolveRequest& request,
                                                   const SolveCall& call) {
   RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
+  // The call's timeout replaces the options'; the request's time budget can only shorten it.
   LocalOptions limits = options_;
   if (call.timeout_seconds.has_value()) limits.timeout_seconds = call.timeout_seconds;
   if (const double budget = request.options.time_budget_seconds; budget > 0) {
     limits.timeout_seconds = std::min(budget, limits.timeout_seconds.value_or(budget));
   }
-  std::optional<Answer> answer;  // the best so far
+  std::optional<Answer> answer;  // the best so far, then the last one
   const auto solve = [&](const SolveContext& unobserved) -> absl::Status {
     SolveContext context = unobserved;
     if (call.running) {

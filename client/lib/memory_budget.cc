@@ -11,6 +11,8 @@
 
 namespace stowage {
 
+// M_low + floor((M_high - M_low) * percent / 100), in long double: a double holds integers up to
+// 2^53 only.
 absl::StatusOr<int64_t> ParseBudget(absl::string_view text, const Chain& chain) {
   absl::string_view number = text;
   if (!absl::ConsumeSuffix(&number, "%")) return ParseBytes(text);

@@ -73,12 +73,12 @@ absl::Status CannotWrite(const fs::path& path, int error) {
       absl::StrCat("cannot write ", path.string(), ": ", std::strerror(error)));
 }
 
-// Writes and syncs a new file beside `path`, and sets `fresh` to its name, also on errors.
-absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::string* fresh) {
-  *fresh = absl::StrCat(path.string(), ".XXXXXX");
-  const int file = mkostemp(fresh->data(), O_CLOEXEC);
+// Writes and syncs a new file beside `path`, and sets `temporary` to its name, also on errors.
+absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::string* temporary) {
+  *temporary = absl::StrCat(path.string(), ".XXXXXX");
+  const int file = mkostemp(temporary->data(), O_CLOEXEC);
   if (file < 0) return CannotWrite(path, errno);
-  (void)fchmod(file, 0644);
+  (void)fchmod(file, 0644);  // mkostemp() makes it private to its owner
   size_t written = 0;
   int error = 0;
   while (written < bytes.size() && error == 0) {
@@ -89,6 +89,7 @@ absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::s
       error = errno;
     }
   }
+  // Before the rename, which must not become durable before the contents.
   if (error == 0 && fsync(file) != 0) error = errno;
   if (close(file) != 0 && error == 0) error = errno;
   return error == 0 ? absl::OkStatus() : CannotWrite(path, error);
@@ -118,6 +119,7 @@ int VersionOf(const std::string& solver) {
 
 }  // namespace
 
+// The name only tells a directory's plans apart; LoadPlan() compares the requests themselves.
 std::string PlanFileName(const SolveRequest& request) {
   constexpr size_t kMostLetters = 80;
   std::string name;
@@ -140,17 +142,19 @@ absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return CannotWrite(directory, error.value());
-  std::string fresh;  // the temporary file
-  absl::Status status = WriteDurably(path, message.SerializeAsString(), &fresh);
+  std::string temporary;
+  absl::Status status = WriteDurably(path, message.SerializeAsString(), &temporary);
   if (status.ok()) {
     // Atomic: readers and other ranks that save at the same time see whole files only.
-    fs::rename(fresh, path, error);
+    fs::rename(temporary, path, error);
     if (error) status = CannotWrite(path, error.value());
   }
-  if (!status.ok()) fs::remove(fresh, error);
+  if (!status.ok()) fs::remove(temporary, error);
   return status;
 }
 
+// In this order: the file is for an equal request but for times, its solver has not changed, and
+// the schedule, simulated with the request's times, fits and is not much worse than it was.
 absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequest& request) {
   const fs::path path = PathOf(directory, request);
   ASSIGN_OR_RETURN(const v1::SavedPlan message, Read(path));

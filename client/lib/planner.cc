@@ -52,7 +52,9 @@ Clock::time_point After(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
 }
 
-// The search for one plan.
+// Tries the sources in the order of FindPlan(). A source that fails leaves a note, unless it is a
+// missing plan file, and the next one is tried. An invalid request ends the search: no source could
+// solve it.
 class Search {
  public:
   Search(const PlannerOptions& options, const SolveRequest& request)

@@ -7,6 +7,7 @@
 namespace stowage {
 namespace {
 
+// Passes an event of the stream to the callbacks that the caller has set.
 void Notify(const SolveCall& call, const v1::SolveEvent& event) {
   if (event.has_queued() && call.queued) call.queued(event.queued().before());
   if (event.has_running() && call.running) {

@@ -10,6 +10,7 @@
 namespace stowage {
 namespace {
 
+// The key of the status payload: the pause in seconds, as decimal text.
 constexpr char kAdvice[] = "stowage/retry_after_seconds";
 
 }  // namespace
@@ -32,6 +33,8 @@ void SetAdvisedPause(double seconds, absl::Status* status) {
   status->SetPayload(kAdvice, absl::Cord(absl::StrCat(seconds)));
 }
 
+// `share` is uniform in [1/2, 1): 32 random bits times 2^-33, plus 1/2. The advised pause gets
+// jitter upwards only, so that no caller comes back before it.
 double Backoff::NextSeconds(const absl::Status& failure) {
   constexpr double kMostPause = 2;
   const double share = 0.5 + static_cast<double>(random_()) * 0x1p-33;

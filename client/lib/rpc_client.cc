@@ -50,8 +50,9 @@ absl::string_view Remedy(const grpc::Status& status) {
   return "start stowage-server, or name another with --server";
 }
 
-// gRPC's status as one that names the server and a remedy. Advice on when to retry travels in the
-// details and becomes a payload (retry.h).
+// gRPC's status as one that names the server and a remedy. Causes that a flag or another server
+// remedies have a text of their own; all others pass through with the service's message. Advice on
+// when to retry travels in the details and becomes a payload (retry.h).
 absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
                       std::optional<double> timeout_seconds) {
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // same numbers

@@ -34,7 +34,7 @@ constexpr size_t kTitleCharacters = 44;  // of a panel
 constexpr std::array<const char*, 8> kColours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                  "#000000", "#E69F00", "#56B4E9", "#8C564B"};
 
-// The look of all lines of one name.
+// Colour, marker and sizes, the same for all lines of one name.
 struct Style {
   const char* colour = nullptr;
   SvgMarker marker = SvgMarker::kCircle;
@@ -42,6 +42,8 @@ struct Style {
   double radius = 0;
 };
 
+// Distinct for 56 names: the numbers of colours and markers have no common factor. Widths fall with
+// the index, since later lines are drawn over earlier ones.
 Style StyleOf(size_t index, size_t count) {
   // 1 for the first name, 0 for the last.
   const double thick =
@@ -198,6 +200,7 @@ Legend DrawnLegend(const std::vector<std::string>& names, double width) {
   return legend;
 }
 
+// Panels per row: one row of up to three, otherwise nearly square, at most four.
 size_t ColumnsFor(size_t panels) {
   if (panels <= 3) return std::max<size_t>(panels, 1);
   if (panels == 4) return 2;
@@ -220,6 +223,8 @@ std::string Head(double width, double height) {
 
 }  // namespace
 
+// From top to bottom: title, legend, rows of panels. All panels share the x axis and the styles by
+// name.
 std::string ToSvg(const Plot& plot) {
   const std::vector<std::string> names = NamesOf(plot);
   const size_t columns = ColumnsFor(plot.panels.size());

@@ -28,6 +28,7 @@ std::string SvgLine(SvgPoint from, SvgPoint to, absl::string_view attributes) {
                          attributes);
 }
 
+// A cross and a plus are lines from the centre to each end and back, since they have no inside.
 std::string SvgMarkerPath(SvgMarker marker, SvgPoint at, double radius) {
   const auto closed = [at](const std::vector<SvgPoint>& corners) {
     return absl::StrCat("M",

@@ -14,6 +14,7 @@ size_t DisplayWidth(absl::string_view text) {
   }));
 }
 
+// Two passes: the widths of the columns first, in characters rather than bytes.
 std::string Table::ToString(int indent) const {
   std::vector<size_t> widths(columns_.size());
   for (const auto& row : rows_) {

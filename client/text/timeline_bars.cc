@@ -7,6 +7,7 @@ namespace stowage {
 
 std::string MemoryBars(const std::vector<TimelineEntry>& timeline, int64_t full_bytes,
                        int columns) {
+  // Eighths of the full height.
   constexpr std::array<const char*, 9> kBars = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   double makespan = 0;
   for (const TimelineEntry& entry : timeline) makespan = std::max(makespan, entry.end_seconds);
@@ -14,8 +15,9 @@ std::string MemoryBars(const std::vector<TimelineEntry>& timeline, int64_t full_
   std::vector<int64_t> most(static_cast<size_t>(columns));
   const auto column = [&](double seconds) {
     const auto index = static_cast<size_t>(seconds / makespan * columns);
-    return std::min(index, most.size() - 1);
+    return std::min(index, most.size() - 1);  // the makespan itself
   };
+  // An operation counts in every column that its interval touches.
   for (const TimelineEntry& entry : timeline) {
     for (size_t i = column(entry.start_seconds); i <= column(entry.end_seconds); ++i) {
       most[i] = std::max(most[i], entry.memory_bytes);
@@ -23,6 +25,7 @@ std::string MemoryBars(const std::vector<TimelineEntry>& timeline, int64_t full_
   }
   std::string bars;
   for (const int64_t bytes : most) {
+    // Rounded to the nearest bar.
     const double share = static_cast<double>(bytes) / static_cast<double>(full_bytes);
     bars += kBars[static_cast<size_t>(std::clamp(share * 8 + 0.5, 0.0, 8.0))];
   }
@@ -43,6 +46,7 @@ std::string SweepLetters(const std::vector<StageFate>& stages) {
         letters += '.';
         break;
     }
+    // Offloading overrides the letter of the first sweep: it may happen in any sweep.
     if (fate.offloaded > 0) letters.back() = 'O';
   }
   return letters;

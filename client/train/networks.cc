@@ -72,7 +72,9 @@ struct ResidualShape {
   BlockKind kind = BlockKind::kBasic;
 };
 
-// A ResNet's residual block. The shortcut is a 1x1 convolution if it changes the shape.
+// A ResNet's residual block. Its additions and ReLUs are in place on tensors that it has computed
+// itself: a stage may not write into its input. The shortcut is a 1x1 convolution if it changes the
+// shape.
 class Residual : public nn::Module {
  public:
   explicit Residual(const ResidualShape& shape) {
@@ -227,7 +229,7 @@ Network DenseNet(const std::array<int, 4>& blocks, const NetworkOptions& options
   return network;
 }
 
-// The sum of token and position embeddings.
+// The sum of token and position embeddings, with dropout.
 class Embedding : public nn::Module {
  public:
   explicit Embedding(const NetworkOptions& options)
@@ -317,6 +319,8 @@ class TokenHead : public nn::Module {
   nn::Linear tokens_;
 };
 
+// Two stages a layer: attention and perceptron, each with its residual connection inside, so that
+// one tensor passes between stages. Graph mode fuses the two of a layer.
 Network Transformer(const NetworkOptions& options) {
   Network network;
   network.stages.push_back(StageOf("embedding", std::make_shared<Embedding>(options)));

@@ -14,6 +14,7 @@ absl::Status NeedsGrpc() { return absl::UnimplementedError("this program was bui
 
 absl::StatusOr<PlannedAnswer> FindSchedule(const ServiceOptions& /*options*/, const Chain& chain,
                                            const Platform& platform, const std::string& solver) {
+  // No limit on working memory: nothing else solves in this process.
   LocalScheduler scheduler({.working_bytes = INT64_MAX, .timeout_seconds = {}});
   PlannedAnswer answer;
   answer.source = PlanSource::kLocal;

@@ -69,6 +69,7 @@ class PeakRecorder final : public FrameworkStages {
   std::vector<int64_t> peaks_;  // of computations, in program order
 };
 
+// Stages over the session's modules: every training gets new ones, with the same parameters.
 TorchStages StagesOfNetwork(std::vector<TorchStage> stages, const TrainDevice& device,
                             const MemoryMeter& meter,
                             Verification verification = Verification::kOff) {
@@ -136,6 +137,8 @@ void Session::RestoreInitialState() {
 
 absl::StatusOr<TrainingMeasurement> Session::Train(const Step& step,
                                                    const std::function<at::Tensor()>& loss) {
+  // The parameters are the session's own tensors, so the optimizer changes them in place;
+  // RestoreInitialState() undoes that for the next training.
   RestoreInitialState();
   torch::optim::SGD optimizer(StagesOfNetwork(network_.stages, device_, meter_).Parameters(),
                               torch::optim::SGDOptions(0.01).momentum(0.9));

@@ -68,6 +68,7 @@ absl::StatusOr<TrainDevice> Cuda(c10::Device torch) {
 }
 #endif
 
+// LibTorch reports an invalid name by an exception; it becomes a status here.
 absl::StatusOr<c10::Device> Parse(const std::string& name) {
   try {
     return c10::Device(name);

@@ -40,6 +40,7 @@ void AddNetworkOptions(CLI::App* app, TrainOptions* options) {
       ->capture_default_str();
   group.Add("--width", network.width, "N", "numbers per token of a transformer: a multiple of 64")
       ->check(CLI::Range(64, 1 << 16))
+      // After the range check, which has refused what is not a number.
       ->check(CLI::Validator(
           [](std::string& text) {
             return std::stoi(text) % 64 == 0 ? "" : "must be a multiple of 64";

@@ -42,7 +42,8 @@ class BudgetSolution final : public Solution {
  private:
   absl::StatusOr<std::optional<Candidate>> Find(int64_t memory_bytes,
                                                 const SolveContext& context) const {
-    // 1. The algorithm. 2. If it finds nothing that fits, its least plan.
+    // 1. The algorithm. 2. If it finds nothing that fits, its least plan: that exists for every
+    // budget of LeastBytes() or more, as Solver::Solve() promises.
     ASSIGN_OR_RETURN(std::optional<Schedule> schedule,
                      algorithm_->Find(instance_, memory_bytes, context));
     if (!schedule.has_value() || !FitsWithin(instance_, *schedule, memory_bytes)) {

@@ -24,7 +24,7 @@
 namespace stowage {
 namespace {
 
-// What every answer to a request says, whatever its schedule.
+// The fields of an answer that do not depend on its schedule.
 Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
   Answer answer;
   answer.solver = info.description.name;
@@ -48,7 +48,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   answer->explanation.notes = std::move(candidate.notes);
   answer->schedule = std::move(candidate.schedule);
   answer->solver = candidate.solver;
-  // A makespan that equals the lower bound is optimal, whatever the solver promises.
+  // A makespan that equals the lower bound is optimal, even if the solver gives no guarantee.
   answer->limit = MeetsBound(answer->prediction) ? Limit::kNone : candidate.limit;
   answer->outcome = answer->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
   return true;
@@ -103,6 +103,10 @@ class RequestSolve {
         solver_(info_.make()),
         context_(Monotonic()) {}
 
+  // 1. Refuse a request whose tables do not fit the working memory.
+  // 2. Infeasible where the budget is below the solver's least memory, as early as that is quick.
+  // 3. The requested solver's schedule, if the simulator accepts it.
+  // 4. Otherwise the first accepted schedule of the other solvers, in the catalog's order.
   absl::StatusOr<Answer> Run() {
     RETURN_IF_ERROR(
         CheckWorkingBytes(info_, *solver_, instances_.rounded(), context_.working_bytes));
@@ -119,6 +123,8 @@ class RequestSolve {
     for (const SolverInfo* next : SolversInOrder(info_)) {
       absl::StatusOr<Found> found = Find(*next, *next->make(), instances_, improving);
       if (found.ok()) answer.from_exact_sizes = found->from_exact_sizes;
+      // Only the requested solver decides whether the request fails or is infeasible; another one
+      // that fails is skipped, unless the solve was cancelled.
       if (next == &info_ || absl::IsCancelled(found.status())) {
         RETURN_IF_ERROR(found.status());
         RETURN_IF_ERROR(FindMinimum(&answer));
@@ -151,7 +157,7 @@ class RequestSolve {
   }
 
   // The solver's schedule for the budget: from the rounded instance, or from exact sizes where
-  // exact times are asked for or the rounding alone makes the budget infeasible.
+  // exact times are requested or the rounding alone makes the budget infeasible.
   absl::StatusOr<Found> Find(const SolverInfo& info, const Solver& solver,
                              const RequestInstances& instances, const SolveContext& context) const {
     const bool skips_rounded =
@@ -182,6 +188,7 @@ class RequestSolve {
                      solver.Solve(instance, context));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance.platform().memory_bytes, context));
+    // An optimum of rounded sizes or times is one of the instance only.
     const bool rounds = instance.sizes_rounded() || instance.times_rounded();
     if (candidate.has_value() && rounds && candidate->limit == Limit::kNone) {
       candidate->limit = Limit::kRounding;
@@ -208,7 +215,7 @@ class RequestSolve {
     const RequestInstances finer = instances_.WithMemorySlots(finer_slots);
     const std::unique_ptr<Solver> solver = info.make();
     // An answer without its rounding loss is better than none.
-    const auto unknown = [answer](const absl::Status& why) {
+    const auto without_loss = [answer](const absl::Status& why) {
       answer->rounding_loss.reset();
       answer->explanation.notes.push_back(
           absl::StrCat("the loss due to rounding is not known: ", why.message()));
@@ -216,10 +223,10 @@ class RequestSolve {
     };
     const absl::Status fits =
         CheckWorkingBytes(info, *solver, finer.exact_sizes(), context_.working_bytes);
-    if (!fits.ok()) return unknown(fits);
+    if (!fits.ok()) return without_loss(fits);
     const absl::StatusOr<Found> found = Find(info, *solver, finer, context_);
     if (absl::IsCancelled(found.status())) return found.status();
-    if (!found.ok() || !found->candidate.has_value()) return unknown(found.status());
+    if (!found.ok() || !found->candidate.has_value()) return without_loss(found.status());
     loss.finer_slots = finer_slots;
     const absl::StatusOr<Simulation> simulation =
         Simulate(request_.chain, request_.platform, found->candidate->schedule);

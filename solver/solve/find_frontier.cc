@@ -20,7 +20,7 @@
 namespace stowage {
 namespace {
 
-// Budgets from `least` to `most`, each the same factor above the one before.
+// Budget i of n is least * (most / least)^(i / (n-1)) bytes, rounded down; the ends are exact.
 std::vector<int64_t> SpacedBudgets(int64_t least, int64_t most, int points) {
   if (least >= most) return {least};
   std::vector<int64_t> budgets;
@@ -87,7 +87,8 @@ class FrontierSearch {
     return absl::OkStatus();
   }
 
-  // One point for each budget. Those below the least memory stay infeasible.
+  // One point for each budget, solved from the highest to the lowest. Those below the least memory
+  // stay infeasible.
   absl::Status FillPoints(const std::vector<int64_t>& budgets) {
     frontier_.points.resize(budgets.size());
     for (size_t i = 0; i < budgets.size(); ++i) frontier_.points[i].memory_bytes = budgets[i];
@@ -108,7 +109,7 @@ class FrontierSearch {
   }
 
   // Solves for the point's budget, unless the last solution serves it. `lowest` is the least budget
-  // that a new solution will be asked for.
+  // that a new solution will be queried for.
   absl::Status Fill(int64_t lowest, FrontierPoint* point) {
     if (solution_ == nullptr || point->memory_bytes < solution_->serves_from_bytes()) {
       const Instance instance = InstanceFor(point->memory_bytes);
@@ -195,6 +196,8 @@ class FrontierSearch {
 
 }  // namespace
 
+// The points are scaled so that the line goes from (0, 1), the first feasible point, to (1, 0), the
+// last: x = log(memory), y = seconds. A point lies below it by 1 - x - y.
 std::optional<size_t> KneeOf(const std::vector<FrontierPoint>& points) {
   const auto feasible = [](const FrontierPoint& point) {
     return point.outcome != Outcome::kInfeasible;
@@ -214,7 +217,7 @@ std::optional<size_t> KneeOf(const std::vector<FrontierPoint>& points) {
   for (auto point = first; point != points.end(); ++point) {
     const double right = (memory(*point) - memory(*first)) / width;
     const double up = (seconds(*point) - seconds(last)) / height;
-    const double below = 1 - right - up;  // the line is right + up = 1
+    const double below = 1 - right - up;
     if (below <= farthest) continue;
     farthest = below;
     knee = static_cast<size_t>(point - points.begin());

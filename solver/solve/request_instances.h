@@ -22,7 +22,7 @@ class RequestInstances {
 
   // Sizes in granules, times on the request's grid: what is solved first.
   const Instance& rounded() const { return *rounded_; }
-  // Sizes in bytes: solved where exact times are asked for, or where only the rounding of sizes
+  // Sizes in bytes: solved where exact times are requested, or where only the rounding of sizes
   // makes the budget infeasible.
   const Instance& exact_sizes() const { return exact_sizes_; }
 

@@ -17,6 +17,7 @@ void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* viola
   for (FieldViolation& violation : more) violations->push_back(std::move(violation));
 }
 
+// Comparisons of doubles are written so that NaN is a violation.
 std::vector<FieldViolation> Violations(const SolveOptions& options, int stages) {
   std::vector<FieldViolation> violations;
   if (options.memory_slots < 0 || options.memory_slots > kMaxMemorySlots) {
@@ -56,6 +57,7 @@ FieldViolation UnknownSolver(const std::string& name) {
 
 }  // namespace
 
+// Collects the violations of every part, so that a caller can correct all of them at once.
 std::vector<FieldViolation> RequestViolations(const SolveRequest& request) {
   std::vector<FieldViolation> violations = Violations(request.chain);
   Append(Violations(request.platform), &violations);

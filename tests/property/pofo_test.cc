@@ -96,7 +96,7 @@ RC_GTEST_PROP(TransferPlacement, SaysWhatTheSimulatorSays, ()) {
   std::vector<GapChoice> choices(sequence.gaps.size());
   for (GapChoice& choice : choices) {
     choice.moved = DrawBetween(0, 3) > 0;
-    choice.at_once = DrawBetween(0, 3) == 0;
+    choice.early_release = DrawBetween(0, 3) == 0;
     choice.offload_delay = static_cast<int16_t>(DrawBetween(0, 1) * DrawBetween(0, 4));
     choice.prefetch_delay = static_cast<int16_t>(DrawBetween(0, 1) * DrawBetween(0, 4));
   }
@@ -124,7 +124,7 @@ TEST(TransferPlacement, BringsAValueBackBeforeItLeavesAgain) {
   for (size_t g = 0; g < choices.size(); ++g) {
     if (sequence.gaps[g].value != 0) continue;
     choices[g].moved = true;
-    choices[g].at_once = ++input_gaps > 1;
+    choices[g].early_release = ++input_gaps > 1;
   }
   ASSERT_GE(input_gaps, 2);
   platform.memory_bytes =

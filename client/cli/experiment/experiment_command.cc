@@ -53,9 +53,9 @@ absl::StatusOr<std::vector<Network>> ReadNetworks(const Arguments& arguments) {
   std::map<std::string, std::string> paths;  // by name
   for (const std::string& path : arguments.chains) {
     Network network{.name = NetworkName(path), .chain = {}, .platform = {}};
-    const auto [known, fresh] = paths.emplace(network.name, path);
-    if (!fresh) {
-      return absl::InvalidArgumentError(absl::StrCat("chains: ", known->second, " and ", path,
+    const auto [earlier, is_new] = paths.emplace(network.name, path);
+    if (!is_new) {
+      return absl::InvalidArgumentError(absl::StrCat("chains: ", earlier->second, " and ", path,
                                                      " are both called ", network.name,
                                                      "; rename one of the files"));
     }
@@ -123,7 +123,8 @@ class RowFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-// The plots of an experiment, each with the suffix of its file's name.
+// The plots of an experiment, each with the suffix of its file's name. A free sweep has plots over
+// each quantity with more than one value.
 std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, const Sweep& sweep) {
   switch (experiment) {
     case Experiment::kFigure2:
@@ -173,7 +174,8 @@ struct Results {
   absl::Status failure;            // see Experimenter::Failure()
 };
 
-// Runs the whole sweep; writes all files.
+// Runs the whole sweep; writes all files. The plots are written last, since their axes need all
+// rows.
 absl::StatusOr<Results> WriteAll(const Arguments& arguments, const Sweep& sweep,
                                  const LocalOptions& local, const std::vector<Network>& networks) {
   const Experiment experiment = ExperimentOf(arguments.sweep.figure);
@@ -214,6 +216,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
       Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(results->rows),
       "  written: ", absl::StrJoin(results->paths, ", "), "\n");
   std::fwrite(text.data(), 1, text.size(), stdout);
+  // Failed solves have rows as well, so the files and the summary are complete before the error.
   RETURN_IF_ERROR(results->failure);
   const bool feasible =
       std::any_of(results->rows.begin(), results->rows.end(),

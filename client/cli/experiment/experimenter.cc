@@ -102,6 +102,7 @@ absl::Status Experimenter::Failure() const {
                        " points have no answer; the first: ", first_failure_.message())};
 }
 
+// A failed solve becomes a row with the code of its error and does not end the sweep.
 absl::Status Experimenter::SolveAndRecord(const Point& point) {
   ASSIGN_OR_RETURN(const SolveRequest request, RequestFor(point, settings_.slots));
   Measurement row;

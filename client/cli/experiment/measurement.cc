@@ -52,6 +52,7 @@ std::string Predicted(const Measurement& row, Value Prediction::*value) {
   return absl::StrCat((*row.prediction).*value);
 }
 
+// The CSV's columns in order; scripts read them by name.
 constexpr Column kColumns[] = {
     {"network", [](const Measurement& row) { return Cell(row.network); }},
     {"stages", [](const Measurement& row) { return absl::StrCat(row.stages); }},
@@ -97,7 +98,7 @@ constexpr Column kColumns[] = {
 // Network, alpha and bandwidth: what all solvers solve for.
 using PointKey = std::tuple<std::string, double, double>;
 
-// The answers of all solvers at one point.
+// The answers of all solvers at one point: `solved` counts rows, infeasible ones included.
 struct Answers {
   int solved = 0;
   int feasible = 0;
@@ -120,6 +121,7 @@ std::map<PointKey, Answers> ByPoint(const std::vector<Measurement>& measurements
   return points;
 }
 
+// A row of the summary.
 struct Record {
   std::string solver;
   int points = 0;
@@ -144,6 +146,7 @@ void Count(const Measurement& row, const Answers& answers, Record* record) {
   if (answers.feasible == answers.solved) record->common_overheads += row.prediction->overhead;
 }
 
+// By solver, in order of appearance.
 std::vector<Record> RecordsOf(const std::vector<Measurement>& measurements,
                               const std::map<PointKey, Answers>& points) {
   std::vector<Record> records;
@@ -166,6 +169,7 @@ std::optional<double> Measurement::RatioToBound() const {
   return Quotient(prediction, transfer_bound_seconds);
 }
 
+// D is `missing`: it leaves at one rate and comes back at the other, one transfer each.
 double TransferBoundSeconds(const Chain& chain, const Platform& platform) {
   const double compute = ComputeSeconds(chain);
   const int64_t missing = StoreAllPeakBytes(chain) - platform.memory_bytes;
@@ -197,6 +201,7 @@ std::string SummaryText(const std::vector<Measurement>& measurements) {
   const auto reference = std::find_if(records.begin(), records.end(), [](const Record& record) {
     return record.solver == kReference;
   });
+  // Without rotor, or where it loses no time, the share has no value and its cell shows "-".
   const double of = reference == records.end() ? 0 : reference->common_overheads;
   using Align = Table::Align;
   Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,

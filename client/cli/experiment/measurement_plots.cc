@@ -73,6 +73,7 @@ PlotLine& LineOf(std::vector<PlotLine>& lines, const std::string& name) {
 
 }  // namespace
 
+// A panel for each network and each value of the quantity that is constant in a panel.
 Plot PlotOf(PlotKind kind, const std::vector<Measurement>& measurements,
             std::optional<double> y_most) {
   const Shape shape = ShapeOf(kind);

@@ -67,7 +67,7 @@ absl::Status AddNumbers(absl::string_view text, double most, std::vector<double>
   std::vector<double> values;
   for (const absl::string_view part : parts) {
     double value = 0;
-    // In this form, the condition refuses NaN, too.
+    // Written so that NaN is refused, too.
     if (!absl::SimpleAtod(part, &value) || !(value >= 0 && value <= most)) {
       return BadNumbers(text, most);
     }
@@ -112,6 +112,8 @@ absl::StatusOr<std::vector<std::string>> ParseSolvers(const std::string& text) {
   return solvers;
 }
 
+// Of kFree every solver that trades time for memory and that no other solver covers; of a preset
+// the paper's, without those that the catalog lacks.
 absl::StatusOr<std::vector<std::string>> DefaultSolvers(const Preset& preset) {
   std::vector<std::string> solvers;
   if (preset.experiment == Experiment::kFree) {

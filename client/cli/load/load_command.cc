@@ -34,6 +34,7 @@ struct Arguments {
   std::string format = "text";
 };
 
+// "90,5,5": shares by kind, of any sum. The limit of each keeps their sum within an int.
 absl::StatusOr<std::array<int, 3>> ParseMix(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   std::array<int, 3> mix{};
@@ -48,6 +49,7 @@ absl::StatusOr<std::array<int, 3>> ParseMix(const std::string& text) {
       "--mix: '", text, "' is not three shares of hits, misses and duplicates, as in 90,5,5"));
 }
 
+// `chain`: the first one; a budget is not read here, since every request sets its own.
 absl::StatusOr<LoadOptions> ReadOptions(const Arguments& arguments, const Chain& chain) {
   LoadOptions options;
   ASSIGN_OR_RETURN(options.mix, ParseMix(arguments.mix));
@@ -66,6 +68,7 @@ absl::StatusOr<LoadOptions> ReadOptions(const Arguments& arguments, const Chain&
   return options;
 }
 
+// The percentiles of a row; 1 is the maximum.
 constexpr double kShares[] = {0.5, 0.9, 0.99, 0.999, 1};
 
 std::string LatencyTable(const LoadResult& result) {
@@ -85,7 +88,8 @@ std::string LatencyTable(const LoadResult& result) {
   return table.ToString(2);
 }
 
-// All latencies, a bar for each doubling.
+// All latencies, a bar for each doubling: the first to kFirst, bar i from kFirst * 2^(i-1) to twice
+// that.
 std::string Histogram(const LoadResult& result) {
   constexpr double kFirst = 125e-6;  // upper end of the first bar, seconds
   constexpr int kBars = 40;
@@ -157,6 +161,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   const LoadResult result = RunLoad(options, chains);
   const std::string text = arguments.format == "json" ? Json(result) : Text(result);
   std::fwrite(text.data(), 1, text.size(), stdout);
+  // The figures are printed even when the run failed: they show where.
   if (result.wrong_answers > 0) {
     return absl::InternalError(absl::StrCat(result.wrong_answers, " answers are wrong"));
   }

@@ -62,6 +62,8 @@ std::string WrongWith(const Subject& subject, const v1::SolveRequest& request,
   return absl::StrCat("it predicts a makespan of ", predicted, " s, which is ", actual, " s");
 }
 
+// One run. Requests are numbered in the order in which callers take them. A request's due time
+// follows from its number, and with its kind so do its chain and budget, whichever caller sends it.
 class Load {
  public:
   Load(const LoadOptions& options, const std::vector<Chain>& chains) : options_(options) {
@@ -70,6 +72,7 @@ class Load {
 
   LoadResult Run() {
     {
+      // Joined at the end of this scope.
       std::vector<std::jthread> callers;
       for (int i = 0; i < options_.concurrency; ++i) {
         callers.emplace_back([this, i] { Call(static_cast<uint64_t>(i)); });
@@ -89,7 +92,7 @@ class Load {
     std::mt19937_64 random(seed);
     std::discrete_distribution<int> kinds(options_.mix.begin(), options_.mix.end());
     while (true) {
-      // One sequence for all callers: a slow answer delays its own caller only.
+      // One sequence for all callers: a slow response delays its own caller only.
       const uint64_t number = sent_.fetch_add(1);
       const Clock::time_point due = DueTime(number);
       if (std::chrono::duration<double>(due - begin_).count() >= options_.seconds) return;
@@ -155,9 +158,10 @@ class Load {
   const LoadOptions& options_;
   std::vector<Subject> subjects_;
   const Clock::time_point begin_ = Clock::now();
+  // The seed of new budgets, different in every run.
   const uint64_t run_ =
       static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  std::atomic<uint64_t> sent_{0};
+  std::atomic<uint64_t> sent_{0};  // the next request's number
   Mutex mutex_;
   LoadResult result_ ABSL_GUARDED_BY(mutex_);
 };

@@ -11,6 +11,7 @@ Histogram HistogramOf(const MetricSamples& samples, const std::string& name,
                       const MetricLabels& labels) {
   Histogram histogram;
   for (const MetricSample& sample : SamplesOf(samples, name + "_bucket")) {
+    // A bucket's series has the histogram's labels and "le", its upper bound.
     MetricLabels others = sample.labels;
     others.erase("le");
     HistogramBucket bucket{0, sample.value};
@@ -22,6 +23,7 @@ Histogram HistogramOf(const MetricSamples& samples, const std::string& name,
   return histogram;
 }
 
+// Matches buckets by their bound, since the scrapes need not have the same ones.
 Histogram Between(const Histogram& before, const Histogram& now) {
   Histogram between = now;
   for (HistogramBucket& bucket : between) {

@@ -23,6 +23,7 @@ std::string TakeName(absl::string_view* text) {
   size_t length = 0;
   while (length < text->size()) {
     const char c = (*text)[length];
+    // [a-zA-Z_:][a-zA-Z0-9_:]*, the names of metrics; those of labels have no colon.
     const bool in_name = absl::ascii_isalpha(static_cast<unsigned char>(c)) || c == '_' ||
                          c == ':' ||
                          (length > 0 && absl::ascii_isdigit(static_cast<unsigned char>(c)));
@@ -76,6 +77,8 @@ absl::StatusOr<MetricLabels> TakeLabels(absl::string_view* text) {
   }
 }
 
+// name{labels} value [timestamp in ms]. The name and the labels are removed from the front, so what
+// remains are one or two numbers.
 absl::Status ParseLine(absl::string_view line, MetricSamples* samples) {
   const std::string name = TakeName(&line);
   if (name.empty()) return Malformed("it does not begin with a metric's name");

@@ -23,6 +23,7 @@ namespace {
 // Together the 5 s of Fetch().
 constexpr std::chrono::seconds kConnectTimeout{2};
 constexpr std::chrono::seconds kReadTimeout{3};
+// Limits what a wrong address can make this program hold.
 constexpr size_t kMostBytes = size_t{16} << 20;  // of a response; typical are 10 KB
 
 std::string ReasonOf(httplib::Error error) {
@@ -75,13 +76,17 @@ Scraper::~Scraper() {
   close(ready_fd_);
 }
 
+// The order of checks goes from the transport to the contents, so that the message names the first
+// thing that is wrong with the address.
 absl::StatusOr<Scrape> Scraper::Fetch() {
   std::string text;
+  // The receiver returns false to end a response that is too long.
   const httplib::Result result =
       connection_->client.Get("/metrics", [&text](const char* data, size_t size) {
         text.append(data, size);
         return text.size() <= kMostBytes;
       });
+  // Before `result`, which is an error as well when the receiver ends the response.
   if (text.size() > kMostBytes) {
     return absl::FailedPreconditionError("its /metrics is longer than a stowage-server's ever is");
   }
@@ -108,6 +113,7 @@ absl::StatusOr<Scrape> Scraper::Fetch() {
   return scrape;
 }
 
+// The thread writes result_ before it signals ready_fd_; FinishFetch() joins it before reading.
 void Scraper::StartFetch() {
   thread_ = std::thread([this] {
     result_ = Fetch();
@@ -117,6 +123,7 @@ void Scraper::StartFetch() {
 
 absl::StatusOr<Scrape> Scraper::FinishFetch() {
   thread_.join();
+  // Resets ready_fd_, which would stay readable.
   eventfd_t value = 0;
   eventfd_read(ready_fd_, &value);
   return *std::exchange(result_, std::nullopt);

@@ -35,7 +35,8 @@ const char* CodeOf(LineStyle style) {
   return "";
 }
 
-// Returns false if the terminal is gone.
+// Writes the whole text, however often the kernel takes less. Returns false if the terminal is
+// gone.
 bool WriteAll(const std::string& text) {
   size_t written = 0;
   while (written < text.size()) {
@@ -54,6 +55,8 @@ bool Screen::IsSupported() {
   return isatty(STDOUT_FILENO) != 0 && !name.empty() && name != "dumb";
 }
 
+// Signals are blocked first and read from signal_fd_, so none can arrive between Enter() and Wait()
+// and leave the terminal in its changed mode.
 Screen::Screen() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -74,6 +77,7 @@ Screen::~Screen() {
 
 void Screen::Enter() {
   if (has_keys_) {
+    // ICANON off: keys arrive without Enter. ISIG stays on: Ctrl-C is SIGINT.
     termios modes = modes_;
     modes.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     modes.c_cc[VMIN] = 1;
@@ -98,6 +102,7 @@ ScreenSize Screen::size() const {
 }
 
 bool Screen::Show(const std::vector<ScreenLine>& lines) {
+  // One write for the whole screen, each line cleared to its end, so that it does not flicker.
   std::string text = kHome;
   for (size_t i = 0; i < lines.size(); ++i) {
     absl::StrAppend(&text, i > 0 ? "\r\n" : "", CodeOf(lines[i].style), lines[i].text, kNormal);
@@ -107,12 +112,14 @@ bool Screen::Show(const std::vector<ScreenLine>& lines) {
   return WriteAll(text);
 }
 
+// Signals come before keys and keys before `ready_fd`, so that a fast server cannot delay a quit.
 Screen::Event Screen::Wait(std::chrono::steady_clock::time_point deadline, int ready_fd) {
   std::array<pollfd, 3> polled = {
       {{signal_fd_, POLLIN, 0}, {ready_fd, POLLIN, 0}, {has_keys_ ? STDIN_FILENO : -1, POLLIN, 0}}};
   for (;;) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    // poll() takes an int: a deadline beyond that (24 days) is waited for in several rounds.
     const auto milliseconds = std::clamp<int64_t>(left.count(), 0, INT32_MAX);
     const int ready = poll(polled.data(), polled.size(), static_cast<int>(milliseconds));
     if (ready == 0 && left.count() <= INT32_MAX) return Event::kTime;
@@ -142,6 +149,7 @@ Screen::Event Screen::HandleSignal() {
   }
 }
 
+// The end of standard input quits as well: no key can follow.
 bool Screen::ReadQuitKey() {
   std::array<char, 64> keys{};
   const ssize_t count = read(STDIN_FILENO, keys.data(), keys.size());

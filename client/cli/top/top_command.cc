@@ -52,7 +52,9 @@ std::string LocalTime(double unix_seconds) {
   return {text, std::strftime(text, sizeof(text), "%F %T", &local)};
 }
 
-// Turns successive scrapes into the view of each interval.
+// Turns successive scrapes into the view of each interval. A failed scrape leaves the figures of
+// the last successful one in the view, with the problem beside them. After a restart there is no
+// interval: its counters began at 0 again.
 class Watch {
  public:
   explicit Watch(const std::string& address) { view_.address = address; }
@@ -76,13 +78,15 @@ class Watch {
 
  private:
   TopView view_;
-  std::optional<Scrape> before_;  // the last successful one
-  Clock::time_point answered_ = Clock::now();
+  std::optional<Scrape> before_;               // the last successful one
+  Clock::time_point answered_ = Clock::now();  // when the last scrape succeeded
 };
 
 // Prints a block after each interval, about that interval.
 absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, Scraper& scraper,
                           Watch& watch) {
+  // `next` advances by the interval, not from the end of a fetch, so that blocks do not drift;
+  // after a slow fetch it skips what it missed.
   Clock::time_point next = Clock::now();
   for (int64_t i = 0; arguments.count == 0 || i < arguments.count; ++i) {
     next = std::max(next + interval, Clock::now());
@@ -108,7 +112,8 @@ absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, 
   return kExitOk;
 }
 
-// Redraws the terminal after each interval until the user quits.
+// Redraws the terminal after each interval until the user quits. Scrapes run in the background, one
+// at a time, so that keys and resizing work while a server does not answer.
 absl::StatusOr<int> Draw(Clock::duration interval, const std::string& address, Watch& watch) {
   Screen screen;
   // Constructed after the screen, so that its thread inherits the screen's blocked signals.
@@ -139,6 +144,7 @@ absl::StatusOr<int> Draw(Clock::duration interval, const std::string& address, W
 absl::StatusOr<int> Run(Arguments arguments) {
   ASSIGN_OR_RETURN(const Clock::duration interval, ReadInterval(arguments.interval));
   if (arguments.once) arguments.count = 1;
+  // The first scrape is an error of the command; later failures are shown and retried.
   absl::StatusOr<std::unique_ptr<Scraper>> scraper = Scraper::Make(arguments.http);
   if (!scraper.ok()) return Prefixed("--http", scraper.status());
   absl::StatusOr<Scrape> first = (*scraper)->Fetch();

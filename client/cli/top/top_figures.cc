@@ -52,6 +52,8 @@ class Difference {
                      *HistogramQuantile(histogram, 0.99)};
   }
 
+  // By method. The counter of started calls and the histogram have a series for each method, the
+  // counter of handled calls one for each method and code.
   std::map<std::string, CallFigures> Calls() const {
     std::map<std::string, CallFigures> calls;
     for (const MetricSample& started : SamplesOf(now_, "grpc_server_started_total")) {
@@ -116,6 +118,7 @@ std::vector<RunningFigures> Running(const MetricSamples& samples) {
   return running;
 }
 
+// Calls that have started and not ended, by method.
 std::map<std::string, int64_t> InFlight(const Counts& started, const Window& since_start) {
   std::map<std::string, int64_t> in_flight;
   for (const auto& [method, count] : started) {
@@ -126,7 +129,8 @@ std::map<std::string, int64_t> InFlight(const Counts& started, const Window& sin
   return in_flight;
 }
 
-bool IsIncrease(const std::string& name) {
+// Whether the name is that of a counter or of a histogram's series, which never decrease.
+bool IsCounter(const std::string& name) {
   return absl::EndsWith(name, "_total") || absl::EndsWith(name, "_count") ||
          absl::EndsWith(name, "_bucket");
 }
@@ -150,7 +154,7 @@ bool Restarted(const Scrape& before, const Scrape& now) {
   constexpr const char* kStart = "process_start_time_seconds";
   if (Value(before.samples, kStart) != Value(now.samples, kStart)) return true;
   for (const auto& [name, series] : before.samples) {
-    if (!IsIncrease(name)) continue;
+    if (!IsCounter(name)) continue;
     for (const MetricSample& sample : series) {
       if (Value(now.samples, name, sample.labels) < sample.value) return true;
     }
@@ -165,7 +169,7 @@ TopFigures FiguresOf(const Scrape& now, const Scrape* before) {
   if (!build.empty()) figures.version = LabelOf(build.front(), "version");
   figures.ready = Value(samples, "stowage_ready") == 1;
   figures.unix_seconds = now.unix_seconds;
-  // The clocks of two machines differ.
+  // The start time is by the server's clock, which may be ahead of this machine's.
   figures.uptime_seconds =
       std::max(0.0, now.unix_seconds - Value(samples, "process_start_time_seconds"));
   figures.resident_bytes = Whole(samples, "process_resident_memory_bytes");
@@ -176,14 +180,16 @@ TopFigures FiguresOf(const Scrape& now, const Scrape* before) {
   figures.solves_running_limit = Whole(samples, "stowage_solves_running_limit");
   figures.solve_bytes = Whole(samples, "stowage_solve_memory_bytes");
   figures.solve_limit_bytes = Whole(samples, "stowage_solve_memory_limit_bytes");
-  figures.questions = Whole(samples, "stowage_requests_in_flight");
+  figures.requests_in_flight = Whole(samples, "stowage_requests_in_flight");
   figures.caches = Caches(samples);
   figures.running = Running(samples);
+  // All counters of a process begin at 0, so the figures since its start are those of an interval
+  // that begins with an empty scrape.
   const MetricSamples nothing;
   const Difference since_start(nothing, samples);
   figures.since_start = since_start.WindowOf(figures.uptime_seconds);
-  figures.in_flight = InFlight(since_start.IncreaseBy("grpc_server_started_total", "grpc_method"),
-                               figures.since_start);
+  figures.calls_in_flight = InFlight(
+      since_start.IncreaseBy("grpc_server_started_total", "grpc_method"), figures.since_start);
   if (before != nullptr) {
     figures.last = Difference(before->samples, samples)
                        .WindowOf(now.elapsed_seconds - before->elapsed_seconds);

@@ -80,8 +80,8 @@ struct TopFigures {
   int64_t solves_running_limit = 0;
   int64_t solve_bytes = 0;
   int64_t solve_limit_bytes = 0;
-  int64_t questions = 0;  // distinct requests in flight (stowage_requests_in_flight)
-  std::map<std::string, int64_t> in_flight;  // calls, by method
+  int64_t requests_in_flight = 0;                  // equal ones count once
+  std::map<std::string, int64_t> calls_in_flight;  // by method
   std::vector<CacheFigures> caches;
   std::vector<RunningFigures> running;  // by thread
   Window since_start;

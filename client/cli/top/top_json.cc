@@ -49,6 +49,7 @@ Json OfWindow(const Window& window) {
 
 }  // namespace
 
+// An unreachable server has no figures: those of an earlier scrape would pass for current ones.
 std::string TopJson(const TopView& view) {
   const TopFigures& figures = view.figures;
   Json json = {{"server", view.address}, {"reachable", view.problem.empty()}};
@@ -63,8 +64,8 @@ std::string TopJson(const TopView& view) {
     json["restarts_seen"] = view.restarts;
     json["resident_bytes"] = figures.resident_bytes;
     json["open_files"] = figures.open_files;
-    json["calls_in_flight"] = figures.in_flight;
-    json["requests_in_flight"] = figures.questions;
+    json["calls_in_flight"] = figures.calls_in_flight;
+    json["requests_in_flight"] = figures.requests_in_flight;
     json["solves"] = {
         {"waiting", figures.solves_waiting}, {"waiting_limit", figures.solves_waiting_limit},
         {"running", figures.solves_running}, {"running_limit", figures.solves_running_limit},
@@ -85,6 +86,7 @@ std::string TopJson(const TopView& view) {
     json["last"] = figures.last.has_value() ? OfWindow(*figures.last) : Json();
     json["since_start"] = OfWindow(figures.since_start);
   }
+  // One line. Names from the server may be invalid UTF-8, which dump() would throw on.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

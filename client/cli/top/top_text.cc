@@ -16,8 +16,8 @@ namespace stowage {
 namespace {
 
 constexpr int kWideCalls = 113;  // width of the table of calls with all columns
-constexpr int kMostBar = 40;
-constexpr int kBeforeBar = 50;  // columns before the bar of a running solve
+constexpr int kMostBar = 40;     // columns of the bar of a running solve
+constexpr int kBeforeBar = 50;   // columns before it
 
 using Lines = std::vector<ScreenLine>;
 
@@ -98,6 +98,7 @@ double CountOf(const Counts& counts, const std::string& label) {
   return found != counts.end() ? found->second : 0;
 }
 
+// Version, uptime and resources. Failing scrapes and restarts are alarms.
 void AddServer(Lines& lines, const TopView& view) {
   const TopFigures& figures = view.figures;
   if (!view.problem.empty()) {
@@ -129,10 +130,11 @@ void AddServer(Lines& lines, const TopView& view) {
 
 enum class CallColumns { kSome, kAll };
 
+// A method's calls in the last interval, "-" where there is none, and since the start.
 std::string CallLine(const TopFigures& figures, const std::string& method, CallColumns columns) {
-  const auto open = figures.in_flight.find(method);
+  const auto open = figures.calls_in_flight.find(method);
   std::string line = absl::StrFormat("%-16s%6d", Name(method, 16),
-                                     open != figures.in_flight.end() ? open->second : 0);
+                                     open != figures.calls_in_flight.end() ? open->second : 0);
   const CallFigures& all = figures.since_start.calls.at(method);
   const auto last =
       figures.last.has_value() ? figures.last->calls.find(method) : figures.since_start.calls.end();
@@ -167,6 +169,7 @@ void AddCalls(Lines& lines, const TopFigures& figures, CallColumns columns) {
 }
 
 void AddAnswers(Lines& lines, const TopFigures& figures) {
+  // The sources of this version in a fixed order, then those that only the server has.
   std::vector<std::string> sources = {"memory_cache", "disk_cache", "coalesced", "solved"};
   for (const auto& [source, count] : figures.since_start.answers) {
     if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
@@ -193,6 +196,8 @@ void AddAnswers(Lines& lines, const TopFigures& figures) {
   lines.push_back({all});
 }
 
+// Waiting and running solves against their limits, waiting times, and requests that the queue
+// rejected.
 void AddQueue(Lines& lines, const TopFigures& figures) {
   AddTitle(lines, absl::StrFormat("%-16s%d/%d waiting, %d/%d running, %s/%s memory", "QUEUE",
                                   figures.solves_waiting, figures.solves_waiting_limit,
@@ -263,6 +268,7 @@ std::string Cut(const std::string& text, int columns) {
   size_t end = 0;
   int shown = 0;
   for (; end < text.size(); ++end) {
+    // Continuation bytes of UTF-8 belong to the character before.
     const bool begins = (static_cast<unsigned char>(text[end]) & 0xC0) != 0x80;
     if (begins && shown++ == columns) break;
   }
@@ -306,6 +312,8 @@ std::vector<ScreenLine> DrawTop(const TopView& view, int width) {
 }
 
 std::vector<ScreenLine> Fit(const std::vector<ScreenLine>& lines, ScreenSize size) {
+  // Empty lines go first: they only separate the tables. What then does not fit is counted in the
+  // last line.
   Lines fit = lines;
   const auto most = static_cast<size_t>(std::max(1, size.lines));
   if (fit.size() > most) std::erase_if(fit, [](const auto& line) { return line.text.empty(); });

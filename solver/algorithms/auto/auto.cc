@@ -56,7 +56,7 @@ int64_t LocalSearchBytes(const Chain& chain) {
 }
 
 // The solutions of all solvers that ran. The instance's own budget is answered while they are
-// added, every other budget when it is asked for.
+// added, every other budget when it is queried.
 class AutoSolution final : public Solution {
  public:
   // `spare_bytes`: what may be allocated beside the solutions.
@@ -105,6 +105,7 @@ class AutoSolution final : public Solution {
     std::tuple<double, bool, int64_t> key;
   };
 
+  // Considers a solution's schedule for one budget.
   absl::Status TrySolution(const Solution& solution, int64_t memory_bytes,
                            const SolveContext& context, Best* best) const {
     SolveContext quiet = context;
@@ -214,7 +215,7 @@ class Auto final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    // Nothing is faster than storing everything, if it fits every budget that will be asked for.
+    // Nothing is faster than storing everything, if it fits every budget that will be queried.
     const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
     if (lowest >= StoreAllPeakBytes(instance.chain())) {
       return MakeStoreAll()->Solve(instance, context);

@@ -121,6 +121,7 @@ class ModeChoiceSolve {
     return share;
   }
 
+  // The best periodic schedule of one choice of modes.
   absl::Status TryPeriodic(const Execution& execution) {
     const Instance instance = instance_.WithChain(execution.chain());
     // Reports next to nothing: all of the progress belongs to what follows.
@@ -210,6 +211,7 @@ class ModeChoiceSolve {
     if (faster && context_.improved) context_.improved(*best_);
   }
 
+  // Adds the notes of all solves to the incumbent.
   void Annotate() {
     if (!best_.has_value()) return;
     best_->notes = notes_;
@@ -229,7 +231,8 @@ class ModeChoiceSolve {
   std::tuple<double, int64_t> key_;  // makespan and peak of best_
 };
 
-// Answers the instance's own budget, solved by Prepare(); solves every other budget when asked.
+// Answers the instance's own budget, solved by Prepare(); solves every other budget in
+// ScheduleWithin().
 class ModesSolution final : public Solution {
  public:
   ModesSolution(std::shared_ptr<const Solver> plain, const Instance& instance)

@@ -56,6 +56,7 @@ absl::Status MixedMinimum::FindPath(const SolveContext& context) {
       }
     }
   }
+  // From the end back along the last sub-sequences; eager mode makes every position reachable.
   for (int end = count; end > 0; end = sequences_.back().begin) {
     sequences_.push_back(last[static_cast<size_t>(end)]);
   }

@@ -50,7 +50,7 @@ int64_t MostLevels(const Instance& instance) {
 }
 
 // What is built once for an instance. The tables, and exact splits, only where a budget between the
-// least memory and that of the fastest schedule can be asked for.
+// least memory and that of the fastest schedule can be queried.
 struct MixedPrograms {
   SplitProgram program;
   Instance instance;
@@ -66,7 +66,7 @@ struct SimulatedSplits {
   int64_t peak_bytes = 0;
   double makespan_seconds = 0;
   bool certified = false;    // no splits at its level are faster
-  double bound_seconds = 0;  // no splits at its level take less; 0: not known
+  double bound_seconds = 0;  // no splits at its level take less; 0: no bound
 };
 
 // nullopt: there is no schedule, or the simulator rejects it.
@@ -143,6 +143,10 @@ class LevelSearch {
   double bound_ = 0;     // of the highest level with one; lower levels are no faster. 0: none
 };
 
+// Goes down from FirstLevel() until the splits of a level fit in bytes: slots are rounded, so the
+// splits of a level may take more bytes than it stands for. Each step down is as large as the
+// excess over the budget. Where no level fits, or the limits on levels and proofs are reached:
+// step 3.
 absl::StatusOr<std::optional<Candidate>> LevelSearch::Run() {
   constexpr int kMostLevels = 64;  // levels tried
   const SlotGrid& grid = tables_.grid();
@@ -309,7 +313,7 @@ class MixedSolution final : public Solution {
 absl::Status MixedSolution::Build(const SolveContext& context) {
   const Instance& instance = programs_.instance;
   ASSIGN_OR_RETURN(programs_.minimum, MixedMinimum::Build(instance.chain(), context));
-  // No tables where every budget that can be asked for has the fastest schedule, or none has any.
+  // No tables where every budget that can be queried has the fastest schedule, or none has any.
   const int64_t memory_bytes = instance.platform().memory_bytes;
   const int64_t lowest = std::min(context.lowest_bytes, memory_bytes);
   if (lowest >= programs_.fastest.peak_bytes) return absl::OkStatus();

@@ -51,6 +51,7 @@ int64_t BudgetRows::Bytes(int operators, size_t shares) {
          static_cast<int64_t>((shares + kLevelsInFront) * sizeof(double));
 }
 
+// In steps of some shares, so that a stop is noticed between them.
 absl::Status LowerRow(const RowUpdate& update, const SolveContext& context) {
   constexpr size_t kSumsBetweenPolls = size_t{1} << 26;  // some ten milliseconds
   const size_t step = std::max<size_t>(1, kSumsBetweenPolls / std::max<size_t>(1, update.count));
@@ -116,6 +117,7 @@ absl::StatusOr<std::optional<Splits>> TraceSplits(
   Splits splits{rows.row(i)[share], {}};
   if (splits.seconds == kNone) return std::optional<Splits>();
   std::vector<double> cost(tables.shares());
+  // Invariant: row(i)[share] is the time of what is still to be split, [0,i) within `share`.
   while (i > 0) {
     // The longest last sub-sequence that attains the value, with the least share that does.
     double least = kNone;

@@ -31,7 +31,7 @@ int MostEvaluations(const Chain& chain, double fewest) {
 // The rotor that evaluates choices: the exact one for short chains, where it is quick.
 std::unique_ptr<Solver> RotorFor(const Chain& chain) {
   constexpr int kShort = 16;
-  return chain.length() <= kShort ? MakeRotor() : MakeRotorOfSlots();
+  return chain.length() <= kShort ? MakeRotor() : MakeRotorWithoutExactSteps();
 }
 
 // Infinite when there is no schedule, or not enough working memory to find one.
@@ -124,7 +124,7 @@ absl::Status ModeSearch::TryWithoutLargest() {
     RETURN_IF_ERROR(consider(largest));
   }
   for (size_t step = best / 2; step > 0; step /= 2) {
-    const size_t middle = best;
+    const size_t middle = best;  // consider() may change `best`
     if (middle > step) RETURN_IF_ERROR(consider(middle - step));
     if (middle + step < needs.size()) RETURN_IF_ERROR(consider(middle + step));
   }
@@ -132,7 +132,7 @@ absl::Status ModeSearch::TryWithoutLargest() {
 }
 
 // Puts each run of `width` free units into one mode; true if that improves the incumbent. Width 1
-// changes single units.
+// changes single units; wider runs overlap by half.
 absl::StatusOr<bool> ModeSearch::ClimbRuns(size_t width) {
   bool climbed = false;
   for (size_t first = 0; first + width <= free_.size(); first += std::max<size_t>(1, width / 2)) {

@@ -53,6 +53,7 @@ ModeTables::ModeTables(const Chain& chain, GraphUnits units, RotorTable eager, R
   graph_seconds_ = sums(units_.chain());
 }
 
+// Every sub-sequence in graph mode is charged for entering it, whatever precedes it.
 double ModeTables::GraphBase(int i, int j) const {
   return entry_seconds_ + graph_seconds_[static_cast<size_t>(units_.before(j))] -
          graph_seconds_[static_cast<size_t>(units_.before(i))];
@@ -68,6 +69,7 @@ double ModeTables::Graph(int i, int j, int64_t share) const {
   return GraphBase(i, j) + graph_.LostSecondsOf(units_.before(i), units_.before(j) - 1, share);
 }
 
+// The minimum over both modes, level by level, starting from infinity.
 void ModeTables::FillFastest(int i, int j, double* seconds) const {
   std::fill(seconds, seconds + shares_, kNone);
   eager_.LowerToLostSeconds(i, j - 1, EagerBase(i, j), {seconds, shares_});

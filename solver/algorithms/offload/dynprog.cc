@@ -86,7 +86,9 @@ class Program {
     return Slots(i == 1 ? chain_.input_bytes : chain_.saved_bytes(i - 1));
   }
 
-  // Appends the states after stage i: value i-1 kept, and offloaded if it may be.
+  // Appends the states after stage i: value i-1 kept, and offloaded if it may be. The equations of
+  // the header, in their order. ΔF and ΔB may become negative, which counts for how long the link
+  // has been idle.
   void Expand(int i, const State& from, int32_t index, std::vector<State>* next) const {
     const Stage& stage = chain_.stage(i);
     const int64_t input = Input(i);
@@ -197,7 +199,8 @@ class Program {
     return best;
   }
 
-  // Follows the parents from the state after the loss back to stage 1.
+  // Follows the parents from the state after the loss back to stage 1. layers_[i-1] has the states
+  // before stage i, and a state's `moved` is about the value that the stage before it reads.
   std::vector<bool> Backtrack(const State& end) const {
     std::vector<bool> moved(static_cast<size_t>(chain_.length()) + 1);
     State state = end;

@@ -5,6 +5,8 @@
 
 namespace stowage {
 
+// When everything is stored, FORWARD l+1 uses value l, and then nothing before BACKWARD l+1: a
+// value has one gap at most.
 StoredChain::StoredChain(const Instance& instance)
     : sequence_(SequenceOf(instance.chain(), StoreAllSchedule(instance.chain()))),
       gap_of_(static_cast<size_t>(instance.chain().length()) + 2, -1),

@@ -33,6 +33,8 @@ class OffloadVdnn final : public StoringAlgorithm {
     std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
       return a.ratio != b.ratio ? a.ratio > b.ratio : a.value < b.value;
     });
+    // A threshold moves the `count` values with the highest ratios: all of them, or every other
+    // one.
     std::optional<Schedule> best;
     double best_seconds = 0;
     // Long chains try only every stride-th threshold, and always the lowest, which moves every

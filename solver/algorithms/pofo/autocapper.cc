@@ -121,6 +121,8 @@ class Autocapper final : public BudgetAlgorithm {
     TransferPlacement placement(instance.chain(), instance.platform());
     const auto consider = [&](const ComputeSequence& sequence) -> absl::Status {
       Capper capper(instance, sequence);
+      // The peaks are estimates: Place() decides whether the sequence fits, so it runs even when no
+      // further value can be offloaded.
       while (capper.PeakBytes() > memory_bytes && capper.LowerPeak()) {
         RETURN_IF_ERROR(context.CheckStop());
       }

@@ -15,7 +15,9 @@ namespace {
 // Share of a makespan: smaller differences come from the order of additions.
 constexpr double kLeastGain = 1e-9;
 
-// Simulated annealing. A state's cost is its makespan, placed and timed as a whole.
+// Simulated annealing. A state's cost is its makespan, placed and timed as a whole. best_ is always
+// a feasible state, so BestSchedule() is a schedule; moves that lead to an infeasible state are
+// undone.
 class Annealing {
  public:
   Annealing(const Chain& chain, const Platform& platform, const ImproveOptions& options,

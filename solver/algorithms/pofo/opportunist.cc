@@ -85,25 +85,26 @@ class Cutter {
     return true;
   }
 
-  // Starts copying the input of stage l to the host. False, and the input is kept, where it may not
-  // be offloaded.
-  bool OffloadInput(int l) {
+  // Starts copying the input of stage l to the host, or keeps it where it may not be offloaded.
+  PartInput OffloadInput(int l) {
     const int64_t bytes = InputBytes(l);
     const bool may = has_link_ && (l == 1 || !chain_.stage(l - 1).no_offload);
     if (!may) {
       kept_ += bytes;
-      return false;
+      return PartInput::kKept;
     }
     copied_ = std::max(copied_, now_) + platform_.transfer_latency_seconds +
               static_cast<double>(bytes) / platform_.offload_bytes_per_second;
-    return true;
+    return PartInput::kOffloaded;
   }
 
-  // An input is offloaded for either of its two stages: the one before l, which made it, or l.
+  // Saves stage l. Its input is offloaded if the stage before it or stage l is saved with its
+  // values offloaded. kept_ leaves out the inputs of the last stages, all of which are kept:
+  // RestFits() has counted them and is not called again.
   void Save(int l, Values values) {
     const bool offloads = values == Values::kOffloaded;
-    const bool input_offloaded = (offloads || offloads_output_) && OffloadInput(l);
-    parts_.push_back(SavedPart(l, input_offloaded));
+    const PartInput input = offloads || offloads_output_ ? OffloadInput(l) : PartInput::kKept;
+    parts_.push_back(SavedPart(l, input));
     now_ += chain_.stage(l).forward_seconds;
     offloads_output_ = offloads;
   }
@@ -111,8 +112,7 @@ class Cutter {
   // Starts a recomputed part at stage l, or extends the last one by it.
   void AddToRecomputedPart(int l) {
     if (parts_.empty() || parts_.back().saved) {
-      const bool input_offloaded = OffloadInput(l);
-      parts_.push_back(PassedPart(l, l, {}, input_offloaded));
+      parts_.push_back(PassedPart(l, l, {}, OffloadInput(l)));
       offloads_output_ = false;
     } else {
       parts_.back().last = l;
@@ -178,8 +178,8 @@ class Opportunist final : public BudgetAlgorithm {
                                                              const SolveContext& context) {
     const Chain& chain = instance.chain();
     std::vector<ForwardPart> parts = Cutter(instance, memory_bytes).Cut();
-    // Each recomputed part has the memory beside its input and the inputs kept before it: whatever
-    // comes after the part has run backward by then.
+    // Each recomputed part has the memory beside its input and the inputs kept before it: the
+    // parts after it have run backward by then.
     int64_t kept = 0;
     bool saved = false;  // whether the part before is a saved stage
     for (ForwardPart& part : parts) {
@@ -193,15 +193,15 @@ class Opportunist final : public BudgetAlgorithm {
                          FillRecomputation(chain, memory_bytes - kept - input, context, &part));
         if (!fits) return std::optional<LeastPlan>();
       }
-      if (!part.offloaded) kept += input;
+      if (part.input == PartInput::kKept) kept += input;
     }
-    PartedSequence joined;
-    Join(chain, parts, &joined);
+    AssembledSequence assembled;
+    AssembleParts(chain, parts, &assembled);
     TransferPlacement placement(chain, instance.platform());
-    if (!placement.Place(joined.sequence, joined.choices, memory_bytes).has_value()) {
+    if (!placement.Place(assembled.sequence, assembled.choices, memory_bytes).has_value()) {
       return std::optional<LeastPlan>();
     }
-    return LeastPlan{placement.PeakBytes(), placement.ToSchedule(joined.sequence)};
+    return LeastPlan{placement.PeakBytes(), placement.ToSchedule(assembled.sequence)};
   }
 
   // Gives the part its fastest recomputation within `memory_bytes`; false when there is none.
@@ -216,7 +216,7 @@ class Opportunist final : public BudgetAlgorithm {
     sequences.AppendOperations(0, sub.length() - 1, sequences.IndexOf(fitting.back()),
                                &recomputation);
     for (Operation& operation : recomputation) operation.stage += part->first - 1;
-    *part = PassedPart(part->first, part->last, std::move(recomputation), part->offloaded);
+    *part = PassedPart(part->first, part->last, std::move(recomputation), part->input);
     return true;
   }
 };

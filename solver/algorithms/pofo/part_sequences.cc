@@ -178,7 +178,8 @@ void PartSequences::MarkSplits(int s, int t) {
   mark(RangeOf(s + 1, t));
 }
 
-// Appends the sequences of part [s..t] to sequences_.
+// Appends the sequences of part [s..t] to sequences_: the lower envelope of saving s and of all
+// splits that are tried, without those that recompute too much, thinned out; then the slower ones.
 void PartSequences::FillPart(int s, int t) {
   best_.clear();
   if (s == t) {
@@ -243,6 +244,8 @@ void PartSequences::AddSlower(int s, int t, double most_lost) {
   }
 }
 
+// A dominated sequence needs no less memory, loses no less time and has no smaller V than another
+// one.
 void PartSequences::AddUnlessDominated(int s, int t, const Sequence& sequence) {
   const double reach = ReachOf(s, t, sequence);
   const bool dominated = std::any_of(best_.begin(), best_.end(), [&](const Sequence& other) {
@@ -285,6 +288,7 @@ double PartSequences::ReachOf(int s, int t, const Sequence& sequence) const {
                    sweep + rest_seconds + sequences_[sequence.front].reach_seconds});
 }
 
+// Runs the recursion of the header in the order of execution.
 void PartSequences::AppendOperations(int s, int t, int32_t index,
                                      std::vector<Operation>* operations) const {
   // A stack of pending work: a part, or BACKWARD s where t is -1. An explicit stack, since

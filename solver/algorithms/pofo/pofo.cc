@@ -190,12 +190,12 @@ class Portfolio {
 
   // Places the plan's transfers within the whole budget and keeps the schedule if it is fastest.
   void Convert(const std::vector<ForwardPart>& parts) {
-    Join(chain_, parts, &joined_);
+    AssembleParts(chain_, parts, &assembled_);
     const std::optional<double> seconds =
-        placement_.Place(joined_.sequence, joined_.choices, memory_);
+        placement_.Place(assembled_.sequence, assembled_.choices, memory_);
     if (!seconds.has_value() || *seconds >= outcome_.seconds) return;
     outcome_.seconds = *seconds;
-    outcome_.schedule = placement_.ToSchedule(joined_.sequence);
+    outcome_.schedule = placement_.ToSchedule(assembled_.sequence);
   }
 
   const Instance& instance_;
@@ -206,7 +206,7 @@ class Portfolio {
   const SolveContext& context_;
   const double step_seconds_;  // one forward and backward of every stage
   TransferPlacement placement_;
-  PartedSequence joined_;  // scratch of Convert()
+  AssembledSequence assembled_;  // scratch of Convert()
   std::optional<PartSequences> sequences_;
   PofoOutcome outcome_;
 };

@@ -65,7 +65,7 @@ class PofoSearch {
     int32_t sequence = -1;       // of the part's recomputation; -1: saved
     int16_t first = 0;           // first stage of the part
     bool saved = false;
-    bool offloaded = false;  // the part's input
+    PartInput input = PartInput::kKept;  // of the part
   };
   // One more part after a state.
   struct Transition {
@@ -212,7 +212,7 @@ void PofoSearch::PushSuccessors(const Transition& transition, double lost, const
   next.first = static_cast<int16_t>(at.i);
   next.saved = transition.step.saved;
   next.lost = lost;
-  next.offloaded = false;
+  next.input = PartInput::kKept;
   next.load.kept = from.load.kept + input;
   next.load.leaving = std::max(0.0, from.load.leaving - carried.offloaded);
   next.load.returning = std::max(0.0, from.load.returning - carried.prefetched);
@@ -221,7 +221,7 @@ void PofoSearch::PushSuccessors(const Transition& transition, double lost, const
   if (!steps_.MayOffload(at.i - 1)) return;
   if (host_limit > 0 && from.host_bytes + input > host_limit) return;
   const double load = steps_.OffloadLoad(input);
-  next.offloaded = true;
+  next.input = PartInput::kOffloaded;
   next.load.kept = from.load.kept;
   next.host_bytes = from.host_bytes + input;
   // Copying I may overlap the part's forwards, so I counts before the subtraction; I has to be back
@@ -291,12 +291,12 @@ RelaxedPlan PofoSearch::Backtrack() const {
     const int last = plan.parts.back().first - 1;
     at = label.parent;
     if (label.saved) {
-      plan.parts.push_back(SavedPart(last, label.offloaded));
+      plan.parts.push_back(SavedPart(last, label.input));
       continue;
     }
     std::vector<Operation> recomputation;
     sequences_.AppendOperations(label.first - 1, last - 1, label.sequence, &recomputation);
-    plan.parts.push_back(PassedPart(label.first, last, std::move(recomputation), label.offloaded));
+    plan.parts.push_back(PassedPart(label.first, last, std::move(recomputation), label.input));
   }
   std::reverse(plan.parts.begin(), plan.parts.end());
   return plan;

@@ -30,6 +30,7 @@ double PofoRelaxation::Strip::ValueAt(double bytes) const {
   return share == 0 ? here : Between(here, high.ValueAt(bytes), share);
 }
 
+// The row of `at` at one value of A, as a function of ΔF or ΔB from 0 to Room().
 PofoRelaxation::Line PofoRelaxation::GridLine(const std::vector<float>& points, PofoPosition at,
                                               int kept_point) const {
   const size_t row = Row(at);
@@ -38,6 +39,7 @@ PofoRelaxation::Line PofoRelaxation::GridLine(const std::vector<float>& points, 
           moving_points_ - 2};
 }
 
+// The row of `at` as a function of y from 0 to Room() beside I.
 PofoRelaxation::Line PofoRelaxation::FluidLine(const std::vector<float>& points,
                                                PofoPosition at) const {
   const double room = Room(at, 0);
@@ -45,6 +47,7 @@ PofoRelaxation::Line PofoRelaxation::FluidLine(const std::vector<float>& points,
           kFluidPoints - 2};
 }
 
+// The two lines of the grid between which `kept` lies on the axis A; infeasible beyond MostKept().
 PofoRelaxation::Strip PofoRelaxation::StripAt(const std::vector<float>& points, PofoPosition at,
                                               double kept) const {
   const auto most = static_cast<double>(MostKept(at));
@@ -54,6 +57,7 @@ PofoRelaxation::Strip PofoRelaxation::StripAt(const std::vector<float>& points, 
   return {GridLine(points, at, low), GridLine(points, at, low + 1), point - low, true};
 }
 
+// The larger of the two phases' values: a plan loses at least the time that either phase loses.
 double PofoRelaxation::Fluid(PofoPosition at, const PofoLoad& load) const {
   const auto kept = static_cast<double>(load.kept);
   return std::max(FluidLine(fluid_leaving_, at).ValueAt(kept + load.leaving),
@@ -119,6 +123,8 @@ void PofoRelaxation::FillMostKept(PofoPosition at) {
   }
 }
 
+// R(i,x,·) of the fluid relaxation, for both phases: the minimum over saving stage i and over all
+// parts [i..j] to recompute. The rows of later stages are final.
 void PofoRelaxation::FillFluid(PofoPosition at) {
   const int64_t input = steps_.InputBytes(at);
   const int64_t free = memory_ - input;
@@ -186,6 +192,7 @@ void PofoRelaxation::LowerFluidReturning(PofoPosition at, const PofoStep& step,
   }
 }
 
+// R(i,x,A,·) of the grid relaxation, for both phases and every value of A.
 void PofoRelaxation::FillGrid(PofoPosition at) {
   const size_t index = Row(at);
   const int worst = moving_points_ - 1;  // the point of the largest load has the largest value

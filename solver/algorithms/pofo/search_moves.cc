@@ -21,12 +21,12 @@ void SearchMoves::Start(const Schedule& schedule) {
   std::optional<std::vector<ForwardPart>> parts = PartsOf(chain_, fixed_.operations);
   if (parts.has_value()) state_.parts = *std::move(parts);
   ReadChoices(schedule);
-  Rejoin();
+  Reassemble();
 }
 
 void SearchMoves::Reset(const SearchState& state) {
   state_ = state;
-  Rejoin();
+  Reassemble();
 }
 
 // A gap is used when a RELEASE of its value lies between its two computations.
@@ -50,10 +50,12 @@ void SearchMoves::ReadChoices(const Schedule& schedule) {
   }
 }
 
-void SearchMoves::Rejoin() {
-  if (!state_.parts.empty()) Join(chain_, state_.parts, &joined_);
+void SearchMoves::Reassemble() {
+  if (!state_.parts.empty()) AssembleParts(chain_, state_.parts, &assembled_);
 }
 
+// The choice of a gap is that of its value and ordinal; a gap beyond those of the state is not
+// used.
 void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
   const ComputeSequence& sequence = this->sequence();
   choices->assign(sequence.gaps.size(), GapChoice{});
@@ -71,8 +73,9 @@ bool SearchMoves::TryMove() {
   old_choices_.clear();
   if (!moved_parts_) return ChangeGap();
   if (!ChangeParts()) return false;
-  std::swap(joined_, joined_before_);
-  Rejoin();
+  // Keeps the old sequence for Undo(), which then need not assemble it again.
+  std::swap(assembled_, assembled_before_);
+  Reassemble();
   return true;
 }
 
@@ -82,7 +85,7 @@ void SearchMoves::Undo() {
     state_.choices[old->value][old->ordinal] = old->choice;
   }
   if (!moved_parts_) return;
-  std::swap(joined_, joined_before_);
+  std::swap(assembled_, assembled_before_);
   std::vector<ForwardPart> parts;
   parts.swap(old_parts_.parts);
   Replace(old_parts_.at, old_parts_.count, std::move(parts));
@@ -110,6 +113,7 @@ size_t SearchMoves::OrdinalOf(const Gap& gap) const {
   return ordinal;
 }
 
+// A neighbour of a delay, in operations: 0, or a step away from it within 0..512.
 int16_t SearchMoves::RandomDelay(int16_t old) {
   if (old > 0 && random_.OneIn(3)) return 0;
   // A step of 1 to 16 operations, either way.
@@ -130,7 +134,7 @@ bool SearchMoves::ChangeGap() {
   const uint32_t kind = random_.Below(8);
   if (!choice.moved || kind < 3) {
     choice.moved = !choice.moved;
-    choice.at_once = false;
+    choice.early_release = false;
     SetChoice(gap.value, ordinal, choice);
     // Exchange: the other gap takes the opposite choice.
     if (random_.OneIn(2)) {
@@ -145,7 +149,7 @@ bool SearchMoves::ChangeGap() {
     return true;
   }
   if (kind == 3) {
-    choice.at_once = !choice.at_once;
+    choice.early_release = !choice.early_release;
   } else if (kind < 6) {
     choice.offload_delay = RandomDelay(choice.offload_delay);
   } else {
@@ -155,6 +159,7 @@ bool SearchMoves::ChangeGap() {
   return true;
 }
 
+// One of six moves with equal probability, on a random part.
 bool SearchMoves::ChangeParts() {
   const size_t p = random_.Below(state_.parts.size());
   switch (random_.Below(6)) {
@@ -173,7 +178,7 @@ bool SearchMoves::ChangeParts() {
   }
 }
 
-// Part [first..last] with a random recomputation; nullopt when none is known.
+// Part [first..last] with a random recomputation; nullopt when sequences_ has none for it.
 std::optional<ForwardPart> SearchMoves::RecomputedPart(int first, int last) {
   if (last >= loss_) return std::nullopt;
   if (sequences_ == nullptr) {

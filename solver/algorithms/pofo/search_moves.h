@@ -58,7 +58,7 @@ class SearchMoves {
   void Reset(const SearchState& state);
   // The computations of the state. Invalidated by Reset(), TryMove() and Undo().
   const ComputeSequence& sequence() const {
-    return state_.parts.empty() ? fixed_ : joined_.sequence;
+    return state_.parts.empty() ? fixed_ : assembled_.sequence;
   }
   // One choice for each gap of sequence().
   void FillChoices(std::vector<GapChoice>* choices);
@@ -82,7 +82,7 @@ class SearchMoves {
   };
 
   void ReadChoices(const Schedule& schedule);
-  void Rejoin();
+  void Reassemble();
 
   // Moves on gaps.
   GapChoice& Choice(int value, size_t ordinal);
@@ -109,10 +109,10 @@ class SearchMoves {
   const bool has_link_;
 
   SearchState state_;
-  ComputeSequence fixed_;          // of the schedule given to Start()
-  PartedSequence joined_;          // of state_.parts
-  PartedSequence joined_before_;   // of the parts before the last move on parts
-  std::vector<size_t> gaps_seen_;  // by value; scratch of FillChoices()
+  ComputeSequence fixed_;               // of the schedule given to Start()
+  AssembledSequence assembled_;         // of state_.parts
+  AssembledSequence assembled_before_;  // of the parts before the last move on parts
+  std::vector<size_t> gaps_seen_;       // by value; scratch of FillChoices()
 
   // Of the last TryMove().
   bool moved_parts_ = false;

@@ -66,6 +66,7 @@ class PeriodicSolution final : public Solution {
       }
     }
     if (best == nullptr) return std::optional<Candidate>();
+    // kHeuristic: other checkpoints than equidistant ones may be faster.
     return Candidate{PeriodicSchedule(chain_, best->segments), "periodic", Limit::kHeuristic, {}};
   }
 

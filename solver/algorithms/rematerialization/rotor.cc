@@ -298,7 +298,7 @@ std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving) {
 
 std::unique_ptr<Solver> MakeRotor() { return MakePersistentSolver("rotor", Saving::kAlways); }
 
-std::unique_ptr<Solver> MakeRotorOfSlots() {
+std::unique_ptr<Solver> MakeRotorWithoutExactSteps() {
   return std::make_unique<PersistentSolver>(
       PersistentOptions{.name = "rotor", .exact_steps = ExactSteps::kSkip});
 }

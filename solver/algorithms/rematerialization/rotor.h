@@ -31,7 +31,7 @@ std::unique_ptr<Solver> MakeRotor();
 
 // Rotor without step 3. For chains of up to 64 stages a solve takes a few milliseconds instead of
 // up to 50, and is subject to the rounding of slots.
-std::unique_ptr<Solver> MakeRotorOfSlots();
+std::unique_ptr<Solver> MakeRotorWithoutExactSteps();
 
 // The common solver of rotor and revolve: Theorem 1 with a rule for saving. `name` must be static.
 std::unique_ptr<Solver> MakePersistentSolver(const char* name, Saving saving);

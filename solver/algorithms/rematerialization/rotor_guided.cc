@@ -15,7 +15,9 @@ class Guided {
   Guided(const RotorTable& table, const RotorMinimum& minimum, int64_t levels_up)
       : table_(table), minimum_(minimum), sizes_(minimum.sizes()), levels_up_(levels_up) {}
 
-  // part.level is in bytes. Keeps the invariant of the header.
+  // part.level is in bytes. Keeps the invariant of the header: a choice is possible only if every
+  // part that it leads to has at least its least memory, so the recursion always ends in a
+  // schedule. Among those it minimizes rotor's recurrence with the table's estimates in place of C.
   RotorChoice BestChoice(const RotorPart& part) const {
     const int s = part.s - 1;
     const int t = part.t - 1;

@@ -212,7 +212,7 @@ absl::Status RotorTable::FillNeeds(const SolveContext& context) {
   least_ = MakeLargeBuffer<int32_t>(index.size());
   most_ = MakeLargeBuffer<int32_t>(index.size());
   needs_.assign(block_index.size(), {});
-  // Called once K of row s is known. Computes `most`, the level from which saving every stage of
+  // Called when K of row s is final. Computes `most`, the level from which saving every stage of
   // the part fits, and free_of_sweep, the level from which no sweep's need can bind:
   //   most(s,s) = SaveNeed(s,s)      most(s,t) = max(SaveNeed(s,t), saved[s] + most(s+1,t))
   const auto row_done = [&](int s) {
@@ -282,6 +282,8 @@ void RotorTable::PlaceRows() {
   }
 }
 
+// The table as the kernels see it: raw pointers into this object, valid while it lives. The scratch
+// of Build() is added by FillChunks().
 TableView RotorTable::View() const {
   TableView view;
   view.stages = sizes_.stages();
@@ -320,6 +322,7 @@ absl::Status RotorTable::FillChunks(const SolveContext& context) {
   below_.assign(needs_.size() * kBlock * kBlock, kNever);
   view.below = below_.data();
   const bool filled = TableFiller(view, context).Run();
+  // Queries read no scratch memory.
   least_.reset();
   most_.reset();
   right_.reset();

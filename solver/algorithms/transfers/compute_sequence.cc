@@ -80,6 +80,7 @@ class Walk {
 
 }  // namespace
 
+// need_bytes ends up with one entry for each operation, and gaps in the order of their ends.
 void FindGaps(const Chain& chain, ComputeSequence* sequence) {
   sequence->need_bytes.clear();
   sequence->gaps.clear();

@@ -4,16 +4,15 @@
 
 namespace stowage {
 
-ForwardPart SavedPart(int stage, bool offloaded) {
-  return {stage, stage, true, offloaded, nullptr};
+ForwardPart SavedPart(int stage, PartInput input) { return {stage, stage, true, input, nullptr}; }
+
+ForwardPart PassedPart(int first, int last, std::vector<Operation> recomputation, PartInput input) {
+  return {first, last, false, input,
+          std::make_shared<const std::vector<Operation>>(std::move(recomputation))};
 }
 
-ForwardPart PassedPart(int first, int last, std::vector<Operation> again, bool offloaded) {
-  return {first, last, false, offloaded,
-          std::make_shared<const std::vector<Operation>>(std::move(again))};
-}
-
-void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSequence* result) {
+void AssembleParts(const Chain& chain, const std::vector<ForwardPart>& parts,
+                   AssembledSequence* result) {
   std::vector<Operation>& operations = result->sequence.operations;
   operations.clear();
   std::vector<int> reads;  // by part: the operation of the forward phase that reads its input
@@ -31,14 +30,14 @@ void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSeque
     if (part->saved) {
       operations.push_back({OperationKind::kBackward, part->first});
     } else {
-      operations.insert(operations.end(), part->again->begin(), part->again->end());
+      operations.insert(operations.end(), part->recomputation->begin(), part->recomputation->end());
     }
   }
   // The input of an offloaded part leaves in the gap that follows its use in the forward phase.
   FindGaps(chain, &result->sequence);
   std::vector<bool> leaves(operations.size(), false);  // by operation: its input is offloaded
   for (size_t p = 0; p < parts.size(); ++p) {
-    if (parts[p].offloaded) leaves[static_cast<size_t>(reads[p])] = true;
+    if (parts[p].input == PartInput::kOffloaded) leaves[static_cast<size_t>(reads[p])] = true;
   }
   result->choices.assign(result->sequence.gaps.size(), GapChoice{});
   for (size_t g = 0; g < result->choices.size(); ++g) {
@@ -49,6 +48,8 @@ void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSeque
   }
 }
 
+// The forward phase fixes the parts; the backward phase must then recompute them from the last to
+// the first, each within its own stages.
 std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
                                                 const std::vector<Operation>& operations) {
   const int loss = chain.length() + 1;
@@ -64,20 +65,20 @@ std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
       parts.back().last = operation.stage;
     } else {
       const bool saved = operation.kind == OperationKind::kForwardSave;
-      parts.push_back({operation.stage, operation.stage, saved, false, nullptr});
+      parts.push_back({operation.stage, operation.stage, saved, PartInput::kKept, nullptr});
     }
   }
   if (parts.empty() || parts.back().last != loss || !parts.back().saved) return std::nullopt;
   // Each part ends with the backward of its first stage.
   for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
-    std::vector<Operation> again;
+    std::vector<Operation> recomputation;
     do {
       if (next == operations.size()) return std::nullopt;
       const Operation& operation = operations[next++];
       if (operation.stage < part->first || operation.stage > part->last) return std::nullopt;
-      again.push_back(operation);
-    } while (again.back() != Operation{OperationKind::kBackward, part->first});
-    if (!part->saved) *part = PassedPart(part->first, part->last, std::move(again));
+      recomputation.push_back(operation);
+    } while (recomputation.back() != Operation{OperationKind::kBackward, part->first});
+    if (!part->saved) *part = PassedPart(part->first, part->last, std::move(recomputation));
   }
   if (next != operations.size()) return std::nullopt;
   return parts;

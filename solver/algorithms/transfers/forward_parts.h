@@ -5,6 +5,7 @@
 #ifndef STOWAGE_SOLVER_ALGORITHMS_TRANSFERS_FORWARD_PARTS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_TRANSFERS_FORWARD_PARTS_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,22 +17,30 @@
 
 namespace stowage {
 
+// Where the input of a part, value first - 1, is while the rest of the chain runs.
+enum class PartInput : uint8_t {
+  kKept,      // on the device
+  kOffloaded  // on the host
+};
+
 // One part. Stages are numbered from 1.
 struct ForwardPart {
   int first = 0;
   int last = 0;
-  bool saved = false;      // FORWARD_SAVE, with first == last; false: passed through
-  bool offloaded = false;  // the part's input, value first - 1, goes to the host
+  bool saved = false;  // FORWARD_SAVE, with first == last; false: passed through
+  PartInput input = PartInput::kKept;
   // The operations that recompute the part and run its backwards, once δ^last exists. Null for a
   // saved part. Shared, so that copies of a plan are cheap.
-  std::shared_ptr<const std::vector<Operation>> again;
+  std::shared_ptr<const std::vector<Operation>> recomputation;
 };
 
-ForwardPart SavedPart(int stage, bool offloaded = false);
-ForwardPart PassedPart(int first, int last, std::vector<Operation> again, bool offloaded = false);
+ForwardPart SavedPart(int stage, PartInput input = PartInput::kKept);
+// `recomputation` may be empty while a solver still chooses it; AssembleParts() needs it.
+ForwardPart PassedPart(int first, int last, std::vector<Operation> recomputation,
+                       PartInput input = PartInput::kKept);
 
 // A compute sequence and which of its gaps the parts offload.
-struct PartedSequence {
+struct AssembledSequence {
   ComputeSequence sequence;
   std::vector<GapChoice> choices;  // one a gap
 };
@@ -39,10 +48,11 @@ struct PartedSequence {
 // Converts parts to a sequence: the forward phase in order, then the backward phase in reverse
 // order. Reuses the capacity of `result`. O(operations + stages). Requires: the parts cover stages
 // 1..L+1 in order and the last one is saved.
-void Join(const Chain& chain, const std::vector<ForwardPart>& parts, PartedSequence* result);
+void AssembleParts(const Chain& chain, const std::vector<ForwardPart>& parts,
+                   AssembledSequence* result);
 
-// The inverse of Join() without offloads: the parts of a schedule without transfers; nullopt if it
-// does not have this structure. O(operations).
+// The inverse of AssembleParts() without offloads: the parts of a schedule without transfers;
+// nullopt if it does not have this structure. O(operations).
 std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
                                                 const std::vector<Operation>& operations);
 

@@ -12,12 +12,12 @@ namespace {
 
 // A state before a stage, and the part that led to it.
 struct State {
-  int64_t kept = 0;        // A
-  int64_t host = 0;        // H
-  int32_t parent = -1;     // index in states_
-  int16_t first = 0;       // first stage of the part; it ends before this state's stage
-  bool saved = false;      // the part is a saved stage
-  bool offloaded = false;  // its input is on the host
+  int64_t kept = 0;                    // A
+  int64_t host = 0;                    // H
+  int32_t parent = -1;                 // index in states_
+  int16_t first = 0;                   // first stage of the part; it ends before this state's stage
+  bool saved = false;                  // the part is a saved stage
+  PartInput input = PartInput::kKept;  // of the part
 };
 
 // The stage and the form of its input: x is 1 for ā^(i-1) and 0 for a^(i-1), as in POFO.
@@ -136,12 +136,12 @@ class Search {
     state.first = static_cast<int16_t>(first);
     state.saved = next.x == 1;
     const bool may_move = moves_ && (first == 1 || !chain_.stage(first - 1).no_offload);
-    state.offloaded = false;
+    state.input = PartInput::kKept;
     state.kept += input;
     // Keeping helps only where host memory is limited or the value may not leave.
     if (!may_move || limit > 0) Add(state, &Bucket(next));
     if (!may_move || (limit > 0 && state.host + input > limit)) return;
-    state.offloaded = true;
+    state.input = PartInput::kOffloaded;
     state.kept -= input;
     state.host += input;
     Add(state, &Bucket(next));
@@ -167,19 +167,20 @@ class Search {
       const State& state = states_[static_cast<size_t>(at)];
       const int end = parts.back().first - 1;
       if (state.saved) {
-        parts.push_back(SavedPart(end, state.offloaded));
+        parts.push_back(SavedPart(end, state.input));
         continue;
       }
-      std::optional<Schedule> again = minimum_->LeastSchedule(state.first - 1, end - 1);
-      if (!again.has_value()) return std::nullopt;
-      parts.push_back(PassedPart(state.first, end, std::move(again->operations), state.offloaded));
+      std::optional<Schedule> recomputation = minimum_->LeastSchedule(state.first - 1, end - 1);
+      if (!recomputation.has_value()) return std::nullopt;
+      parts.push_back(
+          PassedPart(state.first, end, std::move(recomputation->operations), state.input));
     }
     std::reverse(parts.begin(), parts.end());
-    Join(chain_, parts, &joined_);
-    if (!placement_.Place(joined_.sequence, joined_.choices, memory_).has_value()) {
+    AssembleParts(chain_, parts, &assembled_);
+    if (!placement_.Place(assembled_.sequence, assembled_.choices, memory_).has_value()) {
       return std::nullopt;
     }
-    Schedule schedule = placement_.ToSchedule(joined_.sequence);
+    Schedule schedule = placement_.ToSchedule(assembled_.sequence);
     if (schedule.operations.size() > kMaxOperations) return std::nullopt;
     return schedule;
   }
@@ -193,7 +194,7 @@ class Search {
   std::vector<std::vector<State>> buckets_;
   std::vector<State> states_;
   TransferPlacement placement_;
-  PartedSequence joined_;
+  AssembledSequence assembled_;
 };
 
 }  // namespace

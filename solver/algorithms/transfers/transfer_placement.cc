@@ -64,7 +64,7 @@ void TransferPlacement::Release(const ComputeSequence& sequence, int g, int posi
   used_.push_back(g);
 }
 
-// Runs after all releases are known, because a copy starts only after the value has returned from
+// Runs after all releases are placed, because a copy starts only after the value has returned from
 // its previous gap.
 void TransferPlacement::PlaceOffloads(const ComputeSequence& sequence,
                                       std::span<const GapChoice> choices) {
@@ -84,7 +84,7 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
   waiting_.clear();
   change_.assign(sequence.need_bytes.size() + 1, 0);
   for (const int g : copy_order_) {
-    if (choices[static_cast<size_t>(g)].at_once) {
+    if (choices[static_cast<size_t>(g)].early_release) {
       Release(sequence, g, sequence.gaps[static_cast<size_t>(g)].after + 1);
     } else {
       waiting_.push_back(g);

@@ -31,7 +31,7 @@ namespace stowage {
 // The decision for one gap. All fields but `moved` are deviations from the rules, for local search.
 struct GapChoice {
   bool moved = false;          // the value may be on the host during the gap, where memory needs it
-  bool at_once = false;        // RELEASE right after the use before the gap, needed or not
+  bool early_release = false;  // RELEASE right after the use before the gap, needed or not
   int16_t offload_delay = 0;   // in operations
   int16_t prefetch_delay = 0;  // likewise
 

@@ -47,17 +47,17 @@ class FragileDevice final : public ForwardingDevice {
     return device_.Copy(queue, from, to);
   }
   absl::Status Launch(Queue queue, Work work) override {
-    return at_once ? work(nullptr) : device_.Launch(queue, std::move(work));
+    return runs_in_launch ? work(nullptr) : device_.Launch(queue, std::move(work));
   }
   absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
-    if (at_once) return work(nullptr);
+    if (runs_in_launch) return work(nullptr);
     return device_.LaunchCopy(queue, direction, bytes, std::move(work));
   }
 
   int allocations_left = 1000;
   int copies_left = 1'000'000;
   int64_t allocated = 0;
-  bool at_once = false;  // work runs in the call that launches it, as on an accelerator
+  bool runs_in_launch = false;  // work runs in the call that launches it, as on an accelerator
 };
 
 // Fails in one backward, by a status or an exception.
@@ -134,7 +134,7 @@ TEST_F(ArenaExecutorTest, AllocatesNothingInAThousandSteps) {
   EXPECT_EQ(device_.allocated, allocated);
 }
 
-TEST_F(ArenaExecutorTest, TellsWhenEachOperationRan) {
+TEST_F(ArenaExecutorTest, ReportsWhenEachOperationRan) {
   const auto report = executor_->Step(&stages_, Timing::kEveryCommand);
   ASSERT_THAT(report, IsOk());
   ASSERT_EQ(report->commands.size(), plan_.commands.size());
@@ -148,7 +148,7 @@ TEST_F(ArenaExecutorTest, TellsWhenEachOperationRan) {
   }
 }
 
-TEST_F(ArenaExecutorTest, GivesBackTheArenaWhereThePoolCannotBeHad) {
+TEST_F(ArenaExecutorTest, FreesTheArenaWhereThePoolCannotBeAllocated) {
   executor_.reset();
   device_.allocations_left = 1;
   EXPECT_THAT(ArenaExecutor::Create(&plan_, &device_),
@@ -175,8 +175,8 @@ TEST_F(FrameworkExecutorTest, NamesTheStageThatFailsAndTriesAgain) {
   EXPECT_EQ(stages_.digest(), PlainStep(chain_, 1));
 }
 
-TEST_F(FrameworkExecutorTest, NamesItOnceWhereWorkRunsInTheCall) {
-  device_.at_once = true;
+TEST_F(FrameworkExecutorTest, NamesTheStageOnceWhereWorkRunsInTheLaunch) {
+  device_.runs_in_launch = true;
   stages_.fails_at = 3;
   EXPECT_THAT(executor_->Step(&stages_),
               Fails(absl::StatusCode::kDataLoss, "operations[11] BACKWARD 3: not a number"));

@@ -10,12 +10,12 @@
 namespace stowage {
 namespace {
 
-TEST(LayOut, OfNothingTakesNothing) {
+TEST(LayOut, NeedsNoBytesForNoBlocks) {
   EXPECT_EQ(LayOut({}, 256).bytes, 0);
   EXPECT_EQ(LayOut({{0, 0, 5}}, 256).bytes, 0);
 }
 
-TEST(LayOut, PutsBlocksThatNeverMeetInOnePlace) {
+TEST(LayOut, ReusesSpaceOfBlocksWithDisjointLifetimes) {
   EXPECT_EQ(LayOut({{100, 0, 2}, {100, 2, 4}, {100, 4, 6}}, 1).bytes, 100);
 }
 
@@ -25,14 +25,14 @@ TEST(LayOut, RoundsEachBlockUp) {
   EXPECT_EQ(PeakOf({{1, 0, 2}, {257, 0, 2}}, 256), 768);
 }
 
-TEST(LayOut, FindsRoomWhereFirstComeFirstServedDoesNot) {
+TEST(LayOut, ReachesThePeakWherePlacingInOrderOfTimeDoesNot) {
   // Placed in order of time, the second block prevents the fourth from using the space of the
   // first.
   const std::vector<MemoryBlock> blocks = {{2, 0, 2}, {1, 1, 5}, {1, 0, 1}, {3, 2, 5}};
   EXPECT_EQ(LayOut(blocks, 1).bytes, PeakOf(blocks, 1));
 }
 
-TEST(LayOut, IsSoundForAnyBlocks) {
+TEST(LayOut, OverlapsNoRandomBlocks) {
   std::mt19937 random(1);
   for (int round = 0; round < 100; ++round) {
     std::vector<MemoryBlock> blocks(random() % 60);
@@ -48,7 +48,7 @@ TEST(LayOut, IsSoundForAnyBlocks) {
   }
 }
 
-TEST(LayOut, IsSoundWhereThereAreTooManyToSearch) {
+TEST(LayOut, OverlapsNoBlocksWhereThereAreTooManyToSearch) {
   std::mt19937 random(1);
   std::vector<MemoryBlock> blocks(20'000);
   for (size_t i = 0; i < blocks.size(); ++i) {

@@ -115,7 +115,7 @@ TEST_F(MakePlanTest, RefusesAScheduleThatDoesNotFit) {
                     HasSubstr("operations[1] FORWARD_SAVE 2 is over a limit")));
 }
 
-TEST_F(MakePlanTest, RefusesAnArenaOrAPoolThatTakesMoreThanItMay) {
+TEST_F(MakePlanTest, RefusesAnArenaOrAPoolOverItsLimit) {
   const Schedule schedule = Ops("S1 O1 S2 R1 S3 B3 P1 B2 B1");
   const auto make = [&](const ArenaPlanOptions& options) {
     return MakeArenaPlan(EqualChain(2), platform_, schedule, options);
@@ -129,7 +129,7 @@ TEST_F(MakePlanTest, RefusesAnArenaOrAPoolThatTakesMoreThanItMay) {
                     HasSubstr("the pool of host copies takes 256 B, 1 bytes more")));
 }
 
-TEST_F(MakePlanTest, RefusesAChainThatIsNone) {
+TEST_F(MakePlanTest, RefusesAnInvalidChain) {
   Chain chain = EqualChain(2);
   chain.stages[1].saved_bytes = 3;
   EXPECT_THAT(MakeArenaPlan(chain, platform_, Ops("S1 S2 S3 B3 B2 B1")),
@@ -148,7 +148,7 @@ Chain ChainWithModes() {
   return chain;
 }
 
-TEST_F(MakePlanTest, TakesAUnitInGraphModeForOneStage) {
+TEST_F(MakePlanTest, TreatsAUnitInGraphModeAsOneStage) {
   const Chain chain = ChainWithModes();
   const auto plan =
       MakeArenaPlan(chain, platform_, Ops("S1 gS2-3 O3 S4 R3 S5 B5 P3 B4 gB2-3 B1"), options_);

@@ -70,7 +70,7 @@ TEST(LocalScheduler, NamesEveryViolatedField) {
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("chain.stages[1].saved_bytes")));
 }
 
-TEST(LocalScheduler, HasNobodyToReportTo) {
+TEST(LocalScheduler, RefusesExecutionReports) {
   EXPECT_TRUE(absl::IsUnimplemented(LocalScheduler({}).ReportExecution({})));
 }
 

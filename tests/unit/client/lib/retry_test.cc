@@ -13,7 +13,7 @@ absl::Status Full(double advice) {
   return status;
 }
 
-TEST(IsRetryable, WhereALaterMomentMayBeBetter) {
+TEST(IsRetryable, IsTrueWhereALaterAttemptMaySucceed) {
   EXPECT_TRUE(IsRetryable(absl::UnavailableError("draining")));
   EXPECT_TRUE(IsRetryable(Full(1)));
   EXPECT_FALSE(IsRetryable(absl::ResourceExhaustedError("too large for any queue")));
@@ -36,7 +36,7 @@ TEST(Backoff, DoublesUpToTwoSecondsAndNeverPausesLessThanHalf) {
   }
 }
 
-TEST(Backoff, HeedsAdviceAndSpreadsThoseWhoGetIt) {
+TEST(Backoff, FollowsTheAdvisedPauseWithJitter) {
   double least = 100;
   double most = 0;
   for (uint32_t seed = 0; seed < 100; ++seed) {

@@ -70,7 +70,7 @@ std::vector<std::string> YLabelsOf(const std::string& svg) {
   return All(svg, "text-anchor=\"end\"", ">", "<");
 }
 
-TEST(Plot, IsOneDocumentWithItsWords) {
+TEST(Plot, IsOneDocumentWithAllTexts) {
   const std::string svg = ToSvg(OnePanel({{"rotor", {{0, 1.5}, {1, 1.0}}}}));
   EXPECT_THAT(svg,
               AllOf(StartsWith("<svg xmlns=\"http://www.w3.org/2000/svg\""), EndsWith("</svg>\n"),
@@ -127,7 +127,7 @@ TEST(Plot, NamesEachLineOnceAndDrawsItAlikeInEveryPanel) {
   EXPECT_NE(colours[0], colours[1]);
 }
 
-TEST(Plot, LeavesOutWhatIsFarAboveTheOthers) {
+TEST(Plot, ClipsLinesFarAboveTheOthers) {
   const std::vector<PlotLine> lines = {
       {"a", {{0, 1.25}, {1, 1}}}, {"b", {{0, 1.5}, {1, 1}}}, {"hopeless", {{0, 9}, {1, 1.2}}}};
   const std::string svg = ToSvg(OnePanel(lines));

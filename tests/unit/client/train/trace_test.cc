@@ -61,7 +61,7 @@ TEST(TraceJson, ShowsWhatWasMeasuredBesideWhatWasPredicted) {
   EXPECT_EQ(counters, 2 * 7);  // copies have none
 }
 
-TEST(TraceJson, NamesWhatGraphModeRunsAsOneAsTheScheduleDoes) {
+TEST(TraceJson, NamesUnitsInGraphModeAsTheScheduleDoes) {
   const Chain chain = EqualChainWithModes(3, {{1, 2}});
   const Schedule schedule = Ops("gS1-2 S3 S4 B4 B3 gB1-2");
   const auto plan = MakeFrameworkPlan(chain, Memory(1000), schedule);

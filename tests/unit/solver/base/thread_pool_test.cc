@@ -9,7 +9,7 @@
 namespace stowage {
 namespace {
 
-TEST(ThreadPool, WorkBesideTheCaller) {
+TEST(ThreadPool, DividesTheWorkAmongConcurrentCalls) {
   ThreadPool helpers(3);
   for (int round = 0; round < 100; ++round) {
     std::atomic<int> left{1000};
@@ -21,7 +21,7 @@ TEST(ThreadPool, WorkBesideTheCaller) {
   }
 }
 
-TEST(ThreadPool, ComeWhenThereIsTimeTo) {
+TEST(ThreadPool, RunsTheBodyOnAHelperWhileTheCallerIsInIt) {
   ThreadPool helpers(1);
   std::atomic<int> inside{0};
   // Returns only when two threads run the body at the same time.
@@ -32,7 +32,7 @@ TEST(ThreadPool, ComeWhenThereIsTimeTo) {
   EXPECT_EQ(inside.load(), 2);
 }
 
-TEST(ThreadPool, LeaveTheOthersAlone) {
+TEST(ThreadPool, ServesConcurrentCallers) {
   ThreadPool helpers(2);
   std::atomic<int> calls{0};
   std::vector<std::thread> callers;
@@ -51,7 +51,7 @@ TEST(ThreadPool, LeaveTheOthersAlone) {
   EXPECT_EQ(calls.load(), 800);
 }
 
-TEST(ThreadPool, MayBeNone) {
+TEST(ThreadPool, RunsOnTheCallerWithoutHelpers) {
   ThreadPool helpers(0);
   int calls = 0;
   helpers.RunOnFreeThreads([&] { ++calls; });

@@ -95,7 +95,7 @@ TEST_F(LowerBound, RespectsWhatMayNotLeave) {
   ExpectSeconds(10);
 }
 
-TEST_F(LowerBound, KnowsThatWhatCannotComeBackCannotLeave) {
+TEST_F(LowerBound, OffloadsNothingWithoutAPrefetchBandwidth) {
   platform_.memory_bytes = 80;
   platform_.offload_bytes_per_second = 1e9;
   platform_.prefetch_bytes_per_second = 0;
@@ -114,7 +114,7 @@ TEST_F(LowerBound, IsReachedByASchedule) {
   EXPECT_EQ(simulation->prediction.gap, 0);
 }
 
-TEST_F(LowerBound, IsANumberWhereNothingFits) {
+TEST_F(LowerBound, IsFiniteWhereNothingFits) {
   platform_.memory_bytes = 0;
   EXPECT_GE(Seconds(), 9);
   EXPECT_LT(Seconds(), 100);
@@ -129,7 +129,7 @@ TEST_F(LowerBound, OfAScheduleOverALimitIsThatOfItsOwnPeaks) {
   EXPECT_EQ(simulation->prediction.gap, 0);
 }
 
-TEST_F(LowerBound, IsLeftOutForThoseWhoDoNotAsk) {
+TEST_F(LowerBound, IsNotFilledInBySimulate) {
   const auto simulation = Simulate(chain_, platform_, StoreAllSchedule(chain_));
   ASSERT_THAT(simulation, IsOk());
   EXPECT_EQ(simulation->prediction.makespan_seconds, 9);

@@ -135,7 +135,7 @@ TEST_P(MinPlusTables, OfEveryTargetEqualTheScalarTwinToTheBit) {
 }
 
 // A table with a lowest level equals the full table at every level above it.
-TEST_P(MinPlusTables, SayTheSameFromTheirLowestLevelOn) {
+TEST_P(MinPlusTables, AreTheSameFromTheirLowestLevelOn) {
   const std::vector<std::string> targets = MinPlusTargets();
   for (int stages = 1; stages <= 70; stages += 3) {
     const Chain chain = MakeChain(GetParam(), stages);

@@ -116,7 +116,7 @@ TEST_F(Modes, WhatAGroupSavedMovesAsOne) {
   ExpectError("S1 gS2-3 O2", "operations[2] OFFLOAD 2: there is no such value");
 }
 
-TEST_F(Modes, NeedAUnitThatHasAGraphMode) {
+TEST_F(Modes, ErrorsNameTheUnitOfAGraphOperation) {
   ExpectError("gS1", "operations[0] FORWARD_SAVE 1 graph: stage 1 cannot run in graph mode");
   ExpectError("S1 gS3",
               "stages 2 to 3 are one unit in graph mode: set first_stage to 2 and stage to 3");
@@ -129,7 +129,7 @@ TEST_F(Modes, AreOfForwardsAndBackwardsOnly) {
   ExpectError("S1 gS2-3 O2-3", "only a forward or a backward has a mode or a first_stage");
 }
 
-TEST_F(Modes, AreKeptThroughout) {
+TEST_F(Modes, OfAStageDoNotChangeWithinASchedule) {
   ExpectError("S1 gS2-3 gS4 S5 B5 gB4 B3",
               "operations[6] BACKWARD 3: stages 2 to 3 ran in graph mode before");
   ExpectError("S1 S2 S3 gS4 S5 B5 gB4 gB2-3",

@@ -73,7 +73,7 @@ TEST(AnswerRequest, ReportsWhatRoundingCosts) {
   EXPECT_FALSE(AnswerRequest(request, {})->rounding_loss.has_value());
 }
 
-TEST(AnswerRequest, DoesWithoutTheLossDueToRoundingWhereMemoryIsShort) {
+TEST(AnswerRequest, LeavesOutTheRoundingLossWhereMemoryIsShort) {
   Chain chain = EqualChain(80);
   for (int l = 0; l < 80; ++l) chain.stages[l].saved_bytes = 1'000'000 + l * 7919 % 400'000;
   SolveContext context;
@@ -114,7 +114,7 @@ TEST(AnswerRequest, SolvesExactSizesWhereOnlyRoundingMakesABudgetTooSmall) {
   }
 }
 
-TEST(Auto, TakesTheBestAndSaysWhoseItIs) {
+TEST(Auto, TakesTheBestScheduleAndNamesItsSolver) {
   const Chain chain = EqualChain(12);
   const auto best = AnswerRequest({chain, Memory(200), "", {}}, {});
   ASSERT_THAT(best, IsOk());
@@ -166,7 +166,7 @@ TEST(MostSlotsWithin, FindsTheLastCountThatFits) {
 }
 
 // An exact table goes no further than the budget, a rounded one of as many slots does.
-TEST(MostSlotsWithin, FindsThatExactTakesLess) {
+TEST(MostSlotsWithin, TriesExactSlotsFirst) {
   const auto rotor = FindSolver("rotor")->make();
   Chain chain = EqualChain(30);
   chain.input_bytes = 600;
@@ -181,7 +181,7 @@ TEST(MostSlotsWithin, FindsThatExactTakesLess) {
   EXPECT_EQ(MostSlotsWithin(*rotor, instance, exact_bytes), 800);
 }
 
-TEST(AnswerRequest, TellsOfEachFasterScheduleOnTheWay) {
+TEST(AnswerRequest, ReportsEachFasterScheduleOnTheWay) {
   SolveRequest request{EqualChain(12), Memory(150), "auto", {}};
   request.platform.offload_bytes_per_second = 10;
   std::vector<double> seconds;

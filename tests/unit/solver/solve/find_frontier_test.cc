@@ -115,7 +115,7 @@ TEST(FindFrontier, AnswersWhenNothingIsFeasible) {
   EXPECT_FALSE(frontier->knee.has_value());
 }
 
-TEST(FindFrontier, StopsWhenAsked) {
+TEST(FindFrontier, StopsWhenCancelled) {
   std::stop_source stop;
   stop.request_stop();
   SolveContext context;

@@ -44,7 +44,7 @@ Platform Link(int64_t memory_bytes, double out, double back) {
   return platform;
 }
 
-TEST(TransferBound, IsWhatMustLeaveAndComeBack) {
+TEST(TransferBound, IsTheTimeToOffloadAndPrefetchTheExcess) {
   const Chain chain = EqualChain(3);  // storing everything: 120 bytes, 9 s
   EXPECT_EQ(TransferBoundSeconds(chain, Link(60, 6, 6)), 20);
   EXPECT_EQ(TransferBoundSeconds(chain, Link(60, 6, 12)), 15);
@@ -53,7 +53,7 @@ TEST(TransferBound, IsWhatMustLeaveAndComeBack) {
   EXPECT_EQ(TransferBoundSeconds(chain, slow), 21);
 }
 
-TEST(TransferBound, IsTheComputationAtLeast) {
+TEST(TransferBound, IsAtLeastTheComputeTime) {
   const Chain chain = EqualChain(3);
   EXPECT_EQ(TransferBoundSeconds(chain, Link(60, 1000, 1000)), 9);
   EXPECT_EQ(TransferBoundSeconds(chain, Link(120, 6, 6)), 9);
@@ -90,12 +90,12 @@ TEST(CsvRow, HasACellForEachColumn) {
             "12.5,10,0.25,20,0.625,99,7,2.25,0.1,0.012500\n");
 }
 
-TEST(CsvRow, LeavesEmptyWhatDoesNotExist) {
+TEST(CsvRow, LeavesMissingValuesEmpty) {
   EXPECT_EQ(CsvRow(Row("rotor", 0, {})),
             "net,3,0,100,12,12,0,false,0,rotor,INFEASIBLE,,,10,,20,,,,,,0.000000\n");
 }
 
-TEST(Summary, ComparesOnWhatAllCanDo) {
+TEST(Summary, ComparesOnPointsFeasibleForEverySolver) {
   const std::vector<Measurement> rows = {
       Row("rotor", 0.1, {}), Row("fast", 0.1, 20), Row("rotor", 0.5, 12), Row("fast", 0.5, 11),
       Row("rotor", 0.9, 14), Row("fast", 0.9, 11), Row("rotor", 1, 10),   Row("fast", 1, 10)};

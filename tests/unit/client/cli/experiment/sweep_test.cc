@@ -36,13 +36,13 @@ TEST(ParseNumbers, TakesListsRangesAndBoth) {
   EXPECT_THAT(Numbers("0.5:0.5:1"), ElementsAre(0.5));
 }
 
-TEST(ParseNumbers, GivesTheNumbersThatAPersonWouldWrite) {
+TEST(ParseNumbers, HasNoRoundingErrorsInRanges) {
   EXPECT_THAT(Numbers("0:1:0.1"), ElementsAre(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1));
   EXPECT_EQ(Numbers("0:1:0.05").size(), 21U);
   EXPECT_EQ(Numbers("0.1:0.9:0.01").size(), 81U);
 }
 
-TEST(ParseNumbers, RefusesWhatIsNoSuchList) {
+TEST(ParseNumbers, RefusesMalformedLists) {
   for (const char* text : {"", ",", "half", "40%", "-0.1", "1.5", "nan", "inf", "0:1", "0:1:0",
                            "0:1:-0.1", "1:0:0.1", "0:1:0.1:2", "0,,1", "0:2:0.1"}) {
     const auto numbers = ParseNumbers(text, 1);
@@ -54,7 +54,7 @@ TEST(ParseNumbers, RefusesWhatIsNoSuchList) {
   EXPECT_FALSE(ParseNumbers("0:1:1e-300", 1).ok());
 }
 
-TEST(ReadSweep, DoesAsThePapersDid) {
+TEST(ReadSweep, UsesThePresetsOfThePapers) {
   const auto figure2 = ReadSweep({.figure = "2"});
   ASSERT_TRUE(figure2.ok()) << figure2.status();
   EXPECT_EQ(figure2->alphas.size(), 21U);
@@ -68,7 +68,7 @@ TEST(ReadSweep, DoesAsThePapersDid) {
   EXPECT_EQ(figure3->solvers, figure2->solvers);
 }
 
-TEST(ReadSweep, LetsFlagsWinOverThePaper) {
+TEST(ReadSweep, LetsFlagsOverrideThePreset) {
   const auto sweep =
       ReadSweep({.figure = "ratio", .alphas = "0.5", .bandwidths = "7", .solvers = "rotor, auto"});
   ASSERT_TRUE(sweep.ok()) << sweep.status();
@@ -89,7 +89,7 @@ TEST(ReadSweep, TakesReductionsInPlaceOfAlphasOrBesideThem) {
   EXPECT_THAT(ErrorOf({.reductions = "0.5,4"}), HasSubstr("--reductions: '0.5,4' has a number"));
 }
 
-TEST(ReadSweep, ComparesAllThatTradeAndAreNotInsideOfOthersByDefault) {
+TEST(ReadSweep, SkipsSolversThatDoNotTradeOrAreInsideOthers) {
   const auto sweep = ReadSweep({});
   ASSERT_TRUE(sweep.ok()) << sweep.status();
   EXPECT_THAT(sweep->solvers, AllOf(Contains("auto"), Contains("periodic"), Contains("rotor"),
@@ -108,7 +108,7 @@ TEST(ReadSweep, NamesTheFlagThatIsWrong) {
   EXPECT_THAT(ErrorOf({.solvers = "rotor,"}), HasSubstr("--solvers: has an empty name"));
 }
 
-TEST(Experiments, HaveNamesOfTheirOwn) {
+TEST(Experiments, HaveDistinctNames) {
   EXPECT_EQ(NameOf(ExperimentOf("")), "sweep");
   EXPECT_EQ(NameOf(ExperimentOf("2")), "figure2");
   EXPECT_EQ(NameOf(ExperimentOf("3")), "figure3");

@@ -19,11 +19,11 @@ TEST(Histogram, InterpolatesInsideABucket) {
   EXPECT_DOUBLE_EQ(*HistogramQuantile(histogram, 1), 5);
 }
 
-TEST(Histogram, TakesTheLastBoundForWhatIsBeyondIt) {
+TEST(Histogram, ReturnsTheLastFiniteBoundForQuantilesBeyondIt) {
   EXPECT_EQ(HistogramQuantile({{1, 1}, {2, 1}, {INFINITY, 10}}, 0.5), 2);
 }
 
-TEST(Histogram, PassesOverEmptyBuckets) {
+TEST(Histogram, SkipsEmptyBuckets) {
   const Histogram histogram = {{1, 0}, {2, 0}, {4, 8}, {INFINITY, 8}};
   EXPECT_DOUBLE_EQ(*HistogramQuantile(histogram, 0.5), 3);
   EXPECT_DOUBLE_EQ(*HistogramQuantile(histogram, 0), 1);  // and is not 0 divided by 0
@@ -33,7 +33,7 @@ TEST(Histogram, DoesNotInterpolateFromZeroDownwards) {
   EXPECT_EQ(HistogramQuantile({{-1, 5}, {1, 10}, {INFINITY, 10}}, 0.2), -1);
 }
 
-TEST(Histogram, HasNoQuantilesOfNothing) {
+TEST(Histogram, HasNoQuantilesWithoutObservations) {
   EXPECT_EQ(HistogramQuantile({}, 0.5), std::nullopt);
   EXPECT_EQ(HistogramQuantile({{1, 0}, {INFINITY, 0}}, 0.5), std::nullopt);
   EXPECT_EQ(HistogramQuantile({{INFINITY, 4}}, 0.5), std::nullopt);
@@ -57,7 +57,7 @@ TEST(Histogram, IsFoundByItsLabelsAndSortedByItsBounds) {
   EXPECT_TRUE(HistogramOf(*samples, "wait", {{"method", "None"}}).empty());
 }
 
-TEST(Histogram, HoldsWhatCameBetweenTwoLooks) {
+TEST(Histogram, CountsObservationsBetweenTwoScrapes) {
   const Histogram before = {{1, 10}, {2, 30}, {INFINITY, 30}};
   const Histogram now = {{1, 10}, {2, 34}, {INFINITY, 40}};
   const Histogram between = Between(before, now);

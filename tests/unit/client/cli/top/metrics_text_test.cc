@@ -24,7 +24,7 @@ void ExpectRefused(const std::string& line, const std::string& why) {
       << line;
 }
 
-TEST(MetricsText, ReadsWhatAServerWrites) {
+TEST(MetricsText, ReadsTheMetricsOfAServer) {
   const MetricSamples samples = Parsed(
       "# HELP calls_total Calls that ended, by \"code\".\n"
       "# TYPE calls_total counter\n"
@@ -39,7 +39,7 @@ TEST(MetricsText, ReadsWhatAServerWrites) {
   EXPECT_EQ(LabelOf(SamplesOf(samples, "calls_total")[1], "code"), "Canceled");
 }
 
-TEST(MetricsText, TellsWhatIsNotThereFromWhatIsZero) {
+TEST(MetricsText, DistinguishesAMissingSeriesFromZero) {
   const MetricSamples samples = Parsed("zero 0\nlabelled{a=\"b\"} 1\n");
   EXPECT_EQ(MetricValue(samples, "zero"), 0);
   EXPECT_EQ(MetricValue(samples, "absent"), std::nullopt);
@@ -48,7 +48,7 @@ TEST(MetricsText, TellsWhatIsNotThereFromWhatIsZero) {
   EXPECT_EQ(LabelOf(SamplesOf(samples, "labelled")[0], "c"), "");
 }
 
-TEST(MetricsText, ReadsNumbersThatAreNone) {
+TEST(MetricsText, ReadsInfinityAndNaN) {
   const MetricSamples samples = Parsed("a +Inf\nb -Inf\nc NaN\nd 1.5e+09\n");
   EXPECT_EQ(MetricValue(samples, "a"), INFINITY);
   EXPECT_EQ(MetricValue(samples, "b"), -INFINITY);
@@ -62,14 +62,14 @@ TEST(MetricsText, ReadsBlanksTimeStampsAndAMissingLineEnd) {
   EXPECT_EQ(MetricValue(samples, "b"), 2);
 }
 
-TEST(MetricsText, TakesEscapesInLabelsForWhatTheyMean) {
+TEST(MetricsText, ResolvesEscapesInLabels) {
   const MetricSamples samples = Parsed(R"(a{path="C:\\x",said="\"no\"\n}, "} 1)");
   const MetricSample& sample = SamplesOf(samples, "a")[0];
   EXPECT_EQ(LabelOf(sample, "path"), "C:\\x");
   EXPECT_EQ(LabelOf(sample, "said"), "\"no\"\n}, ");
 }
 
-TEST(MetricsText, NamesTheLineThatIsNone) {
+TEST(MetricsText, NamesTheMalformedLine) {
   ExpectRefused("<html>", "it does not begin with a metric's name");
   ExpectRefused("name", "it does not end with a number");
   ExpectRefused("name twelve", "it does not end with a number");

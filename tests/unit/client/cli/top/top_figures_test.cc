@@ -40,14 +40,14 @@ TEST(TopFigures, CountsCallsAndErrorsSinceTheStartAndInTheInterval) {
   EXPECT_EQ(last.calls, 63);
   EXPECT_THAT(last.errors, ElementsAre(Pair("Canceled", 3)));
   EXPECT_EQ(figures.last->PerSecond(last.calls), 15.75);
-  EXPECT_THAT(figures.in_flight, ElementsAre(Pair("Solve", 3)));
+  EXPECT_THAT(figures.calls_in_flight, ElementsAre(Pair("Solve", 3)));
 }
 
-TEST(TopFigures, KnowsNoIntervalFromOneLook) {
+TEST(TopFigures, HaveNoIntervalAfterOneScrape) {
   EXPECT_FALSE(FiguresOf(ScrapeOf(Calls(1, 0, 1)), nullptr).last.has_value());
 }
 
-TEST(TopFigures, ACodeThatIsNewCountsFromZero) {
+TEST(TopFigures, CountANewCodeFromZero) {
   const Scrape before = ScrapeOf("");
   const TopFigures figures = FiguresOf(ScrapeOf(Calls(4, 1, 5), 1), &before);
   EXPECT_EQ(figures.last->calls.at("Solve").calls, 5);
@@ -124,7 +124,7 @@ TEST(TopFigures, ListRunningSolvesByThread) {
   EXPECT_EQ(figures.running[1].fraction, 0.25);
 }
 
-TEST(TopFigures, ValuesThatNobodyCanCountAreZero) {
+TEST(TopFigures, ReadValuesThatAreNotFiniteAsZero) {
   const TopFigures figures = FiguresOf(ScrapeOf("process_resident_memory_bytes NaN\n"
                                                 "process_open_fds +Inf\n"
                                                 "stowage_solve_memory_bytes 1e300\n"),
@@ -134,13 +134,13 @@ TEST(TopFigures, ValuesThatNobodyCanCountAreZero) {
   EXPECT_EQ(figures.solve_bytes, 1'000'000'000'000'000'000);
 }
 
-TEST(Restarted, IsAServerThatBeganAtAnotherTime) {
+TEST(Restarted, IsTrueWhereTheStartTimesDiffer) {
   const Scrape before = ScrapeOf("process_start_time_seconds 10\n");
   EXPECT_FALSE(Restarted(before, before));
   EXPECT_TRUE(Restarted(before, ScrapeOf("process_start_time_seconds 11\n")));
 }
 
-TEST(Restarted, IsAServerThatCountedMoreBefore) {
+TEST(Restarted, IsTrueWhereACounterDecreased) {
   const std::string start = "process_start_time_seconds 10\n";
   const Scrape before = ScrapeOf(start + "a_total 5\nwait_bucket{le=\"1\"} 3\nsize 9\n");
   EXPECT_FALSE(Restarted(before, ScrapeOf(start + "a_total 5\nwait_bucket{le=\"1\"} 4\nsize 2\n")));

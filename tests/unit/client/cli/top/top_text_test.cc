@@ -35,7 +35,7 @@ TEST(TopText, SaysThatTheServerWasRestarted) {
   EXPECT_THAT(Drawn(view), HasSubstr("RESTARTED 2 times while watched, last 7 s ago"));
 }
 
-TEST(TopText, NamesOfTheServersForgeNothing) {
+TEST(TopText, HasNoControlCharactersFromTheServer) {
   TopView view;
   view.figures.version = "1\x1b[2J\n2";
   view.figures.running.emplace_back().solver = "a\rb";
@@ -45,7 +45,7 @@ TEST(TopText, NamesOfTheServersForgeNothing) {
   }
 }
 
-TEST(Fit, CutsWhatIsTooWideBetweenCharacters) {
+TEST(Fit, TruncatesLinesBetweenCharacters) {
   const auto fit = Fit({{"abcdef"}, {"ab██ef"}, {"abc"}}, {.columns = 3, .lines = 5});
   EXPECT_EQ(fit[0].text, "abc");
   EXPECT_EQ(fit[1].text, "ab█");

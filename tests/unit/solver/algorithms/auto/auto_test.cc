@@ -24,7 +24,7 @@ Platform Linked(const Chain& chain, int percent, double bytes_per_second) {
 }
 
 // rotor's table could use all of the working memory; the solvers that offload must still run.
-TEST(Auto, LeavesRoomForThoseWhoOffloadBesideRotorsTable) {
+TEST(Auto, LeavesMemoryForOffloadingBesideRotorsTable) {
   const Chain chain = ResnetLikeNetwork(100);
   const Platform platform = Linked(chain, 20, 20e9);
   SolveContext context;

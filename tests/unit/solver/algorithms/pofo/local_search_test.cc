@@ -46,7 +46,7 @@ class Improvement : public testing::Test {
       Ops("C1 D2 D3 D4 D5 S6 S7 B7 B6 C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1");
 };
 
-TEST_F(Improvement, OffloadsInsteadOfRunningAgain) {
+TEST_F(Improvement, OffloadsInsteadOfRecomputing) {
   const auto better = Improved(recomputing_);
   ASSERT_THAT(better, IsOk());
   ASSERT_TRUE(better->has_value());
@@ -69,7 +69,7 @@ TEST_F(Improvement, FindsNothingFasterThanComputingOnce) {
   EXPECT_FALSE(better->has_value());
 }
 
-TEST_F(Improvement, StopsWhenAsked) {
+TEST_F(Improvement, StopsWhenCancelled) {
   std::stop_source source;
   source.request_stop();
   SolveContext context;

@@ -19,7 +19,7 @@ TEST(Revolve, SavesRightBeforeEachBackwardHoweverMuchMemoryThereIs) {
   EXPECT_EQ(answer->prediction.recompute_seconds, 3);
 }
 
-TEST(Revolve, SavesWhatMayNotRunAgainInTheFirstSweep) {
+TEST(Revolve, SavesNoRecomputeStagesInTheFirstSweep) {
   Chain chain = EqualChain(3);
   chain.stages[1].no_recompute = true;
   const auto answer = AnswerRequest({chain, Memory(10'000), "revolve", {}}, {});

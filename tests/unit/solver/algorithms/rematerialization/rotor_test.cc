@@ -98,7 +98,7 @@ TEST(Rotor, IsBeatenByANonPersistentScheduleOnTheReportsExample) {
 }
 
 // The brute force confirms both figures.
-TEST(Rotor, AndTheBruteForceAgreesOnBothFigures) {
+TEST(Rotor, BruteForceConfirmsTheReportsExample) {
   const Chain chain = NonPersistentChain(3);
   EXPECT_EQ(FastestByBruteForce(chain, 9, ScheduleClass::kNestedPersistent)->seconds, 12);
   EXPECT_EQ(FastestByBruteForce(chain, 9, ScheduleClass::kAny)->seconds, 10);
@@ -148,7 +148,7 @@ TEST(Rotor, TakesTheShortestOfEquallyFastSchedules) {
   EXPECT_EQ(answer->schedule.operations.size(), timed->schedule.operations.size());
 }
 
-TEST(Rotor, StopsWhenAsked) {
+TEST(Rotor, StopsWhenCancelled) {
   std::stop_source stop;
   SolveContext context;
   context.stop = stop.get_token();

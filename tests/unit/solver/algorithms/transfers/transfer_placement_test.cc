@@ -74,14 +74,14 @@ TEST_F(Placement, SaysWhenTheChoicesDoNotFit) {
   EXPECT_NE(Place(110, {0}), std::nullopt);
 }
 
-TEST_F(Placement, LeavesAtOnceWhereThatIsAskedFor) {
+TEST_F(Placement, ReleasesEarlyWhereTheChoiceSaysSo) {
   ASSERT_NE(Place(120, {0}), std::nullopt);
-  ChoiceOf(0).at_once = true;
+  ChoiceOf(0).early_release = true;
   ASSERT_NE(PlaceAgain(120), std::nullopt);
   EXPECT_EQ(Placed(), Ops("O0 S1 R0 P0 S2 S3 S4 B4 B3 B2 B1"));
 }
 
-TEST_F(Placement, CopiesLaterWhereThatIsAskedFor) {
+TEST_F(Placement, DelaysCopiesAsTheChoiceSays) {
   ASSERT_NE(Place(115, {0}), std::nullopt);
   ChoiceOf(0).offload_delay = 2;
   ChoiceOf(0).prefetch_delay = 1;
@@ -100,7 +100,7 @@ TEST_F(Placement, KeepsWithinTheHostsMemory) {
 
 // The input has four gaps and is offloaded in the first and the third. The second copy to the host
 // must not start while the first one exists.
-TEST_F(Placement, LeavesAgainOnlyWhenItHasBeenBack) {
+TEST_F(Placement, OffloadsAgainOnlyAfterThePrefetch) {
   chain_ = EqualChain(4);
   sequence_ =
       SequenceOf(chain_, Ops("C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1"));
@@ -108,7 +108,7 @@ TEST_F(Placement, LeavesAgainOnlyWhenItHasBeenBack) {
   int gaps = 0;
   for (size_t g = 0; g < choices_.size(); ++g) {
     if (sequence_.gaps[g].value != 0) continue;
-    choices_[g].at_once = choices_[g].moved = ++gaps % 2 == 1;
+    choices_[g].early_release = choices_[g].moved = ++gaps % 2 == 1;
   }
   ASSERT_GE(gaps, 3);
   const auto seconds = PlaceAgain(200);
