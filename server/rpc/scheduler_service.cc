@@ -39,8 +39,8 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SchedulerService::SolveStream(
 }
 
 // Every unary method below creates a Call, which deletes itself after its end, and ends it exactly
-// once: here where the request is refused, else in the engine's callback. The request is converted
-// before the method returns; the message is not needed afterwards.
+// once: in the method itself or, once the engine has the request, in the engine's callback. The
+// request is converted before the method returns; the message is not needed afterwards.
 grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* bytes,
                                                      grpc::ByteBuffer* response) {
