@@ -51,6 +51,7 @@ std::string DefaultCacheDir() {
   return home.empty() ? "" : home + "/.cache/stowage";
 }
 
+// One function for each group of --help, in the order in which it shows them.
 void AddNetwork(CLI::App& app, ServerOptions* options, TextOptions* texts) {
   app.add_option("--listen", options->listen, "host:port (port 0: any free one) or unix:PATH")
       ->capture_default_str()
@@ -208,6 +209,8 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
 
 }  // namespace
 
+// CLI11 throws for errors, --help and --version; nothing of that leaves this function. Defaults
+// that depend on the machine are set before parsing, so that an option replaces them.
 absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
                                                  const std::string& version) {
   ParsedOptions parsed;

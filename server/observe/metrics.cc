@@ -165,7 +165,7 @@ struct Metrics::Families {
   Histogram& time_error_all = time_error.Add({}, Ratios());
   Histogram& peak_error_all = peak_error.Add({}, Ratios());
 
-  Counter& hits = answers.Add({{"source", "memory_cache"}});
+  Counter& hits = answers.Add({{"source", "memory_cache"}});  // found once, for CallEnded()
 
   static Labels LabelsOf(const std::string& method) {
     return {{"grpc_type", method == "SolveStream" ? "server_stream" : "unary"},
@@ -193,6 +193,7 @@ struct Metrics::Method {
   Counter& ok;
 };
 
+// Series are never removed, so that the reference stays valid without the lock.
 Metrics::Method& Metrics::Of(const std::string& name) {
   MutexLock lock(mutex_);
   std::unique_ptr<Method>& method = methods_[name];
@@ -237,6 +238,9 @@ Metrics::~Metrics() = default;
 
 void Metrics::CallBegan(const std::string& method) { Of(method).started.Increment(); }
 
+// Memory cache hits, which are the most frequent, return before any series is looked up by labels.
+// What describes a solve (solve time, overhead, gap) is observed for its SOLVED answer only, hence
+// once a solve, however many callers shared it. A frontier is many solves: only its wait counts.
 void Metrics::CallEnded(const CallRecord& record) {
   Families& families = *families_;
   Method& method = Of(record.method);
@@ -255,6 +259,7 @@ void Metrics::CallEnded(const CallRecord& record) {
   }
   if (!has_answer) return;
   const AnswerRecord& answer = *record.answer;
+  // Also where the call failed afterwards: the bug is the solver's all the same.
   for (const std::string& solver : answer.rejected) {
     families.refused.Add({{"solver", solver}}).Increment();
   }

@@ -18,6 +18,7 @@ void EndConverted(Call* call, Convert convert) {
   converted.ok() ? call->EndWith(response) : call->End(converted);
 }
 
+// A frontier has no one outcome, overhead or gap: those keep their defaults.
 AnswerRecord RecordOf(const FrontierResult& result) {
   return {.solver = result.frontier.solver,
           .origin = result.origin,
@@ -37,6 +38,9 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SchedulerService::SolveStream(
   return StartSolveStream(engine_, environment_, *context, *request);
 }
 
+// Every unary method below creates a Call, which deletes itself after its end, and ends it exactly
+// once: in the method itself or, once the engine has the request, in the engine's callback. The
+// request is converted before the method returns; the message is not needed afterwards.
 grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* bytes,
                                                      grpc::ByteBuffer* response) {

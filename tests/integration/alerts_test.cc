@@ -157,14 +157,14 @@ TEST_F(RealAlerts, AFullDiskIsReportedUntilThereIsRoom) {
   ExpectSilenceAgain();
 }
 
-TEST_F(RealAlerts, AStoreThatCouldNotBeOpenedIsReported) {
+TEST_F(RealAlerts, ADiskCacheThatCouldNotBeOpenedIsReported) {
   const TempFolder folder;
   ServerProcess server({"--cache-dir", folder.Write("file", "") + "/cache"});
   Watch(server);
   ExpectAlert("StowageNoStore");
 }
 
-TEST_F(RealAlerts, CallsThatAFullQueueTurnsAwayAreReportedUntilItHasRoom) {
+TEST_F(RealAlerts, CallsThatAFullQueueRejectsAreReportedUntilItHasRoom) {
   ServerProcess server({std::begin(kOneAtATime), std::end(kOneAtATime)});
   const Remote remote(server.address());
   Watch(server);

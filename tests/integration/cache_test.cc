@@ -211,7 +211,7 @@ TEST(Cache, AFullDiskIsCountedAndNothingElse) {
   WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", before + 1);
 }
 
-TEST(Cache, ADamagedFileIsCountedPutAsideAndForgotten) {
+TEST(Cache, ADamagedFileIsCountedAndReplaced) {
   const TempFolder folder;
   const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
   {
@@ -234,7 +234,7 @@ TEST(Cache, ADamagedFileIsCountedPutAsideAndForgotten) {
   }
 }
 
-TEST(Cache, AFileThatIsNoStoreIsCountedAndPutAside) {
+TEST(Cache, AFileThatIsNoDatabaseIsCountedAndReplaced) {
   const TempFolder folder;
   const std::string path = folder.Write("answers.db", std::string(100'000, 'x'));
   ServerProcess server({"--cache-dir", folder.Path("")});

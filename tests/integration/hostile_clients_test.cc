@@ -153,7 +153,7 @@ TEST_F(HostileClients, AConnectionThatBreaksInMidCallEndsItsSolve) {
   ExpectAllIsGivenBack(200);
 }
 
-TEST_F(HostileClients, WhoNeverReadsAStreamCostsNoMore) {
+TEST_F(HostileClients, AClientThatNeverReadsAStreamTakesNoMoreMemory) {
   {
     constexpr uint32_t kNoWindow = 0;
     std::vector<std::unique_ptr<RawGrpc>> clients;
@@ -173,7 +173,7 @@ TEST_F(HostileClients, WhoNeverReadsAStreamCostsNoMore) {
   ExpectAllIsGivenBack(200);
 }
 
-TEST_F(HostileClients, WhoNeverReadsAnswersGetsNoMoreOfThem) {
+TEST_F(HostileClients, AClientThatNeverReadsResponsesGetsNoMoreOfThem) {
   constexpr int kStages = 5000;
   v1::SimulateRequest request;
   *request.mutable_chain() = ToMessage(EqualChain(kStages));
@@ -353,7 +353,7 @@ TEST_F(HostileClients, RandomBytesAreNoRequest) {
   ExpectAllIsGivenBack(150);
 }
 
-TEST_F(HostileClients, WhoNeverBeginsIsDisconnected) {
+TEST_F(HostileClients, AClientThatSendsNothingIsDisconnected) {
   std::vector<RawSocket> sockets;
   for (int i = 0; i < 200; ++i) sockets.emplace_back(server_.address());
   const std::string preface = Http2Preface();

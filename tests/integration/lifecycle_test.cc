@@ -160,7 +160,7 @@ TEST(Lifecycle, AKilledServerComesBackOnItsPort) {
   EXPECT_TRUE(Remote(address).Answers());
 }
 
-TEST(Lifecycle, APortThatIsTakenIsSaidInOneLine) {
+TEST(Lifecycle, APortInUseIsReportedInOneLine) {
   ServerProcess first;
   const ProgramResult second = RunServer({"--listen", first.address()});
   EXPECT_EQ(second.exit_code, 1);
@@ -196,7 +196,7 @@ TEST(Lifecycle, ASecondServerLeavesALiveUnixSocketAlone) {
   EXPECT_TRUE(Remote(address).Answers());
 }
 
-TEST(Lifecycle, EveryAddressThatCannotBeListenedOnIsSaid) {
+TEST(Lifecycle, EveryAddressThatCannotBeListenedOnIsReported) {
   for (const char* listen : {"no such host:1", "192.0.2.1:50051", "unix:/no/such/folder/socket"}) {
     const ProgramResult result = RunServer({"--listen", listen});
     EXPECT_EQ(result.exit_code, 1) << listen;

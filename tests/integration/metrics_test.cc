@@ -41,7 +41,7 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
   EXPECT_GT(MetricOf(server, "process_resident_memory_bytes"), 1e6);
 }
 
-TEST(Metrics, SayWhyCallsAreTurnedAway) {
+TEST(Metrics, SayWhyCallsAreRejected) {
   ServerProcess server({"--threads", "1", "--queue-length", "0"});
   const Remote remote(server.address());
   const auto running = Occupy(remote, LongSolveRequest());

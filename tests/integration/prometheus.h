@@ -20,7 +20,7 @@ class Prometheus {
   explicit Prometheus(const std::string& target, const std::string& rules = "");
 
   // What an instant query finds now: a list of {"metric": labels, "value": [time, "value"]}.
-  // Throws std::runtime_error with Prometheus' words where it cannot be evaluated.
+  // Throws std::runtime_error with Prometheus' message where it cannot be evaluated.
   nlohmann::json Query(const std::string& expression) const;
 
   // Until the expression finds something; fails the test when it has not within kPatience.

@@ -215,7 +215,7 @@ grpc::Status SolveWithToken(const Remote& remote, const std::string& authorizati
   return remote.Solve(SmallSolveRequest(), &response, &context);
 }
 
-TEST(Tokens, OpenTheDoorToThoseWhoHaveOne) {
+TEST(Tokens, AdmitCallersThatHaveOne) {
   const TempFolder folder;
   const std::string file =
       folder.Write("tokens", absl::StrCat("# callers\n\ntrainer ", kToken, "  # since May\n"));

@@ -276,7 +276,7 @@ TEST_F(Service, AnOperationOfNoKindIsNamed) {
   EXPECT_THAT(status.error_message(), StartsWith("schedule.operations[1].kind: "));
 }
 
-// One thing wrong with a request: the answer names it, in words and typed.
+// One thing wrong with a request: the error names it, in its message and in typed details.
 struct BadRequest {
   const char* name;
   const char* field;

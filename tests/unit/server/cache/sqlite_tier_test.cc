@@ -1,4 +1,4 @@
-// What a store on disk must survive, beyond what every tier does (tests/conformance).
+// What the disk cache must survive, beyond what every tier does (tests/conformance).
 #include "server/cache/sqlite_tier.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ class DiskTierTest : public testing::Test {
   TempFolder folder_;
 };
 
-TEST_F(DiskTierTest, KnowsAfterARestartWhatItKnewBefore) {
+TEST_F(DiskTierTest, ReturnsAfterARestartWhatWasStoredBefore) {
   Fill();
   const Tier tier = Open();
   EXPECT_EQ(tier->stats().entries, kAnswers);
@@ -86,7 +86,7 @@ TEST_F(DiskTierTest, NamesADirectoryThatItCannotUse) {
               Fails(absl::StatusCode::kUnavailable, HasSubstr("--cache-dir")));
 }
 
-TEST_F(DiskTierTest, PutsAFileAsideThatIsNone) {
+TEST_F(DiskTierTest, RenamesAFileThatIsNoDatabase) {
   Fill();
   WriteFile(File(), std::string(100'000, 'x'));
   const Tier tier = Open();
@@ -96,7 +96,7 @@ TEST_F(DiskTierTest, PutsAFileAsideThatIsNone) {
   EXPECT_EQ(CountRight(*tier), 1);
 }
 
-TEST_F(DiskTierTest, BeginsAnewWhereTheFileIsEmpty) {
+TEST_F(DiskTierTest, CreatesTheTablesInAnEmptyFile) {
   Fill();
   fs::resize_file(File(), 0);
   const Tier tier = Open();
@@ -128,7 +128,7 @@ TEST_F(DiskTierTest, NeverServesWhatIsDamaged) {
   EXPECT_GT(lost, 0) << "nothing was damaged";
 }
 
-TEST_F(DiskTierTest, ForgetsWhatAnotherVersionWrote) {
+TEST_F(DiskTierTest, DropsWhatAnotherVersionWrote) {
   Fill();
   std::string file = ReadFile(File());
   file[63] = 99;  // SQLite's user_version, the last of its four bytes

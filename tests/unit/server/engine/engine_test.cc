@@ -166,7 +166,7 @@ TEST_F(EngineTest, AnswersWithTheTimeItTook) {
   EXPECT_GE(solved.origin.queue_seconds, 0);
 }
 
-TEST_F(EngineTest, KnowsWhatItSolvedBefore) {
+TEST_F(EngineTest, ReturnsACachedAnswer) {
   const SolveResult first = Answered(Quick());
   const SolveResult second = Answered(Quick());
   EXPECT_EQ(second.origin.source, Origin::Source::kMemoryCache);
@@ -194,7 +194,7 @@ TEST_F(EngineTest, AnswersNoisyProfilesFromOneSolveButEachForItsOwnTimes) {
   EXPECT_NE(second.answer->prediction.makespan_seconds, first.answer->prediction.makespan_seconds);
 }
 
-TEST_F(EngineTest, KnowsWhatIsInfeasibleForExactlyTheseSizes) {
+TEST_F(EngineTest, CachesInfeasibleAnswersForExactlyTheirSizes) {
   SolveRequest tight = Quick();
   tight.platform.memory_bytes = 20;
   const SolveResult first = Answered(tight);
@@ -267,7 +267,7 @@ TEST_F(EngineTest, StopsASolveWhenTheLastOfItsCallersLeaves) {
   EXPECT_LT(Clock::now() - left, kLong);
 }
 
-TEST_F(EngineTest, CountsASolveOnceThoughWhoAskedFirstHasLeft) {
+TEST_F(EngineTest, CountsASolveOnceThoughItsFirstCallerHasLeft) {
   SolveRequest slow = Endless();
   slow.platform.memory_bytes = 30'000'000;
   slow.options.memory_slots = 150;
@@ -286,7 +286,7 @@ TEST_F(EngineTest, CountsASolveOnceThoughWhoAskedFirstHasLeft) {
 }
 
 // A request that only rounds to the same instance gets the best schedule, too, without the loss.
-TEST_F(EngineTest, GivesTheBestSoFarToWhoWantedTheRoundingLossToo) {
+TEST_F(EngineTest, ReturnsTheBestSoFarThoughTheRoundingLossWasRequested) {
   SolveRequest patient = SlowWithResults();
   patient.options.time_precision = 0.01;
   patient.options.report_rounding_loss = true;
@@ -303,7 +303,7 @@ TEST_F(EngineTest, GivesTheBestSoFarToWhoWantedTheRoundingLossToo) {
   EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
 }
 
-// The request says nothing of memory, which the solves for its budgets will need all the same.
+// The request sets no memory budget, but the solves for its points need memory all the same.
 TEST_F(EngineTest, DeclaresTheMemoryOfAFrontier) {
   const SolveRequest endless = Endless();
   std::stop_source caller;
@@ -320,7 +320,7 @@ TEST_F(EngineTest, DeclaresTheMemoryOfAFrontier) {
   done.get_future().wait();
 }
 
-TEST_F(EngineTest, SolvesAnewForWhoeverComesAfterTheLastLeft) {
+TEST_F(EngineTest, SolvesAgainForACallerAfterTheLastOneLeft) {
   std::stop_source gone;
   const ListenerPtr first = Send(Endless(), {.stop = gone.get_token()});
   WaitUntilRunning(1);
@@ -333,7 +333,7 @@ TEST_F(EngineTest, SolvesAnewForWhoeverComesAfterTheLastLeft) {
   EXPECT_THAT(second->Wait(), Fails(absl::StatusCode::kCancelled, _));
 }
 
-TEST_F(EngineTest, DoesNotStartWhatNobodyWaitsFor) {
+TEST_F(EngineTest, DoesNotStartASolveWhoseCallerHasLeft) {
   std::stop_source caller;
   caller.request_stop();
   const ListenerPtr listener = Send(Quick(), {.stop = caller.get_token()});
@@ -355,7 +355,7 @@ TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
   EXPECT_EQ(tier_.stats().entries, 0);
 }
 
-TEST_F(EngineTest, TellsOfProgressAndOfEachBetterSchedule) {
+TEST_F(EngineTest, ReportsProgressAndEachBetterSchedule) {
   std::stop_source caller;
   const ListenerPtr listener = Send(SlowWithResults(), {.stop = caller.get_token()});
   while (listener->improvements == 0) std::this_thread::yield();
@@ -396,7 +396,7 @@ TEST_F(EngineTest, ListsWhatRunsWithItsSolverAndProgressUntilItsAnswer) {
   EXPECT_TRUE(engine_.stats().running.empty());
 }
 
-TEST_F(EngineTest, WhoHasAnAnswerFindsItsSolveNoLongerListed) {
+TEST_F(EngineTest, ASolveIsNoLongerListedWhenItsCallerHasTheAnswer) {
   for (int i = 0; i < 20; ++i) {
     SolveRequest request = Quick();
     request.options.use_cache = false;
@@ -460,7 +460,7 @@ TEST_F(EngineTest, RefusesWhatTheQueueCannotHold) {
   }
 }
 
-TEST_F(EngineTest, AnswersWhatItKnowsWhileAllThreadsSolve) {
+TEST_F(EngineTest, ReturnsCachedAnswersWhileAllThreadsSolve) {
   Answered(Quick());
   std::stop_source callers;
   std::vector<ListenerPtr> busy;
@@ -496,7 +496,7 @@ TEST_F(EngineTest, StopsWhatOutlastsTheGracePeriod) {
               Fails(absl::StatusCode::kUnavailable, HasSubstr("ask another server")));
 }
 
-// Callers come, leave and lose patience at random; each hears exactly one end.
+// Callers come, leave and time out at random; each gets exactly one Done().
 TEST_F(EngineTest, EndsEveryCallOnce) {
   std::vector<std::jthread> threads;
   std::atomic<int> ended{0};

@@ -164,7 +164,7 @@ TEST(WorkQueue, NeverRunsMoreAtOnceThanMemoryHolds) {
   EXPECT_GE(most, 60);
 }
 
-TEST(WorkQueue, MakesRoomOfWhatNobodyWaitsFor) {
+TEST(WorkQueue, MakesRoomByRemovingWorkWhoseCallerHasLeft) {
   std::promise<void> go;
   std::atomic<int> told{0};
   WorkQueue queue({.threads = 1, .most_waiting = 2});

@@ -44,8 +44,8 @@ TEST(Listener, ClosesConnectionsBeyondTheLastDescriptor) {
   EXPECT_EQ(accepted, 0);
 }
 
-// A server that lives keeps its socket; one that is gone leaves a name that the next one takes.
-TEST(Listener, TakesASocketOnlyFromTheDead) {
+// A live server keeps its socket; the file of a server that was killed is replaced.
+TEST(Listener, ReplacesOnlyTheSocketFileOfADeadServer) {
   const TempFolder folder;
   const std::string address = "unix:" + folder.Path("socket");
   const auto start = [&address] {
@@ -61,7 +61,7 @@ TEST(Listener, TakesASocketOnlyFromTheDead) {
   EXPECT_TRUE(start().ok());
 }
 
-TEST(Listener, SaysWhyItCannot) {
+TEST(Listener, ReportsWhyItCannotListen) {
   auto first = Listener::Start("127.0.0.1:0", 1000, [](int fd) { close(fd); });
   ASSERT_TRUE(first.ok());
   const auto refusal = [](const std::string& address) {
