@@ -113,11 +113,8 @@ absl::StatusOr<FrontierResult> LocalScheduler::FindFrontier(const FrontierReques
 
 absl::StatusOr<ExplainedSimulation> LocalScheduler::Simulate(const SimulateRequest& request) {
   std::vector<FieldViolation> violations = Violations(request.chain);
-  const auto add = [&violations](const std::vector<FieldViolation>& more) {
-    violations.insert(violations.end(), more.begin(), more.end());
-  };
-  add(Violations(request.platform));
-  add(Violations(request.schedule));
+  Append(Violations(request.platform), &violations);
+  Append(Violations(request.schedule), &violations);
   RETURN_IF_ERROR(ViolationsStatus(violations));
   return SimulateAndExplain(request.chain, request.platform, request.schedule);
 }

@@ -29,7 +29,9 @@ class LocalScheduler final : public Scheduler {
  public:
   explicit LocalScheduler(const LocalOptions& options) : options_(options) {}
 
-  // When time runs out, the best schedule so far is the answer.
+  // When the timeout or the request's time budget ends, the best schedule so far is the answer.
+  // Without one it is DEADLINE_EXCEEDED, where a server would wait for the first schedule beyond
+  // the time budget.
   absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) override;
   absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) override;
   absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) override;

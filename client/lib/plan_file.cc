@@ -174,10 +174,13 @@ absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequ
       !RequestViolations(request).empty()) {
     return useless("it is not valid");
   }
-  // With other times an optimal schedule need not be optimal, and the rounding loss is unknown.
+  // With other times an optimal schedule need not be optimal, and the rounding loss is unknown: the
+  // plan is used without that figure.
   const SameInstance same =
       Equal(saved_request, request) ? SameInstance::kExactly : SameInstance::kRounded;
-  std::optional<Answer> answer = ReuseAnswer(request, *saved->answer, same);
+  SolveRequest reusing = request;
+  if (same == SameInstance::kRounded) reusing.options.report_rounding_loss = false;
+  std::optional<Answer> answer = ReuseAnswer(reusing, *saved->answer, same);
   if (!answer.has_value()) return useless("its schedule does not fit");
   if (answer->prediction.overhead > saved->answer->prediction.overhead + kMoreOverhead) {
     return useless("with these times its schedule loses more than it did");

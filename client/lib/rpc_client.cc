@@ -65,8 +65,8 @@ absl::Status FromGrpc(const grpc::Status& status, const std::string& server,
   }
   // gRPC cancels calls that a stopping server has not begun; this client never cancels a call.
   if (code == absl::StatusCode::kCancelled) {
-    return absl::UnavailableError(
-        absl::StrCat("the server at ", server, " ended the call as it stopped; ask another one"));
+    return absl::UnavailableError(absl::StrCat(
+        "the server at ", server, " ended the call as it stopped; ask another server"));
   }
   if (code == absl::StatusCode::kUnavailable && IsFromServer(status)) {
     return absl::UnavailableError(absl::StrCat(server, ": ", status.error_message()));

@@ -33,7 +33,8 @@ struct SolveCall {
 
 // Every call blocks. Thread-safe. Errors of every call: INVALID_ARGUMENT with every violated
 // field, DEADLINE_EXCEEDED after the timeout, and those of the implementation. "Infeasible" is an
-// answer, not an error.
+// answer, not an error. Answers lack what answer_message.h leaves out where they come from a
+// server.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;

@@ -1,7 +1,8 @@
 // Answers between messages and domain types. Thread-safe.
 //
 // ToMessage() and FromMessage() are inverse to each other but for what a message does not carry:
-// Answer::from_exact_sizes and the lists of rejected solvers.
+// Answer::from_exact_sizes, the lists of rejected solvers, TimelineEntry::waits_for, and prediction
+// and explanation of an infeasible answer.
 #ifndef STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 #define STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 
@@ -39,16 +38,22 @@ int64_t BytesOf(const CachedResponse& cached) {
                               cached.request_text.capacity() + cached.response.capacity());
 }
 
-// The cached answer for `request`, with prediction and explanation from a simulation of its
+// An answer and the keys of the request that it was solved for.
+struct Earlier {
+  const Answer& answer;
+  const CacheKeys& keys;
+};
+
+// The earlier answer for `request`, with prediction and explanation from a simulation of its
 // schedule on the request's own chain; nullopt: it does not fit there. That a budget is infeasible
 // holds for equal sizes only.
 std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
-                            const CachedAnswer& cached) {
-  const bool same_sizes = cached.keys.exact_sizes == keys.exact_sizes;
-  if (cached.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
-  const bool same = cached.keys.exact == keys.exact;
+                            const Earlier& earlier) {
+  const bool same_sizes = earlier.keys.exact_sizes == keys.exact_sizes;
+  if (earlier.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
+  const bool same = earlier.keys.exact == keys.exact;
   std::optional<Answer> answer =
-      ReuseAnswer(request, cached.answer, same ? SameInstance::kExactly : SameInstance::kRounded);
+      ReuseAnswer(request, earlier.answer, same ? SameInstance::kExactly : SameInstance::kRounded);
   // Sizes that differ by less than a granule may need a little more, or less.
   if (answer.has_value() && !same_sizes) answer->minimum_memory_bytes.reset();
   return answer;
@@ -61,36 +66,32 @@ bool Fits(const SolveRequest& request, const Answer& answer) {
   return simulation.ok() && simulation->feasible();
 }
 
-// Null where `make` returns nullopt, and where memory runs out: both are misses.
-AnswerPtr MakeShared(absl::FunctionRef<std::optional<Answer>()> make) {
-  try {
-    std::optional<Answer> answer = make();
-    return answer.has_value() ? std::make_shared<const Answer>(*std::move(answer)) : nullptr;
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+AnswerPtr Shared(std::optional<Answer> answer) {
+  return answer.has_value() ? std::make_shared<const Answer>(*std::move(answer)) : nullptr;
 }
 
 }  // namespace
 
 AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
-                           const CachedAnswerPtr& cached) {
+                           const CachedAnswerPtr& cached) try {
   if (cached->is_explained && cached->keys.exact == keys.exact) {
     // Prediction and explanation are this request's. The key is a hash, so the schedule is still
     // simulated on the chain.
     return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
   }
-  return MakeShared([&] { return Reuse(request, keys, *cached); });
+  return Shared(Reuse(request, keys, {cached->answer, cached->keys}));
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 // Without a rounding loss, since that takes a solve of its own, for which there is no time.
-AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys,
-                         const CachedAnswer& best) {
-  return MakeShared([&] {
-    SolveRequest plain = request;
-    plain.options.report_rounding_loss = false;
-    return Reuse(plain, keys, best);
-  });
+AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
+                         const CacheKeys& best_keys) try {
+  SolveRequest plain = request;
+  plain.options.report_rounding_loss = false;
+  return Shared(Reuse(plain, keys, {best, best_keys}));
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 AnswerCache::AnswerCache(int64_t memory_bytes, CacheTier* tier, Observer& observer)
@@ -121,7 +122,7 @@ CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const Cache
       continue;
     }
     if (*cached == nullptr) continue;
-    std::optional<Answer> answer = Reuse(request, keys, **cached);
+    std::optional<Answer> answer = Reuse(request, keys, {(*cached)->answer, (*cached)->keys});
     if (!answer.has_value()) continue;
     return std::make_shared<const CachedAnswer>(
         CachedAnswer{*std::move(answer), keys, /*is_explained=*/true});

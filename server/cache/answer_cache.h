@@ -81,8 +81,9 @@ AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
                            const CachedAnswerPtr& cached);
 
 // The same for the best schedule so far of a solve that is under way. Without a rounding loss.
-AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys,
-                         const CachedAnswer& best);
+// `best_keys` are those of the request that is being solved.
+AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
+                         const CacheKeys& best_keys);
 
 }  // namespace stowage
 

@@ -41,10 +41,6 @@ absl::Status Draining() {
   return absl::UnavailableError("the server is draining; ask another server");
 }
 
-absl::Status NoMemory() {
-  return absl::ResourceExhaustedError("the server has too little free memory; try again");
-}
-
 absl::Status NoneInTime() {
   return absl::DeadlineExceededError(
       "time ran out before a schedule was found that fits; allow more");
@@ -74,11 +70,11 @@ KeyedRequestPtr MakeKeyed(SolveRequest request) try {
   return nullptr;
 }
 
-// Both instances of a solve; nullopt where memory runs out.
-std::optional<RequestInstances> MakeInstances(const KeyedRequest& keyed) try {
-  return RequestInstances(keyed.request, keyed.rounded);
+// Both instances of a solve; null where memory runs out. Shared, since the queue copies its work.
+std::shared_ptr<const RequestInstances> MakeInstances(const KeyedRequest& keyed) try {
+  return std::make_shared<const RequestInstances>(keyed.request, keyed.rounded);
 } catch (const std::bad_alloc&) {
-  return std::nullopt;
+  return nullptr;
 }
 
 // The catalog's name, "auto" for an empty one.
@@ -146,7 +142,7 @@ void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveLis
   const Clock::time_point arrived = Clock::now();
   const KeyedRequestPtr keyed = MakeKeyed(std::move(request));
   if (keyed == nullptr) {
-    listener->Done(NoMemory());
+    listener->Done(TooLittleFreeMemory());
     return Finish();
   }
   if (keyed->request.options.use_cache) {
@@ -259,8 +255,8 @@ int64_t Engine::BytesFor(const SolveRequest& request, const RequestInstances& in
 // Declares the memory of the solve to the queue, which starts it when that much is free. The
 // instances are made here, because the memory depends on them, and travel with the work.
 void Engine::Enqueue(const SolvePtr& solve) {
-  absl::StatusOr<size_t> before = NoMemory();
-  if (const std::optional<RequestInstances> instances = MakeInstances(solve->keyed())) {
+  absl::StatusOr<size_t> before = TooLittleFreeMemory();
+  if (const auto instances = MakeInstances(solve->keyed())) {
     before = queue_.Add({.run = [this, solve, instances] { Run(solve, *instances); },
                          .client = solve->client(),
                          .bytes = BytesFor(solve->request(), *instances),
@@ -387,7 +383,7 @@ void Engine::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const A
                          const absl::Status& otherwise) {
   AnswerPtr answer = best;
   if (!SameChain(waiter->request(), solve->request())) {
-    answer = AnswerFromBest(waiter->request(), waiter->keys(), {*best, solve->keys()});
+    answer = AnswerFromBest(waiter->request(), waiter->keys(), *best, solve->keys());
   }
   if (answer == nullptr) return End(waiter, otherwise);
   End(waiter, SolveResult{std::move(answer), OriginFor(*solve, *waiter, waiter->source)});
@@ -402,7 +398,7 @@ absl::StatusOr<int64_t> Engine::BytesForFrontier(const FrontierRequest& request)
                               : *std::max_element(request.budgets.begin(), request.budgets.end());
   return std::min(options_.solve_bytes, BytesFor(largest, RequestInstances(largest)));
 } catch (const std::bad_alloc&) {
-  return NoMemory();
+  return TooLittleFreeMemory();
 }
 
 void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done) {

@@ -1,14 +1,8 @@
 #include "server/observe/metrics.h"
 
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -79,35 +73,6 @@ std::string RejectionOf(const absl::Status& status) {
 
 double UnixSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-// Of the process itself; exported under the names that all Prometheus clients use.
-struct Process {
-  double cpu_seconds = 0;
-  double resident_bytes = 0;
-  double open_files = 0;
-};
-
-Process LookAtProcess() {
-  Process process;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  process.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  std::ifstream pages("/proc/self/statm");
-  double total = 0;
-  double resident = 0;
-  if (pages >> total >> resident) {
-    process.resident_bytes = resident * static_cast<double>(sysconf(_SC_PAGESIZE));
-  }
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    (void)file;
-    ++process.open_files;
-  }
-  return process;
 }
 
 }  // namespace
@@ -251,7 +216,8 @@ void Metrics::CallEnded(const CallRecord& record) {
     families.handled.Add(method.With(record.status.code())).Increment();
   }
   const bool has_answer = record.answer.has_value();
-  if (has_answer && record.answer->origin.source == Origin::Source::kMemoryCache) {
+  if (record.status.ok() && has_answer &&
+      record.answer->origin.source == Origin::Source::kMemoryCache) {
     return families.hits.Increment();
   }
   if (const std::string reason = RejectionOf(record.status); !reason.empty()) {
@@ -291,72 +257,8 @@ void Metrics::CredentialsReplaced(const std::string& which, const absl::Status& 
 }
 
 std::string Metrics::Text(const Gauges& gauges) const {
-  prometheus::Registry now;
-  const auto gauge = [&now](const char* name, const char* help) -> Family<Gauge>& {
-    return prometheus::BuildGauge().Name(name).Help(help).Register(now);
-  };
-  const auto counter = [&now](const char* name, const char* help) -> Family<Counter>& {
-    return prometheus::BuildCounter().Name(name).Help(help).Register(now);
-  };
-  const auto set = [](Family<Gauge>& family, auto value, const Labels& labels = {}) {
-    family.Add(labels).Set(static_cast<double>(value));
-  };
-  set(gauge("stowage_ready", "1 while the server accepts calls, 0 while it starts or drains."),
-      gauges.ready ? 1 : 0);
-  const WorkQueue::Stats& solves = gauges.engine.solves;
-  set(gauge("stowage_solves_waiting", "Solves in the queue."), solves.waiting);
-  set(gauge("stowage_solves_waiting_limit", "Most solves that may wait."),
-      gauges.engine.queue_length);
-  set(gauge("stowage_solves_running", "Running solves."), solves.running);
-  set(gauge("stowage_solves_running_limit", "Solver threads."), gauges.engine.threads);
-  // One series a thread at any time, whatever they solve.
-  auto& running =
-      gauge("stowage_running_solve_seconds", "Time since a running solve began, in seconds.");
-  auto& progress =
-      gauge("stowage_running_solve_progress_ratio", "Completed share of a running solve, 0 to 1.");
-  auto& stages = gauge("stowage_running_solve_stages", "Stages of the chain of a running solve.");
-  for (const RunningSolve& solve : gauges.engine.running) {
-    const Labels labels = {{"thread", std::to_string(solve.thread)}, {"solver", solve.solver}};
-    set(running, solve.seconds, labels);
-    set(progress, solve.fraction, labels);
-    set(stages, solve.stages, labels);
-  }
-  set(gauge("stowage_requests_in_flight",
-            "Requests that wait or are being solved; equal ones count once."),
-      gauges.engine.requests);
-  set(gauge("stowage_solve_memory_bytes", "Memory that running solves may take, in bytes."),
-      solves.running_bytes);
-  set(gauge("stowage_solve_memory_limit_bytes", "Memory set aside for all solves, in bytes."),
-      gauges.solve_limit_bytes);
-  auto& bytes = gauge("stowage_cache_bytes", "Size of the cached entries, in bytes.");
-  auto& limits = gauge("stowage_cache_limit_bytes", "Size limit of the cache, in bytes.");
-  auto& entries = gauge("stowage_cache_entries", "Cached entries.");
-  auto& evictions = counter("stowage_cache_evictions_total", "Entries evicted to make room.");
-  const auto tier = [&](const char* name, const CacheStats& stats, int64_t limit_bytes) {
-    const Labels labels = {{"tier", name}};
-    set(bytes, stats.bytes, labels);
-    set(limits, limit_bytes, labels);
-    set(entries, stats.entries, labels);
-    evictions.Add(labels).Increment(static_cast<double>(stats.evictions));
-  };
-  tier("memory", gauges.memory, gauges.memory_limit_bytes - gauges.memory_limit_bytes / 2);
-  tier("responses", gauges.responses, gauges.memory_limit_bytes / 2);
-  tier("disk", gauges.disk, gauges.disk_limit_bytes);
-  if (gauges.certificate_end_seconds.has_value()) {
-    set(gauge("stowage_tls_certificate_end_seconds",
-              "When the server's certificate expires, in seconds since 1970."),
-        *gauges.certificate_end_seconds);
-  }
-  const Process process = LookAtProcess();
-  set(gauge("process_resident_memory_bytes", "Resident memory of the process, in bytes."),
-      process.resident_bytes);
-  set(gauge("process_open_fds", "Open files and sockets."), process.open_files);
-  counter("process_cpu_seconds_total", "CPU time of the process, in seconds.")
-      .Add({})
-      .Increment(process.cpu_seconds);
-
   std::vector<prometheus::MetricFamily> all = families_->registry.Collect();
-  for (prometheus::MetricFamily& family : now.Collect()) all.push_back(std::move(family));
+  for (prometheus::MetricFamily& family : CollectGauges(gauges)) all.push_back(std::move(family));
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return prometheus::TextSerializer().Serialize(all);
 }

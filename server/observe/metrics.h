@@ -1,6 +1,6 @@
 // What operators watch: counters and histograms of calls, answers and executions, and the engine's
 // state at every scrape, in Prometheus' text format. deploy/README.md says what each means and what
-// to do about it. The only user of the metrics library.
+// to do about it. It and gauges.h alone use the metrics library.
 #ifndef STOWAGE_SERVER_OBSERVE_METRICS_H_
 #define STOWAGE_SERVER_OBSERVE_METRICS_H_
 
@@ -12,25 +12,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "server/cache/cache_tier.h"
-#include "server/engine/engine.h"
+#include "server/observe/gauges.h"
 #include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {
-
-// The state of the server at a scrape, beside what Metrics counts itself.
-struct Gauges {
-  EngineStats engine;
-  CacheStats memory;               // cached answers
-  CacheStats responses;            // the serialized responses beside them
-  int64_t memory_limit_bytes = 0;  // of both, a half each
-  CacheStats disk;                 // all 0 without one
-  int64_t disk_limit_bytes = 0;
-  int64_t solve_limit_bytes = 0;
-  std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
-  bool ready = false;
-};
 
 // Thread-safe.
 class Metrics final : public Observer {

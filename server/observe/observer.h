@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "solver/model/answer.h"
 #include "solver/model/execution_report.h"
 
@@ -39,6 +40,14 @@ struct CallRecord {
 // Payload of the status of a rejected request: the reason in a word ("queue_full"), for metrics.
 // Unset where the code is reason enough.
 inline constexpr const char* kRejectionPayload = "stowage.rejection";
+
+// The status of a request for which the machine, not a limit of the server, has too little memory.
+inline absl::Status TooLittleFreeMemory() {
+  absl::Status status =
+      absl::ResourceExhaustedError("the server has too little free memory; try again");
+  status.SetPayload(kRejectionPayload, absl::Cord("memory"));
+  return status;
+}
 
 // Thread-safe. Must be quick: every call calls it.
 class Observer {

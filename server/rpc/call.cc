@@ -103,8 +103,8 @@ absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) co
   if (request.Valid() && request.DumpToSingleSlice(&bytes).ok()) return bytes;
   if (context_.IsCancelled())
     return absl::CancelledError("the caller no longer waits for the answer");
-  return absl::InvalidArgumentError(
-      absl::StrCat("the call has no request; send a ", record_.method, "Request"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the call has no request; send one message, as scheduler.proto has it for ", record_.method));
 }
 
 grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {

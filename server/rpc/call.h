@@ -51,6 +51,18 @@ class CallState {
     return ReadRequest(TextOf(bytes), limits_, &record_, message, request);
   }
 
+  // Both steps: Bytes(), then Read().
+  template <typename Message, typename Request>
+  absl::Status Read(const grpc::ByteBuffer& request_bytes, Message* message, Request* request) {
+    const absl::StatusOr<grpc::Slice> bytes = Bytes(request_bytes);
+    return bytes.ok() ? Read(*bytes, message, request) : bytes.status();
+  }
+  // The same for a message that has no domain type.
+  absl::Status Parse(const grpc::ByteBuffer& request, google::protobuf::Message* message) const {
+    const absl::StatusOr<grpc::Slice> bytes = Bytes(request);
+    return bytes.ok() ? ParseMessage(TextOf(*bytes), message) : bytes.status();
+  }
+
   // Its stop token is set when the caller leaves or its deadline passes.
   Caller caller() const;
   void Leave() { stop_.request_stop(); }
@@ -101,9 +113,7 @@ class Call final : public grpc::ServerUnaryReactor {
   // Reads the request. Ends the call and returns false where that fails.
   template <typename Message, typename Request>
   bool ReadOrEnd(const grpc::ByteBuffer& bytes, Message* message, Request* request) {
-    const absl::StatusOr<grpc::Slice> slice = state_.Bytes(bytes);
-    absl::Status status = slice.status();
-    if (status.ok()) status = state_.Read(*slice, message, request);
+    const absl::Status status = state_.Read(bytes, message, request);
     if (!status.ok()) End(status);
     return status.ok();
   }

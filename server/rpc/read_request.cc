@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
@@ -16,10 +15,6 @@
 
 namespace stowage {
 namespace {
-
-void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations) {
-  for (FieldViolation& violation : more) violations->push_back(std::move(violation));
-}
 
 // Violations of the API's limits, found before the conversion, which would cost memory.
 std::vector<FieldViolation> TooLong(const v1::Chain& chain, int operations) {
@@ -83,10 +78,7 @@ absl::Status WithMemory(absl::FunctionRef<void()> allocate) {
     allocate();
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
-    absl::Status status =
-        absl::ResourceExhaustedError("the server has too little free memory; try again");
-    status.SetPayload(kRejectionPayload, absl::Cord("memory"));
-    return status;
+    return TooLittleFreeMemory();
   }
 }
 

@@ -77,18 +77,17 @@ grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerCont
                                                         grpc::ByteBuffer* response) {
   auto* const call = new Call("ListSolvers", *context, environment_, response);
   v1::ListSolversRequest request;  // has no fields
-  const absl::StatusOr<grpc::Slice> slice = call->state().Bytes(*bytes);
-  absl::Status status = slice.status();
-  if (status.ok()) status = ParseMessage(CallState::TextOf(*slice), &request);
-  if (!status.ok()) {
+  if (const absl::Status status = call->state().Parse(*bytes, &request); !status.ok()) {
     call->End(status);
     return call;
   }
-  v1::ListSolversResponse message;
-  for (const SolverInfo& info : AllSolvers()) {
-    *message.add_solvers() = ToMessage(info.description);
-  }
-  call->EndWith(message);
+  EndConverted(call, [] {
+    v1::ListSolversResponse message;
+    for (const SolverInfo& info : AllSolvers()) {
+      *message.add_solvers() = ToMessage(info.description);
+    }
+    return message;
+  });
   return call;
 }
 

@@ -134,9 +134,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     self_ = shared_from_this();
     v1::SolveRequest message;
     SolveRequest request;
-    const absl::StatusOr<grpc::Slice> slice = state_.Bytes(bytes);
-    absl::Status status = slice.status();
-    if (status.ok()) status = state_.Read(*slice, &message, &request);
+    const absl::Status status = state_.Read(bytes, &message, &request);
     if (!status.ok()) return EndWith(state_.End(status));
     solver_ = state_.record().solver;
     platform_ = message.platform();

@@ -13,8 +13,8 @@ namespace stowage {
 
 // Both borrow all arguments, which outlive the call.
 
-// A request whose text is that of an earlier one gets the response from `cache` without being
-// parsed.
+// A request whose text is that of one that was a memory cache hit before gets the response from
+// `cache` without being parsed.
 grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache,
                                      const CallEnvironment& environment,
                                      grpc::CallbackServerContext& context,

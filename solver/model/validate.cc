@@ -234,6 +234,10 @@ FieldViolation TooManyOperations(int64_t operations) {
                                               kMaxOperations, " are allowed")};
 }
 
+void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations) {
+  for (FieldViolation& violation : more) violations->push_back(std::move(violation));
+}
+
 absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
                               size_t most_characters) {
   if (violations.empty()) return absl::OkStatus();

@@ -31,6 +31,9 @@ std::vector<FieldViolation> Violations(const Schedule& schedule);
 FieldViolation TooManyStages(int64_t stages);
 FieldViolation TooManyOperations(int64_t operations);
 
+// Appends `more` to `violations`.
+void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations);
+
 // OK when `violations` is empty. Otherwise INVALID_ARGUMENT with "field: problem" of each, joined
 // by "; ". Violations beyond `most_characters` are counted, not listed; the first is always listed.
 absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,

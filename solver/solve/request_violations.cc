@@ -13,10 +13,6 @@
 namespace stowage {
 namespace {
 
-void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations) {
-  for (FieldViolation& violation : more) violations->push_back(std::move(violation));
-}
-
 // Comparisons of doubles are written so that NaN is a violation.
 std::vector<FieldViolation> Violations(const SolveOptions& options, int stages) {
   std::vector<FieldViolation> violations;

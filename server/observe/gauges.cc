@@ -1,0 +1,160 @@
+// Families are created for one scrape and discarded: the values belong to the engine, the caches
+// and the kernel, and a copy that lives between scrapes could only be out of date.
+#include "server/observe/gauges.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/gauge.h"
+#include "prometheus/registry.h"
+
+namespace stowage {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Gauge;
+using Labels = prometheus::Labels;
+
+// Of the process itself; exported under the names that all Prometheus clients use.
+struct Process {
+  double cpu_seconds = 0;
+  double resident_bytes = 0;
+  double open_files = 0;
+};
+
+Process ReadProcess() {
+  Process process;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  process.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  std::ifstream pages("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  if (pages >> total >> resident) {
+    process.resident_bytes = resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+  }
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    (void)file;
+    ++process.open_files;
+  }
+  return process;
+}
+
+// The registry of one scrape.
+class Scrape {
+ public:
+  void AddSolves(const Gauges& gauges);
+  void AddRunningSolves(const std::vector<RunningSolve>& running);
+  void AddCaches(const Gauges& gauges);
+  void AddProcess(const Process& process);
+  void AddGauge(const char* name, const char* help, double value) {
+    MakeGauge(name, help).Add({}).Set(value);
+  }
+
+  std::vector<prometheus::MetricFamily> Collect() const { return registry_.Collect(); }
+
+ private:
+  Family<Gauge>& MakeGauge(const char* name, const char* help) {
+    return prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
+  }
+  Family<Counter>& MakeCounter(const char* name, const char* help) {
+    return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+  }
+
+  prometheus::Registry registry_;
+};
+
+double AsDouble(int64_t value) { return static_cast<double>(value); }
+
+void Scrape::AddSolves(const Gauges& gauges) {
+  const WorkQueue::Stats& solves = gauges.engine.solves;
+  AddGauge("stowage_solves_waiting", "Solves in the queue.", AsDouble(solves.waiting));
+  AddGauge("stowage_solves_waiting_limit", "Most solves that may wait.",
+           AsDouble(gauges.engine.queue_length));
+  AddGauge("stowage_solves_running", "Running solves.", AsDouble(solves.running));
+  AddGauge("stowage_solves_running_limit", "Solver threads.", AsDouble(gauges.engine.threads));
+  AddGauge("stowage_requests_in_flight",
+           "Requests that wait or are being solved; equal ones count once.",
+           AsDouble(gauges.engine.requests));
+  AddGauge("stowage_solve_memory_bytes", "Memory that running solves may take, in bytes.",
+           AsDouble(solves.running_bytes));
+  AddGauge("stowage_solve_memory_limit_bytes", "Memory set aside for all solves, in bytes.",
+           AsDouble(gauges.solve_limit_bytes));
+}
+
+// One series a thread at any time, whatever it solves.
+void Scrape::AddRunningSolves(const std::vector<RunningSolve>& running) {
+  Family<Gauge>& seconds =
+      MakeGauge("stowage_running_solve_seconds", "Time since a running solve began, in seconds.");
+  Family<Gauge>& progress = MakeGauge("stowage_running_solve_progress_ratio",
+                                      "Completed share of a running solve, 0 to 1.");
+  Family<Gauge>& stages =
+      MakeGauge("stowage_running_solve_stages", "Stages of the chain of a running solve.");
+  for (const RunningSolve& solve : running) {
+    const Labels labels = {{"thread", std::to_string(solve.thread)}, {"solver", solve.solver}};
+    seconds.Add(labels).Set(solve.seconds);
+    progress.Add(labels).Set(solve.fraction);
+    stages.Add(labels).Set(AsDouble(solve.stages));
+  }
+}
+
+// The answers and the responses in memory share one limit, a half each.
+void Scrape::AddCaches(const Gauges& gauges) {
+  Family<Gauge>& bytes = MakeGauge("stowage_cache_bytes", "Size of the cached entries, in bytes.");
+  Family<Gauge>& limits =
+      MakeGauge("stowage_cache_limit_bytes", "Size limit of the cache, in bytes.");
+  Family<Gauge>& entries = MakeGauge("stowage_cache_entries", "Cached entries.");
+  Family<Counter>& evictions =
+      MakeCounter("stowage_cache_evictions_total", "Entries evicted to make room.");
+  const auto add = [&](const char* tier, const CacheStats& stats, int64_t limit_bytes) {
+    const Labels labels = {{"tier", tier}};
+    bytes.Add(labels).Set(AsDouble(stats.bytes));
+    limits.Add(labels).Set(AsDouble(limit_bytes));
+    entries.Add(labels).Set(AsDouble(stats.entries));
+    evictions.Add(labels).Increment(AsDouble(stats.evictions));
+  };
+  add("memory", gauges.memory, gauges.memory_limit_bytes - gauges.memory_limit_bytes / 2);
+  add("responses", gauges.responses, gauges.memory_limit_bytes / 2);
+  add("disk", gauges.disk, gauges.disk_limit_bytes);
+}
+
+void Scrape::AddProcess(const Process& process) {
+  AddGauge("process_resident_memory_bytes", "Resident memory of the process, in bytes.",
+           process.resident_bytes);
+  AddGauge("process_open_fds", "Open files and sockets.", process.open_files);
+  MakeCounter("process_cpu_seconds_total", "CPU time of the process, in seconds.")
+      .Add({})
+      .Increment(process.cpu_seconds);
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
+  Scrape scrape;
+  scrape.AddGauge("stowage_ready", "1 while the server accepts calls, 0 while it starts or drains.",
+                  gauges.ready ? 1 : 0);
+  scrape.AddSolves(gauges);
+  scrape.AddRunningSolves(gauges.engine.running);
+  scrape.AddCaches(gauges);
+  if (gauges.certificate_end_seconds.has_value()) {
+    scrape.AddGauge("stowage_tls_certificate_end_seconds",
+                    "When the server's certificate expires, in seconds since 1970.",
+                    AsDouble(*gauges.certificate_end_seconds));
+  }
+  scrape.AddProcess(ReadProcess());
+  return scrape.Collect();
+}
+
+}  // namespace stowage

@@ -1,0 +1,34 @@
+// The state of the server at a scrape, as metric families.
+#ifndef STOWAGE_SERVER_OBSERVE_GAUGES_H_
+#define STOWAGE_SERVER_OBSERVE_GAUGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "prometheus/metric_family.h"
+#include "server/cache/cache_tier.h"
+#include "server/engine/engine.h"
+
+namespace stowage {
+
+// The state that Metrics does not count itself; its owner reads it at every scrape.
+struct Gauges {
+  EngineStats engine;
+  CacheStats memory;               // cached answers
+  CacheStats responses;            // the serialized responses beside them
+  int64_t memory_limit_bytes = 0;  // of both, a half each
+  CacheStats disk;                 // all 0 without one
+  int64_t disk_limit_bytes = 0;
+  int64_t solve_limit_bytes = 0;
+  std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
+  bool ready = false;
+};
+
+// One family for each gauge, and for evictions and the process's own figures. Reads /proc/self.
+// Thread-safe.
+std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_OBSERVE_GAUGES_H_
