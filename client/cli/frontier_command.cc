@@ -75,7 +75,7 @@ std::string Remark(const Chain& chain, const Frontier& frontier, size_t index) {
   const FrontierPoint& point = frontier.points[index];
   std::vector<std::string> remarks;
   if (frontier.knee == index) remarks.emplace_back("<- knee");
-  if (point.memory_bytes == frontier.minimum_memory_bytes.value_or(0)) {
+  if (point.memory_bytes == frontier.minimum_memory_bytes) {
     remarks.push_back(absl::StrCat("least for ", frontier.solver));
   }
   if (point.memory_bytes == frontier.most_memory_bytes) remarks.push_back(StoreAllName(chain));

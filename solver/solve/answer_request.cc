@@ -226,11 +226,16 @@ class RequestSolve {
     if (!fits.ok()) return without_loss(fits);
     const absl::StatusOr<Found> found = Find(info, *solver, finer, context_);
     if (absl::IsCancelled(found.status())) return found.status();
-    if (!found.ok() || !found->candidate.has_value()) return without_loss(found.status());
-    loss.finer_slots = finer_slots;
+    if (!found.ok()) return without_loss(found.status());
+    if (!found->candidate.has_value()) {
+      return without_loss(absl::NotFoundError("there is no schedule on the finer grid"));
+    }
     const absl::StatusOr<Simulation> simulation =
         Simulate(request_.chain, request_.platform, found->candidate->schedule);
-    if (!simulation.ok() || !simulation->feasible()) return absl::OkStatus();
+    if (!simulation.ok() || !simulation->feasible()) {
+      return without_loss(absl::NotFoundError("the schedule of the finer grid does not fit"));
+    }
+    loss.finer_slots = finer_slots;
     loss.finer_seconds = simulation->prediction.makespan_seconds;
     if (loss.finer_seconds > 0) loss.loss = std::max(0.0, seconds / loss.finer_seconds - 1);
     return absl::OkStatus();

@@ -159,6 +159,8 @@ absl::StatusOr<std::optional<Candidate>> LevelSearch::Run() {
       // certificate then holds for them, too.
       if (unproved_.has_value() && unproved_->makespan_seconds < splits->makespan_seconds) {
         splits->schedule = std::move(unproved_->schedule);
+        splits->peak_bytes = unproved_->peak_bytes;
+        splits->makespan_seconds = unproved_->makespan_seconds;
       }
       return std::optional<Candidate>(ToCandidate(programs_.program, *splits));
     }
