@@ -4,8 +4,7 @@
 // - Begin() runs on the compute queue, and both copy queues wait for it. End() is the last work of
 //   the compute queue.
 // - Work may run in the call that enqueues it (on an accelerator) or later on another thread (on
-// the
-//   host). Its error names the operation in both cases, and exactly once.
+//   the host). Its error names the operation in both cases, and exactly once.
 // - Synchronize() returns before Step() does, also after an error: work that is still enqueued uses
 //   the step's memory and this step's objects.
 #include "client/agent/executor.h"

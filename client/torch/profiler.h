@@ -28,10 +28,9 @@ struct ProfileOptions {
 // - Bytes are the allocator's. Gradients of parameters are not included: they exist already.
 // - A stage whose saved memory is shared becomes no_offload.
 // - A no_recompute stage runs as often as the others. If it is a collective, every rank must
-// profile.
+//   profile.
 // - The graph-mode costs of a unit are all on its last stage, and entering it takes no time: a unit
-// is
-//   traced once, in the first warm-up, and the time of calling the trace is part of its times.
+//   is traced once, in the first warm-up, and the time of calling the trace is part of its times.
 // Gradients, buffers and random generators are restored.
 // Requires: `stages` have been fed; repeats >= 1. Errors: those of TorchStages.
 // Source: RR-9302, section 5.1.

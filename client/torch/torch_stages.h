@@ -71,8 +71,7 @@ struct StageOutput {
 // between the forward and the backward of a step. Requirements on a stage:
 // 1. It may work in place, but not on its input. An output that aliases the input is copied.
 // 2. A tensor that its backward needs and that it keeps itself, outside parameters and buffers,
-// makes
-//    it shared(): it can be recomputed but not offloaded.
+//    makes it shared(): it can be recomputed but not offloaded.
 // 3. Other stages must use only its output, else the step fails.
 // 4. It must be no_recompute if it runs a backward inside its forward.
 // Buffers are written once a step, however often a stage is recomputed. Stages that share a
