@@ -1,6 +1,7 @@
 # Precompiled headers of the libraries that are expensive to parse. A group is one precompiled header
 # that all targets with the same compile options share: parsing LibTorch takes 15 s a file, gRPC, CLI11
-# and GoogleTest two to four.
+# and GoogleTest two to four. GCC instantiates what a header's inline functions use in every file, so a
+# group has the headers that most of its files include, and no more.
 option(STOWAGE_PRECOMPILE "Precompile headers of libraries" ON)
 
 set(stowage_standard_headers
@@ -24,9 +25,23 @@ function(stowage_precompiled group)
   target_precompile_headers(${group} PRIVATE ${stowage_standard_headers} ${arg_HEADERS})
 endfunction()
 
-# Lets a target use the group's precompiled header.
+# Leaves out the optimization that the folder's targets have.
+function(stowage_unoptimized target)
+  get_target_property(options ${target} COMPILE_OPTIONS)
+  if(options)
+    list(REMOVE_ITEM options -O1)
+    set_target_properties(${target} PROPERTIES COMPILE_OPTIONS "${options}")
+  endif()
+endfunction()
+
+# Lets a target use the group's precompiled header, which takes the group's optimization.
 function(stowage_use_precompiled target group)
-  if(TARGET ${group})
-    target_precompile_headers(${target} REUSE_FROM ${group})
+  if(NOT TARGET ${group})
+    return()
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${group})
+  get_target_property(options ${group} COMPILE_OPTIONS)
+  if(NOT "-O1" IN_LIST options)
+    stowage_unoptimized(${target})
   endif()
 endfunction()

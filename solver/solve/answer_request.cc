@@ -263,10 +263,12 @@ class RequestSolve {
                              const Candidate& candidate) mutable {
       if (context_.improved) context_.improved(candidate);
       Answer answer = empty;
-      if (!Accept(request_, candidate, &answer)) return;
+      // Whatever the candidate's solver guarantees: others may still find a faster one.
+      Candidate unfinished = candidate;
+      unfinished.limit = Limit::kTime;
+      if (!Accept(request_, std::move(unfinished), &answer)) return;
       if (answer.prediction.makespan_seconds >= fastest) return;
       fastest = answer.prediction.makespan_seconds;
-      if (answer.outcome != Outcome::kOptimal) answer.limit = Limit::kTime;
       improved_(answer);
     };
     return improving;

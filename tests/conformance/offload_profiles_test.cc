@@ -151,7 +151,7 @@ TEST_P(OffloadProfiles, HaveABoundWhateverTheBudgetAndTheLink) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Profiles, OffloadProfiles, testing::ValuesIn(AllProfiles()),
+INSTANTIATE_TEST_SUITE_P(Profiles, OffloadProfiles, testing::ValuesIn(SampledProfiles()),
                          [](const testing::TestParamInfo<std::string>& entry) {
                            std::string name = entry.param;
                            for (char& c : name) {

@@ -54,7 +54,7 @@ TEST_P(EveryProfilesPlan, IsLaidOutWithinThreePercentOfItsPeak) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Profiles, EveryProfilesPlan, testing::ValuesIn(AllProfiles()),
+INSTANTIATE_TEST_SUITE_P(Profiles, EveryProfilesPlan, testing::ValuesIn(SampledProfiles()),
                          [](const testing::TestParamInfo<std::string>& profile) {
                            std::string name = profile.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -82,7 +82,7 @@ std::string NameOf(const testing::TestParamInfo<std::string>& profile) {
 // Those with a number of stages in [first, last].
 std::vector<std::string> ProfilesOfLength(int first, int last) {
   std::vector<std::string> names;
-  for (const std::string& name : AllProfiles()) {
+  for (const std::string& name : SampledProfiles()) {
     const int length = LoadProfile(name).length();
     if (first <= length && length <= last) names.push_back(name);
   }
@@ -115,7 +115,7 @@ TEST_P(EverySetting, AnswersAllThatItCan) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Profiles, EverySetting,
-                         testing::Combine(testing::ValuesIn(AllProfiles()),
+                         testing::Combine(testing::ValuesIn(SampledProfiles()),
                                           testing::ValuesIn(AllSettings())),
                          [](const auto& test) {
                            return Identifier(std::get<0>(test.param)) + "_" +

@@ -75,6 +75,12 @@ std::vector<std::string> AllProfiles() {
   return names;
 }
 
+std::vector<std::string> SampledProfiles() {
+  std::vector<std::string> names = AllProfiles();
+  std::erase(names, "preact-resnet1001-1-224");
+  return names;
+}
+
 Chain LoadProfile(const std::string& name) {
   const std::string path = std::string(STOWAGE_TEST_DATA) + "/" + name + ".json";
   try {

@@ -12,6 +12,9 @@ namespace stowage {
 // Their names, sorted: "torchvision-resnet101-32-224" is
 // tests/data/torchvision-resnet101-32-224.json.
 std::vector<std::string> AllProfiles();
+// For matrices that take minutes: of the network with 339 stages, which comes with two batch sizes,
+// only the larger one.
+std::vector<std::string> SampledProfiles();
 
 // Ends the program, with a word, when there is no such file or it is not a chain.
 Chain LoadProfile(const std::string& name);

@@ -199,5 +199,22 @@ TEST(AnswerRequest, ReportsEachFasterScheduleOnTheWay) {
   EXPECT_EQ(seconds.back(), answer->prediction.makespan_seconds);
 }
 
+// `rotor` is the first to report, and optimal in its class; `pofo` is faster.
+TEST(AnswerRequest, NoScheduleOnTheWayIsOptimalUnlessItMeetsTheBound) {
+  SolveRequest request{EqualChain(12), Memory(150), "auto", {}};
+  request.platform.offload_bytes_per_second = 10;
+  std::vector<Answer> answers;
+  const auto last = AnswerRequest(request, RequestInstances(request), SolveContext(),
+                                  [&](const Answer& better) { answers.push_back(better); });
+  ASSERT_THAT(last, IsOk());
+  ASSERT_GE(answers.size(), 2);
+  for (const Answer& answer : answers) {
+    if (answer.prediction.makespan_seconds > last->prediction.makespan_seconds) {
+      EXPECT_EQ(answer.outcome, Outcome::kFeasible) << answer.solver;
+      EXPECT_EQ(answer.limit, Limit::kTime) << answer.solver;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stowage
