@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 targets=("${@:2}")
 [ ${#targets[@]} -gt 0 ] || targets=(json request schedule stored)
-deploy/setup.sh fuzz
+deploy/setup.sh test
 deploy/build.sh fuzz
 
 mkdir -p build/fuzz/found
@@ -21,7 +21,7 @@ for target in "${targets[@]}"; do
   [ "$target" != json ] || more+=(tests/data tests/golden)
   log=build/fuzz/$target.log
   # Of every input: ten seconds, two gigabytes of memory at most, half of one in a piece.
-  if ! STOWAGE_SEEDS=$corpus "build/fuzz/bin/stowage_${target}_fuzzer" -max_total_time="$seconds" \
+  if ! STOWAGE_SEEDS=$corpus "build/asan/bin/stowage_${target}_fuzzer" -max_total_time="$seconds" \
        -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=512 -max_len=16384 -use_value_profile=1 \
        -print_final_stats=1 -artifact_prefix="build/fuzz/found/$target-" \
        "$corpus" "${more[@]}" >"$log" 2>&1; then

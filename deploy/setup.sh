@@ -4,7 +4,6 @@
 #   deploy/setup.sh build   what it takes to build and run them
 #   deploy/setup.sh train   that, and LibTorch: for stowage-train
 #   deploy/setup.sh test    that, what the tests need, and CUDA's runtime from PyPI
-#   deploy/setup.sh fuzz    what it takes to build, and to fuzz
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 #   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
 # With --names, as in `deploy/setup.sh run --names`, installs nothing and names those packages.
@@ -42,14 +41,14 @@ test=(
   prometheus                                  # scrapes the server in a test
   systemd                                     # checks its unit
   openssl                                     # makes certificates for tests
+  clang libclang-rt-14-dev                    # builds with AddressSanitizer, and the fuzzers
 )
 cuda=(python3-pip)   # fetches the next two
 cuda_wheels=(
   nvidia-cuda-runtime==13.0.96                # headers and the static library
   nvidia-cuda-crt==13.0.88                    # headers that those include
 )
-fuzz=(clang libclang-rt-14-dev)   # libFuzzer and the sanitizers of Clang
-dev=(clang clang-format clang-tidy git)
+dev=(clang-format clang-tidy git)
 carried=(
   libabsl-dev libabsl20220623 libhwy-dev libhwy1 libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libbenchmark1debian
@@ -60,10 +59,9 @@ case "${1:-}" in
   build) packages=("${build[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
   test) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${cuda[@]}") ;;
-  fuzz) packages=("${build[@]}" "${fuzz[@]}") ;;
   dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${cuda[@]}" "${dev[@]}") ;;
   carried) echo "${carried[@]}"; exit 0 ;;
-  *) echo "usage: $0 run|build|train|test|fuzz|dev|carried [--names]" >&2; exit 2 ;;
+  *) echo "usage: $0 run|build|train|test|dev|carried [--names]" >&2; exit 2 ;;
 esac
 [ "${2:-}" != "--names" ] || { echo "${packages[@]}"; exit 0; }
 

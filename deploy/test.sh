@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test: the dev preset with all of them, then the
 # ones that concern threads under ThreadSanitizer, then all but LibTorch's again under
-# AddressSanitizer and UndefinedBehaviorSanitizer, then each fuzzer for seconds. Safe to run again.
+# AddressSanitizer and UndefinedBehaviorSanitizer, for which dev's integration and golden tests run
+# asan's programs, then each fuzzer for seconds. Safe to run again.
 #   deploy/test.sh [PRESET…]    default: dev tsan asan fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,5 +29,10 @@ for preset in "${presets[@]}"; do
     export RC_PARAMS="max_success=500 max_discard_ratio=50"
   fi
   ctest --preset "$preset" --progress "${only[@]}"
+  if [ "$preset" = asan ]; then
+    deploy/build.sh drivers
+    STOWAGE_PROGRAMS=$PWD/build/asan/bin ctest --preset dev --progress \
+      --label-regex 'integration|golden' "${only[@]}|^Train\\.|^Layers"
+  fi
   echo "test: $preset built in $((built - begin)) s, tested in $((SECONDS - built)) s"
 done

@@ -4,6 +4,11 @@
 # group has the headers that most of its files include, and no more.
 option(STOWAGE_PRECOMPILE "Precompile headers of libraries" ON)
 
+# Clang refuses a precompiled header from the compiler cache whose sources have another time of change.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
 set(stowage_standard_headers
   <algorithm> <chrono> <cmath> <cstdint> <functional> <map> <memory> <optional> <string> <utility>
   <vector> <absl/container/flat_hash_map.h> <absl/status/status.h> <absl/status/statusor.h>

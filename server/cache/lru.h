@@ -40,11 +40,12 @@ class Lru {
     std::list<Entry> evicted;  // freed after the lock is released
     MutexLock lock(mutex_);
     // Keys may point into their values: a key is erased from the map before its value is freed.
-    const auto drop = [&](typename std::list<Entry>::iterator entry) {
-      bytes_ -= entry->bytes;
-      places_.erase(entry->key);
-      evicted.splice(evicted.begin(), entries_, entry);
-    };
+    const auto drop = [&](typename std::list<Entry>::iterator entry)
+                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                            bytes_ -= entry->bytes;
+                            places_.erase(entry->key);
+                            evicted.splice(evicted.begin(), entries_, entry);
+                          };
     if (const auto place = places_.find(key); place != places_.end()) drop(place->second);
     if (bytes > most_bytes_) return;
     while (bytes_ + bytes > most_bytes_) {

@@ -192,7 +192,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     {
       MutexLock lock(mutex_);
       if (end_.has_value()) return;  // the answer has been added
-      (void)WithMemory([&] { change(pending_); });
+      (void)WithMemory([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { change(pending_); });
     }
     WriteNext();
   }

@@ -142,7 +142,7 @@ std::string WithoutTimings(const std::string& text) {
 // The command, its output and its exit code.
 std::string Transcript(const Case& golden) {
   std::vector<std::string> argv = absl::StrSplit(golden.command, ' ');
-  argv[0] = argv[0] == "stowage" ? STOWAGE_CLI_BINARY : STOWAGE_SERVER_BINARY;
+  argv[0] = Program(argv[0]);
   const ProgramResult result = RunProgram(argv);
   std::string text = absl::StrCat("$ ", golden.command, "\n", result.out);
   if (!result.err.empty()) absl::StrAppend(&text, "--- standard error\n", result.err);

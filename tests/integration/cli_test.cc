@@ -48,7 +48,7 @@ constexpr const char* kStoreAll =
   {"kind": "BACKWARD", "stage": 2}, {"kind": "BACKWARD", "stage": 1}]})";
 
 ProgramResult Stowage(std::vector<std::string> arguments, const std::string& input = "") {
-  arguments.insert(arguments.begin(), STOWAGE_CLI_BINARY);
+  arguments.insert(arguments.begin(), Program("stowage"));
   return RunProgram(arguments, input);
 }
 
@@ -418,7 +418,7 @@ TEST_F(Cli, AServersAddressIsCheckedBeforeItIsAsked) {
 
 TEST_F(Cli, NamesCannotForgeLinesOrColours) {
   const ProgramResult result =
-      RunProgram({STOWAGE_CLI_BINARY, "chain", "-"},
+      RunProgram({Program("stowage"), "chain", "-"},
                  R"({"name": "\u001b[31mnet\nfeasible", "stages": [{"name": "a\nb"}]})");
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out, testing::StartsWith(" [31mnet feasible\n"));

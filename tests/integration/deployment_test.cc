@@ -40,7 +40,7 @@ std::set<std::string> FlagsOf(const std::string& text) {
 }
 
 const std::string& Help() {
-  static const std::string help = RunProgram({STOWAGE_SERVER_BINARY, "--help"}).out;
+  static const std::string help = RunProgram({Program("stowage-server"), "--help"}).out;
   return help;
 }
 
@@ -103,7 +103,7 @@ TEST(Container, FlagsAreTheServers) {
 
 TEST(Container, PackagesAreThoseThatTheProgramsNeedAndNoOthers) {
   std::set<std::string> needed;
-  for (const char* program : {STOWAGE_SERVER_BINARY, STOWAGE_CLI_BINARY}) {
+  for (const std::string& program : {Program("stowage-server"), Program("stowage")}) {
     std::map<std::string, std::string> paths;  // of libraries
     std::istringstream linked(RunProgram({"/usr/bin/ldd", program}).out);
     for (std::string line; std::getline(linked, line);) {

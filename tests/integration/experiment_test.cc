@@ -77,7 +77,7 @@ class ExperimentCommand : public testing::Test {
     return ExperimentOn(std::move(flags));
   }
   ProgramResult ExperimentOn(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {STOWAGE_CLI_BINARY, "experiment"});
+    arguments.insert(arguments.begin(), {Program("stowage"), "experiment"});
     arguments.insert(arguments.end(), {"--output", folder_.Path("out")});
     return RunProgram(arguments);
   }
@@ -151,7 +151,7 @@ TEST_F(ExperimentCommand, BudgetsAreThoseOfSolve) {
   ASSERT_EQ(ExperimentOn({resnet, "--alphas", "0.07,0.2", "--solvers", "rotor"}).exit_code, 0);
   const std::vector<std::string> budgets = ColumnOf(Rows("sweep.csv"), "memory_bytes");
   const auto solve = [&resnet](const std::string& memory) {
-    return RunProgram({STOWAGE_CLI_BINARY, "solve", "--local", "--chain", resnet, "--memory",
+    return RunProgram({Program("stowage"), "solve", "--local", "--chain", resnet, "--memory",
                        memory, "--solver", "rotor", "--format", "json"})
         .out;
   };
@@ -295,7 +295,7 @@ TEST_F(ExperimentCommand, ABadArgumentIsOneLineThatNamesIt) {
 
 TEST_F(ExperimentCommand, AnOutputThatIsNoFolderIsAnError) {
   const ProgramResult result =
-      RunProgram({STOWAGE_CLI_BINARY, "experiment", chain_, "--output", chain_});
+      RunProgram({Program("stowage"), "experiment", chain_, "--output", chain_});
   EXPECT_EQ(result.exit_code, kError);
   EXPECT_THAT(result.err, HasSubstr("stowage: --output: cannot create " + chain_));
 }

@@ -32,7 +32,7 @@ std::vector<std::string> OneAtATime(const std::vector<std::string>& more = {}) {
 
 ProgramResult RunServer(std::vector<std::string> flags) {
   flags.insert(flags.begin(),
-               {STOWAGE_SERVER_BINARY, "--http", "127.0.0.1:0", "--cache-dir", "none"});
+               {Program("stowage-server"), "--http", "127.0.0.1:0", "--cache-dir", "none"});
   return RunProgram(flags);
 }
 

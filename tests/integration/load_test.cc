@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 ProgramResult Load(std::vector<std::string> flags) {
   flags.insert(flags.begin(),
-               {STOWAGE_CLI_BINARY, "load", ProfilePath("torchvision-resnet18-16-500"), "--solver",
+               {Program("stowage"), "load", ProfilePath("torchvision-resnet18-16-500"), "--solver",
                 "rotor", "--concurrency", "4", "--duration", "500ms"});
   return RunProgram(flags);
 }

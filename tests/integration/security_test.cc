@@ -89,7 +89,7 @@ Remote Trusting(const ServerProcess& server, const Pair& authority) {
 
 ProgramResult Solve(const ServerProcess& server, const std::vector<std::string>& flags) {
   std::vector<std::string> argv = {
-      STOWAGE_CLI_BINARY, "solve", "--chain",  ProfilePath("pipedream-vgg16-128-224"),
+      Program("stowage"), "solve", "--chain",  ProfilePath("pipedream-vgg16-128-224"),
       "--memory",         "50%",   "--server", server.address()};
   argv.insert(argv.end(), flags.begin(), flags.end());
   return RunProgram(argv);
@@ -183,8 +183,8 @@ TEST(Tls, AKeyThatIsTooShortIsRefused) {
                   "-subj", "/CN=weak", "-out", certificate, "-keyout", key});
   ASSERT_EQ(made.exit_code, 0) << made;
   const ProgramResult refused =
-      RunProgram({STOWAGE_SERVER_BINARY, "--listen", "127.0.0.1:0", "--http", "none", "--cache-dir",
-                  "none", "--tls-cert", certificate, "--tls-key", key});
+      RunProgram({Program("stowage-server"), "--listen", "127.0.0.1:0", "--http", "none",
+                  "--cache-dir", "none", "--tls-cert", certificate, "--tls-key", key});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr("weak.pem"), HasSubstr("cannot be served")));
 }
@@ -305,8 +305,8 @@ TEST(Security, FilesThatCannotBeUsedStopTheStart) {
   const std::string& key = pair.key;
   const std::string& certificate = pair.certificate;
   const auto refusal = [](std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {STOWAGE_SERVER_BINARY, "--listen", "127.0.0.1:0", "--http", "none",
-                                 "--cache-dir", "none"});
+    flags.insert(flags.begin(), {Program("stowage-server"), "--listen", "127.0.0.1:0", "--http",
+                                 "none", "--cache-dir", "none"});
     const ProgramResult result = RunProgram(flags);
     EXPECT_EQ(result.exit_code, 1) << result;
     return result.err;

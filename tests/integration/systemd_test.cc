@@ -55,7 +55,7 @@ class Manager {
   std::vector<std::string> ServerCommand(const std::vector<std::string>& flags) const {
     std::vector<std::string> command = {"/usr/bin/env",
                                         "NOTIFY_SOCKET=" + path(),
-                                        STOWAGE_SERVER_BINARY,
+                                        Program("stowage-server"),
                                         "--http",
                                         "none",
                                         "--cache-dir",
@@ -102,7 +102,7 @@ TEST(ServiceManager, IsNotToldOfAServerThatCannotStart) {
 TEST(ServiceManager, ThatDoesNotListenIsNoReasonNotToServe) {
   const TempFolder folder;
   BackgroundProgram server({"/usr/bin/env", "NOTIFY_SOCKET=" + folder.Path("nobody"),
-                            STOWAGE_SERVER_BINARY, "--listen", "127.0.0.1:0", "--http", "none",
+                            Program("stowage-server"), "--listen", "127.0.0.1:0", "--http", "none",
                             "--cache-dir", "none"});
   EXPECT_NE(server.WaitForLogLine({"level=warning", "event=notify_failed", "$NOTIFY_SOCKET"}), "");
   const std::string line = server.WaitForLogLine({"event=serving"});
@@ -134,7 +134,8 @@ class Unit {
 
  private:
   static std::string WithServer(const std::string& text) {
-    return absl::StrReplaceAll(text, {{"/usr/local/bin/stowage-server", STOWAGE_SERVER_BINARY}});
+    return absl::StrReplaceAll(text,
+                               {{"/usr/local/bin/stowage-server", Program("stowage-server")}});
   }
 
   const TempFolder folder_;

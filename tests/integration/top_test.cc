@@ -28,7 +28,7 @@ constexpr const char* kAlternateScreen = "\x1b[?1049h";
 constexpr const char* kOrdinaryScreen = "\x1b[?1049l";
 
 std::vector<std::string> Top(const std::string& http, const std::vector<std::string>& flags) {
-  std::vector<std::string> argv = {STOWAGE_CLI_BINARY, "top",  "--http", http,
+  std::vector<std::string> argv = {Program("stowage"), "top",  "--http", http,
                                    "--interval",       "100ms"};
   argv.insert(argv.end(), flags.begin(), flags.end());
   return argv;

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 ProgramResult Train(std::vector<std::string> flags) {
   std::vector<std::string> argv = {
-      STOWAGE_TRAIN_BINARY, "--batch", "2", "--image", "64", "--steps", "1"};
+      Program("stowage-train"), "--batch", "2", "--image", "64", "--steps", "1"};
   argv.insert(argv.end(), flags.begin(), flags.end());
   return RunProgram(argv);
 }
@@ -60,7 +60,7 @@ TEST(Train, TrainsAsPlainTrainingDoesWithAServersSchedule) {
 
   EXPECT_GT(nlohmann::json::parse(ReadFile(trace))["traceEvents"].size(), 60);
   const ProgramResult solved = RunProgram(
-      {STOWAGE_CLI_BINARY, "solve", "--chain", chain, "--platform", platform, "--local"});
+      {Program("stowage"), "solve", "--chain", chain, "--platform", platform, "--local"});
   EXPECT_EQ(solved.exit_code, 0) << solved;
 }
 

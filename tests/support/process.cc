@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -177,6 +178,11 @@ BackgroundProgram::BackgroundProgram(const std::vector<std::string>& argv) {
   drainer_ = std::thread([this, fd = pipe_fds[0]] { Drain(fd); });
 }
 
+std::string Program(absl::string_view name) {
+  const char* const folder = std::getenv("STOWAGE_PROGRAMS");
+  return absl::StrCat(folder != nullptr ? folder : STOWAGE_PROGRAMS_FOLDER, "/", name);
+}
+
 std::string ValueOf(const std::string& line, const std::string& key) {
   const size_t begin = line.find(key) + key.size();
   return line.substr(begin, line.find(' ', begin) - begin);
@@ -186,7 +192,7 @@ namespace {
 
 std::vector<std::string> ServerCommand(const std::vector<std::string>& flags,
                                        const std::string& listen) {
-  std::vector<std::string> argv = {STOWAGE_SERVER_BINARY, "--listen", listen};
+  std::vector<std::string> argv = {Program("stowage-server"), "--listen", listen};
   // Nothing that two servers would share, but for tests that say so.
   for (const auto& [flag, value] :
        {std::pair("--http", "127.0.0.1:0"), std::pair("--cache-dir", "none")}) {

@@ -20,6 +20,11 @@ namespace stowage {
 // Longer than anything takes on a slow, busy machine: guards against hangs, decides nothing else.
 inline constexpr std::chrono::seconds kPatience{120};
 
+// The path of one of the programs that this build made: Program("stowage-server"). The environment
+// variable STOWAGE_PROGRAMS names another build's folder, so that one build's tests can run
+// another's programs, those with sanitizers above all.
+std::string Program(absl::string_view name);
+
 struct ProgramResult {
   int exit_code = -1;  // 128 + signal when one ended it
   std::string out;

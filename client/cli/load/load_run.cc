@@ -78,6 +78,7 @@ class Load {
         callers.emplace_back([this, i] { Call(static_cast<uint64_t>(i)); });
       }
     }
+    MutexLock lock(mutex_);
     result_.seconds = SecondsSince(begin_);
     for (std::vector<double>& latencies : result_.latencies) {
       std::sort(latencies.begin(), latencies.end());
