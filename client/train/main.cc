@@ -2,6 +2,7 @@
 // example for training programs: profile the network, get a schedule, make a plan, train, report.
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <optional>
@@ -60,7 +61,9 @@ class Program {
     const Answer& answer = *planned.result.answer;
     if (answer.outcome == Outcome::kInfeasible) return Infeasible(answer);
     ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(answer.schedule));
-    absl::PrintF("schedule: %s, from %s\n\n", answer.solver, SourceText(planned));
+    absl::PrintF("schedule: %s, from %s\n", answer.solver, SourceText(planned));
+    NoteCopiesOnTheHost(answer.schedule);
+    absl::PrintF("\n");
     if (options_.compares) {
       RETURN_IF_ERROR(
           table_->Add(ComparisonTable::kPlain, session_->TrainWithoutSchedule(), std::nullopt));
@@ -139,11 +142,6 @@ class Program {
     PrintChain(chain_);
     if (options_.graph_mode) PrintGraphCosts(chain_);
     PrintLink(platform_);
-    if (device_.torch.is_cpu() && options_.link.empty()) {
-      absl::PrintF(
-          "note: device and host share memory and cores here, so copies slow down computations, "
-          "which predictions do not include; --solver rotor does not copy\n");
-    }
     return absl::OkStatus();
   }
 
@@ -202,6 +200,16 @@ class Program {
         break;
     }
     return absl::StrCat("here, solved in ", seconds);
+  }
+
+  void NoteCopiesOnTheHost(const Schedule& schedule) const {
+    const bool copies = std::any_of(
+        schedule.operations.begin(), schedule.operations.end(),
+        [](const Operation& operation) { return operation.kind == OperationKind::kOffload; });
+    if (!copies || !device_.torch.is_cpu() || !options_.link.empty()) return;
+    absl::PrintF(
+        "  note: device and host share memory and cores here, so copies slow down computations, "
+        "which predictions do not include; --solver rotor does not copy\n");
   }
 
   // The schedule of PyTorch's checkpoint_sequential with the best number of segments.
