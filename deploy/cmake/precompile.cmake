@@ -50,3 +50,7 @@ function(stowage_use_precompiled target group)
     stowage_unoptimized(${target})
   endif()
 endfunction()
+
+# The standard headers alone. Solver's files have a group of their own, because they are optimized in
+# every build type.
+stowage_precompiled(stowage_precompiled_standard)
