@@ -2,10 +2,8 @@
 // once for all callers that send it at the same time, bounded in number, memory and time.
 // Independent of gRPC, so that all of it is tested under ThreadSanitizer.
 //
-// A request gets its cache keys (cache_keys.h), is looked up in memory, joins the solve of an equal
-// request that is under way, or else goes to the cache tier below, the queue, a solver thread and
-// into both caches. A cached answer is simulated on the caller's chain; where it does not fit, the
-// request is solved.
+// A request gets its cache keys (cache_keys.h) and is looked up in memory; on a miss
+// solve_coordinator.h takes it over.
 #ifndef STOWAGE_SERVER_ENGINE_ENGINE_H_
 #define STOWAGE_SERVER_ENGINE_ENGINE_H_
 
@@ -13,36 +11,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <stop_token>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
+#include "server/engine/engine_resources.h"
+#include "server/engine/pending_requests.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
-#include "server/engine/timers.h"
+#include "server/engine/solve_coordinator.h"
 #include "server/engine/work_queue.h"
 #include "server/observe/observer.h"
-#include "solver/base/mutex.h"
-#include "solver/base/thread_pool.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 #include "solver/solve/answer_request.h"
-#include "solver/solve/request_instances.h"
 
 namespace stowage {
-
-struct EngineOptions {
-  int threads = 1;                              // solves that run at once; one alone may use all
-  size_t queue_length = 256;                    // solves that wait beyond those
-  size_t client_limit = 64;                     // of them, waiting or running, of one client
-  int64_t solve_bytes = int64_t{4} << 30;       // the most memory that one solve may take,
-  int64_t all_solves_bytes = int64_t{8} << 30;  // and all that run at once
-};
 
 struct EngineStats {
   WorkQueue::Stats solves;
@@ -86,51 +71,11 @@ class Engine {
   EngineStats stats() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
-  using SolvePtr = std::shared_ptr<SharedSolve>;
-
-  // Counts a request that is in flight, from Begin() to Finish(). UNAVAILABLE when draining.
-  absl::Status Begin();
-  void Finish();
-
-  // The steps of a request that is not in the memory cache.
-  void Join(const WaiterPtr& waiter);
-  void Watch(const SolvePtr& solve, const WaiterPtr& waiter);
-  void TimeIsUp(const SolvePtr& solve, uint64_t id);
-  void Start(const SolvePtr& solve);
-  void Enqueue(const SolvePtr& solve);
-  void Run(const SolvePtr& solve, const RequestInstances& instances);
-  SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop);
-  int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
   absl::StatusOr<int64_t> BytesForFrontier(const FrontierRequest& request) const;
-  void Cache(const CachedAnswerPtr& answer);
 
-  // Its end, for one waiter and for all of a solve.
-  void End(const WaiterPtr& waiter, absl::StatusOr<SolveResult> result);
-  void EndAll(const SolvePtr& solve, const CachedAnswerPtr& cached, Origin::Source source);
-  void EndAll(const SolvePtr& solve, const absl::Status& status);
-  void EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best,
-                   const absl::Status& otherwise);
-  void SolveAlone(const WaiterPtr& waiter);
-  void Forget(const SolvePtr& solve);
-
-  const EngineOptions options_;
-  AnswerCache& cache_;
-  Observer& observer_;
-  RunningSolves running_;
-  std::stop_source stop_all_;
-
-  mutable Mutex mutex_;
-  CondVar idle_;
-  absl::flat_hash_map<Fingerprint, SolvePtr> solves_
-      ABSL_GUARDED_BY(mutex_);                  // by CacheKeys::rounded
-  size_t pending_ ABSL_GUARDED_BY(mutex_) = 0;  // requests that have not ended
-  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
-
-  std::optional<ThreadPool> helpers_;  // lent to one solve at a time
-  Timers timers_;
-  WorkQueue quick_;  // short work: the cache tier below, simulations
-  WorkQueue queue_;  // solves; last, because its threads use all of the above
+  PendingRequests pending_;
+  SolveCoordinator solves_;
+  EngineResources resources_;  // last, because its threads use all of the above
 };
 
 }  // namespace stowage

@@ -1,0 +1,65 @@
+#include "server/engine/engine_resources.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "solver/solve/catalog.h"
+
+namespace stowage {
+namespace {
+
+// Solver threads yield the cores to cached answers.
+constexpr int kSolveNiceness = 10;
+constexpr int kQuickThreads = 2;
+constexpr size_t kQuickQueue = 4096;  // each entry may hold a message of the largest size
+constexpr size_t kQuickOfAClient = 1024;
+
+}  // namespace
+
+std::string SolverName(const std::string& requested) {
+  return std::string(FindSolver(requested)->description.name);
+}
+
+EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* its_cache,
+                                 Observer* its_observer)
+    : options(its_options),
+      cache(*its_cache),
+      observer(*its_observer),
+      quick({.threads = kQuickThreads,
+             .most_waiting = kQuickQueue,
+             .most_of_a_client = kQuickOfAClient}),
+      solves({.threads = options.threads,
+              .most_waiting = options.queue_length,
+              .most_of_a_client = options.client_limit,
+              .most_bytes = options.all_solves_bytes,
+              .niceness = kSolveNiceness}) {
+  // A thread inherits the niceness of the thread that creates it, so the helpers are created by a
+  // thread that has taken the niceness of the solver threads.
+  std::thread([this] {
+    setpriority(PRIO_PROCESS, 0, kSolveNiceness);
+    helpers.emplace(options.threads - 1);
+  }).join();
+}
+
+int64_t EngineResources::BytesFor(const SolveRequest& request,
+                                  const RequestInstances& instances) const {
+  // The rounding loss takes a solve on a finer grid, with as much memory as there is for one.
+  if (request.options.report_rounding_loss) return options.solve_bytes;
+  const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
+  return std::max(solver->WorkingBytesWithin(instances.rounded(), options.solve_bytes),
+                  solver->WorkingBytesWithin(instances.exact_sizes(), options.solve_bytes));
+}
+
+SolveContext EngineResources::ContextFor(std::stop_token stop) {
+  SolveContext context;
+  context.stop = std::move(stop);
+  context.working_bytes = options.solve_bytes;
+  context.threads = &*helpers;
+  return context;
+}
+
+}  // namespace stowage

@@ -1,0 +1,58 @@
+// What all requests of an engine share: its limits, the cache, the queues and their threads.
+#ifndef STOWAGE_SERVER_ENGINE_ENGINE_RESOURCES_H_
+#define STOWAGE_SERVER_ENGINE_ENGINE_RESOURCES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "server/cache/answer_cache.h"
+#include "server/engine/running_solves.h"
+#include "server/engine/timers.h"
+#include "server/engine/work_queue.h"
+#include "server/observe/observer.h"
+#include "solver/algorithms/solver.h"
+#include "solver/base/thread_pool.h"
+#include "solver/model/request.h"
+#include "solver/solve/request_instances.h"
+
+namespace stowage {
+
+struct EngineOptions {
+  int threads = 1;                              // solves that run at once; one alone may use all
+  size_t queue_length = 256;                    // solves that wait beyond those
+  size_t client_limit = 64;                     // of them, waiting or running, of one client
+  int64_t solve_bytes = int64_t{4} << 30;       // the most memory that one solve may take,
+  int64_t all_solves_bytes = int64_t{8} << 30;  // and all that run at once
+};
+
+// The catalog's name of a requested solver, "auto" for an empty one.
+std::string SolverName(const std::string& requested);
+
+// The members are thread-safe. The destructor runs the queued work and joins the threads.
+struct EngineResources {
+  // Borrows the cache and the observer.
+  EngineResources(const EngineOptions& options, AnswerCache* cache, Observer* observer);
+
+  // The most memory that the solve of a request may take.
+  int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
+  // What a solver may use until `stop` is set.
+  SolveContext ContextFor(std::stop_token stop);
+
+  const EngineOptions options;
+  AnswerCache& cache;
+  Observer& observer;
+  RunningSolves running;
+  std::stop_source stop_all;  // set when the engine stops the solves that still run
+
+  std::optional<ThreadPool> helpers;  // lent to one solve at a time
+  Timers timers;
+  WorkQueue quick;   // short work: the cache tier below, simulations
+  WorkQueue solves;  // last, because its threads use all of the above
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_ENGINE_ENGINE_RESOURCES_H_
