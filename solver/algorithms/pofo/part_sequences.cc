@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "solver/algorithms/part_sizes.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -13,26 +15,16 @@ constexpr int kMostSlower = 32;  // slower sequences kept a part, at most
 
 }  // namespace
 
-PartSequences::PartSequences(const Chain& chain, const Options& options)
-    : options_(options),
-      sizes_(MakePartSizes<int64_t>(chain, Saving::kAlways, [](int64_t bytes) { return bytes; })),
-      most_stages_(std::min(options.most_stages, sizes_.stages())),
-      ranges_(static_cast<size_t>(sizes_.stages()) * static_cast<size_t>(most_stages_)),
-      tries_split_(static_cast<size_t>(sizes_.stages())) {
+PartSequences::PartSequences(const Chain& chain, int most_stages)
+    : most_stages_(most_stages),
+      ranges_(static_cast<size_t>(chain.length() + 1) * static_cast<size_t>(most_stages)) {
   forward_.push_back(0);
   step_.push_back(0);
-  for (int l = 1; l <= sizes_.stages(); ++l) {
+  for (int l = 1; l <= chain.length() + 1; ++l) {
     const Stage& stage = chain.stage(l);
     forward_.push_back(forward_.back() + stage.forward_seconds);
     step_.push_back(step_.back() + stage.forward_seconds + stage.backward_seconds);
   }
-  // Among equally fast sequences the one with fewer forwards wins: each forward of a sweep is
-  // charged a tie-breaking time far above rounding errors and far below any measured time.
-  constexpr double kTieShare = 1e-12;
-  constexpr double kNoiseShare = 1e-14;
-  const double total = forward_.back();
-  tie_seconds_ = kTieShare * (total > 0 ? total : std::max(step_.back(), 1e-9));
-  least_gain_ = kNoiseShare * total;
 }
 
 int64_t PartSequences::WorkingBytes(int stages, const Options& options) {
@@ -47,27 +39,70 @@ int64_t PartSequences::WorkingBytes(int stages, const Options& options) {
   return grown + parts * static_cast<int64_t>(sizeof(Range));
 }
 
-absl::StatusOr<PartSequences> PartSequences::Build(const Chain& chain, const Options& options,
-                                                   const SolveContext& context) {
-  PartSequences parts(chain, options);
+// Fills a PartSequences, part by part.
+class PartSequencesBuilder {
+ public:
+  using Sequence = PartSequences::Sequence;
+
+  PartSequencesBuilder(const Chain& chain, const PartSequences::Options& options)
+      : options_(options),
+        sizes_(MakePartSizes<int64_t>(chain, Saving::kAlways, [](int64_t bytes) { return bytes; })),
+        parts_(chain, std::min(options.most_stages, sizes_.stages())),
+        tries_split_(static_cast<size_t>(sizes_.stages())) {
+    // Among equally fast sequences the one with fewer forwards wins: each forward of a sweep is
+    // charged a tie-breaking time far above rounding errors and far below any measured time.
+    constexpr double kTieShare = 1e-12;
+    constexpr double kNoiseShare = 1e-14;
+    const double total = parts_.forward_.back();
+    tie_seconds_ = kTieShare * (total > 0 ? total : std::max(parts_.step_.back(), 1e-9));
+    least_gain_ = kNoiseShare * total;
+  }
+
+  absl::Status FillAll(const Chain& chain, const SolveContext& context);
+  PartSequences Take() && { return std::move(parts_); }
+
+ private:
+  void FillPart(int s, int t);
+  void MarkSplits(int s, int t);
+  void LowerBySaving(int s, int t);
+  void LowerBySplitting(int s, int k, int t, int64_t sweep_need);
+  void AppendIfFaster(const Sequence& step);
+  void Thin(int s, int t);
+  void AddSlower(int s, int t, double most_lost);
+  void AddUnlessDominated(int s, int t, const Sequence& sequence);
+  double ReachOf(int s, int t, const Sequence& sequence) const;
+
+  const PartSequences::Options options_;
+  const PartSizes<int64_t> sizes_;
+  PartSequences parts_;
+  std::vector<Sequence>& sequences_ = parts_.sequences_;
+  double tie_seconds_;  // charged for each forward of a sweep, to break ties
+  double least_gain_;   // seconds; smaller differences are rounding errors
+
+  // Of the part that is being filled.
+  std::vector<uint8_t> tries_split_;  // by k: whether the part tries that split
+  std::vector<Sequence> best_;        // the lower envelope so far
+  std::vector<Sequence> merged_;      // the next best_
+};
+
+absl::Status PartSequencesBuilder::FillAll(const Chain& chain, const SolveContext& context) {
   const int count = chain.length();  // the loss is never recomputed
   // By falling s, then growing t: [s+1..t], [k+1..t] and [s..k] are complete before [s..t].
   for (int s = count - 1; s >= 0; --s) {
-    for (int t = s; t < std::min(count, s + parts.most_stages_); ++t) {
+    for (int t = s; t < std::min(count, s + parts_.most_stages_); ++t) {
       if (t % 64 == 0 || t == s) RETURN_IF_ERROR(context.CheckStop());
       // No recomputed part contains a no_recompute stage, so no longer part from s is possible.
       if (chain.stage(t + 1).no_recompute) break;
-      if (parts.ForwardSeconds(s, t) > options.most_recompute_seconds) break;
-      parts.FillPart(s, t);
+      if (parts_.ForwardSeconds(s, t) > options_.most_recompute_seconds) break;
+      FillPart(s, t);
     }
   }
-  parts.best_ = parts.merged_ = {};
-  return parts;
+  return absl::OkStatus();
 }
 
 // Appends to merged_ unless the last entry, which needs no more memory, is as fast. Keeps merged_
 // ordered by growing peak and falling lost_seconds. Requires: calls come by growing peak.
-void PartSequences::AppendIfFaster(const Sequence& step) {
+void PartSequencesBuilder::AppendIfFaster(const Sequence& step) {
   if (merged_.empty()) {
     merged_.push_back(step);
   } else if (step.lost_seconds < merged_.back().lost_seconds - least_gain_) {
@@ -80,9 +115,9 @@ void PartSequences::AppendIfFaster(const Sequence& step) {
 }
 
 // best_ = the sequences that save s and then run one of [s+1..t].
-void PartSequences::LowerBySaving(int s, int t) {
+void PartSequencesBuilder::LowerBySaving(int s, int t) {
   const int64_t need = sizes_.SaveNeed(s, t);
-  const Range rest = RangeOf(s + 1, t);
+  const PartSequences::Range rest = parts_.RangeOf(s + 1, t);
   merged_.clear();
   for (int32_t i = rest.begin; i < rest.end; ++i) {
     const int64_t peak = std::max(need, sizes_.saved[s] + sequences_[i].peak_bytes);
@@ -95,11 +130,11 @@ void PartSequences::LowerBySaving(int s, int t) {
 // best_ = the lower envelope of best_ and of the sequences that checkpoint s and split after k.
 // Those are the pairs of a sequence of [k+1..t] and one of [s..k]; of each memory limit the pair of
 // the two fastest that fit it. `sweep_need`: what the forwards s..k and δ^t need.
-void PartSequences::LowerBySplitting(int s, int k, int t, int64_t sweep_need) {
-  const Range rest = RangeOf(k + 1, t);
-  const Range front = RangeOf(s, k);
+void PartSequencesBuilder::LowerBySplitting(int s, int k, int t, int64_t sweep_need) {
+  const PartSequences::Range rest = parts_.RangeOf(k + 1, t);
+  const PartSequences::Range front = parts_.RangeOf(s, k);
   if (rest.begin == rest.end || front.begin == front.end) return;
-  const double sweep = forward_[k + 1] - forward_[s] + tie_seconds_ * (k + 1 - s);
+  const double sweep = parts_.forward_[k + 1] - parts_.forward_[s] + tie_seconds_ * (k + 1 - s);
   const int64_t checkpoint = sizes_.output[k];
   const int64_t least = std::max({sweep_need, checkpoint + sequences_[rest.begin].peak_bytes,
                                   sequences_[front.begin].peak_bytes});
@@ -142,9 +177,9 @@ void PartSequences::LowerBySplitting(int s, int k, int t, int64_t sweep_need) {
 // Thins best_ to about most_steps_per_part entries. The first and the last stay; between them each
 // must be faster than its predecessor by a constant factor of recompute time, so that cheap
 // sequences keep a finer resolution than expensive ones.
-void PartSequences::Thin(int s, int t) {
+void PartSequencesBuilder::Thin(int s, int t) {
   if (best_.size() <= static_cast<size_t>(options_.most_steps_per_part)) return;
-  const double once = ForwardSeconds(s, t);
+  const double once = parts_.ForwardSeconds(s, t);
   const double range = (once + best_.front().lost_seconds) / (once + best_.back().lost_seconds);
   const double factor = std::pow(range, 1.0 / options_.most_steps_per_part);
   size_t count = 1;
@@ -159,13 +194,13 @@ void PartSequences::Thin(int s, int t) {
 // Marks the splits that part [s..t] tries. Short parts try all. Long ones try those within a stage
 // of a split that [s..t-1] or [s+1..t] use: parts that differ by a stage split in nearly the same
 // places.
-void PartSequences::MarkSplits(int s, int t) {
+void PartSequencesBuilder::MarkSplits(int s, int t) {
   if (t - s < options_.all_splits_up_to) {
     std::fill(tries_split_.begin() + s, tries_split_.begin() + t, uint8_t{1});
     return;
   }
   std::fill(tries_split_.begin() + s, tries_split_.begin() + t, uint8_t{0});
-  const auto mark = [this, s, t](const Range& range) {
+  const auto mark = [this, s, t](const PartSequences::Range& range) {
     for (int32_t i = range.begin; i < range.end; ++i) {
       const int k = sequences_[i].split;
       if (k < 0) continue;
@@ -174,13 +209,13 @@ void PartSequences::MarkSplits(int s, int t) {
     }
   };
   tries_split_[s] = 1;
-  mark(RangeOf(s, t - 1));
-  mark(RangeOf(s + 1, t));
+  mark(parts_.RangeOf(s, t - 1));
+  mark(parts_.RangeOf(s + 1, t));
 }
 
 // Appends the sequences of part [s..t] to sequences_: the lower envelope of saving s and of all
 // splits that are tried, without those that recompute too much, thinned out; then the slower ones.
-void PartSequences::FillPart(int s, int t) {
+void PartSequencesBuilder::FillPart(int s, int t) {
   best_.clear();
   if (s == t) {
     const int64_t need = sizes_.SaveNeed(s, t);
@@ -195,7 +230,7 @@ void PartSequences::FillPart(int s, int t) {
       if (tries_split_[k] != 0) LowerBySplitting(s, k, t, sweep + sizes_.gradient[t]);
     }
   }
-  const double most_lost = options_.most_recompute_seconds - ForwardSeconds(s, t);
+  const double most_lost = options_.most_recompute_seconds - parts_.ForwardSeconds(s, t);
   std::erase_if(best_, [most_lost](const Sequence& step) { return step.lost_seconds > most_lost; });
   Thin(s, t);
   const auto envelope = best_.size();
@@ -204,14 +239,14 @@ void PartSequences::FillPart(int s, int t) {
     if (t - s < options_.slower_up_to) AddSlower(s, t, most_lost);
   }
   const auto begin = static_cast<int32_t>(sequences_.size());
-  ranges_[static_cast<size_t>(s) * static_cast<size_t>(most_stages_) + static_cast<size_t>(t - s)] =
-      {begin, begin + static_cast<int32_t>(envelope), begin + static_cast<int32_t>(best_.size())};
+  parts_.ranges_[parts_.PlaceOf(s, t)] = {begin, begin + static_cast<int32_t>(envelope),
+                                          begin + static_cast<int32_t>(best_.size())};
   sequences_.insert(sequences_.end(), best_.begin(), best_.end());
 }
 
 // Appends to best_, unordered, the combinations of smaller parts' sequences (fastest and slower)
 // that no other dominates in peak, lost_seconds and V at once; kMostSlower at most.
-void PartSequences::AddSlower(int s, int t, double most_lost) {
+void PartSequencesBuilder::AddSlower(int s, int t, double most_lost) {
   const size_t most = best_.size() + kMostSlower;
   const auto add_within_limits = [this, s, t, most, most_lost](const Sequence& sequence) {
     if (best_.size() == most || sequence.lost_seconds > most_lost) return;
@@ -219,7 +254,7 @@ void PartSequences::AddSlower(int s, int t, double most_lost) {
     AddUnlessDominated(s, t, sequence);
   };
   if (s == t) return;
-  const Range& saved_rest = RangeOf(s + 1, t);
+  const PartSequences::Range& saved_rest = parts_.RangeOf(s + 1, t);
   for (int32_t i = saved_rest.begin; i < saved_rest.slower_end; ++i) {
     const Sequence& rest = sequences_[i];
     const int64_t peak = std::max(sizes_.SaveNeed(s, t), sizes_.saved[s] + rest.peak_bytes);
@@ -229,9 +264,9 @@ void PartSequences::AddSlower(int s, int t, double most_lost) {
   for (int k = s; k < t; ++k) {
     sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
     const int64_t sweep_need = sweep + sizes_.gradient[t];
-    const double seconds = forward_[k + 1] - forward_[s] + tie_seconds_ * (k + 1 - s);
-    const Range& fronts = RangeOf(s, k);
-    const Range& rests = RangeOf(k + 1, t);
+    const double seconds = parts_.forward_[k + 1] - parts_.forward_[s] + tie_seconds_ * (k + 1 - s);
+    const PartSequences::Range& fronts = parts_.RangeOf(s, k);
+    const PartSequences::Range& rests = parts_.RangeOf(k + 1, t);
     for (int32_t i = rests.begin; i < rests.slower_end; ++i) {
       const Sequence& rest = sequences_[i];
       for (int32_t j = fronts.begin; j < fronts.slower_end; ++j) {
@@ -246,7 +281,7 @@ void PartSequences::AddSlower(int s, int t, double most_lost) {
 
 // A dominated sequence needs no less memory, loses no less time and has no smaller V than another
 // one.
-void PartSequences::AddUnlessDominated(int s, int t, const Sequence& sequence) {
+void PartSequencesBuilder::AddUnlessDominated(int s, int t, const Sequence& sequence) {
   const double reach = ReachOf(s, t, sequence);
   const bool dominated = std::any_of(best_.begin(), best_.end(), [&](const Sequence& other) {
     return other.peak_bytes <= sequence.peak_bytes &&
@@ -259,13 +294,13 @@ void PartSequences::AddUnlessDominated(int s, int t, const Sequence& sequence) {
 }
 
 // V of `sequence`, whose rest and front have theirs; the recursion at the top of the header.
-double PartSequences::ReachOf(int s, int t, const Sequence& sequence) const {
+double PartSequencesBuilder::ReachOf(int s, int t, const Sequence& sequence) const {
   const auto seconds = [this](int64_t bytes) {
     return static_cast<double>(bytes) / options_.prefetch_bytes_per_second;
   };
-  const double all = StepSeconds(s, t) + sequence.lost_seconds;  // U
+  const double all = parts_.StepSeconds(s, t) + sequence.lost_seconds;  // U
   if (sequence.split < 0) {
-    const double forward = ForwardSeconds(s, s);
+    const double forward = parts_.ForwardSeconds(s, s);
     double reach = std::max(forward + seconds(sizes_.save_forward[s] + sizes_.gradient[t]),
                             all + seconds(sizes_.save_backward[s]));
     if (sequence.rest >= 0) {
@@ -279,13 +314,20 @@ double PartSequences::ReachOf(int s, int t, const Sequence& sequence) const {
   double reach = 0;
   for (int h = s; h <= k; ++h) {
     const int64_t need = (h == s ? sizes_.sweep_first[h] : sizes_.sweep[h]) + sizes_.gradient[t];
-    reach = std::max(reach, ForwardSeconds(s, h) + seconds(need));
+    reach = std::max(reach, parts_.ForwardSeconds(s, h) + seconds(need));
   }
-  const double sweep = ForwardSeconds(s, k);
+  const double sweep = parts_.ForwardSeconds(s, k);
   const Sequence& rest = sequences_[sequence.rest];
-  const double rest_seconds = StepSeconds(k + 1, t) + rest.lost_seconds;
+  const double rest_seconds = parts_.StepSeconds(k + 1, t) + rest.lost_seconds;
   return std::max({reach, sweep + seconds(sizes_.output[k]) + rest.reach_seconds,
                    sweep + rest_seconds + sequences_[sequence.front].reach_seconds});
+}
+
+absl::StatusOr<PartSequences> PartSequences::Build(const Chain& chain, const Options& options,
+                                                   const SolveContext& context) {
+  PartSequencesBuilder builder(chain, options);
+  RETURN_IF_ERROR(builder.FillAll(chain, context));
+  return std::move(builder).Take();
 }
 
 // Runs the recursion of the header in the order of execution.

@@ -33,7 +33,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
@@ -103,36 +102,18 @@ class PartSequences {
     int32_t slower_end = 0;
   };
 
-  PartSequences(const Chain& chain, const Options& options);
+  friend class PartSequencesBuilder;
+  PartSequences(const Chain& chain, int most_stages);
 
-  const Range& RangeOf(int s, int t) const {
-    return ranges_[static_cast<size_t>(s) * static_cast<size_t>(most_stages_) +
-                   static_cast<size_t>(t - s)];
+  size_t PlaceOf(int s, int t) const {
+    return static_cast<size_t>(s) * static_cast<size_t>(most_stages_) + static_cast<size_t>(t - s);
   }
-  void FillPart(int s, int t);
-  void MarkSplits(int s, int t);
-  void LowerBySaving(int s, int t);
-  void LowerBySplitting(int s, int k, int t, int64_t sweep_need);
-  void AppendIfFaster(const Sequence& step);
-  void Thin(int s, int t);
-  void AddSlower(int s, int t, double most_lost);
-  void AddUnlessDominated(int s, int t, const Sequence& sequence);
-  double ReachOf(int s, int t, const Sequence& sequence) const;
-
-  Options options_;
-  PartSizes<int64_t> sizes_;
+  const Range& RangeOf(int s, int t) const { return ranges_[PlaceOf(s, t)]; }
   std::vector<double> forward_;  // seconds of all forwards before each stage
   std::vector<double> step_;     // likewise, forwards and backwards
-  double tie_seconds_;           // charged for each forward of a sweep, to break ties
-  double least_gain_;            // seconds; smaller differences are rounding errors
   int most_stages_;              // of a part
   std::vector<Range> ranges_;    // by s, then by t - s
   std::vector<Sequence> sequences_;
-
-  // Scratch of Build().
-  std::vector<uint8_t> tries_split_;  // by k: whether the current part tries that split
-  std::vector<Sequence> best_;        // of the current part, the lower envelope so far
-  std::vector<Sequence> merged_;      // the next best_
 };
 
 }  // namespace stowage

@@ -1,0 +1,170 @@
+#include "solver/algorithms/pofo/part_moves.h"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+namespace stowage {
+
+// One of six moves with equal probability, on a random part.
+bool PartMoves::Change() {
+  const size_t p = random_.Below(parts_.size());
+  switch (random_.Below(6)) {
+    case 0:
+      return Merge(p);
+    case 1:
+      return Split(p);
+    case 2:
+      return ToggleSaved(p);
+    case 3:
+      return ShiftBorder(p);
+    case 4:
+      return ChangeRecomputation(p);
+    default:
+      return SaveAndOffloadLast(p);
+  }
+}
+
+// Part [first..last] with a random recomputation; nullopt when sequences_ has none for it.
+std::optional<ForwardPart> PartMoves::RecomputedPart(int first, int last) {
+  if (last >= loss_) return std::nullopt;
+  if (sequences_ == nullptr) {
+    if (first != last || chain_.stage(first).no_recompute) return std::nullopt;
+    return PassedPart(first, last,
+                      {{OperationKind::kForwardSave, first}, {OperationKind::kBackward, first}});
+  }
+  const auto sequences = sequences_->Fastest(first - 1, last - 1);
+  if (sequences.empty()) return std::nullopt;
+  // Usually the fastest, which needs most memory; else one of the next three, or any.
+  size_t chosen = sequences.size() - 1;
+  if (random_.OneIn(3)) chosen -= random_.Below(std::min<size_t>(sequences.size(), 4));
+  if (random_.OneIn(6)) chosen = random_.Below(sequences.size());
+  std::vector<Operation> recomputation;
+  sequences_->AppendOperations(first - 1, last - 1, sequences_->IndexOf(sequences[chosen]),
+                               &recomputation);
+  return PassedPart(first, last, std::move(recomputation));
+}
+
+// Replaces `count` parts from p on and records in old_ how to undo that.
+void PartMoves::Replace(size_t p, size_t count, std::vector<ForwardPart> with) {
+  const auto at = parts_.begin() + static_cast<std::ptrdiff_t>(p);
+  const auto end = at + static_cast<std::ptrdiff_t>(count);
+  old_ = {p, with.size(), {std::make_move_iterator(at), std::make_move_iterator(end)}};
+  parts_.erase(at, end);
+  parts_.insert(parts_.begin() + static_cast<std::ptrdiff_t>(p),
+                std::make_move_iterator(with.begin()), std::make_move_iterator(with.end()));
+}
+
+// Parts p and p+1 become one recomputed part.
+bool PartMoves::Merge(size_t p) {
+  if (p + 1 >= parts_.size()) return false;
+  std::optional<ForwardPart> part = RecomputedPart(parts_[p].first, parts_[p + 1].last);
+  if (!part.has_value()) return false;
+  Replace(p, 2, {*part});
+  return true;
+}
+
+// A recomputed part becomes two; a single stage is saved or recomputed.
+bool PartMoves::Split(size_t p) {
+  const ForwardPart old = parts_[p];
+  const int length = old.last - old.first + 1;
+  if (old.saved || length < 2) return false;
+  const int middle = old.first + static_cast<int>(random_.Below(static_cast<size_t>(length - 1)));
+  std::vector<ForwardPart> with;
+  for (const auto& [first, last] :
+       {std::pair(old.first, middle), std::pair(middle + 1, old.last)}) {
+    std::optional<ForwardPart> part;
+    if (first == last && random_.OneIn(2)) {
+      part = SavedPart(first);
+    } else {
+      part = RecomputedPart(first, last);
+    }
+    if (!part.has_value()) return false;
+    with.push_back(*part);
+  }
+  Replace(p, 1, std::move(with));
+  return true;
+}
+
+// A saved stage is recomputed, or all stages of a short recomputed part are saved.
+bool PartMoves::ToggleSaved(size_t p) {
+  constexpr int kLongest = 9;  // stages saved at once
+  const ForwardPart old = parts_[p];
+  if (old.saved) {
+    std::optional<ForwardPart> part = RecomputedPart(old.first, old.last);
+    if (!part.has_value()) return false;
+    Replace(p, 1, {*part});
+    return true;
+  }
+  if (old.last - old.first + 1 > kLongest) return false;
+  std::vector<ForwardPart> with;
+  for (int l = old.first; l <= old.last; ++l) with.push_back(SavedPart(l));
+  Replace(p, 1, std::move(with));
+  return true;
+}
+
+// The border between parts p and p+1 moves by one stage; a part that becomes empty disappears.
+bool PartMoves::ShiftBorder(size_t p) {
+  if (p + 1 >= parts_.size()) return false;
+  const ForwardPart left = parts_[p];
+  const ForwardPart right = parts_[p + 1];
+  const int border = left.last + (random_.OneIn(2) ? 1 : -1);
+  std::vector<ForwardPart> with;
+  for (const auto& [first, last, saved] : {std::tuple(left.first, border, left.saved),
+                                           std::tuple(border + 1, right.last, right.saved)}) {
+    if (first > last) continue;
+    std::optional<ForwardPart> part;
+    if (saved && first == last) {
+      part = SavedPart(first);
+    } else {
+      part = RecomputedPart(first, last);
+    }
+    if (!part.has_value()) return false;
+    with.push_back(*part);
+  }
+  Replace(p, 2, std::move(with));
+  return true;
+}
+
+// Part p is recomputed by another sequence, or by the same one again.
+bool PartMoves::ChangeRecomputation(size_t p) {
+  const ForwardPart& old = parts_[p];
+  if (old.saved || old.first == old.last) return false;
+  std::optional<ForwardPart> part = RecomputedPart(old.first, old.last);
+  if (!part.has_value()) return false;
+  Replace(p, 1, {*part});
+  return true;
+}
+
+// Saves the last stage of a recomputed part and offloads what it saves; or the reverse.
+bool PartMoves::SaveAndOffloadLast(size_t p) {
+  const ForwardPart old = parts_[p];
+  if (old.last >= loss_ || !has_link_) return false;
+  std::vector<ForwardPart> with;
+  if (old.saved) {
+    std::optional<ForwardPart> part = RecomputedPart(old.first, old.last);
+    if (!part.has_value()) return false;
+    with.push_back(*part);
+  } else {
+    if (old.first < old.last) {
+      std::optional<ForwardPart> part = RecomputedPart(old.first, old.last - 1);
+      if (!part.has_value()) return false;
+      with.push_back(*part);
+    }
+    with.push_back(SavedPart(old.last));
+  }
+  GapChoice choice;
+  choice.moved = !old.saved;
+  gap_moves_.Set(old.last, 0, choice);
+  Replace(p, 1, std::move(with));
+  return true;
+}
+
+void PartMoves::Undo() {
+  std::vector<ForwardPart> parts;
+  parts.swap(old_.parts);
+  Replace(old_.at, old_.count, std::move(parts));
+}
+
+}  // namespace stowage

@@ -1,0 +1,67 @@
+// Moves of the local search that change the partition of the chain (transfers/forward_parts.h).
+#ifndef STOWAGE_SOLVER_ALGORITHMS_POFO_PART_MOVES_H_
+#define STOWAGE_SOLVER_ALGORITHMS_POFO_PART_MOVES_H_
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "solver/algorithms/pofo/gap_moves.h"
+#include "solver/algorithms/pofo/part_sequences.h"
+#include "solver/algorithms/pofo/search_random.h"
+#include "solver/algorithms/transfers/forward_parts.h"
+#include "solver/model/chain.h"
+#include "solver/model/platform.h"
+
+namespace stowage {
+
+// Changes `parts`, and can undo that. One of the moves also sets a choice of a gap, by `gap_moves`,
+// which undoes it. Borrows its arguments. Not thread-safe.
+class PartMoves {
+ public:
+  // `sequences`: the recomputations that a new part may use; null: new parts are single stages.
+  PartMoves(const Chain& chain, const Platform& platform, const PartSequences* sequences,
+            SearchRandom* random, GapMoves* gap_moves, std::vector<ForwardPart>* parts)
+      : chain_(chain),
+        sequences_(sequences),
+        random_(*random),
+        loss_(chain.length() + 1),
+        has_link_(platform.has_link()),
+        gap_moves_(*gap_moves),
+        parts_(*parts) {}
+
+  // Applies a random move. False, and nothing has changed, when the move drawn is not possible.
+  bool Change();
+  // Undoes the last Change(), which has returned true; only once.
+  void Undo();
+
+ private:
+  struct OldParts {
+    size_t at = 0;     // index of the first part replaced
+    size_t count = 0;  // how many parts replaced them
+    std::vector<ForwardPart> parts;
+  };
+
+  // False when the move is not possible for part p.
+  bool Merge(size_t p);
+  bool Split(size_t p);
+  bool ToggleSaved(size_t p);
+  bool ShiftBorder(size_t p);
+  bool ChangeRecomputation(size_t p);
+  bool SaveAndOffloadLast(size_t p);
+  std::optional<ForwardPart> RecomputedPart(int first, int last);
+  void Replace(size_t p, size_t count, std::vector<ForwardPart> with);
+
+  const Chain& chain_;
+  const PartSequences* const sequences_;
+  SearchRandom& random_;
+  const int loss_;
+  const bool has_link_;
+  GapMoves& gap_moves_;
+  std::vector<ForwardPart>& parts_;
+  OldParts old_;  // what Undo() restores
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_ALGORITHMS_POFO_PART_MOVES_H_
