@@ -4,6 +4,7 @@
 #include <stop_token>
 #include <string>
 
+#include "solver/base/thread_pool.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
@@ -156,6 +157,23 @@ TEST_P(EverySolver, GivesEqualAnswersToEqualRequests) {
   Platform linked = Memory(250);
   linked.offload_bytes_per_second = 20;
   EXPECT_EQ(Ask(chain, linked)->schedule, Ask(chain, linked)->schedule);
+}
+
+// Threads that help, as a server lends them.
+TEST_P(EverySolver, GivesTheSameAnswerWithHelpers) {
+  ThreadPool helpers(2);
+  SolveContext context;
+  context.threads = &helpers;
+  const Chain chain = EqualChain(40);
+  for (const double bytes_per_second : {0.0, 20.0}) {
+    Platform platform = Memory(400);
+    platform.offload_bytes_per_second = bytes_per_second;
+    const auto alone = Ask(chain, platform);
+    const auto helped = AnswerRequest({chain, platform, Name(), {}}, context);
+    ASSERT_THAT(alone, IsOk());
+    ASSERT_THAT(helped, IsOk());
+    EXPECT_EQ(helped->schedule, alone->schedule);
+  }
 }
 
 TEST_P(EverySolver, DeclaresItsMemory) {

@@ -53,8 +53,9 @@ class StreamTest : public testing::Test {
 };
 
 TEST_F(StreamTest, TellsOfTheQueueOfProgressOfBetterSchedulesAndOfTheAnswer) {
+  constexpr double kBudgetSeconds = 4;
   v1::SolveRequest request = SlowSolveRequest();
-  request.mutable_options()->set_time_budget_seconds(4);
+  request.mutable_options()->set_time_budget_seconds(kBudgetSeconds);
   const std::vector<v1::SolveEvent> events = Events(request);
   ASSERT_FALSE(events.empty());
   double fraction = -1;
@@ -77,7 +78,9 @@ TEST_F(StreamTest, TellsOfTheQueueOfProgressOfBetterSchedulesAndOfTheAnswer) {
     }
   }
   EXPECT_GE(fraction, 0);
-  EXPECT_GE(improvements, 1);
+  // A first schedule that comes after the budget is the answer itself, as on a busy machine.
+  const bool is_late = events.back().answer().origin().solve_seconds() > kBudgetSeconds + 1;
+  EXPECT_GE(improvements, is_late ? 0 : 1);
   EXPECT_LE(events.back().answer().prediction().makespan_seconds(), best);
 }
 
