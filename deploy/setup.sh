@@ -41,7 +41,7 @@ test=(
   prometheus                                  # scrapes the server in a test
   systemd                                     # checks its unit
   openssl                                     # makes certificates for tests
-  clang libclang-rt-14-dev                    # builds with AddressSanitizer, and the fuzzers
+  clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
 )
 cuda=(python3-pip)   # fetches the next two
 cuda_wheels=(

@@ -51,11 +51,14 @@ function(stowage_library name)
   endif()
 endfunction()
 
-# What runs once a command. CLI11's headers emit 120 KB of code in every file that includes them, and
-# optimizing it fully would be a fifth of what compiling the programs takes.
+# For code that parses a command line once. CLI11's headers emit 120 KB of code in every file that
+# includes them, and optimizing it fully is a fifth of the time to compile the programs. Targets that
+# do not exist are skipped.
 function(stowage_optimize_less)
   foreach(target ${ARGN})
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    if(TARGET ${target})
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+    endif()
   endforeach()
 endfunction()
 
@@ -64,7 +67,9 @@ endfunction()
 function(stowage_optimize)
   if(STOWAGE_SOLVER_OPTIMIZED)
     foreach(target ${ARGN})
-      target_compile_options(${target} PRIVATE -O3)
+      if(TARGET ${target})
+        target_compile_options(${target} PRIVATE -O3)
+      endif()
     endforeach()
   endif()
 endfunction()

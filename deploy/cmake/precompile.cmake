@@ -32,6 +32,9 @@ endfunction()
 
 # Leaves out the optimization that the folder's targets have.
 function(stowage_unoptimized target)
+  if(NOT TARGET ${target})
+    return()
+  endif()
   get_target_property(options ${target} COMPILE_OPTIONS)
   if(options)
     list(REMOVE_ITEM options -O1)
@@ -51,6 +54,5 @@ function(stowage_use_precompiled target group)
   endif()
 endfunction()
 
-# The standard headers alone. Solver's files have a group of their own, because they are optimized in
-# every build type.
+# The standard headers alone. What STOWAGE_SOLVER_OPTIMIZED concerns has a group of its own.
 stowage_precompiled(stowage_precompiled_standard)

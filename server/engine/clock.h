@@ -1,4 +1,4 @@
-// The clock of the engine, and sums with seconds.
+// Times of the engine's clock, in seconds.
 #ifndef STOWAGE_SERVER_ENGINE_CLOCK_H_
 #define STOWAGE_SERVER_ENGINE_CLOCK_H_
 

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <new>
-#include <string>
+#include <stop_token>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
 #include "solver/bounds/memory_range.h"
@@ -36,7 +37,7 @@ Engine::~Engine() { Drain(Clock::now()); }
 
 // Counts the request as pending, makes its keys and looks it up in memory; on a miss it joins a
 // solve. Every path after Begin() calls Done() once and then Finish() once; for a request that
-// joins a solve both calls are in End().
+// joins a solve both calls are in SolveCoordinator::End().
 void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
   if (const absl::Status begun = pending_.Begin(); !begun.ok()) return listener->Done(begun);
   const Clock::time_point arrived = Clock::now();

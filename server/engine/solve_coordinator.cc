@@ -5,7 +5,6 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -64,7 +63,7 @@ Origin OriginFor(const SharedSolve& solve, const Waiter& waiter, Origin::Source 
 // Joins the solve of an equal request, or starts one. `solves_` is searched and changed under one
 // lock, so that equal requests that arrive together start one solve. A solve that has ended and is
 // not forgotten yet refuses the waiter and is replaced. Watch() and Start() are called without the
-// lock: both may end the waiter, and Finish() takes it.
+// lock: both may call listeners, and Start() may call Forget(), which takes it.
 void SolveCoordinator::Join(const WaiterPtr& waiter) {
   if (!waiter->request().options.use_cache) return SolveAlone(waiter);
   SolvePtr solve;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <stop_token>
 
 #include "absl/base/thread_annotations.h"
@@ -18,6 +19,7 @@
 #include "server/engine/pending_requests.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
+#include "solver/algorithms/solver.h"
 #include "solver/base/mutex.h"
 #include "solver/model/answer.h"
 #include "solver/solve/request_instances.h"

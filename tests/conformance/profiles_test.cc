@@ -60,9 +60,9 @@ int64_t LeastBytes(const Chain& chain, const Setting& setting) {
 }
 
 // Evenly from `least` to what storing everything takes: `count` for short chains, a third of that
-// for those of hundreds of stages, which take seconds each.
+// but at least five for those of hundreds of stages, which take seconds each.
 std::vector<int64_t> Budgets(const Chain& chain, int64_t least, int count) {
-  if (chain.length() > 100) count /= 3;
+  if (chain.length() > 100) count = std::max(5, count / 3);
   const int64_t most = std::max(least, StoreAllPeakBytes(chain));
   std::vector<int64_t> budgets;
   budgets.reserve(static_cast<size_t>(count));

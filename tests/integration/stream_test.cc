@@ -79,7 +79,7 @@ TEST_F(StreamTest, TellsOfTheQueueOfProgressOfBetterSchedulesAndOfTheAnswer) {
   }
   EXPECT_GE(fraction, 0);
   // A first schedule that comes after the budget is the answer itself, as on a busy machine.
-  const bool is_late = events.back().answer().origin().solve_seconds() > kBudgetSeconds + 1;
+  const bool is_late = events.back().answer().origin().solve_seconds() > kBudgetSeconds + 0.2;
   EXPECT_GE(improvements, is_late ? 0 : 1);
   EXPECT_LE(events.back().answer().prediction().makespan_seconds(), best);
 }

@@ -58,6 +58,9 @@ class PartSequencesBuilder {
     least_gain_ = kNoiseShare * total;
   }
 
+  PartSequencesBuilder(const PartSequencesBuilder&) = delete;  // sequences_ refers into parts_
+  PartSequencesBuilder& operator=(const PartSequencesBuilder&) = delete;
+
   absl::Status FillAll(const Chain& chain, const SolveContext& context);
   PartSequences Take() && { return std::move(parts_); }
 

@@ -109,6 +109,7 @@ class PartSequences {
     return static_cast<size_t>(s) * static_cast<size_t>(most_stages_) + static_cast<size_t>(t - s);
   }
   const Range& RangeOf(int s, int t) const { return ranges_[PlaceOf(s, t)]; }
+
   std::vector<double> forward_;  // seconds of all forwards before each stage
   std::vector<double> step_;     // likewise, forwards and backwards
   int most_stages_;              // of a part
