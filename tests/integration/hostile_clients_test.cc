@@ -47,7 +47,7 @@ int64_t SlackBytes() {
   return sanitized ? 2048 * kMiB : 0;
 }
 // The memory limit of all requests that are arriving: sixteen of the largest.
-constexpr int64_t kQuotaMebibytes = 16 * 16;
+constexpr int64_t kQuotaMebibytes = int64_t{16} * 16;
 // How long a cache hit may take on a busy machine, whatever other clients do.
 constexpr seconds kPromptly{10};
 
@@ -214,6 +214,7 @@ TEST_F(HostileClients, AClientThatNeverReadsResponsesGetsNoMoreOfThem) {
 
 TEST_F(HostileClients, AMessageOfSixtyFourMebibytesIsRefusedUnread) {
   std::vector<std::future<grpc::Status>> senders;
+  senders.reserve(4);
   for (int i = 0; i < 4; ++i) {
     senders.push_back(std::async(std::launch::async, [this] {
       const Remote remote(server_.address());
@@ -322,6 +323,7 @@ TEST_F(HostileClients, AServerThatRanOutOfFilesComesBack) {
   ASSERT_EQ(prlimit(server_.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
   {
     std::vector<RawSocket> sockets;
+    sockets.reserve(100);
     for (int i = 0; i < 100; ++i) sockets.emplace_back(server_.address());
     size_t most = 0;
     EXPECT_TRUE(Within([&] {
@@ -356,6 +358,7 @@ TEST_F(HostileClients, RandomBytesAreNoRequest) {
 
 TEST_F(HostileClients, AClientThatSendsNothingIsDisconnected) {
   std::vector<RawSocket> sockets;
+  sockets.reserve(200);
   for (int i = 0; i < 200; ++i) sockets.emplace_back(server_.address());
   const std::string preface = Http2Preface();
   for (size_t byte = 0; byte < 10; ++byte) {
@@ -369,6 +372,7 @@ TEST_F(HostileClients, AClientThatSendsNothingIsDisconnected) {
 TEST_F(HostileClients, SlowClientsOfTheHttpPortHoldNobodyUp) {
   const std::string request = "GET /metrics HTTP/1.1\r\nHost: slow\r\n";
   std::vector<RawSocket> sockets;
+  sockets.reserve(100);
   for (int i = 0; i < 100; ++i) sockets.emplace_back(server_.http_address());
   for (size_t byte = 0; byte < request.size(); ++byte) {
     for (size_t i = 0; i < sockets.size(); i += 2) sockets[i].Send(request.substr(byte, 1));

@@ -74,6 +74,7 @@ class Load {
     {
       // Joined at the end of this scope.
       std::vector<std::jthread> callers;
+      callers.reserve(static_cast<size_t>(options_.concurrency));
       for (int i = 0; i < options_.concurrency; ++i) {
         callers.emplace_back([this, i] { Call(static_cast<uint64_t>(i)); });
       }
