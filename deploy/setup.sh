@@ -22,10 +22,10 @@ build=(
   libabsl-dev libgrpc++-dev                   # Abseil, gRPC
   libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libhwy-dev                                  # SIMD of the solvers' inner loops
-  libssl-dev                                  # certificates and tokens
+  libssl-dev                                  # certificates, tokens, cache keys
   libspdlog-dev                               # logs of the server
   libcli11-dev                                # command lines
-  libxxhash-dev                               # fingerprints of requests
+  libxxhash-dev                               # checksums of stored answers
   libsqlite3-dev                              # the cache on disk
   prometheus-cpp-dev libcpp-httplib-dev       # metrics, and the port that serves them
   libsystemd-dev                              # tells systemd that the server serves, or stops

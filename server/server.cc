@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kFlush{1};
 std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& observer) {
   if (options.cache_dir.empty()) return nullptr;
   absl::StatusOr<std::unique_ptr<SqliteTier>> tier =
-      SqliteTier::Open(options.cache_dir, options.disk_bytes);
+      SqliteTier::Open(options.cache_dir, {options.disk_bytes, options.client_cache_share});
   if (!tier.ok()) {
     observer.StoreFailed(tier.status());
     return nullptr;
@@ -33,18 +33,27 @@ std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& obs
   return *std::move(tier);
 }
 
-// Checks tokens; empty where none is required.
-std::function<absl::StatusOr<std::string>(absl::string_view)> AuthenticateWith(
-    const Tokens* tokens) {
-  if (tokens == nullptr) return {};
-  return [tokens](absl::string_view authorization) { return tokens->NameOf(authorization); };
+// Who calls is decided by tokens where there are some.
+Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* tokens) {
+  Admission::Options admission = {.proxies = options.trusted_proxies,
+                                  .calls_per_second = options.client_calls_per_second};
+  if (tokens == nullptr) return admission;
+  admission.authenticate =
+      [tokens](absl::string_view authorization) -> absl::StatusOr<NamedClient> {
+    ASSIGN_OR_RETURN(TokenHolder holder, tokens->HolderOf(authorization));
+    return NamedClient{std::move(holder.name), holder.limits};
+  };
+  return admission;
 }
 
 }  // namespace
 
 class Server::Reports final : public Observer {
  public:
-  explicit Reports(Metrics& metrics) : metrics_(metrics) {}
+  Reports(double client_log_lines_per_second, Metrics& metrics)
+      : log_(client_log_lines_per_second), metrics_(metrics) {}
+
+  int64_t suppressed_lines() const { return log_.suppressed(); }
 
   void CallBegan(const std::string& method) override { metrics_.CallBegan(method); }
   void CallEnded(const CallRecord& record) override {
@@ -73,17 +82,21 @@ Server::Server(const ServerOptions& options, const std::string& version,
                std::unique_ptr<Security> security)
     : options_(options),
       metrics_(version),
-      reports_(std::make_unique<Reports>(metrics_)),
+      reports_(std::make_unique<Reports>(options.client_log_lines_per_second, metrics_)),
       security_(std::move(security)),
       disk_(OpenStore(options, *reports_)),
-      cache_(options.cache_bytes, disk_.get(), *reports_),
+      cache_({options.cache_bytes, options.client_cache_share}, disk_.get(), *reports_),
       engine_(options.engine, &cache_, reports_.get()),
+      admission_(AdmissionOptions(options, security_->tokens())),
       service_(engine_, cache_,
                {.observer = *reports_,
-                .authenticate = AuthenticateWith(security_->tokens()),
+                .admission = admission_,
+                .timers = timers_,
                 .limits = options.limits}) {
   security_->Watch(*reports_);
 }
+
+Server::~Server() = default;
 
 Gauges Server::gauges() const {
   Gauges gauges;
@@ -97,6 +110,7 @@ Gauges Server::gauges() const {
   gauges.memory_limit_bytes = options_.cache_bytes;
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
+  gauges.suppressed_lines = reports_->suppressed_lines();
   gauges.ready = ready_;
   return gauges;
 }

@@ -28,6 +28,7 @@ class Server {
   // error: the server then runs with the memory cache alone, and logs it.
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::string& version);
+  ~Server();
 
   // Where it listens, with the port that was chosen: "127.0.0.1:43211".
   const std::string& address() const { return listener_->address(); }
@@ -48,12 +49,14 @@ class Server {
 
   const ServerOptions options_;
   Metrics metrics_;
-  std::unique_ptr<Observer> reports_;
+  std::unique_ptr<Reports> reports_;
   std::unique_ptr<Security> security_;
   std::unique_ptr<CacheTier> disk_;  // null: there is none
   AnswerCache cache_;
   std::atomic<bool> ready_{false};
   Engine engine_;
+  Admission admission_;
+  Timers timers_;
   SchedulerService service_;
   std::unique_ptr<HttpPort> http_;
   std::unique_ptr<grpc::Server> grpc_;  // its calls use all of the above but `http_`

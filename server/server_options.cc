@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
@@ -14,13 +16,15 @@
 namespace stowage {
 namespace {
 
+constexpr double kDaySeconds = 86400;
+
 absl::Status Prefixed(const char* option, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat(option, ": ", status.message()));
 }
 
 // Parses a size or a duration of `option` into `*value`.
-template <typename Parser, typename Value>
-absl::Status Read(const char* option, const std::string& text, Parser parse, Value* value) {
+template <typename Text, typename Parser, typename Value>
+absl::Status Read(const char* option, const Text& text, Parser parse, Value* value) {
   const auto parsed = parse(text);
   if (!parsed.ok()) return Prefixed(option, parsed.status());
   *value = *parsed;
@@ -32,9 +36,11 @@ struct TextOptions {
   std::string max_message = "16MiB";
   std::string solve_memory = "4GiB";
   std::string all_solves_memory;  // empty: twice solve_memory
+  std::string max_solve_time = "60s";
   std::string cache_memory = "256MiB";
   std::string cache_disk = "1GiB";
   std::string grace = "30s";
+  std::vector<std::string> trusted_proxies;
 };
 
 // Where systemd, or else the XDG base directories, put the cache; empty: the environment names
@@ -83,6 +89,12 @@ void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->check(CLI::Range(1, 1024))
       ->type_name("N")
       ->group("Solves");
+  app.add_option("--short-threads", engine.short_threads,
+                 "solver threads beside those, for solves that are expected to take milliseconds")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024))
+      ->type_name("N")
+      ->group("Solves");
   app.add_option("--queue-length", engine.queue_length, "requests that wait beyond those")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000))
@@ -97,6 +109,11 @@ void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
                  "most memory of all solves that run at once; default: twice --solve-memory")
       ->type_name("SIZE")
       ->group("Solves");
+  app.add_option("--max-solve-time", texts->max_solve_time,
+                 "longest time that one solve may run; then its best schedule so far is the answer")
+      ->capture_default_str()
+      ->type_name("DURATION")
+      ->group("Solves");
   app.add_option("--max-stages", options->limits.stages, "longest chain that is accepted")
       ->capture_default_str()
       ->check(CLI::Range(1, kMaxStages))
@@ -107,12 +124,41 @@ void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->check(CLI::Range(int64_t{1}, kMaxMemorySlots))
       ->type_name("N")
       ->group("Solves");
-  app.add_option("--client-limit", engine.client_limit,
-                 "solves of one client that wait or run; one host is one client")
+}
+
+// A client is a token's name, else the name in its certificate, else a host.
+void AddClients(CLI::App& app, ServerOptions* options, TextOptions* texts) {
+  app.add_option("--client-limit", options->engine.client_limit,
+                 "solves of one client that wait or run; a client is a token's name, else the name "
+                 "in a certificate, else a host")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N")
-      ->group("Solves");
+      ->group("Clients");
+  app.add_option("--client-rate", options->client_calls_per_second,
+                 "calls a second of one client; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N")
+      ->group("Clients");
+  app.add_option("--client-log-rate", options->client_log_lines_per_second,
+                 "log lines a second about calls of one client; 0: no limit")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N")
+      ->group("Clients");
+  app.add_option("--client-cache-share", options->client_cache_share,
+                 "share of the cache, 0 to 1, beyond which a client's answers replace its own")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE")
+      ->group("Clients");
+  app.add_option("--trusted-proxy", texts->trusted_proxies,
+                 "address or range of proxies whose x-forwarded-for says which host calls, as in "
+                 "10.0.0.0/8; unix: those on the Unix socket; may be repeated; default: none")
+      ->delimiter(',')
+      ->type_name("RANGE")
+      ->group("Clients");
 }
 
 void AddCache(CLI::App& app, ServerOptions* options, TextOptions* texts) {
@@ -175,6 +221,12 @@ absl::Status ReadSolveMemory(const TextOptions& texts, EngineOptions* engine) {
       "--all-solves-memory: must be at least --solve-memory, which one solve may take");
 }
 
+absl::Status ReadMaxSolveTime(const TextOptions& texts, double* seconds) {
+  RETURN_IF_ERROR(Read("--max-solve-time", texts.max_solve_time, ParseSeconds, seconds));
+  if (*seconds > 0 && *seconds <= kDaySeconds) return absl::OkStatus();
+  return absl::InvalidArgumentError("--max-solve-time: must be above 0 and at most a day (86400s)");
+}
+
 absl::Status ReadMaxMessage(const TextOptions& texts, int* max_message_bytes) {
   int64_t bytes = 0;
   RETURN_IF_ERROR(Read("--max-message", texts.max_message, ParseBytes, &bytes));
@@ -191,6 +243,7 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   if (!address.ok()) return Prefixed("--listen", address);
   RETURN_IF_ERROR(CheckSecurity(options->security));
   RETURN_IF_ERROR(ReadSolveMemory(texts, &options->engine));
+  RETURN_IF_ERROR(ReadMaxSolveTime(texts, &options->engine.max_solve_seconds));
   RETURN_IF_ERROR(Read("--cache-memory", texts.cache_memory, ParseBytes, &options->cache_bytes));
   RETURN_IF_ERROR(Read("--cache-disk", texts.cache_disk, ParseBytes, &options->disk_bytes));
   if (options->cache_dir == "none") options->cache_dir.clear();
@@ -200,8 +253,10 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
     if (!http.ok()) return Prefixed("--http", http);
   }
   RETURN_IF_ERROR(Read("--grace", texts.grace, ParseSeconds, &options->grace_seconds));
+  RETURN_IF_ERROR(Read("--trusted-proxy", texts.trusted_proxies, TrustedProxies::Parse,
+                       &options->trusted_proxies));
   RETURN_IF_ERROR(ReadMaxMessage(texts, &options->max_message_bytes));
-  if (options->grace_seconds > 86400) {
+  if (options->grace_seconds > kDaySeconds) {
     return absl::InvalidArgumentError("--grace: must be at most a day (86400s)");
   }
   return absl::OkStatus();
@@ -216,6 +271,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   ParsedOptions parsed;
   ServerOptions& options = parsed.options;
   options.engine.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  options.engine.short_threads = 1;
   options.cache_dir = DefaultCacheDir();
   TextOptions texts;
 
@@ -227,6 +283,7 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   AddNetwork(app, &options, &texts);
   AddSecurity(app, &options.security);
   AddSolves(app, &options, &texts);
+  AddClients(app, &options, &texts);
   AddCache(app, &options, &texts);
   AddOperation(app, &options, &texts);
   try {

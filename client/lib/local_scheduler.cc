@@ -1,8 +1,10 @@
 #include "client/lib/local_scheduler.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,23 +26,48 @@
 namespace stowage {
 namespace {
 
-// Requests `stop` after the timeout, on a thread of its own that the destructor ends.
+// Calls `expired` after so many seconds, on a thread of its own that the destructor ends.
 class Timer {
  public:
-  Timer(std::optional<double> timeout_seconds, const std::stop_source& stop) {
-    if (!timeout_seconds.has_value()) return;
-    thread_ = std::jthread([timeout_seconds, stop](const std::stop_token& destroyed) {
+  Timer(std::optional<double> seconds, std::function<void()> expired) {
+    if (!seconds.has_value()) return;
+    thread_ = std::jthread([seconds, expired = std::move(expired)](std::stop_token destroyed) {
       std::mutex mutex;
       std::condition_variable_any never;
       std::unique_lock<std::mutex> lock(mutex);
-      never.wait_for(lock, destroyed, std::chrono::duration<double>(*timeout_seconds),
+      never.wait_for(lock, destroyed, std::chrono::duration<double>(*seconds),
                      [] { return false; });
-      if (!destroyed.stop_requested()) stop.request_stop();
+      if (!destroyed.stop_requested()) expired();
     });
   }
 
  private:
   std::jthread thread_;
+};
+
+// A time budget: ends a solve when it is over, or with the first schedule after that.
+class TimeBudget {
+ public:
+  // `seconds`: 0 for none. `caller` ends the solve, too.
+  TimeBudget(double seconds, const std::stop_token& caller)
+      : on_caller_(caller, [this] { stop_.request_stop(); }),
+        timer_(seconds > 0 ? std::optional(seconds) : std::nullopt, [this] {
+          is_over_ = true;
+          if (has_schedule_) stop_.request_stop();
+        }) {}
+
+  std::stop_token token() const { return stop_.get_token(); }
+  void HasSchedule() {
+    has_schedule_ = true;
+    if (is_over_) stop_.request_stop();
+  }
+
+ private:
+  std::stop_source stop_;
+  std::atomic<bool> is_over_{false};
+  std::atomic<bool> has_schedule_{false};
+  std::stop_callback<std::function<void()>> on_caller_;
+  Timer timer_;  // last: its thread uses all of the above
 };
 
 }  // namespace
@@ -56,7 +83,7 @@ absl::StatusOr<double> RunLocally(const LocalOptions& options,
   context.stop = stop.get_token();
   context.working_bytes = options.working_bytes;
   context.threads = &helpers;
-  const Timer timer(options.timeout_seconds, stop);
+  const Timer timer(options.timeout_seconds, [&stop] { stop.request_stop(); });
   const auto begin = std::chrono::steady_clock::now();
   const absl::Status found = find(context);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
@@ -71,22 +98,21 @@ absl::StatusOr<double> RunLocally(const LocalOptions& options,
 absl::StatusOr<SolveResult> LocalScheduler::Solve(const SolveRequest& request,
                                                   const SolveCall& call) {
   RETURN_IF_ERROR(ViolationsStatus(RequestViolations(request)));
-  // The call's timeout replaces the options'; the request's time budget can only shorten it.
   LocalOptions limits = options_;
   if (call.timeout_seconds.has_value()) limits.timeout_seconds = call.timeout_seconds;
-  if (const double budget = request.options.time_budget_seconds; budget > 0) {
-    limits.timeout_seconds = std::min(budget, limits.timeout_seconds.value_or(budget));
-  }
   std::optional<Answer> answer;  // the best so far, then the last one
   const auto solve = [&](const SolveContext& unobserved) -> absl::Status {
     SolveContext context = unobserved;
+    TimeBudget budget(request.options.time_budget_seconds, unobserved.stop);
+    context.stop = budget.token();
     if (call.running) {
       const std::string solver = FindSolver(request.solver)->description.name;
       context.progress = [&call, solver](double fraction) { call.running(solver, fraction); };
     }
     absl::StatusOr<Answer> last =
-        AnswerRequest(request, context, [&answer, &call](const Answer& better) {
+        AnswerRequest(request, context, [&answer, &budget, &call](const Answer& better) {
           answer = better;
+          budget.HasSchedule();
           if (call.improved) call.improved(better);
         });
     // Out of time, with a schedule at hand.

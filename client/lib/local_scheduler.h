@@ -30,8 +30,7 @@ class LocalScheduler final : public Scheduler {
   explicit LocalScheduler(const LocalOptions& options) : options_(options) {}
 
   // When the timeout or the request's time budget ends, the best schedule so far is the answer.
-  // Without one it is DEADLINE_EXCEEDED, where a server would wait for the first schedule beyond
-  // the time budget.
+  // Without one the timeout gives DEADLINE_EXCEEDED; the budget waits for the first schedule.
   absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) override;
   absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) override;
   absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) override;

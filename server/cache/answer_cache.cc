@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 
@@ -59,6 +61,12 @@ std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
   return answer;
 }
 
+// A tier's word that nothing fits counts only where this request's own chain proves it: an
+// operation alone needs more than the budget.
+bool IsProvedInfeasible(const SolveRequest& request) {
+  return request.platform.memory_bytes < FloorOfMemory(request.chain).bytes;
+}
+
 bool Fits(const SolveRequest& request, const Answer& answer) {
   if (answer.outcome == Outcome::kInfeasible) return true;
   const absl::StatusOr<Simulation> simulation =
@@ -75,8 +83,8 @@ AnswerPtr Shared(std::optional<Answer> answer) {
 AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
                            const CachedAnswerPtr& cached) try {
   if (cached->is_explained && cached->keys.exact == keys.exact) {
-    // Prediction and explanation are this request's. The key is a hash, so the schedule is still
-    // simulated on the chain.
+    // Prediction and explanation are this request's. The schedule is simulated all the same: no
+    // schedule leaves the server unchecked.
     return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
   }
   return Shared(Reuse(request, keys, {cached->answer, cached->keys}));
@@ -94,10 +102,13 @@ AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, con
   return nullptr;
 }
 
-AnswerCache::AnswerCache(int64_t memory_bytes, CacheTier* tier, Observer& observer)
-    : responses_(memory_bytes / 2), tier_(tier), observer_(observer) {
-  const int64_t answer_bytes = memory_bytes - memory_bytes / 2;
-  for (size_t i = 0; i < kShards; ++i) answers_.emplace_back(answer_bytes / int64_t{kShards});
+AnswerCache::AnswerCache(const CacheLimits& memory, CacheTier* tier, Observer& observer)
+    : responses_(CacheLimits{memory.bytes / 2, memory.client_share}),
+      tier_(tier),
+      observer_(observer) {
+  const int64_t answer_bytes = memory.bytes - memory.bytes / 2;
+  const CacheLimits of_a_shard = {answer_bytes / int64_t{kShards}, memory.client_share};
+  for (size_t i = 0; i < kShards; ++i) answers_.emplace_back(of_a_shard);
 }
 
 // Tries both keys under which KeyOf() may have put the answer. The lock of a shard is held for the
@@ -122,17 +133,23 @@ CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const Cache
       continue;
     }
     if (*cached == nullptr) continue;
+    if (!(KeyOf(**cached) == *key)) {
+      observer_.StoreFailed(absl::DataLossError(
+          "the cache tier returned the answer to another request; it is not used"));
+      continue;
+    }
+    if ((*cached)->answer.outcome == Outcome::kInfeasible && !IsProvedInfeasible(request)) continue;
     std::optional<Answer> answer = Reuse(request, keys, {(*cached)->answer, (*cached)->keys});
     if (!answer.has_value()) continue;
     return std::make_shared<const CachedAnswer>(
-        CachedAnswer{*std::move(answer), keys, /*is_explained=*/true});
+        CachedAnswer{*std::move(answer), keys, (*cached)->owner, /*is_explained=*/true});
   }
   return nullptr;
 }
 
 void AnswerCache::PutInMemory(const CachedAnswerPtr& cached) {
   const Fingerprint key = KeyOf(*cached);
-  ShardOf(key).Put(key, cached, BytesOf(*cached));
+  ShardOf(key).Put(key, cached, BytesOf(*cached), cached->owner);
 }
 
 void AnswerCache::PutInTier(const CachedAnswerPtr& cached) {
@@ -142,7 +159,7 @@ void AnswerCache::PutInTier(const CachedAnswerPtr& cached) {
 // The key points into the value, which the cache holds for as long as the key.
 void AnswerCache::PutResponse(CachedResponse response) {
   const auto shared = std::make_shared<const CachedResponse>(std::move(response));
-  responses_.Put(shared->request_text, shared, BytesOf(*shared));
+  responses_.Put(shared->request_text, shared, BytesOf(*shared), shared->owner);
 }
 
 CacheStats AnswerCache::memory_stats() const {

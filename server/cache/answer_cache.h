@@ -26,6 +26,7 @@ using AnswerPtr = std::shared_ptr<const Answer>;
 struct CachedResponse {
   std::string request_text = {};  // compared whole: a hash alone could be forged
   std::string response = {};      // bytes that the cache does not interpret
+  std::string owner = {};         // the client that it was sent to first
   // For log and metrics: the request's stages and solver, and its answer.
   int stages = 0;
   std::string solver = {};
@@ -39,9 +40,8 @@ using CachedResponsePtr = std::shared_ptr<const CachedResponse>;
 // Thread-safe.
 class AnswerCache {
  public:
-  // A half of `memory_bytes` is for answers, a half for responses. `tier` may be null. Borrows
-  // both.
-  AnswerCache(int64_t memory_bytes, CacheTier* tier, Observer& observer);
+  // A half of the memory is for answers, a half for responses. `tier` may be null. Borrows both.
+  AnswerCache(const CacheLimits& memory, CacheTier* tier, Observer& observer);
 
   // The cached answer to `request`; null: a miss. Never blocks.
   AnswerPtr FindInMemory(const SolveRequest& request, const CacheKeys& keys);
@@ -67,7 +67,7 @@ class AnswerCache {
 
   // Keys are distributed over shards, so that callers rarely wait for each other's lock.
   using Shard = Lru<Fingerprint, CachedAnswer>;
-  Shard& ShardOf(const Fingerprint& key) { return answers_[key.low % kShards]; }
+  Shard& ShardOf(const Fingerprint& key) { return answers_[key.bytes[0] % kShards]; }
 
   std::deque<Shard> answers_;                         // not movable, hence no vector
   Lru<absl::string_view, CachedResponse> responses_;  // keys point into the values

@@ -1,33 +1,38 @@
 #include "server/cache/cache_keys.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_format.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
 #include "solver/model/modes.h"
 #include "solver/solve/catalog.h"
-#include "xxhash.h"
 
 namespace stowage {
 namespace {
 
 // Raised when the bytes that are hashed change, or mean something else: older keys are then misses.
-constexpr int64_t kFormat = 3;
+constexpr int64_t kFormat = 4;
 
 // How times count.
 enum class Times {
-  kOnGrid,  // in single precision: grid points may differ in a last bit between machines' exp()
+  kOnGrid,  // but for the last bits, in which machines' exp() may differ
   kToTheBit,
   kLeftOut,  // sizes alone
 };
 
-// Collects the numbers that are hashed, eight bytes each, least significant first.
+// Collects the numbers that are hashed, eight bytes each, least significant first. The encoding is
+// canonical and framed: every text and every list is preceded by its length, and what is optional
+// by a flag, so that different requests never have one encoding.
 //
 // The fields of every struct are named by a structured binding, so that a new field does not
 // compile until somebody has decided whether it is part of the key.
@@ -44,8 +49,20 @@ class KeyBuilder {
     Add(std::bit_cast<int64_t>(value == 0 ? 0.0 : value));  // 0 and -0 are one number
   }
   void AddTime(double value) {
-    if (times_ == Times::kLeftOut) return;
-    AddToTheBit(times_ == Times::kOnGrid ? static_cast<float>(value) : value);
+    if (times_ == Times::kToTheBit) AddToTheBit(value);
+    if (times_ == Times::kOnGrid) AddOnGrid(value);
+  }
+  // By exponent and fraction: points of the grid are at least kMinTimePrecision apart, so that
+  // their fractions differ in single precision, whatever the exponent.
+  void AddOnGrid(double value) {
+    int exponent = 0;
+    auto fraction = static_cast<float>(std::frexp(value, &exponent));
+    if (fraction == 1) {  // rounded up, from just below it
+      fraction = 0.5;
+      ++exponent;
+    }
+    Add(int64_t{exponent});
+    AddToTheBit(fraction);
   }
   void AddText(absl::string_view text) {
     Add(static_cast<int64_t>(text.size()));
@@ -124,9 +141,24 @@ class KeyBuilder {
     Add(host_memory_bytes);
   }
 
+  void Add(const Fingerprint& fingerprint) {
+    for (size_t at = 0; at < fingerprint.bytes.size(); at += sizeof(int64_t)) {
+      int64_t eight = 0;
+      std::memcpy(&eight, fingerprint.bytes.data() + at, sizeof(eight));
+      Add(eight);
+    }
+  }
+
+  // OpenSSL fails here only where it runs out of memory.
   Fingerprint Hash() const {
-    const XXH128_hash_t hash = XXH3_128bits(numbers_.data(), numbers_.size() * sizeof(int64_t));
-    return {hash.high64, hash.low64};
+    static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    Fingerprint fingerprint;
+    const size_t size = numbers_.size() * sizeof(int64_t);
+    if (EVP_Digest(numbers_.data(), size, fingerprint.bytes.data(), nullptr, sha256, nullptr) !=
+        1) {
+      throw std::bad_alloc();
+    }
+    return fingerprint;
   }
 
  private:
@@ -159,6 +191,7 @@ void AddSolver(const SolverInfo& info, KeyBuilder& key) {
   key.Add(int64_t{info.description.version});
   if (absl::string_view(info.description.name) != "auto") return;
   // `auto` answers with what the others find.
+  key.Add(static_cast<int64_t>(AllSolvers().size()));
   for (const SolverInfo& other : AllSolvers()) key.Add(int64_t{other.description.version});
 }
 
@@ -180,8 +213,9 @@ Fingerprint KeyOf(const SolveRequest& request, const Chain& chain, const Platfor
 // The key of the request's exact sizes, and of its times as they are in `rounded`.
 Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& request) {
   KeyBuilder key(request.chain.stages.size(), Times::kLeftOut);
-  key.Add(static_cast<int64_t>(rounded.high));
-  key.Add(static_cast<int64_t>(rounded.low));
+  key.Add(kFormat);
+  key.Add(static_cast<int64_t>(Times::kLeftOut));
+  key.Add(rounded);
   key.Add(request.chain);
   key.Add(request.platform);
   return key.Hash();
@@ -190,7 +224,8 @@ Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& reques
 }  // namespace
 
 std::string ToHex(const Fingerprint& fingerprint) {
-  return absl::StrFormat("%016x%016x", fingerprint.high, fingerprint.low);
+  return absl::BytesToHexString(absl::string_view(
+      reinterpret_cast<const char*>(fingerprint.bytes.data()), fingerprint.bytes.size()));
 }
 
 CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded) {

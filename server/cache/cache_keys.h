@@ -1,7 +1,12 @@
-// Cache keys: hashes of a request that are equal where requests have one answer.
+// Cache keys: hashes of a request that are equal where requests have one answer, and only there.
+//
+// Callers share the cache without trusting each other, so a key is a collision-resistant hash of a
+// canonical encoding: nobody can construct a request that has the key of another one. An answer
+// found under a key is therefore one to the same request.
 #ifndef STOWAGE_SERVER_CACHE_CACHE_KEYS_H_
 #define STOWAGE_SERVER_CACHE_CACHE_KEYS_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,19 +16,18 @@
 
 namespace stowage {
 
-// 128 bits (XXH3), the same in every process and on every machine.
+// SHA-256, the same in every process and on every machine.
 struct Fingerprint {
-  uint64_t high = 0;
-  uint64_t low = 0;
+  std::array<uint8_t, 32> bytes = {};
 
   bool operator==(const Fingerprint&) const = default;
   template <typename H>
-  friend H AbslHashValue(H hash, const Fingerprint& f) {
-    return H::combine(std::move(hash), f.high, f.low);
+  friend H AbslHashValue(H hash, const Fingerprint& fingerprint) {
+    return H::combine(std::move(hash), fingerprint.bytes);
   }
 };
 
-// 32 hexadecimal digits.
+// 64 hexadecimal digits.
 std::string ToHex(const Fingerprint& fingerprint);
 
 // The keys of one request. All contain the solver, its version and the options that it reads; none
@@ -35,7 +39,7 @@ struct CacheKeys {
 };
 
 // O(stages). Requires: RequestViolations(request) is empty; `rounded` is
-// Instance::Rounded(request). Thread-safe.
+// Instance::Rounded(request). Throws std::bad_alloc without enough memory. Thread-safe.
 CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded);
 
 }  // namespace stowage

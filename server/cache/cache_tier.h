@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "server/cache/cache_keys.h"
@@ -15,6 +16,8 @@ namespace stowage {
 struct CachedAnswer {
   Answer answer;
   CacheKeys keys;
+  // The client whose request was solved.
+  std::string owner = {};
   // Whether prediction and explanation are set, for the request of keys.exact. A tier stores the
   // schedule and the notes alone.
   bool is_explained = false;
@@ -29,13 +32,26 @@ inline const Fingerprint& KeyOf(const CachedAnswer& cached) {
   return exact ? cached.keys.exact_sizes : cached.keys.rounded;
 }
 
+// How much a cache may hold.
+struct CacheLimits {
+  int64_t bytes = 0;
+  // Of the bytes, for the answers that one client had solved. A client that has more gives up its
+  // own answers when it needs room; others do not lose theirs.
+  double client_share = 1;
+
+  bool ExceedsShare(int64_t client_bytes) const {
+    return static_cast<double>(client_bytes) > client_share * static_cast<double>(bytes);
+  }
+};
+
 struct CacheStats {
   int64_t entries = 0;
   int64_t bytes = 0;
   int64_t evictions = 0;  // since the start
 };
 
-// Thread-safe. Calls may block, on a disk or a network.
+// What it returns is not trusted: AnswerCache compares the keys and proves the answer on the chain
+// of the request. Thread-safe. Calls may block, on a disk or a network.
 class CacheTier {
  public:
   virtual ~CacheTier() = default;
@@ -44,6 +60,8 @@ class CacheTier {
   virtual absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) = 0;
   // Replaces the entry of the same key; may drop it, or evict others. Errors: UNAVAILABLE.
   virtual absl::Status Put(CachedAnswerPtr cached) = 0;
+  // Removes the entry of the key. NOT_FOUND: there is none.
+  virtual absl::Status Remove(const Fingerprint& key) = 0;
   virtual CacheStats stats() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// A cache of bounded size that evicts the least recently used values.
+// A cache of bounded size that evicts the least recently used values, and is shared fairly.
 #ifndef STOWAGE_SERVER_CACHE_LRU_H_
 #define STOWAGE_SERVER_CACHE_LRU_H_
 
@@ -6,55 +6,69 @@
 #include <iterator>
 #include <list>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "server/cache/cache_tier.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {
 
-// Immutable values by key; the least recently used ones are evicted when the bytes are used up.
-// Thread-safe. Values are freed outside the lock.
+// Immutable values by key; when the bytes are used up the least recently used ones are evicted: of
+// all, or of the owner that needs the room where it has its share already. An owner alone may have
+// everything, and cannot evict all that others have. Thread-safe. Values are freed outside the
+// lock.
 template <typename Key, typename Value>
 class Lru {
  public:
   using Pointer = std::shared_ptr<const Value>;
 
-  // A value that takes more than `most_bytes` by itself is not stored; 0 stores none.
-  explicit Lru(int64_t most_bytes) : most_bytes_(most_bytes) {}
+  // A value that takes more than all bytes by itself is not stored; 0 stores none.
+  explicit Lru(const CacheLimits& limits) : limits_(limits) {}
 
   // Null: a miss.
   Pointer Get(const Key& key) {
     MutexLock lock(mutex_);
     const auto place = places_.find(key);
     if (place == places_.end()) return nullptr;
-    entries_.splice(entries_.begin(), entries_, place->second);
-    return place->second->value;
+    const Place entry = place->second;
+    Owner& owner = owners_.find(entry->owner)->second;
+    entries_.splice(entries_.begin(), entries_, entry);
+    owner.entries.splice(owner.entries.begin(), owner.entries, entry->of_owner);
+    return entry->value;
   }
 
   // Replaces the value of the same key. `bytes`: what the value takes in memory, bookkeeping
   // included.
-  void Put(const Key& key, Pointer value, int64_t bytes) {
-    std::list<Entry> evicted;  // freed after the lock is released
+  void Put(const Key& key, Pointer value, int64_t bytes, absl::string_view owner_name) {
+    std::list<Entry> dropped;  // freed after the lock is released
     MutexLock lock(mutex_);
-    // Keys may point into their values: a key is erased from the map before its value is freed.
-    const auto drop = [&](typename std::list<Entry>::iterator entry)
-                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                            bytes_ -= entry->bytes;
-                            places_.erase(entry->key);
-                            evicted.splice(evicted.begin(), entries_, entry);
-                          };
-    if (const auto place = places_.find(key); place != places_.end()) drop(place->second);
-    if (bytes > most_bytes_) return;
-    while (bytes_ + bytes > most_bytes_) {
-      drop(std::prev(entries_.end()));
+    if (const auto place = places_.find(key); place != places_.end()) Drop(place->second, &dropped);
+    if (bytes > limits_.bytes) return;
+    while (bytes_ + bytes > limits_.bytes) {
+      Drop(Victim(owner_name, bytes), &dropped);
       ++evictions_;
     }
-    entries_.push_front({key, std::move(value), bytes});
+    Owner& owner = owners_[owner_name];
+    entries_.push_front({key, std::move(value), bytes, std::string(owner_name)});
+    owner.entries.push_front(entries_.begin());
+    entries_.front().of_owner = owner.entries.begin();
     places_[key] = entries_.begin();
+    owner.bytes += bytes;
     bytes_ += bytes;
+  }
+
+  // Removes the value of the key, if there is one. Returns whether there was.
+  bool Remove(const Key& key) {
+    std::list<Entry> dropped;
+    MutexLock lock(mutex_);
+    const auto place = places_.find(key);
+    if (place == places_.end()) return false;
+    Drop(place->second, &dropped);
+    return true;
   }
 
   void AddTo(CacheStats* stats) const {
@@ -65,16 +79,44 @@ class Lru {
   }
 
  private:
+  struct Entry;
+  using Place = typename std::list<Entry>::iterator;
   struct Entry {
     Key key;
     Pointer value;
     int64_t bytes = 0;
+    std::string owner;
+    typename std::list<Place>::iterator of_owner = {};  // in Owner::entries
+  };
+  struct Owner {
+    std::list<Place> entries;  // most recently used first
+    int64_t bytes = 0;
   };
 
-  const int64_t most_bytes_;
+  Place Victim(absl::string_view owner_name, int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto owner = owners_.find(owner_name);
+    if (owner != owners_.end() && limits_.ExceedsShare(owner->second.bytes + bytes)) {
+      return owner->second.entries.back();
+    }
+    return std::prev(entries_.end());
+  }
+
+  // Keys may point into their values: a key is erased from the map before its value is freed.
+  void Drop(Place entry, std::list<Entry>* dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    bytes_ -= entry->bytes;
+    places_.erase(entry->key);
+    const auto owner = owners_.find(entry->owner);
+    owner->second.bytes -= entry->bytes;
+    owner->second.entries.erase(entry->of_owner);
+    if (owner->second.entries.empty()) owners_.erase(owner);
+    dropped->splice(dropped->begin(), entries_, entry);
+  }
+
+  const CacheLimits limits_;
   mutable Mutex mutex_;
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);  // most recently used first
-  absl::flat_hash_map<Key, typename std::list<Entry>::iterator> places_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<Key, Place> places_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);  // those with entries
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t evictions_ ABSL_GUARDED_BY(mutex_) = 0;
 };

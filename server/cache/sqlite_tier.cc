@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -25,8 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 1;              // of the tables and of StoredAnswer
-constexpr int64_t kRowBytes = 160;       // of a row beside its value, indexes included
+constexpr int kVersion = 2;              // of the tables and of StoredAnswer
+constexpr int64_t kRowBytes = 256;       // of a row beside its value, indexes included
 constexpr int64_t kTouchSeconds = 3600;  // a hit writes only where the last use is older than this
 constexpr double kRowsShare = 0.9;       // of the file; the rest is for half-filled pages
 
@@ -38,26 +37,18 @@ constexpr const char* kSetUp =
 constexpr const char* kTables =
     "BEGIN IMMEDIATE;"
     "DROP TABLE IF EXISTS answers;"
-    "CREATE TABLE answers (key BLOB PRIMARY KEY, used INTEGER NOT NULL, bytes INTEGER NOT NULL,"
-    " checksum INTEGER NOT NULL, value BLOB NOT NULL);"
-    "CREATE INDEX answers_by_use ON answers (used, bytes);"
-    "PRAGMA user_version = 1;"
+    "CREATE TABLE answers (key BLOB PRIMARY KEY, owner TEXT NOT NULL, used INTEGER NOT NULL,"
+    " bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, value BLOB NOT NULL);"
+    "CREATE INDEX answers_by_use ON answers (used);"
+    "CREATE INDEX answers_by_owner ON answers (owner, used, bytes);"
+    "PRAGMA user_version = 2;"
     "COMMIT;";
-
-using KeyBytes = std::array<char, 16>;
-
-KeyBytes BytesOf(const Fingerprint& key) {
-  KeyBytes bytes;
-  for (int i = 0; i < 8; ++i) {
-    bytes[static_cast<size_t>(i)] = static_cast<char>(key.high >> (56 - 8 * i));
-    bytes[static_cast<size_t>(i) + 8] = static_cast<char>(key.low >> (56 - 8 * i));
-  }
-  return bytes;
-}
 
 // Seeded with the key, so that a value under another's key is found, too.
 int64_t ChecksumOf(const Fingerprint& key, const void* value, size_t size) {
-  return static_cast<int64_t>(XXH3_64bits_withSeed(value, size, key.low));
+  uint64_t seed = 0;
+  std::memcpy(&seed, key.bytes.data(), sizeof(seed));
+  return static_cast<int64_t>(XXH3_64bits_withSeed(value, size, seed));
 }
 
 int64_t Now() {
@@ -66,35 +57,51 @@ int64_t Now() {
       .count();
 }
 
-void SetKey(const Fingerprint& from, v1::StoredKey* to) {
-  to->set_high(from.high);
-  to->set_low(from.low);
-}
+std::string BytesOf(const Fingerprint& key) { return {key.bytes.begin(), key.bytes.end()}; }
 
-Fingerprint KeyFrom(const v1::StoredKey& key) { return {key.high(), key.low()}; }
+// nullopt: `bytes` are no fingerprint.
+std::optional<Fingerprint> KeyFrom(const std::string& bytes) {
+  Fingerprint key;
+  if (bytes.size() != key.bytes.size()) return std::nullopt;
+  std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
+  return key;
+}
 
 std::string ValueOf(const CachedAnswer& cached) {
   v1::StoredAnswer stored = ToStored(cached.answer);
-  SetKey(cached.keys.rounded, stored.mutable_rounded());
-  SetKey(cached.keys.exact_sizes, stored.mutable_exact_sizes());
-  SetKey(cached.keys.exact, stored.mutable_exact());
+  stored.set_rounded(BytesOf(cached.keys.rounded));
+  stored.set_exact_sizes(BytesOf(cached.keys.exact_sizes));
+  stored.set_exact(BytesOf(cached.keys.exact));
   return stored.SerializeAsString();
 }
 
 // Null: `value` is no stored answer.
-CachedAnswerPtr CachedFrom(const std::string& value) {
+CachedAnswerPtr CachedFrom(const std::string& value, std::string owner) {
   v1::StoredAnswer stored;
   if (!stored.ParseFromString(value)) return nullptr;
   std::optional<Answer> answer = FromStored(stored);
-  if (!answer.has_value()) return nullptr;
-  return std::make_shared<const CachedAnswer>(CachedAnswer{
-      *std::move(answer),
-      {KeyFrom(stored.rounded()), KeyFrom(stored.exact_sizes()), KeyFrom(stored.exact())}});
+  const std::optional<Fingerprint> rounded = KeyFrom(stored.rounded());
+  const std::optional<Fingerprint> exact_sizes = KeyFrom(stored.exact_sizes());
+  const std::optional<Fingerprint> exact = KeyFrom(stored.exact());
+  if (!answer.has_value() || !rounded || !exact_sizes || !exact) return nullptr;
+  return std::make_shared<const CachedAnswer>(
+      CachedAnswer{*std::move(answer), {*rounded, *exact_sizes, *exact}, std::move(owner)});
+}
+
+std::string TextOf(sqlite3_stmt* row, int column) {
+  const auto* const bytes = static_cast<const char*>(sqlite3_column_blob(row, column));
+  return bytes == nullptr
+             ? ""
+             : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(row, column)));
+}
+
+void BindText(sqlite3_stmt* statement, int at, const std::string& text) {
+  sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
 
 void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
-  const KeyBytes bytes = BytesOf(key);
-  sqlite3_bind_blob(statement, at, bytes.data(), bytes.size(), SQLITE_TRANSIENT);
+  sqlite3_bind_blob(statement, at, key.bytes.data(), static_cast<int>(key.bytes.size()),
+                    SQLITE_TRANSIENT);
 }
 
 }  // namespace
@@ -102,14 +109,15 @@ void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
 void SqliteTier::Closer::operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 void SqliteTier::Closer::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-SqliteTier::SqliteTier(std::string path, int64_t most_bytes)
+SqliteTier::SqliteTier(std::string path, const CacheLimits& limits)
     : path_(std::move(path)),
-      most_bytes_(static_cast<int64_t>(kRowsShare * static_cast<double>(most_bytes))) {}
+      limits_{static_cast<int64_t>(kRowsShare * static_cast<double>(limits.bytes)),
+              limits.client_share} {}
 
 SqliteTier::~SqliteTier() = default;
 
 absl::StatusOr<std::unique_ptr<SqliteTier>> SqliteTier::Open(const std::string& directory,
-                                                             int64_t most_bytes) {
+                                                             const CacheLimits& limits) {
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) {
@@ -117,7 +125,7 @@ absl::StatusOr<std::unique_ptr<SqliteTier>> SqliteTier::Open(const std::string& 
                                                "; choose another with --cache-dir"));
   }
   std::unique_ptr<SqliteTier> tier(
-      new SqliteTier((fs::path(directory) / "answers.db").string(), most_bytes));
+      new SqliteTier((fs::path(directory) / "answers.db").string(), limits));
   MutexLock lock(tier->mutex_);
   RETURN_IF_ERROR(tier->OpenFile());
   return tier;
@@ -198,13 +206,22 @@ absl::Status SqliteTier::SetUpOpen() {
   return CountUp();
 }
 
-// The index on (used, bytes) covers the query, so that no row is read.
+// The index on (owner, used, bytes) covers the query, so that no row is read.
 absl::Status SqliteTier::CountUp() {
-  ASSIGN_OR_RETURN(const Statement sum,
-                   Prepare("SELECT count(*), coalesce(sum(bytes), 0) FROM answers"));
-  if (sqlite3_step(sum.get()) != SQLITE_ROW) return Failed("cannot be read");
-  stats_.entries = sqlite3_column_int64(sum.get(), 0);
-  stats_.bytes = sqlite3_column_int64(sum.get(), 1);
+  ASSIGN_OR_RETURN(const Statement sums,
+                   Prepare("SELECT owner, count(*), sum(bytes) FROM answers GROUP BY owner"));
+  CacheStats all = {.evictions = stats_.evictions};
+  absl::flat_hash_map<std::string, int64_t> of_owners;
+  int code = SQLITE_ROW;
+  while ((code = sqlite3_step(sums.get())) == SQLITE_ROW) {
+    const int64_t bytes = sqlite3_column_int64(sums.get(), 2);
+    of_owners[TextOf(sums.get(), 0)] = bytes;
+    all.entries += sqlite3_column_int64(sums.get(), 1);
+    all.bytes += bytes;
+  }
+  if (code != SQLITE_DONE) return Failed("cannot be read");
+  stats_ = all;
+  owner_bytes_ = std::move(of_owners);
   return absl::OkStatus();
 }
 
@@ -216,6 +233,7 @@ absl::Status SqliteTier::BeginAnew() {
   fs::rename(path_, path_ + ".damaged", error);
   for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(path_ + suffix, error);
   stats_.entries = stats_.bytes = 0;
+  owner_bytes_.clear();
   return SetUp();
 }
 
@@ -223,42 +241,42 @@ absl::Status SqliteTier::BeginAnew() {
 // the removal finds the file damaged, the whole file is replaced.
 absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
   MutexLock lock(mutex_);
-  absl::StatusOr<std::string> value = Read(key);
-  if (absl::IsNotFound(value.status())) return CachedAnswerPtr();
-  if (absl::IsDataLoss(value.status())) {
-    if (absl::IsDataLoss(Remove(key))) (void)BeginAnew();
-    return value.status();
+  const absl::StatusOr<Row> row = Read(key);
+  if (absl::IsNotFound(row.status())) return CachedAnswerPtr();
+  if (absl::IsDataLoss(row.status())) {
+    if (absl::IsDataLoss(DeleteRow(key))) (void)BeginAnew();
+    return row.status();
   }
-  RETURN_IF_ERROR(value.status());
-  CachedAnswerPtr cached = CachedFrom(*value);
+  RETURN_IF_ERROR(row.status());
+  CachedAnswerPtr cached = CachedFrom(row->value, row->owner);
   if (cached != nullptr && KeyOf(*cached) == key) return cached;
-  (void)Remove(key);
+  (void)DeleteRow(key);
   return absl::DataLossError(absl::StrCat(path_, ": an answer cannot be read; it is dropped"));
 }
 
-// The value of the row. Errors: NOT_FOUND; DATA_LOSS where the checksum does not match.
-absl::StatusOr<std::string> SqliteTier::Read(const Fingerprint& key) {
-  std::string value;
+// Errors: NOT_FOUND; DATA_LOSS where the checksum does not match.
+absl::StatusOr<SqliteTier::Row> SqliteTier::Read(const Fingerprint& key) {
+  Row row = {key, {}, {}};
   int64_t used = 0;
   {
-    ASSIGN_OR_RETURN(const Statement row,
-                     Prepare("SELECT value, checksum, used FROM answers WHERE key = ?"));
-    BindKey(row.get(), 1, key);
-    const int code = sqlite3_step(row.get());
+    ASSIGN_OR_RETURN(const Statement select,
+                     Prepare("SELECT value, checksum, used, owner FROM answers WHERE key = ?"));
+    BindKey(select.get(), 1, key);
+    const int code = sqlite3_step(select.get());
     if (code == SQLITE_DONE) return absl::NotFoundError("");
     if (code != SQLITE_ROW) return Failed("cannot be read");
-    const void* const bytes = sqlite3_column_blob(row.get(), 0);
-    const auto size = static_cast<size_t>(sqlite3_column_bytes(row.get(), 0));
-    if (bytes == nullptr || ChecksumOf(key, bytes, size) != sqlite3_column_int64(row.get(), 1)) {
+    row.value = TextOf(select.get(), 0);
+    if (ChecksumOf(key, row.value.data(), row.value.size()) !=
+        sqlite3_column_int64(select.get(), 1)) {
       return absl::DataLossError(absl::StrCat(path_, ": an answer is damaged; it is dropped"));
     }
-    value.assign(static_cast<const char*>(bytes), size);
-    used = sqlite3_column_int64(row.get(), 2);
+    used = sqlite3_column_int64(select.get(), 2);
+    row.owner = TextOf(select.get(), 3);
   }
   // The SELECT is finalized by now. A failed update only costs the row its place in the order of
   // eviction.
   if (const int64_t now = Now(); now > used + kTouchSeconds) (void)Touch(key, now);
-  return value;
+  return row;
 }
 
 absl::Status SqliteTier::Touch(const Fingerprint& key, int64_t used) {
@@ -268,81 +286,103 @@ absl::Status SqliteTier::Touch(const Fingerprint& key, int64_t used) {
   return sqlite3_step(update.get()) == SQLITE_DONE ? absl::OkStatus() : Failed("cannot be written");
 }
 
-// Also subtracts the row from `stats_`. OK where there is no such row.
-absl::Status SqliteTier::Remove(const Fingerprint& key) {
-  ASSIGN_OR_RETURN(const Statement row,
-                   Prepare("DELETE FROM answers WHERE key = ? RETURNING bytes"));
-  BindKey(row.get(), 1, key);
-  int code = sqlite3_step(row.get());
-  if (code == SQLITE_DONE) return absl::OkStatus();  // it was not there
-  const int64_t bytes = code == SQLITE_ROW ? sqlite3_column_int64(row.get(), 0) : 0;
-  if (code == SQLITE_ROW) code = sqlite3_step(row.get());  // to the statement's end
-  if (code != SQLITE_DONE) return Failed("cannot be written");
+// Runs a DELETE that removes one row at most and returns its owner and bytes, which no longer
+// count. Errors: NOT_FOUND where there was no such row.
+absl::Status SqliteTier::Delete(Statement statement) {
+  const int code = sqlite3_step(statement.get());
+  if (code == SQLITE_DONE) return absl::NotFoundError("no such answer is stored");
+  if (code != SQLITE_ROW) return Failed("cannot be written");
+  const std::string owner = TextOf(statement.get(), 0);
+  const int64_t bytes = sqlite3_column_int64(statement.get(), 1);
+  if (sqlite3_step(statement.get()) != SQLITE_DONE) return Failed("cannot be written");
   stats_.bytes -= bytes;
   --stats_.entries;
+  int64_t& of_owner = owner_bytes_[owner];
+  of_owner -= bytes;
+  if (of_owner <= 0) owner_bytes_.erase(owner);
   return absl::OkStatus();
 }
 
+// Errors: NOT_FOUND where there is none.
+absl::Status SqliteTier::DeleteRow(const Fingerprint& key) {
+  ASSIGN_OR_RETURN(Statement row,
+                   Prepare("DELETE FROM answers WHERE key = ? RETURNING owner, bytes"));
+  BindKey(row.get(), 1, key);
+  return Delete(std::move(row));
+}
+
+absl::Status SqliteTier::Remove(const Fingerprint& key) {
+  MutexLock lock(mutex_);
+  return DeleteRow(key);
+}
+
 // Replaces the row and evicts others in one transaction: after a crash the file has the rows from
-// before or from after it. `stats_` changes along the way and is restored where the transaction
-// fails.
+// before or from after it.
 absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
-  const std::string value = ValueOf(*cached);
-  const Fingerprint key = KeyOf(*cached);
+  const Row row = {KeyOf(*cached), ValueOf(*cached), cached->owner};
   MutexLock lock(mutex_);
   // What kept the file from being opened may be over.
   if (database_ == nullptr) RETURN_IF_ERROR(OpenFile());
-  const CacheStats before = stats_;
   absl::Status written = Execute("BEGIN IMMEDIATE");
-  if (written.ok()) written = Write(key, value);
+  if (written.ok()) written = Write(row);
   if (written.ok()) written = Execute("COMMIT");
   if (written.ok()) return written;
   if (database_ != nullptr && sqlite3_get_autocommit(database_.get()) == 0) {
     (void)Execute("ROLLBACK");
   }
-  stats_ = before;
-  if (absl::IsDataLoss(written)) (void)BeginAnew();
+  if (absl::IsDataLoss(written) || absl::IsDataLoss(CountUp())) (void)BeginAnew();
   return written;
+}
+
+int64_t SqliteTier::Row::bytes() const {
+  return kRowBytes + static_cast<int64_t>(value.size() + owner.size());
 }
 
 // An answer that is larger than the whole limit is not stored; the row that it would replace is
 // removed all the same.
-absl::Status SqliteTier::Write(const Fingerprint& key, const std::string& value) {
-  RETURN_IF_ERROR(Remove(key));
-  const int64_t bytes = kRowBytes + static_cast<int64_t>(value.size());
-  if (bytes > most_bytes_) return absl::OkStatus();
-  RETURN_IF_ERROR(MakeRoom(bytes));
-  return Insert(key, value);
+absl::Status SqliteTier::Write(const Row& row) {
+  if (const absl::Status removed = DeleteRow(row.key); !absl::IsNotFound(removed)) {
+    RETURN_IF_ERROR(removed);
+  }
+  if (row.bytes() > limits_.bytes) return absl::OkStatus();
+  RETURN_IF_ERROR(MakeRoomFor(row));
+  return Insert(row);
 }
 
-absl::Status SqliteTier::Insert(const Fingerprint& key, const std::string& value) {
-  const int64_t bytes = kRowBytes + static_cast<int64_t>(value.size());
-  ASSIGN_OR_RETURN(const Statement row,
-                   Prepare("INSERT INTO answers (key, used, bytes, checksum, value)"
-                           " VALUES (?, ?, ?, ?, ?)"));
-  BindKey(row.get(), 1, key);
-  sqlite3_bind_int64(row.get(), 2, Now());
-  sqlite3_bind_int64(row.get(), 3, bytes);
-  sqlite3_bind_int64(row.get(), 4, ChecksumOf(key, value.data(), value.size()));
-  sqlite3_bind_blob64(row.get(), 5, value.data(), value.size(), SQLITE_STATIC);
-  if (sqlite3_step(row.get()) != SQLITE_DONE) return Failed("cannot be written");
-  stats_.bytes += bytes;
+absl::Status SqliteTier::Insert(const Row& row) {
+  ASSIGN_OR_RETURN(const Statement insert,
+                   Prepare("INSERT INTO answers (key, owner, used, bytes, checksum, value)"
+                           " VALUES (?, ?, ?, ?, ?, ?)"));
+  BindKey(insert.get(), 1, row.key);
+  BindText(insert.get(), 2, row.owner);
+  sqlite3_bind_int64(insert.get(), 3, Now());
+  sqlite3_bind_int64(insert.get(), 4, row.bytes());
+  sqlite3_bind_int64(insert.get(), 5, ChecksumOf(row.key, row.value.data(), row.value.size()));
+  sqlite3_bind_blob64(insert.get(), 6, row.value.data(), row.value.size(), SQLITE_STATIC);
+  if (sqlite3_step(insert.get()) != SQLITE_DONE) return Failed("cannot be written");
+  stats_.bytes += row.bytes();
   ++stats_.entries;
+  owner_bytes_[row.owner] += row.bytes();
   return absl::OkStatus();
 }
 
-// Evicts the least recently used rows until `bytes` more fit. Loops over single rows, because rows
-// differ in size.
-absl::Status SqliteTier::MakeRoom(int64_t bytes) {
-  while (stats_.entries > 0 && stats_.bytes + bytes > most_bytes_) {
-    ASSIGN_OR_RETURN(const Statement row,
-                     Prepare("DELETE FROM answers WHERE rowid ="
-                             " (SELECT rowid FROM answers ORDER BY used LIMIT 1) RETURNING bytes"));
-    if (sqlite3_step(row.get()) != SQLITE_ROW) return Failed("cannot be written");
-    stats_.bytes -= sqlite3_column_int64(row.get(), 0);
-    --stats_.entries;
+// Evicts the least recently used rows until the new one fits: of its owner where that one has its
+// share, else of all. Loops over single rows, because rows differ in size.
+absl::Status SqliteTier::MakeRoomFor(const Row& row) {
+  while (stats_.entries > 0 && stats_.bytes + row.bytes() > limits_.bytes) {
+    const auto of_owner = owner_bytes_.find(row.owner);
+    const bool evicts_own =
+        of_owner != owner_bytes_.end() && limits_.ExceedsShare(of_owner->second + row.bytes());
+    ASSIGN_OR_RETURN(
+        Statement oldest,
+        Prepare(evicts_own
+                    ? "DELETE FROM answers WHERE rowid = (SELECT rowid FROM answers WHERE owner = ?"
+                      " ORDER BY used LIMIT 1) RETURNING owner, bytes"
+                    : "DELETE FROM answers WHERE rowid = (SELECT rowid FROM answers"
+                      " ORDER BY used LIMIT 1) RETURNING owner, bytes"));
+    if (evicts_own) BindText(oldest.get(), 1, row.owner);
+    RETURN_IF_ERROR(Delete(std::move(oldest)));
     ++stats_.evictions;
-    if (sqlite3_step(row.get()) != SQLITE_DONE) return Failed("cannot be written");
   }
   return absl::OkStatus();
 }

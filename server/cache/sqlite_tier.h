@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_tier.h"
@@ -26,12 +27,12 @@ namespace stowage {
 // Thread-safe.
 class SqliteTier final : public CacheTier {
  public:
-  // Creates the directory where it does not exist. `most_bytes` limits the file's size.
+  // Creates the directory where it does not exist. The limits are those of the file's size.
   // Errors: UNAVAILABLE with the path and the reason, when the directory cannot be used or another
   // process uses it: ".../answers.db: cannot be written: database is locked; another process uses
   // it".
   static absl::StatusOr<std::unique_ptr<SqliteTier>> Open(const std::string& directory,
-                                                          int64_t most_bytes);
+                                                          const CacheLimits& limits);
   ~SqliteTier() override;
 
   // OK; or DATA_LOSS with the path: the file was damaged when it was opened, and was replaced.
@@ -39,6 +40,7 @@ class SqliteTier final : public CacheTier {
 
   absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override;
   absl::Status Put(CachedAnswerPtr cached) override;
+  absl::Status Remove(const Fingerprint& key) override;
   CacheStats stats() const override;
 
  private:
@@ -49,7 +51,16 @@ class SqliteTier final : public CacheTier {
   using Database = std::unique_ptr<sqlite3, Closer>;
   using Statement = std::unique_ptr<sqlite3_stmt, Closer>;
 
-  SqliteTier(std::string path, int64_t most_bytes);
+  // One row, as it is written.
+  struct Row {
+    Fingerprint key;
+    std::string value;
+    std::string owner;
+
+    int64_t bytes() const;  // of the row in the file
+  };
+
+  SqliteTier(std::string path, const CacheLimits& limits);
 
   absl::Status OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SetUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -59,21 +70,23 @@ class SqliteTier final : public CacheTier {
   absl::StatusOr<Statement> Prepare(const char* sql) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Failed(const char* what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status BeginAnew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<std::string> Read(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Write(const Fingerprint& key, const std::string& value)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Insert(const Fingerprint& key, const std::string& value)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status MakeRoom(int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Remove(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Row> Read(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Write(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Insert(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status MakeRoomFor(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Delete(Statement statement) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DeleteRow(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Touch(const Fingerprint& key, int64_t used) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::string path_;
-  const int64_t most_bytes_;  // of all rows
+  const CacheLimits limits_;  // of all rows
   mutable Mutex mutex_;
   Database database_ ABSL_GUARDED_BY(mutex_);  // null: the file could not be opened
   absl::Status opening_ ABSL_GUARDED_BY(mutex_);
-  CacheStats stats_ ABSL_GUARDED_BY(mutex_);  // entries and bytes are those of the file's rows
+  // Entries and bytes of the file's rows, in all and by owner; both counted anew where a
+  // transaction failed.
+  CacheStats stats_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, int64_t> owner_bytes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stowage

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
+#include "server/engine/time_limit.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/find_frontier.h"
 
@@ -82,11 +83,14 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
   const std::shared_ptr<Job> job(new Job{
       [this, request = std::move(request), queued = Clock::now()](
           std::stop_token stop, Clock::time_point started) -> absl::StatusOr<FrontierResult> {
-        SolveContext context = resources_.ContextFor(std::move(stop));
+        const TimeLimit limit(resources_.options.max_solve_seconds, std::move(stop),
+                              &resources_.timers);
+        SolveContext context = resources_.ContextFor(limit.token());
         RunningSolves::Place place(resources_.running, SolverName(request.solver),
                                    request.chain.length());
         context.progress = [&place](double fraction) { place.Progressed(fraction); };
         absl::StatusOr<Frontier> frontier = stowage::FindFrontier(request, context);
+        if (absl::IsCancelled(frontier.status()) && limit.is_over()) return limit.Exceeded();
         if (!frontier.ok()) return frontier.status();
         return FrontierResult{*std::move(frontier),
                               {.queue_seconds = SecondsBetween(queued, started),
@@ -99,8 +103,12 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
     job->Run();
     pending_.Finish();
   };
-  const absl::StatusOr<size_t> added = resources_.solves.Add(
-      {.run = run, .client = caller.client, .bytes = *bytes, .stop = caller_stop});
+  const absl::StatusOr<WorkQueue::Added> added =
+      resources_.solves.Add({.run = run,
+                             .client = caller.client,
+                             .bytes = *bytes,
+                             .most_of_client = caller.limits.solves,
+                             .stop = caller_stop});
   if (added.ok()) return;
   job->done(added.status());
   pending_.Finish();
@@ -121,7 +129,7 @@ void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done)
     job->Run();
     pending_.Finish();
   };
-  const absl::StatusOr<size_t> added =
+  const absl::StatusOr<WorkQueue::Added> added =
       resources_.quick.Add({.run = run, .client = caller.client, .stop = caller.stop});
   if (added.ok()) return;
   job->done(added.status());

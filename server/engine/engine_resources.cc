@@ -33,6 +33,7 @@ EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* 
              .most_waiting = kQuickQueue,
              .most_of_a_client = kQuickOfAClient}),
       solves({.threads = options.threads,
+              .short_threads = options.short_threads,
               .most_waiting = options.queue_length,
               .most_of_a_client = options.client_limit,
               .most_bytes = options.all_solves_bytes,
@@ -52,6 +53,16 @@ int64_t EngineResources::BytesFor(const SolveRequest& request,
   const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
   return std::max(solver->WorkingBytesWithin(instances.rounded(), options.solve_bytes),
                   solver->WorkingBytesWithin(instances.exact_sizes(), options.solve_bytes));
+}
+
+// A dynamic program's time is in proportion to its table. With a link local search takes most of
+// the time, which depends on the length of the chain.
+bool EngineResources::IsShort(const Chain& chain, const Platform& platform, int64_t bytes) {
+  constexpr int64_t kShortBytes = 16 << 20;
+  constexpr int kShortChain = 128;
+  constexpr int kShortChainWithLink = 16;
+  const int most_stages = platform.has_link() ? kShortChainWithLink : kShortChain;
+  return bytes <= kShortBytes && chain.length() <= most_stages;
 }
 
 SolveContext EngineResources::ContextFor(std::stop_token stop) {

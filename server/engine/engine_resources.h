@@ -22,10 +22,12 @@ namespace stowage {
 
 struct EngineOptions {
   int threads = 1;                              // solves that run at once; one alone may use all
+  int short_threads = 0;                        // beside those, for short solves alone
   size_t queue_length = 256;                    // solves that wait beyond those
   size_t client_limit = 64;                     // of them, waiting or running, of one client
   int64_t solve_bytes = int64_t{4} << 30;       // the most memory that one solve may take,
   int64_t all_solves_bytes = int64_t{8} << 30;  // and all that run at once
+  double max_solve_seconds = 60;                // then the best schedule so far is the answer
 };
 
 // The catalog's name of a requested solver, "auto" for an empty one.
@@ -38,6 +40,8 @@ struct EngineResources {
 
   // The most memory that the solve of a request may take.
   int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
+  // Whether a solve that takes `bytes` is expected to take milliseconds.
+  static bool IsShort(const Chain& chain, const Platform& platform, int64_t bytes);
   // What a solver may use until `stop` is set.
   SolveContext ContextFor(std::stop_token stop);
 

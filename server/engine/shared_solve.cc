@@ -5,7 +5,7 @@
 
 namespace stowage {
 
-SharedSolve::SharedSolve(const Waiter& first) : keyed_(first.keyed), client_(first.caller.client) {}
+SharedSolve::SharedSolve(const Waiter& first) : keyed_(first.keyed), first_(first.caller) {}
 
 // Once `ended_` is set, no waiter is added: End() and the last Leave() leave an empty list for
 // good.
@@ -60,6 +60,20 @@ std::vector<std::shared_ptr<SolveListener>> SharedSolve::Listeners() const {
   MutexLock lock(mutex_);
   for (const Place& place : places_) listeners.push_back(place.waiter->listener);
   return listeners;
+}
+
+// Whoever joins afterwards sees the ticket: together with the clients returned here none is missed.
+std::vector<std::string> SharedSolve::SetTicket(uint64_t ticket) {
+  std::vector<std::string> clients;
+  MutexLock lock(mutex_);
+  ticket_ = ticket;
+  for (const Place& place : places_) clients.push_back(place.waiter->caller.client);
+  return clients;
+}
+
+uint64_t SharedSolve::ticket() const {
+  MutexLock lock(mutex_);
+  return ticket_;
 }
 
 void SharedSolve::Queued(size_t before) {

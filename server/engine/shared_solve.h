@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_keys.h"
+#include "server/engine/client_limits.h"
 #include "server/engine/timers.h"
 #include "solver/base/mutex.h"
 #include "solver/model/answer.h"
@@ -40,6 +41,7 @@ struct Caller {
   std::string client = {};  // whose share of the queue the request takes
   Timers::Clock::time_point deadline = Timers::Clock::time_point::max();
   std::stop_token stop = {};  // set when the caller has left
+  ClientLimits limits = {};
 };
 
 // A request with its keys and the instance that they were made of. Immutable, shared.
@@ -90,7 +92,9 @@ class SharedSolve {
   const KeyedRequest& keyed() const { return *keyed_; }
   const SolveRequest& request() const { return keyed_->request; }
   const CacheKeys& keys() const { return keyed_->keys; }
-  const std::string& client() const { return client_; }
+  // The first waiter's.
+  const std::string& client() const { return first_.client; }
+  const ClientLimits& limits() const { return first_.limits; }
   // Set when the last waiter has left.
   std::stop_token stop_token() const { return stop_.get_token(); }
 
@@ -101,6 +105,11 @@ class SharedSolve {
   // The same for a waiter whose time is up, with the best answer so far. Null as long as there is
   // none: the waiter then gets the next one, from Improved().
   WaiterPtr LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>* best);
+
+  // Remembers the ticket of the queued work, and returns the clients that wait for it by now.
+  std::vector<std::string> SetTicket(uint64_t ticket);
+  // 0: the work is not queued yet.
+  uint64_t ticket() const;
 
   // Inform the listeners of all waiters.
   void Queued(size_t before);
@@ -125,11 +134,12 @@ class SharedSolve {
   std::vector<Place>::iterator Find(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const KeyedRequestPtr keyed_;
-  const std::string client_;
+  const Caller first_;  // of the first waiter
   std::stop_source stop_;
   mutable Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const Answer> best_ ABSL_GUARDED_BY(mutex_);
   std::optional<Timers::Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -10,6 +10,7 @@
 
 #include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
+#include "server/engine/time_limit.h"
 #include "solver/solve/answer_request.h"
 
 namespace stowage {
@@ -79,7 +80,11 @@ void SolveCoordinator::Join(const WaiterPtr& waiter) {
     solve = shared;
   }
   Watch(solve, waiter);
-  if (waiter->source == Origin::Source::kSolved) Start(solve);
+  if (waiter->source == Origin::Source::kSolved) return Start(solve);
+  // The solve starts at the turn of whichever of its callers comes first.
+  if (const uint64_t ticket = solve->ticket()) {
+    resources_.solves.Share(ticket, waiter->caller.client);
+  }
 }
 
 // Starts a solve that no other request joins.
@@ -141,7 +146,7 @@ void SolveCoordinator::Start(const SolvePtr& solve) {
     Forget(solve);
     EndAll(solve, cached, Origin::Source::kDiskCache);
   };
-  const absl::StatusOr<size_t> added =
+  const absl::StatusOr<WorkQueue::Added> added =
       resources_.quick.Add({.run = look_up, .client = solve->client()});
   if (added.ok()) return;
   Forget(solve);
@@ -151,16 +156,26 @@ void SolveCoordinator::Start(const SolvePtr& solve) {
 // Declares the memory of the solve to the queue, which starts it when that much is free. The
 // instances are made here, because the memory depends on them, and travel with the work.
 void SolveCoordinator::Enqueue(const SolvePtr& solve) {
-  absl::StatusOr<size_t> before = TooLittleFreeMemory();
+  absl::StatusOr<WorkQueue::Added> added = TooLittleFreeMemory();
   if (const auto instances = MakeInstances(solve->keyed())) {
-    before = resources_.solves.Add({.run = [this, solve, instances] { Run(solve, *instances); },
-                                    .client = solve->client(),
-                                    .bytes = resources_.BytesFor(solve->request(), *instances),
-                                    .stop = solve->stop_token()});
+    const SolveRequest& request = solve->request();
+    const int64_t bytes = resources_.BytesFor(request, *instances);
+    added = resources_.solves.Add(
+        {.run = [this, solve, instances] { Run(solve, *instances); },
+         .client = solve->client(),
+         .bytes = bytes,
+         .most_of_client = solve->limits().solves,
+         .is_short = EngineResources::IsShort(request.chain, request.platform, bytes),
+         .stop = solve->stop_token()});
   }
-  if (before.ok()) return solve->Queued(*before);
-  Forget(solve);
-  EndAll(solve, before.status());
+  if (!added.ok()) {
+    Forget(solve);
+    return EndAll(solve, added.status());
+  }
+  for (const std::string& client : solve->SetTicket(added->ticket)) {
+    resources_.solves.Share(added->ticket, client);
+  }
+  solve->Queued(added->before);
 }
 
 // What the solver may use, and whom it reports progress to. `place` must outlive the context.
@@ -183,12 +198,13 @@ SolveContext SolveCoordinator::ContextOf(const SolvePtr& solve, RunningSolves::P
 void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instances) {
   if (solve->stop_token().stop_requested()) return Forget(solve);
   const EitherStop stop(solve->stop_token(), resources_.stop_all.get_token());
+  const TimeLimit limit(resources_.options.max_solve_seconds, stop.token(), &resources_.timers);
   const SolveRequest& request = solve->request();
   std::optional<RunningSolves::Place> place(std::in_place, resources_.running,
                                             SolverName(request.solver), request.chain.length());
   solve->Started();
   absl::StatusOr<Answer> answer =
-      AnswerRequest(request, instances, ContextOf(solve, *place, stop.token()),
+      AnswerRequest(request, instances, ContextOf(solve, *place, limit.token()),
                     [this, &solve](const Answer& better) {
                       const auto best = std::make_shared<const Answer>(better);
                       for (const WaiterPtr& late : solve->Improved(best)) {
@@ -198,7 +214,7 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
   place.reset();  // metrics must not list a solve whose callers have their answer
   if (answer.ok()) {
     const auto cached = std::make_shared<const CachedAnswer>(
-        CachedAnswer{*std::move(answer), solve->keys(), /*is_explained=*/true});
+        CachedAnswer{*std::move(answer), solve->keys(), solve->client(), /*is_explained=*/true});
     Cache(cached);
     Forget(solve);
     return EndAll(solve, cached, Origin::Source::kSolved);
@@ -206,7 +222,8 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
   Forget(solve);
   const AnswerPtr best = solve->best();
   if (!absl::IsCancelled(answer.status())) return EndAll(solve, answer.status());
-  const absl::Status stopped = Stopped(resources_.stop_all.get_token());
+  const absl::Status stopped =
+      limit.is_over() ? limit.Exceeded() : Stopped(resources_.stop_all.get_token());
   if (best == nullptr) return EndAll(solve, stopped);
   for (const WaiterPtr& waiter : solve->End()) EndWithBest(solve, waiter, best, stopped);
 }
@@ -215,7 +232,7 @@ void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
   resources_.cache.PutInMemory(answer);
   if (!resources_.cache.has_tier()) return;
   // Callers do not wait for the tier below.
-  const absl::StatusOr<size_t> added =
+  const absl::StatusOr<WorkQueue::Added> added =
       resources_.quick.Add({.run = [this, answer] { resources_.cache.PutInTier(answer); }});
   if (!added.ok()) resources_.observer.StoreFailed(added.status());
 }

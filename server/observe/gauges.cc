@@ -63,6 +63,10 @@ class Scrape {
     MakeGauge(name, help).Add({}).Set(value);
   }
 
+  void AddCounter(const char* name, const char* help, double value) {
+    MakeCounter(name, help).Add({}).Increment(value);
+  }
+
   std::vector<prometheus::MetricFamily> Collect() const { return registry_.Collect(); }
 
  private:
@@ -153,6 +157,9 @@ std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
                     "When the server's certificate expires, in seconds since 1970.",
                     AsDouble(*gauges.certificate_end_seconds));
   }
+  scrape.AddCounter("stowage_log_lines_suppressed_total",
+                    "Log lines about calls that exceeded --client-log-rate.",
+                    AsDouble(gauges.suppressed_lines));
   scrape.AddProcess(ReadProcess());
   return scrape.Collect();
 }

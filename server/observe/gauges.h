@@ -22,6 +22,7 @@ struct Gauges {
   int64_t disk_limit_bytes = 0;
   int64_t solve_limit_bytes = 0;
   std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
+  int64_t suppressed_lines = 0;                    // of the log, since the start
   bool ready = false;
 };
 

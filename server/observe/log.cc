@@ -78,6 +78,22 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 
 void FlushLog() { Logger().flush(); }
 
+bool LogObserver::MayWrite(const std::string& client) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!lines_.Refuses(client, now).has_value()) return true;
+  suppressed_.fetch_add(1, std::memory_order_relaxed);
+  {
+    MutexLock lock(mutex_);
+    if (now < last_suppressed_at_ + std::chrono::seconds(1)) return false;
+    last_suppressed_at_ = now;
+  }
+  Log(LogLevel::kWarning, "lines_suppressed",
+      {{"client", client},
+       {"suppressed_of_all", absl::StrCat(suppressed())},
+       {"remedy", "look at what this client sends, or raise --client-log-rate"}});
+  return false;
+}
+
 // One line a call; a second one where the simulator refused a schedule, whatever the level.
 void LogObserver::CallEnded(const CallRecord& record) {
   const std::optional<AnswerRecord>& answer = record.answer;
@@ -86,12 +102,13 @@ void LogObserver::CallEnded(const CallRecord& record) {
   const bool has_bug = answer.has_value() && !answer->rejected.empty();
   const LogLevel level = is_hit ? LogLevel::kDebug : LogLevel::kInfo;
   if (!Logger().should_log(SpdlogLevel(level)) && !has_bug) return;
+  if (!has_bug && !MayWrite(record.client)) return;
   std::vector<LogField> fields = {{"method", record.method},
                                   {"id", record.id},
                                   {"peer", record.peer},
+                                  {"client", record.client},
                                   {"code", absl::StatusCodeToString(record.status.code())},
                                   {"seconds", Seconds(record.seconds)}};
-  if (!record.client.empty()) fields.emplace_back("client", record.client);
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
   if (answer.has_value() && record.method != "Frontier") {  // which has no one outcome

@@ -3,7 +3,9 @@
 #ifndef STOWAGE_SERVER_OBSERVE_LOG_H_
 #define STOWAGE_SERVER_OBSERVE_LOG_H_
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "server/engine/rate_limit.h"
 #include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
@@ -30,21 +33,38 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 void FlushLog();
 
 // Writes a line for every call that ended and for every execution report. Memory cache hits are
-// logged at level debug, all else at info or above. Thread-safe.
+// logged at level debug, all else at info or above. A client that sends more calls than its lines
+// are for is heard of once a second, by event=lines_suppressed. Thread-safe.
 class LogObserver final : public Observer {
  public:
+  // `client_lines_per_second`: about the calls of one client; 0: no limit.
+  explicit LogObserver(double client_lines_per_second)
+      : lines_(client_lines_per_second, kBurstSeconds) {}
+
   void CallBegan(const std::string& /*method*/) override {}
   void CallEnded(const CallRecord& record) override;
   void ExecutionReported(const ExecutionReport& report, const std::string& call_id) override;
   void StoreFailed(const absl::Status& status) override;
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
 
+  // Lines that were not written because of the limit, since the start.
+  int64_t suppressed() const { return suppressed_.load(std::memory_order_relaxed); }
+
  private:
+  static constexpr double kBurstSeconds = 10;
+
+  // Counts a line about a call of `client`; false: it has had enough of them.
+  bool MayWrite(const std::string& client);
+
+  RateLimit lines_;
+  std::atomic<int64_t> suppressed_{0};
+
   // A full disk fails every write to the cache, and the log is often on the same disk: a failure
   // that repeats is logged once a minute. The metric counts all.
   Mutex mutex_;
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_failure_at_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::steady_clock::time_point last_suppressed_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stowage

@@ -184,8 +184,8 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
   for (const char* source : {"solved", "memory_cache", "disk_cache", "coalesced"}) {
     families_->answers.Add({{"source", source}});
   }
-  for (const char* reason : {"invalid", "queue_full", "client_limit", "solve_memory", "memory",
-                             "unread", "draining", "unauthenticated"}) {
+  for (const char* reason : {"invalid", "queue_full", "client_limit", "client_rate", "solve_memory",
+                             "memory", "unread", "draining", "unauthenticated"}) {
     families_->rejected.Add({{"reason", reason}});
   }
   for (const char* which : {"certificate", "tokens"}) {

@@ -29,7 +29,7 @@ struct CallRecord {
   std::string method;  // "Solve"
   std::string id;      // the caller's x-request-id, or one of the server's
   std::string peer;
-  std::string client;  // the authenticated name of the caller, where there is one
+  std::string client;  // who called: see AdmittedCaller
   absl::Status status;
   double seconds = 0;  // from the request's arrival to the answer
   int stages = 0;

@@ -6,13 +6,12 @@
 #include <random>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
-#include "grpcpp/security/auth_context.h"
 #include "grpcpp/support/proto_buffer_writer.h"
+#include "server/engine/clock.h"
 #include "server/rpc/status.h"
 
 namespace stowage {
@@ -35,61 +34,31 @@ std::string IdOf(const grpc::CallbackServerContext& context) {
   return {given->second.data(), std::min<size_t>(given->second.size(), kLongestId)};
 }
 
-// "ipv4:127.0.0.1:4711" without the port: the processes of one machine are one client.
-std::string HostOf(const std::string& peer) {
-  const size_t colon = peer.rfind(':');
-  return peer.rfind("ip", 0) == 0 && colon != std::string::npos ? peer.substr(0, colon) : peer;
-}
-
-// The common name in the caller's verified certificate; empty: it has none.
-std::string NameInCertificate(const grpc::CallbackServerContext& context) {
-  const auto who = context.auth_context();
-  if (who == nullptr || !who->IsPeerAuthenticated()) return "";
-  const std::vector<grpc::string_ref> names = who->FindPropertyValues("x509_common_name");
-  return names.empty() ? "" : std::string(names[0].data(), names[0].size());
-}
-
 }  // namespace
 
-// The token is checked before anything of the request is read; Bytes() returns the outcome, so that
-// a refused call ends like any other. Admit() writes `record_`, which is initialized before.
+// The caller is admitted before anything of the request is read; Bytes() returns the outcome, so
+// that a refused call ends like any other.
 CallState::CallState(const char* method, grpc::CallbackServerContext& context,
                      const CallEnvironment& environment)
     : context_(context),
       observer_(environment.observer),
+      timers_(environment.timers),
       limits_(environment.limits),
-      deadline_(context.deadline()),
-      admission_(Admit(context, environment)) {
+      admitted_(environment.admission.Admit(context)),
+      deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);
   record_.peer = context.peer();
+  record_.client = admitted_.client;
   observer_.CallBegan(record_.method);
 }
 
-// Where no token is required, a caller's name is that in its verified certificate, if it has one.
-absl::Status CallState::Admit(const grpc::CallbackServerContext& context,
-                              const CallEnvironment& environment) {
-  if (!environment.authenticate) {
-    record_.client = NameInCertificate(context);
-    return absl::OkStatus();
-  }
-  const auto& metadata = context.client_metadata();
-  const auto given = metadata.find("authorization");
-  const absl::string_view authorization =
-      given == metadata.end() ? absl::string_view()
-                              : absl::string_view(given->second.data(), given->second.size());
-  absl::StatusOr<std::string> name = environment.authenticate(authorization);
-  if (name.ok()) record_.client = *std::move(name);
-  return name.status();
-}
-
-// Callers with one name, else those of one host, share a place in the queue. The deadline is moved
-// to the steady clock, which does not jump; gRPC gives calls without one a time far ahead.
+// The deadline is moved to the steady clock, which does not jump; gRPC gives calls without one a
+// time far ahead.
 Caller CallState::caller() const {
   using Steady = std::chrono::steady_clock;
   constexpr std::chrono::hours kNever{24 * 365};
-  Caller caller{.client = record_.client.empty() ? HostOf(record_.peer) : record_.client,
-                .stop = stop_.get_token()};
+  Caller caller{.client = admitted_.client, .stop = stop_.get_token(), .limits = admitted_.limits};
   const auto left = deadline_ - std::chrono::system_clock::now();
   if (left < kNever) {
     caller.deadline = Steady::now() + std::chrono::duration_cast<Steady::duration>(left);
@@ -98,7 +67,7 @@ Caller CallState::caller() const {
 }
 
 absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) const {
-  if (!admission_.ok()) return admission_;
+  if (!admitted_.status.ok()) return admitted_.status;
   grpc::Slice bytes;
   if (request.Valid() && request.DumpToSingleSlice(&bytes).ok()) return bytes;
   if (context_.IsCancelled())
@@ -119,6 +88,19 @@ grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
   observer_.CallEnded(record_);
   return wire;
+}
+
+// A bound on the refusals that wait keeps their memory small; beyond it they are sent at once.
+void CallState::Finish(absl::AnyInvocable<void()> finish) {
+  constexpr int kMostDelayed = 10'000;
+  static std::atomic<int> delayed{0};
+  if (admitted_.delay_seconds == 0 || delayed >= kMostDelayed) return finish();
+  ++delayed;
+  timers_.At(After(std::chrono::steady_clock::now(), admitted_.delay_seconds),
+             [finish = std::move(finish)]() mutable {
+               --delayed;
+               finish();
+             });
 }
 
 // Into slices of a mebibyte at most: one block of a large response's size may not be had.

@@ -5,10 +5,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <stop_token>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,7 +18,9 @@
 #include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/slice.h"
 #include "server/engine/shared_solve.h"
+#include "server/engine/timers.h"
 #include "server/observe/observer.h"
+#include "server/rpc/admission.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/read_request.h"
 #include "server/rpc/unsent_bytes.h"
@@ -28,9 +30,8 @@ namespace stowage {
 // What every call needs of the server; outlives the calls.
 struct CallEnvironment {
   Observer& observer;
-  // The name of the caller with this "authorization" metadata, or UNAUTHENTICATED; from any thread.
-  // Empty: no token is required.
-  std::function<absl::StatusOr<std::string>(absl::string_view)> authenticate = {};
+  Admission& admission;
+  Timers& timers;
   RequestLimits limits = {};
 };
 
@@ -40,9 +41,8 @@ class CallState {
   CallState(const char* method, grpc::CallbackServerContext& context,
             const CallEnvironment& environment);
 
-  // The bytes of the request, which live as long as `request`. Errors: UNAUTHENTICATED for a caller
-  // without a valid token, before the request costs anything; CANCELLED; INVALID_ARGUMENT where
-  // there is no request.
+  // The bytes of the request, which live as long as `request`. Errors: those of Admission, before
+  // the request costs anything; CANCELLED; INVALID_ARGUMENT where there is no request.
   absl::StatusOr<grpc::Slice> Bytes(const grpc::ByteBuffer& request) const;
 
   // Reads the request: ReadRequest(), with the limits of the server.
@@ -75,23 +75,24 @@ class CallState {
   // `answer_bytes` more.
   grpc::Status End(absl::Status status, size_t answer_bytes = 0);
 
+  // After End(): calls `finish`, which sends the end. Some refusals are sent later, from another
+  // thread.
+  void Finish(absl::AnyInvocable<void()> finish);
+
   static absl::string_view TextOf(const grpc::Slice& bytes) {
     return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
   }
 
  private:
-  // Sets record_.client.
-  absl::Status Admit(const grpc::CallbackServerContext& context,
-                     const CallEnvironment& environment);
-
   grpc::CallbackServerContext& context_;
   Observer& observer_;
+  Timers& timers_;
   const RequestLimits limits_;
+  const AdmittedCaller admitted_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
   std::stop_source stop_;
   CallRecord record_;
-  const absl::Status admission_;
   UnsentBytes unsent_;
 };
 
@@ -120,7 +121,8 @@ class Call final : public grpc::ServerUnaryReactor {
 
   // Exactly one of these, exactly once, from any thread.
   void End(const absl::Status& status) {
-    Finish(state_.End(status, status.ok() ? response_.Length() : 0));
+    const grpc::Status end = state_.End(status, status.ok() ? response_.Length() : 0);
+    state_.Finish([this, end] { Finish(end); });
   }
   void EndWith(const google::protobuf::Message& response) { End(Serialize(response, &response_)); }
   void EndWith(grpc::ByteBuffer response) {

@@ -108,6 +108,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     const CallRecord& record = call_->record();
     cache_.PutResponse({.request_text = text_,
                         .response = response.SerializeAsString(),
+                        .owner = record.client,
                         .stages = record.stages,
                         .solver = record.solver,
                         .answer = *record.answer});
@@ -135,7 +136,10 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     v1::SolveRequest message;
     SolveRequest request;
     const absl::Status status = state_.Read(bytes, &message, &request);
-    if (!status.ok()) return EndWith(state_.End(status));
+    if (!status.ok()) {
+      const grpc::Status end = state_.End(status);
+      return state_.Finish([self = self_, end] { self->EndWith(end); });
+    }
     solver_ = state_.record().solver;
     platform_ = message.platform();
     engine.Solve(std::move(request), state_.caller(), shared_from_this());

@@ -12,11 +12,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/engine/client_limits.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {
 
-// A line of the file is "NAME TOKEN"; empty lines, and the rest of a line after a # at the
+// The holder of a token: callers with one name are one client.
+struct TokenHolder {
+  std::string name = {};
+  ClientLimits limits = {};
+};
+
+// A line of the file is "NAME TOKEN", and may go on with limits of this client: "calls=100" a
+// second, "solves=8" that wait or run. Empty lines, and the rest of a line after a # at the
 // beginning of a word, are ignored. Several tokens may have one name, so that a new token can be
 // valid before the old one is removed. Thread-safe.
 class Tokens {
@@ -30,20 +38,20 @@ class Tokens {
   // Errors: those of Load(), and the tokens stay as they were.
   absl::Status Reload();
 
-  // The name of the token in "Bearer TOKEN".
+  // The holder of the token in "Bearer TOKEN".
   // Errors: UNAUTHENTICATED, with the remedy.
-  absl::StatusOr<std::string> NameOf(absl::string_view authorization) const;
+  absl::StatusOr<TokenHolder> HolderOf(absl::string_view authorization) const;
 
  private:
   // By the SHA-256 of the token, so that the time of a lookup reveals nothing about the tokens.
-  using Names = absl::flat_hash_map<std::array<uint8_t, 32>, std::string>;
+  using Holders = absl::flat_hash_map<std::array<uint8_t, 32>, TokenHolder>;
 
   explicit Tokens(const std::string& path) : path_(path) {}
-  absl::StatusOr<Names> Read() const;
+  absl::StatusOr<Holders> Read() const;
 
   const std::string path_;
   mutable Mutex mutex_;
-  std::shared_ptr<const Names> names_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Holders> holders_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stowage

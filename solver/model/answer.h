@@ -70,7 +70,7 @@ struct Origin {
   Source source = Source::kSolved;
   double queue_seconds = 0;      // waiting for a free solver thread
   double solve_seconds = 0;      // solving and checking
-  std::string fingerprint = {};  // 32 hexadecimal digits; empty where no server was asked
+  std::string fingerprint = {};  // 64 hexadecimal digits; empty without a server
 };
 
 absl::string_view SourceName(Origin::Source source);  // "MEMORY_CACHE", as in JSON

@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "solver/algorithms/rematerialization/periodic.h"
+#include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/lower_bound.h"
@@ -104,22 +106,25 @@ class RequestSolve {
         context_(Monotonic()) {}
 
   // 1. Refuse a request whose tables do not fit the working memory.
-  // 2. Infeasible where the budget is below the solver's least memory, as early as that is quick.
-  // 3. The requested solver's schedule, if the simulator accepts it.
-  // 4. Otherwise the first accepted schedule of the other solvers, in the catalog's order.
+  // 2. A first schedule, before anything that takes long.
+  // 3. Infeasible where the budget is below the solver's least memory, if that is quick to find and
+  //    there is no first schedule.
+  // 4. The requested solver's schedule, if the simulator accepts it; otherwise the first accepted
+  //    one of the other solvers, in the catalog's order.
+  // 5. The least memory, where it is not known yet.
   absl::StatusOr<Answer> Run() {
     RETURN_IF_ERROR(
         CheckWorkingBytes(info_, *solver_, instances_.rounded(), context_.working_bytes));
     Answer answer = EmptyAnswer(request_, info_);
+    const SolveContext improving = Improving(answer);
     // Without a link the minimum is found quickly, and spares the solve where it exceeds the
-    // budget. With one it may take as long as the schedule that the caller waits for, so it comes
-    // later.
+    // budget. With one it may take as long as the schedule that the caller waits for.
     const int64_t budget = request_.platform.memory_bytes;
-    if (!request_.platform.has_link() || budget < answer.memory_floor_bytes) {
+    if (!ReportFirst(improving) &&
+        (!request_.platform.has_link() || budget < answer.memory_floor_bytes)) {
       RETURN_IF_ERROR(FindMinimum(&answer));
       if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) return answer;
     }
-    const SolveContext improving = Improving(answer);
     for (const SolverInfo* next : SolversInOrder(info_)) {
       absl::StatusOr<Found> found = Find(*next, *next->make(), instances_, improving);
       if (found.ok()) answer.from_exact_sizes = found->from_exact_sizes;
@@ -127,14 +132,26 @@ class RequestSolve {
       // that fails is skipped, unless the solve was cancelled.
       if (next == &info_ || absl::IsCancelled(found.status())) {
         RETURN_IF_ERROR(found.status());
-        RETURN_IF_ERROR(FindMinimum(&answer));
-        if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) return answer;
-        if (!found->candidate.has_value()) return TooManyOperations(request_);
+        if (!found->candidate.has_value()) {
+          RETURN_IF_ERROR(FindMinimum(&answer));
+          if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) return answer;
+          return TooManyOperations(request_);
+        }
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
       if (!Accept(request_, *std::move(found->candidate), &answer)) continue;
       NoteUnusedLink(request_, *next, &answer);
       NoteUnusedModes(request_, *next, &answer);
+      // Callers whose time ends during the rest have this schedule.
+      if (improved_ && answer.prediction.makespan_seconds < fastest_) improved_(answer);
+      RETURN_IF_ERROR(FindMinimum(&answer));
+      // A heuristic may have a schedule for less than its least memory, but not for all budgets
+      // from there on: then it has none.
+      if (answer.minimum_memory_bytes.value_or(INT64_MAX) > budget) {
+        Answer infeasible = EmptyAnswer(request_, info_);
+        infeasible.minimum_memory_bytes = answer.minimum_memory_bytes;
+        return infeasible;
+      }
       if (request_.options.report_rounding_loss && ReadsSlots(*next)) {
         RETURN_IF_ERROR(ReportRoundingLoss(*next, &answer));
       }
@@ -196,7 +213,31 @@ class RequestSolve {
     return candidate;
   }
 
+  // Hands `improving.improved` a schedule that takes O(L log L) time for a chain of L stages: the
+  // first that fits of storing everything, checkpoints at equal distances, as few as possible, and
+  // halving. False where nobody takes it, or none fits.
+  bool ReportFirst(const SolveContext& improving) const {
+    const Chain& chain = request_.chain;
+    if (!improved_ || request_.platform.memory_bytes < FloorOfMemory(chain).bytes) return false;
+    const auto reports = [&](Schedule schedule, const char* solver) {
+      const absl::StatusOr<Simulation> simulation = Simulate(chain, request_.platform, schedule);
+      if (!simulation.ok() || !simulation->feasible()) return false;
+      improving.improved({std::move(schedule), solver, Limit::kTime, {}});
+      return true;
+    };
+    if (reports(StoreAllSchedule(chain), "store_all")) return true;
+    for (int segments = 2; segments <= chain.length(); segments *= 2) {
+      if (reports(PeriodicSchedule(chain, segments), "periodic")) return true;
+    }
+    for (int leaf = chain.length() / 2; leaf >= 1; leaf /= 2) {
+      if (reports(HalvingSchedule(chain, leaf), "periodic")) return true;
+    }
+    return false;
+  }
+
+  // Does nothing where it is known.
   absl::Status FindMinimum(Answer* answer) const {
+    if (answer->minimum_memory_bytes.has_value()) return absl::OkStatus();
     ASSIGN_OR_RETURN(answer->minimum_memory_bytes,
                      solver_->LeastBytes(Instance::Exact(request_), context_));
     return absl::OkStatus();
@@ -255,20 +296,19 @@ class RequestSolve {
   }
 
   // The context in which each faster candidate, added to `empty`, becomes an answer for
-  // `improved_`. Borrows `empty`.
-  SolveContext Improving(const Answer& empty) const {
+  // `improved_`.
+  SolveContext Improving(const Answer& empty) {
     SolveContext improving = context_;
     if (!improved_) return improving;
-    improving.improved = [this, &empty, fastest = std::numeric_limits<double>::infinity()](
-                             const Candidate& candidate) mutable {
+    improving.improved = [this, empty](const Candidate& candidate) {
       if (context_.improved) context_.improved(candidate);
       Answer answer = empty;
       // Whatever the candidate's solver guarantees: others may still find a faster one.
       Candidate unfinished = candidate;
       unfinished.limit = Limit::kTime;
       if (!Accept(request_, std::move(unfinished), &answer)) return;
-      if (answer.prediction.makespan_seconds >= fastest) return;
-      fastest = answer.prediction.makespan_seconds;
+      if (answer.prediction.makespan_seconds >= fastest_) return;
+      fastest_ = answer.prediction.makespan_seconds;
       improved_(answer);
     };
     return improving;
@@ -280,7 +320,8 @@ class RequestSolve {
   const ImprovedAnswer& improved_;
   const SolverInfo& info_;
   const std::unique_ptr<Solver> solver_;
-  double progress_ = -1;  // the highest fraction reported
+  double progress_ = -1;                                      // the highest fraction reported
+  double fastest_ = std::numeric_limits<double>::infinity();  // makespan, of those reported
   const SolveContext context_;
 };
 

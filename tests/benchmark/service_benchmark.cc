@@ -34,6 +34,7 @@
 #include "solver/bounds/memory_range.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 #include "tests/support/files.h"
+#include "tests/support/numbered_keys.h"
 #include "tests/support/process.h"
 
 namespace stowage {
@@ -312,7 +313,7 @@ void HitWhileBusy(double seconds) {
 
 // A disk cache of a gigabyte: schedules of ten thousand operations.
 void FillDiskCache(const std::string& directory) {
-  auto tier = SqliteTier::Open(directory, int64_t{1} << 30);
+  auto tier = SqliteTier::Open(directory, {int64_t{1} << 30});
   if (!tier.ok()) std::abort();
   CachedAnswer cached;
   cached.answer.outcome = Outcome::kFeasible;
@@ -321,7 +322,7 @@ void FillDiskCache(const std::string& directory) {
     cached.answer.schedule.operations.push_back({OperationKind::kForwardSave, i + 1});
   }
   for (uint64_t number = 0; (*tier)->stats().evictions == 0; ++number) {
-    cached.keys = {{number, 1}, {number, 2}, {number, 3}};
+    cached.keys = NumberedKeys(number);
     if (!(*tier)->Put(std::make_shared<const CachedAnswer>(cached)).ok()) std::abort();
   }
 }

@@ -12,6 +12,7 @@
 #include "server/cache/sqlite_tier.h"
 #include "tests/support/chains.h"
 #include "tests/support/files.h"
+#include "tests/support/numbered_keys.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -32,17 +33,15 @@ struct TierKind {
 
 OwnedTier MakeSqlite() {
   auto folder = std::make_unique<TempFolder>();
-  auto tier = SqliteTier::Open(folder->Path("cache"), kMostBytes);
+  auto tier = SqliteTier::Open(folder->Path("cache"), {kMostBytes, /*client_share=*/0.5});
   EXPECT_THAT(tier, IsOk());
   return {std::move(folder), *std::move(tier)};
 }
 
-CacheKeys KeysOfNumber(uint64_t number) { return {{1, number}, {2, number}, {3, number}}; }
-
 // An answer that differs from those to other numbers.
 CachedAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
   CachedAnswer cached;
-  cached.keys = KeysOfNumber(number);
+  cached.keys = NumberedKeys(number);
   cached.answer.outcome = Outcome::kFeasible;
   cached.answer.limit = Limit::kRounding;
   cached.answer.solver = "rotor";
@@ -62,7 +61,7 @@ class CacheTierTest : public testing::TestWithParam<TierKind> {
  protected:
   CacheTier& tier() { return *owned_.tier; }
   CachedAnswerPtr Get(uint64_t number) {
-    const auto cached = tier().Get(KeysOfNumber(number).rounded);
+    const auto cached = tier().Get(NumberedKeys(number).rounded);
     EXPECT_THAT(cached, IsOk());
     return cached.ok() ? *cached : nullptr;
   }
@@ -86,7 +85,7 @@ TEST_P(CacheTierTest, GivesBackWhatWasPut) {
   ASSERT_TRUE(cached->answer.rounding_loss.has_value());
   EXPECT_EQ(cached->answer.rounding_loss->finer_slots, 5000);
   EXPECT_EQ(cached->answer.rounding_loss->loss, 0.25);
-  EXPECT_EQ(cached->keys.exact, KeysOfNumber(7).exact);
+  EXPECT_EQ(cached->keys.exact, NumberedKeys(7).exact);
   EXPECT_EQ(Get(8), nullptr);
 }
 
@@ -95,7 +94,7 @@ TEST_P(CacheTierTest, StoresWhatDependsOnExactSizesUnderThem) {
   cached.answer.from_exact_sizes = true;
   ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
   EXPECT_EQ(Get(7), nullptr);
-  const auto found = tier().Get(KeysOfNumber(7).exact_sizes);
+  const auto found = tier().Get(NumberedKeys(7).exact_sizes);
   ASSERT_THAT(found, IsOk());
   EXPECT_NE(*found, nullptr);
 }
@@ -123,6 +122,34 @@ TEST_P(CacheTierTest, StaysWithinItsBytes) {
   EXPECT_GT(stats.bytes, kMostBytes / 2) << "it holds less than it could";
   EXPECT_NE(Get(2999), nullptr) << "the last one that came";
   EXPECT_EQ(Get(0), nullptr) << "the first one that came";
+}
+
+// Of two owners each may fill the tier; neither can evict all that the other has.
+TEST_P(CacheTierTest, AnOwnerAboveItsShareGivesUpItsOwnAnswers) {
+  const auto put = [this](uint64_t number, const char* owner) {
+    CachedAnswer cached = *AnswerTo(number, 200);
+    cached.owner = owner;
+    ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
+  };
+  for (uint64_t number = 0; number < 100; ++number) put(number, "honest");
+  for (uint64_t number = 100; number < 3000; ++number) put(number, "hostile");
+  EXPECT_GT(tier().stats().evictions, 0);
+  int left = 0;
+  for (uint64_t number = 0; number < 100; ++number) left += Get(number) != nullptr ? 1 : 0;
+  EXPECT_EQ(left, 100);
+  EXPECT_EQ(Get(0)->owner, "honest");
+}
+
+TEST_P(CacheTierTest, RemovesAnAnswer) {
+  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
+  ASSERT_THAT(tier().Put(AnswerTo(8)), IsOk());
+  const int64_t both = tier().stats().bytes;
+  EXPECT_THAT(tier().Remove(NumberedKeys(7).rounded), IsOk());
+  EXPECT_EQ(Get(7), nullptr);
+  EXPECT_NE(Get(8), nullptr);
+  EXPECT_EQ(tier().stats().entries, 1);
+  EXPECT_EQ(tier().stats().bytes, both / 2);
+  EXPECT_EQ(tier().Remove(NumberedKeys(7).rounded).code(), absl::StatusCode::kNotFound);
 }
 
 TEST_P(CacheTierTest, LeavesOutWhatIsLargerThanAllOfIt) {

@@ -15,6 +15,8 @@ namespace stowage {
 // Texts of chains, platforms, schedules and requests, as the command line reads them; what is valid
 // is solved and simulated.
 void FuzzJson(absl::string_view bytes);
+// Two requests: their cache keys are equal only where the requests are. See keys_target.cc.
+void FuzzKeys(absl::string_view bytes);
 // Messages as the server reads them; the first byte says of which method.
 void FuzzRequest(absl::string_view bytes);
 // Operations on a chain of a few stages: see schedule_target.cc for what each byte means.
@@ -27,10 +29,11 @@ struct FuzzTarget {
   void (*run)(absl::string_view bytes);
   std::vector<std::string> (*seeds)();  // inputs that get far
 };
-// "json", "request", "schedule", "stored"
+// "json", "keys", "request", "schedule", "stored"
 const std::vector<FuzzTarget>& FuzzTargets();
 
 std::vector<std::string> JsonSeeds();
+std::vector<std::string> KeysSeeds();
 std::vector<std::string> RequestSeeds();
 std::vector<std::string> ScheduleSeeds();
 std::vector<std::string> StoredSeeds();

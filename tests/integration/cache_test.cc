@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "proto/convert/chain_message.h"
+#include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
+#include "tests/support/forged_requests.h"
 #include "tests/support/process.h"
 
 namespace stowage {
@@ -99,6 +101,29 @@ TEST(Cache, AnswersAgainFromMemoryAndAfterSigkillFromDisk) {
   const Remote remote(server.address());
   EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::DISK_CACHE);
   EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
+}
+
+// While keys were unseeded hashes that are not cryptographic, the forged request made the victim's
+// infeasible, from memory and after a restart from disk.
+TEST(Cache, AForgedRequestDoesNotAnswerForAnother) {
+  const TempFolder folder;
+  const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache")};
+  const auto outcome = [](const ServerProcess& server, const SolveRequest& request) {
+    v1::SolveResponse response;
+    EXPECT_EQ(Text(Remote(server.address()).Solve(ToMessage(request), &response)), "OK");
+    return response.outcome();
+  };
+  {
+    ServerProcess server(flags);
+    EXPECT_EQ(outcome(server, ForgedRequest()), v1::INFEASIBLE);
+    WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
+    EXPECT_EQ(outcome(server, VictimRequest()), v1::OPTIMAL);
+    server.Signal(SIGKILL);
+    server.WaitForExit();
+  }
+  ServerProcess server(flags);
+  EXPECT_EQ(outcome(server, ForgedRequest()), v1::INFEASIBLE);
+  EXPECT_EQ(outcome(server, VictimRequest()), v1::OPTIMAL);
 }
 
 // Fifty times: callers send requests, the server is killed, another one is started.

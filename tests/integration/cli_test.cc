@@ -393,10 +393,14 @@ TEST_F(Cli, AServerThatIsNotThereIsSaidWithTheRemedy) {
               Fails({"no answer from a server at " + gone, "--local"}));
 }
 
+// Of preact-resnet1001: little more than the least memory, which no schedule that is found at once
+// fits into.
+constexpr const char* kTight = "2480000000";
+
 TEST_F(Cli, ATimeoutEndsALongSolve) {
   ServerProcess server({"--solve-memory", "8GiB"});
   const ProgramResult result = Stowage({"solve", "--chain", ProfilePath("preact-resnet1001-8-224"),
-                                        "--memory", "4GiB", "--solver", "rotor", "--slots", "20000",
+                                        "--memory", kTight, "--solver", "rotor", "--slots", "20000",
                                         "--timeout", "100ms", "--server", server.address()});
   EXPECT_THAT(result, Fails({"did not answer within"}));
   EXPECT_TRUE(Remote(server.address()).Answers());
@@ -404,7 +408,7 @@ TEST_F(Cli, ATimeoutEndsALongSolve) {
 
 TEST_F(Cli, ATimeoutEndsALongLocalSolve) {
   const ProgramResult result = Stowage(
-      {"solve", "--local", "--chain", ProfilePath("preact-resnet1001-8-224"), "--memory", "4GiB",
+      {"solve", "--local", "--chain", ProfilePath("preact-resnet1001-8-224"), "--memory", kTight,
        "--solver", "rotor", "--slots", "20000", "--solve-memory", "8GiB", "--timeout", "100ms"});
   EXPECT_THAT(result, Fails({"no answer within 0.1 s", "--timeout"}));
 }

@@ -94,7 +94,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   ASSERT_TRUE(watch->Read(&state));
   EXPECT_EQ(state.status(), HealthState::SERVING);
 
-  const auto running = Occupy(remote, LongSolveRequest(2000));
+  const auto running = Occupy(remote, LongSolveRequest(2000, int64_t{500} << 30));
   server.Signal(SIGTERM);
 
   ASSERT_TRUE(watch->Read(&state)) << server.Log();

@@ -42,7 +42,7 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
 }
 
 TEST(Metrics, SayWhyCallsAreRejected) {
-  ServerProcess server({"--threads", "1", "--queue-length", "0"});
+  ServerProcess server({"--threads", "1", "--short-threads", "0", "--queue-length", "0"});
   const Remote remote(server.address());
   const auto running = Occupy(remote, LongSolveRequest());
   EXPECT_EQ(MetricOf(server, "stowage_solves_running"), 1);
@@ -58,7 +58,7 @@ TEST(Metrics, ReadinessEndsWithTheSignalAndLivenessDoesNot) {
   EXPECT_EQ(HttpGet(server.http_address(), "/readyz"), "200 ok\n");
   EXPECT_EQ(MetricOf(server, "stowage_ready"), 1);
   const Remote remote(server.address());
-  PendingSolve running(remote, LongSolveRequest(2000));
+  PendingSolve running(remote, LongSolveRequest(2000, int64_t{500} << 30));
   WaitForMetric(server, "stowage_solves_running", 1);
   server.Signal(SIGTERM);
   EXPECT_NE(server.WaitForLogLine({"event=draining"}), "");

@@ -186,7 +186,7 @@ TEST_F(FindPlanTest, PrefersAServerToWhatWasSolvedWithoutOne) {
     const PlannedAnswer answer = Find();
     EXPECT_EQ(answer.source, PlanSource::kServer);
     fingerprint = answer.result.origin.fingerprint;
-    EXPECT_EQ(fingerprint.size(), 32);
+    EXPECT_EQ(fingerprint.size(), 64);
   }
   const PlannedAnswer saved = Find();
   EXPECT_EQ(saved.source, PlanSource::kPlanFile);  // at once, now that it is a server's

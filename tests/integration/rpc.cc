@@ -56,7 +56,7 @@ v1::SolveRequest SmallSolveRequest() {
   return request;
 }
 
-v1::SolveRequest LongSolveRequest(int stages) {
+v1::SolveRequest LongSolveRequest(int stages, int64_t memory_bytes) {
   const v1::Chain once = Profile("preact-resnet1001-8-224");
   v1::SolveRequest request;
   *request.mutable_chain() = once;
@@ -66,7 +66,7 @@ v1::SolveRequest LongSolveRequest(int stages) {
     *stage = once.stages(i % once.stages_size());
     stage->clear_name();
   }
-  request.mutable_platform()->set_memory_bytes(int64_t{500} << 30);
+  request.mutable_platform()->set_memory_bytes(memory_bytes);
   request.set_solver("periodic");
   request.mutable_options()->set_use_cache(false);
   return request;

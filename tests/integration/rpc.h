@@ -25,8 +25,10 @@ v1::Chain Profile(const std::string& name);
 // Solved within milliseconds: three equal stages and memory for everything.
 v1::SolveRequest SmallSolveRequest();
 // The chain of a 1001-layer network, repeated, with every number of segments tried: half a
-// minute for so many stages, a second for a fifth of them, little memory.
-v1::SolveRequest LongSolveRequest(int stages = 10'000);
+// minute for so many stages, a second for a fifth of them, little memory. By default nothing that
+// is found at once fits.
+inline constexpr int64_t kTooLittleAtOnce = 2'480'000'000;
+v1::SolveRequest LongSolveRequest(int stages = 10'000, int64_t memory_bytes = kTooLittleAtOnce);
 
 // The typed details of an error, as the trailer carries them.
 std::optional<v1::Violations> ViolationsOf(const grpc::Status& status);
@@ -90,7 +92,8 @@ class PendingSolve {
 };
 
 // Flags of a server that refuses everything while it solves one request.
-inline constexpr const char* kOneAtATime[] = {"--threads", "1", "--queue-length", "0"};
+inline constexpr const char* kOneAtATime[] = {"--threads",      "1", "--short-threads", "0",
+                                              "--queue-length", "0"};
 
 // Returns once the only thread of a server with those flags is busy.
 void WaitUntilBusy(const Remote& remote);

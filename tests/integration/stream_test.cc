@@ -78,9 +78,7 @@ TEST_F(StreamTest, TellsOfTheQueueOfProgressOfBetterSchedulesAndOfTheAnswer) {
     }
   }
   EXPECT_GE(fraction, 0);
-  // A first schedule that comes after the budget is the answer itself, as on a busy machine.
-  const bool is_late = events.back().answer().origin().solve_seconds() > kBudgetSeconds + 0.2;
-  EXPECT_GE(improvements, is_late ? 0 : 1);
+  EXPECT_GE(improvements, 1);
   EXPECT_LE(events.back().answer().prediction().makespan_seconds(), best);
 }
 
@@ -91,7 +89,7 @@ TEST_F(StreamTest, ReturnsACachedAnswerAtOnce) {
   const std::vector<v1::SolveEvent> events = Events(request);
   ASSERT_EQ(events.size(), 1);
   EXPECT_EQ(events[0].answer().origin().source(), v1::Origin::MEMORY_CACHE);
-  EXPECT_EQ(events[0].answer().origin().fingerprint().size(), 32);
+  EXPECT_EQ(events[0].answer().origin().fingerprint().size(), 64);
 }
 
 TEST_F(StreamTest, EndsWithTheErrorOfAnInvalidRequest) {
@@ -137,8 +135,6 @@ TEST_F(StreamTest, ADeadlineBringsTheBestScheduleSoFar) {
   grpc::ClientContext context;
   context.set_deadline(system_clock::now() + milliseconds(1500));
   const grpc::Status status = remote_.Solve(SlowSolveRequest(), &response, &context);
-  // On a machine so slow that nothing was found the deadline passes.
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return;
   ASSERT_TRUE(status.ok()) << Text(status);
   EXPECT_EQ(response.outcome(), v1::FEASIBLE);
   EXPECT_EQ(response.limit(), v1::TIME);

@@ -71,8 +71,9 @@ class Manager {
 
 TEST(ServiceManager, IsToldOnceItServesAndAsSoonAsItDrains) {
   const Manager manager;
-  BackgroundProgram server(manager.ServerCommand(
-      {"--listen", "127.0.0.1:0", "--threads", "1", "--queue-length", "0", "--grace", "70s"}));
+  BackgroundProgram server(
+      manager.ServerCommand({"--listen", "127.0.0.1:0", "--threads", "1", "--short-threads", "0",
+                             "--queue-length", "0", "--grace", "70s"}));
   const std::string ready = manager.Next();
   ASSERT_THAT(ready, HasSubstr("READY=1\nSTATUS=Serving at 127.0.0.1:")) << server.Log();
   const std::string address = ValueOf(ready, "Serving at ");

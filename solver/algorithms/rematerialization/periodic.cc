@@ -42,6 +42,58 @@ std::vector<Segment> Cut(const Chain& chain, int count) {
   return segments;
 }
 
+void Append(OperationKind kind, int stage, Schedule* schedule) {
+  schedule->operations.push_back({kind, stage});
+}
+
+// Forwards of [first, last] that keep the input of `first` and the last output.
+void AppendSweep(int first, int last, Schedule* schedule) {
+  for (int l = first; l <= last; ++l) {
+    Append(l == first ? OperationKind::kForwardCheckpoint : OperationKind::kForwardDiscard, l,
+           schedule);
+  }
+}
+
+void AppendBackwards(int first, int last, Schedule* schedule) {
+  for (int l = last; l >= first; --l) Append(OperationKind::kBackward, l, schedule);
+}
+
+// Recomputes [first, last] from the input of `first`, and runs its backwards: parts of more than
+// `leaf` stages half by half, the second half first.
+void AppendRecomputed(int first, int last, int leaf, Schedule* schedule) {
+  if (last - first < leaf) {
+    for (int l = first; l <= last; ++l) Append(OperationKind::kForwardSave, l, schedule);
+    return AppendBackwards(first, last, schedule);
+  }
+  const int middle = first + (last - first) / 2;
+  AppendSweep(first, middle, schedule);
+  AppendRecomputed(middle + 1, last, leaf, schedule);
+  AppendRecomputed(first, middle, leaf, schedule);
+}
+
+// The forward sweep saves a segment, or checkpoints its input only; the backward sweep recomputes
+// every segment that is not saved.
+Schedule ScheduleOf(const std::vector<Segment>& cut, int leaf) {
+  Schedule schedule;
+  for (const Segment& segment : cut) {
+    if (!segment.saved) {
+      AppendSweep(segment.first, segment.last, &schedule);
+      continue;
+    }
+    for (int l = segment.first; l <= segment.last; ++l) {
+      Append(OperationKind::kForwardSave, l, &schedule);
+    }
+  }
+  for (auto segment = cut.rbegin(); segment != cut.rend(); ++segment) {
+    if (segment->saved) {
+      AppendBackwards(segment->first, segment->last, &schedule);
+    } else {
+      AppendRecomputed(segment->first, segment->last, leaf, &schedule);
+    }
+  }
+  return schedule;
+}
+
 // The cost of one number of segments. The schedule is recreated from the number when needed.
 struct Trial {
   int segments = 0;
@@ -121,30 +173,21 @@ class Periodic final : public Solver {
 
 Schedule PeriodicSchedule(const Chain& chain, int segments) {
   assert(segments >= 1 && segments <= chain.length());
-  Schedule schedule;
-  const auto add = [&schedule](OperationKind kind, int l) {
-    schedule.operations.push_back({kind, l});
-  };
-  const std::vector<Segment> cut = Cut(chain, segments);
-  // The forward sweep: save a segment, or checkpoint its input only.
-  for (const Segment& segment : cut) {
-    for (int l = segment.first; l <= segment.last; ++l) {
-      if (segment.saved) {
-        add(OperationKind::kForwardSave, l);
-      } else {
-        add(l == segment.first ? OperationKind::kForwardCheckpoint : OperationKind::kForwardDiscard,
-            l);
-      }
-    }
+  return ScheduleOf(Cut(chain, segments), /*leaf=*/chain.length());
+}
+
+Schedule HalvingSchedule(const Chain& chain, int leaf) {
+  assert(leaf >= 1);
+  const int loss = chain.length() + 1;  // the last stage
+  std::vector<Segment> cut;
+  int first = 1;
+  while (loss - first >= leaf) {
+    const int last = first + (loss - 1 - first) / 2;
+    AppendCut(chain, first, last, &cut);
+    first = last + 1;
   }
-  // The backward sweep, recomputing every segment that is not saved.
-  for (auto segment = cut.rbegin(); segment != cut.rend(); ++segment) {
-    for (int l = segment->first; l <= segment->last && !segment->saved; ++l) {
-      add(OperationKind::kForwardSave, l);
-    }
-    for (int l = segment->last; l >= segment->first; --l) add(OperationKind::kBackward, l);
-  }
-  return schedule;
+  cut.push_back({first, loss, /*saved=*/true});
+  return ScheduleOf(cut, leaf);
 }
 
 std::unique_ptr<Solver> MakePeriodic() { return std::make_unique<Periodic>(); }

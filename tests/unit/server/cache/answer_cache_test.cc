@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "solver/algorithms/solver.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
+#include "tests/support/forged_requests.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -40,7 +42,7 @@ CachedAnswerPtr Solve(const SolveRequest& request) {
   absl::StatusOr<Answer> answer = AnswerRequest(request, SolveContext());
   EXPECT_THAT(answer, IsOk());
   return std::make_shared<const CachedAnswer>(
-      CachedAnswer{*std::move(answer), KeysFor(request), /*is_explained=*/true});
+      CachedAnswer{*std::move(answer), KeysFor(request), "client", /*is_explained=*/true});
 }
 
 class AnswerCacheTest : public testing::Test {
@@ -50,7 +52,7 @@ class AnswerCacheTest : public testing::Test {
   }
 
   NullObserver observer_;
-  AnswerCache cache_{1 << 20, nullptr, observer_};
+  AnswerCache cache_{{1 << 20}, nullptr, observer_};
 };
 
 TEST_F(AnswerCacheTest, FindsWhatWasPut) {
@@ -90,6 +92,50 @@ TEST_F(AnswerCacheTest, KeepsInfeasibleAnswersForExactlyTheirSizes) {
   EXPECT_EQ(Find(tight), nullptr);
 }
 
+TEST_F(AnswerCacheTest, DoesNotAnswerWithWhatWasForged) {
+  const CachedAnswerPtr forged = Solve(ForgedRequest());
+  ASSERT_EQ(forged->answer.outcome, Outcome::kInfeasible);
+  ASSERT_NE(Solve(VictimRequest())->answer.outcome, Outcome::kInfeasible);
+  cache_.PutInMemory(forged);
+  EXPECT_EQ(Find(VictimRequest()), nullptr);
+}
+
+// Returns one answer, whatever the key.
+class OneAnswerTier final : public CacheTier {
+ public:
+  explicit OneAnswerTier(CachedAnswerPtr cached) : cached_(std::move(cached)) {}
+  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint&) override { return cached_; }
+  absl::Status Put(CachedAnswerPtr) override { return absl::OkStatus(); }
+  absl::Status Remove(const Fingerprint&) override { return absl::OkStatus(); }
+  CacheStats stats() const override { return {}; }
+
+ private:
+  const CachedAnswerPtr cached_;
+};
+
+CachedAnswerPtr FindInTier(const SolveRequest& request, CachedAnswerPtr cached) {
+  NullObserver observer;
+  OneAnswerTier tier(std::move(cached));
+  AnswerCache cache({1 << 20}, &tier, observer);
+  return cache.FindInTier(request, KeysFor(request));
+}
+
+TEST(AnswersOfATier, AreUsedForTheirOwnRequestOnly) {
+  EXPECT_NE(FindInTier(Request(6), Solve(Request(6))), nullptr);
+  EXPECT_EQ(FindInTier(Request(6), Solve(Request(7))), nullptr);
+}
+
+TEST(AnswersOfATier, SayWhatIsInfeasibleOnlyWhereTheChainProvesIt) {
+  SolveRequest tight = Request(6);
+  tight.platform.memory_bytes = FloorOfMemory(tight.chain).bytes - 1;
+  EXPECT_NE(FindInTier(tight, Solve(tight)), nullptr);
+  // The same word on a request that fits.
+  const SolveRequest request = Request(6);
+  CachedAnswer lie = *Solve(tight);
+  lie.keys = KeysFor(request);
+  EXPECT_EQ(FindInTier(request, std::make_shared<const CachedAnswer>(lie)), nullptr);
+}
+
 TEST_F(AnswerCacheTest, EvictsTheLeastRecentlyUsedAnswers) {
   for (int stages = 4; stages < 400; ++stages) {
     CachedAnswer large = *Solve(Request(4));
@@ -102,6 +148,33 @@ TEST_F(AnswerCacheTest, EvictsTheLeastRecentlyUsedAnswers) {
   EXPECT_GT(stats.evictions, 0);
   EXPECT_EQ(stats.entries + stats.evictions, 396);
   EXPECT_GT(stats.bytes, 1 << 18) << "it holds less than it could";
+}
+
+// A client that fills the cache evicts its own answers once it has its share.
+TEST_F(AnswerCacheTest, AClientCannotEvictAllAnswersOfOthers) {
+  AnswerCache cache({.bytes = 4 << 20, .client_share = 0.5}, nullptr, observer_);
+  for (int stages = 4; stages < 20; ++stages) {
+    CachedAnswer answer = *Solve(Request(stages));
+    answer.owner = "honest";
+    cache.PutInMemory(std::make_shared<const CachedAnswer>(answer));
+  }
+  const auto count = [&cache] {
+    int found = 0;
+    for (int stages = 4; stages < 20; ++stages) {
+      found += cache.FindInMemory(Request(stages), KeysFor(Request(stages))) != nullptr ? 1 : 0;
+    }
+    return found;
+  };
+  ASSERT_EQ(count(), 16);
+  for (int stages = 20; stages < 400; ++stages) {
+    CachedAnswer large = *Solve(Request(4));
+    large.keys = KeysFor(Request(stages));
+    large.owner = "hostile";
+    large.answer.schedule.operations.resize(1000);
+    cache.PutInMemory(std::make_shared<const CachedAnswer>(large));
+  }
+  EXPECT_GT(cache.memory_stats().evictions, 0);
+  EXPECT_EQ(count(), 16);
 }
 
 TEST_F(AnswerCacheTest, FindsResponsesByTheWholeTextOfTheirRequest) {

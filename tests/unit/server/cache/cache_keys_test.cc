@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/chains.h"
+#include "tests/support/forged_requests.h"
 
 namespace stowage {
 namespace {
@@ -29,8 +30,31 @@ CacheKeys After(Change change) {
 
 // A literal, because a change of the keys makes every cached answer a miss.
 TEST(Fingerprint, IsTheSameInEveryProcess) {
-  EXPECT_EQ(ToHex(KeysOfRequest(Request()).rounded), "aa1b26333cce511c91017fdf3633cf7c");
-  EXPECT_EQ(ToHex({1, 0xabc}), "00000000000000010000000000000abc");
+  EXPECT_EQ(ToHex(KeysOfRequest(Request()).rounded),
+            "08bff189a67062f7cd7cdc978ea25ed6de7e5a622bf8d11a1015102a06970ec0");
+  EXPECT_EQ(ToHex({{1, 0xab}}), "01ab" + std::string(60, '0'));
+}
+
+TEST(Fingerprint, CannotBeForged) {
+  const CacheKeys victim = KeysOfRequest(VictimRequest());
+  const CacheKeys forged = KeysOfRequest(ForgedRequest());
+  EXPECT_FALSE(victim.rounded == forged.rounded);
+  EXPECT_FALSE(victim.exact_sizes == forged.exact_sizes);
+  EXPECT_FALSE(victim.exact == forged.exact);
+}
+
+TEST(Fingerprint, TellsTheSmallestAndLargestTimesApart) {
+  const auto scaled = [](double factor, double first) {
+    return After([=](SolveRequest& request) {
+             for (Stage& stage : request.chain.stages) stage.forward_seconds = factor;
+             request.chain.stages[0].forward_seconds = first * factor;
+           })
+        .rounded;
+  };
+  for (const double factor : {1e-300, 1e-60, 1.0, 1e60}) {
+    EXPECT_FALSE(scaled(factor, 2) == scaled(factor, 3)) << factor;
+    EXPECT_EQ(scaled(factor, 2), scaled(factor, 2.0001)) << factor;
+  }
 }
 
 TEST(Fingerprint, NamesDoNotCount) {

@@ -12,6 +12,7 @@
 
 #include "tests/support/chains.h"
 #include "tests/support/files.h"
+#include "tests/support/numbered_keys.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -26,7 +27,7 @@ constexpr uint64_t kAnswers = 200;
 
 CachedAnswerPtr AnswerTo(uint64_t number) {
   CachedAnswer cached;
-  cached.keys = {{number, 1}, {number, 2}, {number, 3}};
+  cached.keys = NumberedKeys(number);
   cached.answer.outcome = Outcome::kFeasible;
   cached.answer.solver = "rotor";
   cached.answer.minimum_memory_bytes = static_cast<int64_t>(number);
@@ -39,7 +40,7 @@ class DiskTierTest : public testing::Test {
   using Tier = std::unique_ptr<SqliteTier>;
 
   Tier Open() {
-    auto tier = SqliteTier::Open(folder_.Path("cache"), kMostBytes);
+    auto tier = SqliteTier::Open(folder_.Path("cache"), {kMostBytes});
     EXPECT_THAT(tier, IsOk());
     return tier.ok() ? *std::move(tier) : nullptr;
   }
@@ -53,7 +54,7 @@ class DiskTierTest : public testing::Test {
   static uint64_t CountRight(SqliteTier& tier) {
     uint64_t right = 0;
     for (uint64_t number = 0; number < kAnswers; ++number) {
-      const auto cached = tier.Get({number, 1});
+      const auto cached = tier.Get(NumberedKey(number, 1));
       if (!cached.ok() || *cached == nullptr) continue;
       EXPECT_EQ((*cached)->answer.minimum_memory_bytes, static_cast<int64_t>(number));
       EXPECT_EQ((*cached)->answer.schedule, AnswerTo(0)->answer.schedule);
@@ -76,13 +77,13 @@ TEST_F(DiskTierTest, ReturnsAfterARestartWhatWasStoredBefore) {
 
 TEST_F(DiskTierTest, BelongsToOneProcess) {
   const Tier tier = Open();
-  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), kMostBytes),
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("another process uses it")));
 }
 
 TEST_F(DiskTierTest, NamesADirectoryThatItCannotUse) {
   const std::string file = folder_.Write("file", "");
-  EXPECT_THAT(SqliteTier::Open(file + "/cache", kMostBytes),
+  EXPECT_THAT(SqliteTier::Open(file + "/cache", {kMostBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("--cache-dir")));
 }
 
@@ -118,7 +119,7 @@ TEST_F(DiskTierTest, NeverServesWhatIsDamaged) {
       for (int i = 0; i < 20; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
     }
     WriteFile(File(), damaged);
-    auto tier = SqliteTier::Open(folder_.Path("cache"), kMostBytes);
+    auto tier = SqliteTier::Open(folder_.Path("cache"), {kMostBytes});
     ASSERT_THAT(tier, IsOk()) << round;
     lost += kAnswers - CountRight(**tier);
     // One put may find the damage, and begins anew then; the next works.

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -84,6 +85,10 @@ class FakeTier final : public CacheTier {
     entries_[key] = std::move(cached);
     return absl::OkStatus();
   }
+  absl::Status Remove(const Fingerprint& key) override {
+    MutexLock lock(mutex_);
+    return entries_.erase(ToHex(key)) > 0 ? absl::OkStatus() : absl::NotFoundError("");
+  }
   CacheStats stats() const override {
     MutexLock lock(mutex_);
     return {.entries = static_cast<int64_t>(entries_.size())};
@@ -128,6 +133,12 @@ class EngineTest : public testing::Test {
     chain.input_bytes += variant;
     return {chain, Memory(90'000'000), "rotor", {.memory_slots = 1000}};
   }
+  // Nothing that is found at once fits.
+  static SolveRequest EndlessWithoutResults() {
+    SolveRequest request = Endless();
+    request.platform.memory_bytes = FloorOfMemory(request.chain).bytes + 20;
+    return request;
+  }
   // Some seconds, and it soon has something to show.
   static SolveRequest SlowWithResults() {
     Chain chain = EqualChain(400);
@@ -149,7 +160,7 @@ class EngineTest : public testing::Test {
 
   CountingObserver observer_;
   FakeTier tier_;
-  AnswerCache cache_{2 << 20, &tier_, observer_};
+  AnswerCache cache_{{2 << 20}, &tier_, observer_};
   Engine engine_{{.threads = 2,
                   .queue_length = 4,
                   .solve_bytes = int64_t{16} << 30,
@@ -207,7 +218,7 @@ TEST_F(EngineTest, CachesInfeasibleAnswersForExactlyTheirSizes) {
 TEST_F(EngineTest, FindsInTheTierWhatAnotherProcessStored) {
   const SolveResult first = Answered(Quick());
   engine_.Drain(Clock::now() + kLong);  // the tier has it now
-  AnswerCache cache(2 << 20, &tier_, observer_);
+  AnswerCache cache({2 << 20}, &tier_, observer_);
   Engine next({.threads = 1}, &cache, &observer_);
   for (const Origin::Source source : {Origin::Source::kDiskCache, Origin::Source::kMemoryCache}) {
     auto listener = std::make_shared<RecordingListener>();
@@ -490,7 +501,7 @@ TEST_F(EngineTest, DrainsWhatRunsAndRefusesTheRest) {
 }
 
 TEST_F(EngineTest, StopsWhatOutlastsTheGracePeriod) {
-  const ListenerPtr running = Send(Endless());
+  const ListenerPtr running = Send(EndlessWithoutResults());
   engine_.Drain(Clock::now() + milliseconds(20));
   EXPECT_THAT(running->Wait(),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("ask another server")));

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/support/status_matchers.h"
@@ -89,10 +90,11 @@ class OneThread {
   ~OneThread() {
     if (!gone_) go_.set_value();
   }
-  absl::StatusOr<size_t> Add(const std::string& client, const std::string& name,
-                             int64_t bytes = 0) {
+  absl::StatusOr<WorkQueue::Added> Add(const std::string& client, const std::string& name,
+                                       int64_t bytes = 0) {
     return queue_.Add({.run = [this, name] { order_ += name; }, .client = client, .bytes = bytes});
   }
+  void Share(uint64_t ticket, const std::string& client) { queue_.Share(ticket, client); }
   std::string Order() {
     gone_ = true;
     go_.set_value();
@@ -116,8 +118,92 @@ TEST(WorkQueue, LetsClientsTakeTurns) {
 
 TEST(WorkQueue, SaysHowMuchWaitsBefore) {
   OneThread work;
-  EXPECT_EQ(*work.Add("a", "1"), 0);
-  EXPECT_EQ(*work.Add("b", "2"), 1);
+  EXPECT_EQ(work.Add("a", "1")->before, 0);
+  EXPECT_EQ(work.Add("b", "2")->before, 1);
+}
+
+TEST(WorkQueue, StartsSharedWorkAtTheFirstTurnOfAnyOfItsClients) {
+  OneThread work;
+  for (const char* name : {"a", "b"}) ASSERT_THAT(work.Add("many", name), IsOk());
+  const auto shared = work.Add("many", "S");
+  ASSERT_THAT(shared, IsOk());
+  ASSERT_THAT(work.Add("many", "c"), IsOk());
+  work.Share(shared->ticket, "few");
+  work.Share(shared->ticket, "few");  // counts once
+  ASSERT_THAT(work.Add("few", "X"), IsOk());
+  EXPECT_EQ(work.Order(), "aSbXc");
+}
+
+TEST(WorkQueue, SharingWhatHasStartedDoesNothing) {
+  OneThread work;
+  const auto done = work.Add("a", "1");
+  ASSERT_THAT(done, IsOk());
+  EXPECT_EQ(work.Order(), "1");
+  work.Share(done->ticket, "b");
+  work.Share(0, "b");
+}
+
+// Work that runs until it is let go.
+class HeldWork {
+ public:
+  ~HeldWork() { Release(); }
+  absl::AnyInvocable<void()> Run() {
+    return [this] {
+      ++running_;
+      released_.wait();
+    };
+  }
+  // Waits until so many run.
+  void WaitFor(int running) const {
+    const auto deadline = Clock::now() + kLong;
+    while (running_ < running && Clock::now() < deadline) std::this_thread::yield();
+    ASSERT_EQ(running_, running);
+  }
+  void Release() {
+    if (!std::exchange(is_released_, true)) release_.set_value();
+  }
+
+ private:
+  std::promise<void> release_;
+  const std::shared_future<void> released_ = release_.get_future().share();
+  bool is_released_ = false;
+  std::atomic<int> running_{0};
+};
+
+TEST(WorkQueue, LeavesAThreadToOthersWhoWait) {
+  HeldWork greedy;
+  HeldWork blocker;
+  std::promise<void> begun;
+  WorkQueue queue({.threads = 2, .most_waiting = 100});
+  ASSERT_THAT(queue.Add({.run = blocker.Run(), .client = "other"}), IsOk());
+  ASSERT_THAT(queue.Add({.run = greedy.Run(), .client = "greedy"}), IsOk());
+  blocker.WaitFor(1);
+  greedy.WaitFor(1);
+  // Both wait for the thread that becomes free; "greedy" has its share already.
+  ASSERT_THAT(queue.Add({.run = greedy.Run(), .client = "greedy"}), IsOk());
+  ASSERT_THAT(queue.Add({.run = [&begun] { begun.set_value(); }, .client = "modest"}), IsOk());
+  blocker.Release();
+  begun.get_future().wait();
+  greedy.WaitFor(2);  // nobody else waits now
+  greedy.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+}
+
+TEST(WorkQueue, RunsShortWorkOnThreadsOfItsOwn) {
+  HeldWork held;
+  std::promise<void> short_done;
+  WorkQueue queue({.threads = 1, .short_threads = 1, .most_waiting = 100});
+  ASSERT_THAT(queue.Add({.run = held.Run()}), IsOk());
+  held.WaitFor(1);
+  std::atomic<bool> long_done{false};
+  ASSERT_THAT(queue.Add({.run = [&long_done] { long_done = true; }}), IsOk());
+  ASSERT_THAT(queue.Add({.run = [&short_done] { short_done.set_value(); }, .is_short = true}),
+              IsOk());
+  short_done.get_future().wait();
+  EXPECT_FALSE(long_done);
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_TRUE(long_done);
 }
 
 TEST(WorkQueue, RefusesMoreThanAClientMayHave) {

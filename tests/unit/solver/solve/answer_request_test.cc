@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
+#include <stop_token>
+#include <utility>
 
 #include "solver/algorithms/working_bytes.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
@@ -213,6 +217,32 @@ TEST(AnswerRequest, NoScheduleOnTheWayIsOptimalUnlessItMeetsTheBound) {
       EXPECT_EQ(answer.outcome, Outcome::kFeasible) << answer.solver;
       EXPECT_EQ(answer.limit, Limit::kTime) << answer.solver;
     }
+  }
+}
+
+// For callers with little time: a chain this long takes `auto` minutes.
+TEST(AnswerRequest, HasAScheduleBeforeAnythingThatTakesLong) {
+  SolveRequest request{EqualChain(4000), {}, "auto", {}};
+  const int64_t all = StoreAllPeakBytes(request.chain);
+  // A hundredth is less than any checkpoints at equal distances need.
+  for (const auto& [memory, solver] : {std::pair(all, "store_all"), std::pair(all / 3, "periodic"),
+                                       std::pair(all / 100, "periodic")}) {
+    request.platform = Memory(memory);
+    std::optional<Answer> first;
+    std::stop_source stop;
+    SolveContext context;
+    context.stop = stop.get_token();
+    const auto answer =
+        AnswerRequest(request, RequestInstances(request), context, [&](const Answer& better) {
+          if (!first.has_value()) first = better;
+          stop.request_stop();
+        });
+    EXPECT_TRUE(absl::IsCancelled(answer.status()));
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(first->solver, solver);
+    const auto simulation = Simulate(request.chain, request.platform, first->schedule);
+    ASSERT_THAT(simulation, IsOk());
+    EXPECT_TRUE(simulation->feasible());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "solver/algorithms/rematerialization/store_all.h"
+#include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -23,6 +24,26 @@ TEST(PeriodicSchedule, CutsAroundNoRecomputeStages) {
   EXPECT_EQ(PeriodicSchedule(chain, 2), Ops("C1 S2 C3 S4 S5 S6 S7 B7 B6 B5 B4 S3 B3 B2 S1 B1"));
   chain.stages[0].no_recompute = chain.stages[2].no_recompute = true;
   EXPECT_EQ(PeriodicSchedule(chain, 2), StoreAllSchedule(chain));
+}
+
+TEST(HalvingSchedule, HalvesWhatIsLeftAndWhatIsRecomputed) {
+  EXPECT_EQ(HalvingSchedule(EqualChain(4), 2), Ops("C1 D2 C3 S4 S5 B5 B4 S3 B3 S1 S2 B2 B1"));
+  EXPECT_EQ(HalvingSchedule(EqualChain(4), 1), Ops("C1 D2 C3 C4 S5 B5 S4 B4 S3 B3 C1 S2 B2 S1 B1"));
+  EXPECT_EQ(HalvingSchedule(EqualChain(4), 5), StoreAllSchedule(EqualChain(4)));
+  Chain chain = EqualChain(4);
+  chain.stages[1].no_recompute = true;
+  EXPECT_EQ(HalvingSchedule(chain, 1), Ops("C1 S2 C3 C4 S5 B5 S4 B4 S3 B3 B2 S1 B1"));
+}
+
+TEST(HalvingSchedule, TakesLogarithmicallyManyCheckpoints) {
+  const Chain chain = EqualChain(1000);
+  const auto simulation = Simulate(chain, Memory(INT64_MAX), HalvingSchedule(chain, 1));
+  ASSERT_THAT(simulation, IsOk());
+  // An output of 10 for each of at most 10 halvings; a stage itself takes at most 60.
+  EXPECT_LE(simulation->prediction.peak_memory_bytes, 10 * 10 + 60);
+  const auto periodic = Simulate(chain, Memory(INT64_MAX), PeriodicSchedule(chain, 50));
+  ASSERT_THAT(periodic, IsOk());
+  EXPECT_GT(periodic->prediction.peak_memory_bytes, 1000);
 }
 
 TEST(Periodic, TakesTheFastestCountThatFits) {

@@ -1,0 +1,79 @@
+#include "server/rpc/admission.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_format.h"
+#include "grpcpp/security/auth_context.h"
+#include "server/observe/observer.h"
+
+namespace stowage {
+namespace {
+
+// A job of many processes that starts at once is within its burst.
+constexpr double kBurstSeconds = 2;
+constexpr double kDelaySeconds = 1;
+
+absl::string_view ViewOf(const grpc::string_ref& text) { return {text.data(), text.size()}; }
+
+// The common name in the caller's verified certificate; empty: it has none.
+std::string NameInCertificate(const grpc::CallbackServerContext& context) {
+  const auto who = context.auth_context();
+  if (who == nullptr || !who->IsPeerAuthenticated()) return "";
+  const std::vector<grpc::string_ref> names = who->FindPropertyValues("x509_common_name");
+  return names.empty() ? "" : std::string(ViewOf(names[0]));
+}
+
+std::string AddressOf(const grpc::CallbackServerContext& context, const TrustedProxies& proxies) {
+  std::vector<absl::string_view> forwarded_for;
+  const auto given = context.client_metadata().equal_range("x-forwarded-for");
+  for (auto value = given.first; value != given.second; ++value) {
+    forwarded_for.push_back(ViewOf(value->second));
+  }
+  return proxies.CallerOf(context.peer(), forwarded_for);
+}
+
+absl::Status AboveItsRate(double wait_seconds) {
+  absl::Status status = absl::ResourceExhaustedError(absl::StrFormat(
+      "this client sends more calls than it may; try again in %.1f s", wait_seconds));
+  status.SetPayload(kRejectionPayload, absl::Cord("client_rate"));
+  return status;
+}
+
+}  // namespace
+
+Admission::Admission(Options options)
+    : options_(std::move(options)), rate_(options_.calls_per_second, kBurstSeconds) {}
+
+// A caller whose token is refused is its address, so that guesses are limited, too.
+AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context) const {
+  AdmittedCaller caller;
+  if (options_.authenticate) {
+    const auto given = context.client_metadata().find("authorization");
+    absl::StatusOr<NamedClient> named = options_.authenticate(
+        given == context.client_metadata().end() ? absl::string_view() : ViewOf(given->second));
+    caller.status = named.status();
+    if (named.ok()) {
+      caller.client = std::move(named->name);
+      caller.limits = named->limits;
+    }
+  } else {
+    caller.client = NameInCertificate(context);
+  }
+  if (caller.client.empty()) caller.client = AddressOf(context, options_.proxies);
+  return caller;
+}
+
+AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context) {
+  AdmittedCaller caller = Identify(context);
+  const std::optional<double> wait =
+      rate_.Refuses(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second);
+  if (!wait.has_value()) return caller;
+  caller.status = AboveItsRate(*wait);
+  caller.delay_seconds = kDelaySeconds;
+  return caller;
+}
+
+}  // namespace stowage

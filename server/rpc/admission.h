@@ -1,0 +1,63 @@
+// Who calls, and whether the call is let in: names, tokens, calls a second.
+#ifndef STOWAGE_SERVER_RPC_ADMISSION_H_
+#define STOWAGE_SERVER_RPC_ADMISSION_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/server_context.h"
+#include "server/engine/client_limits.h"
+#include "server/engine/rate_limit.h"
+#include "server/rpc/caller_address.h"
+
+namespace stowage {
+
+// A client with a name that it proved.
+struct NamedClient {
+  std::string name = {};
+  ClientLimits limits = {};
+};
+
+// The caller of one call.
+struct AdmittedCaller {
+  // The name of the client: its token's, else that in its verified certificate, else its address.
+  // Callers with one name share its limits.
+  std::string client = {};
+  ClientLimits limits = {};
+  absl::Status status = {};  // not OK: the call is refused
+  double delay_seconds = 0;  // before the refusal is sent
+};
+
+// Decides for every call. Thread-safe.
+class Admission {
+ public:
+  struct Options {
+    // The client with this "authorization" metadata, or UNAUTHENTICATED; from any thread. Empty: no
+    // token is required.
+    std::function<absl::StatusOr<NamedClient>(absl::string_view)> authenticate = {};
+    TrustedProxies proxies = {};
+    double calls_per_second = 0;  // of one client; 0: no limit
+  };
+  explicit Admission(Options options);
+
+  // Status: UNAUTHENTICATED without a valid token; RESOURCE_EXHAUSTED above the client's rate. The
+  // latter is sent after `delay_seconds`: a client that calls again and again, whatever it is
+  // answered, would take the processor from the others.
+  AdmittedCaller Admit(const grpc::CallbackServerContext& context);
+
+  // For all clients without a limit of their own.
+  void SetCallsPerSecond(double calls_per_second) { rate_.SetRate(calls_per_second); }
+
+ private:
+  AdmittedCaller Identify(const grpc::CallbackServerContext& context) const;
+
+  const Options options_;
+  RateLimit rate_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_ADMISSION_H_
