@@ -1,6 +1,9 @@
 #include "server/server.h"
 
+#include <unistd.h>
+
 #include <chrono>
+#include <csignal>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -46,6 +49,16 @@ Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* 
   return admission;
 }
 
+OperatorService::Actions OperatorActions(const Tokens* tokens) {
+  return {.authenticate = [tokens](absl::string_view authorization) -> absl::StatusOr<std::string> {
+            ASSIGN_OR_RETURN(TokenHolder holder, tokens->HolderOf(authorization));
+            return std::move(holder.name);
+          },
+          .set_log_level = SetLogLevel,
+          // main() waits for the signal, and drains.
+          .drain = [] { kill(getpid(), SIGTERM); }};
+}
+
 }  // namespace
 
 class Server::Reports final : public Observer {
@@ -63,6 +76,10 @@ class Server::Reports final : public Observer {
   void ExecutionReported(const ExecutionReport& report, const std::string& call_id) override {
     log_.ExecutionReported(report, call_id);
     metrics_.ExecutionReported(report, call_id);
+  }
+  void OperatorActed(const OperatorAction& action) override {
+    log_.OperatorActed(action);
+    metrics_.OperatorActed(action);
   }
   void StoreFailed(const absl::Status& status) override {
     log_.StoreFailed(status);
@@ -93,6 +110,10 @@ Server::Server(const ServerOptions& options, const std::string& version,
                 .admission = admission_,
                 .timers = timers_,
                 .limits = options.limits}) {
+  if (const Tokens* const tokens = security_->operator_tokens()) {
+    operator_service_ = std::make_unique<OperatorService>(
+        OperatorService::Parts{engine_, cache_, *reports_, timers_}, OperatorActions(tokens));
+  }
   security_->Watch(*reports_);
 }
 
@@ -131,6 +152,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   LimitConnections(int64_t{16} * options.max_message_bytes, builder);
   builder.RegisterService(&server->service_);
+  if (server->operator_service_ != nullptr) {
+    builder.RegisterService(server->operator_service_.get());
+  }
   server->grpc_ = builder.BuildAndStart();
   if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
   grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();

@@ -13,6 +13,7 @@
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
 #include "server/observe/observer.h"
+#include "server/rpc/operator_service.h"
 #include "server/rpc/scheduler_service.h"
 #include "server/security/security.h"
 #include "server/server_options.h"
@@ -58,6 +59,7 @@ class Server {
   Admission admission_;
   Timers timers_;
   SchedulerService service_;
+  std::unique_ptr<OperatorService> operator_service_;  // null: it is not served
   std::unique_ptr<HttpPort> http_;
   std::unique_ptr<grpc::Server> grpc_;  // its calls use all of the above but `http_`
   std::unique_ptr<Listener> listener_;  // hands connections to it; null while draining

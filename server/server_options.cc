@@ -81,6 +81,9 @@ void AddSecurity(CLI::App& app, SecurityOptions* options) {
   add("--token-file", options->token_file,
       "callers must send a bearer token of this file, a line each: NAME TOKEN; read again when it "
       "changes; default: no token is required");
+  add("--operator-token-file", options->operator_token_file,
+      "serves the operators' service (stowage operator) to callers with a bearer token of this "
+      "file; default: it is not served");
 }
 
 void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {

@@ -1,5 +1,6 @@
 #include "server/cache/answer_cache.h"
 
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <utility>
@@ -154,6 +155,25 @@ void AnswerCache::PutInMemory(const CachedAnswerPtr& cached) {
 
 void AnswerCache::PutInTier(const CachedAnswerPtr& cached) {
   if (const absl::Status put = tier_->Put(cached); !put.ok()) observer_.StoreFailed(put);
+}
+
+absl::StatusOr<int64_t> AnswerCache::Remove(const Fingerprint& rounded) {
+  int64_t removed = 0;
+  if (tier_ != nullptr) {
+    const absl::StatusOr<int64_t> from_tier = tier_->Remove(rounded);
+    if (!from_tier.ok()) return from_tier.status();
+    removed = *from_tier;
+  }
+  int64_t from_memory = 0;
+  for (Shard& shard : answers_) {
+    from_memory += shard.RemoveIf(
+        [&rounded](const CachedAnswer& cached) { return cached.keys.rounded == rounded; });
+  }
+  const std::string fingerprint = ToHex(rounded);
+  responses_.RemoveIf([&fingerprint](const CachedResponse& cached) {
+    return cached.answer.origin.fingerprint == fingerprint;
+  });
+  return std::max(removed, from_memory);  // what is on disk is in memory, too, or was
 }
 
 // The key points into the value, which the cache holds for as long as the key.

@@ -53,6 +53,11 @@ class AnswerCache {
   // Blocks on the tier. Requires: has_tier().
   void PutInTier(const CachedAnswerPtr& cached);
 
+  // Removes the answers with that CacheKeys::rounded from memory and from the tier, with their
+  // responses, and returns how many answers there were. O(entries), blocks on the tier.
+  // Errors: those of the tier.
+  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded);
+
   // Null: a miss.
   CachedResponsePtr FindResponse(const std::string& request_text) {
     return responses_.Get(request_text);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
 #include "solver/model/modes.h"
@@ -226,6 +227,16 @@ Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& reques
 std::string ToHex(const Fingerprint& fingerprint) {
   return absl::BytesToHexString(absl::string_view(
       reinterpret_cast<const char*>(fingerprint.bytes.data()), fingerprint.bytes.size()));
+}
+
+std::optional<Fingerprint> FingerprintFromHex(absl::string_view text) {
+  Fingerprint fingerprint;
+  if (text.size() != 2 * fingerprint.bytes.size() || !absl::c_all_of(text, absl::ascii_isxdigit)) {
+    return std::nullopt;
+  }
+  const std::string bytes = absl::HexStringToBytes(text);
+  std::copy(bytes.begin(), bytes.end(), fingerprint.bytes.begin());
+  return fingerprint;
 }
 
 CacheKeys CacheKeysOf(const SolveRequest& request, const Instance& rounded) {

@@ -8,9 +8,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "solver/model/instance.h"
 #include "solver/model/request.h"
 
@@ -29,6 +31,9 @@ struct Fingerprint {
 
 // 64 hexadecimal digits.
 std::string ToHex(const Fingerprint& fingerprint);
+
+// nullopt: the text is not 64 hexadecimal digits.
+std::optional<Fingerprint> FingerprintFromHex(absl::string_view text);
 
 // The keys of one request. All contain the solver, its version and the options that it reads; none
 // contains a name. Requests with equal `rounded` keys share a solve and its answer.

@@ -60,8 +60,8 @@ class CacheTier {
   virtual absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) = 0;
   // Replaces the entry of the same key; may drop it, or evict others. Errors: UNAVAILABLE.
   virtual absl::Status Put(CachedAnswerPtr cached) = 0;
-  // Removes the entry of the key. NOT_FOUND: there is none.
-  virtual absl::Status Remove(const Fingerprint& key) = 0;
+  // Removes the answers whose CacheKeys::rounded it is, and returns how many. Errors: UNAVAILABLE.
+  virtual absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) = 0;
   virtual CacheStats stats() const = 0;
 };
 

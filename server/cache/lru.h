@@ -61,14 +61,16 @@ class Lru {
     bytes_ += bytes;
   }
 
-  // Removes the value of the key, if there is one. Returns whether there was.
-  bool Remove(const Key& key) {
+  // Removes the values of which `is_one` is true, and returns how many. O(entries).
+  template <typename Predicate>
+  int64_t RemoveIf(Predicate is_one) {
     std::list<Entry> dropped;
     MutexLock lock(mutex_);
-    const auto place = places_.find(key);
-    if (place == places_.end()) return false;
-    Drop(place->second, &dropped);
-    return true;
+    for (auto entry = entries_.begin(); entry != entries_.end();) {
+      const auto each = entry++;
+      if (is_one(*each->value)) Drop(each, &dropped);
+    }
+    return static_cast<int64_t>(dropped.size());
   }
 
   void AddTo(CacheStats* stats) const {

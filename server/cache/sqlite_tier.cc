@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kVersion = 2;              // of the tables and of StoredAnswer
-constexpr int64_t kRowBytes = 256;       // of a row beside its value, indexes included
+constexpr int64_t kRowBytes = 384;       // of a row beside its value, indexes included
 constexpr int64_t kTouchSeconds = 3600;  // a hit writes only where the last use is older than this
 constexpr double kRowsShare = 0.9;       // of the file; the rest is for half-filled pages
 
@@ -37,8 +37,10 @@ constexpr const char* kSetUp =
 constexpr const char* kTables =
     "BEGIN IMMEDIATE;"
     "DROP TABLE IF EXISTS answers;"
-    "CREATE TABLE answers (key BLOB PRIMARY KEY, owner TEXT NOT NULL, used INTEGER NOT NULL,"
-    " bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, value BLOB NOT NULL);"
+    "CREATE TABLE answers (key BLOB PRIMARY KEY, rounded BLOB NOT NULL, owner TEXT NOT NULL,"
+    " used INTEGER NOT NULL, bytes INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+    " value BLOB NOT NULL);"
+    "CREATE INDEX answers_by_rounded ON answers (rounded);"
     "CREATE INDEX answers_by_use ON answers (used);"
     "CREATE INDEX answers_by_owner ON answers (owner, used, bytes);"
     "PRAGMA user_version = 2;"
@@ -137,7 +139,8 @@ absl::Status SqliteTier::Failed(const char* what) {
   const int code = database_ != nullptr ? sqlite3_errcode(database_.get()) : SQLITE_NOMEM;
   const std::string message = absl::StrCat(path_, ": ", what, ": ", sqlite3_errstr(code),
                                            code == SQLITE_BUSY ? "; another process uses it" : "");
-  const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+  // The statements are constant, so that an error in one of them is a damaged schema.
+  const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR;
   return damaged ? absl::DataLossError(message) : absl::UnavailableError(message);
 }
 
@@ -256,7 +259,7 @@ absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
 
 // Errors: NOT_FOUND; DATA_LOSS where the checksum does not match.
 absl::StatusOr<SqliteTier::Row> SqliteTier::Read(const Fingerprint& key) {
-  Row row = {key, {}, {}};
+  Row row = {key, {}, {}, {}};
   int64_t used = 0;
   {
     ASSIGN_OR_RETURN(const Statement select,
@@ -286,7 +289,7 @@ absl::Status SqliteTier::Touch(const Fingerprint& key, int64_t used) {
   return sqlite3_step(update.get()) == SQLITE_DONE ? absl::OkStatus() : Failed("cannot be written");
 }
 
-// Runs a DELETE that removes one row at most and returns its owner and bytes, which no longer
+// Runs a DELETE that removes at most one row and returns its owner and bytes, which no longer
 // count. Errors: NOT_FOUND where there was no such row.
 absl::Status SqliteTier::Delete(Statement statement) {
   const int code = sqlite3_step(statement.get());
@@ -311,15 +314,24 @@ absl::Status SqliteTier::DeleteRow(const Fingerprint& key) {
   return Delete(std::move(row));
 }
 
-absl::Status SqliteTier::Remove(const Fingerprint& key) {
+absl::StatusOr<int64_t> SqliteTier::Remove(const Fingerprint& rounded) {
   MutexLock lock(mutex_);
-  return DeleteRow(key);
+  for (int64_t removed = 0;; ++removed) {
+    ASSIGN_OR_RETURN(
+        Statement row,
+        Prepare("DELETE FROM answers WHERE rowid ="
+                " (SELECT rowid FROM answers WHERE rounded = ? LIMIT 1) RETURNING owner, bytes"));
+    BindKey(row.get(), 1, rounded);
+    const absl::Status deleted = Delete(std::move(row));
+    if (absl::IsNotFound(deleted)) return removed;
+    RETURN_IF_ERROR(deleted);
+  }
 }
 
 // Replaces the row and evicts others in one transaction: after a crash the file has the rows from
 // before or from after it.
 absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
-  const Row row = {KeyOf(*cached), ValueOf(*cached), cached->owner};
+  const Row row = {KeyOf(*cached), cached->keys.rounded, ValueOf(*cached), cached->owner};
   MutexLock lock(mutex_);
   // What kept the file from being opened may be over.
   if (database_ == nullptr) RETURN_IF_ERROR(OpenFile());
@@ -351,14 +363,15 @@ absl::Status SqliteTier::Write(const Row& row) {
 
 absl::Status SqliteTier::Insert(const Row& row) {
   ASSIGN_OR_RETURN(const Statement insert,
-                   Prepare("INSERT INTO answers (key, owner, used, bytes, checksum, value)"
-                           " VALUES (?, ?, ?, ?, ?, ?)"));
+                   Prepare("INSERT INTO answers (key, rounded, owner, used, bytes, checksum, value)"
+                           " VALUES (?, ?, ?, ?, ?, ?, ?)"));
   BindKey(insert.get(), 1, row.key);
-  BindText(insert.get(), 2, row.owner);
-  sqlite3_bind_int64(insert.get(), 3, Now());
-  sqlite3_bind_int64(insert.get(), 4, row.bytes());
-  sqlite3_bind_int64(insert.get(), 5, ChecksumOf(row.key, row.value.data(), row.value.size()));
-  sqlite3_bind_blob64(insert.get(), 6, row.value.data(), row.value.size(), SQLITE_STATIC);
+  BindKey(insert.get(), 2, row.rounded);
+  BindText(insert.get(), 3, row.owner);
+  sqlite3_bind_int64(insert.get(), 4, Now());
+  sqlite3_bind_int64(insert.get(), 5, row.bytes());
+  sqlite3_bind_int64(insert.get(), 6, ChecksumOf(row.key, row.value.data(), row.value.size()));
+  sqlite3_bind_blob64(insert.get(), 7, row.value.data(), row.value.size(), SQLITE_STATIC);
   if (sqlite3_step(insert.get()) != SQLITE_DONE) return Failed("cannot be written");
   stats_.bytes += row.bytes();
   ++stats_.entries;

@@ -40,7 +40,7 @@ class SqliteTier final : public CacheTier {
 
   absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override;
   absl::Status Put(CachedAnswerPtr cached) override;
-  absl::Status Remove(const Fingerprint& key) override;
+  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override;
   CacheStats stats() const override;
 
  private:
@@ -54,6 +54,7 @@ class SqliteTier final : public CacheTier {
   // One row, as it is written.
   struct Row {
     Fingerprint key;
+    Fingerprint rounded;
     std::string value;
     std::string owner;
 

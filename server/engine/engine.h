@@ -66,6 +66,13 @@ class Engine {
   // `deadline` are stopped; their callers get the best schedule so far, or UNAVAILABLE.
   void Drain(std::chrono::steady_clock::time_point deadline);
 
+  // Solves in flight, for operators.
+  std::vector<SolveInFlight> ListSolves() const { return solves_.List(); }
+  // Stops those with that fingerprint; their callers get ABORTED.
+  SolveCoordinator::Cancelled CancelSolves(const Fingerprint& fingerprint) {
+    return solves_.Cancel(fingerprint);
+  }
+
   // Whether Drain() was called.
   bool draining() const;
   EngineStats stats() const;

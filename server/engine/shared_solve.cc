@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "server/engine/clock.h"
+
 namespace stowage {
 
-SharedSolve::SharedSolve(const Waiter& first) : keyed_(first.keyed), first_(first.caller) {}
+SharedSolve::SharedSolve(const Waiter& first)
+    : keyed_(first.keyed), first_(first.caller), arrived_(first.arrived) {}
 
 // Once `ended_` is set, no waiter is added: End() and the last Leave() leave an empty list for
 // good.
@@ -89,6 +93,10 @@ void SharedSolve::Started() {
 }
 
 void SharedSolve::Progressed(double fraction) {
+  {
+    MutexLock lock(mutex_);
+    fraction_ = fraction;
+  }
   for (const auto& listener : Listeners()) listener->Running(fraction);
 }
 
@@ -116,6 +124,27 @@ std::vector<WaiterPtr> SharedSolve::End() {
   for (Place& place : places_) waiters.push_back(std::move(place.waiter));
   places_.clear();
   return waiters;
+}
+
+std::vector<WaiterPtr> SharedSolve::Abort() {
+  std::vector<WaiterPtr> waiters = End();
+  stop_.request_stop();
+  return waiters;
+}
+
+SolveInFlight SharedSolve::Describe(Timers::Clock::time_point now) const {
+  SolveInFlight solve = {.keyed = keyed_};
+  MutexLock lock(mutex_);
+  const Timers::Clock::time_point started = started_.value_or(now);
+  solve.waiting_seconds = SecondsBetween(arrived_, started);
+  solve.running_seconds = SecondsBetween(started, now);
+  solve.fraction = fraction_;
+  solve.has_schedule = best_ != nullptr;
+  for (const Place& place : places_) {
+    const std::string& client = place.waiter->caller.client;
+    if (!absl::c_linear_search(solve.clients, client)) solve.clients.push_back(client);
+  }
+  return solve;
 }
 
 std::shared_ptr<const Answer> SharedSolve::best() const {

@@ -82,6 +82,16 @@ struct Waiter {
 };
 using WaiterPtr = std::shared_ptr<Waiter>;
 
+// A solve in flight, for operators.
+struct SolveInFlight {
+  KeyedRequestPtr keyed = {};
+  std::vector<std::string> clients = {};  // that wait for it, each once
+  double waiting_seconds = 0;             // until now, or until it began
+  double running_seconds = 0;             // 0: it has not begun
+  double fraction = 0;                    // done, 0..1, as last reported
+  bool has_schedule = false;
+};
+
 // The solve of one request and its waiters. Whoever removes a waiter calls its listener's Done().
 // Thread-safe.
 class SharedSolve {
@@ -119,8 +129,11 @@ class SharedSolve {
   std::vector<WaiterPtr> Improved(std::shared_ptr<const Answer> best);
   // Removes and returns all waiters; no more can join.
   std::vector<WaiterPtr> End();
+  // The same, and stops the solve.
+  std::vector<WaiterPtr> Abort();
 
   std::shared_ptr<const Answer> best() const;
+  SolveInFlight Describe(Timers::Clock::time_point now) const;
   // When it began to run; nullopt: it has not.
   std::optional<Timers::Clock::time_point> started() const;
 
@@ -134,12 +147,14 @@ class SharedSolve {
   std::vector<Place>::iterator Find(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const KeyedRequestPtr keyed_;
-  const Caller first_;  // of the first waiter
+  const Caller first_;  // of the first waiter, as is
+  const Timers::Clock::time_point arrived_;
   std::stop_source stop_;
   mutable Mutex mutex_;
   std::vector<Place> places_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;
   uint64_t ticket_ ABSL_GUARDED_BY(mutex_) = 0;
+  double fraction_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const Answer> best_ ABSL_GUARDED_BY(mutex_);
   std::optional<Timers::Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -135,6 +135,10 @@ void SolveCoordinator::TimeIsUp(const SolvePtr& solve, uint64_t id) {
 // hit is put in memory before the solve is forgotten, so that an equal request that comes after
 // that is a hit in memory.
 void SolveCoordinator::Start(const SolvePtr& solve) {
+  {
+    MutexLock lock(mutex_);
+    in_flight_.insert(solve);
+  }
   const auto look_up = [this, solve] {
     if (solve->stop_token().stop_requested()) return Forget(solve);
     CachedAnswerPtr cached;
@@ -241,6 +245,7 @@ void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
 // replaces one that has ended, and a solve that was never shared has none.
 void SolveCoordinator::Forget(const SolvePtr& solve) {
   MutexLock lock(mutex_);
+  in_flight_.erase(solve);
   const auto shared = solves_.find(solve->keys().rounded);
   if (shared != solves_.end() && shared->second == solve) solves_.erase(shared);
 }
@@ -298,6 +303,44 @@ void SolveCoordinator::EndWithBest(const SolvePtr& solve, const WaiterPtr& waite
   }
   if (answer == nullptr) return End(waiter, otherwise);
   End(waiter, SolveResult{std::move(answer), OriginFor(*solve, *waiter, waiter->source)});
+}
+
+std::vector<SolveInFlight> SolveCoordinator::List() const {
+  std::vector<SolvePtr> in_flight;
+  {
+    MutexLock lock(mutex_);
+    in_flight.assign(in_flight_.begin(), in_flight_.end());
+  }
+  const Clock::time_point now = Clock::now();
+  std::vector<SolveInFlight> list;
+  list.reserve(in_flight.size());
+  for (const SolvePtr& solve : in_flight) list.push_back(solve->Describe(now));
+  std::sort(list.begin(), list.end(), [](const SolveInFlight& a, const SolveInFlight& b) {
+    return std::pair(a.running_seconds, a.waiting_seconds) >
+           std::pair(b.running_seconds, b.waiting_seconds);
+  });
+  return list;
+}
+
+SolveCoordinator::Cancelled SolveCoordinator::Cancel(const Fingerprint& fingerprint) {
+  std::vector<SolvePtr> found;
+  {
+    MutexLock lock(mutex_);
+    for (const SolvePtr& solve : in_flight_) {
+      if (solve->keys().rounded == fingerprint) found.push_back(solve);
+    }
+  }
+  Cancelled cancelled;
+  for (const SolvePtr& solve : found) {
+    const std::vector<WaiterPtr> waiters = solve->Abort();
+    if (waiters.empty()) continue;  // it has just ended
+    ++cancelled.solves;
+    cancelled.callers += static_cast<int64_t>(waiters.size());
+    for (const WaiterPtr& waiter : waiters) {
+      End(waiter, absl::AbortedError("an operator of the server stopped this solve"));
+    }
+  }
+  return cancelled;
 }
 
 size_t SolveCoordinator::size() const {

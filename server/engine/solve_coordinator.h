@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
@@ -40,6 +42,16 @@ class SolveCoordinator {
   // Solves in flight that other requests may join.
   size_t size() const;
 
+  // All solves in flight, those that have run longest first.
+  std::vector<SolveInFlight> List() const;
+
+  struct Cancelled {
+    int64_t solves = 0;
+    int64_t callers = 0;  // that got ABORTED
+  };
+  // Stops the solves with that CacheKeys::rounded.
+  Cancelled Cancel(const Fingerprint& fingerprint);
+
  private:
   using SolvePtr = std::shared_ptr<SharedSolve>;
 
@@ -65,7 +77,8 @@ class SolveCoordinator {
   PendingRequests& pending_;
   mutable Mutex mutex_;
   absl::flat_hash_map<Fingerprint, SolvePtr> solves_
-      ABSL_GUARDED_BY(mutex_);  // by CacheKeys::rounded
+      ABSL_GUARDED_BY(mutex_);  // those that may be joined, by CacheKeys::rounded
+  absl::flat_hash_set<SolvePtr> in_flight_ ABSL_GUARDED_BY(mutex_);  // those and the others
 };
 
 }  // namespace stowage

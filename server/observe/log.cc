@@ -128,6 +128,18 @@ void LogObserver::CallEnded(const CallRecord& record) {
        {"remedy", "a solver has a bug: report it with the request"}});
 }
 
+// Refused actions, too: somebody tries tokens, or has an old one.
+void LogObserver::OperatorActed(const OperatorAction& action) {
+  if (action.name.empty() && !MayWrite("operators' service")) return;
+  std::vector<LogField> fields = {{"action", action.action},
+                                  {"peer", action.peer},
+                                  {"operator", action.name},
+                                  {"code", absl::StatusCodeToString(action.status.code())}};
+  if (!action.target.empty()) fields.emplace_back("target", action.target);
+  if (!action.status.ok()) fields.emplace_back("message", std::string(action.status.message()));
+  Log(LogLevel::kWarning, "operator", fields);
+}
+
 void LogObserver::StoreFailed(const absl::Status& status) {
   {
     const auto now = std::chrono::steady_clock::now();

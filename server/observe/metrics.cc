@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -109,6 +110,8 @@ struct Metrics::Families {
   Family<Counter>& refused =
       AddCounter("stowage_schedules_refused_total",
                  "Schedules that the simulator refused, each due to a bug of its solver.");
+  Family<Counter>& operator_actions =
+      AddCounter("stowage_operator_actions_total", "Calls of the operators' service, by action.");
   Family<Counter>& store_failures = AddCounter(
       "stowage_store_failures_total", "Failed reads and writes of the disk cache, by reason.");
   Family<Counter>& credentials = AddCounter("stowage_credential_reloads_total",
@@ -188,7 +191,7 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
                              "memory", "unread", "draining", "unauthenticated"}) {
     families_->rejected.Add({{"reason", reason}});
   }
-  for (const char* which : {"certificate", "tokens"}) {
+  for (const char* which : {"certificate", "tokens", "operator_tokens"}) {
     families_->current.Add({{"which", which}}).Set(1);
     for (const char* result : {"ok", "failed"}) {
       families_->credentials.Add({{"which", which}, {"result", result}});
@@ -210,6 +213,7 @@ void Metrics::CallEnded(const CallRecord& record) {
   Families& families = *families_;
   Method& method = Of(record.method);
   method.handling.Observe(record.seconds);
+  clients_.CallEnded(record);
   if (record.status.ok()) {
     method.ok.Increment();
   } else {
@@ -245,6 +249,12 @@ void Metrics::ExecutionReported(const ExecutionReport& report, const std::string
   families_->peak_error_all.Observe(Size(report.peak_error()));
 }
 
+void Metrics::OperatorActed(const OperatorAction& action) {
+  families_->operator_actions
+      .Add({{"action", action.action}, {"grpc_code", CodeName(action.status.code())}})
+      .Increment();
+}
+
 void Metrics::StoreFailed(const absl::Status& status) {
   const char* const reason = absl::IsDataLoss(status) ? "damaged" : "unavailable";
   families_->store_failures.Add({{"reason", reason}}).Increment();
@@ -258,7 +268,11 @@ void Metrics::CredentialsReplaced(const std::string& which, const absl::Status& 
 
 std::string Metrics::Text(const Gauges& gauges) const {
   std::vector<prometheus::MetricFamily> all = families_->registry.Collect();
-  for (prometheus::MetricFamily& family : CollectGauges(gauges)) all.push_back(std::move(family));
+  const auto append = [&all](std::vector<prometheus::MetricFamily> families) {
+    std::move(families.begin(), families.end(), std::back_inserter(all));
+  };
+  append(CollectGauges(gauges));
+  append(clients_.Collect(std::chrono::steady_clock::now()));
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return prometheus::TextSerializer().Serialize(all);
 }

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "server/observe/client_metrics.h"
 #include "server/observe/gauges.h"
 #include "server/observe/observer.h"
 #include "solver/base/mutex.h"
@@ -30,6 +31,7 @@ class Metrics final : public Observer {
   void CallBegan(const std::string& method) override;
   void CallEnded(const CallRecord& record) override;
   void ExecutionReported(const ExecutionReport& report, const std::string& call_id) override;
+  void OperatorActed(const OperatorAction& action) override;
   void StoreFailed(const absl::Status& status) override;
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
 
@@ -39,6 +41,7 @@ class Metrics final : public Observer {
   Method& Of(const std::string& name);
 
   const std::unique_ptr<Families> families_;
+  mutable ClientMetrics clients_;
   // The series of each method, created at its first call: looking them up by their labels at every
   // call would take longer than everything else that a cache hit costs here.
   Mutex mutex_;

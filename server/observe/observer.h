@@ -37,6 +37,15 @@ struct CallRecord {
   std::optional<AnswerRecord> answer;  // of Solve, SolveStream and Frontier, when OK
 };
 
+// A call of the operators' service that has ended.
+struct OperatorAction {
+  std::string action = {};  // "cancel_solve"
+  std::string target = {};  // a fingerprint, a log level; empty: it has none
+  std::string name = {};    // of the operator's token
+  std::string peer = {};
+  absl::Status status = {};
+};
+
 // Payload of the status of a rejected request: the reason in a word ("queue_full"), for metrics.
 // Unset where the code is reason enough.
 inline constexpr const char* kRejectionPayload = "stowage.rejection";
@@ -57,10 +66,11 @@ class Observer {
   virtual void CallEnded(const CallRecord& record) = 0;
   // `call_id`: CallRecord::id of the call that brought the report.
   virtual void ExecutionReported(const ExecutionReport& report, const std::string& call_id) = 0;
+  virtual void OperatorActed(const OperatorAction& action) = 0;
   // A cache tier lost an entry (DATA_LOSS) or did not work; the service continues without it.
   virtual void StoreFailed(const absl::Status& status) = 0;
-  // The files of the "certificate" or the "tokens" changed. With an error the new ones are unusable
-  // and the old ones stay in force.
+  // The files of the "certificate", the "tokens" or the "operator_tokens" changed. With an error
+  // the new ones are unusable and the old ones stay in force.
   virtual void CredentialsReplaced(const std::string& which, const absl::Status& status) = 0;
 };
 

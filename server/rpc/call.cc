@@ -77,7 +77,7 @@ absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) co
 }
 
 grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
-  if (status.ok()) status = unsent_.Take(static_cast<int64_t>(answer_bytes));
+  if (status.ok()) status = unsent_.Take(static_cast<int64_t>(answer_bytes), record_.client);
   // gRPC cancels calls whose deadline has passed; the log tells these from callers that left.
   if (absl::IsCancelled(status) && std::chrono::system_clock::now() >= deadline_) {
     status = absl::DeadlineExceededError("the caller's deadline passed");

@@ -141,6 +141,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       return state_.Finish([self = self_, end] { self->EndWith(end); });
     }
     solver_ = state_.record().solver;
+    client_ = state_.record().client;
     platform_ = message.platform();
     engine.Solve(std::move(request), state_.caller(), shared_from_this());
   }
@@ -163,7 +164,8 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       v1::SolveEvent event;
       FillResponse({best, Origin()}, platform_, event.mutable_improved());
       auto unsent = std::make_unique<UnsentBytes>();
-      if (!unsent->Take(static_cast<int64_t>(event.ByteSizeLong())).ok()) return;
+      const auto bytes = static_cast<int64_t>(event.ByteSizeLong());
+      if (!unsent->Take(bytes, client_).ok()) return;
       pending.improved = std::move(event);
       pending.improved_unsent = std::move(unsent);
     });
@@ -268,7 +270,8 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   grpc::CallbackServerContext& context_;  // valid while a write or the end is outstanding
   CallState state_;
-  std::string solver_;     // requested; written by Start(), as is
+  std::string solver_;     // requested; written by Start(), as are
+  std::string client_;     // the caller's name
   v1::Platform platform_;  // the caller's
   std::shared_ptr<SolveStream> self_;
   grpc::ByteBuffer bytes_;  // of the event that is being written

@@ -15,7 +15,11 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
     if (!path.empty()) security->tls_files_.paths.push_back(path);
   }
   if (!options.token_file.empty()) security->token_files_.paths = {options.token_file};
-  for (WatchedFiles* const files : {&security->tls_files_, &security->token_files_}) {
+  if (!options.operator_token_file.empty()) {
+    security->operator_token_files_.paths = {options.operator_token_file};
+  }
+  for (WatchedFiles* const files :
+       {&security->tls_files_, &security->token_files_, &security->operator_token_files_}) {
     files->versions = VersionsOf(files->paths);
   }
   if (!tls.certificate.empty()) {
@@ -23,6 +27,9 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
   }
   if (!options.token_file.empty()) {
     ASSIGN_OR_RETURN(security->tokens_, Tokens::Load(options.token_file));
+  }
+  if (!options.operator_token_file.empty()) {
+    ASSIGN_OR_RETURN(security->operator_tokens_, Tokens::Load(options.operator_token_file));
   }
   return security;
 }
@@ -46,6 +53,11 @@ void Security::Watch(Observer& observer) {
   if (tokens_ != nullptr) {
     token_watch_.emplace(token_files_.paths, token_files_.versions,
                          Reload("tokens", observer, [this] { return tokens_->Reload(); }));
+  }
+  if (operator_tokens_ != nullptr) {
+    operator_token_watch_.emplace(
+        operator_token_files_.paths, operator_token_files_.versions,
+        Reload("operator_tokens", observer, [this] { return operator_tokens_->Reload(); }));
   }
 }
 

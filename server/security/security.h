@@ -20,8 +20,9 @@
 namespace stowage {
 
 struct SecurityOptions {
-  TlsFiles tls;            // empty: connections are not encrypted
-  std::string token_file;  // empty: callers need no token
+  TlsFiles tls;                     // empty: connections are not encrypted
+  std::string token_file;           // empty: callers need no token
+  std::string operator_token_file;  // empty: there is no operators' service
 };
 
 // Thread-safe.
@@ -38,6 +39,8 @@ class Security {
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
   // Null: callers need no token.
   const Tokens* tokens() const { return tokens_.get(); }
+  // Null: there is no operators' service.
+  const Tokens* operator_tokens() const { return operator_tokens_.get(); }
   // When the server's certificate ends, in seconds since 1970; unset without one.
   std::optional<int64_t> certificate_end_seconds() const;
 
@@ -57,10 +60,13 @@ class Security {
   const SecurityOptions options_;
   WatchedFiles tls_files_;  // set by Load()
   WatchedFiles token_files_;
+  WatchedFiles operator_token_files_;
   std::unique_ptr<Tls> tls_;
   std::unique_ptr<Tokens> tokens_;
+  std::unique_ptr<Tokens> operator_tokens_;
   std::optional<FileWatch> tls_watch_;  // last: their threads use all of the above
   std::optional<FileWatch> token_watch_;
+  std::optional<FileWatch> operator_token_watch_;
 };
 
 }  // namespace stowage

@@ -140,16 +140,22 @@ TEST_P(CacheTierTest, AnOwnerAboveItsShareGivesUpItsOwnAnswers) {
   EXPECT_EQ(Get(0)->owner, "honest");
 }
 
-TEST_P(CacheTierTest, RemovesAnAnswer) {
+// Also one that is stored under its exact sizes.
+TEST_P(CacheTierTest, RemovesTheAnswersWithAFingerprint) {
   ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
   ASSERT_THAT(tier().Put(AnswerTo(8)), IsOk());
   const int64_t both = tier().stats().bytes;
-  EXPECT_THAT(tier().Remove(NumberedKeys(7).rounded), IsOk());
+  EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 1);
   EXPECT_EQ(Get(7), nullptr);
   EXPECT_NE(Get(8), nullptr);
   EXPECT_EQ(tier().stats().entries, 1);
   EXPECT_EQ(tier().stats().bytes, both / 2);
-  EXPECT_EQ(tier().Remove(NumberedKeys(7).rounded).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 0);
+  CachedAnswer exact = *AnswerTo(7);
+  exact.answer.from_exact_sizes = true;
+  ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(exact)), IsOk());
+  EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 1);
+  EXPECT_EQ(tier().stats().entries, 1);
 }
 
 TEST_P(CacheTierTest, LeavesOutWhatIsLargerThanAllOfIt) {

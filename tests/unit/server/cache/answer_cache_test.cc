@@ -23,6 +23,7 @@ class NullObserver final : public Observer {
   void CallBegan(const std::string&) override {}
   void CallEnded(const CallRecord&) override {}
   void ExecutionReported(const ExecutionReport&, const std::string&) override {}
+  void OperatorActed(const OperatorAction& /*action*/) override {}
   void StoreFailed(const absl::Status&) override {}
   void CredentialsReplaced(const std::string&, const absl::Status&) override {}
 };
@@ -106,7 +107,7 @@ class OneAnswerTier final : public CacheTier {
   explicit OneAnswerTier(CachedAnswerPtr cached) : cached_(std::move(cached)) {}
   absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint&) override { return cached_; }
   absl::Status Put(CachedAnswerPtr) override { return absl::OkStatus(); }
-  absl::Status Remove(const Fingerprint&) override { return absl::OkStatus(); }
+  absl::StatusOr<int64_t> Remove(const Fingerprint&) override { return 0; }
   CacheStats stats() const override { return {}; }
 
  private:
@@ -175,6 +176,22 @@ TEST_F(AnswerCacheTest, AClientCannotEvictAllAnswersOfOthers) {
   }
   EXPECT_GT(cache.memory_stats().evictions, 0);
   EXPECT_EQ(count(), 16);
+}
+
+TEST_F(AnswerCacheTest, RemovesAnAnswerAndItsResponses) {
+  cache_.PutInMemory(Solve(Request(6)));
+  cache_.PutInMemory(Solve(Request(7)));
+  const Fingerprint rounded = KeysFor(Request(6)).rounded;
+  CachedResponse response = {.request_text = "request", .response = "bytes"};
+  response.answer.origin.fingerprint = ToHex(rounded);
+  cache_.PutResponse(response);
+  const auto removed = cache_.Remove(rounded);
+  ASSERT_THAT(removed, IsOk());
+  EXPECT_EQ(*removed, 1);
+  EXPECT_EQ(Find(Request(6)), nullptr);
+  EXPECT_NE(Find(Request(7)), nullptr);
+  EXPECT_EQ(cache_.FindResponse("request"), nullptr);
+  EXPECT_EQ(*cache_.Remove(rounded), 0);
 }
 
 TEST_F(AnswerCacheTest, FindsResponsesByTheWholeTextOfTheirRequest) {

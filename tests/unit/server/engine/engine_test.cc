@@ -34,6 +34,7 @@ class CountingObserver final : public Observer {
   void CallBegan(const std::string&) override {}
   void CallEnded(const CallRecord&) override {}
   void ExecutionReported(const ExecutionReport&, const std::string&) override {}
+  void OperatorActed(const OperatorAction& /*action*/) override {}
   void StoreFailed(const absl::Status&) override { ++failures; }
   void CredentialsReplaced(const std::string&, const absl::Status&) override {}
 
@@ -85,9 +86,9 @@ class FakeTier final : public CacheTier {
     entries_[key] = std::move(cached);
     return absl::OkStatus();
   }
-  absl::Status Remove(const Fingerprint& key) override {
+  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override {
     MutexLock lock(mutex_);
-    return entries_.erase(ToHex(key)) > 0 ? absl::OkStatus() : absl::NotFoundError("");
+    return static_cast<int64_t>(entries_.erase(ToHex(rounded)));
   }
   CacheStats stats() const override {
     MutexLock lock(mutex_);

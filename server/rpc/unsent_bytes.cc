@@ -1,0 +1,61 @@
+#include "server/rpc/unsent_bytes.h"
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "server/observe/observer.h"
+#include "solver/base/mutex.h"
+
+namespace stowage {
+namespace {
+
+// Never destroyed: calls may end late.
+struct Totals {
+  Mutex mutex;
+  int64_t all ABSL_GUARDED_BY(mutex) = 0;
+  absl::flat_hash_map<std::string, int64_t> of_clients ABSL_GUARDED_BY(mutex);
+};
+
+Totals& AllTotals() {
+  static auto* const totals = new Totals;
+  return *totals;
+}
+
+absl::Status TooMuchWaits(int64_t most_bytes) {
+  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
+      "more than ", most_bytes >> 20, " MiB of answers wait to be read; read yours, try again"));
+  status.SetPayload(kRejectionPayload, absl::Cord("unread"));
+  return status;
+}
+
+}  // namespace
+
+absl::Status UnsentBytes::Take(int64_t bytes, const std::string& client) {
+  if (bytes == 0) return absl::OkStatus();
+  const int64_t most_of_all = bytes <= kSmallBytes ? kMostBytes : kMostBytes / 2;
+  constexpr int64_t kMostOfClient = kMostBytes / 4;
+  Totals& totals = AllTotals();
+  MutexLock lock(totals.mutex);
+  if (totals.all + bytes > most_of_all) return TooMuchWaits(most_of_all);
+  const auto of_client = totals.of_clients.find(client);
+  const int64_t waiting = of_client != totals.of_clients.end() ? of_client->second : 0;
+  if (waiting + bytes > kMostOfClient) return TooMuchWaits(kMostOfClient);
+  totals.of_clients[client] = waiting + bytes;
+  totals.all += bytes;
+  client_ = client;
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+UnsentBytes::~UnsentBytes() {
+  if (bytes_ == 0) return;
+  Totals& totals = AllTotals();
+  MutexLock lock(totals.mutex);
+  totals.all -= bytes_;
+  const auto of_client = totals.of_clients.find(client_);
+  of_client->second -= bytes_;
+  if (of_client->second == 0) totals.of_clients.erase(of_client);
+}
+
+}  // namespace stowage

@@ -1,0 +1,162 @@
+// The operators' service against the real server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "stowage/v1/operator.grpc.pb.h"
+#include "tests/integration/metrics.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using grpc::StatusCode;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Optional;
+
+constexpr const char* kToken = "an-operators-token-0123456789";
+
+class OperatorTest : public testing::Test {
+ protected:
+  using Stub = v1::Operator::Stub;
+  template <typename Request, typename Response>
+  using Method = grpc::Status (Stub::*)(grpc::ClientContext*, const Request&, Response*);
+
+  template <typename Request, typename Response>
+  grpc::Status Call(Method<Request, Response> method, const Request& request, Response* response,
+                    const std::string& token = kToken) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    if (!token.empty()) context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+    return ((*stub_).*method)(&context, request, response);
+  }
+  v1::ListSolvesResponse ListSolves() {
+    v1::ListSolvesResponse response;
+    EXPECT_EQ(Text(Call(&Stub::ListSolves, v1::ListSolvesRequest(), &response)), "OK");
+    return response;
+  }
+
+  const TempFolder folder_;
+  ServerProcess server_{{"--operator-token-file",
+                         folder_.Write("operators", absl::StrCat("oncall ", kToken)), "--cache-dir",
+                         folder_.Path("cache"), "--grace", "100s"}};
+  const Remote remote_{server_.address()};
+  const std::unique_ptr<Stub> stub_ = v1::Operator::NewStub(remote_.channel());
+};
+
+TEST_F(OperatorTest, ListsSolvesAndCancelsOne) {
+  EXPECT_EQ(ListSolves().solves_size(), 0);
+  PendingSolve running(remote_, LongSolveRequest());
+  WaitForMetric(server_, "stowage_solves_running", 1);
+  const v1::ListSolvesResponse list = ListSolves();
+  ASSERT_EQ(list.solves_size(), 1);
+  const v1::SolveInFlight& solve = list.solves(0);
+  EXPECT_EQ(solve.solver(), "periodic");
+  EXPECT_EQ(solve.stages(), 10'000);
+  EXPECT_EQ(solve.memory_bytes(), kTooLittleAtOnce);
+  EXPECT_GT(solve.running_seconds(), 0);
+  EXPECT_FALSE(solve.has_schedule());
+  EXPECT_THAT(solve.clients(), ElementsAre("127.0.0.1"));
+  EXPECT_EQ(solve.fingerprint().size(), 64);
+
+  v1::CancelSolveRequest request;
+  request.set_fingerprint(solve.fingerprint());
+  v1::CancelSolveResponse response;
+  EXPECT_EQ(Text(Call(&Stub::CancelSolve, request, &response)), "OK");
+  EXPECT_EQ(response.solves(), 1);
+  EXPECT_EQ(response.callers(), 1);
+  const grpc::Status ended = running.Wait();
+  EXPECT_EQ(ended.error_code(), StatusCode::ABORTED) << Text(ended);
+  EXPECT_THAT(ended.error_message(), HasSubstr("an operator"));
+  WaitForMetric(server_, "stowage_solves_running", 0);
+  EXPECT_EQ(ListSolves().solves_size(), 0);
+  EXPECT_EQ(Call(&Stub::CancelSolve, request, &response).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_NE(server_.WaitForLogLine({"event=operator", "action=cancel_solve", "operator=oncall",
+                                    absl::StrCat("target=", solve.fingerprint())}),
+            "");
+}
+
+TEST_F(OperatorTest, DropsACachedAnswerFromMemoryAndDisk) {
+  v1::SolveRequest solve = SmallSolveRequest();
+  solve.mutable_options()->set_use_cache(true);
+  const auto source = [&] {
+    v1::SolveResponse response;
+    EXPECT_EQ(Text(remote_.Solve(solve, &response)), "OK");
+    return response.origin().source();
+  };
+  v1::SolveResponse response;
+  ASSERT_EQ(Text(remote_.Solve(solve, &response)), "OK");
+  EXPECT_EQ(source(), v1::Origin::MEMORY_CACHE);
+  EXPECT_EQ(source(), v1::Origin::MEMORY_CACHE);  // the response, too
+  WaitForMetric(server_, "stowage_cache_entries{tier=\"disk\"}", 1);
+  v1::DropAnswerRequest drop;
+  drop.set_fingerprint(response.origin().fingerprint());
+  v1::DropAnswerResponse dropped;
+  EXPECT_EQ(Text(Call(&Stub::DropAnswer, drop, &dropped)), "OK");
+  EXPECT_EQ(MetricOf(server_, "stowage_cache_entries{tier=\"disk\"}"), 0);
+  EXPECT_EQ(source(), v1::Origin::SOLVED);
+  drop.set_fingerprint("not a fingerprint");
+  const grpc::Status refused = Call(&Stub::DropAnswer, drop, &dropped);
+  EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("fingerprint: "));
+}
+
+TEST_F(OperatorTest, SetsTheLogLevel) {
+  const auto set = [this](const char* level) {
+    v1::SetLogLevelRequest request;
+    request.set_level(level);
+    v1::SetLogLevelResponse response;
+    return Call(&Stub::SetLogLevel, request, &response);
+  };
+  v1::SolveRequest solve = SmallSolveRequest();
+  solve.mutable_options()->set_use_cache(true);
+  v1::SolveResponse response;
+  EXPECT_EQ(Text(set("debug")), "OK");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(Text(remote_.Solve(solve, &response)), "OK");
+  EXPECT_NE(server_.WaitForLogLine({"level=debug", "source=MEMORY_CACHE"}), "");
+  const grpc::Status refused = set("loud");
+  EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(refused.error_message(), HasSubstr("debug, info, warning, error"));
+}
+
+TEST_F(OperatorTest, Drains) {
+  v1::DrainResponse response;
+  EXPECT_EQ(Text(Call(&Stub::Drain, v1::DrainRequest(), &response)), "OK");
+  EXPECT_THAT(server_.WaitForExit(), Optional(0));
+  EXPECT_THAT(server_.Log(), HasSubstr("event=draining"));
+}
+
+TEST_F(OperatorTest, RefusesEverybodyElse) {
+  for (const char* token : {"", "another-token-0123456789"}) {
+    v1::DrainResponse response;
+    const grpc::Status refused = Call(&Stub::Drain, v1::DrainRequest(), &response, token);
+    EXPECT_EQ(refused.error_code(), StatusCode::UNAUTHENTICATED) << Text(refused);
+  }
+  EXPECT_TRUE(remote_.Answers());
+  EXPECT_EQ(MetricOf(server_,
+                     "stowage_operator_actions_total{action=\"drain\","
+                     "grpc_code=\"Unauthenticated\"}"),
+            2);
+}
+
+TEST(OperatorService, IsNotServedWithoutItsTokens) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  grpc::ClientContext context;
+  v1::ListSolvesResponse response;
+  const auto stub = v1::Operator::NewStub(remote.channel());
+  EXPECT_EQ(stub->ListSolves(&context, v1::ListSolvesRequest(), &response).error_code(),
+            StatusCode::UNIMPLEMENTED);
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,172 @@
+// What one client may take of a server that it shares with others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "tests/integration/metrics.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using grpc::StatusCode;
+using std::chrono::system_clock;
+using testing::HasSubstr;
+
+// A small solve with some metadata.
+grpc::Status Ask(const Remote& remote, const std::string& key, const std::string& value) {
+  grpc::ClientContext context;
+  context.set_deadline(system_clock::now() + kPatience);
+  if (!key.empty()) context.AddMetadata(key, value);
+  v1::SolveResponse response;
+  return remote.Solve(SmallSolveRequest(), &response, &context);
+}
+
+double CallsOf(const ServerProcess& server, const std::string& client) {
+  return MetricOf(server, absl::StrCat("stowage_client_calls_total{client=\"", client, "\"}"));
+}
+
+TEST(Tenants, AClientIsItsTokensName) {
+  const TempFolder folder;
+  ServerProcess server(
+      {"--token-file", folder.Write("tokens",
+                                    "one token-of-one-0123456789\n"
+                                    "two token-of-two-0123456789 calls=5 solves=2\n")});
+  const Remote remote(server.address());
+  EXPECT_EQ(Text(Ask(remote, "authorization", "Bearer token-of-one-0123456789")), "OK");
+  EXPECT_EQ(Text(Ask(remote, "authorization", "Bearer token-of-two-0123456789")), "OK");
+  EXPECT_EQ(Ask(remote, "authorization", "Bearer nobodys").error_code(),
+            StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(CallsOf(server, "one"), 1);
+  EXPECT_EQ(CallsOf(server, "two"), 1);
+  EXPECT_EQ(CallsOf(server, "127.0.0.1"), 1);
+  EXPECT_NE(server.WaitForLogLine({"event=call", "client=two", "code=OK"}), "");
+}
+
+TEST(Tenants, BehindATrustedProxyAClientIsTheHostThatItNames) {
+  ServerProcess server({"--trusted-proxy", "127.0.0.0/8,10.0.0.0/8"});
+  const Remote remote(server.address());
+  EXPECT_EQ(Text(Ask(remote, "x-forwarded-for", "192.0.2.7")), "OK");
+  EXPECT_EQ(Text(Ask(remote, "x-forwarded-for", "203.0.113.1, 192.0.2.8, 10.1.1.1")), "OK");
+  EXPECT_EQ(Text(Ask(remote, "", "")), "OK");
+  EXPECT_EQ(CallsOf(server, "192.0.2.7"), 1);
+  EXPECT_EQ(CallsOf(server, "192.0.2.8"), 1);
+  EXPECT_EQ(CallsOf(server, "127.0.0.1"), 1);
+}
+
+TEST(Tenants, WithoutATrustedProxyTheHeaderMeansNothing) {
+  ServerProcess server;
+  EXPECT_EQ(Text(Ask(Remote(server.address()), "x-forwarded-for", "192.0.2.7")), "OK");
+  EXPECT_EQ(CallsOf(server, "127.0.0.1"), 1);
+}
+
+// Behind a proxy thousands of hosts share one address; each has its own place in the queue.
+TEST(Tenants, TheLimitOfSolvesIsEachClientsOwn) {
+  ServerProcess server({"--trusted-proxy", "127.0.0.1", "--client-limit", "1", "--threads", "1",
+                        "--short-threads", "0"});
+  const Remote remote(server.address());
+  grpc::ClientContext context;
+  context.AddMetadata("x-forwarded-for", "192.0.2.7");
+  v1::SolveResponse response;
+  std::thread greedy([&] { (void)remote.Solve(LongSolveRequest(), &response, &context); });
+  WaitForMetric(server, "stowage_solves_running", 1);
+  const grpc::Status refused = Ask(remote, "x-forwarded-for", "192.0.2.7");
+  EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("this client has 1"));
+  std::thread other([&] { EXPECT_EQ(Text(Ask(remote, "x-forwarded-for", "192.0.2.8")), "OK"); });
+  WaitForMetric(server, "stowage_solves_waiting", 1);
+  context.TryCancel();
+  greedy.join();
+  other.join();
+}
+
+TEST(Tenants, CallsAboveAClientsRateAreRefusedLateAndCounted) {
+  const TempFolder folder;
+  ServerProcess server({"--token-file", folder.Write("tokens",
+                                                     "slow token-of-slow-0123456789 calls=1\n"
+                                                     "fast token-of-fast-0123456789\n")});
+  const Remote remote(server.address());
+  int refusals = 0;
+  auto begin = system_clock::now();
+  for (int i = 0; i < 10 && refusals == 0; ++i) {
+    begin = system_clock::now();
+    const grpc::Status status = Ask(remote, "authorization", "Bearer token-of-slow-0123456789");
+    if (status.ok()) continue;
+    ++refusals;
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_THAT(status.error_message(), HasSubstr("more calls than it may"));
+    EXPECT_TRUE(RetryAdviceOf(status).has_value());
+  }
+  EXPECT_EQ(refusals, 1);
+  EXPECT_GE(system_clock::now() - begin, std::chrono::milliseconds(900));
+  EXPECT_EQ(MetricOf(server, "stowage_rejected_total{reason=\"client_rate\"}"), 1);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(Text(Ask(remote, "authorization", "Bearer token-of-fast-0123456789")), "OK");
+  }
+}
+
+TEST(Tenants, AFloodOfBadCallsWritesFewLines) {
+  ServerProcess server({"--client-log-rate", "1"});
+  const Remote remote(server.address());
+  v1::SolveRequest bad = SmallSolveRequest();
+  bad.set_solver("rotter");
+  v1::SolveResponse response;
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(remote.Solve(bad, &response).error_code(), StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_GT(MetricOf(server, "stowage_log_lines_suppressed_total"), 100);
+  EXPECT_NE(server.WaitForLogLine({"event=lines_suppressed", "client=127.0.0.1"}), "");
+  EXPECT_EQ(MetricOf(server, "stowage_client_refused_total{client=\"127.0.0.1\"}"), 200);
+}
+
+TEST(Tenants, ALimitThatIsNoneIsRefusedWithItsLine) {
+  const TempFolder folder;
+  for (const char* limit : {"calls=0", "calls=", "solves=x", "lines=3", "calls=1 calls=2"}) {
+    const std::string file =
+        folder.Write("tokens", absl::StrCat("\none token-of-one-0123456789 ", limit));
+    const ProgramResult result = RunProgram({Program("stowage-server"), "--listen", "127.0.0.1:0",
+                                             "--http", "none", "--token-file", file});
+    EXPECT_EQ(result.exit_code, 1) << limit;
+    EXPECT_THAT(result.err, HasSubstr("tokens:2: ")) << limit;
+  }
+}
+
+// An honest client's small requests while another one's long solves wait and run.
+TEST(Tenants, ShortSolvesDoNotWaitForLongOnes) {
+  ServerProcess server({"--threads", "2", "--max-solve-time", "30s"});
+  const Remote remote(server.address());
+  std::vector<std::unique_ptr<PendingSolve>> flood;
+  for (int i = 0; i < 8; ++i) {
+    v1::SolveRequest request = LongSolveRequest();
+    request.mutable_chain()->set_input_bytes(i);
+    flood.push_back(std::make_unique<PendingSolve>(remote, request));
+  }
+  WaitForMetric(server, "stowage_solves_running", 2);
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(remote.Answers());
+  for (const auto& solve : flood) EXPECT_FALSE(solve->ended());
+  EXPECT_GE(MetricOf(server, "stowage_solves_waiting"), 1);
+}
+
+TEST(Tenants, ALongSolveEndsAtTheLimitWithItsBestSchedule) {
+  ServerProcess server({"--max-solve-time", "0.5s"});
+  const Remote remote(server.address());
+  v1::SolveResponse response;
+  EXPECT_EQ(Text(remote.Solve(LongSolveRequest(10'000, int64_t{500} << 30), &response)), "OK");
+  EXPECT_EQ(response.outcome(), v1::FEASIBLE);
+  EXPECT_EQ(response.limit(), v1::TIME);
+  const grpc::Status none = remote.Solve(LongSolveRequest(), &response);
+  EXPECT_EQ(none.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_THAT(none.error_message(), HasSubstr("0.5 s, the longest time"));
+}
+
+}  // namespace
+}  // namespace stowage
