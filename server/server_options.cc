@@ -50,7 +50,7 @@ std::string DefaultCacheDir() {
     const char* const value = std::getenv(name);
     return std::string(value != nullptr ? value : "");
   };
-  if (const std::string state = variable("STATE_DIRECTORY"); !state.empty()) return state;
+  if (std::string state = variable("STATE_DIRECTORY"); !state.empty()) return state;
   if (const std::string cache = variable("XDG_CACHE_HOME"); !cache.empty())
     return cache + "/stowage";
   const std::string home = variable("HOME");

@@ -30,7 +30,7 @@ int64_t BytesOf(const CachedAnswer& cached) {
   bytes += HeapBytes(explanation.stages);
   for (const Peak& peak : explanation.peaks) bytes += HeapBytes(peak.holdings);
   for (const std::string& note : explanation.notes) {
-    bytes += static_cast<int64_t>(sizeof(note) + note.capacity());
+    bytes += static_cast<int64_t>(sizeof(std::string) + note.capacity());
   }
   return bytes;
 }

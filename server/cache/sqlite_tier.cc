@@ -149,7 +149,7 @@ absl::Status SqliteTier::Execute(const char* sql) {
   if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK) {
     return absl::OkStatus();
   }
-  const absl::Status failed = Failed("cannot be written");
+  absl::Status failed = Failed("cannot be written");
   // A transaction that stays open would make every later BEGIN fail.
   if (sqlite3_get_autocommit(database_.get()) == 0) {
     sqlite3_exec(database_.get(), "ROLLBACK", nullptr, nullptr, nullptr);
@@ -168,7 +168,7 @@ absl::StatusOr<SqliteTier::Statement> SqliteTier::Prepare(const char* sql) {
 
 // Opens the file; a damaged one is replaced, and `opening_` says so.
 absl::Status SqliteTier::OpenFile() {
-  const absl::Status opened = SetUp();
+  absl::Status opened = SetUp();
   if (!absl::IsDataLoss(opened)) return opened;
   opening_ = opened;
   return BeginAnew();
@@ -182,7 +182,7 @@ absl::Status SqliteTier::opening() const {
 // A file that could not be set up is closed again, and the next Put() opens it again. Until then
 // the tier returns UNAVAILABLE.
 absl::Status SqliteTier::SetUp() {
-  const absl::Status done = SetUpOpen();
+  absl::Status done = SetUpOpen();
   if (!done.ok()) database_.reset();
   return done;
 }

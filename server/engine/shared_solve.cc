@@ -100,7 +100,7 @@ void SharedSolve::Progressed(double fraction) {
   for (const auto& listener : Listeners()) listener->Running(fraction);
 }
 
-std::vector<WaiterPtr> SharedSolve::Improved(std::shared_ptr<const Answer> best) {
+std::vector<WaiterPtr> SharedSolve::Improved(const std::shared_ptr<const Answer>& best) {
   std::vector<WaiterPtr> late;
   {
     MutexLock lock(mutex_);

@@ -126,7 +126,7 @@ class SharedSolve {
   void Started();
   void Progressed(double fraction);
   // Returns the waiters whose time was up before there was a schedule, and removes them.
-  std::vector<WaiterPtr> Improved(std::shared_ptr<const Answer> best);
+  std::vector<WaiterPtr> Improved(const std::shared_ptr<const Answer>& best);
   // Removes and returns all waiters; no more can join.
   std::vector<WaiterPtr> End();
   // The same, and stops the solve.

@@ -164,7 +164,7 @@ bool WorkQueue::HasItsShare(const Client& client) const {
 
 // Takes work of the client at `turn`. A client that has more goes to the end of the turns, so that
 // a client with many requests delays others by one of them at a time.
-WorkQueue::Taken WorkQueue::Take(Turn turn, uint64_t ticket, Lane lane) {
+WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
   std::string name = std::move(*turn);
   turns_.erase(turn);
   Client& client = clients_[name];

@@ -101,7 +101,7 @@ class WorkQueue {
   std::optional<Taken> NextShort() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayStart(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasItsShare(const Client& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Taken Take(Turn turn, uint64_t ticket, Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Taken Take(const Turn& turn, uint64_t ticket, Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Waiting Remove(uint64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(uint64_t ticket, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Work> TakeStopped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

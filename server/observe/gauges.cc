@@ -80,7 +80,10 @@ class Scrape {
   prometheus::Registry registry_;
 };
 
-double AsDouble(int64_t value) { return static_cast<double>(value); }
+template <typename Integer>
+double AsDouble(Integer value) {
+  return static_cast<double>(value);
+}
 
 void Scrape::AddSolves(const Gauges& gauges) {
   const WorkQueue::Stats& solves = gauges.engine.solves;

@@ -82,7 +82,7 @@ grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
   if (absl::IsCancelled(status) && std::chrono::system_clock::now() >= deadline_) {
     status = absl::DeadlineExceededError("the caller's deadline passed");
   }
-  const grpc::Status wire = ToGrpc(status);
+  grpc::Status wire = ToGrpc(status);
   record_.status = std::move(status);
   record_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();

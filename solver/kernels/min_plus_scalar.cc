@@ -43,7 +43,8 @@ void FillPart(const TableView& table, int chunk, int s, int t) {
   const int column_block = t / kBlock;
   if (column_block >= rows.begin && column_block < rows.end) {
     const size_t part = Triangle(table.stages)(s, t);
-    const auto place = static_cast<size_t>((t - rows.begin * kBlock) * kBlock + s % kBlock);
+    const auto place =
+        static_cast<size_t>(t - rows.begin * kBlock) * kBlock + static_cast<size_t>(s % kBlock);
     float* const values = rows.values + place * kLanes;
     for (int lane = 0; lane < kLanes; ++lane) {
       const int level = chunk * kLanes + lane;

@@ -102,7 +102,7 @@ struct Throughput {
 // Sends the same bytes over and over, so many at a time, without looking at the answers.
 class Sender {
  public:
-  Sender(const std::string& address, const std::string& method, std::string request)
+  Sender(const std::string& address, const std::string& method, const std::string& request)
       : stub_(grpc::CreateChannel(address, grpc::InsecureChannelCredentials())),
         method_(method),
         request_(BufferOf(request)) {}

@@ -28,7 +28,7 @@ bool Read(absl::string_view bytes, Request* request) {
   const absl::Status read = ReadRequest(bytes, RequestLimits(), &record, &message, request);
   if (!CountFields(bytes, *Message::descriptor()).empty()) {
     Require(!read.ok(), "a request of too many fields was parsed");
-    Require(bytes.size() > 2 * kMaxStages, "a short request has too many fields");
+    Require(bytes.size() > size_t{2} * kMaxStages, "a short request has too many fields");
   }
   if (!read.ok()) Require(read.message().size() > 10, "an error without a reason");
   return read.ok();

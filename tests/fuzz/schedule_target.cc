@@ -44,7 +44,8 @@ Stage TakeStage(absl::string_view* bytes) {
   Stage stage;
   const int times = Take(bytes);
   stage.forward_seconds = times % 16;
-  stage.backward_seconds = times / 16;
+  const int backward = times / 16;
+  stage.backward_seconds = backward;
   stage.output_bytes = Take(bytes) % 32;
   stage.saved_bytes = stage.output_bytes + Take(bytes) % 32;
   if (const int gradient = Take(bytes); gradient % 2 == 1) stage.gradient_bytes = gradient / 2;
@@ -68,8 +69,10 @@ void TakeGraphCosts(absl::string_view* bytes, Chain* chain) {
     const int shape = Take(bytes);
     if (shape % 4 != 0) {
       const int times = Take(bytes);
-      stage.graph = GraphCosts{static_cast<double>(times % 16), static_cast<double>(times / 16),
-                               stage.output_bytes + Take(bytes) % 32, shape / 16, shape / 32};
+      const int backward_of_graph = times / 16;
+      stage.graph =
+          GraphCosts{static_cast<double>(times % 16), static_cast<double>(backward_of_graph),
+                     stage.output_bytes + Take(bytes) % 32, shape / 16, shape / 32};
     }
     const bool joins = i > 0 && shape / 4 % 2 == 1 &&
                        stage.graph.has_value() == chain->stages[i - 1].graph.has_value();

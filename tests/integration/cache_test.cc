@@ -26,7 +26,6 @@
 namespace stowage {
 namespace {
 
-using testing::HasSubstr;
 using testing::Optional;
 
 // A real network at one of many budgets, so that no two numbers below 900 share a cache key.
@@ -134,6 +133,7 @@ TEST(Cache, NothingIsEverWrongHoweverOftenTheServerIsKilled) {
   for (int round = 0; round < 50; ++round) {
     ServerProcess server(flags);
     std::vector<std::jthread> callers;
+    callers.reserve(3);
     for (int caller = 0; caller < 3; ++caller) {
       callers.emplace_back([&server, number = static_cast<int>(random() % 900)] {
         const Remote remote(server.address());
@@ -178,6 +178,7 @@ TEST(Cache, OneSolveAnswersEqualRequestsInFlight) {
   *request.mutable_chain() = Profile("preact-resnet1001-8-224");
   request.mutable_platform()->set_memory_bytes(StoreAllPeakBytes(FromMessage(request.chain())) / 3);
   std::vector<std::jthread> callers;
+  callers.reserve(50);
   std::atomic<int> right{0};
   for (int i = 0; i < 50; ++i) {
     callers.emplace_back([&] {

@@ -23,7 +23,7 @@ GraphUnits::GraphUnits(const Chain& chain, int64_t budget_bytes)
     }
     chain_.stages.push_back(std::move(stage));
     // Positions inside the unit stay -1; its end counts the unit.
-    before_.insert(before_.end(), static_cast<size_t>(unit.last - unit.first + 1), -1);
+    before_.insert(before_.end(), static_cast<size_t>(unit.last - unit.first) + 1, -1);
     before_.back() = static_cast<int>(blocked_.size());
     blocked_.push_back(blocked_.back() + (unit.has_graph ? 0 : 1));
   }

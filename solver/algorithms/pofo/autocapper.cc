@@ -25,6 +25,7 @@ Instance WithMemory(const Instance& instance, int64_t memory_bytes) {
 // At most kLimits values, evenly spaced, both ends included.
 std::vector<int64_t> Limits(int64_t from, int64_t to) {
   std::vector<int64_t> limits;
+  limits.reserve(kLimits);
   const int64_t step = (std::max(from, to) - from) / (kLimits - 1);
   for (int i = 0; i < kLimits - 1; ++i) limits.push_back(from + step * i);
   limits.push_back(std::max(from, to));

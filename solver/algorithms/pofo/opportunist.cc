@@ -137,7 +137,7 @@ class Opportunist final : public BudgetAlgorithm {
   const char* name() const override { return "opportunist"; }
 
   int64_t WorkingBytes(const Instance& instance) const override {
-    constexpr int64_t kPerStage = 8 * 1024;
+    constexpr int64_t kPerStage = 8 << 10;
     return (instance.chain().length() + 2) * kPerStage +
            PartSequences::WorkingBytes(instance.chain().length(), SequenceOptions(0));
   }

@@ -218,7 +218,7 @@ class Pofo final : public BudgetAlgorithm {
   int64_t WorkingBytes(const Instance& instance) const override {
     const int stages = instance.chain().length();
     const Effort effort = EffortFor(stages);
-    constexpr int64_t kPerStage = 64 * 1024;  // relaxations, labels and schedules
+    constexpr int64_t kPerStage = 64 << 10;  // relaxations, labels and schedules
     const int64_t sequences = PartSequences::WorkingBytes(
         stages, {.most_steps_per_part = effort.steps_per_part, .most_stages = effort.most_stages});
     const int64_t program = sequences + kPerStage * (stages + 2);

@@ -87,7 +87,9 @@ class PofoSearch {
     double rank = PofoSteps::kInfeasible;
   };
 
-  static size_t Row(PofoPosition at) { return static_cast<size_t>((at.i - 1) * 2 + at.x); }
+  static size_t Row(PofoPosition at) {
+    return static_cast<size_t>(at.i - 1) * 2 + static_cast<size_t>(at.x);
+  }
   double Estimate(PofoPosition at, const PofoLoad& load) const {
     return guide_ == Guide::kFluid ? relaxation_.Fluid(at, load) : relaxation_.Grid(at, load);
   }

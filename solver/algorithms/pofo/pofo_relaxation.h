@@ -97,7 +97,9 @@ class PofoRelaxation {
   void LowerLeaving(const GridStep& grid_step, float* row) const;
   void LowerReturning(const GridStep& grid_step, float* row) const;
 
-  static size_t Row(PofoPosition at) { return static_cast<size_t>((at.i - 1) * 2 + at.x); }
+  static size_t Row(PofoPosition at) {
+    return static_cast<size_t>(at.i - 1) * 2 + static_cast<size_t>(at.x);
+  }
   // Offset of the points of one row and one value of A.
   size_t Begin(size_t row, int kept_point) const {
     return (row * static_cast<size_t>(kept_points_) + static_cast<size_t>(kept_point)) *

@@ -58,22 +58,38 @@ void AppendBackwards(int first, int last, Schedule* schedule) {
   for (int l = last; l >= first; --l) Append(OperationKind::kBackward, l, schedule);
 }
 
-// Recomputes [first, last] from the input of `first`, and runs its backwards: parts of more than
-// `leaf` stages half by half, the second half first.
-void AppendRecomputed(int first, int last, int leaf, Schedule* schedule) {
+// The last stage of the first half of [first, last], which has two stages at least: that with the
+// smallest output within the middle half, of equal ones the nearest to the middle.
+int LastOfHalf(const Chain& chain, int first, int last) {
+  const int middle = first + (last - first) / 2;
+  const int reach = (last - first) / 4;
+  int best = middle;
+  for (int distance = 1; distance <= reach; ++distance) {
+    for (const int l : {middle - distance, middle + distance}) {
+      if (chain.stage(l).output_bytes < chain.stage(best).output_bytes) best = l;
+    }
+  }
+  return best;
+}
+
+// Recomputes a segment from its input, and runs its backwards: parts of more than `leaf` stages
+// half by half, the second half first.
+void AppendRecomputed(const Chain& chain, const Segment& part, int leaf, Schedule* schedule) {
+  const int first = part.first;
+  const int last = part.last;
   if (last - first < leaf) {
     for (int l = first; l <= last; ++l) Append(OperationKind::kForwardSave, l, schedule);
     return AppendBackwards(first, last, schedule);
   }
-  const int middle = first + (last - first) / 2;
+  const int middle = LastOfHalf(chain, first, last);
   AppendSweep(first, middle, schedule);
-  AppendRecomputed(middle + 1, last, leaf, schedule);
-  AppendRecomputed(first, middle, leaf, schedule);
+  AppendRecomputed(chain, {middle + 1, last}, leaf, schedule);
+  AppendRecomputed(chain, {first, middle}, leaf, schedule);
 }
 
 // The forward sweep saves a segment, or checkpoints its input only; the backward sweep recomputes
 // every segment that is not saved.
-Schedule ScheduleOf(const std::vector<Segment>& cut, int leaf) {
+Schedule ScheduleOf(const Chain& chain, const std::vector<Segment>& cut, int leaf) {
   Schedule schedule;
   for (const Segment& segment : cut) {
     if (!segment.saved) {
@@ -88,7 +104,7 @@ Schedule ScheduleOf(const std::vector<Segment>& cut, int leaf) {
     if (segment->saved) {
       AppendBackwards(segment->first, segment->last, &schedule);
     } else {
-      AppendRecomputed(segment->first, segment->last, leaf, &schedule);
+      AppendRecomputed(chain, *segment, leaf, &schedule);
     }
   }
   return schedule;
@@ -173,7 +189,7 @@ class Periodic final : public Solver {
 
 Schedule PeriodicSchedule(const Chain& chain, int segments) {
   assert(segments >= 1 && segments <= chain.length());
-  return ScheduleOf(Cut(chain, segments), /*leaf=*/chain.length());
+  return ScheduleOf(chain, Cut(chain, segments), /*leaf=*/chain.length());
 }
 
 Schedule HalvingSchedule(const Chain& chain, int leaf) {
@@ -182,12 +198,12 @@ Schedule HalvingSchedule(const Chain& chain, int leaf) {
   std::vector<Segment> cut;
   int first = 1;
   while (loss - first >= leaf) {
-    const int last = first + (loss - 1 - first) / 2;
+    const int last = LastOfHalf(chain, first, loss - 1);
     AppendCut(chain, first, last, &cut);
     first = last + 1;
   }
   cut.push_back({first, loss, /*saved=*/true});
-  return ScheduleOf(cut, leaf);
+  return ScheduleOf(chain, cut, leaf);
 }
 
 std::unique_ptr<Solver> MakePeriodic() { return std::make_unique<Periodic>(); }

@@ -19,10 +19,11 @@ namespace stowage {
 // Requires: 1 <= segments <= chain.length(). O(stages).
 Schedule PeriodicSchedule(const Chain& chain, int segments);
 
-// Segments of half of what is left, the last one of at most `leaf` stages; a segment that is
+// Segments of about half of what is left, the last one of at most `leaf` stages; a segment that is
 // recomputed is halved likewise, down to parts of at most `leaf` stages (Griewank's logarithmic
-// scheme). It holds O(log(L / leaf)) checkpoints and one part, where periodic schedules hold
-// sqrt(L) of each, and takes O(L log(L / leaf)) operations. Requires: leaf >= 1.
+// scheme). The chain is cut where the checkpoint is smallest among the middle half of the stages.
+// It holds O(log(L / leaf)) checkpoints and one part, where periodic schedules hold sqrt(L) of
+// each, and takes O(L log(L / leaf)) time and operations. Requires: leaf >= 1.
 Schedule HalvingSchedule(const Chain& chain, int leaf);
 
 // Tries the number of segments of option `segments`, or every number if it is 0, and returns the

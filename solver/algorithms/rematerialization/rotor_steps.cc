@@ -151,7 +151,8 @@ double RotorSteps::LostAt(int s, int t, int64_t bytes) const {
   const auto end = steps_.begin() + static_cast<std::ptrdiff_t>(part.end);
   const auto after = std::upper_bound(begin, end, bytes,
                                       [](int64_t at, const Step& step) { return at < step.bytes; });
-  return after == begin ? kNone : std::prev(after)->lost;
+  if (after == begin) return kNone;
+  return std::prev(after)->lost;
 }
 
 // Evaluates the recurrence at one amount of memory. A later split must gain more than rounding.

@@ -226,7 +226,7 @@ absl::StatusOr<std::optional<LeastPlan>> FindLeastPlan(const Chain& chain, const
 }
 
 int64_t LeastPlanBytes(const Chain& chain, Recomputation recomputation) {
-  constexpr int64_t kPerStage = 80 * 1024;  // states, a schedule and its placement
+  constexpr int64_t kPerStage = 80 << 10;  // states, a schedule and its placement
   const int64_t states = (chain.length() + 2) * kPerStage;
   return recomputation == Recomputation::kNone ? states
                                                : states + RotorMinimum::WorkingBytes(chain);

@@ -72,7 +72,8 @@ class TransferPlacement {
     int from = 0;
     int value = 0;
     int gap = 0;
-    auto operator<=>(const Copy&) const = default;
+    // clang-tidy 14 sees a 0 in the comparison that the compiler writes.
+    auto operator<=>(const Copy&) const = default;  // NOLINT(modernize-use-nullptr)
   };
   // OFFLOADs of a position come first, then its RELEASEs, then its PREFETCHes.
   struct Event {
