@@ -3,14 +3,15 @@
 #   deploy/setup.sh run     what the built server and command line need to run
 #   deploy/setup.sh build   what it takes to build and run them
 #   deploy/setup.sh train   that, and LibTorch: for stowage-train
-#   deploy/setup.sh test    that, what the tests need, and CUDA's runtime from PyPI
+#   deploy/setup.sh test    that, what the tests need, and from PyPI CUDA's runtime and grpcio
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 #   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
 # With --names, as in `deploy/setup.sh run --names`, installs nothing and names those packages.
 # Quiet, and does nothing when all is there.
 #
 # CUDA's runtime is fetched into .cache/cuda of the checkout unless the machine has a CUDA toolkit, so
-# that client/agent/cuda is compiled everywhere. Without a network the build leaves CUDA out.
+# that client/agent/cuda is compiled everywhere. Without a network the build leaves CUDA out. What
+# tests need of PyPI is fetched into .cache/python.
 set -euo pipefail
 
 run=(
@@ -43,7 +44,10 @@ test=(
   openssl                                     # makes certificates for tests
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
 )
-cuda=(python3-pip)   # fetches the next two
+pip=(python3-pip)   # fetches the wheels
+python_wheels=(
+  grpcio==1.85.1 grpcio-status==1.85.1        # a generic client, which reads our errors
+)
 cuda_wheels=(
   nvidia-cuda-runtime==13.0.96                # headers and the static library
   nvidia-cuda-crt==13.0.88                    # headers that those include
@@ -58,35 +62,49 @@ case "${1:-}" in
   run) packages=("${run[@]}") ;;
   build) packages=("${build[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
-  test) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${cuda[@]}") ;;
-  dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${cuda[@]}" "${dev[@]}") ;;
+  test) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${pip[@]}") ;;
+  dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${pip[@]}" "${dev[@]}") ;;
   carried) echo "${carried[@]}"; exit 0 ;;
   *) echo "usage: $0 run|build|train|test|dev|carried [--names]" >&2; exit 2 ;;
 esac
 [ "${2:-}" != "--names" ] || { echo "${packages[@]}"; exit 0; }
 
-fetch_cuda() {
-  local target partial
-  if command -v nvcc >/dev/null || [ -e /usr/local/cuda/include/cuda_runtime_api.h ]; then return; fi
-  target=$(cd "$(dirname "$0")/.." && pwd)/.cache/cuda
-  [ "$(cat "$target/wheels" 2>/dev/null)" != "${cuda_wheels[*]}" ] || return 0
-  echo "setup: fetching ${cuda_wheels[*]}"
+# Fetches wheels from PyPI into .cache/FOLDER of the checkout, unless they are there.
+# usage: fetch_wheels FOLDER WHAT_IS_MISSING_WITHOUT_THEM PIP_OPTION_OR_WHEEL...
+fetch_wheels() {
+  local target partial loss
+  target=$(cd "$(dirname "$0")/.." && pwd)/.cache/$1
+  loss=$2
+  shift 2
+  [ "$(cat "$target/wheels" 2>/dev/null)" != "$*" ] || return 0
+  echo "setup: fetching $*"
   mkdir -p "${target%/*}"
   partial=$(mktemp -d "$target.XXXXXX")
   # Debian's pip refuses to install into the system, but not into a folder.
-  if ! /usr/bin/python3 -m pip install --quiet --no-deps --no-compile --only-binary :all: \
+  if ! /usr/bin/python3 -m pip install --quiet --no-compile --only-binary :all: \
       --disable-pip-version-check --root-user-action=ignore --target "$partial" \
-      "${cuda_wheels[@]}" >"$partial/log" 2>&1; then
+      "$@" >"$partial/log" 2>&1; then
     tail -n 3 "$partial/log" >&2
-    echo "setup: no CUDA runtime from PyPI; client/agent/cuda will not be compiled" >&2
+    echo "setup: $loss" >&2
     rm -rf "$partial"
     return
   fi
   rm "$partial/log"
-  echo "${cuda_wheels[*]}" >"$partial/wheels"
+  echo "$*" >"$partial/wheels"
   chmod 755 "$partial"
   rm -rf "$target"
   mv "$partial" "$target"
+}
+
+fetch_cuda() {
+  if command -v nvcc >/dev/null || [ -e /usr/local/cuda/include/cuda_runtime_api.h ]; then return; fi
+  fetch_wheels cuda "no CUDA runtime from PyPI; client/agent/cuda will not be compiled" \
+    --no-deps "${cuda_wheels[@]}"
+}
+
+fetch_python() {
+  fetch_wheels python "no grpcio from PyPI; the test of a generic client will fail" \
+    "${python_wheels[@]}"
 }
 
 install_missing() {
@@ -117,5 +135,8 @@ install_missing() {
 
 install_missing
 case "$1" in
-  test | dev) fetch_cuda ;;
+  test | dev)
+    fetch_cuda
+    fetch_python
+    ;;
 esac

@@ -63,8 +63,7 @@ OperatorService::Actions OperatorActions(const Tokens* tokens) {
 
 class Server::Reports final : public Observer {
  public:
-  Reports(double client_log_lines_per_second, Metrics& metrics)
-      : log_(client_log_lines_per_second), metrics_(metrics) {}
+  Reports(const LogObserver::Options& log, Metrics& metrics) : log_(log), metrics_(metrics) {}
 
   int64_t suppressed_lines() const { return log_.suppressed(); }
 
@@ -73,9 +72,9 @@ class Server::Reports final : public Observer {
     log_.CallEnded(record);
     metrics_.CallEnded(record);
   }
-  void ExecutionReported(const ExecutionReport& report, const std::string& call_id) override {
-    log_.ExecutionReported(report, call_id);
-    metrics_.ExecutionReported(report, call_id);
+  void ExecutionReported(const ExecutionReport& report, const CallRecord& call) override {
+    log_.ExecutionReported(report, call);
+    metrics_.ExecutionReported(report, call);
   }
   void OperatorActed(const OperatorAction& action) override {
     log_.OperatorActed(action);
@@ -99,7 +98,7 @@ Server::Server(const ServerOptions& options, const std::string& version,
                std::unique_ptr<Security> security)
     : options_(options),
       metrics_(version),
-      reports_(std::make_unique<Reports>(options.client_log_lines_per_second, metrics_)),
+      reports_(std::make_unique<Reports>(options.log, metrics_)),
       security_(std::move(security)),
       disk_(OpenStore(options, *reports_)),
       cache_({options.cache_bytes, options.client_cache_share}, disk_.get(), *reports_),
@@ -109,6 +108,7 @@ Server::Server(const ServerOptions& options, const std::string& version,
                {.observer = *reports_,
                 .admission = admission_,
                 .timers = timers_,
+                .version = version,
                 .limits = options.limits}) {
   if (const Tokens* const tokens = security_->operator_tokens()) {
     operator_service_ = std::make_unique<OperatorService>(

@@ -144,7 +144,7 @@ void AddClients(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->check(CLI::Range(0, 1'000'000))
       ->type_name("N")
       ->group("Clients");
-  app.add_option("--client-log-rate", options->client_log_lines_per_second,
+  app.add_option("--client-log-rate", options->log.client_lines_per_second,
                  "log lines a second about calls of one client; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000))
@@ -192,6 +192,12 @@ void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
                  "how long running solves may take after SIGTERM; e.g. 30s")
       ->capture_default_str()
       ->type_name("DURATION")
+      ->group("Operation");
+  app.add_option("--access-log", options->log.hit_share,
+                 "share of the memory cache hits that are logged, 0 to 1; other calls all are")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE")
       ->group("Operation");
   app.add_option("--log-level", options->log_level, "debug, info, warning or error")
       ->capture_default_str()

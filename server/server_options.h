@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/engine/engine.h"
+#include "server/observe/log.h"
 #include "server/rpc/call.h"
 #include "server/rpc/caller_address.h"
 #include "server/security/security.h"
@@ -23,12 +24,12 @@ struct ServerOptions {
   RequestLimits limits;
   EngineOptions engine;
   TrustedProxies trusted_proxies;
-  double client_calls_per_second = 2000;    // of one client; 0: no limit
-  double client_log_lines_per_second = 20;  // the same
-  double client_cache_share = 0.5;          // of the cache, in memory and on disk
-  int max_message_bytes = 16 << 20;         // larger requests are refused
-  double grace_seconds = 30;                // for running solves, after SIGTERM
+  double client_calls_per_second = 2000;  // of one client; 0: no limit
+  double client_cache_share = 0.5;        // of the cache, in memory and on disk
+  int max_message_bytes = 16 << 20;       // larger requests are refused
+  double grace_seconds = 30;              // for running solves, after SIGTERM
   std::string log_level = "info";
+  LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};
 };
 
 // A parsed command line: options, or a text to print (help, version).

@@ -6,23 +6,11 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/observe/observer.h"
 #include "solver/base/units.h"
 
 namespace stowage {
-namespace {
-
-// Metrics count rejections by `reason`, which travels as a payload of the status.
-absl::Status Rejection(const char* reason, const std::string& message) {
-  absl::Status status = absl::ResourceExhaustedError(message);
-  status.SetPayload(kRejectionPayload, absl::Cord(reason));
-  return status;
-}
-
-}  // namespace
-
 WorkQueue::WorkQueue(const Options& options) : options_(options) {
   for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Run(Lane::kAll); });
   for (int i = 0; i < options.short_threads; ++i) {
@@ -38,25 +26,31 @@ WorkQueue::~WorkQueue() {
 absl::Status WorkQueue::Admit(const Work& work) const {
   if (closed_) return absl::UnavailableError("the server is draining; ask another server");
   if (work.bytes > options_.most_bytes) {
-    return Rejection("solve_memory", absl::StrCat("it would need ", FormatBytes(work.bytes),
-                                                  ", and ", FormatBytes(options_.most_bytes),
-                                                  " are set aside for all solves together"));
+    return Rejected(
+        "solve_memory",
+        absl::StrCat("it would need ", FormatBytes(work.bytes), ", and ",
+                     FormatBytes(options_.most_bytes), " are set aside for all solves together"),
+        /*retry_after_seconds=*/0);
   }
   // Work that a free thread is about to take does not count as waiting.
   const auto threads = static_cast<size_t>(options_.threads);
   size_t free_threads = threads - std::min(threads, held_);
   if (work.is_short) free_threads = threads_.size() - std::min(threads_.size(), stats_.running);
   if (waiting_.size() >= options_.most_waiting + free_threads) {
-    return Rejection("queue_full", absl::StrCat("the queue is full: ", waiting_.size(),
-                                                " requests are waiting; try again in a second"));
+    return Rejected("queue_full",
+                    absl::StrCat("the queue is full: ", waiting_.size(),
+                                 " requests are waiting; try again in a second"),
+                    /*retry_after_seconds=*/1);
   }
   const auto client = clients_.find(work.client);
   if (client == clients_.end()) return absl::OkStatus();
   const size_t unfinished = client->second.tickets.size() + client->second.running;
   if (unfinished < work.most_of_client.value_or(options_.most_of_a_client)) return absl::OkStatus();
-  return Rejection("client_limit", absl::StrCat("this client has ", unfinished,
-                                                " requests waiting or in work, and may ",
-                                                "have no more at a time; try again in a second"));
+  return Rejected("client_limit",
+                  absl::StrCat("this client has ", unfinished,
+                               " requests waiting or in work, and may have no more at a time; "
+                               "try again in a second"),
+                  /*retry_after_seconds=*/1);
 }
 
 // Admits the work, if need be after removing work whose callers have left. The removed work runs

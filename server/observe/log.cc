@@ -1,6 +1,7 @@
 #include "server/observe/log.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -78,6 +79,13 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 
 void FlushLog() { Logger().flush(); }
 
+// Every n-th hit.
+bool LogObserver::IsSampled() {
+  if (options_.hit_share <= 0) return false;
+  const auto every = static_cast<uint64_t>(std::lround(1 / std::max(options_.hit_share, 1e-9)));
+  return hits_.fetch_add(1, std::memory_order_relaxed) % std::max<uint64_t>(every, 1) == 0;
+}
+
 bool LogObserver::MayWrite(const std::string& client) {
   const auto now = std::chrono::steady_clock::now();
   if (!lines_.Refuses(client, now).has_value()) return true;
@@ -100,7 +108,7 @@ void LogObserver::CallEnded(const CallRecord& record) {
   // Cache hits are too many for the log of a production server.
   const bool is_hit = answer.has_value() && answer->origin.source == Origin::Source::kMemoryCache;
   const bool has_bug = answer.has_value() && !answer->rejected.empty();
-  const LogLevel level = is_hit ? LogLevel::kDebug : LogLevel::kInfo;
+  const LogLevel level = is_hit && !IsSampled() ? LogLevel::kDebug : LogLevel::kInfo;
   if (!Logger().should_log(SpdlogLevel(level)) && !has_bug) return;
   if (!has_bug && !MayWrite(record.client)) return;
   std::vector<LogField> fields = {{"method", record.method},
@@ -109,6 +117,7 @@ void LogObserver::CallEnded(const CallRecord& record) {
                                   {"client", record.client},
                                   {"code", absl::StatusCodeToString(record.status.code())},
                                   {"seconds", Seconds(record.seconds)}};
+  if (!record.trace.empty()) fields.emplace_back("trace", record.trace);
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
   if (answer.has_value() && record.method != "Frontier") {  // which has no one outcome
@@ -161,8 +170,10 @@ void LogObserver::CredentialsReplaced(const std::string& which, const absl::Stat
        {"remedy", "fix the file; what was read before stays in force"}});
 }
 
-void LogObserver::ExecutionReported(const ExecutionReport& report, const std::string& call_id) {
-  std::vector<LogField> fields = {{"id", call_id}};
+void LogObserver::ExecutionReported(const ExecutionReport& report, const CallRecord& call) {
+  if (!MayWrite(call.client)) return;
+  std::vector<LogField> fields = {{"id", call.id}, {"client", call.client}};
+  if (!call.trace.empty()) fields.emplace_back("trace", call.trace);
   if (!report.job.empty()) fields.emplace_back("job", report.job);
   if (!report.agent.empty()) fields.emplace_back("agent", report.agent);
   if (!report.fingerprint.empty()) fields.emplace_back("fingerprint", report.fingerprint);

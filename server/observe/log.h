@@ -33,17 +33,20 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 void FlushLog();
 
 // Writes a line for every call that ended and for every execution report. Memory cache hits are
-// logged at level debug, all else at info or above. A client that sends more calls than its lines
-// are for is heard of once a second, by event=lines_suppressed. Thread-safe.
+// logged at level debug but for a sample, all else at info or above. A client that sends more calls
+// than its lines are for is heard of once a second, by event=lines_suppressed. Thread-safe.
 class LogObserver final : public Observer {
  public:
-  // `client_lines_per_second`: about the calls of one client; 0: no limit.
-  explicit LogObserver(double client_lines_per_second)
-      : lines_(client_lines_per_second, kBurstSeconds) {}
+  struct Options {
+    double client_lines_per_second = 0;  // about the calls of one client; 0: no limit
+    double hit_share = 0;                // of memory cache hits, 0 to 1, that are logged
+  };
+  explicit LogObserver(const Options& options)
+      : options_(options), lines_(options.client_lines_per_second, kBurstSeconds) {}
 
   void CallBegan(const std::string& /*method*/) override {}
   void CallEnded(const CallRecord& record) override;
-  void ExecutionReported(const ExecutionReport& report, const std::string& call_id) override;
+  void ExecutionReported(const ExecutionReport& report, const CallRecord& call) override;
   void OperatorActed(const OperatorAction& action) override;
   void StoreFailed(const absl::Status& status) override;
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
@@ -57,7 +60,11 @@ class LogObserver final : public Observer {
   // Counts a line about a call of `client`; false: it has had enough of them.
   bool MayWrite(const std::string& client);
 
+  bool IsSampled();
+
+  const Options options_;
   RateLimit lines_;
+  std::atomic<uint64_t> hits_{0};
   std::atomic<int64_t> suppressed_{0};
 
   // A full disk fails every write to the cache, and the log is often on the same disk: a failure

@@ -55,23 +55,6 @@ std::string CodeName(absl::StatusCode code) {
   return code == absl::StatusCode::kCancelled ? "Canceled" : name == "Ok" ? "OK" : name;
 }
 
-// The value of label `reason` for a call that was rejected; empty: it was not.
-std::string RejectionOf(const absl::Status& status) {
-  if (const auto reason = status.GetPayload(kRejectionPayload)) return std::string(*reason);
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-      return "invalid";
-    case absl::StatusCode::kResourceExhausted:
-      return "solve_memory";
-    case absl::StatusCode::kUnavailable:
-      return "draining";
-    case absl::StatusCode::kUnauthenticated:
-      return "unauthenticated";
-    default:
-      return "";
-  }
-}
-
 double UnixSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -244,7 +227,7 @@ void Metrics::CallEnded(const CallRecord& record) {
   families.gap.Add({{"solver", answer.solver}}, Ratios()).Observe(answer.gap);
 }
 
-void Metrics::ExecutionReported(const ExecutionReport& report, const std::string& /*call_id*/) {
+void Metrics::ExecutionReported(const ExecutionReport& report, const CallRecord& /*call*/) {
   families_->time_error_all.Observe(Size(report.time_error()));
   families_->peak_error_all.Observe(Size(report.peak_error()));
 }

@@ -30,7 +30,7 @@ class Metrics final : public Observer {
 
   void CallBegan(const std::string& method) override;
   void CallEnded(const CallRecord& record) override;
-  void ExecutionReported(const ExecutionReport& report, const std::string& call_id) override;
+  void ExecutionReported(const ExecutionReport& report, const CallRecord& call) override;
   void OperatorActed(const OperatorAction& action) override;
   void StoreFailed(const absl::Status& status) override;
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;

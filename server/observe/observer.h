@@ -9,6 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "solver/model/answer.h"
 #include "solver/model/execution_report.h"
 
@@ -28,6 +30,7 @@ struct AnswerRecord {
 struct CallRecord {
   std::string method;  // "Solve"
   std::string id;      // the caller's x-request-id, or one of the server's
+  std::string trace;   // the id of the caller's trace, where it sent one
   std::string peer;
   std::string client;  // who called: see AdmittedCaller
   absl::Status status;
@@ -46,16 +49,42 @@ struct OperatorAction {
   absl::Status status = {};
 };
 
-// Payload of the status of a rejected request: the reason in a word ("queue_full"), for metrics.
-// Unset where the code is reason enough.
+// Payloads of the status of a rejected request: the reason in a word ("queue_full"), unset where
+// the code is reason enough; and the seconds after which to try again, as decimal text.
 inline constexpr const char* kRejectionPayload = "stowage.rejection";
+inline constexpr const char* kRetryPayload = "stowage.retry_after_seconds";
+
+// RESOURCE_EXHAUSTED, for which trying again after `retry_after_seconds` helps; 0: it does not.
+inline absl::Status Rejected(const char* reason, absl::string_view message,
+                             double retry_after_seconds) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kRejectionPayload, absl::Cord(reason));
+  if (retry_after_seconds > 0) {
+    status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(retry_after_seconds)));
+  }
+  return status;
+}
+
+// The reason of a rejection; empty: the status is none.
+inline std::string RejectionOf(const absl::Status& status) {
+  if (const auto reason = status.GetPayload(kRejectionPayload)) return std::string(*reason);
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+      return "invalid";
+    case absl::StatusCode::kResourceExhausted:
+      return "solve_memory";
+    case absl::StatusCode::kUnavailable:
+      return "draining";
+    case absl::StatusCode::kUnauthenticated:
+      return "unauthenticated";
+    default:
+      return "";
+  }
+}
 
 // The status of a request for which the machine, not a limit of the server, has too little memory.
 inline absl::Status TooLittleFreeMemory() {
-  absl::Status status =
-      absl::ResourceExhaustedError("the server has too little free memory; try again");
-  status.SetPayload(kRejectionPayload, absl::Cord("memory"));
-  return status;
+  return Rejected("memory", "the server has too little free memory; try again", 1);
 }
 
 // Thread-safe. Must be quick: every call calls it.
@@ -64,8 +93,8 @@ class Observer {
   virtual ~Observer() = default;
   virtual void CallBegan(const std::string& method) = 0;
   virtual void CallEnded(const CallRecord& record) = 0;
-  // `call_id`: CallRecord::id of the call that brought the report.
-  virtual void ExecutionReported(const ExecutionReport& report, const std::string& call_id) = 0;
+  // `call` brought the report, and has not ended yet.
+  virtual void ExecutionReported(const ExecutionReport& report, const CallRecord& call) = 0;
   virtual void OperatorActed(const OperatorAction& action) = 0;
   // A cache tier lost an entry (DATA_LOSS) or did not work; the service continues without it.
   virtual void StoreFailed(const absl::Status& status) = 0;

@@ -1,10 +1,10 @@
 #include "server/rpc/admission.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_format.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/observe/observer.h"
@@ -36,10 +36,11 @@ std::string AddressOf(const grpc::CallbackServerContext& context, const TrustedP
 }
 
 absl::Status AboveItsRate(double wait_seconds) {
-  absl::Status status = absl::ResourceExhaustedError(absl::StrFormat(
-      "this client sends more calls than it may; try again in %.1f s", wait_seconds));
-  status.SetPayload(kRejectionPayload, absl::Cord("client_rate"));
-  return status;
+  const double wait_at_least_seconds = std::max(1.0, wait_seconds);
+  return Rejected("client_rate",
+                  absl::StrFormat("this client sends more calls than it may; try again in %.0f s",
+                                  wait_at_least_seconds),
+                  wait_at_least_seconds);
 }
 
 }  // namespace

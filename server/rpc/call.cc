@@ -7,12 +7,15 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/proto_buffer_writer.h"
 #include "server/engine/clock.h"
 #include "server/rpc/status.h"
+#include "server/rpc/trace_context.h"
 
 namespace stowage {
 namespace {
@@ -31,7 +34,18 @@ std::string IdOf(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto given = metadata.find("x-request-id");
   if (given == metadata.end() || given->second.empty()) return NewId();
-  return {given->second.data(), std::min<size_t>(given->second.size(), kLongestId)};
+  const absl::string_view id(given->second.data(), given->second.size());
+  // It is sent back, as metadata may be.
+  if (!absl::c_all_of(id, absl::ascii_isprint)) return NewId();
+  return std::string(id.substr(0, kLongestId));
+}
+
+// Empty: the caller sent none, or one that is not valid.
+absl::string_view TraceParentOf(const grpc::CallbackServerContext& context) {
+  const auto given = context.client_metadata().find("traceparent");
+  if (given == context.client_metadata().end()) return "";
+  const absl::string_view text(given->second.data(), given->second.size());
+  return TraceIdOf(text).empty() ? "" : text;
 }
 
 }  // namespace
@@ -50,6 +64,12 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
   record_.id = IdOf(context);
   record_.peer = context.peer();
   record_.client = admitted_.client;
+  context.AddInitialMetadata("x-request-id", record_.id);
+  context.AddInitialMetadata("stowage-version", environment.version);
+  if (const absl::string_view parent = TraceParentOf(context); !parent.empty()) {
+    record_.trace = std::string(TraceIdOf(parent));
+    context.AddTrailingMetadata("traceparent", std::string(parent));
+  }
   observer_.CallBegan(record_.method);
 }
 

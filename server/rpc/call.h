@@ -32,6 +32,7 @@ struct CallEnvironment {
   Observer& observer;
   Admission& admission;
   Timers& timers;
+  std::string version = {};  // sent with every answer
   RequestLimits limits = {};
 };
 

@@ -98,7 +98,7 @@ grpc::ServerUnaryReactor* SchedulerService::ReportExecution(grpc::CallbackServer
   v1::ReportExecutionRequest message;
   ExecutionReport report;
   if (!call->ReadOrEnd(*bytes, &message, &report)) return call;
-  environment_.observer.ExecutionReported(report, call->record().id);
+  environment_.observer.ExecutionReported(report, call->record());
   call->EndWith(v1::ReportExecutionResponse());
   return call;
 }

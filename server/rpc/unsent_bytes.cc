@@ -2,7 +2,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/observe/observer.h"
 #include "solver/base/mutex.h"
@@ -23,10 +22,10 @@ Totals& AllTotals() {
 }
 
 absl::Status TooMuchWaits(int64_t most_bytes) {
-  absl::Status status = absl::ResourceExhaustedError(absl::StrCat(
-      "more than ", most_bytes >> 20, " MiB of answers wait to be read; read yours, try again"));
-  status.SetPayload(kRejectionPayload, absl::Cord("unread"));
-  return status;
+  return Rejected("unread",
+                  absl::StrCat("more than ", most_bytes >> 20,
+                               " MiB of answers wait to be read; read yours, try again"),
+                  /*retry_after_seconds=*/1);
 }
 
 }  // namespace

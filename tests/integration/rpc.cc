@@ -18,13 +18,15 @@ namespace {
 template <typename Detail>
 std::optional<Detail> DetailOf(const grpc::Status& status) {
   v1::ErrorStatus error;
-  Detail detail;
-  if (!error.ParseFromString(status.error_details()) || error.details_size() != 1 ||
-      error.code() != status.error_code() || error.message() != status.error_message() ||
-      !error.details(0).UnpackTo(&detail)) {
+  if (!error.ParseFromString(status.error_details()) || error.code() != status.error_code() ||
+      error.message() != status.error_message()) {
     return std::nullopt;
   }
-  return detail;
+  for (const google::protobuf::Any& any : error.details()) {
+    Detail detail;
+    if (any.UnpackTo(&detail)) return detail;
+  }
+  return std::nullopt;
 }
 
 void LimitTo(std::chrono::system_clock::duration timeout, grpc::ClientContext* context) {

@@ -22,7 +22,7 @@ class NullObserver final : public Observer {
  public:
   void CallBegan(const std::string&) override {}
   void CallEnded(const CallRecord&) override {}
-  void ExecutionReported(const ExecutionReport&, const std::string&) override {}
+  void ExecutionReported(const ExecutionReport&, const CallRecord&) override {}
   void OperatorActed(const OperatorAction& /*action*/) override {}
   void StoreFailed(const absl::Status&) override {}
   void CredentialsReplaced(const std::string&, const absl::Status&) override {}

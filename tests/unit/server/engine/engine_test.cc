@@ -33,7 +33,7 @@ class CountingObserver final : public Observer {
  public:
   void CallBegan(const std::string&) override {}
   void CallEnded(const CallRecord&) override {}
-  void ExecutionReported(const ExecutionReport&, const std::string&) override {}
+  void ExecutionReported(const ExecutionReport&, const CallRecord&) override {}
   void OperatorActed(const OperatorAction& /*action*/) override {}
   void StoreFailed(const absl::Status&) override { ++failures; }
   void CredentialsReplaced(const std::string&, const absl::Status&) override {}

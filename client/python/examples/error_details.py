@@ -1,0 +1,48 @@
+"""Shows the details of an error as any gRPC client can: with grpcio and grpcio-status alone.
+
+usage: error_details.py SERVER METHOD < REQUEST
+
+SERVER is host:port, METHOD a method of stowage.v1.Scheduler such as Solve, REQUEST a serialized
+message. Prints the status and each detail on a line; exits 0 where the call succeeded.
+"""
+
+import sys
+
+import grpc
+from google.rpc import error_details_pb2
+from grpc_status import rpc_status
+
+
+def lines(error):
+    """The status of a grpc.RpcError and its details, a line each."""
+    yield f"{error.code().name}: {error.details()}"
+    status = rpc_status.from_call(error)
+    for detail in status.details if status else []:
+        if detail.Is(error_details_pb2.BadRequest.DESCRIPTOR):
+            bad = error_details_pb2.BadRequest()
+            detail.Unpack(bad)
+            for violation in bad.field_violations:
+                yield f"field {violation.field}: {violation.description}"
+        elif detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR):
+            retry = error_details_pb2.RetryInfo()
+            detail.Unpack(retry)
+            yield f"retry after {retry.retry_delay.ToMilliseconds()} ms"
+        elif detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
+            info = error_details_pb2.ErrorInfo()
+            detail.Unpack(info)
+            yield f"reason {info.domain}/{info.reason}"
+
+
+def main(server, method):
+    with grpc.insecure_channel(server) as channel:
+        call = channel.unary_unary(f"/stowage.v1.Scheduler/{method}")
+        try:
+            call(sys.stdin.buffer.read(), timeout=60, wait_for_ready=True)
+        except grpc.RpcError as error:
+            print("\n".join(lines(error)))
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
