@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds for release, and prints six tables: what rotor's dynamic program
+# Installs what is missing, builds for release, and prints seven tables: what rotor's dynamic program
 # costs beside the textbook's, what pofo and auto cost and gain with a link, what
 # Mixed Mode costs, gains and takes for granted, what rotor gains over
 # equal segments on real chains, how far the executor's steps are from the simulator's, and what the
-# service costs beside a bare gRPC echo. Half an hour once built, ten minutes of it the service under
+# service costs beside a bare gRPC echo, and what a client feels of a hostile one. Half an hour once built, ten minutes of it the service under
 # mixed load.
 #   deploy/benchmark.sh [FLAG…]    flags of stowage_rotor_benchmark, as in --slots=1000 --textbook=339
 set -euo pipefail
@@ -22,3 +22,5 @@ echo
 build/benchmark/bin/stowage_agent_benchmark
 echo
 build/benchmark/bin/stowage_service_benchmark
+echo
+build/benchmark/bin/stowage_tenants_benchmark

@@ -204,7 +204,7 @@ void Line(const std::string& what, const std::string& figure, const std::string&
 }
 
 void CompareWithEcho(const char* program, double seconds) {
-  ServerProcess server;
+  ServerProcess server({"--client-rate", "0"});
   const std::string request = HundredStages().SerializeAsString();
   Sender hits(server.address(), kSolve, request);
   hits.Once();
@@ -237,7 +237,7 @@ void CompareWithEcho(const char* program, double seconds) {
 
 void SolveTogether() {
   constexpr int kCallers = 1000;
-  ServerProcess server;
+  ServerProcess server({"--client-rate", "0"});
   const v1::SolveRequest request = RequestFor("preact-resnet1001-8-224", 0.2, 12e9);
   const auto stub = v1::Scheduler::NewStub(
       grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
@@ -272,7 +272,7 @@ void SolveTogether() {
 }
 
 void HitWhileBusy(double seconds) {
-  ServerProcess server({"--threads", "2"});
+  ServerProcess server({"--threads", "2", "--client-rate", "0"});
   const auto channel = grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials());
   const auto stub = v1::Scheduler::NewStub(channel);
   const v1::SolveRequest hit = HundredStages();
@@ -355,10 +355,10 @@ void BearMixedLoad(const std::string& program, double seconds) {
   constexpr int kSolvesMebibytes = 256;
   constexpr int kRestMebibytes = 96;  // the program, its threads, requests and answers on their way
   const TempFolder folder;
-  ServerProcess server({"--cache-dir", folder.Path("cache"), "--cache-disk", "32MiB",
-                        "--cache-memory", absl::StrCat(kCacheMebibytes, "MiB"), "--solve-memory",
-                        absl::StrCat(kSolvesMebibytes / 2, "MiB"), "--all-solves-memory",
-                        absl::StrCat(kSolvesMebibytes, "MiB")});
+  ServerProcess server({"--client-rate", "0", "--cache-dir", folder.Path("cache"), "--cache-disk",
+                        "32MiB", "--cache-memory", absl::StrCat(kCacheMebibytes, "MiB"),
+                        "--solve-memory", absl::StrCat(kSolvesMebibytes / 2, "MiB"),
+                        "--all-solves-memory", absl::StrCat(kSolvesMebibytes, "MiB")});
   BackgroundProgram load(
       {std::filesystem::path(program).parent_path() / "stowage", "load", "--server",
        server.address(), "--concurrency", "32", "--mix", "50,40,10", "--solver", "rotor",
