@@ -61,7 +61,7 @@ OperatorService::Actions OperatorActions(const Tokens* tokens) {
 
 }  // namespace
 
-class Server::Reports final : public Observer {
+class Server::Reports final : public Observer, public ConnectionObserver {
  public:
   Reports(const LogObserver::Options& log, Metrics& metrics) : log_(log), metrics_(metrics) {}
 
@@ -87,6 +87,14 @@ class Server::Reports final : public Observer {
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override {
     log_.CredentialsReplaced(which, status);
     metrics_.CredentialsReplaced(which, status);
+  }
+  void ConnectionAccepted(const std::string& peer) override {
+    log_.ConnectionAccepted(peer);
+    metrics_.ConnectionAccepted(peer);
+  }
+  void ConnectionRefused(const RefusedConnection& connection) override {
+    log_.ConnectionRefused(connection);
+    metrics_.ConnectionRefused(connection);
   }
 
  private:
@@ -160,7 +168,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
   health->SetServingStatus(false);
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
-      options.listen, MostConnectionDescriptors(), [acceptor = std::move(acceptor)](int fd) {
+      options.listen,
+      {.most_descriptors = MostConnectionDescriptors(),
+       .host_connections = options.host_connections,
+       .observer = server->reports_.get()},
+      [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;
         acceptor->HandleNewConnection(&connection);
@@ -173,9 +185,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   server->listener_ = *std::move(listener);
   if (!options.http.empty()) {
     Server* const self = server.get();
-    absl::StatusOr<std::unique_ptr<HttpPort>> http = HttpPort::Start(
-        options.http, {.metrics = [self] { return self->metrics_.Text(self->gauges()); },
-                       .ready = [self] { return self->ready_.load(); }});
+    absl::StatusOr<std::unique_ptr<HttpPort>> http =
+        HttpPort::Start(options.http, *server->reports_,
+                        {.metrics = [self] { return self->metrics_.Text(self->gauges()); },
+                         .ready = [self] { return self->ready_.load(); }});
     if (!http.ok()) {
       server->Drain();
       return http.status();

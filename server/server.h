@@ -12,7 +12,6 @@
 #include "server/net/http_port.h"
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
-#include "server/observe/observer.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/scheduler_service.h"
 #include "server/security/security.h"

@@ -63,6 +63,14 @@ void AddNetwork(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->capture_default_str()
       ->type_name("ADDRESS")
       ->group("Network");
+  app.add_option(
+         "--host-connections", options->host_connections,
+         "connections of one host at a time, an IPv4 address or an IPv6 network of 64 bits; "
+         "0: no limit; a Unix socket has none")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N")
+      ->group("Network");
   app.add_option("--max-message", texts->max_message, "largest request that is read; e.g. 16MiB")
       ->capture_default_str()
       ->type_name("SIZE")

@@ -11,10 +11,15 @@
 #include <cstdint>
 #include <utility>
 
+#include "server/net/peer.h"
+
 namespace stowage {
 
-Exchanges::Exchanges(size_t most, Serve serve)
-    : most_(most), serve_(std::move(serve)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Exchanges::Exchanges(size_t most, ConnectionObserver& observer, Serve serve)
+    : most_(most),
+      observer_(observer),
+      serve_(std::move(serve)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -48,7 +53,10 @@ void Exchanges::TakeAdded() {
   const Clock::time_point deadline = Clock::now() + kPatience;
   for (const int fd : added) {
     exchanges_.push_back({.fd = fd, .deadline = deadline});
-    if (exchanges_.size() > most_) Close(exchanges_.begin());
+    if (exchanges_.size() <= most_) continue;
+    observer_.ConnectionRefused(
+        {.reason = kTooManyOperators, .peer = PeerOf(exchanges_.front().fd).text});
+    Close(exchanges_.begin());
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {
@@ -28,7 +29,8 @@ class Exchanges {
   // must be quick.
   using Serve = absl::AnyInvocable<std::string(std::string request)>;
 
-  Exchanges(size_t most, Serve serve);
+  // `observer` outlives this object and learns of connections that are closed for newer ones.
+  Exchanges(size_t most, ConnectionObserver& observer, Serve serve);
   // Closes all connections.
   ~Exchanges();
   Exchanges(const Exchanges&) = delete;
@@ -56,6 +58,7 @@ class Exchanges {
   void Close(std::list<Exchange>::iterator exchange);
 
   const size_t most_;
+  ConnectionObserver& observer_;
   Serve serve_;                    // used by the thread only
   std::list<Exchange> exchanges_;  // likewise until it has ended; the oldest first
   Mutex mutex_;

@@ -1,7 +1,6 @@
 #include "server/net/http_port.h"
 
 #include <algorithm>
-#include <climits>
 #include <cstddef>
 #include <cstring>
 #include <utility>
@@ -70,7 +69,11 @@ constexpr const char* kRangeRefused =
 }  // namespace
 
 struct HttpPort::Parts {
-  explicit Parts(HttpPort::Sources its_sources) : sources(std::move(its_sources)) {
+  Parts(ConnectionObserver& observer, HttpPort::Sources its_sources)
+      : sources(std::move(its_sources)),
+        exchanges(kMostHttpConnections, observer, [this](std::string request) {
+          return HasRangeHeader(request) ? kRangeRefused : pages.Answer(std::move(request));
+        }) {
     pages.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
       response.set_content(sources.metrics(), "text/plain; version=0.0.4");
     });
@@ -86,10 +89,7 @@ struct HttpPort::Parts {
 
   const HttpPort::Sources sources;
   Pages pages;
-  Exchanges exchanges{kMostHttpConnections, [this](std::string request) {
-                        return HasRangeHeader(request) ? kRangeRefused
-                                                       : pages.Answer(std::move(request));
-                      }};
+  Exchanges exchanges;
   std::unique_ptr<Listener> listener;  // last: hands connections to all of the above
 };
 
@@ -101,10 +101,11 @@ const std::string& HttpPort::address() const { return parts_->listener->address(
 
 // The listener accepts without a limit on descriptors: Exchanges bounds the connections itself.
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address,
+                                                          ConnectionObserver& observer,
                                                           Sources sources) {
-  auto parts = std::make_unique<Parts>(std::move(sources));
+  auto parts = std::make_unique<Parts>(observer, std::move(sources));
   absl::StatusOr<std::unique_ptr<Listener>> listener =
-      Listener::Start(address, INT_MAX, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
+      Listener::Start(address, {}, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
   if (!listener.ok()) {
     return absl::Status(listener.status().code(),
                         absl::StrCat("--http: ", listener.status().message()));

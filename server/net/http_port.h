@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/observe/observer.h"
 
 namespace stowage {
 
@@ -19,9 +20,11 @@ class HttpPort {
     std::function<std::string()> metrics;  // in Prometheus' text format
     std::function<bool()> ready;           // whether /readyz answers 200 or 503
   };
-  // `address` is host:port, with port 0 for any free one. Errors: UNAVAILABLE with the address and
-  // the remedy, as in "--http: cannot listen on 127.0.0.1:50052: Address already in use: ...".
+  // `address` is host:port, with port 0 for any free one; `observer` outlives the port. Errors:
+  // UNAVAILABLE with the address and the remedy, as in "--http: cannot listen on 127.0.0.1:50052:
+  // Address already in use: ...".
   static absl::StatusOr<std::unique_ptr<HttpPort>> Start(const std::string& address,
+                                                         ConnectionObserver& observer,
                                                          Sources sources);
   ~HttpPort();
 

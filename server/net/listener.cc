@@ -61,12 +61,12 @@ int PortOf(int fd) {
 
 }  // namespace
 
-Listener::Listener(int most_descriptors, Accept accept)
-    : most_descriptors_(most_descriptors), accept_(std::move(accept)) {}
+Listener::Listener(ListenerOptions options, Accept accept)
+    : options_(std::move(options)), hosts_(options_.host_connections), accept_(std::move(accept)) {}
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& address,
-                                                          int most_descriptors, Accept accept) {
-  std::unique_ptr<Listener> listener(new Listener(most_descriptors, std::move(accept)));
+                                                          ListenerOptions options, Accept accept) {
+  std::unique_ptr<Listener> listener(new Listener(std::move(options), std::move(accept)));
   absl::Status status;
   if (absl::StartsWith(address, "unix:")) {
     listener->address_ = address;
@@ -185,17 +185,38 @@ void Listener::Run() {
 // stays in the backlog and poll() reports it again; the pause keeps the thread from spinning.
 void Listener::AcceptAll(int listener) {
   for (;;) {
-    const int fd = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= most_descriptors_) {
-      close(fd);
-    } else if (fd >= 0) {
-      accept_(fd);
+    sockaddr_storage from{};
+    socklen_t size = sizeof(from);
+    const int fd =
+        accept4(listener, reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+      Admit(fd, PeerOf(from));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       std::this_thread::sleep_for(kPause);
       return;
     } else if (errno != ECONNABORTED && errno != EINTR) {
       return;  // EAGAIN: nothing waits
     }
+  }
+}
+
+std::string Listener::RefusalOf(int fd, const Peer& peer) {
+  if (fd >= options_.most_descriptors) return kTooFewDescriptors;
+  const bool has_limit =
+      !peer.host.empty() && !(options_.is_exempt && options_.is_exempt(peer.address));
+  if (!has_limit || hosts_.Add(peer.host, fd, HostConnections::Clock::now())) return "";
+  return kTooManyOfHost;
+}
+
+void Listener::Admit(int fd, const Peer& peer) {
+  const std::string reason = RefusalOf(fd, peer);
+  if (options_.observer != nullptr && reason.empty()) {
+    options_.observer->ConnectionAccepted(peer.text);
+  }
+  if (reason.empty()) return accept_(fd);
+  close(fd);
+  if (options_.observer != nullptr) {
+    options_.observer->ConnectionRefused({.reason = reason, .peer = peer.text});
   }
 }
 

@@ -4,7 +4,8 @@
 #ifndef STOWAGE_SERVER_NET_LISTENER_H_
 #define STOWAGE_SERVER_NET_LISTENER_H_
 
-#include <atomic>
+#include <climits>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,8 +13,24 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "server/net/host_connections.h"
+#include "server/net/peer.h"
+#include "server/observe/observer.h"
 
 namespace stowage {
+
+struct ListenerOptions {
+  // A connection that gets a file descriptor of this number or above is closed at once: descriptors
+  // are given out from the lowest, so that many are in use then.
+  int most_descriptors = INT_MAX;
+  // Connections of one host, as Peer::host names it; those beyond are closed at once. 0: no limit.
+  // Unix sockets have none.
+  int host_connections = 0;
+  // Whether an address (Peer::address) has no such limit; empty: all have it. Called by the
+  // listener's thread alone.
+  std::function<bool(const std::string& address)> is_exempt = {};
+  ConnectionObserver* observer = nullptr;  // null: nobody learns of connections
+};
 
 // Accepts on a thread of its own from Start() until it is destroyed.
 class Listener {
@@ -22,13 +39,11 @@ class Listener {
   using Accept = absl::AnyInvocable<void(int fd)>;
 
   // Listens on `address`: host:port, on every address that the host has, with port 0 for any free
-  // one; or unix:PATH, replacing a socket file that no process listens on. A connection that
-  // gets a file descriptor of `most_descriptors` or above is closed at once: descriptors are given
-  // out from the lowest, so that many are in use then.
+  // one; or unix:PATH, replacing a socket file that no process listens on.
   // Errors: UNAVAILABLE with the reason and the remedy, as in "cannot listen on 127.0.0.1:50051:
   // Address already in use: stop the process that holds it, or choose another address".
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const std::string& address,
-                                                         int most_descriptors, Accept accept);
+                                                         ListenerOptions options, Accept accept);
   // Stops listening; connections live on.
   ~Listener();
   Listener(const Listener&) = delete;
@@ -38,13 +53,17 @@ class Listener {
   const std::string& address() const { return address_; }
 
  private:
-  Listener(int most_descriptors, Accept accept);
+  Listener(ListenerOptions options, Accept accept);
   absl::Status ListenOnPath(const std::string& path);
   absl::Status ListenOnHost(const std::string& host, std::string* port);
   void Run();
   void AcceptAll(int listener);
+  void Admit(int fd, const Peer& peer);
+  // Why a connection is not served, as RefusedConnection::reason; empty: it is.
+  std::string RefusalOf(int fd, const Peer& peer);
 
-  const int most_descriptors_;
+  const ListenerOptions options_;
+  HostConnections hosts_;  // used by the thread only
   Accept accept_;
   std::string address_;
   std::string path_;            // of a Unix socket, to be removed

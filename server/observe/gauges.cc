@@ -27,8 +27,17 @@ using Labels = prometheus::Labels;
 struct Process {
   double cpu_seconds = 0;
   double resident_bytes = 0;
+  double virtual_bytes = 0;
   double open_files = 0;
+  double most_files = 0;
+  double threads = 0;
 };
+
+double CountEntries(const char* directory) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(directory, error);
+  return static_cast<double>(std::distance(begin(entries), end(entries)));
+}
 
 Process ReadProcess() {
   Process process;
@@ -42,13 +51,15 @@ Process ReadProcess() {
   double total = 0;
   double resident = 0;
   if (pages >> total >> resident) {
-    process.resident_bytes = resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+    const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
+    process.resident_bytes = resident * page_bytes;
+    process.virtual_bytes = total * page_bytes;
   }
-  std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", error)) {
-    (void)file;
-    ++process.open_files;
-  }
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  process.most_files = static_cast<double>(files.rlim_cur);
+  process.open_files = CountEntries("/proc/self/fd");
+  process.threads = CountEntries("/proc/self/task");
   return process;
 }
 
@@ -140,7 +151,11 @@ void Scrape::AddCaches(const Gauges& gauges) {
 void Scrape::AddProcess(const Process& process) {
   AddGauge("process_resident_memory_bytes", "Resident memory of the process, in bytes.",
            process.resident_bytes);
+  AddGauge("process_virtual_memory_bytes", "Address space of the process, in bytes.",
+           process.virtual_bytes);
   AddGauge("process_open_fds", "Open files and sockets.", process.open_files);
+  AddGauge("process_max_fds", "Most files and sockets that may be open.", process.most_files);
+  AddGauge("process_threads", "Threads of the process.", process.threads);
   MakeCounter("process_cpu_seconds_total", "CPU time of the process, in seconds.")
       .Add({})
       .Increment(process.cpu_seconds);

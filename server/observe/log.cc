@@ -170,6 +170,18 @@ void LogObserver::CredentialsReplaced(const std::string& which, const absl::Stat
        {"remedy", "fix the file; what was read before stays in force"}});
 }
 
+void LogObserver::ConnectionAccepted(const std::string& peer) {
+  Log(LogLevel::kDebug, "connection", {{"peer", peer}});
+}
+
+void LogObserver::ConnectionRefused(const RefusedConnection& connection) {
+  const std::optional<int64_t> count =
+      refused_.Admit(connection.reason, std::chrono::steady_clock::now());
+  if (!count.has_value()) return;
+  Log(LogLevel::kWarning, "connection_refused",
+      {{"reason", connection.reason}, {"peer", connection.peer}, {"count", absl::StrCat(*count)}});
+}
+
 void LogObserver::ExecutionReported(const ExecutionReport& report, const CallRecord& call) {
   if (!MayWrite(call.client)) return;
   std::vector<LogField> fields = {{"id", call.id}, {"client", call.client}};

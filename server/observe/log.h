@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/engine/rate_limit.h"
+#include "server/observe/line_limit.h"
 #include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
@@ -33,9 +34,10 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 void FlushLog();
 
 // Writes a line for every call that ended and for every execution report. Memory cache hits are
-// logged at level debug but for a sample, all else at info or above. A client that sends more calls
-// than its lines are for is heard of once a second, by event=lines_suppressed. Thread-safe.
-class LogObserver final : public Observer {
+// logged at level debug but for a sample, as are new connections, all else at info or above. A
+// client that sends more calls than its lines are for is heard of once a second, by
+// event=lines_suppressed. Thread-safe.
+class LogObserver final : public Observer, public ConnectionObserver {
  public:
   struct Options {
     double client_lines_per_second = 0;  // about the calls of one client; 0: no limit
@@ -50,6 +52,8 @@ class LogObserver final : public Observer {
   void OperatorActed(const OperatorAction& action) override;
   void StoreFailed(const absl::Status& status) override;
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
+  void ConnectionAccepted(const std::string& peer) override;
+  void ConnectionRefused(const RefusedConnection& connection) override;
 
   // Lines that were not written because of the limit, since the start.
   int64_t suppressed() const { return suppressed_.load(std::memory_order_relaxed); }
@@ -73,6 +77,7 @@ class LogObserver final : public Observer {
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_failure_at_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_suppressed_at_ ABSL_GUARDED_BY(mutex_);
+  LineLimit refused_;  // connections, by reason
 };
 
 }  // namespace stowage

@@ -106,6 +106,11 @@ struct Metrics::Families {
               "1 while the certificate or tokens in use are those of their files, 0 while the "
               "files are unusable and older ones are in use.")
           .Register(registry);
+  Family<Counter>& accepted =
+      AddCounter("stowage_connections_accepted_total", "Connections that were accepted.");
+  Family<Counter>& connections_refused =
+      AddCounter("stowage_connections_refused_total",
+                 "Connections that were closed before they were served, by reason.");
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");
@@ -117,6 +122,14 @@ struct Metrics::Families {
   Histogram& peak_error_all = peak_error.Add({}, Ratios());
 
   Counter& hits = answers.Add({{"source", "memory_cache"}});  // found once, for CallEnded()
+  Counter& accepted_all = accepted.Add({});
+
+  // From 0: a rate does not see the increase with which a series begins.
+  Families() {
+    for (const char* reason : {kTooManyOfHost, kTooFewDescriptors, kTooManyOperators}) {
+      connections_refused.Add({{"reason", reason}});
+    }
+  }
 
   static Labels LabelsOf(const std::string& method) {
     return {{"grpc_type", method == "SolveStream" ? "server_stream" : "unary"},
@@ -247,6 +260,14 @@ void Metrics::CredentialsReplaced(const std::string& which, const absl::Status& 
   families_->current.Add({{"which", which}}).Set(status.ok() ? 1 : 0);
   families_->credentials.Add({{"which", which}, {"result", status.ok() ? "ok" : "failed"}})
       .Increment();
+}
+
+void Metrics::ConnectionAccepted(const std::string& /*peer*/) {
+  families_->accepted_all.Increment();
+}
+
+void Metrics::ConnectionRefused(const RefusedConnection& connection) {
+  families_->connections_refused.Add({{"reason", connection.reason}}).Increment();
 }
 
 std::string Metrics::Text(const Gauges& gauges) const {

@@ -20,7 +20,7 @@
 namespace stowage {
 
 // Thread-safe.
-class Metrics final : public Observer {
+class Metrics final : public Observer, public ConnectionObserver {
  public:
   explicit Metrics(const std::string& version);
   ~Metrics() override;
@@ -34,6 +34,8 @@ class Metrics final : public Observer {
   void OperatorActed(const OperatorAction& action) override;
   void StoreFailed(const absl::Status& status) override;
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
+  void ConnectionAccepted(const std::string& peer) override;
+  void ConnectionRefused(const RefusedConnection& connection) override;
 
  private:
   struct Families;

@@ -103,6 +103,25 @@ class Observer {
   virtual void CredentialsReplaced(const std::string& which, const absl::Status& status) = 0;
 };
 
+// Why a connection is closed before it is served, in a word.
+inline constexpr const char* kTooManyOfHost = "host_limit";       // its host has as many as it may
+inline constexpr const char* kTooFewDescriptors = "descriptors";  // the rest is reserved
+inline constexpr const char* kTooManyOperators = "http";  // for a newer one of the HTTP port
+
+struct RefusedConnection {
+  std::string reason;  // one of the above
+  std::string peer;    // "ipv4:192.0.2.7:4711"
+};
+
+// Learns of connections, before there are calls. Thread-safe. Must be quick: the threads that
+// accept connections call it.
+class ConnectionObserver {
+ public:
+  virtual ~ConnectionObserver() = default;
+  virtual void ConnectionAccepted(const std::string& peer) = 0;  // on the gRPC port
+  virtual void ConnectionRefused(const RefusedConnection& connection) = 0;
+};
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SERVER_OBSERVE_OBSERVER_H_

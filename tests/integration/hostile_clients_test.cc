@@ -129,7 +129,8 @@ class HostileClients : public testing::Test {
     return request;
   }
 
-  ServerProcess server_;
+  // Its clients are all of one host.
+  ServerProcess server_{{"--host-connections", "20000"}};
   const Remote remote_{server_.address()};
   const v1::SolveRequest cached_request_ = CachedRequest();
   v1::SolveResponse answer_;
@@ -317,6 +318,38 @@ TEST_F(HostileClients, TenThousandConnections) {
   ExpectAllIsGivenBack(200);
 }
 
+// Whether the server speaks to a client at that address.
+bool IsServed(const ServerProcess& server, const std::string& from) {
+  RawSocket socket(server.address(), from);
+  socket.Send(Http2Preface());
+  return !socket.Receive(kPatience).empty();
+}
+
+TEST(ConnectionsOfOneHost, AreRefusedBeyondTheirLimitWhileOtherHostsAreServed) {
+  ServerProcess server({"--host-connections", "3"});
+  std::vector<RawSocket> held;
+  for (int i = 0; i < 3; ++i) {
+    held.emplace_back(server.address()).Send(Http2Preface());
+    EXPECT_NE(held.back().Receive(kPatience), "");
+  }
+  EXPECT_TRUE(RawSocket(server.address()).ClosedWithin(kPatience));
+  EXPECT_NE(server.WaitForLogLine({"event=connection_refused", "reason=host_limit",
+                                   "peer=ipv4:127.0.0.1:", "count=1"}),
+            "");
+  EXPECT_EQ(MetricOf(server, "stowage_connections_refused_total{reason=\"host_limit\"}"), 1);
+  EXPECT_EQ(MetricOf(server, "stowage_connections_accepted_total"), 3);
+  EXPECT_TRUE(IsServed(server, "127.0.0.2"));
+  // The server learns of the end of a connection after its client.
+  held.pop_back();
+  const Clock::time_point end = Clock::now() + kPatience;
+  bool is_free = false;
+  while (!is_free && Clock::now() < end) {
+    is_free = IsServed(server, "127.0.0.1");
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_TRUE(is_free);
+}
+
 TEST_F(HostileClients, AServerThatRanOutOfFilesComesBack) {
   // The limit that it would have met, closer.
   const rlimit few{OpenFiles() + 20, OpenFiles() + 20};
@@ -390,6 +423,7 @@ TEST_F(HostileClients, SixHundredConnectionsToTheHttpPortPushEachOtherOut) {
   }
   EXPECT_TRUE(sockets.front().ClosedWithin(seconds(1))) << "before its time is over";
   EXPECT_TRUE(Within([&] { return OpenFiles() <= files_ + 256; }));
+  EXPECT_GE(MetricOf(server_, "stowage_connections_refused_total{reason=\"http\"}"), 600 - 256);
   ExpectOthersAreServed();
   sockets.clear();
   ExpectAllIsGivenBack(150);

@@ -39,6 +39,11 @@ TEST(Metrics, CountsCallsByMethodAndCode) {
   EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"solved\"}"), 1);
   EXPECT_EQ(MetricOf(server, "stowage_solve_seconds_count{solver=\"auto\"}"), 1);
   EXPECT_GT(MetricOf(server, "process_resident_memory_bytes"), 1e6);
+  EXPECT_GT(MetricOf(server, "process_virtual_memory_bytes"),
+            MetricOf(server, "process_resident_memory_bytes"));
+  EXPECT_GT(MetricOf(server, "process_max_fds"), MetricOf(server, "process_open_fds"));
+  EXPECT_GT(MetricOf(server, "process_threads"), 2);
+  EXPECT_EQ(MetricOf(server, "stowage_connections_accepted_total"), 1);
 }
 
 TEST(Metrics, SayWhyCallsAreRejected) {

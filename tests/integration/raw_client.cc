@@ -55,7 +55,7 @@ std::string Literal(absl::string_view name, absl::string_view value) {
 
 }  // namespace
 
-RawSocket::RawSocket(const std::string& address)
+RawSocket::RawSocket(const std::string& address, const std::string& from)
     : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const size_t colon = address.rfind(':');
   int port = 0;
@@ -68,7 +68,13 @@ RawSocket::RawSocket(const std::string& address)
   to.sin_port = htons(static_cast<uint16_t>(port));
   const int yes = 1;
   setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  if (fd_ < 0 || connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) {
+  sockaddr_in own{};
+  own.sin_family = AF_INET;
+  const bool is_bound =
+      from.empty() || (inet_pton(AF_INET, from.c_str(), &own.sin_addr) == 1 &&
+                       bind(fd_, reinterpret_cast<const sockaddr*>(&own), sizeof(own)) == 0);
+  if (fd_ < 0 || !is_bound ||
+      connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) {
     const std::string why = std::strerror(errno);
     if (fd_ >= 0) close(fd_);
     throw std::runtime_error(absl::StrCat("cannot connect to ", address, ": ", why));

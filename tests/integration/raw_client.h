@@ -14,8 +14,9 @@ namespace stowage {
 // A TCP connection, closed with the object. One thread at a time.
 class RawSocket {
  public:
-  // `address` is host:port, in numbers. Throws std::runtime_error when nobody listens.
-  explicit RawSocket(const std::string& address);
+  // `address` is host:port, in numbers; `from` is the address that it connects from, or empty for
+  // the system's choice. Throws std::runtime_error when nobody listens.
+  explicit RawSocket(const std::string& address, const std::string& from = "");
   ~RawSocket();
   RawSocket(RawSocket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   RawSocket& operator=(RawSocket&&) = delete;

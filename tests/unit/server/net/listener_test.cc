@@ -8,7 +8,10 @@
 #include <atomic>
 #include <chrono>
 #include <string>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "solver/base/mutex.h"
 #include "tests/integration/raw_client.h"
 #include "tests/support/files.h"
 
@@ -22,7 +25,7 @@ using testing::StartsWith;
 constexpr std::chrono::seconds kLong{60};
 
 TEST(Listener, HandsConnectionsOver) {
-  auto listener = Listener::Start("127.0.0.1:0", 1000, [](int fd) {
+  auto listener = Listener::Start("127.0.0.1:0", {}, [](int fd) {
     EXPECT_EQ(write(fd, "hello", 5), 5);
     close(fd);
   });
@@ -32,25 +35,78 @@ TEST(Listener, HandsConnectionsOver) {
   EXPECT_EQ(socket.Receive(kLong), "hello");
 }
 
-TEST(Listener, ClosesConnectionsBeyondTheLastDescriptor) {
-  std::atomic<int> accepted = 0;
-  // Descriptors below that are those of this test.
-  auto listener = Listener::Start("127.0.0.1:0", 3, [&](int) { ++accepted; });
-  ASSERT_TRUE(listener.ok()) << listener.status();
-  for (int i = 0; i < 10; ++i) {
-    RawSocket socket((*listener)->address());
-    EXPECT_TRUE(socket.ClosedWithin(kLong));
+// What a listener reported.
+class Record final : public ConnectionObserver {
+ public:
+  void ConnectionAccepted(const std::string&) override { ++accepted; }
+  void ConnectionRefused(const RefusedConnection& connection) override {
+    MutexLock lock(mutex_);
+    reasons_.push_back(connection.reason);
+    EXPECT_THAT(connection.peer, StartsWith("ipv4:127.0.0."));
   }
-  EXPECT_EQ(accepted, 0);
+  std::vector<std::string> reasons() {
+    MutexLock lock(mutex_);
+    return reasons_;
+  }
+
+  std::atomic<int> accepted = 0;
+
+ private:
+  Mutex mutex_;
+  std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST(Listener, ClosesConnectionsBeyondTheLastDescriptor) {
+  Record record;
+  std::atomic<int> handed_over = 0;
+  {
+    // Descriptors below that are those of this test.
+    auto listener = Listener::Start("127.0.0.1:0", {.most_descriptors = 3, .observer = &record},
+                                    [&](int) { ++handed_over; });
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    for (int i = 0; i < 10; ++i) {
+      RawSocket socket((*listener)->address());
+      EXPECT_TRUE(socket.ClosedWithin(kLong));
+    }
+  }
+  EXPECT_EQ(handed_over, 0);
+  EXPECT_EQ(record.accepted, 0);
+  EXPECT_EQ(record.reasons(), std::vector<std::string>(10, "descriptors"));
+}
+
+TEST(Listener, LimitsTheConnectionsOfAHostButNotOfOthers) {
+  Record record;
+  std::vector<int> held;  // by the listener's thread
+  {
+    auto listener =
+        Listener::Start("127.0.0.1:0",
+                        {.host_connections = 2,
+                         .is_exempt = [](const std::string& from) { return from == "127.0.0.3"; },
+                         .observer = &record},
+                        [&held](int fd) {
+                          EXPECT_EQ(write(fd, "hello", 5), 5);
+                          held.push_back(fd);
+                        });
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    std::vector<RawSocket> sockets;
+    for (const char* from : {"127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2", "127.0.0.3",
+                             "127.0.0.3", "127.0.0.3"}) {
+      EXPECT_EQ(sockets.emplace_back((*listener)->address(), from).Receive(kLong), "hello") << from;
+    }
+    for (const char* from : {"127.0.0.1", "127.0.0.2"}) {
+      EXPECT_TRUE(RawSocket((*listener)->address(), from).ClosedWithin(kLong)) << from;
+    }
+  }
+  EXPECT_EQ(record.accepted, 7);
+  EXPECT_EQ(record.reasons(), std::vector<std::string>(2, "host_limit"));
+  for (const int fd : held) close(fd);
 }
 
 // A live server keeps its socket; the file of a server that was killed is replaced.
 TEST(Listener, ReplacesOnlyTheSocketFileOfADeadServer) {
   const TempFolder folder;
   const std::string address = "unix:" + folder.Path("socket");
-  const auto start = [&address] {
-    return Listener::Start(address, 1000, [](int fd) { close(fd); });
-  };
+  const auto start = [&address] { return Listener::Start(address, {}, [](int fd) { close(fd); }); };
   {
     auto first = start();
     ASSERT_TRUE(first.ok()) << first.status();
@@ -62,10 +118,10 @@ TEST(Listener, ReplacesOnlyTheSocketFileOfADeadServer) {
 }
 
 TEST(Listener, ReportsWhyItCannotListen) {
-  auto first = Listener::Start("127.0.0.1:0", 1000, [](int fd) { close(fd); });
+  auto first = Listener::Start("127.0.0.1:0", {}, [](int fd) { close(fd); });
   ASSERT_TRUE(first.ok());
   const auto refusal = [](const std::string& address) {
-    const auto listener = Listener::Start(address, 1000, [](int fd) { close(fd); });
+    const auto listener = Listener::Start(address, {}, [](int fd) { close(fd); });
     EXPECT_FALSE(listener.ok());
     return std::string(listener.status().message());
   };
