@@ -10,6 +10,7 @@
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/observe/systemd.h"
+#include "server/security/handshake_log.h"
 #include "server/server.h"
 #include "server/server_options.h"
 
@@ -43,6 +44,7 @@ int WaitForSignal(const sigset_t& signals) {
 
 // gRPC's messages, in the format of our log. Failures among them are also reported by our own code.
 void LogFromGrpc(gpr_log_func_args* args) {
+  HandshakeLog::Read(args->message);
   Log(LogLevel::kDebug, "grpc", {{"message", args->message}});
 }
 
@@ -97,6 +99,7 @@ int Main(int argc, char** argv) {
     return EXIT_FAILURE;
   }
   gpr_set_log_function(LogFromGrpc);
+  gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // as HandshakeLog needs
   AllowAllFiles();
   return Serve(parsed->options, signals);
 }

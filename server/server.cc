@@ -96,6 +96,10 @@ class Server::Reports final : public Observer, public ConnectionObserver {
     log_.ConnectionRefused(connection);
     metrics_.ConnectionRefused(connection);
   }
+  void HandshakeFailed(const FailedHandshake& handshake) override {
+    log_.HandshakeFailed(handshake);
+    metrics_.HandshakeFailed(handshake);
+  }
 
  private:
   LogObserver log_;
@@ -107,6 +111,7 @@ Server::Server(const ServerOptions& options, const std::string& version,
     : options_(options),
       metrics_(version),
       reports_(std::make_unique<Reports>(options.log, metrics_)),
+      handshakes_(*reports_),
       security_(std::move(security)),
       disk_(OpenStore(options, *reports_)),
       cache_({options.cache_bytes, options.client_cache_share}, disk_.get(), *reports_),
@@ -171,6 +176,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
       options.listen,
       {.most_descriptors = MostConnectionDescriptors(),
        .host_connections = options.host_connections,
+       .is_exempt =
+           [proxies = options.trusted_proxies](const std::string& address) {
+             const absl::optional<IpAddress> ip = ParseIp(address);
+             return ip.has_value() && proxies.Contains(*ip);
+           },
        .observer = server->reports_.get()},
       [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;

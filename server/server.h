@@ -14,6 +14,7 @@
 #include "server/observe/metrics.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/scheduler_service.h"
+#include "server/security/handshake_log.h"
 #include "server/security/security.h"
 #include "server/server_options.h"
 
@@ -50,6 +51,7 @@ class Server {
   const ServerOptions options_;
   Metrics metrics_;
   std::unique_ptr<Reports> reports_;
+  HandshakeLog handshakes_;
   std::unique_ptr<Security> security_;
   std::unique_ptr<CacheTier> disk_;  // null: there is none
   AnswerCache cache_;

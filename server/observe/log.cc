@@ -182,6 +182,17 @@ void LogObserver::ConnectionRefused(const RefusedConnection& connection) {
       {{"reason", connection.reason}, {"peer", connection.peer}, {"count", absl::StrCat(*count)}});
 }
 
+void LogObserver::HandshakeFailed(const FailedHandshake& handshake) {
+  const std::optional<int64_t> count =
+      failed_handshakes_.Admit(handshake.reason, std::chrono::steady_clock::now());
+  if (!count.has_value()) return;
+  std::vector<LogField> fields = {{"reason", handshake.reason}};
+  if (!handshake.peer.empty()) fields.emplace_back("peer", handshake.peer);
+  fields.emplace_back("message", handshake.message);
+  fields.emplace_back("count", absl::StrCat(*count));
+  Log(LogLevel::kWarning, "handshake_failed", fields);
+}
+
 void LogObserver::ExecutionReported(const ExecutionReport& report, const CallRecord& call) {
   if (!MayWrite(call.client)) return;
   std::vector<LogField> fields = {{"id", call.id}, {"client", call.client}};

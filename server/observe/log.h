@@ -54,6 +54,7 @@ class LogObserver final : public Observer, public ConnectionObserver {
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
   void ConnectionAccepted(const std::string& peer) override;
   void ConnectionRefused(const RefusedConnection& connection) override;
+  void HandshakeFailed(const FailedHandshake& handshake) override;
 
   // Lines that were not written because of the limit, since the start.
   int64_t suppressed() const { return suppressed_.load(std::memory_order_relaxed); }
@@ -77,7 +78,8 @@ class LogObserver final : public Observer, public ConnectionObserver {
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_failure_at_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_suppressed_at_ ABSL_GUARDED_BY(mutex_);
-  LineLimit refused_;  // connections, by reason
+  LineLimit refused_;            // connections, by reason
+  LineLimit failed_handshakes_;  // by reason
 };
 
 }  // namespace stowage

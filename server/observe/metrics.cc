@@ -111,6 +111,8 @@ struct Metrics::Families {
   Family<Counter>& connections_refused =
       AddCounter("stowage_connections_refused_total",
                  "Connections that were closed before they were served, by reason.");
+  Family<Counter>& handshakes_failed =
+      AddCounter("stowage_handshakes_failed_total", "Failed handshakes, by reason.");
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");
@@ -128,6 +130,11 @@ struct Metrics::Families {
   Families() {
     for (const char* reason : {kTooManyOfHost, kTooFewDescriptors, kTooManyOperators}) {
       connections_refused.Add({{"reason", reason}});
+    }
+    for (const char* reason :
+         {kHandshakeNotTls, kHandshakeNoCertificate, kHandshakeUntrusted, kHandshakeRejected,
+          kHandshakeIncompatible, kHandshakeTimeout, kHandshakeClosed, kHandshakeOther}) {
+      handshakes_failed.Add({{"reason", reason}});
     }
   }
 
@@ -268,6 +275,10 @@ void Metrics::ConnectionAccepted(const std::string& /*peer*/) {
 
 void Metrics::ConnectionRefused(const RefusedConnection& connection) {
   families_->connections_refused.Add({{"reason", connection.reason}}).Increment();
+}
+
+void Metrics::HandshakeFailed(const FailedHandshake& handshake) {
+  families_->handshakes_failed.Add({{"reason", handshake.reason}}).Increment();
 }
 
 std::string Metrics::Text(const Gauges& gauges) const {

@@ -113,6 +113,23 @@ struct RefusedConnection {
   std::string peer;    // "ipv4:192.0.2.7:4711"
 };
 
+// Why a handshake failed, in a word.
+inline constexpr const char* kHandshakeNotTls = "not_tls";  // the client does not encrypt
+inline constexpr const char* kHandshakeNoCertificate =
+    "no_certificate";  // --tls-client-ca needs one
+inline constexpr const char* kHandshakeUntrusted = "untrusted_certificate";  // the client's
+inline constexpr const char* kHandshakeRejected = "rejected";                // by the client
+inline constexpr const char* kHandshakeIncompatible = "incompatible";  // versions, ciphers, ALPN
+inline constexpr const char* kHandshakeTimeout = "timeout";
+inline constexpr const char* kHandshakeClosed = "closed";  // by the client, in the middle
+inline constexpr const char* kHandshakeOther = "other";
+
+struct FailedHandshake {
+  std::string reason;     // one of the above
+  std::string message;    // of the library
+  std::string peer = {};  // "ipv4:192.0.2.7:4711"; empty where the library does not say
+};
+
 // Learns of connections, before there are calls. Thread-safe. Must be quick: the threads that
 // accept connections call it.
 class ConnectionObserver {
@@ -120,6 +137,7 @@ class ConnectionObserver {
   virtual ~ConnectionObserver() = default;
   virtual void ConnectionAccepted(const std::string& peer) = 0;  // on the gRPC port
   virtual void ConnectionRefused(const RefusedConnection& connection) = 0;
+  virtual void HandshakeFailed(const FailedHandshake& handshake) = 0;
 };
 
 }  // namespace stowage

@@ -111,7 +111,7 @@ bool TrustedProxies::Contains(const IpAddress& address) const {
                         [&address](const AddressRange& range) { return range.Contains(address); });
 }
 
-bool TrustedProxies::Contains(absl::string_view peer) const {
+bool TrustedProxies::IsProxy(absl::string_view peer) const {
   const absl::optional<IpAddress> address = AddressOf(peer);
   return address.has_value() ? Contains(*address) : unix_socket_;
 }
@@ -121,7 +121,7 @@ bool TrustedProxies::Contains(absl::string_view peer) const {
 std::string TrustedProxies::CallerOf(absl::string_view peer,
                                      const std::vector<absl::string_view>& forwarded_for) const {
   absl::optional<IpAddress> caller = AddressOf(peer);
-  bool is_proxy = Contains(peer);
+  bool is_proxy = IsProxy(peer);
   for (size_t value = forwarded_for.size(); value > 0 && is_proxy; --value) {
     const std::vector<absl::string_view> hops = absl::StrSplit(forwarded_for[value - 1], ',');
     for (size_t hop = hops.size(); hop > 0 && is_proxy; --hop) {

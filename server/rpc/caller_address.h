@@ -53,11 +53,11 @@ class TrustedProxies {
   std::string CallerOf(absl::string_view peer,
                        const std::vector<absl::string_view>& forwarded_for) const;
 
-  // Whether `peer` is a proxy's.
-  bool Contains(absl::string_view peer) const;
+  // Whether a proxy has this address.
+  bool Contains(const IpAddress& address) const;
 
  private:
-  bool Contains(const IpAddress& address) const;
+  bool IsProxy(absl::string_view peer) const;
 
   std::vector<AddressRange> ranges_;
   bool unix_socket_ = false;

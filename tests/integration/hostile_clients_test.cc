@@ -399,6 +399,9 @@ TEST_F(HostileClients, AClientThatSendsNothingIsDisconnected) {
     ExpectOthersAreServed();
   }
   for (RawSocket& socket : sockets) EXPECT_TRUE(socket.ClosedWithin(kPatience));
+  WaitForMetric(server_, "stowage_handshakes_failed_total{reason=\"timeout\"}", 200);
+  EXPECT_NE(server_.WaitForLogLine({"event=handshake_failed", "reason=timeout", "peer=ipv4:127."}),
+            "");
   ExpectAllIsGivenBack(150);
 }
 

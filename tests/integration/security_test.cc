@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -12,8 +13,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
 #include "tests/integration/metrics.h"
+#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -205,6 +208,115 @@ TEST(Tls, AReplacementThatCannotBeUsedChangesNothing) {
   Replace(pair.certificate, other.certificate);
   EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=certificate"}), "");
   EXPECT_TRUE(Trusting(server, authority).Answers());
+}
+
+// What each kind of client that does not get through is counted as. The reasons are read from texts
+// of gRPC and codes of OpenSSL: another version of them may need changes in handshake_log.cc.
+class Handshakes : public testing::Test {
+ protected:
+  void ExpectFailures(const std::string& reason, int count) {
+    failures_[reason] += count;
+    total_ += count;
+    WaitForMetric(server_, absl::StrCat("stowage_handshakes_failed_total{reason=\"", reason, "\"}"),
+                  failures_[reason]);
+    EXPECT_NE(server_.WaitForLogLine({"event=handshake_failed", "reason=" + reason, "message="}),
+              "");
+    EXPECT_EQ(Total(), total_) << "and as nothing else";
+  }
+  int Total() const {
+    int total = 0;
+    for (const char* reason : {"not_tls", "no_certificate", "untrusted_certificate", "rejected",
+                               "incompatible", "timeout", "closed", "other"}) {
+      total += static_cast<int>(MetricOf(
+          server_, absl::StrCat("stowage_handshakes_failed_total{reason=\"", reason, "\"}")));
+    }
+    return total;
+  }
+  // The openssl program as a client; it ends by itself.
+  void Connect(std::vector<std::string> flags, const Pair* certificate = nullptr) const {
+    flags.insert(flags.begin(), {"/usr/bin/openssl", "s_client", "-connect", server_.address()});
+    if (certificate != nullptr) {
+      flags.insert(flags.end(), {"-cert", certificate->certificate, "-key", certificate->key});
+    }
+    RunProgram(flags);
+  }
+
+  Office office_;
+  const Pair authority_ = office_.Authority("authority");
+  const Pair stranger_ = office_.Authority("stranger");
+  const Pair caller_ = office_.Caller("caller", authority_);
+  ServerProcess server_{[this] {
+    std::vector<std::string> flags = TlsFlags(office_.Server("server", authority_));
+    flags.insert(flags.end(), {"--tls-client-ca", authority_.certificate});
+    return flags;
+  }()};
+
+ private:
+  std::map<std::string, int> failures_;
+  int total_ = 0;
+};
+
+TEST_F(Handshakes, OfClientsThatDoNotEncryptAreCounted) {
+  const auto send = [this](const std::string& bytes) {
+    RawSocket socket(server_.address());
+    socket.Send(bytes);
+    EXPECT_TRUE(socket.ClosedWithin(kPatience));
+  };
+  send(Http2Preface());
+  ExpectFailures("not_tls", 1);
+  send("GET / HTTP/1.1\r\n\r\n");
+  ExpectFailures("not_tls", 1);
+  send(std::string(1000, '\xff'));
+  ExpectFailures("not_tls", 1);
+}
+
+TEST_F(Handshakes, OfClientsWithoutAProperCertificateAreCounted) {
+  const Pair impostor = office_.Caller("impostor", stranger_);
+  for (const char* version : {"-tls1_2", "-tls1_3"}) {
+    Connect({"-alpn", "h2", version});
+    ExpectFailures("no_certificate", 1);
+    Connect({"-alpn", "h2", version}, &impostor);
+    ExpectFailures("untrusted_certificate", 1);
+  }
+}
+
+TEST_F(Handshakes, OfClientsThatDoNotTrustTheServerAreCounted) {
+  for (const char* version : {"-tls1_2", "-tls1_3"}) {
+    Connect({"-alpn", "h2", version, "-CAfile", stranger_.certificate, "-verify_return_error"},
+            &caller_);
+    ExpectFailures("rejected", 1);
+  }
+}
+
+TEST_F(Handshakes, OfClientsWithNothingInCommonAreCounted) {
+  Connect({"-alpn", "h2", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"}, &caller_);
+  ExpectFailures("incompatible", 1);
+  Connect({"-alpn", "h2", "-tls1_2", "-cipher", "AES128-SHA"}, &caller_);
+  ExpectFailures("incompatible", 1);
+  Connect({}, &caller_);
+  ExpectFailures("incompatible", 1);
+  Connect({"-alpn", "http/1.1"}, &caller_);
+  ExpectFailures("incompatible", 1);
+}
+
+TEST_F(Handshakes, OfClientsThatLeaveOrSayNothingAreCounted) {
+  RawSocket silent(server_.address());
+  { const RawSocket leaves(server_.address()); }
+  ExpectFailures("closed", 1);
+  {
+    RawSocket leaves(server_.address());
+    leaves.Send(absl::string_view("\x16\x03\x01\x02\x00\x01", 6));  // the beginning of a greeting
+  }
+  ExpectFailures("closed", 1);
+  EXPECT_TRUE(silent.ClosedWithin(kPatience));
+  ExpectFailures("timeout", 1);
+}
+
+TEST_F(Handshakes, ThatSucceedAreNotCounted) {
+  const ProgramResult answered = Solve(server_, {"--tls-ca", authority_.certificate, "--tls-cert",
+                                                 caller_.certificate, "--tls-key", caller_.key});
+  EXPECT_EQ(answered.exit_code, 0) << answered;
+  EXPECT_EQ(Total(), 0);
 }
 
 // A call with a token, or without one where it is empty.

@@ -44,6 +44,7 @@ class Record final : public ConnectionObserver {
     reasons_.push_back(connection.reason);
     EXPECT_THAT(connection.peer, StartsWith("ipv4:127.0.0."));
   }
+  void HandshakeFailed(const FailedHandshake&) override {}
   std::vector<std::string> reasons() {
     MutexLock lock(mutex_);
     return reasons_;
