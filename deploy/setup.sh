@@ -42,6 +42,7 @@ test=(
   prometheus                                  # scrapes the server in a test
   systemd                                     # checks its unit
   openssl                                     # makes certificates for tests
+  curl                                        # reads the port for operators in a test
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
 )
 pip=(python3-pip)   # fetches the wheels

@@ -65,6 +65,8 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
        {"cache_dir", options.cache_dir},
        {"tls", TlsText(options.security.tls)},
        {"tokens", options.security.token_file.empty() ? "none" : "required"},
+       {"http_tls", options.security.http_tls ? "server" : "none"},
+       {"http_tokens", options.security.http_token_file.empty() ? "none" : "required"},
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
   NotifyReady((*server)->address());

@@ -149,6 +149,28 @@ Gauges Server::gauges() const {
   return gauges;
 }
 
+absl::Status Server::StartHttp() {
+  if (options_.http.empty()) return absl::OkStatus();
+  HttpPort::Protection protection;
+  if (options_.security.http_tls) {
+    protection.tls = [this] { return security_->HttpContext(); };
+    protection.handshake_failed = [this](FailedHandshake handshake) {
+      handshake.reason = HandshakeFailureReason(handshake.message);
+      reports_->HandshakeFailed(handshake);
+    };
+  }
+  if (const Tokens* const tokens = security_->http_tokens(); tokens != nullptr) {
+    protection.authenticate = [tokens](absl::string_view authorization) {
+      return tokens->NameOf(authorization).status();
+    };
+  }
+  ASSIGN_OR_RETURN(http_, HttpPort::Start(options_.http, *reports_,
+                                          {.metrics = [this] { return metrics_.Text(gauges()); },
+                                           .ready = [this] { return ready_.load(); }},
+                                          std::move(protection)));
+  return absl::OkStatus();
+}
+
 // gRPC opens no port of its own: it gets its connections from Listener, through `acceptor`. Health
 // says NOT_SERVING until every part has started, so that no caller is sent to a server whose start
 // may still fail. A failed start drains, which grpc::Server needs before it is destroyed.
@@ -193,17 +215,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                         absl::StrCat("--listen: ", listener.status().message()));
   }
   server->listener_ = *std::move(listener);
-  if (!options.http.empty()) {
-    Server* const self = server.get();
-    absl::StatusOr<std::unique_ptr<HttpPort>> http =
-        HttpPort::Start(options.http, *server->reports_,
-                        {.metrics = [self] { return self->metrics_.Text(self->gauges()); },
-                         .ready = [self] { return self->ready_.load(); }});
-    if (!http.ok()) {
-      server->Drain();
-      return http.status();
-    }
-    server->http_ = *std::move(http);
+  if (const absl::Status started = server->StartHttp(); !started.ok()) {
+    server->Drain();
+    return started;
   }
   health->SetServingStatus(v1::Scheduler::service_full_name(), true);
   health->SetServingStatus(true);

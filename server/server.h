@@ -47,6 +47,7 @@ class Server {
   Server(const ServerOptions& options, const std::string& version,
          std::unique_ptr<Security> security);
   Gauges gauges() const;
+  absl::Status StartHttp();
 
   const ServerOptions options_;
   Metrics metrics_;

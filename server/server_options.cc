@@ -90,8 +90,14 @@ void AddSecurity(CLI::App& app, SecurityOptions* options) {
       "callers must send a bearer token of this file, a line each: NAME TOKEN; read again when it "
       "changes; default: no token is required");
   add("--operator-token-file", options->operator_token_file,
-      "serves the operators' service (stowage operator) to callers with a bearer token of this "
+      "serves stowage.v1.Operator to callers with a bearer token of this "
       "file; default: it is not served");
+  app.add_flag("--http-tls", options->http_tls,
+               "encrypt connections to --http, too, with the same certificate; callers need none")
+      ->group("Security");
+  add("--http-token-file", options->http_token_file,
+      "/metrics needs a bearer token of this file, in the format of --token-file; read again when "
+      "it changes; default: everybody who can connect reads it");
 }
 
 void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
@@ -220,6 +226,9 @@ absl::Status CheckSecurity(const SecurityOptions& options) {
   }
   if (!tls.client_authorities.empty() && tls.certificate.empty()) {
     return absl::InvalidArgumentError("--tls-client-ca: needs --tls-cert and --tls-key");
+  }
+  if (options.http_tls && tls.certificate.empty()) {
+    return absl::InvalidArgumentError("--http-tls: needs --tls-cert and --tls-key");
   }
   return absl::OkStatus();
 }

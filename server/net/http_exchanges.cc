@@ -2,21 +2,20 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/string_view.h"
 #include "server/net/peer.h"
 
 namespace stowage {
 
-Exchanges::Exchanges(size_t most, ConnectionObserver& observer, Serve serve)
-    : most_(most),
+Exchanges::Exchanges(Options options, ConnectionObserver& observer, Serve serve)
+    : options_(std::move(options)),
       observer_(observer),
       serve_(std::move(serve)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -30,7 +29,6 @@ Exchanges::~Exchanges() {
   }
   eventfd_write(wake_, 1);
   thread_.join();
-  while (!exchanges_.empty()) Close(exchanges_.begin());
   close(wake_);
 }
 
@@ -52,11 +50,13 @@ void Exchanges::TakeAdded() {
   }
   const Clock::time_point deadline = Clock::now() + kPatience;
   for (const int fd : added) {
-    exchanges_.push_back({.fd = fd, .deadline = deadline});
-    if (exchanges_.size() <= most_) continue;
+    std::unique_ptr<Stream> stream = options_.open(fd);
+    if (stream == nullptr) continue;
+    exchanges_.push_back({.stream = std::move(stream), .deadline = deadline});
+    if (exchanges_.size() <= options_.most) continue;
     observer_.ConnectionRefused(
-        {.reason = kTooManyOperators, .peer = PeerOf(exchanges_.front().fd).text});
-    Close(exchanges_.begin());
+        {.reason = kTooManyOperators, .peer = PeerOf(exchanges_.front().stream->fd()).text});
+    exchanges_.pop_front();
   }
 }
 
@@ -76,7 +76,8 @@ void Exchanges::Run() {
     Clock::time_point next = Clock::now() + kPatience;
     for (const Exchange& exchange : exchanges_) {
       const bool sends = exchange.sent < exchange.answer.size();
-      fds.push_back({exchange.fd, static_cast<short>(sends ? POLLOUT : POLLIN), 0});
+      const short events = exchange.stream->Awaits(sends ? POLLOUT : POLLIN);
+      fds.push_back({exchange.stream->fd(), events, 0});
       next = std::min(next, exchange.deadline);
     }
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
@@ -88,10 +89,12 @@ void Exchanges::Run() {
     for (auto each = exchanges_.begin(); each != exchanges_.end(); ++i) {
       const auto exchange = each++;
       const bool goes_on = fds[i].revents == 0 || Advance(*exchange);
-      if (!goes_on || exchange->deadline <= now) Close(exchange);
+      const bool is_late = exchange->deadline <= now;
+      if (goes_on && is_late) exchange->stream->TimeOut();
+      if (!goes_on || is_late) exchanges_.erase(exchange);
     }
   }
-  TakeAdded();  // so that the destructor closes these, too
+  TakeAdded();  // so that these are closed, too
 }
 
 bool Exchanges::Advance(Exchange& exchange) {
@@ -101,16 +104,15 @@ bool Exchanges::Advance(Exchange& exchange) {
 // Reads until the blank line that ends the request's header, then produces the response and begins
 // to send it.
 bool Exchanges::Receive(Exchange& exchange) {
-  std::array<char, 4096> buffer;
-  const ssize_t count = recv(exchange.fd, buffer.data(), buffer.size(), MSG_DONTWAIT);
-  if (count < 0) return errno == EAGAIN || errno == EINTR;
-  if (count == 0) return false;
+  std::array<char, Stream::kReadBytes> buffer;
+  const Stream::Progress read = exchange.stream->Read(buffer.data(), buffer.size());
+  if (read.bytes == 0) return !read.has_ended;
   // The response has been sent and the client is still sending: what it sends is discarded. Closing
   // a socket with unread bytes resets the connection, and the client could lose the response.
   if (!exchange.answer.empty()) return true;
   // The blank line may be split between this read and the one before.
   const size_t from = exchange.request.size() - std::min<size_t>(exchange.request.size(), 3);
-  exchange.request.append(buffer.data(), static_cast<size_t>(count));
+  exchange.request.append(buffer.data(), read.bytes);
   const size_t end = exchange.request.find("\r\n\r\n", from);
   if (end == std::string::npos) return exchange.request.size() <= kMostRequestBytes;
   exchange.request.resize(end + 4);
@@ -120,18 +122,12 @@ bool Exchanges::Receive(Exchange& exchange) {
 }
 
 bool Exchanges::Send(Exchange& exchange) {
-  const ssize_t count = send(exchange.fd, exchange.answer.data() + exchange.sent,
-                             exchange.answer.size() - exchange.sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-  if (count < 0) return errno == EAGAIN || errno == EINTR;
-  exchange.sent += static_cast<size_t>(count);
+  const Stream::Progress written =
+      exchange.stream->Write(absl::string_view(exchange.answer).substr(exchange.sent));
+  exchange.sent += written.bytes;
   // Ends the response for the client; the connection stays until it closes its side, too.
-  if (exchange.sent == exchange.answer.size()) shutdown(exchange.fd, SHUT_WR);
-  return true;
-}
-
-void Exchanges::Close(std::list<Exchange>::iterator exchange) {
-  close(exchange->fd);
-  exchanges_.erase(exchange);
+  if (exchange.sent == exchange.answer.size()) exchange.stream->EndWriting();
+  return !written.has_ended;
 }
 
 }  // namespace stowage

@@ -5,21 +5,24 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "server/net/stream.h"
 #include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {
 
-// A client has kPatience to send its whole request header and as long again to read the response.
-// Beyond the most connections the oldest one is closed, so that quick clients are always served.
-// Thread-safe.
+// A client has kPatience for the handshake and its whole request header, and as long again to read
+// the response. Beyond the most connections the oldest one is closed, so that quick clients are
+// always served. Thread-safe.
 class Exchanges {
  public:
   static constexpr std::chrono::seconds kPatience{5};
@@ -29,8 +32,15 @@ class Exchanges {
   // must be quick.
   using Serve = absl::AnyInvocable<std::string(std::string request)>;
 
+  // Takes over a connected socket; null: it could not, and has closed it. Called by the one thread.
+  using Open = std::function<std::unique_ptr<Stream>(int fd)>;
+
+  struct Options {
+    size_t most = 1;              // connections
+    Open open = MakePlainStream;  // makes a stream of each
+  };
   // `observer` outlives this object and learns of connections that are closed for newer ones.
-  Exchanges(size_t most, ConnectionObserver& observer, Serve serve);
+  Exchanges(Options options, ConnectionObserver& observer, Serve serve);
   // Closes all connections.
   ~Exchanges();
   Exchanges(const Exchanges&) = delete;
@@ -42,7 +52,7 @@ class Exchanges {
  private:
   using Clock = std::chrono::steady_clock;
   struct Exchange {
-    int fd = -1;
+    std::unique_ptr<Stream> stream;
     Clock::time_point deadline;
     std::string request = {};
     std::string answer = {};  // not empty: the request is whole
@@ -55,9 +65,8 @@ class Exchanges {
   bool Advance(Exchange& exchange);
   bool Receive(Exchange& exchange);
   bool Send(Exchange& exchange);
-  void Close(std::list<Exchange>::iterator exchange);
 
-  const size_t most_;
+  const Options options_;
   ConnectionObserver& observer_;
   Serve serve_;                    // used by the thread only
   std::list<Exchange> exchanges_;  // likewise until it has ended; the oldest first

@@ -12,6 +12,8 @@
 #include "server/net/descriptors.h"
 #include "server/net/http_exchanges.h"
 #include "server/net/listener.h"
+#include "server/net/peer.h"
+#include "server/net/tls_stream.h"
 
 namespace stowage {
 namespace {
@@ -66,16 +68,33 @@ bool HasRangeHeader(const std::string& request) {
 constexpr const char* kRangeRefused =
     "HTTP/1.1 416 Range Not Satisfiable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
+// Makes streams of new connections. `protection` outlives the function.
+Exchanges::Open OpenWith(const HttpPort::Protection& protection) {
+  if (!protection.tls) return MakePlainStream;
+  return [&protection](int fd) {
+    return MakeTlsStream(fd, protection.tls().get(),
+                         [&protection, peer = PeerOf(fd).text](const std::string& message) {
+                           protection.handshake_failed({.message = message, .peer = peer});
+                         });
+  };
+}
+
 }  // namespace
 
 struct HttpPort::Parts {
-  Parts(ConnectionObserver& observer, HttpPort::Sources its_sources)
+  Parts(ConnectionObserver& observer, HttpPort::Sources its_sources,
+        HttpPort::Protection its_protection)
       : sources(std::move(its_sources)),
-        exchanges(kMostHttpConnections, observer, [this](std::string request) {
-          return HasRangeHeader(request) ? kRangeRefused : pages.Answer(std::move(request));
-        }) {
-    pages.Get("/metrics", [this](const httplib::Request&, httplib::Response& response) {
-      response.set_content(sources.metrics(), "text/plain; version=0.0.4");
+        protection(std::move(its_protection)),
+        exchanges({.most = kMostHttpConnections, .open = OpenWith(protection)}, observer,
+                  [this](std::string request) {
+                    return HasRangeHeader(request) ? kRangeRefused
+                                                   : pages.Answer(std::move(request));
+                  }) {
+    pages.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
+      if (IsAdmitted(request, response)) {
+        response.set_content(sources.metrics(), "text/plain; version=0.0.4");
+      }
     });
     pages.Get("/livez", [](const httplib::Request&, httplib::Response& response) {
       response.set_content("ok\n", "text/plain");
@@ -87,7 +106,19 @@ struct HttpPort::Parts {
     });
   }
 
+  // Otherwise the response says why not.
+  bool IsAdmitted(const httplib::Request& request, httplib::Response& response) const {
+    if (!protection.authenticate) return true;
+    const absl::Status status = protection.authenticate(request.get_header_value("Authorization"));
+    if (status.ok()) return true;
+    response.status = 401;
+    response.set_header("WWW-Authenticate", "Bearer");
+    response.set_content(absl::StrCat(status.message(), "\n"), "text/plain");
+    return false;
+  }
+
   const HttpPort::Sources sources;
+  const HttpPort::Protection protection;
   Pages pages;
   Exchanges exchanges;
   std::unique_ptr<Listener> listener;  // last: hands connections to all of the above
@@ -102,8 +133,8 @@ const std::string& HttpPort::address() const { return parts_->listener->address(
 // The listener accepts without a limit on descriptors: Exchanges bounds the connections itself.
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address,
                                                           ConnectionObserver& observer,
-                                                          Sources sources) {
-  auto parts = std::make_unique<Parts>(observer, std::move(sources));
+                                                          Sources sources, Protection protection) {
+  auto parts = std::make_unique<Parts>(observer, std::move(sources), std::move(protection));
   absl::StatusOr<std::unique_ptr<Listener>> listener =
       Listener::Start(address, {}, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
   if (!listener.ok()) {

@@ -6,26 +6,41 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "server/observe/observer.h"
+
+struct ssl_ctx_st;
 
 namespace stowage {
 
 // Serves from Start() until it is destroyed, on threads of its own. At most kMostHttpConnections
-// connections are open at a time; beyond them the oldest is closed. Thread-safe.
+// connections are open at a time; beyond them the oldest is closed. The functions that it is given
+// are called from its thread and must be quick. Thread-safe.
 class HttpPort {
  public:
-  // What the pages show; both are called from the port's thread and must be quick.
+  // What the pages show.
   struct Sources {
     std::function<std::string()> metrics;  // in Prometheus' text format
     std::function<bool()> ready;           // whether /readyz answers 200 or 503
+  };
+  // Who can read them.
+  struct Protection {
+    // Each connection speaks TLS with what this returns then, OpenSSL's SSL_CTX; empty: none does.
+    std::function<std::shared_ptr<ssl_ctx_st>()> tls = {};
+    // Gets the library's message and the peer, without a reason; empty only where `tls` is.
+    std::function<void(FailedHandshake handshake)> handshake_failed = {};
+    // Whether the value of a request's header "authorization" admits it to /metrics. Errors: the
+    // response has their text and the status 401. Empty: no header is needed.
+    std::function<absl::Status(absl::string_view authorization)> authenticate = {};
   };
   // `address` is host:port, with port 0 for any free one; `observer` outlives the port. Errors:
   // UNAVAILABLE with the address and the remedy, as in "--http: cannot listen on 127.0.0.1:50052:
   // Address already in use: ...".
   static absl::StatusOr<std::unique_ptr<HttpPort>> Start(const std::string& address,
                                                          ConnectionObserver& observer,
-                                                         Sources sources);
+                                                         Sources sources, Protection protection);
   ~HttpPort();
 
   // Where it listens, with the port that was chosen.

@@ -98,8 +98,8 @@ class Observer {
   virtual void OperatorActed(const OperatorAction& action) = 0;
   // A cache tier lost an entry (DATA_LOSS) or did not work; the service continues without it.
   virtual void StoreFailed(const absl::Status& status) = 0;
-  // The files of the "certificate", the "tokens" or the "operator_tokens" changed. With an error
-  // the new ones are unusable and the old ones stay in force.
+  // The files of the "certificate", the "tokens", the "http_tokens" or the "operator_tokens"
+  // changed. With an error the new ones are unusable and the old ones stay in force.
   virtual void CredentialsReplaced(const std::string& which, const absl::Status& status) = 0;
 };
 
@@ -125,9 +125,9 @@ inline constexpr const char* kHandshakeClosed = "closed";  // by the client, in 
 inline constexpr const char* kHandshakeOther = "other";
 
 struct FailedHandshake {
-  std::string reason;     // one of the above
-  std::string message;    // of the library
-  std::string peer = {};  // "ipv4:192.0.2.7:4711"; empty where the library does not say
+  std::string reason = {};  // one of the above
+  std::string message;      // of the library
+  std::string peer = {};    // "ipv4:192.0.2.7:4711"; empty where the library does not say
 };
 
 // Learns of connections, before there are calls. Thread-safe. Must be quick: the threads that

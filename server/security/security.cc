@@ -15,11 +15,14 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
     if (!path.empty()) security->tls_files_.paths.push_back(path);
   }
   if (!options.token_file.empty()) security->token_files_.paths = {options.token_file};
+  if (!options.http_token_file.empty()) {
+    security->http_token_files_.paths = {options.http_token_file};
+  }
   if (!options.operator_token_file.empty()) {
     security->operator_token_files_.paths = {options.operator_token_file};
   }
-  for (WatchedFiles* const files :
-       {&security->tls_files_, &security->token_files_, &security->operator_token_files_}) {
+  for (WatchedFiles* const files : {&security->tls_files_, &security->token_files_,
+                                    &security->http_token_files_, &security->operator_token_files_}) {
     files->versions = VersionsOf(files->paths);
   }
   if (!tls.certificate.empty()) {
@@ -27,6 +30,9 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
   }
   if (!options.token_file.empty()) {
     ASSIGN_OR_RETURN(security->tokens_, Tokens::Load(options.token_file));
+  }
+  if (!options.http_token_file.empty()) {
+    ASSIGN_OR_RETURN(security->http_tokens_, Tokens::Load(options.http_token_file));
   }
   if (!options.operator_token_file.empty()) {
     ASSIGN_OR_RETURN(security->operator_tokens_, Tokens::Load(options.operator_token_file));
@@ -53,6 +59,11 @@ void Security::Watch(Observer& observer) {
   if (tokens_ != nullptr) {
     token_watch_.emplace(token_files_.paths, token_files_.versions,
                          Reload("tokens", observer, [this] { return tokens_->Reload(); }));
+  }
+  if (http_tokens_ != nullptr) {
+    http_token_watch_.emplace(
+        http_token_files_.paths, http_token_files_.versions,
+        Reload("http_tokens", observer, [this] { return http_tokens_->Reload(); }));
   }
   if (operator_tokens_ != nullptr) {
     operator_token_watch_.emplace(

@@ -22,6 +22,8 @@ namespace stowage {
 struct SecurityOptions {
   TlsFiles tls;                     // empty: connections are not encrypted
   std::string token_file;           // empty: callers need no token
+  bool http_tls = false;            // on the HTTP port, too; needs `tls`
+  std::string http_token_file;      // empty: the metrics are read without a token
   std::string operator_token_file;  // empty: there is no operators' service
 };
 
@@ -39,6 +41,11 @@ class Security {
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
   // Null: callers need no token.
   const Tokens* tokens() const { return tokens_.get(); }
+  // The same for the HTTP port.
+  const Tokens* http_tokens() const { return http_tokens_.get(); }
+  // What the HTTP port uses for TLS, OpenSSL's SSL_CTX: for each connection the newest. Requires:
+  // there is a certificate.
+  std::shared_ptr<ssl_ctx_st> HttpContext() const { return tls_->Context(); }
   // Null: there is no operators' service.
   const Tokens* operator_tokens() const { return operator_tokens_.get(); }
   // When the server's certificate ends, in seconds since 1970; unset without one.
@@ -60,12 +67,15 @@ class Security {
   const SecurityOptions options_;
   WatchedFiles tls_files_;  // set by Load()
   WatchedFiles token_files_;
+  WatchedFiles http_token_files_;
   WatchedFiles operator_token_files_;
   std::unique_ptr<Tls> tls_;
   std::unique_ptr<Tokens> tokens_;
+  std::unique_ptr<Tokens> http_tokens_;
   std::unique_ptr<Tokens> operator_tokens_;
   std::optional<FileWatch> tls_watch_;  // last: their threads use all of the above
   std::optional<FileWatch> token_watch_;
+  std::optional<FileWatch> http_token_watch_;
   std::optional<FileWatch> operator_token_watch_;
 };
 

@@ -42,10 +42,13 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
 // Without it OpenSSL prompts for the passphrase of an encrypted key on the terminal.
 int NoPassphrase(char*, int, int, void*) { return 0; }
 
+using Context = std::shared_ptr<SSL_CTX>;
+
 struct Contents {
   std::string certificate;
   std::string key;
   std::string client_authorities;
+  Context context;  // with certificate and key
   int64_t not_after_seconds = 0;
 };
 
@@ -58,10 +61,12 @@ std::string Reason() {
 // Loads certificate, key and the rest of the chain into a TLS context, as gRPC will: OpenSSL
 // refuses some there that can be parsed, such as keys that are too short for its security level.
 // `chain` is positioned behind the server's own certificate.
-absl::Status CheckTogether(const TlsFiles& files, X509* certificate, EVP_PKEY* key, BIO* chain) {
-  const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_server_method()),
-                                                                  SSL_CTX_free);
+absl::StatusOr<Context> MakeContext(const TlsFiles& files, X509* certificate, EVP_PKEY* key,
+                                    BIO* chain) {
+  Context context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return absl::ResourceExhaustedError("out of memory");
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);  // gRPC's least
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   if (SSL_CTX_use_certificate(context.get(), certificate) != 1) {
     return Wrong(files.certificate, absl::StrCat("cannot be served: ", Reason()));
   }
@@ -76,10 +81,11 @@ absl::Status CheckTogether(const TlsFiles& files, X509* certificate, EVP_PKEY* k
     return Wrong(files.key, absl::StrCat("cannot be used: ", Reason()));
   }
   ERR_clear_error();
-  return absl::OkStatus();
+  return context;
 }
 
-// Checks certificate and key, by themselves and together, and sets `not_after_seconds`.
+// Checks certificate and key, by themselves and together, and sets `not_after_seconds` and
+// `context`.
 absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
   const Bio certificate_text = ReaderOf(contents->certificate);
   const Certificate certificate(
@@ -101,7 +107,9 @@ absl::Status CheckPair(const TlsFiles& files, Contents* contents) {
     return Wrong(files.certificate, "does not say when it ends");
   }
   contents->not_after_seconds = timegm(&end);
-  return CheckTogether(files, certificate.get(), key.get(), certificate_text.get());
+  ASSIGN_OR_RETURN(contents->context,
+                   MakeContext(files, certificate.get(), key.get(), certificate_text.get()));
+  return absl::OkStatus();
 }
 
 absl::Status CheckAuthorities(const TlsFiles& files, const Contents& contents) {
@@ -172,7 +180,14 @@ absl::Status Tls::Reload() {
   RETURN_IF_ERROR(certificate_->Write(contents.certificate));
   RETURN_IF_ERROR(client_authorities_->Write(contents.client_authorities));
   not_after_seconds_ = contents.not_after_seconds;
+  MutexLock lock(mutex_);
+  context_ = contents.context;
   return absl::OkStatus();
+}
+
+std::shared_ptr<SSL_CTX> Tls::Context() const {
+  MutexLock lock(mutex_);
+  return context_;
 }
 
 std::shared_ptr<grpc::ServerCredentials> Tls::Credentials() const {

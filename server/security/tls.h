@@ -7,9 +7,13 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/security/server_credentials.h"
+#include "solver/base/mutex.h"
+
+struct ssl_ctx_st;
 
 namespace stowage {
 
@@ -38,6 +42,9 @@ class Tls {
   // For AddListeningPort(); this object outlives the server.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
 
+  // The same certificate for a server that uses OpenSSL itself (an SSL_CTX); callers need none.
+  std::shared_ptr<ssl_ctx_st> Context() const;
+
   // The end of the certificate's validity, in seconds since 1970.
   int64_t not_after_seconds() const { return not_after_seconds_; }
 
@@ -52,6 +59,8 @@ class Tls {
   const std::unique_ptr<Copy> key_;
   const std::unique_ptr<Copy> client_authorities_;
   std::atomic<int64_t> not_after_seconds_{0};
+  mutable Mutex mutex_;
+  std::shared_ptr<ssl_ctx_st> context_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace stowage

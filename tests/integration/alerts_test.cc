@@ -98,8 +98,9 @@ class RealAlerts : public testing::Test {
  protected:
   void Watch(const ServerProcess& server) {
     rules_ = std::make_unique<TempFolder>();
-    prometheus_ =
-        std::make_unique<Prometheus>(server.http_address(), rules_->Write("alerts.yml", Hurried()));
+    prometheus_ = std::make_unique<Prometheus>(
+        server.http_address(),
+        Prometheus::Options{.rules = rules_->Write("alerts.yml", Hurried())});
   }
   // Nothing fires although rates have been to be had for a while.
   void ExpectSilence() {

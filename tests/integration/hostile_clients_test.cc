@@ -336,7 +336,7 @@ TEST(ConnectionsOfOneHost, AreRefusedBeyondTheirLimitWhileOtherHostsAreServed) {
   EXPECT_NE(server.WaitForLogLine({"event=connection_refused", "reason=host_limit",
                                    "peer=ipv4:127.0.0.1:", "count=1"}),
             "");
-  EXPECT_EQ(MetricOf(server, "stowage_connections_refused_total{reason=\"host_limit\"}"), 1);
+  WaitForMetric(server, "stowage_connections_refused_total{reason=\"host_limit\"}", 1);
   EXPECT_EQ(MetricOf(server, "stowage_connections_accepted_total"), 3);
   EXPECT_TRUE(IsServed(server, "127.0.0.2"));
   // The server learns of the end of a connection after its client.

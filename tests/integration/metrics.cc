@@ -21,13 +21,16 @@ std::string HttpGet(const std::string& address, const std::string& path) {
   return result ? absl::StrCat(result->status, " ", result->body) : "";
 }
 
-double MetricOf(const ServerProcess& server, const std::string& series) {
-  const std::string text = HttpGet(server.http_address(), "/metrics");
+double ValueIn(const std::string& text, const std::string& series) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     double value = 0;
     if (absl::ConsumePrefix(&line, series + " ") && absl::SimpleAtod(line, &value)) return value;
   }
   return std::numeric_limits<double>::quiet_NaN();
+}
+
+double MetricOf(const ServerProcess& server, const std::string& series) {
+  return ValueIn(HttpGet(server.http_address(), "/metrics"), series);
 }
 
 void WaitForMetric(const ServerProcess& server, const std::string& series, double value) {

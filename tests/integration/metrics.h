@@ -11,6 +11,10 @@ namespace stowage {
 // The answer to GET `path` with its status before it ("200 ok"); empty when there is none.
 std::string HttpGet(const std::string& address, const std::string& path);
 
+// The value of a line of a text in Prometheus' format: ValueIn(text, "stowage_ready"). NaN when
+// there is none.
+double ValueIn(const std::string& text, const std::string& series);
+
 // The value of a line of /metrics: MetricOf(server, "stowage_ready"). NaN when there is none.
 double MetricOf(const ServerProcess& server, const std::string& series);
 

@@ -121,7 +121,7 @@ TEST_F(OperatorTest, SetsTheLogLevel) {
   solve.mutable_options()->set_use_cache(true);
   v1::SolveResponse response;
   EXPECT_EQ(Text(set("debug")), "OK");
-  for (int i = 0; i < 2; ++i) EXPECT_EQ(Text(remote_.Solve(solve, &response)), "OK");
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(Text(remote_.Solve(solve, &response)), "OK");
   EXPECT_NE(server_.WaitForLogLine({"level=debug", "source=MEMORY_CACHE"}), "");
   const grpc::Status refused = set("loud");
   EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT);

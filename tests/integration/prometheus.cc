@@ -12,23 +12,31 @@
 namespace stowage {
 namespace {
 
-std::string Config(const std::string& target, const std::string& rules) {
-  return absl::StrCat(
+std::string Config(const std::string& target, const Prometheus::Options& options) {
+  std::string config = absl::StrCat(
       "global: {scrape_interval: 200ms, evaluation_interval: 200ms}\n"
       "rule_files: [",
-      rules.empty() ? "" : absl::StrCat("'", rules, "'"),
+      options.rules.empty() ? "" : absl::StrCat("'", options.rules, "'"),
       "]\n"
       "scrape_configs:\n"
       "- job_name: stowage\n"
       "  static_configs: [{targets: ['",
       target, "']}]\n");
+  if (!options.authority.empty()) {
+    absl::StrAppend(&config, "  scheme: https\n  tls_config: {ca_file: '", options.authority,
+                    "'}\n");
+  }
+  if (!options.token_file.empty()) {
+    absl::StrAppend(&config, "  authorization: {credentials_file: '", options.token_file, "'}\n");
+  }
+  return config;
 }
 
 }  // namespace
 
-Prometheus::Prometheus(const std::string& target, const std::string& rules)
+Prometheus::Prometheus(const std::string& target, const Options& options)
     : program_({"/usr/bin/prometheus",
-                "--config.file=" + folder_.Write("prometheus.yml", Config(target, rules)),
+                "--config.file=" + folder_.Write("prometheus.yml", Config(target, options)),
                 "--storage.tsdb.path=" + folder_.Path("data"),
                 "--web.listen-address=127.0.0.1:0"}) {
   // It says where it listens, as in: … msg="Listening on" address=127.0.0.1:40041

@@ -14,10 +14,15 @@ namespace stowage {
 // Scrapes, and evaluates rules, five times a second.
 class Prometheus {
  public:
-  // `target` is the host:port of a server's /metrics, as job "stowage"; `rules` the path of a file
-  // with rules, or empty. Returns once it answers; throws std::runtime_error with its log when it
-  // does not.
-  explicit Prometheus(const std::string& target, const std::string& rules = "");
+  struct Options {
+    std::string rules = {};       // the path of a file with rules, or empty
+    std::string authority = {};   // PEM: not empty, it scrapes over TLS
+    std::string token_file = {};  // what it sends as a bearer token, or empty
+  };
+  // `target` is the host:port of a server's /metrics, as job "stowage". Returns once it answers;
+  // throws std::runtime_error with its log when it does not.
+  explicit Prometheus(const std::string& target, const Options& options);
+  explicit Prometheus(const std::string& target) : Prometheus(target, Options()) {}
 
   // What an instant query finds now: a list of {"metric": labels, "value": [time, "value"]}.
   // Throws std::runtime_error with Prometheus' message where it cannot be evaluated.

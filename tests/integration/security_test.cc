@@ -1,10 +1,9 @@
 // Who is served, and over what: TLS, certificates of callers, bearer tokens, and their replacement
-// while the server runs. Certificates are made with the openssl program, as operators make them.
+// while the server runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -18,6 +17,7 @@
 #include "tests/integration/metrics.h"
 #include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
+#include "tests/support/certificates.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
@@ -32,58 +32,6 @@ using testing::StartsWith;
 constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
 constexpr const char* kOtherToken = "fedcba9876543210fedcba9876543210";
 
-// Files of a certificate and its key.
-struct Pair {
-  std::string certificate;
-  std::string key;
-};
-
-// Certificates in a folder, from authorities of our own.
-class Office {
- public:
-  Pair Authority(const std::string& name) { return Make(name, {}); }
-  // Of the server at 127.0.0.1.
-  Pair Server(const std::string& name, const Pair& authority) {
-    return Make(name, {"-CA", authority.certificate, "-CAkey", authority.key, "-addext",
-                       "subjectAltName=IP:127.0.0.1"});
-  }
-  Pair Caller(const std::string& name, const Pair& authority) {
-    return Make(name, {"-CA", authority.certificate, "-CAkey", authority.key});
-  }
-  const TempFolder& folder() const { return folder_; }
-
- private:
-  Pair Make(const std::string& name, const std::vector<std::string>& how) {
-    Pair pair{folder_.Path(name + ".pem"), folder_.Path(name + ".key")};
-    std::vector<std::string> argv = {"/usr/bin/openssl",
-                                     "req",
-                                     "-x509",
-                                     "-newkey",
-                                     "ec",
-                                     "-pkeyopt",
-                                     "ec_paramgen_curve:prime256v1",
-                                     "-nodes",
-                                     "-days",
-                                     "2",
-                                     "-subj",
-                                     "/CN=" + name,
-                                     "-out",
-                                     pair.certificate,
-                                     "-keyout",
-                                     pair.key};
-    argv.insert(argv.end(), how.begin(), how.end());
-    const ProgramResult result = RunProgram(argv);
-    EXPECT_EQ(result.exit_code, 0) << result;
-    return pair;
-  }
-
-  const TempFolder folder_;
-};
-
-std::vector<std::string> TlsFlags(const Pair& server) {
-  return {"--tls-cert", server.certificate, "--tls-key", server.key};
-}
-
 Remote Trusting(const ServerProcess& server, const Pair& authority) {
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = ReadFile(authority.certificate);
@@ -96,12 +44,6 @@ ProgramResult Solve(const ServerProcess& server, const std::vector<std::string>&
       "--memory",         "50%",   "--server", server.address()};
   argv.insert(argv.end(), flags.begin(), flags.end());
   return RunProgram(argv);
-}
-
-// One file in the place of another, at one blow, as operators should.
-void Replace(const std::string& path, const std::string& by) {
-  WriteFile(path + ".new", ReadFile(by));
-  ASSERT_EQ(std::rename((path + ".new").c_str(), path.c_str()), 0);
 }
 
 void WaitUntilServed(const ServerProcess& server, const Pair& authority) {
@@ -300,7 +242,6 @@ TEST_F(Handshakes, OfClientsWithNothingInCommonAreCounted) {
 }
 
 TEST_F(Handshakes, OfClientsThatLeaveOrSayNothingAreCounted) {
-  RawSocket silent(server_.address());
   { const RawSocket leaves(server_.address()); }
   ExpectFailures("closed", 1);
   {
@@ -308,7 +249,7 @@ TEST_F(Handshakes, OfClientsThatLeaveOrSayNothingAreCounted) {
     leaves.Send(absl::string_view("\x16\x03\x01\x02\x00\x01", 6));  // the beginning of a greeting
   }
   ExpectFailures("closed", 1);
-  EXPECT_TRUE(silent.ClosedWithin(kPatience));
+  EXPECT_TRUE(RawSocket(server_.address()).ClosedWithin(kPatience));
   ExpectFailures("timeout", 1);
 }
 
@@ -425,6 +366,7 @@ TEST(Security, FilesThatCannotBeUsedStopTheStart) {
   };
   EXPECT_THAT(refusal({"--tls-cert", certificate}), HasSubstr("--tls-cert, --tls-key: give both"));
   EXPECT_THAT(refusal({"--tls-client-ca", certificate}), HasSubstr("needs --tls-cert"));
+  EXPECT_THAT(refusal({"--http-tls"}), HasSubstr("--http-tls: needs --tls-cert"));
   EXPECT_THAT(refusal({"--tls-cert", "/no/such.pem", "--tls-key", key}),
               HasSubstr("/no/such.pem: No such file"));
   EXPECT_THAT(refusal({"--tls-cert", key, "--tls-key", key}), HasSubstr("has no certificate"));
@@ -436,6 +378,7 @@ TEST(Security, FilesThatCannotBeUsedStopTheStart) {
               HasSubstr("has no certificate"));
   const TempFolder& folder = office.folder();
   EXPECT_THAT(refusal({"--token-file", folder.Path("none")}), HasSubstr("No such file"));
+  EXPECT_THAT(refusal({"--http-token-file", folder.Path("none")}), HasSubstr("No such file"));
   EXPECT_THAT(refusal({"--token-file", folder.Write("empty", "# nobody\n")}),
               HasSubstr("has no token"));
   EXPECT_THAT(refusal({"--token-file", folder.Write("odd", "a b c")}), HasSubstr("odd:1: "));

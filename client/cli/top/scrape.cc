@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/top/metrics_text.h"
@@ -20,7 +21,7 @@
 namespace stowage {
 namespace {
 
-// Together the 5 s of Fetch().
+// Together the 5 s of Fetch(); the handshake of TLS has as long as the connection.
 constexpr std::chrono::seconds kConnectTimeout{2};
 constexpr std::chrono::seconds kReadTimeout{3};
 // Limits what a wrong address can make this program hold.
@@ -33,7 +34,14 @@ std::string ReasonOf(httplib::Error error) {
     case httplib::Error::ConnectionTimeout:
       return "cannot connect within 2 s";
     case httplib::Error::Read:
-      return "it ends the connection, or does not answer within 3 s";
+      return "it ends the connection, as without --tls where it needs TLS, or does not answer "
+             "within 3 s";
+    case httplib::Error::SSLConnection:
+      return "cannot agree on TLS with it; leave --tls out if its --http does not encrypt";
+    case httplib::Error::SSLLoadingCerts:
+      return "--tls-ca has no certificate in PEM";
+    case httplib::Error::SSLServerVerification:
+      return "its certificate is not for this address, or of no authority in --tls-ca";
     default:
       return httplib::to_string(error);
   }
@@ -42,14 +50,17 @@ std::string ReasonOf(httplib::Error error) {
 }  // namespace
 
 struct Scraper::Connection {
-  Connection(const std::string& host, int port) : client(host, port) {
-    client.set_connection_timeout(kConnectTimeout);
-    client.set_read_timeout(kReadTimeout);
+  explicit Connection(std::unique_ptr<httplib::ClientImpl> its_client)
+      : client(std::move(its_client)) {
+    client->set_connection_timeout(kConnectTimeout);
+    client->set_read_timeout(kReadTimeout);
   }
-  httplib::Client client;  // no keep-alive: idle connections would hold threads of the server
+  // No keep-alive: idle connections would hold threads of the server.
+  const std::unique_ptr<httplib::ClientImpl> client;
 };
 
-absl::StatusOr<std::unique_ptr<Scraper>> Scraper::Make(const std::string& address) {
+absl::StatusOr<std::unique_ptr<Scraper>> Scraper::Make(const ScrapeTarget& target) {
+  const std::string& address = target.address;
   RETURN_IF_ERROR(CheckAddress(address));
   const size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon);
@@ -59,7 +70,12 @@ absl::StatusOr<std::unique_ptr<Scraper>> Scraper::Make(const std::string& addres
         Quoted(address), " is not host:port of a server's --http, as in 127.0.0.1:50052"));
   }
   if (host.front() == '[') host = host.substr(1, host.size() - 2);
-  return std::unique_ptr<Scraper>(new Scraper(std::make_unique<Connection>(host, port)));
+  std::unique_ptr<httplib::ClientImpl> client =
+      target.tls ? std::make_unique<httplib::SSLClient>(host, port)
+                 : std::make_unique<httplib::ClientImpl>(host, port);
+  if (!target.authorities_file.empty()) client->set_ca_cert_path(target.authorities_file);
+  if (!target.token.empty()) client->set_bearer_token_auth(target.token);
+  return std::unique_ptr<Scraper>(new Scraper(std::make_unique<Connection>(std::move(client))));
 }
 
 Scraper::Scraper(std::unique_ptr<Connection> connection)
@@ -69,7 +85,7 @@ Scraper::~Scraper() {
   if (thread_.joinable()) {
     pollfd ready{ready_fd_, POLLIN, 0};
     // In a loop: stop() has no effect on a fetch that has not connected yet.
-    do connection_->client.stop();
+    do connection_->client->stop();
     while (poll(&ready, 1, 10) == 0);
     thread_.join();
   }
@@ -82,7 +98,7 @@ absl::StatusOr<Scrape> Scraper::Fetch() {
   std::string text;
   // The receiver returns false to end a response that is too long.
   const httplib::Result result =
-      connection_->client.Get("/metrics", [&text](const char* data, size_t size) {
+      connection_->client->Get("/metrics", [&text](const char* data, size_t size) {
         text.append(data, size);
         return text.size() <= kMostBytes;
       });
@@ -93,6 +109,9 @@ absl::StatusOr<Scrape> Scraper::Fetch() {
   if (!result) return absl::UnavailableError(ReasonOf(result.error()));
   if (result->status == 404) {
     return absl::FailedPreconditionError("it has no /metrics: not the --http of a stowage-server");
+  }
+  if (result->status == 401) {
+    return absl::UnauthenticatedError(absl::StripAsciiWhitespace(text));
   }
   if (result->status != 200) {
     return absl::UnavailableError(absl::StrCat("it answers /metrics with ", result->status));

@@ -14,16 +14,24 @@
 
 namespace stowage {
 
+// Whose metrics, and how.
+struct ScrapeTarget {
+  std::string address;           // host:port of the server's --http
+  bool tls = false;              // with the system's root certificates unless a file is set
+  std::string authorities_file;  // PEM: root certificates to verify the server with
+  std::string token;             // empty: none is sent
+};
+
 // Fetches the metrics of one server, one scrape at a time. Thread-compatible.
 class Scraper {
  public:
-  // `address` is host:port of the server's --http. Does not connect yet.
-  // Errors: INVALID_ARGUMENT with what is accepted.
-  static absl::StatusOr<std::unique_ptr<Scraper>> Make(const std::string& address);
+  // Does not connect yet. Errors: INVALID_ARGUMENT with what is accepted.
+  static absl::StatusOr<std::unique_ptr<Scraper>> Make(const ScrapeTarget& target);
   ~Scraper();  // cancels a scrape in the background and waits for its thread
 
-  // Blocks for at most 5 s. Errors: UNAVAILABLE with the reason in a few words;
-  // FAILED_PRECONDITION where the address is not that of a stowage-server.
+  // Blocks for at most 5 s, with TLS 7 s. Errors: UNAVAILABLE with the reason in a few words;
+  // UNAUTHENTICATED with the server's; FAILED_PRECONDITION where the address is not that of a
+  // stowage-server.
   absl::StatusOr<Scrape> Fetch();
 
   // The same on a thread in the background. Requires: the result of the last StartFetch() has been

@@ -17,6 +17,7 @@
 #include "client/cli/top/top_figures.h"
 #include "client/cli/top/top_json.h"
 #include "client/cli/top/top_text.h"
+#include "client/lib/credentials.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 
@@ -29,6 +30,7 @@ constexpr int kPlainWidth = 120;  // of output that is not on a terminal
 
 struct Arguments {
   std::string http = "127.0.0.1:50052";
+  CredentialFiles credentials;
   std::string interval = "2s";
   int64_t count = 0;  // 0: unlimited
   bool once = false;
@@ -114,10 +116,10 @@ absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, 
 
 // Redraws the terminal after each interval until the user quits. Scrapes run in the background, one
 // at a time, so that keys and resizing work while a server does not answer.
-absl::StatusOr<int> Draw(Clock::duration interval, const std::string& address, Watch& watch) {
+absl::StatusOr<int> Draw(Clock::duration interval, const ScrapeTarget& target, Watch& watch) {
   Screen screen;
   // Constructed after the screen, so that its thread inherits the screen's blocked signals.
-  ASSIGN_OR_RETURN(const std::unique_ptr<Scraper> scraper, Scraper::Make(address));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Scraper> scraper, Scraper::Make(target));
   Clock::time_point next = Clock::now() + interval;
   bool fetching = false;
   for (;;) {
@@ -144,10 +146,19 @@ absl::StatusOr<int> Draw(Clock::duration interval, const std::string& address, W
 absl::StatusOr<int> Run(Arguments arguments) {
   ASSIGN_OR_RETURN(const Clock::duration interval, ReadInterval(arguments.interval));
   if (arguments.once) arguments.count = 1;
+  ASSIGN_OR_RETURN(const Credentials credentials, ReadCredentials(arguments.credentials));
+  const ScrapeTarget target = {.address = arguments.http,
+                               .tls = credentials.tls,
+                               .authorities_file = arguments.credentials.authorities,
+                               .token = credentials.token};
   // The first scrape is an error of the command; later failures are shown and retried.
-  absl::StatusOr<std::unique_ptr<Scraper>> scraper = Scraper::Make(arguments.http);
+  absl::StatusOr<std::unique_ptr<Scraper>> scraper = Scraper::Make(target);
   if (!scraper.ok()) return Prefixed("--http", scraper.status());
   absl::StatusOr<Scrape> first = (*scraper)->Fetch();
+  if (absl::IsUnauthenticated(first.status())) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("no metrics from ", arguments.http, ": ", first.status().message()));
+  }
   if (!first.ok()) {
     return absl::UnavailableError(absl::StrCat(
         "no metrics from ", arguments.http, " (", first.status().message(),
@@ -156,9 +167,29 @@ absl::StatusOr<int> Run(Arguments arguments) {
   Watch watch(arguments.http);
   watch.Add(std::move(first));
   if (arguments.count == 0 && arguments.format == "text" && Screen::IsSupported()) {
-    return Draw(interval, arguments.http, watch);
+    return Draw(interval, target, watch);
   }
   return Print(arguments, interval, **scraper, watch);
+}
+
+// Without the environment variables of the other commands: those are for the server's other port,
+// and this one has its own tokens.
+void AddHttpCredentials(CLI::App& command, CredentialFiles* files) {
+  command
+      .add_flag("--tls", files->tls,
+                "use TLS, for a server with --http-tls, and verify it with the system's root "
+                "certificates")
+      ->group("Server");
+  command
+      .add_option("--tls-ca", files->authorities,
+                  "use TLS, and verify the server with the root certificates in this PEM file")
+      ->type_name("FILE")
+      ->group("Server");
+  command
+      .add_option("--token-file", files->token,
+                  "file with the bearer token to send, for a server with --http-token-file")
+      ->type_name("FILE")
+      ->group("Server");
 }
 
 }  // namespace
@@ -176,6 +207,7 @@ void AddTopCommand(CLI::App& app, Command* chosen) {
       ->capture_default_str()
       ->type_name("ADDRESS")
       ->group("Server");
+  AddHttpCredentials(command, &arguments->credentials);
   command
       .add_option("--interval", arguments->interval,
                   "time between updates: 2s, 500ms; at least 100ms")

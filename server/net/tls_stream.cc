@@ -1,0 +1,107 @@
+#include "server/net/tls_stream.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+using Ssl = std::unique_ptr<SSL, decltype(&SSL_free)>;
+
+int IntSize(size_t bytes) { return static_cast<int>(std::min<size_t>(bytes, INT_MAX)); }
+
+// The text of the first error of this thread's queue, which it empties.
+std::string LibraryError() {
+  std::array<char, 256> text{};
+  ERR_error_string_n(ERR_get_error(), text.data(), text.size());
+  ERR_clear_error();
+  return text.data();
+}
+
+class TlsStream final : public Stream {
+ public:
+  TlsStream(int fd, Ssl ssl, HandshakeFailure failed)
+      : fd_(fd), ssl_(std::move(ssl)), failed_(std::move(failed)) {}
+  ~TlsStream() override { close(fd_); }
+
+  int fd() const override { return fd_; }
+  short Awaits(short events) const override { return awaits_ != 0 ? awaits_ : events; }
+  Progress Read(char* to, size_t bytes) override {
+    ERR_clear_error();
+    return ProgressOf(SSL_read(ssl_.get(), to, IntSize(bytes)));
+  }
+  Progress Write(absl::string_view from) override {
+    ERR_clear_error();
+    return ProgressOf(SSL_write(ssl_.get(), from.data(), IntSize(from.size())));
+  }
+  // Where the socket's buffer has no room for the message that ends TLS, the client sees the end of
+  // the connection alone; the response says its length itself.
+  void EndWriting() override {
+    ERR_clear_error();
+    SSL_shutdown(ssl_.get());
+    ERR_clear_error();
+    shutdown(fd_, SHUT_WR);
+  }
+  void TimeOut() override { EndHandshake("Handshake timed out"); }
+
+ private:
+  Progress ProgressOf(int result) {
+    const int system_error = errno;
+    awaits_ = 0;
+    if (result > 0) return {.bytes = static_cast<size_t>(result)};
+    switch (SSL_get_error(ssl_.get(), result)) {
+      case SSL_ERROR_WANT_READ:
+        awaits_ = POLLIN;
+        return {};
+      case SSL_ERROR_WANT_WRITE:
+        awaits_ = POLLOUT;
+        return {};
+      case SSL_ERROR_SYSCALL:
+        EndHandshake(absl::StrCat("Handshake read failed: ", std::strerror(system_error)));
+        break;
+      default:
+        EndHandshake(LibraryError());
+    }
+    ERR_clear_error();
+    return {.has_ended = true};
+  }
+
+  // Reports the failure where the connection ends before its handshake does.
+  void EndHandshake(const std::string& message) {
+    if (!SSL_is_init_finished(ssl_.get())) failed_(message);
+  }
+
+  const int fd_;
+  const Ssl ssl_;
+  const HandshakeFailure failed_;
+  short awaits_ = 0;  // set by the last Read() or Write() if it could not go on; else 0
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> MakeTlsStream(int fd, ssl_ctx_st* context, HandshakeFailure failed) {
+  Ssl ssl(SSL_new(context), SSL_free);
+  if (ssl == nullptr || SSL_set_fd(ssl.get(), fd) != 1) {
+    ERR_clear_error();
+    close(fd);
+    return nullptr;
+  }
+  SSL_set_accept_state(ssl.get());
+  // What is written next may lie elsewhere in memory, and a part of it may be all that fits.
+  SSL_set_mode(ssl.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  return std::make_unique<TlsStream>(fd, std::move(ssl), std::move(failed));
+}
+
+}  // namespace stowage
