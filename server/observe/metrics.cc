@@ -194,7 +194,7 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
                              "memory", "unread", "draining", "unauthenticated"}) {
     families_->rejected.Add({{"reason", reason}});
   }
-  for (const char* which : {"certificate", "tokens", "operator_tokens"}) {
+  for (const char* which : {"certificate", "tokens", "http_tokens", "operator_tokens"}) {
     families_->current.Add({{"which", which}}).Set(1);
     for (const char* result : {"ok", "failed"}) {
       families_->credentials.Add({{"which", which}, {"result", result}});

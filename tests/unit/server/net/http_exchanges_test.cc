@@ -35,10 +35,11 @@ class NullObserver final : public ConnectionObserver {
 class Port {
  public:
   Port(Exchanges::Open open, const std::string& body)
-      : exchanges_({.most = 10, .open = std::move(open)}, observer_, [body](std::string request) {
-          return absl::StrCat("HTTP/1.1 200 OK\r\nX-Request-Bytes: ", request.size(),
-                              "\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
-        }) {
+      : exchanges_({.most = 10, .open = std::move(open)}, observer_,
+                   [body](const std::string& request) {
+                     return absl::StrCat("HTTP/1.1 200 OK\r\nX-Request-Bytes: ", request.size(),
+                                         "\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+                   }) {
     auto listener = Listener::Start("127.0.0.1:0", {}, [this](int fd) { exchanges_.Add(fd); });
     EXPECT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
