@@ -101,6 +101,20 @@ void BindText(sqlite3_stmt* statement, int at, const std::string& text) {
   sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
 }
 
+// The directory without symbolic links in its path, created for this user alone where it does not
+// exist: answers reveal which networks are trained here.
+absl::StatusOr<fs::path> MakeDirectory(const std::string& directory) {
+  std::error_code error;
+  if (fs::create_directories(directory, error)) {
+    fs::permissions(directory, fs::perms::owner_all, error);
+  }
+  fs::path folder;
+  if (!error) folder = fs::canonical(directory, error);
+  if (!error) return folder;
+  return absl::UnavailableError(absl::StrCat("cannot make ", directory, ": ", error.message(),
+                                             "; choose another with --cache-dir"));
+}
+
 void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
   sqlite3_bind_blob(statement, at, key.bytes.data(), static_cast<int>(key.bytes.size()),
                     SQLITE_TRANSIENT);
@@ -120,14 +134,8 @@ SqliteTier::~SqliteTier() = default;
 
 absl::StatusOr<std::unique_ptr<SqliteTier>> SqliteTier::Open(const std::string& directory,
                                                              const CacheLimits& limits) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) {
-    return absl::UnavailableError(absl::StrCat("cannot make ", directory, ": ", error.message(),
-                                               "; choose another with --cache-dir"));
-  }
-  std::unique_ptr<SqliteTier> tier(
-      new SqliteTier((fs::path(directory) / "answers.db").string(), limits));
+  ASSIGN_OR_RETURN(const fs::path folder, MakeDirectory(directory));
+  std::unique_ptr<SqliteTier> tier(new SqliteTier((folder / "answers.db").string(), limits));
   MutexLock lock(tier->mutex_);
   RETURN_IF_ERROR(tier->OpenFile());
   return tier;
@@ -137,8 +145,12 @@ absl::StatusOr<std::unique_ptr<SqliteTier>> SqliteTier::Open(const std::string& 
 // damaged, else UNAVAILABLE.
 absl::Status SqliteTier::Failed(const char* what) {
   const int code = database_ != nullptr ? sqlite3_errcode(database_.get()) : SQLITE_NOMEM;
-  const std::string message = absl::StrCat(path_, ": ", what, ": ", sqlite3_errstr(code),
-                                           code == SQLITE_BUSY ? "; another process uses it" : "");
+  const char* remedy = code == SQLITE_BUSY ? "; another process uses it" : "";
+  if (database_ != nullptr &&
+      sqlite3_extended_errcode(database_.get()) == SQLITE_CANTOPEN_SYMLINK) {
+    remedy = "; it is a symbolic link, which is not followed: remove it";
+  }
+  const std::string message = absl::StrCat(path_, ": ", what, ": ", sqlite3_errstr(code), remedy);
   // The statements are constant, so that an error in one of them is a damaged schema.
   const bool damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR;
   return damaged ? absl::DataLossError(message) : absl::UnavailableError(message);
@@ -188,10 +200,13 @@ absl::Status SqliteTier::SetUp() {
 }
 
 // Opens the file, restricts who may read it, takes the lock that keeps other processes out, creates
-// the tables where the file is new or of another version, and counts the rows.
+// the tables where the file is new or of another version, and counts the rows. A symbolic link is
+// not followed: with one, who may write to the directory would have the server overwrite a file
+// elsewhere.
 absl::Status SqliteTier::SetUpOpen() {
   sqlite3* database = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int flags =
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
   const int code = sqlite3_open_v2(path_.c_str(), &database, flags, nullptr);
   database_.reset(database);
   if (code != SQLITE_OK) return Failed("cannot be opened");

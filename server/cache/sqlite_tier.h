@@ -27,7 +27,8 @@ namespace stowage {
 // Thread-safe.
 class SqliteTier final : public CacheTier {
  public:
-  // Creates the directory where it does not exist. The limits are those of the file's size.
+  // Creates the directory, for this user alone, where it does not exist. The directory may be a
+  // symbolic link, the file may not. The limits are those of the file's size.
   // Errors: UNAVAILABLE with the path and the reason, when the directory cannot be used or another
   // process uses it: ".../answers.db: cannot be written: database is locked; another process uses
   // it".

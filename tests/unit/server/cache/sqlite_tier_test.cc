@@ -87,6 +87,42 @@ TEST_F(DiskTierTest, NamesADirectoryThatItCannotUse) {
               Fails(absl::StatusCode::kUnavailable, HasSubstr("--cache-dir")));
 }
 
+TEST_F(DiskTierTest, CreatesADirectoryForItsUserAlone) {
+  const Tier tier = Open();
+  EXPECT_EQ(fs::status(folder_.Path("cache")).permissions(), fs::perms::owner_all);
+}
+
+TEST_F(DiskTierTest, FollowsALinkToItsDirectory) {
+  Fill();
+  fs::rename(folder_.Path("cache"), folder_.Path("elsewhere"));
+  fs::create_directory_symlink(folder_.Path("elsewhere"), folder_.Path("cache"));
+  EXPECT_EQ(CountRight(*Open()), kAnswers);
+}
+
+// Who may write to the directory could have another file overwritten.
+TEST_F(DiskTierTest, DoesNotFollowALinkInPlaceOfItsFiles) {
+  const std::string target = folder_.Write("target", "");
+  for (const char* name : {"answers.db", "answers.db-wal"}) {
+    const fs::path link = fs::path(folder_.Path("cache")) / name;
+    fs::create_directory(folder_.Path("cache"));
+    fs::create_symlink(target, link);
+    EXPECT_THAT(
+        SqliteTier::Open(folder_.Path("cache"), kMostBytes),
+        Fails(absl::StatusCode::kUnavailable, HasSubstr(folder_.Path("cache") + "/answers.db")))
+        << name;
+    EXPECT_EQ(ReadFile(target), "") << name;
+    fs::remove_all(folder_.Path("cache"));
+  }
+}
+
+TEST_F(DiskTierTest, SaysThatItsFileIsALink) {
+  fs::create_directory(folder_.Path("cache"));
+  fs::create_symlink(folder_.Path("target"), File());
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), kMostBytes),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("symbolic link")));
+  EXPECT_FALSE(fs::exists(folder_.Path("target")));
+}
+
 TEST_F(DiskTierTest, RenamesAFileThatIsNoDatabase) {
   Fill();
   WriteFile(File(), std::string(100'000, 'x'));
