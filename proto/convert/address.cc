@@ -1,5 +1,9 @@
 #include "proto/convert/address.h"
 
+#include <arpa/inet.h>
+
+#include <string>
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -29,6 +33,14 @@ absl::Status CheckAddress(absl::string_view address) {
   if (IsUnixSocket(address) || IsHostAndPort(address)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       Quoted(address), " is not host:port with a port from 0 to 65535, [::1]:port or unix:PATH"));
+}
+
+bool IsLocal(absl::string_view address) {
+  if (IsUnixSocket(address)) return true;
+  const std::string host(address.substr(0, address.rfind(':')));
+  in_addr ip{};
+  return host == "localhost" || host == "[::1]" ||
+         (inet_pton(AF_INET, host.c_str(), &ip) == 1 && ntohl(ip.s_addr) >> 24 == 127);
 }
 
 }  // namespace stowage

@@ -11,6 +11,10 @@ namespace stowage {
 // and takes any port modulo 2^16. Pure: resolves no name.
 absl::Status CheckAddress(absl::string_view address);
 
+// Whether only processes of this machine can connect to the address: a Unix socket, "localhost",
+// 127.0.0.0/8 or ::1. Other names count as reachable from elsewhere. Pure.
+bool IsLocal(absl::string_view address);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_PROTO_CONVERT_ADDRESS_H_

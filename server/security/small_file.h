@@ -1,4 +1,4 @@
-// Reads the small files that operators name: certificates, keys, tokens.
+// Reads the small files that operators name: certificates, keys, tokens, the configuration.
 #ifndef STOWAGE_SERVER_SECURITY_SMALL_FILE_H_
 #define STOWAGE_SERVER_SECURITY_SMALL_FILE_H_
 
@@ -8,10 +8,17 @@
 
 namespace stowage {
 
+// Who may be able to write a file that is read.
+enum class Writers {
+  kAnybody,
+  kOwner,  // of files that decide who is let in
+};
+
 // The contents of a file of at most 1 MiB. Blocks on the file system. Thread-safe.
 // Errors: NOT_FOUND, PERMISSION_DENIED, or what the system's error maps to, and INVALID_ARGUMENT
-// for a larger file; all begin with the path: "/etc/stowage/tokens: No such file or directory".
-absl::StatusOr<std::string> ReadSmallFile(const std::string& path);
+// for a larger file or one that others than `writers` may write; all begin with the path:
+// "/etc/stowage/tokens: No such file or directory".
+absl::StatusOr<std::string> ReadSmallFile(const std::string& path, Writers writers);
 
 }  // namespace stowage
 

@@ -121,11 +121,12 @@ absl::Status CheckAuthorities(const TlsFiles& files, const Contents& contents) {
 
 absl::StatusOr<Contents> Read(const TlsFiles& files) {
   Contents contents;
-  ASSIGN_OR_RETURN(contents.certificate, ReadSmallFile(files.certificate));
-  ASSIGN_OR_RETURN(contents.key, ReadSmallFile(files.key));
+  ASSIGN_OR_RETURN(contents.certificate, ReadSmallFile(files.certificate, Writers::kAnybody));
+  ASSIGN_OR_RETURN(contents.key, ReadSmallFile(files.key, Writers::kOwner));
   RETURN_IF_ERROR(CheckPair(files, &contents));
   if (files.client_authorities.empty()) return contents;
-  ASSIGN_OR_RETURN(contents.client_authorities, ReadSmallFile(files.client_authorities));
+  ASSIGN_OR_RETURN(contents.client_authorities,
+                   ReadSmallFile(files.client_authorities, Writers::kOwner));
   RETURN_IF_ERROR(CheckAuthorities(files, contents));
   return contents;
 }

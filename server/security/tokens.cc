@@ -66,7 +66,7 @@ absl::Status Tokens::Reload() {
 // One bad line makes the whole file unusable: a table without some of its tokens would lock callers
 // out. Errors name the line and never contain a token, since they are logged.
 absl::StatusOr<Tokens::Holders> Tokens::Read() const {
-  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path_));
+  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path_, Writers::kOwner));
   Holders holders;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -24,5 +24,16 @@ TEST(CheckAddress, RefusesWhatGrpcWouldMisread) {
   }
 }
 
+TEST(IsLocal, IsOnlyWhatOtherMachinesCannotReach) {
+  for (const char* address :
+       {"127.0.0.1:50051", "127.8.9.10:0", "localhost:1", "[::1]:1", "unix:/run/s.sock"}) {
+    EXPECT_TRUE(IsLocal(address)) << address;
+  }
+  for (const char* address : {"0.0.0.0:50051", "[::]:50051", "10.0.0.1:1", "128.0.0.1:1",
+                              "example.org:1", "127.0.0.1.example.org:1"}) {
+    EXPECT_FALSE(IsLocal(address)) << address;
+  }
+}
+
 }  // namespace
 }  // namespace stowage

@@ -1,0 +1,41 @@
+#include "server/security/file_permissions.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace stowage {
+namespace {
+
+constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
+
+// "has mode 0644"
+std::string ModeOf(const struct stat& file) {
+  return absl::StrFormat("has mode %04o", file.st_mode & 07777U);
+}
+
+}  // namespace
+
+absl::Status CheckWriters(const std::string& path, const struct stat& file) {
+  if ((file.st_mode & kOthersWrite) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": ", ModeOf(file), ": users other than its owner may write it, and so ",
+                   "let themselves in; run: chmod go-w ", path));
+}
+
+std::optional<SecurityWarning> WarnOfReaders(const std::string& path, const struct stat& file,
+                                             uid_t user) {
+  const mode_t needless = file.st_uid == user ? S_IRGRP | S_IROTH : S_IROTH;
+  if ((file.st_mode & needless) == 0) return std::nullopt;
+  return SecurityWarning{path, absl::StrCat(ModeOf(file), ": other users may read its secrets"),
+                         absl::StrCat("chmod ", file.st_uid == user ? "go= " : "o= ", path)};
+}
+
+std::optional<SecurityWarning> WarnOfWriters(const std::string& path,
+                                             const struct stat& directory) {
+  if ((directory.st_mode & kOthersWrite) == 0) return std::nullopt;
+  return SecurityWarning{
+      path, absl::StrCat(ModeOf(directory), ": other users may replace the cached answers"),
+      absl::StrCat("chmod go-w ", path)};
+}
+
+}  // namespace stowage
