@@ -2,9 +2,6 @@
 
 #include <sys/stat.h>
 
-#include <condition_variable>
-#include <mutex>
-#include <stop_token>
 #include <utility>
 
 namespace stowage {
@@ -21,26 +18,42 @@ std::vector<FileVersion> VersionsOf(const std::vector<std::string>& paths) {
   return versions;
 }
 
-// The versions are taken before `changed` reads the files: what changes while it reads differs from
-// them at the next comparison. A call that failed is repeated even where no version differs, since
-// a file can become readable without a change of its own (a directory's permissions).
 FileWatch::FileWatch(std::vector<std::string> paths, std::vector<FileVersion> versions,
-                     std::function<bool()> changed, std::chrono::milliseconds pause)
-    : thread_([paths = std::move(paths), last = std::move(versions), changed = std::move(changed),
-               pause](const std::stop_token& stop) mutable {
-        // Only for the interruptible wait: nothing is shared.
-        std::mutex mutex;
-        std::condition_variable_any woken;
-        bool is_done = true;
-        while (!stop.stop_requested()) {
-          std::vector<FileVersion> now = VersionsOf(paths);
-          if (!is_done || now != last) {
-            last = std::move(now);
-            is_done = changed();
-          }
-          std::unique_lock lock(mutex);
-          woken.wait_for(lock, stop, pause, [] { return false; });
-        }
-      }) {}
+                     std::function<bool(ReadCause)> read, std::chrono::milliseconds pause)
+    : paths_(std::move(paths)),
+      last_(std::move(versions)),
+      read_(std::move(read)),
+      thread_([this, pause](const std::stop_token& stop) { Run(stop, pause); }) {}
+
+void FileWatch::ReadNow() {
+  MutexLock lock(mutex_);
+  const uint64_t number = ++asked_;
+  changed_.notify_all();
+  while (answered_ < number) changed_.wait(mutex_);
+}
+
+// The versions are taken before `read_` reads the files: what changes while it reads differs from
+// them at the next comparison. A reading that failed is repeated even where no version differs,
+// since a file can become readable without a change of its own (a directory's permissions).
+void FileWatch::Run(const std::stop_token& stop, std::chrono::milliseconds pause) {
+  bool is_done = true;
+  uint64_t asked = 0;
+  uint64_t answered = 0;
+  while (!stop.stop_requested()) {
+    std::vector<FileVersion> now = VersionsOf(paths_);
+    const bool is_new = now != last_ || asked != answered;
+    if (is_new || !is_done) {
+      last_ = std::move(now);
+      is_done = read_(is_new ? ReadCause::kNew : ReadCause::kRetry);
+    }
+    MutexLock lock(mutex_);
+    answered_ = answered = asked;
+    changed_.notify_all();
+    changed_.wait_for(mutex_, stop, pause, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return asked_ != answered_;
+    });
+    asked = asked_;
+  }
+}
 
 }  // namespace stowage

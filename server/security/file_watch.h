@@ -3,11 +3,16 @@
 #define STOWAGE_SERVER_SECURITY_FILE_WATCH_H_
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "solver/base/mutex.h"
 
 namespace stowage {
 
@@ -24,18 +29,36 @@ struct FileVersion {
 // One version for each path, in their order.
 std::vector<FileVersion> VersionsOf(const std::vector<std::string>& paths);
 
+// Why files are read.
+enum class ReadCause {
+  kNew,    // one has changed, or ReadNow() was called
+  kRetry,  // the last reading failed, and nothing has changed since
+};
+
 // Compares the files with their last versions every `pause`, on a thread of its own, and calls
-// `changed` when one differs, and again every `pause` until it returns true. `versions` are those
-// from before the files were read, so that a change during reading counts. `changed` is called
-// from that thread only. The destructor joins the thread.
+// `read` when one differs, and again every `pause` until it returns true. `versions` are those from
+// before the files were read, so that a change during reading counts. `read` is called from that
+// thread only. The destructor joins the thread.
 class FileWatch {
  public:
   FileWatch(std::vector<std::string> paths, std::vector<FileVersion> versions,
-            std::function<bool()> changed,
+            std::function<bool(ReadCause)> read,
             std::chrono::milliseconds pause = std::chrono::seconds(1));
 
+  // Has the files read whether or not one has changed, and returns after that. Thread-safe.
+  void ReadNow();
+
  private:
-  std::jthread thread_;
+  void Run(const std::stop_token& stop, std::chrono::milliseconds pause);
+
+  const std::vector<std::string> paths_;
+  std::vector<FileVersion> last_;  // this and `read_` are used by the thread alone
+  const std::function<bool(ReadCause)> read_;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;     // calls of ReadNow(),
+  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // and those for which the files were read
+  std::jthread thread_;                            // last: it uses all of the above
 };
 
 }  // namespace stowage

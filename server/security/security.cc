@@ -1,5 +1,8 @@
 #include "server/security/security.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "solver/base/status_macros.h"
@@ -40,12 +43,13 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
   return security;
 }
 
-std::function<bool()> Security::Reload(const char* which, Observer& observer,
-                                       std::function<absl::Status()> reload) {
+std::function<bool(ReadCause)> Security::Reload(const char* which, Observer& observer,
+                                                std::function<absl::Status()> reload) {
   // A failure that repeats every second is reported once.
-  return [which, &observer, reload = std::move(reload), last = absl::OkStatus()]() mutable {
+  return [which, &observer, reload = std::move(reload),
+          last = absl::OkStatus()](ReadCause cause) mutable {
     absl::Status status = reload();
-    if (status.ok() || status != last) observer.CredentialsReplaced(which, status);
+    if (cause == ReadCause::kNew || status != last) observer.CredentialsReplaced(which, status);
     last = std::move(status);
     return last.ok();
   };
@@ -70,6 +74,22 @@ void Security::Watch(Observer& observer) {
         operator_token_files_.paths, operator_token_files_.versions,
         Reload("operator_tokens", observer, [this] { return operator_tokens_->Reload(); }));
   }
+}
+
+void Security::ReadNow() {
+  for (std::optional<FileWatch>* const watch : {&tls_watch_, &token_watch_}) {
+    if (watch->has_value()) (*watch)->ReadNow();
+  }
+}
+
+std::vector<SecurityWarning> Security::Warnings() const {
+  std::vector<SecurityWarning> warnings;
+  for (const std::string& path : {options_.tls.key, options_.token_file}) {
+    struct stat file {};
+    if (path.empty() || stat(path.c_str(), &file) != 0) continue;
+    if (auto warning = WarnOfReaders(path, file, geteuid())) warnings.push_back(*warning);
+  }
+  return warnings;
 }
 
 std::shared_ptr<grpc::ServerCredentials> Security::Credentials() const {

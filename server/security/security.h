@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/observe/observer.h"
+#include "server/security/file_permissions.h"
 #include "server/security/file_watch.h"
 #include "server/security/tls.h"
 #include "server/security/tokens.h"
@@ -30,12 +31,21 @@ struct SecurityOptions {
 // Thread-safe.
 class Security {
  public:
-  // Errors: NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT, naming the file.
+  // Errors: NOT_FOUND, PERMISSION_DENIED or INVALID_ARGUMENT, naming the file; the last one also
+  // for a key, tokens or authorities that other users may write.
   static absl::StatusOr<std::unique_ptr<Security>> Load(const SecurityOptions& options);
 
   // From now on replaced files are read again, and each replacement is reported to `observer`,
   // which outlives this object. An unusable file changes nothing: the old contents stay in force.
   void Watch(Observer& observer);
+
+  // Reads all files again now and reports each reading to the observer of Watch(), which was called
+  // before. Returns once new calls use new tokens; new connections use a new certificate within two
+  // seconds.
+  void ReadNow();
+
+  // Files of secrets that other users may read, as of now.
+  std::vector<SecurityWarning> Warnings() const;
 
   // This object outlives the server that uses them.
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
@@ -59,10 +69,10 @@ class Security {
     std::vector<std::string> paths;
     std::vector<FileVersion> versions;  // from before they were read
   };
-  // Calls `reload` and reports each success to the observer, and each failure that differs from the
-  // last one. Returns whether it succeeded: FileWatch repeats what failed.
-  static std::function<bool()> Reload(const char* which, Observer& observer,
-                                      std::function<absl::Status()> reload);
+  // Calls `reload` and reports each success to the observer, and each failure but those of retries
+  // that fail as before. Returns whether it succeeded: FileWatch repeats what failed.
+  static std::function<bool(ReadCause)> Reload(const char* which, Observer& observer,
+                                               std::function<absl::Status()> reload);
 
   const SecurityOptions options_;
   WatchedFiles tls_files_;  // set by Load()

@@ -17,8 +17,11 @@ using std::chrono::milliseconds;
 
 // Calls of one watch, of which the first ones fail.
 struct Calls {
-  std::function<bool()> FailingUntil(int number) {
-    return [this, number] { return ++count >= number; };
+  std::function<bool(ReadCause)> FailingUntil(int number) {
+    return [this, number](ReadCause cause) {
+      retries += cause == ReadCause::kRetry ? 1 : 0;
+      return ++count >= number;
+    };
   }
   void WaitFor(int number) const {
     const auto end = std::chrono::steady_clock::now() + kPatience;
@@ -29,6 +32,7 @@ struct Calls {
     EXPECT_EQ(count, number);
   }
   std::atomic<int> count{0};
+  std::atomic<int> retries{0};
 };
 
 TEST(FileWatch, SeesWhatChangedSinceTheFileWasReadAndTriesUntilItWorks) {
@@ -39,6 +43,19 @@ TEST(FileWatch, SeesWhatChangedSinceTheFileWasReadAndTriesUntilItWorks) {
   Calls calls;
   const FileWatch watch({file}, versions, calls.FailingUntil(3), milliseconds(1));
   calls.WaitFor(3);
+  EXPECT_EQ(calls.retries, 2);
+}
+
+TEST(FileWatch, ReadsWhenToldToWhateverTheVersionsSay) {
+  const TempFolder folder;
+  const std::string file = folder.Write("tokens", "text");
+  Calls calls;
+  FileWatch watch({file}, VersionsOf({file}), calls.FailingUntil(1), std::chrono::hours(1));
+  for (int number = 1; number <= 3; ++number) {
+    watch.ReadNow();
+    EXPECT_EQ(calls.count, number);
+  }
+  EXPECT_EQ(calls.retries, 0);
 }
 
 TEST(FileWatch, SeesRightsThatChangeAndFilesThatComeAndGo) {
