@@ -83,8 +83,7 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
   const std::shared_ptr<Job> job(new Job{
       [this, request = std::move(request), queued = Clock::now()](
           std::stop_token stop, Clock::time_point started) -> absl::StatusOr<FrontierResult> {
-        const TimeLimit limit(resources_.options.max_solve_seconds, std::move(stop),
-                              &resources_.timers);
+        const TimeLimit limit(resources_.max_solve_seconds, std::move(stop), &resources_.timers);
         SolveContext context = resources_.ContextFor(limit.token());
         RunningSolves::Place place(resources_.running, SolverName(request.solver),
                                    request.chain.length());

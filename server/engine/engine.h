@@ -73,6 +73,9 @@ class Engine {
     return solves_.Cancel(fingerprint);
   }
 
+  // As EngineOptions::max_solve_seconds, for solves that start from now on.
+  void SetMaxSolveSeconds(double seconds) { resources_.max_solve_seconds = seconds; }
+
   // Whether Drain() was called.
   bool draining() const;
   EngineStats stats() const;

@@ -27,6 +27,7 @@ std::string SolverName(const std::string& requested) {
 EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* its_cache,
                                  Observer* its_observer)
     : options(its_options),
+      max_solve_seconds(its_options.max_solve_seconds),
       cache(*its_cache),
       observer(*its_observer),
       quick({.threads = kQuickThreads,

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_ENGINE_ENGINE_RESOURCES_H_
 #define STOWAGE_SERVER_ENGINE_ENGINE_RESOURCES_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -46,6 +47,7 @@ struct EngineResources {
   SolveContext ContextFor(std::stop_token stop);
 
   const EngineOptions options;
+  std::atomic<double> max_solve_seconds;  // at first as in the options
   AnswerCache& cache;
   Observer& observer;
   RunningSolves running;

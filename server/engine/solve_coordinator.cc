@@ -202,7 +202,7 @@ SolveContext SolveCoordinator::ContextOf(const SolvePtr& solve, RunningSolves::P
 void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instances) {
   if (solve->stop_token().stop_requested()) return Forget(solve);
   const EitherStop stop(solve->stop_token(), resources_.stop_all.get_token());
-  const TimeLimit limit(resources_.options.max_solve_seconds, stop.token(), &resources_.timers);
+  const TimeLimit limit(resources_.max_solve_seconds, stop.token(), &resources_.timers);
   const SolveRequest& request = solve->request();
   std::optional<RunningSolves::Place> place(std::in_place, resources_.running,
                                             SolverName(request.solver), request.chain.length());

@@ -58,14 +58,18 @@ std::string Seconds(double value) { return absl::StrFormat("%.6f", value); }
 
 }  // namespace
 
-absl::Status SetLogLevel(absl::string_view level) {
+absl::Status CheckLogLevel(absl::string_view level) {
   for (const char* name : {"debug", "info", "warning", "error"}) {
-    if (level != name) continue;
-    Logger().set_level(spdlog::level::from_str(name));
-    return absl::OkStatus();
+    if (level == name) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
       absl::StrCat("log level '", level, "' is none of debug, info, warning, error"));
+}
+
+absl::Status SetLogLevel(absl::string_view level) {
+  absl::Status checked = CheckLogLevel(level);
+  if (checked.ok()) Logger().set_level(spdlog::level::from_str(std::string(level)));
+  return checked;
 }
 
 // Keys and events are the program's own; only values may come from a caller.

@@ -25,6 +25,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 using LogField = std::pair<absl::string_view, std::string>;
 
 // Errors: INVALID_ARGUMENT for a level that is none of debug, info, warning, error.
+absl::Status CheckLogLevel(absl::string_view level);
 absl::Status SetLogLevel(absl::string_view level);
 
 // Thread-safe. `event` is one word without spaces: Log(kInfo, "serving", {{"address", address}}).

@@ -2,6 +2,7 @@
 
 #include <systemd/sd-daemon.h>
 
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 
@@ -25,6 +26,13 @@ void Notify(const std::string& state) {
 
 void NotifyReady(const std::string& address) {
   Notify(absl::StrCat("READY=1\nSTATUS=Serving at ", address));
+}
+
+// Type=notify-reload wants the time, by which systemd tells this reload from an earlier one.
+void NotifyReloading() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  Notify(absl::StrCat("RELOADING=1\nMONOTONIC_USEC=",
+                      std::chrono::duration_cast<std::chrono::microseconds>(now).count()));
 }
 
 void NotifyStopping(double seconds) {
