@@ -1,15 +1,22 @@
-// stowage-server: parses options, serves until SIGTERM or SIGINT, drains, exits 0.
+// stowage-server: parses options, serves until SIGTERM or SIGINT, drains, exits 0. On SIGHUP it
+// reads its configuration again.
 #include <malloc.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "grpc/support/log.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/observe/systemd.h"
+#include "server/process_limits.h"
+#include "server/reload.h"
 #include "server/security/handshake_log.h"
 #include "server/server.h"
 #include "server/server_options.h"
@@ -27,6 +34,7 @@ sigset_t BlockSignals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
@@ -53,8 +61,67 @@ std::string TlsText(const TlsFiles& tls) {
   return tls.client_authorities.empty() ? "server" : "mutual";
 }
 
-int Serve(const ServerOptions& options, const sigset_t& signals) {
+// Ends a start for which the system gives too little memory or too few threads all the same.
+[[noreturn]] void EndStart() {
+  std::string what = "an unknown error";
+  try {
+    if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
+  } catch (const std::exception& error) {
+    what = error.what();
+  }
+  std::fprintf(stderr,
+               "stowage-server: cannot start: %s; raise the limits on memory and processes\n",
+               what.c_str());
+  std::_Exit(EXIT_FAILURE);
+}
+
+struct CommandLine {
+  int argc;
+  char** argv;
+};
+
+std::string JoinedOrNone(const std::vector<std::string>& changes) {
+  return changes.empty() ? "none" : absl::StrJoin(changes, ", ");
+}
+
+// Reads configuration, certificates and tokens again. A configuration that is invalid changes
+// nothing.
+void Reload(const CommandLine& line, Server* server, std::vector<OptionText>* in_force) {
+  NotifyReloading();
+  const absl::StatusOr<ParsedOptions> parsed =
+      ParseServerOptions(line.argc, line.argv, STOWAGE_VERSION);
+  if (parsed.ok()) {
+    server->ReadCredentials();
+    server->LogWarnings();
+    const ConfigChanges changes = ApplyChanges(
+        parsed->texts,
+        [&](absl::string_view option) { return server->Apply(option, parsed->options); }, in_force);
+    Log(changes.after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
+        {{"changed", JoinedOrNone(changes.applied)},
+         {"restart_needed", JoinedOrNone(changes.after_restart)}});
+  } else {
+    Log(LogLevel::kError, "reload_failed",
+        {{"message", std::string(parsed.status().message())},
+         {"remedy", "fix the file and send SIGHUP again; nothing has changed"}});
+  }
+  NotifyReady(server->address());
+}
+
+// Returns the signal that ends the server.
+int ReloadUntilStopped(const CommandLine& line, const sigset_t& signals, Server* server,
+                       std::vector<OptionText> in_force) {
+  for (;;) {
+    const int signal = WaitForSignal(signals);
+    if (signal != SIGHUP) return signal;
+    Reload(line, server, &in_force);
+  }
+}
+
+int Serve(const CommandLine& line, const ParsedOptions& parsed, const sigset_t& signals) {
+  const ServerOptions& options = parsed.options;
+  const std::terminate_handler usual = std::set_terminate(EndStart);
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, STOWAGE_VERSION);
+  std::set_terminate(usual);
   if (!server.ok()) {
     Log(LogLevel::kError, "cannot_start", {{"message", std::string(server.status().message())}});
     return EXIT_FAILURE;
@@ -70,15 +137,22 @@ int Serve(const ServerOptions& options, const sigset_t& signals) {
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
   NotifyReady((*server)->address());
-  const int signal = WaitForSignal(signals);
+  const int signal = ReloadUntilStopped(line, signals, server->get(), parsed.texts);
+  const double grace_seconds = (*server)->grace_seconds();
   Log(LogLevel::kInfo, "draining",
-      {{"signal", absl::StrCat(signal)}, {"grace_seconds", absl::StrCat(options.grace_seconds)}});
-  NotifyStopping(options.grace_seconds + kLastWritesSeconds);
-  // A second signal ends the process at once.
+      {{"signal", absl::StrCat(signal)}, {"grace_seconds", absl::StrCat(grace_seconds)}});
+  NotifyStopping(grace_seconds + kLastWritesSeconds);
+  // A second signal ends the process at once, unless it asks for a reload, which comes too late.
+  std::signal(SIGHUP, SIG_IGN);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*server)->Drain();
   Log(LogLevel::kInfo, "stopped", {});
   return EXIT_SUCCESS;
+}
+
+int Fail(absl::string_view message) {
+  std::fprintf(stderr, "stowage-server: %s\n", std::string(message).c_str());
+  return EXIT_FAILURE;
 }
 
 int Main(int argc, char** argv) {
@@ -86,24 +160,19 @@ int Main(int argc, char** argv) {
   // Writing to a log whose reader has exited must not end the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // the write that exceeds a limit on file sizes reports it
-  const absl::StatusOr<ParsedOptions> parsed = ParseServerOptions(argc, argv, STOWAGE_VERSION);
-  if (!parsed.ok()) {
-    std::fprintf(stderr, "stowage-server: %s\n", std::string(parsed.status().message()).c_str());
-    return EXIT_FAILURE;
-  }
+  absl::StatusOr<ParsedOptions> parsed = ParseServerOptions(argc, argv, STOWAGE_VERSION);
+  if (!parsed.ok()) return Fail(parsed.status().message());
   if (!parsed->text.empty()) {
     std::fputs(parsed->text.c_str(), stdout);
     return EXIT_SUCCESS;
   }
-  if (const absl::Status status = SetLogLevel(parsed->options.log_level); !status.ok()) {
-    std::fprintf(stderr, "stowage-server: --log-level: %s\n",
-                 std::string(status.message()).c_str());
-    return EXIT_FAILURE;
-  }
+  (void)SetLogLevel(parsed->options.log_level);  // which has been checked
   gpr_set_log_function(LogFromGrpc);
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_DEBUG);  // as HandshakeLog needs
   AllowAllFiles();
-  return Serve(parsed->options, signals);
+  const absl::Status fits = FitIntoProcessLimits(&parsed->options);
+  if (!fits.ok()) return Fail(fits.message());
+  return Serve({argc, argv}, *parsed, signals);
 }
 
 }  // namespace

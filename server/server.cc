@@ -1,15 +1,18 @@
 #include "server/server.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "proto/convert/address.h"
 #include "server/cache/sqlite_tier.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
@@ -63,9 +66,11 @@ OperatorService::Actions OperatorActions(const Tokens* tokens) {
 
 class Server::Reports final : public Observer, public ConnectionObserver {
  public:
-  Reports(const LogObserver::Options& log, Metrics& metrics) : log_(log), metrics_(metrics) {}
+  Reports(const LogObserver::Options& log, Server& server)
+      : server_(server), log_(log), metrics_(server.metrics_) {}
 
   int64_t suppressed_lines() const { return log_.suppressed(); }
+  void SetLog(const LogObserver::Options& log) { log_.Set(log); }
 
   void CallBegan(const std::string& method) override { metrics_.CallBegan(method); }
   void CallEnded(const CallRecord& record) override {
@@ -87,6 +92,7 @@ class Server::Reports final : public Observer, public ConnectionObserver {
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override {
     log_.CredentialsReplaced(which, status);
     metrics_.CredentialsReplaced(which, status);
+    server_.LogWarnings();  // of the new files
   }
   void ConnectionAccepted(const std::string& peer) override {
     log_.ConnectionAccepted(peer);
@@ -102,6 +108,7 @@ class Server::Reports final : public Observer, public ConnectionObserver {
   }
 
  private:
+  Server& server_;
   LogObserver log_;
   Metrics& metrics_;
 };
@@ -109,8 +116,9 @@ class Server::Reports final : public Observer, public ConnectionObserver {
 Server::Server(const ServerOptions& options, const std::string& version,
                std::unique_ptr<Security> security)
     : options_(options),
+      grace_seconds_(options.grace_seconds),
       metrics_(version),
-      reports_(std::make_unique<Reports>(options.log, metrics_)),
+      reports_(std::make_unique<Reports>(options.log, *this)),
       handshakes_(*reports_),
       security_(std::move(security)),
       disk_(OpenStore(options, *reports_)),
@@ -222,7 +230,68 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   health->SetServingStatus(v1::Scheduler::service_full_name(), true);
   health->SetServingStatus(true);
   server->ready_ = true;
+  server->LogWarnings();
   return server;
+}
+
+// A line for each option that need not wait for a restart.
+bool Server::Apply(absl::string_view option, const ServerOptions& options) {
+  using Setter = void (*)(Server&, const ServerOptions&);
+  static constexpr std::pair<absl::string_view, Setter> kSetters[] = {
+      {"access-log",
+       [](Server& self, const ServerOptions& to) { self.reports_->SetLog(to.log); }},
+      {"client-log-rate",
+       [](Server& self, const ServerOptions& to) { self.reports_->SetLog(to.log); }},
+      {"client-rate",
+       [](Server& self, const ServerOptions& to) {
+         self.admission_.SetCallsPerSecond(to.client_calls_per_second);
+       }},
+      {"grace",
+       [](Server& self, const ServerOptions& to) { self.grace_seconds_ = to.grace_seconds; }},
+      {"log-level", [](Server&, const ServerOptions& to) { (void)SetLogLevel(to.log_level); }},
+      {"max-solve-time",
+       [](Server& self, const ServerOptions& to) {
+         self.engine_.SetMaxSolveSeconds(to.engine.max_solve_seconds);
+       }},
+  };
+  for (const auto& [name, set] : kSetters) {
+    if (name != option) continue;
+    set(*this, options);
+    return true;
+  }
+  return false;
+}
+
+std::vector<SecurityWarning> Server::Warnings() const {
+  std::vector<SecurityWarning> warnings = security_->Warnings();
+  const SecurityOptions& security = options_.security;
+  if (!IsLocal(options_.listen)) {
+    if (security.tls.certificate.empty()) {
+      warnings.push_back({options_.listen,
+                          "requests, answers and tokens cross the network in clear",
+                          "set --tls-cert and --tls-key, or listen on 127.0.0.1"});
+    }
+    if (security.token_file.empty() && security.tls.client_authorities.empty()) {
+      warnings.push_back({options_.listen, "everybody who reaches the address is served",
+                          "set --token-file or --tls-client-ca, or listen on 127.0.0.1"});
+    }
+  }
+  struct stat directory {};
+  if (!options_.cache_dir.empty() && stat(options_.cache_dir.c_str(), &directory) == 0) {
+    if (auto warning = WarnOfWriters(options_.cache_dir, directory)) warnings.push_back(*warning);
+  }
+  return warnings;
+}
+
+void Server::LogWarnings() {
+  std::vector<SecurityWarning> warnings = Warnings();
+  MutexLock lock(warnings_mutex_);
+  for (const SecurityWarning& warning : warnings) {
+    if (absl::c_linear_search(warnings_, warning)) continue;
+    Log(LogLevel::kWarning, "unsafe",
+        {{"subject", warning.subject}, {"problem", warning.problem}, {"remedy", warning.remedy}});
+  }
+  warnings_ = std::move(warnings);
 }
 
 // Connections are accepted until the engine has drained: callers that come meanwhile get
@@ -230,7 +299,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 void Server::Drain() {
   ready_ = false;
   grpc_->GetHealthCheckService()->SetServingStatus(false);
-  const auto grace = std::chrono::duration<double>(options_.grace_seconds);
+  const auto grace = std::chrono::duration<double>(grace_seconds_);
   engine_.Drain(std::chrono::steady_clock::now() +
                 std::chrono::duration_cast<std::chrono::steady_clock::duration>(grace));
   listener_ = nullptr;

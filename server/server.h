@@ -5,8 +5,11 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/server.h"
 #include "server/engine/engine.h"
 #include "server/net/http_port.h"
@@ -14,9 +17,11 @@
 #include "server/observe/metrics.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/scheduler_service.h"
+#include "server/security/file_permissions.h"
 #include "server/security/handshake_log.h"
 #include "server/security/security.h"
 #include "server/server_options.h"
+#include "solver/base/mutex.h"
 
 namespace stowage {
 
@@ -36,6 +41,17 @@ class Server {
   // Of the port for operators; empty: there is none.
   std::string http_address() const { return http_ != nullptr ? http_->address() : ""; }
 
+  // Sets one option to its value in `options` while the server runs. False: that takes a restart.
+  // One thread at a time, not during Drain().
+  bool Apply(absl::string_view option, const ServerOptions& options);
+  // Reads certificates and tokens again. What is wrong with them is logged, and changes nothing.
+  void ReadCredentials() { security_->ReadNow(); }
+  // Logs what is unsafe and has not been logged since it became so: an address that others can
+  // reach without TLS or credentials, permissions of files. Thread-safe.
+  void LogWarnings();
+
+  double grace_seconds() const { return grace_seconds_; }
+
   // Health turns NOT_SERVING, new requests get UNAVAILABLE, running ones have the grace period to
   // finish. Blocks until all is done.
   void Drain();
@@ -48,8 +64,12 @@ class Server {
          std::unique_ptr<Security> security);
   Gauges gauges() const;
   absl::Status StartHttp();
+  std::vector<SecurityWarning> Warnings() const;
 
-  const ServerOptions options_;
+  const ServerOptions options_;  // of the start
+  double grace_seconds_;
+  Mutex warnings_mutex_;
+  std::vector<SecurityWarning> warnings_ ABSL_GUARDED_BY(warnings_mutex_);  // those logged last
   Metrics metrics_;
   std::unique_ptr<Reports> reports_;
   HandshakeLog handshakes_;

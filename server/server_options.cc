@@ -9,7 +9,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "proto/convert/address.h"
+#include "server/observe/log.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 
@@ -33,6 +35,7 @@ absl::Status Read(const char* option, const Text& text, Parser parse, Value* val
 
 // Options whose text is parsed once the command line as a whole is valid.
 struct TextOptions {
+  std::string config;
   std::string max_message = "16MiB";
   std::string solve_memory = "4GiB";
   std::string all_solves_memory;  // empty: twice solve_memory
@@ -196,6 +199,12 @@ void AddCache(CLI::App& app, ServerOptions* options, TextOptions* texts) {
 }
 
 void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
+  app.add_option("--config", texts->config,
+                 "file of options, a line each, as in: grace = \"60s\"; flags override it; read "
+                 "again on SIGHUP; default: none")
+      ->configurable(false)
+      ->type_name("FILE")
+      ->group("Operation");
   app.add_option("--http", options->http,
                  "host:port of /metrics, /livez and /readyz (port 0: any free one); none: no such "
                  "port")
@@ -285,7 +294,20 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   if (options->grace_seconds > kDaySeconds) {
     return absl::InvalidArgumentError("--grace: must be at most a day (86400s)");
   }
-  return absl::OkStatus();
+  const absl::Status level = CheckLogLevel(options->log_level);
+  return level.ok() ? level : Prefixed("--log-level", level);
+}
+
+// Names the file in an error that begins with one of the options that the file has set.
+absl::Status WithFile(const std::string& path, const std::vector<std::string>& from_file,
+                      const absl::Status& error) {
+  for (const std::string& name : from_file) {
+    absl::string_view message = error.message();
+    if (!absl::ConsumePrefix(&message, absl::StrCat("--", name))) continue;
+    if (message.empty() || (message[0] != ':' && message[0] != ',')) continue;
+    return absl::Status(error.code(), absl::StrCat(path, ": ", error.message()));
+  }
+  return error;
 }
 
 }  // namespace
@@ -323,7 +345,13 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see stowage-server --help"));
   }
-  RETURN_IF_ERROR(Complete(texts, &options));
+  std::vector<std::string> from_file;
+  if (app.count("--config") > 0) {
+    ASSIGN_OR_RETURN(from_file, ReadConfigFile(texts.config, app));
+  }
+  const absl::Status complete = Complete(texts, &options);
+  if (!complete.ok()) return WithFile(texts.config, from_file, complete);
+  parsed.texts = OptionTexts(app);
   return parsed;
 }
 

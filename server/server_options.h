@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/config_file.h"
 #include "server/engine/engine.h"
 #include "server/observe/log.h"
 #include "server/rpc/call.h"
@@ -33,13 +35,16 @@ struct ServerOptions {
   LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};
 };
 
-// A parsed command line: options, or a text to print (help, version).
+// A parsed command line with its configuration file: options, or a text to print (help, version).
 struct ParsedOptions {
   ServerOptions options;
-  std::string text;  // not empty: print it and exit 0
+  std::vector<OptionText> texts;  // of all options
+  std::string text;               // not empty: print it and exit 0
 };
 
-// Errors: INVALID_ARGUMENT, one line that names the option.
+// Reads the file of --config, too; the command line overrides it.
+// Errors: one line that names the option, and the file where that sets it; INVALID_ARGUMENT, or
+// those of ReadConfigFile().
 absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv, const std::string& version);
 
 }  // namespace stowage

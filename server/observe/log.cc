@@ -85,8 +85,9 @@ void FlushLog() { Logger().flush(); }
 
 // Every n-th hit.
 bool LogObserver::IsSampled() {
-  if (options_.hit_share <= 0) return false;
-  const auto every = static_cast<uint64_t>(std::lround(1 / std::max(options_.hit_share, 1e-9)));
+  const double share = hit_share_.load(std::memory_order_relaxed);
+  if (share <= 0) return false;
+  const auto every = static_cast<uint64_t>(std::lround(1 / std::max(share, 1e-9)));
   return hits_.fetch_add(1, std::memory_order_relaxed) % std::max<uint64_t>(every, 1) == 0;
 }
 

@@ -45,7 +45,12 @@ class LogObserver final : public Observer, public ConnectionObserver {
     double hit_share = 0;                // of memory cache hits, 0 to 1, that are logged
   };
   explicit LogObserver(const Options& options)
-      : options_(options), lines_(options.client_lines_per_second, kBurstSeconds) {}
+      : hit_share_(options.hit_share), lines_(options.client_lines_per_second, kBurstSeconds) {}
+  // From now on.
+  void Set(const Options& options) {
+    hit_share_ = options.hit_share;
+    lines_.SetRate(options.client_lines_per_second);
+  }
 
   void CallBegan(const std::string& /*method*/) override {}
   void CallEnded(const CallRecord& record) override;
@@ -68,7 +73,7 @@ class LogObserver final : public Observer, public ConnectionObserver {
 
   bool IsSampled();
 
-  const Options options_;
+  std::atomic<double> hit_share_;
   RateLimit lines_;
   std::atomic<uint64_t> hits_{0};
   std::atomic<int64_t> suppressed_{0};

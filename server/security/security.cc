@@ -77,14 +77,16 @@ void Security::Watch(Observer& observer) {
 }
 
 void Security::ReadNow() {
-  for (std::optional<FileWatch>* const watch : {&tls_watch_, &token_watch_}) {
+  for (std::optional<FileWatch>* const watch :
+       {&tls_watch_, &token_watch_, &http_token_watch_, &operator_token_watch_}) {
     if (watch->has_value()) (*watch)->ReadNow();
   }
 }
 
 std::vector<SecurityWarning> Security::Warnings() const {
   std::vector<SecurityWarning> warnings;
-  for (const std::string& path : {options_.tls.key, options_.token_file}) {
+  for (const std::string& path : {options_.tls.key, options_.token_file, options_.http_token_file,
+                                  options_.operator_token_file}) {
     struct stat file {};
     if (path.empty() || stat(path.c_str(), &file) != 0) continue;
     if (auto warning = WarnOfReaders(path, file, geteuid())) warnings.push_back(*warning);
