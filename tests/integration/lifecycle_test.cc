@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
+#include "solver/base/units.h"
 #include "support/reflection.grpc.pb.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
@@ -249,6 +251,37 @@ TEST(Lifecycle, VersionAndHelpGoToStandardOutput) {
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("--listen"));
   EXPECT_THAT(version.err + help.err, IsEmpty());
+}
+
+// A server with so much address space (ulimit -v). Returns what it says that it needs, unless it
+// serves.
+std::string StartWithin(int64_t bytes) {
+  BackgroundProgram server({"/usr/bin/prlimit", absl::StrCat("--as=", bytes),
+                            Program("stowage-server"), "--listen", "127.0.0.1:0", "--http",
+                            "127.0.0.1:0", "--cache-dir", "none", "--threads", "2"});
+  const std::string line = server.WaitForLogLine({"event=serving", " address="});
+  if (!line.empty()) {
+    EXPECT_TRUE(Remote(ValueOf(line, " address=")).Answers()) << bytes;
+    server.Signal(SIGTERM);
+    EXPECT_THAT(server.WaitForExit(), Optional(0)) << bytes << server.Log();
+    return "";
+  }
+  EXPECT_THAT(server.WaitForExit(), Optional(1)) << bytes << server.Log();
+  EXPECT_EQ(Lines(server.Log()), 1U) << server.Log();
+  EXPECT_THAT(server.Log(), AllOf(StartsWith("stowage-server: needs "),
+                                  HasSubstr(" of address space"), HasSubstr("ulimit -v")));
+  const std::string need = server.Log().substr(server.Log().find("needs ") + 6);
+  return need.substr(0, need.find(" of"));
+}
+
+TEST(AddressSpace, IsEnoughOrTheServerSaysWhatItNeeds) {
+  constexpr int64_t kMiB = 1 << 20;
+  const std::string need = StartWithin(100 * kMiB);
+  ASSERT_NE(need, "");
+  for (int64_t mebibytes = 200; mebibytes < 1000; mebibytes += 200) StartWithin(mebibytes * kMiB);
+  EXPECT_EQ(StartWithin(1100 * kMiB), "");
+  // What it says is enough, but for rounding.
+  EXPECT_EQ(StartWithin(*ParseBytes(need) * 101 / 100), "");
 }
 
 }  // namespace

@@ -2,8 +2,12 @@
 // while the server runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <map>
 #include <memory>
 #include <ostream>
@@ -11,7 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/grpcpp.h"
 #include "tests/integration/metrics.h"
@@ -25,7 +31,9 @@ namespace stowage {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -387,6 +395,123 @@ TEST(Security, FilesThatCannotBeUsedStopTheStart) {
   EXPECT_THAT(refusal({"--token-file",
                        folder.Write("twice", absl::StrCat("a ", kToken, "\nb ", kToken, "\n"))}),
               HasSubstr("twice:2: the token is in the file twice"));
+}
+
+// The lines of its log about what is unsafe.
+std::vector<std::string> WarningsOf(ServerProcess& server) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(server.Log(), '\n')) {
+    if (absl::StrContains(line, "level=warning event=unsafe")) lines.emplace_back(line);
+  }
+  return lines;
+}
+
+TEST(Warnings, NameAnAddressThatAnybodyReaches) {
+  ServerProcess open({}, "0.0.0.0:0");
+  EXPECT_THAT(WarningsOf(open),
+              ElementsAre(AllOf(HasSubstr("subject=0.0.0.0:0"), HasSubstr("--tls-cert")),
+                          AllOf(HasSubstr("subject=0.0.0.0:0"), HasSubstr("--token-file"))));
+  EXPECT_TRUE(Remote(open.address()).Answers());
+  ServerProcess loopback;
+  EXPECT_THAT(WarningsOf(loopback), IsEmpty());
+}
+
+TEST(Warnings, LeaveAnAddressWithTlsAndTokensAlone) {
+  Office office;
+  std::vector<std::string> flags = TlsFlags(office.Server("server", office.Authority("authority")));
+  const std::string tokens = office.folder().Write("tokens", absl::StrCat("a ", kToken));
+  ASSERT_EQ(chmod(tokens.c_str(), 0600), 0);
+  flags.insert(flags.end(), {"--token-file", tokens});
+  ServerProcess server(flags, "0.0.0.0:0");
+  EXPECT_THAT(WarningsOf(server), IsEmpty());
+}
+
+TEST(Warnings, NameSecretsThatOthersMayRead) {
+  Office office;
+  const Pair pair = office.Server("server", office.Authority("authority"));
+  const std::string tokens = office.folder().Write("tokens", absl::StrCat("a ", kToken));
+  ASSERT_EQ(chmod(pair.key.c_str(), 0644), 0);
+  ASSERT_EQ(chmod(tokens.c_str(), 0604), 0);
+  std::vector<std::string> flags = TlsFlags(pair);
+  flags.insert(flags.end(), {"--token-file", tokens});
+  ServerProcess server(flags);
+  EXPECT_THAT(WarningsOf(server), ElementsAre(AllOf(HasSubstr(pair.key), HasSubstr("mode 0644"),
+                                                    HasSubstr("chmod go= " + pair.key)),
+                                              AllOf(HasSubstr(tokens), HasSubstr("mode 0604"))));
+}
+
+TEST(Warnings, NameACacheDirectoryThatOthersMayWriteTo) {
+  const TempFolder folder;
+  const std::string cache = folder.Path("cache");
+  ASSERT_EQ(mkdir(cache.c_str(), 0700), 0);
+  ASSERT_EQ(chmod(cache.c_str(), 0777), 0);
+  ServerProcess server({"--cache-dir", cache});
+  EXPECT_THAT(WarningsOf(server), ElementsAre(AllOf(HasSubstr(cache), HasSubstr("mode 0777"),
+                                                    HasSubstr("chmod go-w " + cache))));
+  // One that stays as it is is not repeated.
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=reloaded"}), "");
+  EXPECT_EQ(WarningsOf(server).size(), 1U);
+  ASSERT_EQ(chmod(cache.c_str(), 0770), 0);
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=unsafe", "mode 0770"}), "");
+}
+
+TEST(Warnings, ACacheFileThatIsALinkIsNotFollowed) {
+  const TempFolder folder;
+  const std::string cache = folder.Path("cache");
+  ASSERT_EQ(mkdir(cache.c_str(), 0700), 0);
+  const std::string target = folder.Write("target", "");
+  ASSERT_EQ(symlink(target.c_str(), (cache + "/answers.db").c_str()), 0);
+  ServerProcess server({"--cache-dir", cache});
+  EXPECT_NE(server.WaitForLogLine({"event=store_failed", "answers.db", "symbolic link"}), "");
+  EXPECT_TRUE(Remote(server.address()).Answers());
+  EXPECT_EQ(ReadFile(target), "");
+}
+
+// Whoever may write them lets himself in.
+TEST(Security, CredentialsThatOthersMayWriteStopTheStart) {
+  Office office;
+  const Pair pair = office.Server("server", office.Authority("authority"));
+  const std::string tokens = office.folder().Write("tokens", absl::StrCat("a ", kToken));
+  const auto refusal = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {Program("stowage-server"), "--listen", "127.0.0.1:0", "--http",
+                                 "none", "--cache-dir", "none"});
+    const ProgramResult result = RunProgram(flags);
+    EXPECT_EQ(result.exit_code, 1) << result;
+    return result.err;
+  };
+  ASSERT_EQ(chmod(tokens.c_str(), 0666), 0);
+  EXPECT_THAT(refusal({"--token-file", tokens}),
+              AllOf(HasSubstr(tokens + ": has mode 0666"), HasSubstr("chmod go-w " + tokens)));
+  ASSERT_EQ(chmod(pair.key.c_str(), 0660), 0);
+  EXPECT_THAT(refusal(TlsFlags(pair)),
+              AllOf(HasSubstr(pair.key + ": has mode 0660"), HasSubstr("chmod go-w " + pair.key)));
+}
+
+TEST(Security, CredentialsThatOthersMayWriteAreNotReadAgain) {
+  const TempFolder folder;
+  const std::string tokens = folder.Write("tokens", absl::StrCat("a ", kToken));
+  ServerProcess server({"--token-file", tokens});
+  ASSERT_EQ(chmod(tokens.c_str(), 0666), 0);
+  WriteFile(tokens, absl::StrCat("a ", kOtherToken));
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "has mode 0666"}), "");
+  const Remote remote(server.address());
+  EXPECT_FALSE(SolveWithToken(remote, absl::StrCat("Bearer ", kOtherToken)).ok());
+  EXPECT_TRUE(SolveWithToken(remote, absl::StrCat("Bearer ", kToken)).ok());
+  ASSERT_EQ(chmod(tokens.c_str(), 0600), 0);
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=tokens"}), "");
+  EXPECT_TRUE(SolveWithToken(remote, absl::StrCat("Bearer ", kOtherToken)).ok());
+}
+
+// At once, and whether or not the files have changed.
+TEST(Security, SighupReadsTheCertificateAgain) {
+  Office office;
+  const Pair pair = office.Server("server", office.Authority("authority"));
+  ServerProcess server(TlsFlags(pair));
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=certificate"}), "");
+  EXPECT_NE(server.WaitForLogLine({"event=reloaded"}), "");
 }
 
 }  // namespace

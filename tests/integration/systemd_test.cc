@@ -92,6 +92,16 @@ TEST(ServiceManager, IsToldOnceItServesAndAsSoonAsItDrains) {
   EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
 }
 
+TEST(ServiceManager, IsToldOfAReloadAndOfItsEnd) {
+  const Manager manager;
+  BackgroundProgram server(manager.ServerCommand({"--listen", "127.0.0.1:0"}));
+  ASSERT_THAT(manager.Next(), HasSubstr("READY=1\n")) << server.Log();
+  server.Signal(SIGHUP);
+  EXPECT_THAT(manager.Next(), HasSubstr("RELOADING=1\nMONOTONIC_USEC="));
+  EXPECT_THAT(manager.Next(), HasSubstr("READY=1\nSTATUS=Serving at 127.0.0.1:"));
+  EXPECT_THAT(server.Log(), HasSubstr("event=reloaded"));
+}
+
 TEST(ServiceManager, IsNotToldOfAServerThatCannotStart) {
   ServerProcess other;
   const Manager manager;

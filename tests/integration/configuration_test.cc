@@ -1,0 +1,183 @@
+// Configuration files, and what SIGHUP changes in a running server.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+
+namespace stowage {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::Optional;
+
+constexpr const char* kToken = "0123456789abcdef0123456789abcdef";
+constexpr const char* kOtherToken = "fedcba9876543210fedcba9876543210";
+
+// A server with a configuration file.
+class Configured {
+ public:
+  explicit Configured(const std::string& text, std::vector<std::string> flags = {})
+      : file_(folder_.Write("server.toml", text)) {
+    flags.insert(flags.begin(), {"--config", file_});
+    server_.emplace(flags);
+  }
+
+  // Has the server read a new file, and returns the line about it that contains `parts`.
+  std::string Reload(const std::string& text, const std::vector<std::string>& parts) {
+    WriteFile(file_, text);
+    server_->Signal(SIGHUP);
+    return server_->WaitForLogLine(parts);
+  }
+
+  ServerProcess& server() { return *server_; }
+  const std::string& file() const { return file_; }
+
+ private:
+  const TempFolder folder_;
+  const std::string file_;
+  std::optional<ServerProcess> server_;
+};
+
+std::vector<std::string> OneAtATime() { return {std::begin(kOneAtATime), std::end(kOneAtATime)}; }
+
+grpc::Status SolveWith(const Remote& remote, const std::string& token) {
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
+  v1::SolveResponse response;
+  return remote.Solve(SmallSolveRequest(), &response, &context);
+}
+
+TEST(Configuration, ComesFromTheFileUnlessTheCommandLineSaysOtherwise) {
+  Configured configured("threads = 3\ngrace = \"7s\"\n", {"--grace", "5s"});
+  EXPECT_NE(configured.server().WaitForLogLine({"event=serving", "threads=3"}), "");
+  EXPECT_TRUE(Remote(configured.server().address()).Answers());
+  configured.server().Signal(SIGTERM);
+  EXPECT_THAT(configured.server().WaitForExit(), Optional(0));
+  EXPECT_THAT(configured.server().Log(), HasSubstr("grace_seconds=5"));
+}
+
+TEST(Configuration, AFileThatIsWrongStopsTheStartInOneLine) {
+  const TempFolder folder;
+  const auto refusal = [](const std::string& file) {
+    const ProgramResult result = RunProgram({Program("stowage-server"), "--config", file});
+    EXPECT_EQ(result.exit_code, 1) << result;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result;
+    return result.err;
+  };
+  const std::string file = folder.Write("server.toml", "thread = 3\n");
+  EXPECT_THAT(refusal(file), AllOf(HasSubstr(file + ": 'thread'"), HasSubstr("--help")));
+  EXPECT_THAT(refusal(folder.Write("server.toml", "grace = soon\n")),
+              HasSubstr(file + ": --grace: "));
+  EXPECT_THAT(refusal(folder.Path("none")), HasSubstr("none: No such file"));
+}
+
+TEST(Reload, ChangesTheLogLevel) {
+  Configured configured("log-level = info\n");
+  const Remote remote(configured.server().address());
+  v1::SolveRequest request = SmallSolveRequest();
+  request.mutable_options()->set_use_cache(true);
+  v1::SolveResponse response;
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(remote.Solve(request, &response).ok());
+  EXPECT_THAT(configured.server().Log(), Not(HasSubstr("level=debug")));
+  EXPECT_NE(configured.Reload("log-level = debug\n",
+                              {"level=info", "event=reloaded",
+                               "changed=\"log-level: info -> debug\"", "restart_needed=none"}),
+            "");
+  // Memory cache hits are logged at this level alone.
+  EXPECT_TRUE(remote.Solve(request, &response).ok());
+  EXPECT_NE(configured.server().WaitForLogLine({"level=debug", "event=call", "MEMORY_CACHE"}), "");
+}
+
+TEST(Reload, ChangesTheGracePeriod) {
+  Configured configured("grace = 1000s\n", OneAtATime());
+  const Remote remote(configured.server().address());
+  const auto running = Occupy(remote, LongSolveRequest());
+  EXPECT_NE(configured.Reload("grace = 0.2s\n", {"event=reloaded", "grace: 1000s -> 0.2s"}), "");
+  EXPECT_FALSE(running->ended());
+  configured.server().Signal(SIGTERM);
+  EXPECT_THAT(configured.server().WaitForExit(), Optional(0));
+  EXPECT_THAT(configured.server().Log(), HasSubstr("grace_seconds=0.2"));
+}
+
+TEST(Reload, ChangesTheLongestSolve) {
+  Configured configured("max-solve-time = 3600s\n", OneAtATime());
+  EXPECT_NE(configured.Reload("max-solve-time = 0.01s\n",
+                              {"event=reloaded", "max-solve-time: 3600s -> 0.01s"}),
+            "");
+  v1::SolveResponse response;
+  const grpc::Status status =
+      Remote(configured.server().address()).Solve(LongSolveRequest(), &response);
+  // Whether or not there is a schedule by then.
+  EXPECT_TRUE(response.limit() == v1::TIME ||
+              absl::StrContains(status.error_message(), "within 0.01 s, the longest time"))
+      << Text(status);
+}
+
+TEST(Reload, SaysWhatTakesARestartUntilThen) {
+  Configured configured("threads = 1\n");
+  EXPECT_NE(configured.Reload("threads = 2\n", {"level=warning", "event=reloaded", "changed=none",
+                                                "restart_needed=\"threads: 1 -> 2\""}),
+            "");
+  EXPECT_NE(configured.Reload("threads = 2\ngrace = 9s\n",
+                              {"event=reloaded", "changed=\"grace: 30s -> 9s\"",
+                               "restart_needed=\"threads: 1 -> 2\""}),
+            "");
+  EXPECT_NE(configured.Reload("grace = 9s\n", {"changed=none", "threads: 1 -> default"}), "");
+}
+
+TEST(Reload, OfAnInvalidFileChangesNothing) {
+  Configured configured("log-level = info\n");
+  EXPECT_NE(configured.Reload(
+                "log-level = debug\nthreads = 0\n",
+                {"level=error", "event=reload_failed", configured.file(), "threads", "remedy="}),
+            "");
+  EXPECT_TRUE(Remote(configured.server().address()).Answers());
+  // Had the level changed, nothing would be left to change.
+  EXPECT_NE(configured.Reload("log-level = debug\n", {"log-level: info -> debug"}), "");
+}
+
+TEST(Reload, ReadsTokensWithoutAConfigurationFile) {
+  const TempFolder folder;
+  const std::string tokens = folder.Write("tokens", absl::StrCat("trainer ", kToken));
+  ServerProcess server({"--token-file", tokens});
+  const Remote remote(server.address());
+  EXPECT_TRUE(SolveWith(remote, kToken).ok());
+  WriteFile(tokens, absl::StrCat("trainer ", kOtherToken));
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=reloaded", "changed=none", "restart_needed=none"}), "");
+  EXPECT_TRUE(SolveWith(remote, kOtherToken).ok());
+  EXPECT_FALSE(SolveWith(remote, kToken).ok());
+}
+
+TEST(Reload, IsIgnoredWhileTheServerDrains) {
+  Configured configured("grace = 1000s\n", OneAtATime());
+  ServerProcess& server = configured.server();
+  const Remote remote(server.address());
+  const auto running = Occupy(remote, LongSolveRequest());
+  server.Signal(SIGTERM);
+  while (remote.Health() == HealthState::SERVING) {
+  }
+  server.Signal(SIGHUP);
+  EXPECT_EQ(remote.Health(), HealthState::NOT_SERVING);
+  EXPECT_FALSE(running->ended());
+  running->Cancel();
+  EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
+  EXPECT_THAT(server.Log(), AllOf(HasSubstr("event=stopped"), Not(HasSubstr("event=reloaded"))));
+}
+
+}  // namespace
+}  // namespace stowage
