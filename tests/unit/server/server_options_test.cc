@@ -21,6 +21,7 @@ using testing::StartsWith;
 absl::StatusOr<ParsedOptions> Parse(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "stowage-server");
   std::vector<char*> argv;
+  argv.reserve(arguments.size());
   for (std::string& argument : arguments) argv.push_back(argument.data());
   return ParseServerOptions(static_cast<int>(argv.size()), argv.data(), "1");
 }
