@@ -169,7 +169,7 @@ absl::Status Server::StartHttp() {
   }
   if (const Tokens* const tokens = security_->http_tokens(); tokens != nullptr) {
     protection.authenticate = [tokens](absl::string_view authorization) {
-      return tokens->NameOf(authorization).status();
+      return tokens->HolderOf(authorization).status();
     };
   }
   ASSIGN_OR_RETURN(http_, HttpPort::Start(options_.http, *reports_,
@@ -238,8 +238,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 bool Server::Apply(absl::string_view option, const ServerOptions& options) {
   using Setter = void (*)(Server&, const ServerOptions&);
   static constexpr std::pair<absl::string_view, Setter> kSetters[] = {
-      {"access-log",
-       [](Server& self, const ServerOptions& to) { self.reports_->SetLog(to.log); }},
+      {"access-log", [](Server& self, const ServerOptions& to) { self.reports_->SetLog(to.log); }},
       {"client-log-rate",
        [](Server& self, const ServerOptions& to) { self.reports_->SetLog(to.log); }},
       {"client-rate",

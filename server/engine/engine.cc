@@ -102,7 +102,7 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
     job->Run();
     pending_.Finish();
   };
-  const absl::StatusOr<WorkQueue::Added> added =
+  const absl::StatusOr<uint64_t> added =
       resources_.solves.Add({.run = run,
                              .client = caller.client,
                              .bytes = *bytes,
@@ -128,7 +128,7 @@ void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done)
     job->Run();
     pending_.Finish();
   };
-  const absl::StatusOr<WorkQueue::Added> added =
+  const absl::StatusOr<uint64_t> added =
       resources_.quick.Add({.run = run, .client = caller.client, .stop = caller.stop});
   if (added.ok()) return;
   job->done(added.status());

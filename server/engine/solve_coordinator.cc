@@ -150,7 +150,7 @@ void SolveCoordinator::Start(const SolvePtr& solve) {
     Forget(solve);
     EndAll(solve, cached, Origin::Source::kDiskCache);
   };
-  const absl::StatusOr<WorkQueue::Added> added =
+  const absl::StatusOr<uint64_t> added =
       resources_.quick.Add({.run = look_up, .client = solve->client()});
   if (added.ok()) return;
   Forget(solve);
@@ -160,10 +160,12 @@ void SolveCoordinator::Start(const SolvePtr& solve) {
 // Declares the memory of the solve to the queue, which starts it when that much is free. The
 // instances are made here, because the memory depends on them, and travel with the work.
 void SolveCoordinator::Enqueue(const SolvePtr& solve) {
-  absl::StatusOr<WorkQueue::Added> added = TooLittleFreeMemory();
+  absl::StatusOr<uint64_t> added = TooLittleFreeMemory();
   if (const auto instances = MakeInstances(solve->keyed())) {
     const SolveRequest& request = solve->request();
     const int64_t bytes = resources_.BytesFor(request, *instances);
+    // Told before it is queued: it may run, and end, before Add() returns.
+    solve->Queued(resources_.solves.stats().waiting);
     added = resources_.solves.Add(
         {.run = [this, solve, instances] { Run(solve, *instances); },
          .client = solve->client(),
@@ -176,10 +178,9 @@ void SolveCoordinator::Enqueue(const SolvePtr& solve) {
     Forget(solve);
     return EndAll(solve, added.status());
   }
-  for (const std::string& client : solve->SetTicket(added->ticket)) {
-    resources_.solves.Share(added->ticket, client);
+  for (const std::string& client : solve->SetTicket(*added)) {
+    resources_.solves.Share(*added, client);
   }
-  solve->Queued(added->before);
 }
 
 // What the solver may use, and whom it reports progress to. `place` must outlive the context.
@@ -236,7 +237,7 @@ void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
   resources_.cache.PutInMemory(answer);
   if (!resources_.cache.has_tier()) return;
   // Callers do not wait for the tier below.
-  const absl::StatusOr<WorkQueue::Added> added =
+  const absl::StatusOr<uint64_t> added =
       resources_.quick.Add({.run = [this, answer] { resources_.cache.PutInTier(answer); }});
   if (!added.ok()) resources_.observer.StoreFailed(added.status());
 }

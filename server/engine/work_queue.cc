@@ -55,9 +55,9 @@ absl::Status WorkQueue::Admit(const Work& work) const {
 
 // Admits the work, if need be after removing work whose callers have left. The removed work runs
 // after the lock is released: it only reports its end, and may take locks of its own.
-absl::StatusOr<WorkQueue::Added> WorkQueue::Add(Work work) {
+absl::StatusOr<uint64_t> WorkQueue::Add(Work work) {
   std::vector<Work> stopped;
-  absl::StatusOr<Added> added;
+  absl::StatusOr<uint64_t> added;
   {
     MutexLock lock(mutex_);
     absl::Status status = Admit(work);
@@ -67,7 +67,7 @@ absl::StatusOr<WorkQueue::Added> WorkQueue::Add(Work work) {
       status = Admit(work);
     }
     if (status.ok()) {
-      added = Added{++last_ticket_, waiting_.size()};
+      added = ++last_ticket_;
       const std::string client = work.client;
       waiting_.emplace(last_ticket_, Waiting{std::move(work), {}});
       Append(last_ticket_, client);

@@ -51,14 +51,10 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  struct Added {
-    uint64_t ticket = 0;  // of this work, never 0
-    size_t before = 0;    // how much was waiting
-  };
-  // Queues `work`. Errors, without running or keeping `work`: RESOURCE_EXHAUSTED when the queue is
-  // full, the client has too much in it, or the work needs more memory than there is for all;
-  // UNAVAILABLE after Close().
-  absl::StatusOr<Added> Add(Work work);
+  // Queues `work` and returns its ticket, which is never 0. Errors, without running or keeping
+  // `work`: RESOURCE_EXHAUSTED when the queue is full, the client has too much in it, or the work
+  // needs more memory than there is for all; UNAVAILABLE after Close().
+  absl::StatusOr<uint64_t> Add(Work work);
 
   // `client` waits for this work, too: it starts at the first turn of any of its clients. Does
   // nothing once the work has started, or where it is the client's already.

@@ -24,8 +24,9 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
   if (!options.operator_token_file.empty()) {
     security->operator_token_files_.paths = {options.operator_token_file};
   }
-  for (WatchedFiles* const files : {&security->tls_files_, &security->token_files_,
-                                    &security->http_token_files_, &security->operator_token_files_}) {
+  for (WatchedFiles* const files :
+       {&security->tls_files_, &security->token_files_, &security->http_token_files_,
+        &security->operator_token_files_}) {
     files->versions = VersionsOf(files->paths);
   }
   if (!tls.certificate.empty()) {

@@ -107,7 +107,7 @@ TEST_F(DiskTierTest, DoesNotFollowALinkInPlaceOfItsFiles) {
     fs::create_directory(folder_.Path("cache"));
     fs::create_symlink(target, link);
     EXPECT_THAT(
-        SqliteTier::Open(folder_.Path("cache"), kMostBytes),
+        SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
         Fails(absl::StatusCode::kUnavailable, HasSubstr(folder_.Path("cache") + "/answers.db")))
         << name;
     EXPECT_EQ(ReadFile(target), "") << name;
@@ -118,7 +118,7 @@ TEST_F(DiskTierTest, DoesNotFollowALinkInPlaceOfItsFiles) {
 TEST_F(DiskTierTest, SaysThatItsFileIsALink) {
   fs::create_directory(folder_.Path("cache"));
   fs::create_symlink(folder_.Path("target"), File());
-  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), kMostBytes),
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("symbolic link")));
   EXPECT_FALSE(fs::exists(folder_.Path("target")));
 }

@@ -90,8 +90,8 @@ class OneThread {
   ~OneThread() {
     if (!gone_) go_.set_value();
   }
-  absl::StatusOr<WorkQueue::Added> Add(const std::string& client, const std::string& name,
-                                       int64_t bytes = 0) {
+  absl::StatusOr<uint64_t> Add(const std::string& client, const std::string& name,
+                               int64_t bytes = 0) {
     return queue_.Add({.run = [this, name] { order_ += name; }, .client = client, .bytes = bytes});
   }
   void Share(uint64_t ticket, const std::string& client) { queue_.Share(ticket, client); }
@@ -116,20 +116,14 @@ TEST(WorkQueue, LetsClientsTakeTurns) {
   EXPECT_EQ(work.Order(), "aXbYcd");
 }
 
-TEST(WorkQueue, SaysHowMuchWaitsBefore) {
-  OneThread work;
-  EXPECT_EQ(work.Add("a", "1")->before, 0);
-  EXPECT_EQ(work.Add("b", "2")->before, 1);
-}
-
 TEST(WorkQueue, StartsSharedWorkAtTheFirstTurnOfAnyOfItsClients) {
   OneThread work;
   for (const char* name : {"a", "b"}) ASSERT_THAT(work.Add("many", name), IsOk());
   const auto shared = work.Add("many", "S");
   ASSERT_THAT(shared, IsOk());
   ASSERT_THAT(work.Add("many", "c"), IsOk());
-  work.Share(shared->ticket, "few");
-  work.Share(shared->ticket, "few");  // counts once
+  work.Share(*shared, "few");
+  work.Share(*shared, "few");  // counts once
   ASSERT_THAT(work.Add("few", "X"), IsOk());
   EXPECT_EQ(work.Order(), "aSbXc");
 }
@@ -139,7 +133,7 @@ TEST(WorkQueue, SharingWhatHasStartedDoesNothing) {
   const auto done = work.Add("a", "1");
   ASSERT_THAT(done, IsOk());
   EXPECT_EQ(work.Order(), "1");
-  work.Share(done->ticket, "b");
+  work.Share(*done, "b");
   work.Share(0, "b");
 }
 
