@@ -18,6 +18,12 @@ bool IsRefused(const absl::Status& status) {
          absl::IsInvalidArgument(status);
 }
 
+int64_t CallsOf(const std::string& client,
+                const absl::flat_hash_map<std::string, int64_t>& recent) {
+  const auto found = recent.find(client);
+  return found != recent.end() ? found->second : 0;
+}
+
 }  // namespace
 
 // A solve counts for the client whose request was solved, not for those that joined it.
@@ -42,20 +48,17 @@ void ClientMetrics::CallEnded(const CallRecord& record) {
 // Gives the label of the quietest client to the busiest one without, as long as that had twice as
 // many calls: labels that change often would be worth little.
 void ClientMetrics::ChooseLabels() {
-  const auto calls = [this](const std::string& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const auto found = recent_.find(client);
-    return found != recent_.end() ? found->second : 0;
-  };
   std::vector<std::pair<int64_t, std::string>> busiest;
   for (const auto& [client, count] : recent_) {
     if (labelled_.count(client) == 0) busiest.emplace_back(count, client);
   }
   std::sort(busiest.rbegin(), busiest.rend());
   for (const auto& [count, client] : busiest) {
-    const auto quietest = std::min_element(
-        labelled_.begin(), labelled_.end(),
-        [&calls](const auto& a, const auto& b) { return calls(a.first) < calls(b.first); });
-    if (quietest == labelled_.end() || count <= 2 * calls(quietest->first)) break;
+    auto quietest = labelled_.begin();
+    for (auto each = labelled_.begin(); each != labelled_.end(); ++each) {
+      if (CallsOf(each->first, recent_) < CallsOf(quietest->first, recent_)) quietest = each;
+    }
+    if (quietest == labelled_.end() || count <= 2 * CallsOf(quietest->first, recent_)) break;
     labelled_.erase(quietest);
     labelled_.emplace(client, Totals());
   }
