@@ -1,5 +1,6 @@
-// Requests whose cache keys are equal must be equal in all that an answer depends on. Each input makes
-// two requests of few values, so that fields that ran into one another in the encoding would meet.
+// Requests whose cache keys are equal must be equal in all that an answer depends on. Each input
+// makes two requests of few values, so that fields that ran into one another in the encoding would
+// meet.
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -51,9 +52,9 @@ Stage ReadStage(Choices& choices) {
   stage.no_recompute = choices.Flag();
   stage.no_offload = choices.Flag();
   if (choices.Flag()) {
-    stage.graph = GraphCosts{choices.Of(kTimes), choices.Of(kTimes),
-                             stage.output_bytes + choices.Of(kSizes), choices.Of(kSizes),
-                             choices.Of(kSizes)};
+    stage.graph =
+        GraphCosts{choices.Of(kTimes), choices.Of(kTimes), stage.output_bytes + choices.Of(kSizes),
+                   choices.Of(kSizes), choices.Of(kSizes)};
   }
   stage.fusion_group = choices.Of(kGroups);
   stage.control_flow = choices.Flag();
@@ -94,7 +95,8 @@ bool Reads(const SolverInfo& info, SolveOption option) {
 
 std::string TextOf(double time) { return absl::StrFormat("%.17g;", time == 0 ? 0.0 : time); }
 
-// What an answer depends on, as text with names: naive, and sharing nothing with the keys' encoding.
+// What an answer depends on, as text with names: naive, and sharing nothing with the keys'
+// encoding.
 std::string TextOf(const Chain& chain, const Platform& platform) {
   std::string text = absl::StrCat("input ", chain.input_bytes, " ", chain.gradient_bytes(0), "\n");
   for (int l = 1; l <= chain.length() + 1; ++l) {
@@ -145,9 +147,8 @@ void RequireEqualWhereKeysAre(const SolveRequest& a, const SolveRequest& b) {
   const CacheKeys keys_b = CacheKeysOf(b, rounded_b);
   const bool same_options = TextOf(a) == TextOf(b);
   const bool same = same_options && TextOf(a.chain, a.platform) == TextOf(b.chain, b.platform);
-  const bool same_rounded =
-      same_options && TextOf(rounded_a.chain(), rounded_a.platform()) ==
-                          TextOf(rounded_b.chain(), rounded_b.platform());
+  const bool same_rounded = same_options && TextOf(rounded_a.chain(), rounded_a.platform()) ==
+                                                TextOf(rounded_b.chain(), rounded_b.platform());
   const Instance sizes_a = Instance::ExactSizes(a);
   const Instance sizes_b = Instance::ExactSizes(b);
   const bool same_sizes = same_options && TextOf(sizes_a.chain(), sizes_a.platform()) ==

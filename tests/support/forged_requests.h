@@ -1,9 +1,10 @@
-// Two requests that the cache could not tell apart while its keys were unseeded XXH3-128 hashes: one
-// that has a schedule, and one that an attacker made of it, which has none.
+// Two requests that the cache could not tell apart while its keys were unseeded XXH3-128 hashes:
+// one that has a schedule, and one that an attacker made of it, which has none.
 //
-// XXH3 multiplies the halves of each 64-bit number, of which one is XORed with a public constant, and
-// adds the number itself to its neighbour's sum. Where the lower half is that constant the product is
-// 0 whatever the upper half, so that upper halves can be exchanged between two numbers of one lane.
+// XXH3 multiplies the halves of each 64-bit number, of which one is XORed with a public constant,
+// and adds the number itself to its neighbour's sum. Where the lower half is that constant the
+// product is 0 whatever the upper half, so that upper halves can be exchanged between two numbers
+// of one lane.
 #ifndef STOWAGE_TESTS_SUPPORT_FORGED_REQUESTS_H_
 #define STOWAGE_TESTS_SUPPORT_FORGED_REQUESTS_H_
 
