@@ -120,6 +120,7 @@ std::vector<Work> WorkQueue::TakeStopped() {
     if (waiting.work.stop.stop_requested()) tickets.push_back(ticket);
   }
   std::vector<Work> stopped;
+  stopped.reserve(tickets.size());
   for (const uint64_t ticket : tickets) stopped.push_back(Remove(ticket).work);
   return stopped;
 }
