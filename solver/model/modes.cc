@@ -287,10 +287,12 @@ bool HasGraphOperations(const Schedule& schedule) {
 }
 
 double ComputeSeconds(const Chain& chain) {
-  if (HasGraphMode(chain)) {
-    const Execution fastest = Execution::Of(chain, FastestModes(chain));
-    return ComputeSeconds(fastest.chain()) + fastest.Entries() * chain.graph_entry_seconds;
-  }
+  if (!HasGraphMode(chain)) return EagerSeconds(chain);
+  const Execution fastest = Execution::Of(chain, FastestModes(chain));
+  return EagerSeconds(fastest.chain()) + fastest.Entries() * chain.graph_entry_seconds;
+}
+
+double EagerSeconds(const Chain& chain) {
   double sum = chain.loss.forward_seconds + chain.loss.backward_seconds;
   for (const Stage& stage : chain.stages) sum += stage.forward_seconds + stage.backward_seconds;
   return sum;

@@ -34,6 +34,8 @@ std::vector<bool> FastestModes(const Chain& chain);
 // The time of one forward and one backward of every stage and the loss in FastestModes(): the
 // makespan with unlimited memory, in seconds. O(L).
 double ComputeSeconds(const Chain& chain);
+// The same with every stage in eager mode, in which solvers that mix no modes run all of them.
+double EagerSeconds(const Chain& chain);
 
 // The unit as one stage in graph mode: sums of times and saved bytes, the largest overheads, output
 // and gradient of the last stage. Requires: unit.has_graph.

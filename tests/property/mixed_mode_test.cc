@@ -18,6 +18,7 @@
 #include "solver/model/validate.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
 #include "tests/support/mixed_brute_force.h"
 
@@ -158,6 +159,26 @@ RC_GTEST_PROP(MixedMode, HasAScheduleWithinTheLeastMemoryAndNoneBelow, ()) {
   RC_ASSERT(below.ok() && below->outcome == Outcome::kInfeasible);
   // Then the brute force has none either. auto does not use shares and may need less than it.
   RC_ASSERT(!MixedBruteForce(chain).Seconds(least - 1).has_value());
+}
+
+// So that auto, which tries all of them in eager mode, is no slower.
+RC_GTEST_PROP(SolversThatMixNoModes, AnswerAsIfThereWereNone, ()) {
+  const Chain chain = *SmallModeChains(6);
+  Chain eager = chain;
+  for (Stage& stage : eager.stages) stage.graph.reset();
+  RC_PRE(HasGraphMode(chain));
+  const int64_t budget = SomeBudget(chain);
+  const double rate = *rc::gen::inRange(0, 9);
+  for (const SolverInfo& info : AllSolvers()) {
+    if (info.description.mixes_modes) continue;
+    SolveRequest request = Exactly(info.description.name, chain, budget);
+    request.platform.offload_bytes_per_second = rate;
+    const auto with_modes = AnswerRequest(request, {});
+    request.chain = eager;
+    const auto without = AnswerRequest(request, {});
+    RC_ASSERT(with_modes.ok() && without.ok());
+    RC_ASSERT(with_modes->schedule == without->schedule);
+  }
 }
 
 // No schedule of any solver is faster than the bound, and auto is no slower than any of them.

@@ -76,7 +76,7 @@ class Portfolio {
         memory_(memory_bytes),
         extent_(extent),
         context_(context),
-        step_seconds_(ComputeSeconds(chain_)),
+        step_seconds_(EagerSeconds(chain_)),
         placement_(chain_, platform_) {}
 
   absl::StatusOr<PofoOutcome> Solve() {

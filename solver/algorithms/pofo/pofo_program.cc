@@ -32,7 +32,7 @@ class PofoSearch {
         limit_(options.most_lost_seconds),
         equal_bytes_(
             static_cast<int64_t>(kEqualBytesShare * static_cast<double>(options.memory_bytes))),
-        equal_seconds_(kEqualSecondsShare * ComputeSeconds(steps.chain())) {}
+        equal_seconds_(kEqualSecondsShare * EagerSeconds(steps.chain())) {}
 
   absl::StatusOr<std::vector<RelaxedPlan>> Run(const SolveContext& context) {
     std::vector<RelaxedPlan> plans;
