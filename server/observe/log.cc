@@ -191,10 +191,10 @@ void LogObserver::HandshakeFailed(const FailedHandshake& handshake) {
   const std::optional<int64_t> count =
       failed_handshakes_.Admit(handshake.reason, std::chrono::steady_clock::now());
   if (!count.has_value()) return;
-  std::vector<LogField> fields = {{"reason", handshake.reason}};
+  std::vector<LogField> fields = {{"reason", handshake.reason},
+                                  {"message", handshake.message},
+                                  {"count", absl::StrCat(*count)}};
   if (!handshake.peer.empty()) fields.emplace_back("peer", handshake.peer);
-  fields.emplace_back("message", handshake.message);
-  fields.emplace_back("count", absl::StrCat(*count));
   Log(LogLevel::kWarning, "handshake_failed", fields);
 }
 
