@@ -7,7 +7,7 @@
 namespace stowage {
 
 std::optional<double> RateLimit::Refuses(absl::string_view client, Clock::time_point now,
-                                         std::optional<double> own_rate) {
+                                         std::optional<double> own_rate, double weight) {
   MutexLock lock(mutex_);
   const double rate = own_rate.value_or(per_second_);
   if (rate <= 0) return std::nullopt;
@@ -19,7 +19,7 @@ std::optional<double> RateLimit::Refuses(absl::string_view client, Clock::time_p
   const Clock::time_point due = std::max(place->second, now);
   const double ahead_seconds = SecondsBetween(now, due);
   if (ahead_seconds > burst_seconds_) return ahead_seconds - burst_seconds_;
-  place->second = After(due, 1 / rate);
+  place->second = After(due, weight / rate);
   return std::nullopt;
 }
 

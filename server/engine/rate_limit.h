@@ -15,8 +15,8 @@
 namespace stowage {
 
 // The generic cell rate algorithm (ITU-T I.371): each event moves a client's due time by
-// 1 / `per_second`, and an event is refused where that time is more than `burst_seconds` ahead.
-// A client is forgotten once its due time has passed. Thread-safe. O(1), amortized.
+// its weight / `per_second`, and an event is refused where that time is more than `burst_seconds`
+// ahead. A client is forgotten once its due time has passed. Thread-safe. O(1), amortized.
 class RateLimit {
  public:
   using Clock = std::chrono::steady_clock;
@@ -25,11 +25,11 @@ class RateLimit {
   RateLimit(double per_second, double burst_seconds)
       : per_second_(per_second), burst_seconds_(burst_seconds) {}
 
-  // Counts an event of `client`. nullopt: it is within the limit. Otherwise it does not count, and
-  // the result is the number of seconds until one would be. `own_rate` replaces the limit for this
-  // client.
+  // Counts an event of `client`, as `weight` ordinary ones. nullopt: it is within the limit.
+  // Otherwise it does not count, and the result is the number of seconds until one would be.
+  // `own_rate` replaces the limit for this client.
   std::optional<double> Refuses(absl::string_view client, Clock::time_point now,
-                                std::optional<double> own_rate = std::nullopt);
+                                std::optional<double> own_rate = std::nullopt, double weight = 1);
 
   void SetRate(double per_second);
 

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -28,6 +29,13 @@ constexpr const char* kInUse =
     "Address already in use: stop the process that holds it, or choose another address";
 // Before the next try when the system has no descriptor or memory for a connection.
 constexpr std::chrono::milliseconds kPause{100};
+
+constexpr double kOpenedSeconds = 10;
+
+double OpenedPerSecond(const ListenerOptions& options) {
+  if (options.host_connections == 0) return 0;
+  return std::max(options.host_connections, ListenerOptions::kLeastOpened) / kOpenedSeconds;
+}
 
 absl::Status SocketError(int error) {
   return absl::UnavailableError(error == EADDRINUSE ? kInUse : std::strerror(error));
@@ -62,7 +70,10 @@ int PortOf(int fd) {
 }  // namespace
 
 Listener::Listener(ListenerOptions options, Accept accept)
-    : options_(std::move(options)), hosts_(options_.host_connections), accept_(std::move(accept)) {}
+    : options_(std::move(options)),
+      hosts_(options_.host_connections),
+      opened_(OpenedPerSecond(options_), kOpenedSeconds),
+      accept_(std::move(accept)) {}
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& address,
                                                           ListenerOptions options, Accept accept) {
@@ -202,10 +213,10 @@ void Listener::AcceptAll(int listener) {
 
 std::string Listener::RefusalOf(int fd, const Peer& peer) {
   if (fd >= options_.most_descriptors) return kTooFewDescriptors;
-  const bool has_limit =
-      !peer.host.empty() && !(options_.is_exempt && options_.is_exempt(peer.address));
-  if (!has_limit || hosts_.Add(peer.host, fd, HostConnections::Clock::now())) return "";
-  return kTooManyOfHost;
+  if (peer.host.empty() || (options_.is_exempt && options_.is_exempt(peer.address))) return "";
+  const auto now = std::chrono::steady_clock::now();
+  if (!hosts_.Add(peer.host, fd, now)) return kTooManyOfHost;
+  return opened_.Refuses(peer.host, now).has_value() ? kTooOften : "";
 }
 
 void Listener::Admit(int fd, const Peer& peer) {

@@ -13,6 +13,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "server/engine/rate_limit.h"
 #include "server/net/host_connections.h"
 #include "server/net/peer.h"
 #include "server/observe/observer.h"
@@ -23,10 +24,12 @@ struct ListenerOptions {
   // A connection that gets a file descriptor of this number or above is closed at once: descriptors
   // are given out from the lowest, so that many are in use then.
   int most_descriptors = INT_MAX;
-  // Connections of one host, as Peer::host names it; those beyond are closed at once. 0: no limit.
-  // Unix sockets have none.
+  // Connections of one host, as Peer::host names it, at a time; those beyond are closed at once. A
+  // host may open as many within ten seconds, or kLeastOpened where that is more. 0: no limit. Unix
+  // sockets have none.
   int host_connections = 0;
-  // Whether an address (Peer::address) has no such limit; empty: all have it. Called by the
+  static constexpr int kLeastOpened = 1000;
+  // Whether an address (Peer::address) has no such limits; empty: all have it. Called by the
   // listener's thread alone.
   std::function<bool(const std::string& address)> is_exempt = {};
   ConnectionObserver* observer = nullptr;  // null: nobody learns of connections
@@ -64,6 +67,7 @@ class Listener {
 
   const ListenerOptions options_;
   HostConnections hosts_;  // used by the thread only
+  RateLimit opened_;       // connections of each host
   Accept accept_;
   std::string address_;
   std::string path_;            // of a Unix socket, to be removed

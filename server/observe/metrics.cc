@@ -128,7 +128,7 @@ struct Metrics::Families {
 
   // From 0: a rate does not see the increase with which a series begins.
   Families() {
-    for (const char* reason : {kTooManyOfHost, kTooFewDescriptors, kTooManyOperators}) {
+    for (const char* reason : {kTooManyOfHost, kTooOften, kTooFewDescriptors, kTooManyOperators}) {
       connections_refused.Add({{"reason", reason}});
     }
     for (const char* reason :

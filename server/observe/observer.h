@@ -105,6 +105,7 @@ class Observer {
 
 // Why a connection is closed before it is served, in a word.
 inline constexpr const char* kTooManyOfHost = "host_limit";       // its host has as many as it may
+inline constexpr const char* kTooOften = "host_rate";             // its host connects too often
 inline constexpr const char* kTooFewDescriptors = "descriptors";  // the rest is reserved
 inline constexpr const char* kTooManyOperators = "http";  // for a newer one of the HTTP port
 

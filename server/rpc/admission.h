@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_RPC_ADMISSION_H_
 #define STOWAGE_SERVER_RPC_ADMISSION_H_
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -46,7 +47,8 @@ class Admission {
   // Status: UNAUTHENTICATED without a valid token; RESOURCE_EXHAUSTED above the client's rate. The
   // latter is sent after `delay_seconds`: a client that calls again and again, whatever it is
   // answered, would take the processor from the others.
-  AdmittedCaller Admit(const grpc::CallbackServerContext& context);
+  // `request_bytes`: a large request costs as much as several small ones, and counts as such.
+  AdmittedCaller Admit(const grpc::CallbackServerContext& context, size_t request_bytes);
 
   // For all clients without a limit of their own.
   void SetCallsPerSecond(double calls_per_second) { rate_.SetRate(calls_per_second); }

@@ -53,12 +53,12 @@ absl::string_view TraceParentOf(const grpc::CallbackServerContext& context) {
 // The caller is admitted before anything of the request is read; Bytes() returns the outcome, so
 // that a refused call ends like any other.
 CallState::CallState(const char* method, grpc::CallbackServerContext& context,
-                     const CallEnvironment& environment)
+                     const grpc::ByteBuffer& request, const CallEnvironment& environment)
     : context_(context),
       observer_(environment.observer),
       timers_(environment.timers),
       limits_(environment.limits),
-      admitted_(environment.admission.Admit(context)),
+      admitted_(environment.admission.Admit(context, request.Length())),
       deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);

@@ -40,7 +40,7 @@ struct CallEnvironment {
 class CallState {
  public:
   CallState(const char* method, grpc::CallbackServerContext& context,
-            const CallEnvironment& environment);
+            const grpc::ByteBuffer& request, const CallEnvironment& environment);
 
   // The bytes of the request, which live as long as `request`. Errors: those of Admission, before
   // the request costs anything; CANCELLED; INVALID_ARGUMENT where there is no request.
@@ -105,9 +105,9 @@ absl::Status Serialize(const google::protobuf::Message& message, grpc::ByteBuffe
 // touched after End().
 class Call final : public grpc::ServerUnaryReactor {
  public:
-  Call(const char* method, grpc::CallbackServerContext& context, const CallEnvironment& environment,
-       grpc::ByteBuffer* response)
-      : state_(method, context, environment), response_(*response) {}
+  Call(const char* method, grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+       const CallEnvironment& environment, grpc::ByteBuffer* response)
+      : state_(method, context, request, environment), response_(*response) {}
 
   CallState& state() { return state_; }
   CallRecord& record() { return state_.record(); }

@@ -44,7 +44,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SchedulerService::SolveStream(
 grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* bytes,
                                                      grpc::ByteBuffer* response) {
-  auto* const call = new Call("Frontier", *context, environment_, response);
+  auto* const call = new Call("Frontier", *context, *bytes, environment_, response);
   v1::FrontierRequest message;
   FrontierRequest request;
   if (!call->ReadOrEnd(*bytes, &message, &request)) return call;
@@ -60,7 +60,7 @@ grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* bytes,
                                                      grpc::ByteBuffer* response) {
-  auto* const call = new Call("Simulate", *context, environment_, response);
+  auto* const call = new Call("Simulate", *context, *bytes, environment_, response);
   v1::SimulateRequest message;
   SimulateRequest request;
   if (!call->ReadOrEnd(*bytes, &message, &request)) return call;
@@ -75,7 +75,7 @@ grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerContext* context,
                                                         const grpc::ByteBuffer* bytes,
                                                         grpc::ByteBuffer* response) {
-  auto* const call = new Call("ListSolvers", *context, environment_, response);
+  auto* const call = new Call("ListSolvers", *context, *bytes, environment_, response);
   v1::ListSolversRequest request;  // has no fields
   if (const absl::Status status = call->state().Parse(*bytes, &request); !status.ok()) {
     call->End(status);
@@ -94,7 +94,7 @@ grpc::ServerUnaryReactor* SchedulerService::ListSolvers(grpc::CallbackServerCont
 grpc::ServerUnaryReactor* SchedulerService::ReportExecution(grpc::CallbackServerContext* context,
                                                             const grpc::ByteBuffer* bytes,
                                                             grpc::ByteBuffer* response) {
-  auto* const call = new Call("ReportExecution", *context, environment_, response);
+  auto* const call = new Call("ReportExecution", *context, *bytes, environment_, response);
   v1::ReportExecutionRequest message;
   ExecutionReport report;
   if (!call->ReadOrEnd(*bytes, &message, &report)) return call;

@@ -128,8 +128,9 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
                           public SolveListener,
                           public std::enable_shared_from_this<SolveStream> {
  public:
-  SolveStream(grpc::CallbackServerContext& context, const CallEnvironment& environment)
-      : context_(context), state_("SolveStream", context, environment) {}
+  SolveStream(grpc::CallbackServerContext& context, const grpc::ByteBuffer& request,
+              const CallEnvironment& environment)
+      : context_(context), state_("SolveStream", context, request, environment) {}
 
   void Start(Engine& engine, const grpc::ByteBuffer& bytes) {
     self_ = shared_from_this();
@@ -289,7 +290,7 @@ grpc::ServerUnaryReactor* StartSolve(Engine& engine, AnswerCache& cache,
                                      const CallEnvironment& environment,
                                      grpc::CallbackServerContext& context,
                                      const grpc::ByteBuffer& request, grpc::ByteBuffer* response) {
-  auto* const call = new Call("Solve", context, environment, response);
+  auto* const call = new Call("Solve", context, request, environment, response);
   std::make_shared<UnarySolve>(call, cache)->Start(engine, request);
   return call;
 }
@@ -298,7 +299,7 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* StartSolveStream(Engine& engine,
                                                              const CallEnvironment& environment,
                                                              grpc::CallbackServerContext& context,
                                                              const grpc::ByteBuffer& request) {
-  const auto stream = std::make_shared<SolveStream>(context, environment);
+  const auto stream = std::make_shared<SolveStream>(context, request, environment);
   SolveStream* const reactor = stream.get();
   stream->Start(engine, request);
   return reactor;

@@ -1,7 +1,15 @@
 // What an honest client feels of a hostile one on the same server: latencies alone, and beside each
 // attack. Known answers are cache hits; new ones are requests of some milliseconds that nobody has
-// sent before. All share the machine's cores. Prints one table.
-//   stowage_tenants_benchmark [SECONDS]    of each attack, default 60
+// sent before. Prints one table. The hostile client is a process of its own that runs only when
+// nothing else would, as though it had another machine: what is measured is the server's work for
+// it, not its own.
+//   stowage_tenants_benchmark [SECONDS [NAME…]]    of each attack, default 60, all; names in part
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,8 +22,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
@@ -76,23 +86,33 @@ v1::SolveRequest Repeated(int stages, double share) {
   *request.mutable_chain() = once;
   request.mutable_chain()->clear_stages();
   for (int i = 0; i < stages; ++i) {
-    *request.mutable_chain()->add_stages() = once.stages(i % once.stages_size());
+    v1::Stage& stage = *request.mutable_chain()->add_stages();
+    stage = once.stages(i % once.stages_size());
+    stage.clear_name();  // names are unique or empty
   }
   const auto all = static_cast<double>(StoreAllPeakBytes(FromMessage(request.chain())));
   request.mutable_platform()->set_memory_bytes(static_cast<int64_t>(share * all));
   return request;
 }
 
+// `request` with a chain that no other number has.
+v1::SolveRequest Changed(v1::SolveRequest request, int64_t number) {
+  v1::Chain& chain = *request.mutable_chain();
+  chain.set_input_bytes(chain.input_bytes() + 4096 * number);
+  return request;
+}
+
 // Of the honest client: some milliseconds, and different for each number.
 v1::SolveRequest New(int64_t number) {
-  v1::SolveRequest request;
-  *request.mutable_chain() = Profile("torchvision-resnet101-32-224");
-  request.mutable_chain()->set_input_bytes(request.chain().input_bytes() + 4096 * number);
-  const Chain chain = FromMessage(request.chain());
-  const auto all = static_cast<double>(StoreAllPeakBytes(chain));
-  request.mutable_platform()->set_memory_bytes(static_cast<int64_t>(0.4 * all));
-  request.set_solver("rotor");
-  return request;
+  static const v1::SolveRequest first = [] {
+    v1::SolveRequest request;
+    *request.mutable_chain() = Profile("torchvision-resnet101-32-224");
+    const auto all = static_cast<double>(StoreAllPeakBytes(FromMessage(request.chain())));
+    request.mutable_platform()->set_memory_bytes(static_cast<int64_t>(0.4 * all));
+    request.set_solver("rotor");
+    return request;
+  }();
+  return Changed(first, number);
 }
 
 struct Latencies {
@@ -108,9 +128,11 @@ double Quantile(std::vector<double> values, double share) {
                          static_cast<size_t>(share * static_cast<double>(values.size())))];
 }
 
-// The honest client: 100 known answers and 5 new ones a second.
-Latencies Measure(const std::string& address, double seconds) {
-  static std::atomic<int64_t> number{1};
+constexpr int kNewPerSecond = 5;
+
+// The honest client: 95 known answers and 5 new ones a second. `first`: the number of the first
+// new one.
+Latencies Measure(const std::string& address, double seconds, int64_t first) {
   Client client(address, kHonest);
   Latencies latencies;
   const v1::SolveRequest known = New(0);
@@ -124,61 +146,125 @@ Latencies Measure(const std::string& address, double seconds) {
       ++latencies.refused;
     }
   };
+  constexpr int kTicksPerSecond = 100;
+  constexpr std::chrono::milliseconds kTick{1000 / kTicksPerSecond};
   const auto begin = Clock::now();
   for (int64_t tick = 0; SecondsSince(begin) < seconds; ++tick) {
-    if (tick % 20 == 0) {
-      timed(New(number++), &latencies.fresh);
+    if (tick % (kTicksPerSecond / kNewPerSecond) == 0) {
+      timed(New(first++), &latencies.fresh);
     } else {
       timed(known, &latencies.known);
     }
-    std::this_thread::sleep_until(begin + std::chrono::milliseconds(10 * (tick + 1)));
+    std::this_thread::sleep_until(begin + kTick * (tick + 1));
   }
   return latencies;
 }
 
-// What the hostile client does, until told to stop.
-struct Attack {
-  const char* name;
-  std::function<void(const std::string& address, const std::atomic<bool>& stop)> run;
+// Where an attack is: the server, and which of the honest client's new requests is next.
+struct Place {
+  std::string address;
+  int64_t first;
+  Clock::time_point begin = Clock::now();
+
+  int64_t Next() const { return first + static_cast<int64_t>(SecondsSince(begin) * kNewPerSecond); }
 };
 
+// What the hostile client does, until it is killed.
+struct Attack {
+  const char* name;
+  std::function<void(const Place&)> run;
+};
+
+// Runs `loop` in `count` threads, forever.
+void InThreads(int count, const std::function<void()>& loop) {
+  std::vector<std::jthread> threads;
+  threads.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) threads.emplace_back(loop);
+}
+
 // `callers` callers that call again as soon as they are answered.
-Attack Flood(const char* name, int callers, std::function<v1::SolveRequest(int64_t)> request) {
-  return {name, [callers, request](const std::string& address, const std::atomic<bool>& stop) {
+Attack Flood(const char* name, int callers,
+             std::function<v1::SolveRequest(const Place&, int64_t)> request) {
+  return {name, [callers, request](const Place& place) {
             std::atomic<int64_t> number{0};
-            std::vector<std::jthread> threads;
-            threads.reserve(static_cast<size_t>(callers));
-            for (int i = 0; i < callers; ++i) {
-              threads.emplace_back([&] {
-                Client client(address, kHostile);
-                v1::SolveResponse response;
-                while (!stop) (void)client.Solve(request(number++), 5, &response);
-              });
-            }
+            InThreads(callers, [&] {
+              Client client(place.address, kHostile);
+              v1::SolveResponse response;
+              while (true) (void)client.Solve(request(place, number++), 5, &response);
+            });
           }};
 }
 
+// Connects, sends nothing and disconnects, from a host of its own.
+void Connect(const std::string& address) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  inet_pton(AF_INET, "127.0.0.2", &to.sin_addr);
+  (void)bind(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  const std::vector<std::string> parts = absl::StrSplit(address, ':');
+  inet_pton(AF_INET, parts[0].c_str(), &to.sin_addr);
+  to.sin_port = htons(static_cast<uint16_t>(std::stoi(parts[1])));
+  (void)connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  close(fd);
+}
+
 std::vector<Attack> Attacks() {
-  const v1::SolveRequest longest = Repeated(10'000, 0.01);
-  v1::SolveRequest slow = Repeated(339, 0.2);
-  slow.mutable_platform()->set_offload_bytes_per_second(12e9);
-  v1::SolveRequest bad = New(0);
-  bad.set_solver("rotter");
-  const auto changed = [](const v1::SolveRequest& request, int64_t number) {
-    v1::SolveRequest other = request;
-    other.mutable_chain()->set_input_bytes(request.chain().input_bytes() + 4096 * number);
-    return other;
+  const auto slow = [](int64_t number) {
+    static const v1::SolveRequest request = [] {
+      v1::SolveRequest made = Repeated(339, 0.2);
+      made.mutable_platform()->set_offload_bytes_per_second(12e9);
+      return made;
+    }();
+    return Changed(request, number);
+  };
+  const auto longest = [](int64_t number) {
+    static const v1::SolveRequest request = Repeated(10'000, 0.01);
+    return Changed(request, number);
+  };
+  const auto bad = [] {
+    v1::SolveRequest request = New(0);
+    request.set_solver("rotter");
+    return request;
+  };
+  // Half are among the next ones of the honest client.
+  const auto queued = [slow](const Place& place, int64_t number) {
+    return number % 2 == 0 ? slow(number) : New(place.Next() + number % 16);
   };
   return {
       Flood("two solves of 10,000 stages", 2,
-            [=](int64_t number) { return changed(longest, number); }),
-      Flood("64 solves of some seconds", 64, [=](int64_t number) { return changed(slow, number); }),
-      Flood("64 callers of invalid requests", 64, [=](int64_t) { return bad; }),
-      Flood("64 callers of known answers", 64, [=](int64_t) { return New(0); }),
-      Flood("the honest client's next requests, queued behind others", 32,
-            [=](int64_t number) { return number % 2 == 0 ? changed(slow, number) : New(number); }),
-      Flood("forged requests", 8, [](int64_t) { return ToMessage(ForgedRequest()); }),
+            [=](const Place&, int64_t number) { return longest(number); }),
+      Flood("64 solves of some seconds", 64,
+            [=](const Place&, int64_t number) { return slow(number); }),
+      Flood("64 callers of invalid requests", 64, [=](const Place&, int64_t) { return bad(); }),
+      Flood("64 callers of known answers", 64, [](const Place&, int64_t) { return New(0); }),
+      Flood("the honest client's next requests, queued behind others", 32, queued),
+      Flood("forged requests", 8,
+            [](const Place&, int64_t) {
+              static const v1::SolveRequest forged = ToMessage(ForgedRequest());
+              return forged;
+            }),
+      Flood("8 callers of invalid requests of 10,000 stages", 8,
+            [=](const Place&, int64_t number) {
+              v1::SolveRequest request = longest(number);
+              request.set_solver("rotter");
+              return request;
+            }),
+      {"8 threads that connect and disconnect",
+       [](const Place& place) {
+         InThreads(8, [&] {
+           while (true) Connect(place.address);
+         });
+       }},
   };
+}
+
+// In the hostile process: the attack `index`.
+[[noreturn]] void RunAttack(size_t index, const Place& place) {
+  const sched_param none{};
+  if (sched_setscheduler(0, SCHED_IDLE, &none) != 0) std::abort();
+  Attacks()[index].run(place);
+  std::abort();  // it never ends
 }
 
 void Print(const char* name, const Latencies& latencies) {
@@ -189,6 +275,9 @@ void Print(const char* name, const Latencies& latencies) {
 }
 
 int Main(int argc, char** argv) {
+  if (argc == 5 && std::string(argv[1]) == "attack") {
+    RunAttack(std::stoul(argv[2]), Place{.address = argv[3], .first = std::stol(argv[4])});
+  }
   const double seconds = argc > 1 ? std::atof(argv[1]) : 60;
   const TempFolder folder;
   const ServerProcess server(
@@ -196,14 +285,20 @@ int Main(int argc, char** argv) {
        folder.Write("tokens", absl::StrCat("honest ", kHonest, "\nhostile ", kHostile, "\n"))});
   absl::PrintF("%-58s %8s %8s %9s %9s %8s\n", "milliseconds", "known", "p99", "new", "p99",
                "refused");
-  Print("alone", Measure(server.address(), seconds));
-  for (const Attack& attack : Attacks()) {
-    std::atomic<bool> stop{false};
-    std::thread hostile([&] { attack.run(server.address(), stop); });
+  int64_t first = 1;
+  Print("alone", Measure(server.address(), seconds, first));
+  const std::vector<Attack> attacks = Attacks();
+  for (size_t i = 0; i < attacks.size(); ++i) {
+    if (argc > 2 && std::none_of(argv + 2, argv + argc, [&](const char* name) {
+          return absl::StrContains(attacks[i].name, name);
+        })) {
+      continue;
+    }
+    first += 1000;  // more than are asked during an attack
+    const BackgroundProgram hostile(
+        {"/proc/self/exe", "attack", absl::StrCat(i), server.address(), absl::StrCat(first)});
     std::this_thread::sleep_for(std::chrono::seconds(1));
-    Print(attack.name, Measure(server.address(), seconds));
-    stop = true;
-    hostile.join();
+    Print(attacks[i].name, Measure(server.address(), seconds, first));
   }
   return 0;
 }

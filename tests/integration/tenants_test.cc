@@ -114,6 +114,17 @@ TEST(Tenants, CallsAboveAClientsRateAreRefusedLateAndCounted) {
   }
 }
 
+TEST(Tenants, ALargeRequestCountsAsManyCalls) {
+  const ServerProcess server({"--client-rate", "10"});
+  const Remote remote(server.address());
+  v1::SolveRequest bad = LongSolveRequest();
+  bad.set_solver("rotter");
+  v1::SolveResponse response;
+  EXPECT_EQ(remote.Solve(bad, &response).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(remote.Solve(SmallSolveRequest(), &response).error_code(),
+            StatusCode::RESOURCE_EXHAUSTED);
+}
+
 TEST(Tenants, AFloodOfBadCallsWritesFewLines) {
   ServerProcess server({"--client-log-rate", "1"});
   const Remote remote(server.address());

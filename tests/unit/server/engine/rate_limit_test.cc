@@ -1,6 +1,7 @@
 #include "server/engine/rate_limit.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,14 @@ TEST(RateLimit, RefusedEventsDoNotCount) {
   EXPECT_FALSE(limit.Refuses("a", now).has_value());
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(limit.Refuses("a", now).has_value());
   EXPECT_FALSE(limit.Refuses("a", now + milliseconds(1001)).has_value());
+}
+
+TEST(RateLimit, AnEventMayCountAsSeveral) {
+  RateLimit limit(10, 0);
+  Time now{};
+  EXPECT_FALSE(limit.Refuses("a", now, std::nullopt, 5).has_value());
+  EXPECT_NEAR(*limit.Refuses("a", now), 0.5, 1e-6);
+  EXPECT_FALSE(limit.Refuses("a", now + milliseconds(501)).has_value());
 }
 
 TEST(RateLimit, ClientsDoNotShareTheirRates) {

@@ -103,6 +103,24 @@ TEST(Listener, LimitsTheConnectionsOfAHostButNotOfOthers) {
   for (const int fd : held) close(fd);
 }
 
+// Setting up a connection costs more than closing it.
+TEST(Listener, LimitsHowOftenAHostConnects) {
+  Record record;
+  {
+    auto listener = Listener::Start("127.0.0.1:0", {.host_connections = 2, .observer = &record},
+                                    [](int fd) { close(fd); });
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    for (int i = 0; i < ListenerOptions::kLeastOpened + 1000; ++i) {
+      EXPECT_TRUE(RawSocket((*listener)->address()).ClosedWithin(kLong));
+    }
+    EXPECT_TRUE(RawSocket((*listener)->address(), "127.0.0.2").ClosedWithin(kLong));
+  }
+  EXPECT_GE(record.accepted, ListenerOptions::kLeastOpened + 1);
+  EXPECT_THAT(record.reasons(), testing::Contains("host_rate"));
+  EXPECT_EQ(record.accepted + static_cast<int>(record.reasons().size()),
+            ListenerOptions::kLeastOpened + 1001);
+}
+
 // A live server keeps its socket; the file of a server that was killed is replaced.
 TEST(Listener, ReplacesOnlyTheSocketFileOfADeadServer) {
   const TempFolder folder;
