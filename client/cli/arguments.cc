@@ -169,13 +169,17 @@ absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform
 // `when_absent`: the default that the help text names.
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags) {
   command
-      .add_option("--server", flags->server,
-                  "host:port or unix:PATH of a server; default: " + when_absent)
+      .add_option("--server", flags->servers,
+                  "host:port or unix:PATH of a server, or of several, separated by commas: a call "
+                  "goes to one of them, and to the next where that does not answer; default: " +
+                      when_absent)
+      ->delimiter(',')
+      ->allow_extra_args(false)  // one value a flag, which may be repeated
       ->type_name("ADDRESS")
       ->group("Server");
   command
       .add_option("--timeout", flags->timeout,
-                  "time limit of the request: 30s, 500ms; default: none")
+                  "time limit of the request, repeated or not: 30s, 500ms; default: none")
       ->type_name("DURATION")
       ->group("Server");
   AddCredentials(command, &flags->credentials);
@@ -184,8 +188,11 @@ void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* f
 absl::StatusOr<RemoteOptions> ReadServer(const ServerFlags& flags,
                                          const std::string& default_server) {
   RemoteOptions options;
-  options.server = flags.server.empty() ? default_server : flags.server;
-  if (!options.server.empty()) RETURN_IF_ERROR(Prefixed("--server", CheckAddress(options.server)));
+  options.servers = flags.servers;
+  if (options.servers.empty() && !default_server.empty()) options.servers = {default_server};
+  for (const std::string& server : options.servers) {
+    RETURN_IF_ERROR(Prefixed("--server", CheckAddress(server)));
+  }
   ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
   if (flags.timeout.empty()) return options;
   double seconds = 0;

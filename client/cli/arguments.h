@@ -6,12 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/lib/rpc_client.h"
+#include "client/lib/failover_client.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "stowage/v1/model.pb.h"
@@ -64,15 +65,18 @@ absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& c
 // Refuses flags about the link to the host where the platform has none. Errors name the flag.
 absl::Status CheckLinkFlags(const PlatformFlags& flags, const Platform& platform);
 
-// Address, timeout and credentials of a server.
+inline constexpr const char* kDefaultServer = "127.0.0.1:50051";
+
+// Addresses, timeout and credentials of servers.
 struct ServerFlags {
-  std::string server;   // empty: not given
-  std::string timeout;  // empty: none
+  std::vector<std::string> servers;  // empty: not given
+  std::string timeout;               // empty: none
   CredentialFiles credentials;
 };
 void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* flags);
 
-// `default_server` where the flags name none. Errors name the flag.
+// `default_server` where the flags name none; no server where that is empty. Errors name the flag
+// and the address.
 absl::StatusOr<RemoteOptions> ReadServer(const ServerFlags& flags,
                                          const std::string& default_server = "");
 

@@ -13,6 +13,7 @@ void AddFrontierCommand(CLI::App& app, Command* chosen);
 void AddLoadCommand(CLI::App& app, Command* chosen);
 void AddTopCommand(CLI::App& app, Command* chosen);
 void AddExperimentCommand(CLI::App& app, Command* chosen);
+void AddOperatorCommand(CLI::App& app, Command* chosen);
 void AddSimulateCommand(CLI::App& app, Command* chosen);
 void AddChainCommand(CLI::App& app, Command* chosen);
 void AddSolversCommand(CLI::App& app, Command* chosen);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/schedule_text.h"
@@ -88,9 +89,9 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   const SimulateRequest& request = input.request;
   // The local simulation runs even with a server: it fills in the text and cross-checks the
   // verdict.
-  const std::string& server = arguments.server.server;
+  const std::vector<std::string>& servers = arguments.server.servers;
   std::optional<ExplainedSimulation> remote;
-  if (!server.empty()) {
+  if (!servers.empty()) {
     ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server));
     ASSIGN_OR_RETURN(remote, RemoteScheduler(options).Simulate(request));
   }
@@ -105,7 +106,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
                        FiguresText(input.chain, request.platform, request.schedule, local)));
   } else {
     return absl::InternalError(
-        absl::StrCat("the server at ", server,
+        absl::StrCat("the server at ", absl::StrJoin(servers, " or "),
                      " and this program disagree on whether the schedule fits; see --format json"));
   }
   return feasible ? kExitOk : kExitInfeasible;

@@ -67,6 +67,9 @@ SolveCall CallWithProgress() {
     ShowProgress(absl::StrCat("best so far: ", FormatSeconds(best.prediction.makespan_seconds),
                               " by ", best.solver, "\n"));
   };
+  call.repeated = [](const absl::Status& failure) {
+    ShowProgress(absl::StrCat(Printable(failure.message()), "; asking again\n"));
+  };
   return call;
 }
 

@@ -18,8 +18,6 @@
 
 namespace stowage {
 
-inline constexpr const char* kDefaultServer = "127.0.0.1:50051";
-
 struct SolveFlags {
   std::string chain;
   std::string solver;

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
-#include "client/lib/rpc_client.h"
+#include "client/lib/failover_client.h"
 #include "client/text/table.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/json.h"
@@ -26,9 +26,9 @@ struct Arguments {
 // In messages: a SolverDescription points to constants of this program, which a server may not
 // share.
 absl::StatusOr<v1::ListSolversResponse> List(const Arguments& arguments) {
-  if (!arguments.server.server.empty()) {
+  if (!arguments.server.servers.empty()) {
     ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server));
-    return RpcClient(options).ListSolvers();
+    return FailoverClient(options).ListSolvers();
   }
   v1::ListSolversResponse response;
   for (const SolverInfo& info : AllSolvers()) *response.add_solvers() = ToMessage(info.description);

@@ -1,12 +1,9 @@
 #include "client/lib/planner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
-#include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,42 +11,20 @@
 #include "absl/strings/str_join.h"
 #include "client/lib/plan_file.h"
 #include "client/lib/remote_scheduler.h"
-#include "client/lib/retry.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double SecondsUntil(Clock::time_point moment) {
-  return std::chrono::duration<double>(moment - Clock::now()).count();
-}
-
-// Calls the server until it answers, fails in a way that a retry does not help, or `deadline`.
 absl::StatusOr<SolveResult> SolveRemotely(const PlannerOptions& options,
-                                          const SolveRequest& request, Clock::time_point deadline) {
-  // With less time than this an attempt could only replace the error by a misleading one.
-  constexpr double kLeastAttemptSeconds = 0.02;
-  RemoteScheduler scheduler({.server = options.server,
-                             .timeout_seconds = std::nullopt,
-                             .credentials = options.credentials});
-  Backoff backoff(std::random_device{}());
-  while (true) {
-    SolveCall call;
-    call.timeout_seconds = std::max(0.0, SecondsUntil(deadline));
-    absl::StatusOr<SolveResult> result = scheduler.Solve(request, call);
-    if (result.ok() || !IsRetryable(result.status())) return result;
-    const double pause = backoff.NextSeconds(result.status());
-    if (pause + kLeastAttemptSeconds >= SecondsUntil(deadline)) return result;
-    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
-  }
-}
-
-Clock::time_point After(double seconds) {
+                                          const SolveRequest& request) {
   constexpr double kLong = 1e7;  // four months; more would overflow some clocks
-  const std::chrono::duration<double> patience(std::clamp(seconds, 0.0, kLong));
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(patience);
+  const double patience = std::clamp(options.patience_seconds, 0.0, kLong);
+  RemoteScheduler scheduler({.servers = options.servers,
+                             .timeout_seconds = patience,
+                             .patience_seconds = patience,
+                             .credentials = options.credentials});
+  return scheduler.Solve(request, {});
 }
 
 // Tries the sources in the order of FindPlan(). A source that fails leaves a note, unless it is a
@@ -58,16 +33,16 @@ Clock::time_point After(double seconds) {
 class Search {
  public:
   Search(const PlannerOptions& options, const SolveRequest& request)
-      : options_(options), request_(request), deadline_(After(options.patience_seconds)) {}
+      : options_(options), request_(request) {}
 
   absl::StatusOr<PlannedAnswer> Run() {
     LoadSaved();
     // A server may have a better answer than a plan that was solved locally.
-    if (saved_.has_value() && (!saved_->solved_locally || options_.server.empty())) {
+    if (saved_.has_value() && (!saved_->solved_locally || options_.servers.empty())) {
       return FromSaved();
     }
-    if (!options_.server.empty()) {
-      absl::StatusOr<SolveResult> remote = SolveRemotely(options_, request_, deadline_);
+    if (!options_.servers.empty()) {
+      absl::StatusOr<SolveResult> remote = SolveRemotely(options_, request_);
       if (remote.ok()) return Save(*std::move(remote), PlanSource::kServer);
       if (absl::IsInvalidArgument(remote.status())) return remote.status();
       AddNote(remote.status());
@@ -110,7 +85,6 @@ class Search {
 
   const PlannerOptions& options_;
   const SolveRequest& request_;
-  const Clock::time_point deadline_;  // of all attempts at the server
   std::optional<SavedPlan> saved_;
   std::vector<std::string> notes_;
 };

@@ -15,9 +15,9 @@
 namespace stowage {
 
 struct PlannerOptions {
-  std::string server = "127.0.0.1:50051";  // host:port or unix:PATH; empty: no server
+  std::vector<std::string> servers = {"127.0.0.1:50051"};  // as in RemoteOptions; empty: none
   Credentials credentials;
-  double patience_seconds = 10;  // for the server, all attempts together
+  double patience_seconds = 10;  // for the servers, all attempts together
   std::string plan_cache;        // directory of plan files; empty: none
   LocalOptions local;            // of the solve in this process
 };
@@ -31,9 +31,9 @@ struct PlannedAnswer {
   std::vector<std::string> notes;
 };
 
-// Tries, in this order: the plan file, unless its plan was solved without a server; the server,
-// with retries while `patience_seconds` last; the plan file however it was solved; a solve in this
-// process. Saves a new feasible answer in `plan_cache`. Errors: INVALID_ARGUMENT with every
+// Tries, in this order: the plan file, unless its plan was solved without a server; the servers,
+// again and again while `patience_seconds` last; the plan file however it was solved; a solve in
+// this process. Saves a new feasible answer in `plan_cache`. Errors: INVALID_ARGUMENT with every
 // violated field, from the first source that finds any; those of LocalScheduler, after the notes.
 // Thread-safe.
 absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options, const SolveRequest& request);

@@ -26,10 +26,13 @@ absl::StatusOr<SolveResult> RemoteScheduler::Solve(const SolveRequest& request,
                                                    const SolveCall& call) {
   const v1::SolveRequest message = ToMessage(request);
   absl::StatusOr<v1::SolveResponse> response =
-      call.has_callbacks()
-          ? rpc_.SolveStream(message, call.timeout_seconds,
-                             [&call](const v1::SolveEvent& event) { Notify(call, event); })
-          : rpc_.Solve(message, call.timeout_seconds);
+      call.has_callbacks() ? rpc_.SolveStream(
+                                 message, call.timeout_seconds,
+                                 [&call](const v1::SolveEvent& event) { Notify(call, event); },
+                                 [&call](const absl::Status& failure) {
+                                   if (call.repeated) call.repeated(failure);
+                                 })
+                           : rpc_.Solve(message, call.timeout_seconds);
   RETURN_IF_ERROR(response.status());
   return FromMessage(*response);
 }

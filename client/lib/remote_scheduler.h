@@ -1,16 +1,16 @@
-// A scheduler on a server, over gRPC.
+// A scheduler on a server, or on the first of several that answers, over gRPC.
 #ifndef STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_
 #define STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/lib/rpc_client.h"
+#include "client/lib/failover_client.h"
 #include "client/lib/scheduler.h"
 
 namespace stowage {
 
-// Translates between domain types and messages; errors and thread-safety as RpcClient. Errors of
-// its own: DATA_LOSS for a response that this version cannot express.
+// Translates between domain types and messages; errors and thread-safety as FailoverClient.
+// Errors of its own: DATA_LOSS for a response that this version cannot express.
 class RemoteScheduler final : public Scheduler {
  public:
   explicit RemoteScheduler(const RemoteOptions& options) : rpc_(options) {}
@@ -22,7 +22,7 @@ class RemoteScheduler final : public Scheduler {
   absl::Status ReportExecution(const ExecutionReport& report) override;
 
  private:
-  RpcClient rpc_;
+  FailoverClient rpc_;
 };
 
 }  // namespace stowage

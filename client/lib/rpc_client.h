@@ -1,5 +1,5 @@
-// The service's RPCs as blocking calls on protobuf messages: channel, deadline, bearer token, and
-// gRPC's errors as absl::Status. RemoteScheduler is the same in domain types.
+// The service's RPCs as blocking calls on protobuf messages, at one server. FailoverClient is the
+// same at several servers, RemoteScheduler in domain types.
 #ifndef STOWAGE_CLIENT_LIB_RPC_CLIENT_H_
 #define STOWAGE_CLIENT_LIB_RPC_CLIENT_H_
 
@@ -10,47 +10,38 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/lib/connection.h"
 #include "client/lib/credentials.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 
 namespace stowage {
 
-struct RemoteOptions {
-  std::string server = "127.0.0.1:50051";  // host:port or unix:PATH
-  std::optional<double> timeout_seconds;   // of one call; unset: none
-  Credentials credentials = {};
-};
-
-// All calls share one connection. Thread-safe. Errors of every call: those of the service, and
-// UNAVAILABLE "no answer from a server at …" within a few seconds when no server listens.
+// Every call is sent at most once. All share one connection. Thread-safe. `timeout_seconds` limits
+// a call; unset: no limit. Errors of every call: those of the service, and UNAVAILABLE "no answer
+// from a server at …" within the time to connect when no server listens.
 class RpcClient {
  public:
-  explicit RpcClient(const RemoteOptions& options);
+  // `server`: host:port or unix:PATH. `connect_seconds` limits looking up its name, and connecting.
+  RpcClient(const std::string& server, const Credentials& credentials,
+            double connect_seconds = Connection::kConnectSeconds);
 
-  // `timeout_seconds`, if set, replaces the options' timeout for this call.
   absl::StatusOr<v1::SolveResponse> Solve(const v1::SolveRequest& request,
-                                          std::optional<double> timeout_seconds = std::nullopt);
+                                          std::optional<double> timeout_seconds);
   // The same. Calls `on_event` on the calling thread for each event before the answer.
   absl::StatusOr<v1::SolveResponse> SolveStream(
       const v1::SolveRequest& request, std::optional<double> timeout_seconds,
       absl::FunctionRef<void(const v1::SolveEvent&)> on_event);
-  absl::StatusOr<v1::FrontierResponse> Frontier(const v1::FrontierRequest& request);
-  absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request);
-  absl::StatusOr<v1::ListSolversResponse> ListSolvers();
-  absl::Status ReportExecution(const v1::ReportExecutionRequest& request);
+  absl::StatusOr<v1::FrontierResponse> Frontier(const v1::FrontierRequest& request,
+                                                std::optional<double> timeout_seconds);
+  absl::StatusOr<v1::SimulateResponse> Simulate(const v1::SimulateRequest& request,
+                                                std::optional<double> timeout_seconds);
+  absl::StatusOr<v1::ListSolversResponse> ListSolvers(const v1::ListSolversRequest& request,
+                                                      std::optional<double> timeout_seconds);
+  absl::Status ReportExecution(const v1::ReportExecutionRequest& request,
+                               std::optional<double> timeout_seconds);
 
  private:
-  template <typename Request, typename Response>
-  using Method = grpc::Status (v1::Scheduler::Stub::*)(grpc::ClientContext*, const Request&,
-                                                       Response*);
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(Method<Request, Response> method, const Request& request,
-                                std::optional<double> timeout_seconds = std::nullopt);
-
-  // Sets the deadline and the token of a call.
-  void Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const;
-
-  const RemoteOptions options_;
+  const Connection connection_;
   const std::unique_ptr<v1::Scheduler::Stub> stub_;
 };
 

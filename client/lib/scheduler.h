@@ -27,8 +27,10 @@ struct SolveCall {
   std::function<void(int64_t before)> queued;  // solves ahead of this one in the queue
   std::function<void(absl::string_view solver, double fraction)> running;  // 0..1 done
   std::function<void(const Answer& best)> improved;  // each better schedule than those before
+  // The solve starts again, at another server or later, because of this; so do the above.
+  std::function<void(const absl::Status& failure)> repeated;
 
-  bool has_callbacks() const { return queued || running || improved; }
+  bool has_callbacks() const { return queued || running || improved || repeated; }
 };
 
 // Every call blocks. Thread-safe. Errors of every call: INVALID_ARGUMENT with every violated

@@ -13,6 +13,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/agent/plan.h"
 #include "client/lib/memory_budget.h"
 #include "client/text/write_file.h"
@@ -106,8 +107,12 @@ class Program {
     }
     const auto patience = ParseSeconds(options_.patience);
     if (!patience.ok()) return InFlag("--patience", patience.status());
-    service_ = {options_.local ? "" : options_.server, *patience, options_.plan_cache,
-                options_.credentials};
+    if (!options_.local) service_.servers = options_.servers;
+    const absl::Status servers = CheckServers(service_.servers);
+    if (!servers.ok()) return InFlag("--server", servers);
+    service_.patience_seconds = *patience;
+    service_.plan_cache = options_.plan_cache;
+    service_.credentials = options_.credentials;
     if (options_.device_memory.empty()) return absl::OkStatus();
     const auto bytes = ParseBytes(options_.device_memory);
     if (!bytes.ok()) return InFlag("--device-memory", bytes.status());
@@ -189,13 +194,16 @@ class Program {
     return kExitInfeasible;
   }
 
+  // Where there are several, which of them it was is not known here.
+  std::string ServersText() const { return absl::StrJoin(service_.servers, " or "); }
+
   std::string SourceText(const PlannedAnswer& planned) const {
     const std::string seconds = FormatSeconds(planned.result.origin.solve_seconds);
     switch (planned.source) {
       case PlanSource::kPlanFile:
         return "the plan file of the last run";
       case PlanSource::kServer:
-        return absl::StrCat(service_.server, ", solved in ", seconds);
+        return absl::StrCat(ServersText(), ", solved in ", seconds);
       case PlanSource::kLocal:
         break;
     }
@@ -243,7 +251,7 @@ class Program {
   // For the server's operators. A failure is a note: the training is done.
   void Report(const std::string& fingerprint, const Prediction& predicted,
               const TrainingMeasurement& measured) const {
-    if (service_.server.empty()) return;
+    if (service_.servers.empty()) return;
     const absl::Status reported =
         ReportExecution(service_, {.fingerprint = fingerprint,
                                    .predicted_step_seconds = predicted.makespan_seconds,
@@ -253,7 +261,7 @@ class Program {
                                    .agent = "stowage-train " STOWAGE_VERSION,
                                    .job = options_.job});
     if (reported.ok()) {
-      absl::PrintF("reported to %s\n", service_.server);
+      absl::PrintF("reported to %s\n", ServersText());
     } else {
       absl::PrintF("  note: not reported: %s\n", reported.message());
     }

@@ -5,6 +5,7 @@
 #define STOWAGE_CLIENT_TRAIN_SCHEDULE_SERVICE_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,17 +18,20 @@
 namespace stowage {
 
 struct ServiceOptions {
-  std::string server;            // host:port or unix:PATH; empty: solve in this process
-  double patience_seconds = 10;  // as PlannerOptions::patience_seconds
-  std::string plan_cache;        // directory of plan files; empty: none
+  std::vector<std::string> servers;  // each host:port or unix:PATH; empty: solve in this process
+  double patience_seconds = 10;      // as PlannerOptions::patience_seconds
+  std::string plan_cache;            // directory of plan files; empty: none
   CredentialFiles credentials = {};
 };
+
+// INVALID_ARGUMENT names the first address that is none. Without gRPC none is read.
+absl::Status CheckServers(const std::vector<std::string>& servers);
 
 // Errors: those of FindPlan() and ReadCredentials(). Without gRPC those of LocalScheduler.
 absl::StatusOr<PlannedAnswer> FindSchedule(const ServiceOptions& options, const Chain& chain,
                                            const Platform& platform, const std::string& solver);
 
-// Waits at most 2 s for the server. Errors: those of RemoteScheduler; UNIMPLEMENTED without gRPC.
+// Waits at most 2 s for the servers. Errors: those of RemoteScheduler; UNIMPLEMENTED without gRPC.
 absl::Status ReportExecution(const ServiceOptions& options, const ExecutionReport& report);
 
 // In the JSON format that `stowage` reads. Errors: UNAVAILABLE with the path; UNIMPLEMENTED without

@@ -1,6 +1,7 @@
 #include "client/lib/remote_scheduler.h"
 #include "client/text/write_file.h"
 #include "client/train/schedule_service.h"
+#include "proto/convert/address.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/request_message.h"
@@ -14,13 +15,18 @@ constexpr double kReportSeconds = 2;
 
 }  // namespace
 
+absl::Status CheckServers(const std::vector<std::string>& servers) {
+  for (const std::string& server : servers) RETURN_IF_ERROR(CheckAddress(server));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PlannedAnswer> FindSchedule(const ServiceOptions& options, const Chain& chain,
                                            const Platform& platform, const std::string& solver) {
   SolveRequest request{chain, platform, solver, {}};
   // Measured times are noisy: rounded, those of the next run have the same cached answer.
   request.options.time_precision = kDefaultTimePrecision;
   PlannerOptions planner;
-  planner.server = options.server;
+  planner.servers = options.servers;
   ASSIGN_OR_RETURN(planner.credentials, ReadCredentials(options.credentials));
   planner.patience_seconds = options.patience_seconds;
   planner.plan_cache = options.plan_cache;
@@ -28,7 +34,7 @@ absl::StatusOr<PlannedAnswer> FindSchedule(const ServiceOptions& options, const 
 }
 
 absl::Status ReportExecution(const ServiceOptions& options, const ExecutionReport& report) {
-  RemoteOptions remote{.server = options.server, .timeout_seconds = kReportSeconds};
+  RemoteOptions remote{.servers = options.servers, .timeout_seconds = kReportSeconds};
   ASSIGN_OR_RETURN(remote.credentials, ReadCredentials(options.credentials));
   return RemoteScheduler(remote).ReportExecution(report);
 }

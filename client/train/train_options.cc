@@ -90,11 +90,16 @@ void AddScheduleOptions(CLI::App* app, TrainOptions* options) {
   group.AddFlag("--graph", options->graph_mode,
                 "also measure graph mode, in which adjacent stages run as one TorchScript trace, "
                 "and let the schedule choose");
-  group.Add("--server", options->server, "ADDRESS", "host:port or unix:PATH of a server")
-      ->capture_default_str();
+  group
+      .Add("--server", options->servers, "ADDRESS",
+           "host:port or unix:PATH of a server, or of several, separated by commas: the next one "
+           "is asked where one does not answer")
+      ->delimiter(',')
+      ->allow_extra_args(false)  // one value a flag, which may be repeated
+      ->default_str(options->servers.front());
   group
       .Add("--patience", options->patience, "DURATION",
-           "how long to wait for the server before solving in this process")
+           "how long to wait for the servers before solving in this process")
       ->capture_default_str();
   group.AddFlag("--local", options->local, "solve in this process, without a server");
   group.Add("--plan-cache", options->plan_cache, "DIR",

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
@@ -27,7 +28,7 @@ struct TrainOptions {
   bool verifies = false;  // compares recomputations with first runs
 
   std::string solver;
-  std::string server = "127.0.0.1:50051";
+  std::vector<std::string> servers = {"127.0.0.1:50051"};
   CredentialFiles credentials;
   bool local = false;
   std::string patience = "10s";

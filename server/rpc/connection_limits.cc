@@ -19,6 +19,8 @@ constexpr milliseconds kIdle = std::chrono::minutes(10);
 // second is the time for the answer to a ping.
 constexpr milliseconds kKeepalive = std::chrono::seconds(60);
 constexpr milliseconds kKeepaliveAnswer = std::chrono::seconds(20);
+// Clients may ping as often, to notice that a server is gone; by default every five minutes.
+constexpr milliseconds kPings = std::chrono::seconds(10);
 // Calls of one connection at a time; clients queue further ones by themselves.
 constexpr int kCalls = 1000;
 constexpr int kMetadataBytes = 16 << 10;
@@ -39,6 +41,7 @@ void LimitConnections(int64_t arriving_bytes, grpc::ServerBuilder& builder) {
   set(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdle.count());
   set(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepalive.count());
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswer.count());
+  set(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPings.count());
   set(GRPC_ARG_MAX_CONCURRENT_STREAMS, kCalls);
   set(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytes);
   grpc::ResourceQuota quota("connections");

@@ -47,6 +47,8 @@ constexpr Case kCases[] = {
     {"help_simulate", "stowage simulate --help"},
     {"help_solvers", "stowage solvers --help"},
     {"help_chain", "stowage chain --help"},
+    {"help_operator", "stowage operator --help"},
+    {"help_operator_solves", "stowage operator solves --help"},
     {"help_version", "stowage version --help"},
     {"help_server", "stowage-server --help"},
     {"solvers", "stowage solvers"},
@@ -125,6 +127,9 @@ constexpr Case kCases[] = {
     {"error_top_address", "stowage top --http unix:/no/such/socket"},
     {"error_top_interval", "stowage top --interval 1ms"},
     {"error_top_once_and_count", "stowage top --once --count 3"},
+    {"error_operator_no_action", "stowage operator"},
+    {"error_operator_level", "stowage operator log-level loud"},
+    {"error_operator_no_server", "stowage operator solves --server unix:/no/such/socket"},
     {"error_server_flag", "stowage-server --threads none"},
     {"error_server_size", "stowage-server --solve-memory lots"},
 };

@@ -6,9 +6,11 @@
 #include <csignal>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/convert/json.h"
 #include "stowage/v1/operator.grpc.pb.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
@@ -146,6 +148,66 @@ TEST_F(OperatorTest, RefusesEverybodyElse) {
                      "stowage_operator_actions_total{action=\"drain\","
                      "grpc_code=\"Unauthenticated\"}"),
             2);
+}
+
+// The same from the command line.
+class OperatorCommandTest : public OperatorTest {
+ protected:
+  ProgramResult Operate(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {Program("stowage"), "operator"});
+    arguments.insert(arguments.end(), {"--server", server_.address(), "--token-file",
+                                       folder_.Write("token", kToken)});
+    return RunProgram(arguments);
+  }
+};
+
+MATCHER_P(Prints, text, "") {
+  return arg.exit_code == 0 && arg.err.empty() && arg.out.find(text) != std::string::npos;
+}
+
+MATCHER_P(FailsSaying, text, "") {
+  return arg.exit_code == 1 && arg.out.empty() && arg.err.find(text) != std::string::npos;
+}
+
+TEST_F(OperatorCommandTest, ListsSolvesAndCancelsOne) {
+  EXPECT_THAT(Operate({"solves"}), Prints("no solves in flight"));
+  PendingSolve running(remote_, LongSolveRequest());
+  WaitForMetric(server_, "stowage_solves_running", 1);
+  const ProgramResult list = Operate({"solves"});
+  EXPECT_THAT(list, Prints("periodic"));
+  EXPECT_THAT(list, Prints("127.0.0.1"));
+  v1::ListSolvesResponse solves;
+  ASSERT_TRUE(FromJson(Operate({"solves", "--format", "json"}).out, "output", &solves).ok());
+  ASSERT_EQ(solves.solves_size(), 1);
+  const std::string& fingerprint = solves.solves(0).fingerprint();
+  EXPECT_THAT(list, Prints(fingerprint));
+  EXPECT_THAT(Operate({"cancel", fingerprint}), Prints("cancelled: 1 solves, 1 callers"));
+  EXPECT_EQ(running.Wait().error_code(), StatusCode::ABORTED);
+  EXPECT_THAT(Operate({"cancel", fingerprint}), FailsSaying("no solve in flight has it"));
+  EXPECT_THAT(Operate({"cancel", "12ab"}), FailsSaying("64 hexadecimal digits"));
+}
+
+TEST_F(OperatorCommandTest, DropsAnAnswerSetsTheLogLevelAndDrains) {
+  v1::SolveRequest solve = SmallSolveRequest();
+  solve.mutable_options()->set_use_cache(true);
+  v1::SolveResponse response;
+  ASSERT_EQ(Text(remote_.Solve(solve, &response)), "OK");
+  const std::string& fingerprint = response.origin().fingerprint();
+  EXPECT_THAT(Operate({"drop", fingerprint}), Prints("dropped"));
+  EXPECT_THAT(Operate({"drop", fingerprint}), FailsSaying("no cached answer has it"));
+  EXPECT_THAT(Operate({"log-level", "debug"}), Prints("debug"));
+  EXPECT_THAT(Operate({"drain"}), Prints("drains"));
+  EXPECT_THAT(server_.WaitForExit(), Optional(0));
+}
+
+TEST_F(OperatorCommandTest, SaysWhatIsMissing) {
+  const ProgramResult no_token =
+      RunProgram({Program("stowage"), "operator", "solves", "--server", server_.address()});
+  EXPECT_THAT(no_token, FailsSaying("--token-file: "));
+  ServerProcess without;
+  EXPECT_THAT(RunProgram({Program("stowage"), "operator", "solves", "--server", without.address()}),
+              FailsSaying("--operator-token-file"));
+  EXPECT_THAT(Operate({"solves", "--server", without.address()}), FailsSaying("one server"));
 }
 
 TEST(OperatorService, IsNotServedWithoutItsTokens) {

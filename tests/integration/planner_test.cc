@@ -38,11 +38,11 @@ class FindPlanTest : public testing::Test {
     request_.chain = FromMessage(Profile("torchvision-resnet18-16-500"));
     request_.platform.memory_bytes = int64_t{1400} << 20;
     request_.options.time_precision = kDefaultTimePrecision;
-    options_.server.clear();
+    options_.servers.clear();
   }
 
   void NameAnAddressWithoutAServer() {
-    options_.server = "127.0.0.1:1";
+    options_.servers = {"127.0.0.1:1"};
     options_.patience_seconds = 3;
   }
 
@@ -65,12 +65,21 @@ SolveRequest LongRequest() {
 
 TEST_F(FindPlanTest, AsksTheServer) {
   ServerProcess server;
-  options_.server = server.address();
+  options_.servers = {server.address()};
   options_.patience_seconds = 100;
   const PlannedAnswer answer = Find();
   EXPECT_EQ(answer.source, PlanSource::kServer);
   EXPECT_THAT(answer.notes, IsEmpty());
   EXPECT_NE(server.WaitForLogLine({"method=Solve", "code=OK"}), "");
+}
+
+TEST_F(FindPlanTest, AsksTheServerThatAnswers) {
+  ServerProcess server;
+  options_.servers = {"127.0.0.1:1", server.address()};
+  options_.patience_seconds = 100;
+  const PlannedAnswer answer = Find();
+  EXPECT_EQ(answer.source, PlanSource::kServer);
+  EXPECT_THAT(answer.notes, IsEmpty());
 }
 
 TEST_F(FindPlanTest, SolvesHereWhereNoServerAnswers) {
@@ -89,12 +98,12 @@ TEST_F(FindPlanTest, SolvesHereAtOnceWhereThereIsNoServerToAsk) {
 
 TEST_F(FindPlanTest, SaysWhatIsWrongWithARequestWithoutAskingTwice) {
   ServerProcess server;
-  options_.server = server.address();
+  options_.servers = {server.address()};
   options_.patience_seconds = 100;
   request_.chain.stages[3].saved_bytes = -1;
   EXPECT_THAT(FindPlan(options_, request_),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("chain.stages[3].saved_bytes")));
-  options_.server.clear();
+  options_.servers.clear();
   EXPECT_THAT(FindPlan(options_, request_),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("chain.stages[3].saved_bytes")));
 }
@@ -106,7 +115,7 @@ TEST_F(FindPlanTest, WaitsForAServerThatComesBack) {
     ServerProcess server({}, "127.0.0.3:0");
     address = server.address();
   }
-  options_.server = address;
+  options_.servers = {address};
   options_.patience_seconds = 100;
   std::unique_ptr<ServerProcess> server;
   std::thread later([&] {
@@ -120,7 +129,7 @@ TEST_F(FindPlanTest, WaitsForAServerThatComesBack) {
 
 TEST_F(FindPlanTest, SolvesHereWhereTheServerDiesInMidRequest) {
   ServerProcess server({std::begin(kOneAtATime), std::end(kOneAtATime)});
-  options_.server = server.address();
+  options_.servers = {server.address()};
   options_.patience_seconds = 20;
   options_.local.timeout_seconds = 0.1;
   request_ = LongRequest();
@@ -137,7 +146,7 @@ TEST_F(FindPlanTest, SolvesHereWhereTheServerDiesInMidRequest) {
 
 TEST_F(FindPlanTest, WaitsForAPlaceInTheQueue) {
   ServerProcess server({std::begin(kOneAtATime), std::end(kOneAtATime)});
-  options_.server = server.address();
+  options_.servers = {server.address()};
   options_.patience_seconds = 100;
   const Remote remote(server.address());
   const auto running = Occupy(remote, LongSolveRequest());
@@ -151,7 +160,7 @@ TEST_F(FindPlanTest, WaitsForAPlaceInTheQueue) {
 
 TEST_F(FindPlanTest, DoesNotWaitForAServerThatTakesTooLong) {
   ServerProcess server;
-  options_.server = server.address();
+  options_.servers = {server.address()};
   options_.patience_seconds = 0.3;
   options_.local.timeout_seconds = 0.1;
   request_ = LongRequest();
@@ -181,7 +190,7 @@ TEST_F(FindPlanTest, PrefersAServerToWhatWasSolvedWithoutOne) {
   std::string fingerprint;
   {
     ServerProcess server;
-    options_.server = server.address();
+    options_.servers = {server.address()};
     options_.patience_seconds = 100;
     const PlannedAnswer answer = Find();
     EXPECT_EQ(answer.source, PlanSource::kServer);
@@ -243,11 +252,11 @@ TEST_F(FindPlanTest, SavesFromManyThreadsAtOnce) {
 
 TEST_F(FindPlanTest, HasAnyPatience) {
   ServerProcess server;
-  options_.server = server.address();
+  options_.servers = {server.address()};
   options_.patience_seconds = std::numeric_limits<double>::infinity();
   EXPECT_EQ(Find().source, PlanSource::kServer);
   // No patience is one call.
-  options_.server = "127.0.0.1:1";
+  options_.servers = {"127.0.0.1:1"};
   options_.patience_seconds = -1;
   EXPECT_EQ(Find().source, PlanSource::kLocal);
   options_.patience_seconds = std::numeric_limits<double>::quiet_NaN();

@@ -28,7 +28,7 @@ ExecutionReport SomeReport() {
 
 absl::Status Report(const ServerProcess& server, const ExecutionReport& report) {
   RemoteOptions options;
-  options.server = server.address();
+  options.servers = {server.address()};
   return RemoteScheduler(options).ReportExecution(report);
 }
 

@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
@@ -166,7 +167,8 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
     return absl::InternalError(absl::StrCat(result.wrong_answers, " answers are wrong"));
   }
   if (result.answers == 0) {
-    return absl::UnavailableError(absl::StrCat("no answer from ", options.remote.server));
+    return absl::UnavailableError(
+        absl::StrCat("no answer from ", absl::StrJoin(options.remote.servers, " or ")));
   }
   return kExitOk;
 }
@@ -202,6 +204,10 @@ void AddLoadCommand(CLI::App& app, Command* chosen) {
   AddTimeBudgetFlags(command, &arguments->solve);
   AddPlatform(command, MemoryFlag::kAbsent, &arguments->platform);
   AddServer(command, kDefaultServer, &arguments->solve.server);
+  command.get_option("--server")
+      ->description(absl::StrCat("host:port or unix:PATH of a server, or of several, separated by "
+                                 "commas, which get an equal number of callers each; default: ",
+                                 kDefaultServer));
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }

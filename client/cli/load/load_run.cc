@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/lib/rpc_client.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
@@ -88,9 +89,11 @@ class Load {
   }
 
  private:
-  // One caller. gRPC lets all of them share a connection, as the threads of a process would.
+  // One caller, at one server. gRPC lets all that are at it share a connection, as the threads of a
+  // process would.
   void Call(uint64_t seed) {
-    RpcClient client(options_.remote);
+    const RemoteOptions& remote = options_.remote;
+    RpcClient client(remote.servers[seed % remote.servers.size()], remote.credentials);
     std::mt19937_64 random(seed);
     std::discrete_distribution<int> kinds(options_.mix.begin(), options_.mix.end());
     while (true) {
@@ -102,7 +105,8 @@ class Load {
       const auto kind = static_cast<LoadKind>(kinds(random));
       const Subject& subject = subjects_[SubjectFor(kind, number)];
       const v1::SolveRequest request = RequestFor(subject, BudgetFor(kind, subject, number));
-      const absl::StatusOr<v1::SolveResponse> response = client.Solve(request);
+      const absl::StatusOr<v1::SolveResponse> response =
+          client.Solve(request, remote.timeout_seconds);
       const double latency = SecondsSince(due);
       Record(kind, latency, response, response.ok() ? WrongWith(subject, request, *response) : "");
     }

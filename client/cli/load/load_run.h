@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "client/lib/rpc_client.h"
+#include "client/lib/failover_client.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "solver/model/request.h"
@@ -25,7 +25,7 @@ enum class LoadKind {
 inline constexpr std::array<const char*, 3> kLoadKindNames = {"hits", "misses", "duplicates"};
 
 struct LoadOptions {
-  RemoteOptions remote;
+  RemoteOptions remote;                 // calls are not repeated: every error counts
   int concurrency = 8;                  // callers, each with one request in flight
   double rate = 0;                      // requests a second of all callers; 0: no pauses
   double seconds = 10;                  // for how long requests are sent

@@ -1,0 +1,133 @@
+#include "client/lib/connection.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/lib/retry.h"
+#include "stowage/v1/errors.pb.h"
+
+namespace stowage {
+namespace {
+
+// Between attempts to connect; gRPC's own are 1 s to 2 minutes.
+constexpr int kFirstReconnectMilliseconds = 100;
+constexpr int kMostReconnectMilliseconds = 1000;
+// The server allows pings so often (server/rpc/connection_limits.cc).
+constexpr int kKeepaliveMilliseconds = 30'000;
+constexpr int kKeepaliveAnswerMilliseconds = 10'000;
+
+std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credentials& credentials,
+                                       double connect_seconds) {
+  const int milliseconds = static_cast<int>(std::ceil(connect_seconds * 1000));
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);  // a schedule may have a million operations
+  // How long connecting and looking up a name may take; gRPC's own limits are 20 s and 2 minutes.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds);
+  arguments.SetInt(GRPC_ARG_DNS_ARES_QUERY_TIMEOUT_MS, milliseconds);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostReconnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswerMilliseconds);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // while a solve runs none is sent
+  return grpc::CreateCustomChannel(server, ChannelCredentialsOf(credentials), arguments);
+}
+
+// Whether the text comes from a Stowage server, not from gRPC.
+bool IsFromServer(const grpc::Status& status) {
+  return absl::StartsWith(status.error_message(), "the server ");
+}
+
+std::string Remedy(absl::string_view failures) {
+  if (absl::StrContains(failures, "come to terms over TLS")) {
+    return "check --tls-ca, and --tls-cert where it asks for one, or leave them out where it does "
+           "not speak TLS";
+  }
+  // A TLS server closes the connection on a client that speaks plain text, and on one without the
+  // client certificate that it requires.
+  if (absl::StrContains(failures, "Socket closed") ||
+      absl::StrContains(failures, "reset by peer")) {
+    return "if it speaks TLS give --tls-ca, and --tls-cert where it asks for one; else start "
+           "stowage-server, or name another with --server";
+  }
+  if (absl::StrContains(failures, "empty address list")) {
+    return "check that --tls-key is the key of --tls-cert";
+  }
+  if (absl::StrContains(failures, "no answer from a server")) {
+    return "start stowage-server, or name another with --server";
+  }
+  return "";
+}
+
+}  // namespace
+
+Connection::Connection(const std::string& server, const Credentials& credentials,
+                       double connect_seconds)
+    : server_(server),
+      token_(credentials.token),
+      channel_(Connect(server, credentials, connect_seconds)) {}
+
+void Connection::Prepare(std::optional<double> timeout_seconds,
+                         grpc::ClientContext* context) const {
+  if (!token_.empty()) context->AddMetadata("authorization", "Bearer " + token_);
+  if (!timeout_seconds.has_value()) return;
+  const std::chrono::duration<double> timeout(*timeout_seconds);
+  context->set_deadline(std::chrono::system_clock::now() +
+                        std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+}
+
+absl::Status Connection::FromGrpc(const grpc::Status& status,
+                                  std::optional<double> timeout_seconds) const {
+  const auto code = static_cast<absl::StatusCode>(status.error_code());  // same numbers
+  if (code == absl::StatusCode::kUnavailable && absl::StrContains(status.error_message(), "SSL")) {
+    return absl::UnavailableError(absl::StrCat("the server at ", server_,
+                                               " and this side do not come to terms over TLS (",
+                                               status.error_message(), ")"));
+  }
+  // gRPC cancels calls that a stopping server has not begun; this client never cancels a call.
+  if (code == absl::StatusCode::kCancelled) {
+    return absl::UnavailableError(absl::StrCat(
+        "the server at ", server_, " ended the call as it stopped; ask another server"));
+  }
+  if (code == absl::StatusCode::kUnavailable && IsFromServer(status)) {
+    return absl::UnavailableError(absl::StrCat(server_, ": ", status.error_message()));
+  }
+  if (code == absl::StatusCode::kUnavailable) {
+    return absl::UnavailableError(
+        absl::StrCat("no answer from a server at ", server_, " (", status.error_message(), ")"));
+  }
+  if (absl::StrContains(status.error_message(), "message larger than max")) {
+    return {code, absl::StrCat("the request is larger than the server at ", server_, " reads (",
+                               status.error_message(), "); raise its --max-message")};
+  }
+  if (code == absl::StatusCode::kDeadlineExceeded) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the server at ", server_, " did not answer within ", timeout_seconds.value_or(0),
+        " s; give it more time, or ask for a coarser answer (fewer memory slots)"));
+  }
+  absl::Status result(code, status.error_message());
+  v1::ErrorStatus details;
+  if (details.ParseFromString(status.error_details())) {
+    for (const google::protobuf::Any& detail : details.details()) {
+      v1::RetryAdvice advice;
+      if (detail.UnpackTo(&advice)) SetAdvisedPause(advice.retry_after_seconds(), &result);
+    }
+  }
+  return result;
+}
+
+// gRPC has no code for this; in these texts the call never got a connection.
+bool WasNotSent(const absl::Status& failure) {
+  return absl::IsUnavailable(failure) &&
+         (absl::StrContains(failure.message(), "(failed to connect to all addresses") ||
+          absl::StrContains(failure.message(), "(DNS resolution failed"));
+}
+
+absl::Status WithRemedy(const absl::Status& unavailable) {
+  const std::string remedy = Remedy(unavailable.message());
+  if (remedy.empty()) return unavailable;
+  return absl::UnavailableError(absl::StrCat(unavailable.message(), "; ", remedy));
+}
+
+}  // namespace stowage

@@ -1,0 +1,66 @@
+// A connection to one server: channel, deadline, bearer token, and gRPC's errors as absl::Status.
+// RpcClient and OperatorClient make their calls through it.
+#ifndef STOWAGE_CLIENT_LIB_CONNECTION_H_
+#define STOWAGE_CLIENT_LIB_CONNECTION_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/lib/credentials.h"
+#include "grpcpp/grpcpp.h"
+
+namespace stowage {
+
+// Connects when it is first needed, and again after a connection was lost. A server that hangs or
+// whose machine is gone is noticed by keepalive pings, after 40 s at most. Thread-safe.
+class Connection {
+ public:
+  static constexpr double kConnectSeconds = 5;
+
+  // `server`: host:port or unix:PATH. `connect_seconds` limits looking up its name, and connecting.
+  Connection(const std::string& server, const Credentials& credentials, double connect_seconds);
+
+  const std::string& server() const { return server_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+
+  // Sets the deadline and the token of a call.
+  void Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const;
+
+  // gRPC's error as one that names the server. Causes that a flag or another server remedies have a
+  // text of their own, which WithRemedy() reads; all others pass through with the service's
+  // message. Advice on when to retry travels in the details and becomes a payload (retry.h).
+  absl::Status FromGrpc(const grpc::Status& status, std::optional<double> timeout_seconds) const;
+
+  // A call of a generated stub.
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(
+      Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+      const Request& request, std::optional<double> timeout_seconds) const {
+    grpc::ClientContext context;
+    Prepare(timeout_seconds, &context);
+    Response response;
+    const grpc::Status status = (stub.*method)(&context, request, &response);
+    if (!status.ok()) return FromGrpc(status, timeout_seconds);
+    return response;
+  }
+
+ private:
+  const std::string server_;
+  const std::string token_;  // empty: none is sent
+  const std::shared_ptr<grpc::Channel> channel_;
+};
+
+// Whether a call failed because no connection could be made: no server has seen the request. False
+// where that is not certain.
+bool WasNotSent(const absl::Status& failure);
+
+// The same UNAVAILABLE, of one or several servers, with advice that suits its message, as in "start
+// stowage-server, or name another with --server"; unchanged where the message has its own.
+absl::Status WithRemedy(const absl::Status& unavailable);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_LIB_CONNECTION_H_

@@ -1,0 +1,52 @@
+#include "client/lib/connection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+// As Connection reports them; tests/integration/failover_test.cc has real ones.
+constexpr const char* kRefused =
+    "no answer from a server at 127.0.0.1:1 (failed to connect to all addresses; last error: "
+    "UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused)";
+constexpr const char* kDied = "no answer from a server at 127.0.0.1:1 (Socket closed)";
+constexpr const char* kDraining = "127.0.0.1:1: the server is draining; ask another server";
+constexpr const char* kNoTls =
+    "the server at 127.0.0.1:1 and this side do not come to terms over TLS (failed to connect to "
+    "all addresses; last error: UNKNOWN: Ssl handshake failed: SSL_ERROR_SSL)";
+
+TEST(WasNotSent, IsTrueWhereNoConnectionWasMade) {
+  EXPECT_TRUE(WasNotSent(absl::UnavailableError(kRefused)));
+  EXPECT_TRUE(WasNotSent(absl::UnavailableError(kNoTls)));
+  EXPECT_TRUE(WasNotSent(absl::UnavailableError(
+      "no answer from a server at nobody:1 (DNS resolution failed for nobody:1: not found)")));
+}
+
+TEST(WasNotSent, IsFalseWhereAServerMayHaveSeenTheRequest) {
+  EXPECT_FALSE(WasNotSent(absl::UnavailableError(kDied)));
+  EXPECT_FALSE(WasNotSent(absl::UnavailableError(kDraining)));
+  EXPECT_FALSE(WasNotSent(absl::DeadlineExceededError(kRefused)));
+  EXPECT_FALSE(WasNotSent(absl::OkStatus()));
+}
+
+std::string Remedied(const char* message) {
+  return std::string(WithRemedy(absl::UnavailableError(message)).message());
+}
+
+TEST(WithRemedy, DependsOnTheFailure) {
+  EXPECT_EQ(Remedied(kRefused),
+            absl::StrCat(kRefused, "; start stowage-server, or name another with --server"));
+  EXPECT_THAT(Remedied(kDied), HasSubstr("; if it speaks TLS give --tls-ca"));
+  EXPECT_THAT(Remedied(kNoTls), HasSubstr("; check --tls-ca"));
+  EXPECT_EQ(Remedied(kDraining), kDraining);  // it says so itself
+}
+
+}  // namespace
+}  // namespace stowage
