@@ -41,6 +41,7 @@ test=(
   libyaml-cpp-dev                             # reads the files of deploy/
   prometheus                                  # scrapes the server in a test
   systemd                                     # checks its unit
+  haproxy                                     # stands before servers in a test
   openssl                                     # makes certificates for tests
   curl                                        # reads the port for operators in a test
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers

@@ -1,9 +1,13 @@
 // What one client may take of a server that it shares with others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "tests/integration/metrics.h"
+#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -60,6 +65,60 @@ TEST(Tenants, BehindATrustedProxyAClientIsTheHostThatItNames) {
   EXPECT_EQ(Text(Ask(remote, "", "")), "OK");
   EXPECT_EQ(CallsOf(server, "192.0.2.7"), 1);
   EXPECT_EQ(CallsOf(server, "192.0.2.8"), 1);
+  EXPECT_EQ(CallsOf(server, "127.0.0.1"), 1);
+}
+
+// A port that nobody had a moment ago.
+std::string FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(fd);
+  return absl::StrCat(ntohs(address.sin_port));
+}
+
+void WaitUntilListening(const std::string& address) {
+  const auto end = system_clock::now() + kPatience;
+  while (system_clock::now() < end) {
+    try {
+      RawSocket{address};
+      return;
+    } catch (const std::runtime_error&) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+}
+
+// A real one, which connects from another address than its clients.
+TEST(Tenants, BehindHaproxyAForgedHeaderMeansNothing) {
+  const TempFolder folder;
+  ServerProcess server({"--trusted-proxy", "127.0.0.9"});
+  const std::string address = "127.0.0.1:" + FreePort();
+  BackgroundProgram haproxy(
+      {"/usr/sbin/haproxy", "-db", "-f",
+       folder.Write("haproxy.cfg",
+                    absl::StrCat("defaults\n"
+                                 "  mode http\n"
+                                 "  timeout connect 10s\n"
+                                 "  timeout client 2m\n"
+                                 "  timeout server 2m\n"
+                                 "  option forwardfor\n"
+                                 "frontend callers\n"
+                                 "  bind ",
+                                 address,
+                                 " proto h2\n"
+                                 "  default_backend servers\n"
+                                 "backend servers\n"
+                                 "  server one ",
+                                 server.address(), " proto h2 source 127.0.0.9\n"))});
+  WaitUntilListening(address);
+  const Remote remote(address);
+  EXPECT_EQ(Text(Ask(remote, "x-forwarded-for", "192.0.2.7")), "OK") << haproxy.Log();
+  EXPECT_NE(server.WaitForLogLine({"event=call", "peer=ipv4:127.0.0.9", "client=127.0.0.1"}), "");
   EXPECT_EQ(CallsOf(server, "127.0.0.1"), 1);
 }
 
