@@ -68,8 +68,8 @@ void AddNetwork(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->group("Network");
   app.add_option(
          "--host-connections", options->host_connections,
-         "connections of one host at a time, an IPv4 address or an IPv6 network of 64 bits; "
-         "0: no limit; a Unix socket has none")
+         "connections of one host at a time, an IPv4 address or an IPv6 network of 64 bits, and "
+         "new ones within ten seconds (at least 1,000); 0: no limit; a Unix socket has none")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000))
       ->type_name("N")

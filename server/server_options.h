@@ -22,7 +22,7 @@ struct ServerOptions {
   int64_t cache_bytes = int64_t{256} << 20;  // of answers and responses in memory
   std::string cache_dir;                     // empty: no cache on disk
   int64_t disk_bytes = int64_t{1} << 30;     // of answers there
-  int host_connections = 1024;               // of one host at a time; 0: no limit
+  int host_connections = 1024;               // as ListenerOptions::host_connections
   SecurityOptions security;
   RequestLimits limits;
   EngineOptions engine;
