@@ -18,6 +18,7 @@
 #include "proto/convert/request_message.h"
 #include "solver/model/modes.h"
 #include "stowage/v1/plan.pb.h"
+#include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -134,7 +135,7 @@ TEST_F(FindPlanTest, SolvesHereWhereTheServerDiesInMidRequest) {
   options_.local.timeout_seconds = 0.1;
   request_ = LongRequest();
   std::thread killer([&server] {
-    WaitUntilBusy(Remote(server.address()));
+    WaitForMetric(server, "stowage_solves_running", 1);
     server.Signal(SIGKILL);
   });
   // The error of the local solve says that the server was tried.
@@ -237,6 +238,7 @@ TEST_F(FindPlanTest, TakesAPlanWhoseRequestLeavesOptionsToTheirDefaults) {
 TEST_F(FindPlanTest, SavesFromManyThreadsAtOnce) {
   options_.plan_cache = folder_.Path("plans");
   std::vector<std::thread> ranks;
+  ranks.reserve(8);
   for (int i = 0; i < 8; ++i) {
     ranks.emplace_back([this] {
       const auto answer = FindPlan(options_, request_);

@@ -185,10 +185,6 @@ int Probe(const Remote& remote, int refusals) {
 
 }  // namespace
 
-void WaitUntilBusy(const Remote& remote) {
-  for (int refusals = 0; refusals < kRefusals;) refusals = Probe(remote, refusals);
-}
-
 std::unique_ptr<PendingSolve> Occupy(const Remote& remote, const v1::SolveRequest& request,
                                      std::optional<PendingSolve::Clock::duration> timeout) {
   auto solve = std::make_unique<PendingSolve>(remote, request, timeout);

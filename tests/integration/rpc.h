@@ -95,9 +95,6 @@ class PendingSolve {
 inline constexpr const char* kOneAtATime[] = {"--threads",      "1", "--short-threads", "0",
                                               "--queue-length", "0"};
 
-// Returns once the only thread of a server with those flags is busy.
-void WaitUntilBusy(const Remote& remote);
-
 // Starts the solve at a server with those flags and returns once its only thread is busy with it.
 // Throws std::runtime_error when the solve ends before that could be seen.
 std::unique_ptr<PendingSolve> Occupy(

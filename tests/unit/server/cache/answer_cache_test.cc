@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
@@ -30,7 +31,8 @@ class NullObserver final : public Observer {
 
 // Different stages make different requests.
 SolveRequest Request(int stages, double time_factor = 1) {
-  SolveRequest request{EqualChain(stages), Memory(15 * stages), "rotor", {.time_precision = 0.01}};
+  SolveRequest request{
+      EqualChain(stages), Memory(int64_t{15} * stages), "rotor", {.time_precision = 0.01}};
   for (Stage& stage : request.chain.stages) stage.forward_seconds *= time_factor;
   return request;
 }
