@@ -96,9 +96,9 @@ void Reload(const CommandLine& line, Server* server, std::vector<OptionText>* in
     const ConfigChanges changes = ApplyChanges(
         parsed->texts,
         [&](absl::string_view option) { return server->Apply(option, parsed->options); }, in_force);
-    Log(changes.after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
-        {{"changed", JoinedOrNone(changes.applied)},
-         {"restart_needed", JoinedOrNone(changes.after_restart)}});
+    LogAlways(changes.after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
+              {{"changed", JoinedOrNone(changes.applied)},
+               {"restart_needed", JoinedOrNone(changes.after_restart)}});
   } else {
     Log(LogLevel::kError, "reload_failed",
         {{"message", std::string(parsed.status().message())},
@@ -134,6 +134,7 @@ int Serve(const CommandLine& line, const ParsedOptions& parsed, const sigset_t& 
        {"tokens", options.security.token_file.empty() ? "none" : "required"},
        {"http_tls", options.security.http_tls ? "server" : "none"},
        {"http_tokens", options.security.http_token_file.empty() ? "none" : "required"},
+       {"operators", options.security.operator_token_file.empty() ? "none" : "tokens"},
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
   NotifyReady((*server)->address());

@@ -52,14 +52,18 @@ Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* 
   return admission;
 }
 
-OperatorService::Actions OperatorActions(const Tokens* tokens) {
+// `draining`: a second signal would end the process at once.
+OperatorService::Actions OperatorActions(const Tokens* tokens, std::atomic<bool>& draining) {
   return {.authenticate = [tokens](absl::string_view authorization) -> absl::StatusOr<std::string> {
             ASSIGN_OR_RETURN(TokenHolder holder, tokens->HolderOf(authorization));
             return std::move(holder.name);
           },
           .set_log_level = SetLogLevel,
           // main() waits for the signal, and drains.
-          .drain = [] { kill(getpid(), SIGTERM); }};
+          .drain =
+              [&draining] {
+                if (!draining.exchange(true)) kill(getpid(), SIGTERM);
+              }};
 }
 
 }  // namespace
@@ -133,7 +137,8 @@ Server::Server(const ServerOptions& options, const std::string& version,
                 .limits = options.limits}) {
   if (const Tokens* const tokens = security_->operator_tokens()) {
     operator_service_ = std::make_unique<OperatorService>(
-        OperatorService::Parts{engine_, cache_, *reports_, timers_}, OperatorActions(tokens));
+        OperatorService::Parts{engine_, cache_, *reports_, timers_},
+        OperatorActions(tokens, draining_));
   }
   security_->Watch(*reports_);
 }
@@ -275,6 +280,11 @@ std::vector<SecurityWarning> Server::Warnings() const {
                           "set --token-file or --tls-client-ca, or listen on 127.0.0.1"});
     }
   }
+  if (!options_.http.empty() && !IsLocal(options_.http) && security.http_token_file.empty()) {
+    warnings.push_back({options_.http,
+                        "everybody who reaches the address reads the metrics, with clients' names",
+                        "set --http-token-file, or keep it inside a trusted network"});
+  }
   struct stat directory {};
   if (!options_.cache_dir.empty() && stat(options_.cache_dir.c_str(), &directory) == 0) {
     if (auto warning = WarnOfWriters(options_.cache_dir, directory)) warnings.push_back(*warning);
@@ -296,6 +306,7 @@ void Server::LogWarnings() {
 // Connections are accepted until the engine has drained: callers that come meanwhile get
 // UNAVAILABLE, which they can act on, rather than a connection that is refused.
 void Server::Drain() {
+  draining_ = true;
   ready_ = false;
   grpc_->GetHealthCheckService()->SetServingStatus(false);
   const auto grace = std::chrono::duration<double>(grace_seconds_);

@@ -77,6 +77,7 @@ class Server {
   std::unique_ptr<CacheTier> disk_;  // null: there is none
   AnswerCache cache_;
   std::atomic<bool> ready_{false};
+  std::atomic<bool> draining_{false};  // or asked to, by an operator
   Engine engine_;
   Admission admission_;
   Timers timers_;

@@ -38,7 +38,7 @@ absl::StatusOr<int> Run(Act act, const Arguments& arguments) {
   const absl::Status status = act(client, arguments);
   if (absl::IsUnauthenticated(status)) {
     return absl::UnauthenticatedError(
-        absl::StrCat("--token-file: ", status.message(), "; tokens of jobs are none of operators"));
+        absl::StrCat(status.message(), "; an operator's token is needed, not a job's"));
   }
   RETURN_IF_ERROR(status);
   return kExitOk;
@@ -55,7 +55,7 @@ std::string SolvesText(const v1::ListSolvesResponse& response) {
   using Align = Table::Align;
   Table table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
                Align::kRight, Align::kLeft, Align::kLeft});
-  table.Add({"fingerprint", "solver", "stages", "memory", "waited", "ran", "state", "clients"});
+  table.Add({"fingerprint", "solver", "stages", "budget", "waited", "ran", "state", "clients"});
   for (const v1::SolveInFlight& solve : response.solves()) {
     table.Add({Printable(solve.fingerprint()), Printable(solve.solver()),
                absl::StrCat(solve.stages()), FormatBytes(solve.memory_bytes()),
@@ -74,7 +74,8 @@ absl::Status ListSolves(OperatorClient& client, const Arguments& arguments) {
 
 absl::Status CancelSolve(OperatorClient& client, const Arguments& arguments) {
   ASSIGN_OR_RETURN(const v1::CancelSolveResponse response, client.CancelSolve(arguments.target));
-  absl::PrintF("cancelled: %d solves, %d callers\n", response.solves(), response.callers());
+  absl::PrintF("solves stopped: %d; callers that got ABORTED: %d\n", response.solves(),
+               response.callers());
   return absl::OkStatus();
 }
 
@@ -86,7 +87,7 @@ absl::Status DropAnswer(OperatorClient& client, const Arguments& arguments) {
 
 absl::Status SetLogLevel(OperatorClient& client, const Arguments& arguments) {
   RETURN_IF_ERROR(client.SetLogLevel(arguments.target));
-  absl::PrintF("the server logs from level %s on, until it restarts\n", arguments.target);
+  absl::PrintF("the server logs from level %s on\n", arguments.target);
   return absl::OkStatus();
 }
 
@@ -142,7 +143,8 @@ void AddOperatorCommand(CLI::App& app, Command* chosen) {
                         DropAnswer, chosen, &command);
   AddFingerprint(*command, "origin.fingerprint of the answer", &arguments->target);
 
-  arguments = AddAction(parent, "log-level", "set the log level until the server restarts",
+  arguments = AddAction(parent, "log-level",
+                        "set the log level, until a restart or a reload that changes it",
                         SetLogLevel, chosen, &command);
   command->add_option("level", arguments->target, "the least level that is logged")
       ->required()

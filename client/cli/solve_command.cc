@@ -56,6 +56,12 @@ void ShowProgress(const std::string& line) {
   }
 }
 
+// A line that stays: the next one is written below it.
+void ShowLine(const std::string& line) {
+  ShowProgress(line);
+  if (isatty(STDERR_FILENO) != 0) absl::FPrintF(stderr, "\n");
+}
+
 SolveCall CallWithProgress() {
   SolveCall call;
   call.queued = [](int64_t before) { ShowProgress(absl::StrCat("queued, ", before, " before")); };
@@ -63,12 +69,11 @@ SolveCall CallWithProgress() {
     ShowProgress(absl::StrFormat("%s: %.0f %%", solver, 100 * fraction));
   };
   call.improved = [](const Answer& best) {
-    // The line stays: the next one is written below it.
-    ShowProgress(absl::StrCat("best so far: ", FormatSeconds(best.prediction.makespan_seconds),
-                              " by ", best.solver, "\n"));
+    ShowLine(absl::StrCat("best so far: ", FormatSeconds(best.prediction.makespan_seconds), " by ",
+                          best.solver));
   };
   call.repeated = [](const absl::Status& failure) {
-    ShowProgress(absl::StrCat(Printable(failure.message()), "; asking again\n"));
+    ShowLine(absl::StrCat(Printable(failure.message()), "; asking again"));
   };
   return call;
 }

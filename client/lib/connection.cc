@@ -101,10 +101,11 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
     return {code, absl::StrCat("the request is larger than the server at ", server_, " reads (",
                                status.error_message(), "); raise its --max-message")};
   }
-  if (code == absl::StatusCode::kDeadlineExceeded) {
-    return absl::DeadlineExceededError(absl::StrCat(
-        "the server at ", server_, " did not answer within ", timeout_seconds.value_or(0),
-        " s; give it more time, or ask for a coarser answer (fewer memory slots)"));
+  // Without a timeout it was the server's own limit, and the server says which.
+  if (code == absl::StatusCode::kDeadlineExceeded && timeout_seconds.has_value()) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the server at ", server_, " did not answer within ", *timeout_seconds,
+                     " s; give it more time, or ask for a coarser answer (fewer memory slots)"));
   }
   absl::Status result(code, status.error_message());
   v1::ErrorStatus details;

@@ -77,6 +77,13 @@ bool AdvisesSooner(const absl::Status& a, const absl::Status& b) {
   return soon.has_value() && *soon <= AdvisedPause(b).value_or(*soon);
 }
 
+// A call that ran out of time while it was repeated: why it was repeated says more.
+absl::Status After(const absl::Status& earlier, const absl::Status& deadline) {
+  if (earlier.ok()) return deadline;
+  return absl::DeadlineExceededError(
+      absl::StrCat(deadline.message(), "; before that: ", earlier.message()));
+}
+
 }  // namespace
 
 FailoverTime FailoverTime::Real() {
@@ -107,7 +114,7 @@ absl::Status Failover::Call(std::optional<double> timeout_seconds, Rule may_repe
     const absl::Status status = attempt(server, limits.Left(now));
     // A server that hangs is not where the next call begins.
     first_ = IsAnswer(status) ? place : (place + 1) % order_.size();
-    failures[server] = status;
+    failures[server] = absl::IsDeadlineExceeded(status) ? After(failures[server], status) : status;
     if (!may_repeat(status)) return IsAnswer(status) ? status : Summary(failures, status);
     now = elapsed();
     limits.Add(status, now);
@@ -126,14 +133,16 @@ absl::Status Failover::Call(std::optional<double> timeout_seconds, Rule may_repe
 
 absl::Status Failover::Summary(const Failures& failures, const absl::Status& last) const {
   std::vector<std::string> texts;
+  absl::Status only;
   for (size_t server = 0; server < failures.size(); ++server) {
     if (failures[server].ok()) continue;
+    only = failures[server];
     const std::string& address = options_.servers[server];
     const absl::string_view text = failures[server].message();
     texts.push_back(absl::StrContains(text, address) ? std::string(text)
                                                      : absl::StrCat(address, ": ", text));
   }
-  if (texts.size() == 1) return last;
+  if (texts.size() == 1) return only;
   absl::Status summary(last.code(), absl::StrJoin(texts, "; "));
   if (const auto pause = AdvisedPause(last)) SetAdvisedPause(*pause, &summary);
   return summary;

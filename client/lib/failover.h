@@ -60,6 +60,7 @@ class Failover {
  private:
   // What the servers said last; OK where one was not tried.
   using Failures = std::vector<absl::Status>;
+  // Names each server but where only one failed.
   absl::Status Summary(const Failures& failures, const absl::Status& last) const;
 
   const FailoverOptions options_;

@@ -17,15 +17,22 @@
 namespace stowage {
 namespace {
 
+// Never destroyed: threads log late.
+spdlog::logger* NewLogger() {
+  auto* made = new spdlog::logger("stowage", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  made->set_pattern("time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v");
+  made->flush_on(spdlog::level::trace);
+  return made;
+}
+
 spdlog::logger& Logger() {
-  static spdlog::logger* const logger = [] {
-    auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    auto* made =
-        new spdlog::logger("stowage", std::move(sink));  // never destroyed: threads log late
-    made->set_pattern("time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v");
-    made->flush_on(spdlog::level::trace);
-    return made;
-  }();
+  static spdlog::logger* const logger = NewLogger();
+  return *logger;
+}
+
+// Its level stays as it is.
+spdlog::logger& LoggerOfAll() {
+  static spdlog::logger* const logger = NewLogger();
   return *logger;
 }
 
@@ -54,6 +61,13 @@ std::string Field(absl::string_view value) {
   return plain ? shown : absl::StrCat("\"", absl::CHexEscape(shown), "\"");
 }
 
+// Keys and events are the program's own; only values may come from a caller.
+std::string Line(absl::string_view event, const std::vector<LogField>& fields) {
+  std::string line = absl::StrCat("event=", event);
+  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", Field(value));
+  return line;
+}
+
 std::string Seconds(double value) { return absl::StrFormat("%.6f", value); }
 
 }  // namespace
@@ -72,16 +86,20 @@ absl::Status SetLogLevel(absl::string_view level) {
   return checked;
 }
 
-// Keys and events are the program's own; only values may come from a caller.
 void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields) {
   const spdlog::level::level_enum spdlog_level = SpdlogLevel(level);
   if (!Logger().should_log(spdlog_level)) return;
-  std::string line = absl::StrCat("event=", event);
-  for (const auto& [key, value] : fields) absl::StrAppend(&line, " ", key, "=", Field(value));
-  Logger().log(spdlog_level, line);
+  Logger().log(spdlog_level, Line(event, fields));
 }
 
-void FlushLog() { Logger().flush(); }
+void LogAlways(LogLevel level, absl::string_view event, const std::vector<LogField>& fields) {
+  LoggerOfAll().log(SpdlogLevel(level), Line(event, fields));
+}
+
+void FlushLog() {
+  Logger().flush();
+  LoggerOfAll().flush();
+}
 
 // Every n-th hit.
 bool LogObserver::IsSampled() {
@@ -133,6 +151,9 @@ void LogObserver::CallEnded(const CallRecord& record) {
     fields.emplace_back("queue_seconds", Seconds(answer->origin.queue_seconds));
     fields.emplace_back("solve_seconds", Seconds(answer->origin.solve_seconds));
   }
+  if (const std::string reason = RejectionOf(record.status); !reason.empty()) {
+    fields.emplace_back("reason", reason);
+  }
   if (!record.status.ok()) fields.emplace_back("message", std::string(record.status.message()));
   Log(level, "call", fields);
   if (!has_bug) return;
@@ -151,7 +172,9 @@ void LogObserver::OperatorActed(const OperatorAction& action) {
                                   {"code", absl::StatusCodeToString(action.status.code())}};
   if (!action.target.empty()) fields.emplace_back("target", action.target);
   if (!action.status.ok()) fields.emplace_back("message", std::string(action.status.message()));
-  Log(LogLevel::kWarning, "operator", fields);
+  if (action.name.empty()) return Log(LogLevel::kWarning, "operator", fields);
+  if (!action.changes) return Log(LogLevel::kDebug, "operator", fields);
+  LogAlways(LogLevel::kInfo, "operator", fields);
 }
 
 void LogObserver::StoreFailed(const absl::Status& status) {

@@ -31,6 +31,9 @@ absl::Status SetLogLevel(absl::string_view level);
 // Thread-safe. `event` is one word without spaces: Log(kInfo, "serving", {{"address", address}}).
 void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& fields);
 
+// The same even where that level is not logged: who changed what of a running server.
+void LogAlways(LogLevel level, absl::string_view event, const std::vector<LogField>& fields);
+
 // Flushes what is buffered; call before exit.
 void FlushLog();
 

@@ -43,6 +43,7 @@ struct CallRecord {
 // A call of the operators' service that has ended.
 struct OperatorAction {
   std::string action = {};  // "cancel_solve"
+  bool changes = true;      // something: it did not only look
   std::string target = {};  // a fingerprint, a log level; empty: it has none
   std::string name = {};    // of the operator's token
   std::string peer = {};

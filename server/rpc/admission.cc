@@ -37,12 +37,14 @@ std::string AddressOf(const grpc::CallbackServerContext& context, const TrustedP
   return proxies.CallerOf(context.peer(), forwarded_for);
 }
 
-absl::Status AboveItsRate(double wait_seconds) {
+absl::Status AboveItsRate(const std::string& client, double wait_seconds) {
   const double wait_at_least_seconds = std::max(1.0, wait_seconds);
-  return Rejected("client_rate",
-                  absl::StrFormat("this client sends more calls than it may; try again in %.0f s",
-                                  wait_at_least_seconds),
-                  wait_at_least_seconds);
+  return Rejected(
+      "client_rate",
+      absl::StrFormat("client %s sends more calls than it may, of which every 16 KiB of a "
+                      "request count as one more; try again in %.0f s",
+                      client, wait_at_least_seconds),
+      wait_at_least_seconds);
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context, size
       rate_.Refuses(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second,
                     1 + static_cast<double>(request_bytes) / kCallBytes);
   if (!wait.has_value()) return caller;
-  caller.status = AboveItsRate(*wait);
+  caller.status = AboveItsRate(caller.client, *wait);
   caller.delay_seconds = kDelaySeconds;
   return caller;
 }

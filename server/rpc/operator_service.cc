@@ -61,7 +61,7 @@ grpc::ServerUnaryReactor* OperatorService::Act(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* OperatorService::ListSolves(grpc::CallbackServerContext* context,
                                                       const v1::ListSolvesRequest* /*request*/,
                                                       v1::ListSolvesResponse* response) {
-  return Act(context, {.action = "list_solves"}, [&] {
+  return Act(context, {.action = "list_solves", .changes = false}, [&] {
     for (const SolveInFlight& solve : parts_.engine.ListSolves())
       Fill(solve, response->add_solves());
     return absl::OkStatus();

@@ -181,7 +181,8 @@ TEST_F(OperatorCommandTest, ListsSolvesAndCancelsOne) {
   ASSERT_EQ(solves.solves_size(), 1);
   const std::string& fingerprint = solves.solves(0).fingerprint();
   EXPECT_THAT(list, Prints(fingerprint));
-  EXPECT_THAT(Operate({"cancel", fingerprint}), Prints("cancelled: 1 solves, 1 callers"));
+  EXPECT_THAT(Operate({"cancel", fingerprint}),
+              Prints("solves stopped: 1; callers that got ABORTED: 1"));
   EXPECT_EQ(running.Wait().error_code(), StatusCode::ABORTED);
   EXPECT_THAT(Operate({"cancel", fingerprint}), FailsSaying("no solve in flight has it"));
   EXPECT_THAT(Operate({"cancel", "12ab"}), FailsSaying("64 hexadecimal digits"));
@@ -196,14 +197,27 @@ TEST_F(OperatorCommandTest, DropsAnAnswerSetsTheLogLevelAndDrains) {
   EXPECT_THAT(Operate({"drop", fingerprint}), Prints("dropped"));
   EXPECT_THAT(Operate({"drop", fingerprint}), FailsSaying("no cached answer has it"));
   EXPECT_THAT(Operate({"log-level", "debug"}), Prints("debug"));
+  // Whatever the level is.
+  EXPECT_THAT(Operate({"log-level", "error"}), Prints("error"));
+  EXPECT_NE(server_.WaitForLogLine({"event=operator", "action=set_log_level", "target=error"}), "");
   EXPECT_THAT(Operate({"drain"}), Prints("drains"));
+  EXPECT_THAT(server_.WaitForExit(), Optional(0));
+}
+
+TEST_F(OperatorCommandTest, MayDrainTwice) {
+  PendingSolve running(remote_, LongSolveRequest(/*stages=*/2000));
+  WaitForMetric(server_, "stowage_solves_running", 1);
+  EXPECT_THAT(Operate({"drain"}), Prints("drains"));
+  ASSERT_NE(server_.WaitForLogLine({"event=draining"}), "");
+  EXPECT_THAT(Operate({"drain"}), Prints("drains"));
+  EXPECT_EQ(Text(running.Wait()), "OK");
   EXPECT_THAT(server_.WaitForExit(), Optional(0));
 }
 
 TEST_F(OperatorCommandTest, SaysWhatIsMissing) {
   const ProgramResult no_token =
       RunProgram({Program("stowage"), "operator", "solves", "--server", server_.address()});
-  EXPECT_THAT(no_token, FailsSaying("--token-file: "));
+  EXPECT_THAT(no_token, FailsSaying("--token-file of stowage"));
   ServerProcess without;
   EXPECT_THAT(RunProgram({Program("stowage"), "operator", "solves", "--server", without.address()}),
               FailsSaying("--operator-token-file"));

@@ -92,11 +92,11 @@ class FailoverTest : public testing::Test {
   std::map<std::string, double> seconds_;  // that an attempt takes
   std::vector<Tried> tried_;               // by the last call
   std::vector<double> pauses_;             // of the last call
+  std::optional<Failover> failover_;
 
  private:
   std::vector<std::string> servers_;
   std::chrono::steady_clock::time_point now_;
-  std::optional<Failover> failover_;
 };
 
 TEST_F(FailoverTest, BeginsAtARandomServer) {
@@ -288,6 +288,17 @@ TEST_F(FailoverTest, SaysWhatEveryServerSaid) {
   EXPECT_EQ(status.message(),
             "no answer from a server at a.example:1 (gone); b.example:1: the server is draining; "
             "c.example:1: the queue is full");
+}
+
+TEST_F(FailoverTest, ATimeoutAfterRefusalsSaysWhatTheyWere) {
+  Use({"a"});
+  int calls = 0;
+  const absl::Status status =
+      failover_->Call(10, IsRetryable, [&calls](size_t, std::optional<double>) {
+        return ++calls < 3 ? Full(1) : absl::DeadlineExceededError("no answer within 2 s");
+      });
+  EXPECT_THAT(status, Fails(absl::StatusCode::kDeadlineExceeded,
+                            StrEq("no answer within 2 s; before that: the queue is full")));
 }
 
 TEST_F(FailoverTest, AnErrorOfTheTimeoutNamesTheServersThatFailedBefore) {
