@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "stowage/v1/errors.pb.h"
@@ -126,10 +127,10 @@ TEST(ErrorDetails, SayWhenToTryAgain) {
 // As a client in another language sees it, with a library that knows nothing of this service.
 TEST(ErrorDetails, AreReadByAGenericClient) {
   const auto ask = [](const ServerProcess& server, const v1::SolveRequest& request) {
-    return RunProgram(
-        {"/usr/bin/env", "PYTHONPATH=" STOWAGE_ROOT "/.cache/python", "/usr/bin/python3",
-         STOWAGE_ROOT "/client/python/examples/error_details.py", server.address(), "Solve"},
-        request.SerializeAsString());
+    return RunProgram({"/usr/bin/env", absl::StrCat("PYTHONPATH=", STOWAGE_ROOT, "/.cache/python"),
+                       "/usr/bin/python3", STOWAGE_ROOT "/client/python/examples/error_details.py",
+                       server.address(), "Solve"},
+                      request.SerializeAsString());
   };
   ServerProcess server({std::begin(kOneAtATime), std::end(kOneAtATime)});
   const ProgramResult good = ask(server, SmallSolveRequest());
