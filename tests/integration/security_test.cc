@@ -416,6 +416,17 @@ TEST(Warnings, NameAnAddressThatAnybodyReaches) {
   EXPECT_THAT(WarningsOf(loopback), IsEmpty());
 }
 
+TEST(Warnings, NameAnOperatorsPortThatAnybodyReads) {
+  ServerProcess open({"--http", "0.0.0.0:0"});
+  EXPECT_THAT(WarningsOf(open),
+              ElementsAre(AllOf(HasSubstr("subject=0.0.0.0:0"), HasSubstr("--http-token-file"))));
+  const TempFolder folder;
+  const std::string tokens = folder.Write("tokens", absl::StrCat("a ", kToken));
+  ASSERT_EQ(chmod(tokens.c_str(), 0600), 0);
+  ServerProcess closed({"--http", "0.0.0.0:0", "--http-token-file", tokens});
+  EXPECT_THAT(WarningsOf(closed), IsEmpty());
+}
+
 TEST(Warnings, LeaveAnAddressWithTlsAndTokensAlone) {
   Office office;
   std::vector<std::string> flags = TlsFlags(office.Server("server", office.Authority("authority")));

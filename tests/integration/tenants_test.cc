@@ -162,10 +162,11 @@ TEST(Tenants, CallsAboveAClientsRateAreRefusedLateAndCounted) {
     if (status.ok()) continue;
     ++refusals;
     EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_THAT(status.error_message(), HasSubstr("more calls than it may"));
+    EXPECT_THAT(status.error_message(), HasSubstr("client slow sends more calls than it may"));
     EXPECT_TRUE(RetryAdviceOf(status).has_value());
   }
   EXPECT_EQ(refusals, 1);
+  EXPECT_NE(server.WaitForLogLine({"event=call", "client=slow", "reason=client_rate"}), "");
   EXPECT_GE(system_clock::now() - begin, std::chrono::milliseconds(900));
   EXPECT_EQ(MetricOf(server, "stowage_rejected_total{reason=\"client_rate\"}"), 1);
   for (int i = 0; i < 20; ++i) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,13 @@ constexpr const char* kDraining = "127.0.0.1:1: the server is draining; ask anot
 constexpr const char* kNoTls =
     "the server at 127.0.0.1:1 and this side do not come to terms over TLS (failed to connect to "
     "all addresses; last error: UNKNOWN: Ssl handshake failed: SSL_ERROR_SSL)";
+
+TEST(FromGrpc, TellsTheCallersTimeLimitFromTheServers) {
+  const Connection connection("127.0.0.1:1", {}, 1);
+  const grpc::Status late(grpc::StatusCode::DEADLINE_EXCEEDED, "no schedule within its 3 s");
+  EXPECT_EQ(connection.FromGrpc(late, std::nullopt).message(), "no schedule within its 3 s");
+  EXPECT_THAT(connection.FromGrpc(late, 5).message(), HasSubstr("did not answer within 5 s"));
+}
 
 TEST(WasNotSent, IsTrueWhereNoConnectionWasMade) {
   EXPECT_TRUE(WasNotSent(absl::UnavailableError(kRefused)));
