@@ -131,6 +131,8 @@ absl::string_view LimitText(Limit limit) {
       return " (up to rounding)";
     case Limit::kTime:
       return " (time ran out)";
+    case Limit::kClass:
+      return " (the best of its class)";
     case Limit::kNone:
       break;
   }

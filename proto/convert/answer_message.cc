@@ -31,10 +31,9 @@ constexpr Enumerators<Outcome, v1::Outcome> kOutcomes[] = {
     {Outcome::kInfeasible, v1::INFEASIBLE},
 };
 constexpr Enumerators<Limit, v1::Limit> kLimits[] = {
-    {Limit::kNone, v1::LIMIT_NONE},
-    {Limit::kHeuristic, v1::HEURISTIC},
-    {Limit::kRounding, v1::ROUNDING},
-    {Limit::kTime, v1::TIME},
+    {Limit::kNone, v1::LIMIT_NONE},   {Limit::kHeuristic, v1::HEURISTIC},
+    {Limit::kRounding, v1::ROUNDING}, {Limit::kTime, v1::TIME},
+    {Limit::kClass, v1::CLASS},
 };
 constexpr Enumerators<Origin::Source, v1::Origin::Source> kSources[] = {
     {Origin::Source::kSolved, v1::Origin::SOLVED},

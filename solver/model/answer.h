@@ -28,6 +28,7 @@ enum class Limit {
   kHeuristic,  // the solver gives no guarantee
   kRounding,   // sizes, times or memory slots were rounded
   kTime,       // time ran out
+  kClass,      // the best of the class of schedules that its solver knows; others may be faster
 };
 
 // What a solver found with more memory slots than it was asked to take.

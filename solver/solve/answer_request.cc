@@ -26,6 +26,9 @@
 namespace stowage {
 namespace {
 
+// Whether the schedule is the best, at least of a class, for the times and sizes that were solved.
+bool IsProved(Limit limit) { return limit == Limit::kNone || limit == Limit::kClass; }
+
 // The fields of an answer that do not depend on its schedule.
 Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
   Answer answer;
@@ -34,6 +37,17 @@ Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
   answer.memory_floor_bytes = floor.bytes;
   answer.memory_floor_operation = floor.operation;
   return answer;
+}
+
+// Names the class of which the answer is the best, unless an earlier answer's notes do.
+void NoteClass(Answer* answer) {
+  if (answer->limit != Limit::kClass) return;
+  const SolverInfo* info = FindSolver(answer->solver);
+  if (info == nullptr) return;
+  std::string note = absl::StrCat(answer->solver, " finds ", info->description.guarantee,
+                                  "; schedules of other kinds may be faster");
+  std::vector<std::string>& notes = answer->explanation.notes;
+  if (!absl::c_linear_search(notes, note)) notes.push_back(std::move(note));
 }
 
 // Simulates the candidate on the request's exact chain and fills the answer with it. False, with
@@ -53,6 +67,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
   // A makespan that equals the lower bound is optimal, even if the solver gives no guarantee.
   answer->limit = MeetsBound(answer->prediction) ? Limit::kNone : candidate.limit;
   answer->outcome = answer->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+  NoteClass(answer);
   return true;
 }
 
@@ -207,7 +222,7 @@ class RequestSolve {
                      solution->ScheduleWithin(instance.platform().memory_bytes, context));
     // An optimum of rounded sizes or times is one of the instance only.
     const bool rounds = instance.sizes_rounded() || instance.times_rounded();
-    if (candidate.has_value() && rounds && candidate->limit == Limit::kNone) {
+    if (candidate.has_value() && rounds && IsProved(candidate->limit)) {
       candidate->limit = Limit::kRounding;
     }
     return candidate;
@@ -249,7 +264,7 @@ class RequestSolve {
     RoundingLoss& loss = answer->rounding_loss.emplace();
     const double seconds = answer->prediction.makespan_seconds;
     loss.finer_seconds = seconds;
-    if (answer->limit == Limit::kNone) return absl::OkStatus();
+    if (IsProved(answer->limit)) return absl::OkStatus();
     const int64_t slots = request_.options.memory_slots;
     const int64_t finer_slots =
         std::min(kMaxMemorySlots, kTimes * (slots > 0 ? slots : kDefaultMemorySlots));
@@ -356,7 +371,7 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
     answer.from_exact_sizes = earlier.from_exact_sizes;
     if (earlier.outcome == Outcome::kInfeasible) return answer;
     // A schedule that is optimal for some times need not be optimal for others.
-    const bool rounds = !exactly && earlier.limit == Limit::kNone;
+    const bool rounds = !exactly && IsProved(earlier.limit);
     Candidate candidate{earlier.schedule, earlier.solver.c_str(),
                         rounds ? Limit::kRounding : earlier.limit, earlier.explanation.notes};
     if (!Accept(request, std::move(candidate), &answer)) return std::nullopt;

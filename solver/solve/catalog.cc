@@ -32,10 +32,11 @@ constexpr SolverInfo kSolvers[] = {
     {{.name = "auto",
       .summary = "the best schedule of all solvers below, then local search from there",
       .guarantee =
-          "never slower than any of them by the times of the instance (see time_precision); the "
-          "guarantee of the one that wins",
-      .complexity = "the sum of theirs, and a bounded search",
-      .version = 5,
+          "never slower than any of them by the times of the instance (see time_precision), up to "
+          "120 stages, or 400 without a link; neighbouring stages of longer chains are merged "
+          "first",
+      .complexity = "the sum of theirs, and a bounded search; seconds for 10,000 stages",
+      .version = 6,
       .recomputes = true,
       .offloads = true,
       .mixes_modes = true,
@@ -66,7 +67,7 @@ constexpr SolverInfo kSolvers[] = {
           "the fastest nested persistent schedule without offloading, up to the rounding of "
           "memory to slots; exact for short chains",
       .complexity = "O(L^3 S) time, O(L^2 S) memory",
-      .version = 2,
+      .version = 3,
       .recomputes = true,
       .offloads = false,
       .options = kSlotOptions},
@@ -165,7 +166,7 @@ constexpr SolverInfo kSolvers[] = {
       .guarantee =
           "close to the fastest if copies freed memory as they run; never slower than rotor",
       .complexity = "O(L^2) times the states kept, after O(L^3) for the ways to recompute",
-      .version = 3,
+      .version = 4,
       .recomputes = true,
       .offloads = true,
       .options = kSlotOptions},

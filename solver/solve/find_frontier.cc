@@ -154,7 +154,8 @@ class FrontierSearch {
     point->prediction = simulation->prediction;
     point->solver = candidate.solver;
     point->limit = candidate.limit;
-    if (times_rounded_ && point->limit == Limit::kNone) point->limit = Limit::kRounding;
+    const bool proved = point->limit == Limit::kNone || point->limit == Limit::kClass;
+    if (times_rounded_ && proved) point->limit = Limit::kRounding;
     if (MeetsBound(point->prediction)) point->limit = Limit::kNone;
     point->outcome = point->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
   }
@@ -168,18 +169,22 @@ class FrontierSearch {
            point.prediction.makespan_seconds > best->prediction.makespan_seconds)) {
         const int64_t memory_bytes = point.memory_bytes;
         constexpr double kNoise = 1e-12;  // difference of equal sums in another order
+        const bool proved = point.limit == Limit::kNone || point.limit == Limit::kClass;
         const bool same =
-            point.outcome == Outcome::kOptimal &&
+            point.outcome != Outcome::kInfeasible && proved &&
             point.prediction.makespan_seconds <= best->prediction.makespan_seconds * (1 + kNoise);
+        const Limit limit = point.limit;
         point = *best;
         point.memory_bytes = memory_bytes;
         exact_.platform.memory_bytes = memory_bytes;
         FillBound(exact_.chain, exact_.platform, &point.prediction);
         // Optimal for less memory does not mean optimal for more.
-        if (!same && !MeetsBound(point.prediction) && point.limit == Limit::kNone) {
+        if (same) {
+          point.limit = limit;
+        } else if (!MeetsBound(point.prediction) && point.limit != Limit::kHeuristic) {
           point.limit = Limit::kRounding;
-          point.outcome = Outcome::kFeasible;
         }
+        point.outcome = point.limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
       }
       if (point.outcome != Outcome::kInfeasible) best = &point;
     }

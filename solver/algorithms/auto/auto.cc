@@ -1,24 +1,20 @@
 #include "solver/algorithms/auto/auto.h"
 
 #include <algorithm>
-#include <climits>
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/auto/auto_modes.h"
+#include "solver/algorithms/auto/incumbent.h"
+#include "solver/algorithms/auto/levels.h"
 #include "solver/algorithms/auto/select_solvers.h"
-#include "solver/algorithms/pofo/local_search.h"
-#include "solver/algorithms/pofo/part_sequences.h"
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"
-#include "solver/model/modes.h"
-#include "solver/simulator/simulator.h"
 
 namespace stowage {
 namespace {
@@ -32,48 +28,31 @@ SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
   return share;
 }
 
-// ImproveOptions::effort: a few seconds for long chains.
-int64_t EffortFor(const Chain& chain) {
-  constexpr int64_t kPerStage = 150'000;
-  return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, 24'000'000);
-}
-
-// What parts the local search may use. No faster schedule recomputes for longer than the schedule
-// that it starts from, of `seconds`, loses in total.
-PartSequences::Options LocalSearchOptions(const Chain& chain, int64_t memory_bytes,
-                                          double seconds) {
-  constexpr int kStepsPerPart = 12;
-  constexpr int kLongChain = 400;
-  constexpr int kLongPart = 64;
-  return {.memory_bytes = memory_bytes,
-          .most_recompute_seconds = seconds - ComputeSeconds(chain),
-          .most_steps_per_part = kStepsPerPart,
-          .most_stages = chain.length() <= kLongChain ? INT_MAX : kLongPart};
-}
-
-int64_t LocalSearchBytes(const Chain& chain) {
-  return PartSequences::WorkingBytes(chain.length(), LocalSearchOptions(chain, 0, 0));
-}
-
 // The solutions of all solvers that ran. The instance's own budget is answered while they are
 // added, every other budget when it is queried.
 class AutoSolution final : public Solution {
  public:
   // `spare_bytes`: what may be allocated beside the solutions.
   AutoSolution(const Instance& instance, std::vector<std::string> notes, int64_t spare_bytes)
-      : instance_(instance), notes_(std::move(notes)), spare_bytes_(spare_bytes) {}
+      : instance_(instance),
+        notes_(std::move(notes)),
+        spare_bytes_(spare_bytes),
+        own_(instance_, instance_.platform().memory_bytes) {}
 
   // Adds a solution and its schedule for the instance's own budget.
   absl::Status Add(std::unique_ptr<const Solution> solution, const SolveContext& context) {
-    RETURN_IF_ERROR(TrySolution(*solution, instance_.platform().memory_bytes, context, &own_));
+    RETURN_IF_ERROR(own_.Consider(*solution, context));
     solutions_.push_back(std::move(solution));
     return absl::OkStatus();
   }
 
-  // Call once, after the last Add().
-  absl::Status Finish(const SolveContext& context) {
-    return ImproveAndAnnotate(instance_.platform().memory_bytes, context, &own_);
+  // Considers a schedule that a solver publishes on its way.
+  void Consider(const Candidate& candidate, const SolveContext& context) {
+    own_.Consider(candidate, context);
   }
+
+  // Call once, after the last Add().
+  absl::Status Finish(const SolveContext& context) { return Improve(context, &own_); }
 
   int64_t serves_from_bytes() const override {
     int64_t from = 0;
@@ -88,91 +67,27 @@ class AutoSolution final : public Solution {
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override {
-    if (memory_bytes == instance_.platform().memory_bytes) return own_.candidate;
-    Best best;
-    for (const auto& solution : solutions_) {
-      RETURN_IF_ERROR(TrySolution(*solution, memory_bytes, context, &best));
-    }
-    RETURN_IF_ERROR(ImproveAndAnnotate(memory_bytes, context, &best));
-    return std::move(best.candidate);
+    if (memory_bytes == own_.memory_bytes()) return own_.WithNotes(notes_);
+    Incumbent best(instance_, memory_bytes);
+    for (const auto& solution : solutions_) RETURN_IF_ERROR(best.Consider(*solution, context));
+    RETURN_IF_ERROR(Improve(context, &best));
+    return best.WithNotes(notes_);
   }
 
  private:
-  // The best candidate for one budget so far.
-  struct Best {
-    std::optional<Candidate> candidate;
-    // Makespan, then whether there is no guarantee, then the peak; the least wins.
-    std::tuple<double, bool, int64_t> key;
-  };
-
-  // Considers a solution's schedule for one budget.
-  absl::Status TrySolution(const Solution& solution, int64_t memory_bytes,
-                           const SolveContext& context, Best* best) const {
-    SolveContext quiet = context;
-    quiet.progress = nullptr;
-    ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
-                     solution.ScheduleWithin(memory_bytes, quiet));
-    if (candidate.has_value()) KeepIfBetter(*std::move(candidate), memory_bytes, context, best);
-    return absl::OkStatus();
-  }
-
-  // After all solutions: local search, guarantee and notes of the best candidate.
-  absl::Status ImproveAndAnnotate(int64_t memory_bytes, const SolveContext& context,
-                                  Best* best) const {
-    if (!best->candidate.has_value()) return absl::OkStatus();
-    if (instance_.platform().has_link() && memory_bytes < StoreAllPeakBytes(instance_.chain())) {
-      // The optimum without offloading need not be optimal with it.
-      if (best->candidate->limit == Limit::kNone) best->candidate->limit = Limit::kHeuristic;
-      RETURN_IF_ERROR(RunLocalSearch(memory_bytes, context, best));
-    }
-    best->candidate->notes = notes_;
-    return absl::OkStatus();
-  }
-
-  // Replaces *best if the candidate, simulated on the instance, fits and has a smaller key.
-  void KeepIfBetter(Candidate candidate, int64_t memory_bytes, const SolveContext& context,
-                    Best* best) const {
-    const absl::StatusOr<Simulation> simulation =
-        Simulate(instance_.chain(), instance_.platform(), candidate.schedule);
-    if (!simulation.ok() || !simulation->feasible()) return;
-    const Prediction& prediction = simulation->prediction;
-    if (prediction.peak_memory_bytes > memory_bytes) return;
-    const std::tuple key(prediction.makespan_seconds, candidate.limit != Limit::kNone,
-                         prediction.peak_memory_bytes);
-    if (best->candidate.has_value() && best->key <= key) return;
-    const bool faster =
-        !best->candidate.has_value() || prediction.makespan_seconds < std::get<0>(best->key);
-    best->key = key;
-    best->candidate = std::move(candidate);
-    if (faster && context.improved) context.improved(*best->candidate);
-  }
-
-  // Starts from the best candidate. Without memory for PartSequences it changes only transfers and
-  // single stages.
-  absl::Status RunLocalSearch(int64_t memory_bytes, const SolveContext& context, Best* best) const {
-    const Chain& chain = instance_.chain();
-    const PartSequences::Options options =
-        LocalSearchOptions(chain, memory_bytes, std::get<0>(best->key));
-    std::optional<PartSequences> sequences;
-    if (LocalSearchBytes(chain) <= spare_bytes_) {
-      ASSIGN_OR_RETURN(sequences, PartSequences::Build(chain, options, context));
-    }
-    ASSIGN_OR_RETURN(std::optional<Schedule> better,
-                     Improve(chain, instance_.platform(), best->candidate->schedule,
-                             {.memory_bytes = memory_bytes,
-                              .effort = EffortFor(chain),
-                              .sequences = sequences.has_value() ? &*sequences : nullptr},
-                             context));
-    if (!better.has_value() || better->operations.size() > kMaxOperations) return absl::OkStatus();
-    KeepIfBetter({*std::move(better), "auto", Limit::kHeuristic, {}}, memory_bytes, context, best);
-    return absl::OkStatus();
+  // After all solutions: where there is a link, a local search around the best one.
+  absl::Status Improve(const SolveContext& context, Incumbent* best) const {
+    best->LimitGuarantee();
+    if (!best->found() || !instance_.platform().has_link()) return absl::OkStatus();
+    if (best->memory_bytes() >= StoreAllPeakBytes(instance_.chain())) return absl::OkStatus();
+    return best->Improve(spare_bytes_, context);
   }
 
   const Instance instance_;
   const std::vector<std::string> notes_;
   const int64_t spare_bytes_;
   std::vector<std::unique_ptr<const Solution>> solutions_;
-  Best own_;  // for the instance's own budget; written by Add() and Finish() only
+  Incumbent own_;  // for the instance's own budget; written by Add() and Finish() only
 };
 
 class Auto final : public Solver {
@@ -196,7 +111,7 @@ class Auto final : public Solver {
       temporary = std::max(temporary, selected.solver->WorkingBytes(selected.instance));
     }
     if (instance.platform().has_link()) {
-      temporary = std::max(temporary, LocalSearchBytes(instance.chain()));
+      temporary = std::max(temporary, Incumbent::ImproveBytes(instance.chain()));
     }
     return most_bytes - std::max<int64_t>(0, selection.spare_bytes - temporary);
   }
@@ -229,9 +144,12 @@ class Auto final : public Solver {
     for (size_t i = 0; i < selected.size(); ++i) {
       // A schedule of this class cannot be faster than the exact one of the class around it.
       if (!exact_solver.empty() && selected[i].info->inside_of == exact_solver) continue;
-      ASSIGN_OR_RETURN(
-          std::unique_ptr<const Solution> one,
-          selected[i].solver->Solve(selected[i].instance, ShareOf(context, i, shares)));
+      SolveContext share = ShareOf(context, i, shares);
+      if (context.improved) {
+        share.improved = [&](const Candidate& found) { solution->Consider(found, context); };
+      }
+      ASSIGN_OR_RETURN(std::unique_ptr<const Solution> one,
+                       selected[i].solver->Solve(selected[i].instance, share));
       if (one->exact()) exact_solver = selected[i].info->description.name;
       RETURN_IF_ERROR(solution->Add(std::move(one), context));
     }
@@ -247,7 +165,7 @@ class Auto final : public Solver {
 }  // namespace
 
 std::unique_ptr<Solver> MakeAuto(std::span<const SolverInfo> solvers) {
-  return MakeAutoOverModes(std::make_unique<Auto>(solvers));
+  return MakeAutoOverModes(MakeAutoByLevels(std::make_unique<Auto>(solvers)));
 }
 
 }  // namespace stowage

@@ -134,6 +134,7 @@ class Autocapper final : public BudgetAlgorithm {
       }
       best_seconds = *seconds;
       best = placement.ToSchedule(sequence);
+      if (context.improved) context.improved({*best, name(), Limit::kHeuristic, {}});
       return absl::OkStatus();
     };
     RETURN_IF_ERROR(ForEachSequence(instance, memory_bytes, context, consider));
@@ -148,6 +149,7 @@ class Autocapper final : public BudgetAlgorithm {
     const std::unique_ptr<Solver> rotor = MakeRotor();
     SolveContext quiet = context;
     quiet.progress = nullptr;
+    quiet.improved = nullptr;
     ASSIGN_OR_RETURN(const std::optional<int64_t> least, rotor->LeastBytes(instance, quiet));
     if (!least.has_value()) return absl::OkStatus();
     const int64_t most = std::max(*least, StoreAllPeakBytes(instance.chain()));

@@ -24,6 +24,7 @@ class Annealing {
             const SolveContext& context)
       : options_(options),
         context_(context),
+        has_link_(platform.has_link()),
         placement_(chain, platform),
         moves_(chain, platform, options.sequences, &random_) {}
 
@@ -37,23 +38,26 @@ class Annealing {
     return seconds_ < kInfeasible;
   }
 
-  // The temperature falls geometrically within a round; each round restarts from the best state at
-  // half the first temperature of the round before.
+  // Each round starts from the best state. Many short rounds find more than few long ones, of
+  // different first temperatures; from there the temperature falls geometrically. Every other round
+  // repairs moves: repairs reach states that nothing else does, and hide others.
   absl::Status Run() {
-    const double first_temperature = 2e-3 * best_seconds_;
     const double last_temperature = 1e-6 * best_seconds_;
-    constexpr int kRounds = 4;
+    const double middle = std::max(options_.temperature * best_seconds_, last_temperature);
+    constexpr double kWarmth[] = {1, 0.25, 4, 0.5};
     constexpr int64_t kStepEffort = 64;  // charged for every step, so that failed moves end too
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < options_.rounds; ++round) {
       const int64_t begin = effort_spent_;
-      const int64_t share = (options_.effort - begin) / (kRounds - round);
+      const int64_t share = (options_.effort - begin) / (options_.rounds - round);
+      repairs_ = has_link_ && round % 2 == 1;
+      const double first_temperature = middle * kWarmth[round / 2 % std::size(kWarmth)];
       moves_.Reset(best_);
       seconds_ = Evaluate();
       while (effort_spent_ - begin < share) {
         RETURN_IF_ERROR(context_.CheckStop());
         context_.Report(static_cast<double>(effort_spent_) / static_cast<double>(options_.effort));
         const double at = static_cast<double>(effort_spent_ - begin) / static_cast<double>(share);
-        Step(first_temperature / (1 << round) * std::pow(last_temperature / first_temperature, at));
+        Step(first_temperature * std::pow(last_temperature / first_temperature, at));
         effort_spent_ += kStepEffort;
       }
     }
@@ -85,15 +89,26 @@ class Annealing {
     return seconds.value_or(kInfeasible);
   }
 
-  // Tries one move: accepts it if it is no slower, else with probability exp(-difference /
-  // temperature).
+  // The same, after offloading further values wherever memory is short.
+  double EvaluateWithRepairs() {
+    constexpr int kMostRepairs = 8;
+    double seconds = Evaluate();
+    for (int i = 0; repairs_ && i < kMostRepairs && seconds == kInfeasible; ++i) {
+      const TransferPlacement::Shortage shortage = placement_.shortage();
+      if (shortage.operation < 0 || !moves_.Free(shortage.operation, shortage.bytes)) break;
+      seconds = Evaluate();
+    }
+    return seconds;
+  }
+
+  // Tries one move: accepts it if it is no slower, else with probability
+  // exp(-difference / temperature).
   void Step(double temperature) {
-    if (!moves_.TryMove()) return;
-    const double seconds = Evaluate();
-    const bool accepted =
-        seconds <= seconds_ ||
-        (seconds < kInfeasible && seconds - seconds_ < temperature * -std::log(random_.Fraction()));
-    if (!accepted) {
+    // Drawn first: moves that compute for longer need not be placed.
+    const double limit = seconds_ + temperature * -std::log(random_.Fraction());
+    if (!moves_.TryMove(limit)) return;
+    const double seconds = EvaluateWithRepairs();
+    if (seconds > limit) {
       moves_.Undo();
       return;
     }
@@ -106,12 +121,14 @@ class Annealing {
 
   const ImproveOptions& options_;
   const SolveContext& context_;
+  const bool has_link_;
   TransferPlacement placement_;
   SearchRandom random_;
   SearchMoves moves_;               // the current state
   std::vector<GapChoice> choices_;  // scratch of Evaluate()
 
-  double seconds_ = 0;  // of the current state
+  bool repairs_ = false;  // in the current round
+  double seconds_ = 0;    // of the current state
   SearchState best_;
   double best_seconds_ = 0;
   int64_t effort_spent_ = 0;

@@ -24,7 +24,9 @@ namespace stowage {
 
 struct ImproveOptions {
   int64_t memory_bytes = 0;
-  int64_t effort = 0;  // operations placed; 10^7 take a second or less
+  int64_t effort = 0;         // operations placed; 10^7 take a second or less
+  int rounds = 16;            // each begins at the best state so far
+  double temperature = 5e-3;  // at the beginning of a round, as a share of the makespan
   // Borrowed. The recomputations that parts may use; null: single stages only.
   const PartSequences* sequences = nullptr;
 };

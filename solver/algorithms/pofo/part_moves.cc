@@ -46,10 +46,25 @@ std::optional<ForwardPart> PartMoves::RecomputedPart(int first, int last) {
   return PassedPart(first, last, std::move(recomputation));
 }
 
+// The compute time of the part: forwards of the first sweep, then recomputation or backward.
+double PartMoves::SecondsOf(const ForwardPart& part) const {
+  double seconds = 0;
+  for (int l = part.first; l <= part.last; ++l) seconds += chain_.stage(l).forward_seconds;
+  if (part.saved) return seconds + chain_.stage(part.first).backward_seconds;
+  for (const Operation& operation : *part.recomputation) {
+    const Stage& stage = chain_.stage(operation.stage);
+    seconds += IsForward(operation.kind) ? stage.forward_seconds : stage.backward_seconds;
+  }
+  return seconds;
+}
+
 // Replaces `count` parts from p on and records in old_ how to undo that.
 void PartMoves::Replace(size_t p, size_t count, std::vector<ForwardPart> with) {
   const auto at = parts_.begin() + static_cast<std::ptrdiff_t>(p);
   const auto end = at + static_cast<std::ptrdiff_t>(count);
+  added_seconds_ = 0;
+  for (const ForwardPart& part : with) added_seconds_ += SecondsOf(part);
+  for (auto part = at; part != end; ++part) added_seconds_ -= SecondsOf(*part);
   old_ = {p, with.size(), {std::make_move_iterator(at), std::make_move_iterator(end)}};
   parts_.erase(at, end);
   parts_.insert(parts_.begin() + static_cast<std::ptrdiff_t>(p),

@@ -34,6 +34,8 @@ class PartMoves {
   bool Change();
   // Undoes the last Change(), which has returned true; only once.
   void Undo();
+  // What the last Change() adds to the compute time.
+  double added_seconds() const { return added_seconds_; }
 
  private:
   struct OldParts {
@@ -51,6 +53,7 @@ class PartMoves {
   bool SaveAndOffloadLast(size_t p);
   std::optional<ForwardPart> RecomputedPart(int first, int last);
   void Replace(size_t p, size_t count, std::vector<ForwardPart> with);
+  double SecondsOf(const ForwardPart& part) const;
 
   const Chain& chain_;
   const PartSequences* const sequences_;
@@ -60,6 +63,7 @@ class PartMoves {
   GapMoves& gap_moves_;
   std::vector<ForwardPart>& parts_;
   OldParts old_;  // what Undo() restores
+  double added_seconds_ = 0;
 };
 
 }  // namespace stowage

@@ -238,7 +238,14 @@ void PartSequencesBuilder::FillPart(int s, int t) {
   Thin(s, t);
   const auto envelope = best_.size();
   if (options_.prefetch_bytes_per_second > 0) {
-    for (Sequence& step : best_) step.reach_seconds = ReachOf(s, t, step);
+    for (size_t i = 0; i < best_.size(); ++i) {
+      Sequence& step = best_[i];
+      step.reach_seconds = ReachOf(s, t, step);
+      step.earlier = static_cast<int32_t>(i) - 1;
+      while (step.earlier >= 0 && best_[step.earlier].reach_seconds >= step.reach_seconds) {
+        step.earlier = best_[step.earlier].earlier;
+      }
+    }
     if (t - s < options_.slower_up_to) AddSlower(s, t, most_lost);
   }
   const auto begin = static_cast<int32_t>(sequences_.size());

@@ -59,6 +59,9 @@ class PartSequences {
     int32_t split = -1;        // -1: save s; otherwise k: checkpoint s, the rest begins at k+1
     int32_t rest = -1;         // index of the sequence of [s+1..t] or [k+1..t]
     int32_t front = -1;        // index of the sequence of [s..k]
+    // In Fastest(): position of the next sequence of smaller peak that has a smaller V, too; -1:
+    // none. Those between lose more time than this one and have no smaller V.
+    int32_t earlier = -1;
   };
 
   // O(L^3) times the sequences of a part, at worst. Errors: CANCELLED once context.stop is set.

@@ -35,13 +35,13 @@ struct Effort {
 // without pruning is quick.
 constexpr int kLongestUnpruned = 8;
 
-// Chosen so that a solve takes a few seconds at most at every length.
+// Chosen so that a solve takes half a second at 100 stages and a few at any length.
 Effort EffortFor(int stages) {
   // Columns: steps_per_part, width, kept_points, moving_points, memory_shares, most_stages.
   if (stages <= kLongestUnpruned) return {96, 128, 16, 32, 6};
-  if (stages <= 60) return {96, 24, 16, 32, 6};
-  if (stages <= 120) return {48, 20, 12, 24, 5};
-  if (stages <= 240) return {32, 20, 10, 20, 4};
+  if (stages <= 60) return {96, 24, 10, 20, 3};
+  if (stages <= 120) return {48, 20, 8, 15, 3};
+  if (stages <= 240) return {32, 20, 8, 15, 3};
   if (stages <= 400) return {16, 20, 8, 16, 3};
   if (stages <= 1200) return {12, 8, 6, 12, 2, 160};
   return {8, 4, 4, 8, 1, 48};
@@ -55,6 +55,23 @@ Effort CoarseEffort(const Effort& effort) {
           .moving_points = 12,
           .memory_shares = 1,
           .most_stages = effort.most_stages};
+}
+
+// For a chain whose makespan is known to a percent or less.
+Effort ImprovingEffort(int stages) {
+  Effort effort = EffortFor(stages);
+  effort.steps_per_part = std::min(16, effort.steps_per_part);
+  effort.width = 20;
+  effort.memory_shares = stages <= 400 ? 2 : 1;
+  effort.most_stages = stages <= 400 ? 64 : 48;
+  return effort;
+}
+
+int64_t ProgramBytes(int stages, const Effort& effort) {
+  constexpr int64_t kPerStage = 64 << 10;  // relaxations, labels and schedules
+  const int64_t sequences = PartSequences::WorkingBytes(
+      stages, {.most_steps_per_part = effort.steps_per_part, .most_stages = effort.most_stages});
+  return sequences + kPerStage * (stages + 2);
 }
 
 // The portfolio. Only plans for the first share are solutions of the relaxed program for the whole
@@ -108,11 +125,22 @@ class Portfolio {
     return std::move(outcome_);
   }
 
+  absl::StatusOr<PofoOutcome> Improve(double known_seconds) {
+    outcome_.seconds = known_seconds;
+    const Effort effort = ImprovingEffort(chain_.length());
+    RETURN_IF_ERROR(BuildSequences(effort));
+    for (int i = 0; i < effort.memory_shares; ++i) {
+      RETURN_IF_ERROR(TryPlans(effort, kMemoryShares[i], Penalties()));
+    }
+    return std::move(outcome_);
+  }
+
  private:
   // Rotor's schedule.
   absl::Status TryWithoutOffloading() {
     SolveContext quiet = context_;
     quiet.progress = nullptr;
+    quiet.improved = nullptr;
     quiet.lowest_bytes = memory_;
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
                      MakeRotor()->Solve(instance_, quiet));
@@ -120,8 +148,7 @@ class Portfolio {
     if (!candidate.has_value()) return absl::OkStatus();
     const absl::StatusOr<Simulation> simulation = Simulate(chain_, platform_, candidate->schedule);
     if (!simulation.ok()) return absl::OkStatus();
-    outcome_.seconds = simulation->prediction.makespan_seconds;
-    outcome_.schedule = std::move(candidate->schedule);
+    Keep(simulation->prediction.makespan_seconds, std::move(candidate->schedule));
     return absl::OkStatus();
   }
 
@@ -134,10 +161,7 @@ class Portfolio {
       moved[l] = true;
       const std::optional<double> seconds = stored.Place(moved, memory_);
       if (!seconds.has_value()) continue;
-      if (*seconds < outcome_.seconds) {
-        outcome_.seconds = *seconds;
-        outcome_.schedule = stored.ToSchedule();
-      }
+      if (*seconds < outcome_.seconds) Keep(*seconds, stored.ToSchedule());
       return;
     }
   }
@@ -194,8 +218,16 @@ class Portfolio {
     const std::optional<double> seconds =
         placement_.Place(assembled_.sequence, assembled_.choices, memory_);
     if (!seconds.has_value() || *seconds >= outcome_.seconds) return;
-    outcome_.seconds = *seconds;
-    outcome_.schedule = placement_.ToSchedule(assembled_.sequence);
+    Keep(*seconds, placement_.ToSchedule(assembled_.sequence));
+  }
+
+  // The new incumbent.
+  void Keep(double seconds, Schedule schedule) {
+    outcome_.seconds = seconds;
+    outcome_.schedule = std::move(schedule);
+    if (context_.improved) {
+      context_.improved({outcome_.schedule, "pofo", Limit::kHeuristic, {}});
+    }
   }
 
   const Instance& instance_;
@@ -217,12 +249,7 @@ class Pofo final : public BudgetAlgorithm {
 
   int64_t WorkingBytes(const Instance& instance) const override {
     const int stages = instance.chain().length();
-    const Effort effort = EffortFor(stages);
-    constexpr int64_t kPerStage = 64 << 10;  // relaxations, labels and schedules
-    const int64_t sequences = PartSequences::WorkingBytes(
-        stages, {.most_steps_per_part = effort.steps_per_part, .most_stages = effort.most_stages});
-    const int64_t program = sequences + kPerStage * (stages + 2);
-    return std::max({program, MakeRotor()->WorkingBytes(instance),
+    return std::max({ProgramBytes(stages, EffortFor(stages)), MakeRotor()->WorkingBytes(instance),
                      LeastPlanBytes(instance.chain(), Recomputation::kParts)});
   }
 
@@ -246,6 +273,13 @@ absl::StatusOr<PofoOutcome> SolvePofo(const Instance& instance, int64_t memory_b
                                       PofoExtent extent, const SolveContext& context) {
   return Portfolio(instance, memory_bytes, extent, context).Solve();
 }
+
+absl::StatusOr<PofoOutcome> ImproveByPlans(const Instance& instance, int64_t memory_bytes,
+                                           double known_seconds, const SolveContext& context) {
+  return Portfolio(instance, memory_bytes, PofoExtent::kPortfolio, context).Improve(known_seconds);
+}
+
+int64_t ImproveByPlansBytes(int stages) { return ProgramBytes(stages, ImprovingEffort(stages)); }
 
 std::unique_ptr<Solver> MakePofo() { return MakeBudgetSolver(std::make_unique<Pofo>()); }
 

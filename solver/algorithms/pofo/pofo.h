@@ -35,11 +35,19 @@ struct PofoOutcome {
 enum class PofoExtent { kOnePlan, kPortfolio };
 
 // The fastest schedule found within `memory_bytes`. Never slower than rotor's schedule, nor than
-// saving everything and offloading as few of the first values as make that fit. Thread-safe.
-// Requires: memory_bytes is at most the instance's budget.
-// Errors: CANCELLED once context.stop is set.
+// saving everything and offloading as few of the first values as make that fit. Each faster
+// schedule is given to context.improved on the way. Thread-safe. Requires: memory_bytes is at most
+// the instance's budget. Errors: CANCELLED once context.stop is set.
 absl::StatusOr<PofoOutcome> SolvePofo(const Instance& instance, int64_t memory_bytes,
                                       PofoExtent extent, const SolveContext& context);
+
+// The fastest schedule found that takes less than `known_seconds`, the makespan of a schedule of
+// the caller; no operations where none is found. The better that schedule, the less time it takes:
+// plans that lose more are pruned. Otherwise like SolvePofo().
+absl::StatusOr<PofoOutcome> ImproveByPlans(const Instance& instance, int64_t memory_bytes,
+                                           double known_seconds, const SolveContext& context);
+// An upper bound on the bytes that ImproveByPlans() allocates for a chain of that length.
+int64_t ImproveByPlansBytes(int stages);
 
 }  // namespace stowage
 

@@ -132,12 +132,17 @@ bool PofoSearch::Dominates(const Label& a, const Label& b) const {
 // Reduces a bucket to the `width` best-ranked states that no better-ranked one dominates.
 void PofoSearch::Prune(std::vector<Label>* bucket) const {
   std::erase_if(*bucket, [this](const Label& label) { return label.bound >= limit_; });
-  std::sort(bucket->begin(), bucket->end(), [](const Label& a, const Label& b) {
+  const auto better = [](const Label& a, const Label& b) {
     return std::pair(a.rank, a.load.kept) < std::pair(b.rank, b.load.kept);
-  });
+  };
   // Cut first: the dominance test is quadratic.
   const auto width = static_cast<size_t>(options_.width);
-  if (bucket->size() > 5 * width) bucket->resize(5 * width);
+  if (bucket->size() > 5 * width) {
+    const auto cut = bucket->begin() + static_cast<std::ptrdiff_t>(5 * width);
+    std::nth_element(bucket->begin(), cut, bucket->end(), better);
+    bucket->erase(cut, bucket->end());
+  }
+  std::sort(bucket->begin(), bucket->end(), better);
   std::vector<Label> beam;
   for (const Label& label : *bucket) {
     if (beam.size() == width) break;
@@ -250,7 +255,7 @@ void PofoSearch::Expand(PofoPosition at, int32_t index) {
     // Every forward of the part runs twice, so this and every longer part loses too much.
     if (from.lost + step.forward_seconds >= limit_) break;
     const PofoSteps::Recomputation recomputation =
-        steps_.FastestRecomputation({at.i, j}, from.load.kept + input, from.load.returning);
+        steps_.RecomputationsOf({at.i, j}, from.load.kept + input).Fastest(from.load.returning);
     if (PofoSteps::IsInfeasible(recomputation.seconds)) continue;
     if (from.lost + recomputation.seconds >= limit_) continue;
     AddPart({.at = at,

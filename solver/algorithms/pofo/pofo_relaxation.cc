@@ -15,7 +15,16 @@ double Between(double low, double high, double share) {
   return PofoSteps::IsInfeasible(high) ? low : low + share * (high - low);
 }
 
+// The first of `count` points, which do not decrease, that exceeds `seconds`.
+int FirstAbove(const float* points, int count, double seconds) {
+  return static_cast<int>(std::upper_bound(points, points + count, seconds) - points);
+}
+
 }  // namespace
+
+double PofoRelaxation::Successors::ValueAt(double kept_load, double offloaded_load) const {
+  return std::min(keep.ValueAt(kept_load), offload.ValueAt(offloaded_load));
+}
 
 double PofoRelaxation::Line::ValueAt(double bytes) const {
   // Clamped before the conversion: a load far beyond the axis does not fit an int.
@@ -138,7 +147,7 @@ void PofoRelaxation::FillFluid(PofoPosition at) {
   PofoStep step;
   for (int j = at.i; j < loss_; ++j) {
     if (!steps_.ExtendPart(j, at.i, limit_, &step) || step.forward_need > free) break;
-    const double recompute_seconds = steps_.FastestRecomputation({at.i, j}, input, 0).seconds;
+    const double recompute_seconds = steps_.RecomputationsOf({at.i, j}, input).Fastest(0).seconds;
     if (PofoSteps::IsInfeasible(recompute_seconds)) continue;
     LowerFluidLeaving(at, step, recompute_seconds);
     LowerFluidReturning(at, step, recompute_seconds);
@@ -155,10 +164,12 @@ void PofoRelaxation::LowerFluidLeaving(PofoPosition at, const PofoStep& step,
   const bool ends = step.last == loss_;
   const bool may_offload = steps_.MayOffload(at.i - 1);
   const Line next = ends ? Line{} : FluidLine(fluid_leaving_, After(step));
-  for (int p = 0; p < kFluidPoints; ++p) {
+  const double least = recompute_seconds + (ends ? 0 : next.ValueAt(0));
+  if (least >= limit_) return;
+  for (int p = FirstAbove(row, kFluidPoints, least); p < kFluidPoints; ++p) {
     const double y = room * p / (kFluidPoints - 1);
     const double wait = steps_.OffloadSeconds(step.late_need - room + y);
-    if (recompute_seconds + wait >= row[p]) continue;
+    if (least + wait >= row[p]) continue;
     const double left = steps_.OffloadedIn(step.forward_seconds + wait);
     const double y_after = may_offload ? y + input - left : std::max(0.0, y - left) + input;
     const double rest = ends ? 0 : next.ValueAt(y_after);
@@ -176,13 +187,18 @@ void PofoRelaxation::LowerFluidReturning(PofoPosition at, const PofoStep& step,
   const double room = Room(at, 0);
   const bool ends = step.last == loss_;
   const Line next = ends ? Line{} : FluidLine(fluid_returning_, After(step));
-  for (int p = 0; p < kFluidPoints; ++p) {
-    // Without anything to return the part loses no less.
-    if (recompute_seconds >= row[p]) continue;
+  // Without anything to return the part and what follows lose no less.
+  const double least = recompute_seconds + (ends ? 0 : next.ValueAt(0));
+  const int first = least < limit_ ? FirstAbove(row, kFluidPoints, least) : kFluidPoints;
+  if (first == kFluidPoints) return;
+  PofoSteps::Recomputations recomputations;
+  if (!step.saved) recomputations = steps_.RecomputationsOf({at.i, step.last}, input_bytes);
+  for (int p = first; p < kFluidPoints; ++p) {
+    if (least >= row[p]) continue;
     const double y = room * p / (kFluidPoints - 1);
     double lost = steps_.PrefetchSeconds(static_cast<double>(step.backward_need) - room + y);
     if (!step.saved) {
-      lost = steps_.FastestRecomputation({at.i, step.last}, input_bytes, y).seconds;
+      lost = recomputations.Fastest(y).seconds;
     }
     const double seconds = lost + (step.saved ? steps_.chain().stage(at.i).backward_seconds
                                               : steps_.BackwardSeconds(at.i, step.last));
@@ -214,7 +230,7 @@ void PofoRelaxation::FillGrid(PofoPosition at) {
       // The part alone, and so every longer one, costs more than the worst point of both rows.
       if (step.forward_seconds >= std::max(leaving[worst], returning[worst])) break;
       const double recompute_seconds =
-          steps_.FastestRecomputation({at.i, j}, kept + steps_.InputBytes(at), 0).seconds;
+          steps_.RecomputationsOf({at.i, j}, kept + steps_.InputBytes(at)).Fastest(0).seconds;
       if (PofoSteps::IsInfeasible(recompute_seconds)) continue;
       const GridStep grid_step{at, kept, step, recompute_seconds};
       if (recompute_seconds < leaving[worst]) LowerLeaving(grid_step, leaving);
@@ -242,15 +258,16 @@ void PofoRelaxation::LowerLeaving(const GridStep& grid_step, float* row) const {
   const bool ends = step.last == loss_;
   const Successors successors = SuccessorsOf(grid_step, leaving_);
   const double input_load = steps_.OffloadLoad(steps_.InputBytes(grid_step.at));
-  for (int p = 0; p < moving_points_; ++p) {
-    if (grid_step.recompute_seconds >= row[p]) continue;
+  const double least = grid_step.recompute_seconds + (ends ? 0 : successors.ValueAt(0, 0));
+  if (least >= limit_) return;
+  for (int p = FirstAbove(row, moving_points_, least); p < moving_points_; ++p) {
+    if (least >= row[p]) continue;
     const double leaving = room * p / (moving_points_ - 1);
     if (leaving > 0 && !steps_.has_link()) break;
     const double wait = steps_.OffloadSeconds(step.late_need - room + leaving);
     const double left_over = leaving - steps_.OffloadedIn(step.forward_seconds + wait);
     const double rest = ends ? steps_.OffloadSeconds(left_over)
-                             : std::min(successors.keep.ValueAt(left_over),
-                                        successors.offload.ValueAt(left_over + input_load));
+                             : successors.ValueAt(left_over, left_over + input_load);
     row[p] =
         static_cast<float>(std::min<double>(row[p], wait + grid_step.recompute_seconds + rest));
   }
@@ -265,7 +282,16 @@ void PofoRelaxation::LowerReturning(const GridStep& grid_step, float* row) const
   const bool ends = step.last == loss_;
   const Successors successors = SuccessorsOf(grid_step, returning_);
   const double input_load = steps_.PrefetchLoad(steps_.InputBytes(at));
-  for (int p = 0; p < moving_points_; ++p) {
+  const double least = grid_step.recompute_seconds + (ends ? 0 : successors.ValueAt(0, 0));
+  const int first = least < limit_ ? FirstAbove(row, moving_points_, least) : moving_points_;
+  if (first == moving_points_) return;
+  PofoSteps::Recomputations recomputations;
+  if (!step.saved) {
+    recomputations =
+        steps_.RecomputationsOf({at.i, step.last}, grid_step.kept + steps_.InputBytes(at));
+  }
+  for (int p = first; p < moving_points_; ++p) {
+    if (least >= row[p]) continue;
     const double returning = room * p / (moving_points_ - 1);
     if (returning > 0 && !steps_.has_link()) break;
     double lost = 0;
@@ -274,16 +300,13 @@ void PofoRelaxation::LowerReturning(const GridStep& grid_step, float* row) const
       lost = steps_.PrefetchSeconds(static_cast<double>(step.backward_need) - room + returning);
       seconds = steps_.chain().stage(at.i).backward_seconds + lost;
     } else {
-      const int64_t kept = grid_step.kept + steps_.InputBytes(at);
-      lost = steps_.FastestRecomputation({at.i, step.last}, kept, returning).seconds;
+      lost = recomputations.Fastest(returning).seconds;
       seconds = lost + steps_.BackwardSeconds(at.i, step.last);
     }
     if (lost >= row[p]) continue;
     const double left_over = returning - steps_.PrefetchedIn(seconds);
-    const double rest =
-        ends ? steps_.PrefetchSeconds(left_over)
-             : std::min(successors.keep.ValueAt(left_over),
-                        successors.offload.ValueAt(std::max(0.0, left_over) + input_load));
+    const double rest = ends ? steps_.PrefetchSeconds(left_over)
+                             : successors.ValueAt(left_over, std::max(0.0, left_over) + input_load);
     row[p] = static_cast<float>(std::min<double>(row[p], lost + rest));
   }
 }

@@ -78,6 +78,8 @@ class PofoRelaxation {
   struct Successors {
     Strip keep;          // its input is kept
     Strip offload = {};  // its input is offloaded
+
+    double ValueAt(double kept_load, double offloaded_load) const;  // the lesser of the two
   };
   // One step from one row of a grid: before stage i, `kept` bytes of A.
   struct GridStep {

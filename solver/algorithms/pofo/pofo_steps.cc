@@ -21,41 +21,58 @@ PofoSteps::PofoSteps(const Chain& chain, const Platform& platform, const PartSeq
   }
 }
 
+PofoSteps::Recomputations PofoSteps::RecomputationsOf(StageRange part, int64_t kept_bytes) const {
+  const int first = part.first - 1;
+  const int last = part.last - 1;
+  Recomputations result;
+  result.sequences = &sequences_;
+  result.free_bytes = memory_ - kept_bytes;
+  const auto options = sequences_.Fastest(first, last);
+  const auto after = std::upper_bound(
+      options.begin(), options.end(), result.free_bytes,
+      [](int64_t bytes, const PartSequences::Sequence& s) { return bytes < s.peak_bytes; });
+  result.fit = options.first(static_cast<size_t>(after - options.begin()));
+  result.slower = sequences_.Slower(first, last);
+  result.forward_seconds = sequences_.ForwardSeconds(first, last);
+  result.backward_seconds = BackwardSeconds(part.first, part.last);
+  result.prefetch_rate = prefetch_rate_;
+  return result;
+}
+
 // min over sequences S with K_S <= M - (A + I) of max(U_S, V_S + (A + I + ΔB - M) / βp), less the
 // backwards. The second term matters only while something has yet to be prefetched (ΔB > 0).
-PofoSteps::Recomputation PofoSteps::FastestRecomputation(StageRange part, int64_t kept_bytes,
-                                                         double returning_bytes) const {
-  const int first = part.first;
-  const int last = part.last;
-  const auto options = sequences_.Fastest(first - 1, last - 1);
-  const int64_t free = memory_ - kept_bytes;
-  const auto after = std::upper_bound(
-      options.begin(), options.end(), free,
-      [](int64_t bytes, const PartSequences::Sequence& s) { return bytes < s.peak_bytes; });
-  const double once = sequences_.ForwardSeconds(first - 1, last - 1);
-  const double backward = BackwardSeconds(first, last);
-  // Time at which the last prefetch lets the sequence end.
-  const auto late = [this, free, returning_bytes, backward](const PartSequences::Sequence& s) {
-    return s.reach_seconds + (returning_bytes - static_cast<double>(free)) / prefetch_rate_ -
-           backward;
-  };
+PofoSteps::Recomputation PofoSteps::Recomputations::Fastest(double returning_bytes) const {
+  Recomputation best;
+  if (returning_bytes <= 0) {
+    if (!fit.empty()) {
+      best = {forward_seconds + fit.back().lost_seconds, sequences->IndexOf(fit.back())};
+    }
+    return best;
+  }
+  // What the last prefetch adds to V, less the backwards.
+  const double late =
+      (returning_bytes - static_cast<double>(free_bytes)) / prefetch_rate - backward_seconds;
   // From the largest peak that fits down. A smaller peak means more compute time, so the search
   // stops once compute time alone reaches the best.
-  Recomputation best;
-  for (auto s = after; s != options.begin();) {
-    --s;
-    const double alone = once + s->lost_seconds;
+  const PartSequences::Sequence* chosen = nullptr;
+  for (auto at = static_cast<int32_t>(fit.size()) - 1; at >= 0; at = fit[at].earlier) {
+    const PartSequences::Sequence& one = fit[at];
+    const double alone = forward_seconds + one.lost_seconds;
     if (alone >= best.seconds) break;
-    const double seconds = returning_bytes > 0 ? std::max(alone, late(*s)) : alone;
-    if (seconds < best.seconds) best = {seconds, sequences_.IndexOf(*s)};
+    const double seconds = std::max(alone, one.reach_seconds + late);
+    if (seconds >= best.seconds) continue;
+    best.seconds = seconds;
+    chosen = &one;
   }
-  if (returning_bytes <= 0) return best;
-  // While bytes have yet to return, a slower sequence of smaller V may end earlier.
-  for (const PartSequences::Sequence& slower : sequences_.Slower(first - 1, last - 1)) {
-    if (slower.peak_bytes > free) continue;
-    const double seconds = std::max(once + slower.lost_seconds, late(slower));
-    if (seconds < best.seconds) best = {seconds, sequences_.IndexOf(slower)};
+  // A slower sequence of smaller V may end earlier.
+  for (const PartSequences::Sequence& one : slower) {
+    if (one.peak_bytes > free_bytes) continue;
+    const double seconds = std::max(forward_seconds + one.lost_seconds, one.reach_seconds + late);
+    if (seconds >= best.seconds) continue;
+    best.seconds = seconds;
+    chosen = &one;
   }
+  if (chosen != nullptr) best.sequence = sequences->IndexOf(*chosen);
   return best;
 }
 

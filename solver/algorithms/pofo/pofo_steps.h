@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "solver/algorithms/pofo/part_sequences.h"
@@ -125,10 +126,25 @@ class PofoSteps {
     double seconds = kInfeasible;
     int32_t sequence = -1;  // index in PartSequences
   };
-  // C_Δ(i, j, A + I, ΔB) less one backward of each stage, and the sequence that attains it;
-  // kInfeasible when no sequence fits. `kept_bytes` is A + I, `returning_bytes` is ΔB.
-  Recomputation FastestRecomputation(StageRange part, int64_t kept_bytes,
-                                     double returning_bytes) const;
+  // The sequences of a part that fit beside A + I, for any ΔB. Borrows the PartSequences.
+  class Recomputations {
+   public:
+    // C_Δ(i, j, A + I, ΔB) less one backward of each stage, and the sequence that attains it;
+    // kInfeasible when no sequence fits. `returning_bytes` is ΔB.
+    Recomputation Fastest(double returning_bytes) const;
+
+   private:
+    friend class PofoSteps;
+    const PartSequences* sequences = nullptr;
+    std::span<const PartSequences::Sequence> fit;  // by growing peak
+    std::span<const PartSequences::Sequence> slower;
+    int64_t free_bytes = 0;       // M - (A + I)
+    double forward_seconds = 0;   // one forward of each stage
+    double backward_seconds = 0;  // one backward of each
+    double prefetch_rate = 0;     // βp
+  };
+  // `kept_bytes` is A + I.
+  Recomputations RecomputationsOf(StageRange part, int64_t kept_bytes) const;
   // The least memory in which the part can be recomputed, its input excluded; INT64_MAX: none.
   int64_t LeastRecomputationBytes(StageRange part) const;
 

@@ -20,11 +20,13 @@ void SearchMoves::Start(const Schedule& schedule) {
   if (parts.has_value()) state_.parts = *std::move(parts);
   ReadChoices(schedule);
   Reassemble();
+  CountSeconds();
 }
 
 void SearchMoves::Reset(const SearchState& state) {
   state_ = state;
   Reassemble();
+  CountSeconds();
 }
 
 // A gap is used when a RELEASE of its value lies between its two computations.
@@ -52,6 +54,14 @@ void SearchMoves::Reassemble() {
   if (!state_.parts.empty()) AssembleParts(chain_, state_.parts, &assembled_);
 }
 
+void SearchMoves::CountSeconds() {
+  seconds_ = 0;
+  for (const Operation& operation : sequence().operations) {
+    const Stage& stage = chain_.stage(operation.stage);
+    seconds_ += IsForward(operation.kind) ? stage.forward_seconds : stage.backward_seconds;
+  }
+}
+
 // The choice of a gap is that of its value and ordinal; a gap beyond those of the state is not
 // used.
 void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
@@ -66,21 +76,55 @@ void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
 }
 
 // Half of the moves change parts, where the state has any; the others change a gap.
-bool SearchMoves::TryMove() {
+bool SearchMoves::TryMove(double most_seconds) {
   moved_parts_ = !state_.parts.empty() && random_.OneIn(2);
   gap_moves_.Begin();
   if (!moved_parts_) return gap_moves_.Change(sequence().gaps);
   if (!part_moves_.Change()) return false;
+  if (seconds_ + part_moves_.added_seconds() > most_seconds) {
+    gap_moves_.Undo();
+    part_moves_.Undo();
+    return false;
+  }
+  seconds_before_ = seconds_;
+  seconds_ += part_moves_.added_seconds();
   // Keeps the old sequence for Undo(), which then need not assemble it again.
   std::swap(assembled_, assembled_before_);
   Reassemble();
   return true;
 }
 
+bool SearchMoves::Free(int index, int64_t bytes) {
+  const ComputeSequence& sequence = this->sequence();
+  gaps_seen_.assign(state_.choices.size(), 0);
+  spanning_.clear();
+  for (const Gap& gap : sequence.gaps) {
+    const auto value = static_cast<size_t>(gap.value);
+    const size_t ordinal = gaps_seen_[value]++;
+    if (gap.after >= index || gap.before <= index) continue;
+    const std::vector<GapChoice>& choices = state_.choices[value];
+    if (ordinal < choices.size() && choices[ordinal].moved) continue;
+    spanning_.push_back({gap.value, ordinal, gap.bytes});
+  }
+  // Gaps are sorted by their ends: the last one is needed last.
+  while (bytes > 0 && !spanning_.empty()) {
+    size_t chosen = spanning_.size() - 1;
+    if (random_.OneIn(3)) chosen = random_.Below(spanning_.size());
+    const Spanning one = spanning_[chosen];
+    spanning_.erase(spanning_.begin() + static_cast<std::ptrdiff_t>(chosen));
+    GapChoice choice;
+    choice.moved = true;
+    gap_moves_.Set(one.value, one.ordinal, choice);
+    bytes -= one.bytes;
+  }
+  return bytes <= 0;
+}
+
 void SearchMoves::Undo() {
   gap_moves_.Undo();
   if (!moved_parts_) return;
   std::swap(assembled_, assembled_before_);
+  seconds_ = seconds_before_;
   part_moves_.Undo();
 }
 

@@ -50,12 +50,24 @@ class SearchMoves {
   // One choice for each gap of sequence().
   void FillChoices(std::vector<GapChoice>* choices);
 
-  // Applies a random move. False, and nothing has changed, when the move drawn is not possible.
-  bool TryMove();
+  // Applies a random move. False, and nothing has changed, when the move drawn is not possible or
+  // its computations alone take more than `most_seconds`.
+  bool TryMove(double most_seconds);
+  // Offloads further values during operation `index` of sequence(), until those chosen free at
+  // least `bytes`: part of the last TryMove(). False where there are not enough.
+  bool Free(int index, int64_t bytes);
   // Undoes the last TryMove(), which has returned true; only once.
   void Undo();
 
  private:
+  // A gap that Free() may offload.
+  struct Spanning {
+    int value = 0;
+    size_t ordinal = 0;
+    int64_t bytes = 0;
+  };
+
+  void CountSeconds();
   void ReadChoices(const Schedule& schedule);
   void Reassemble();
 
@@ -68,7 +80,10 @@ class SearchMoves {
   ComputeSequence fixed_;               // of the schedule given to Start()
   AssembledSequence assembled_;         // of state_.parts
   AssembledSequence assembled_before_;  // of the parts before the last move on parts
+  double seconds_ = 0;                  // of the computations of sequence()
+  double seconds_before_ = 0;           // before the last move on parts
   std::vector<size_t> gaps_seen_;       // by value; scratch of FillChoices()
+  std::vector<Spanning> spanning_;      // scratch of Free()
   bool moved_parts_ = false;            // in the last TryMove()
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -149,13 +150,19 @@ absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, const SolveC
   const int first = fixed > 0 ? fixed : 1;
   const int last = fixed > 0 ? fixed : instance.chain().length();
   std::vector<Trial> trials;
+  double fastest = std::numeric_limits<double>::infinity();  // of those that fit
   for (int segments = first; segments <= last; ++segments) {
     RETURN_IF_ERROR(context.CheckStop());
+    const Schedule schedule = PeriodicSchedule(instance.chain(), segments);
     ASSIGN_OR_RETURN(const Simulation simulation,
-                     Simulate(instance.chain(), instance.platform(),
-                              PeriodicSchedule(instance.chain(), segments)));
-    trials.push_back({segments, simulation.prediction.makespan_seconds,
-                      simulation.prediction.peak_memory_bytes});
+                     Simulate(instance.chain(), instance.platform(), schedule));
+    const Prediction& prediction = simulation.prediction;
+    trials.push_back({segments, prediction.makespan_seconds, prediction.peak_memory_bytes});
+    if (context.improved && prediction.peak_memory_bytes <= instance.platform().memory_bytes &&
+        prediction.makespan_seconds < fastest) {
+      fastest = prediction.makespan_seconds;
+      context.improved({schedule, "periodic", Limit::kHeuristic, {}});
+    }
     context.Report(static_cast<double>(segments - first + 1) / (last - first + 1));
   }
   return trials;
@@ -170,7 +177,9 @@ class Periodic final : public Solver {
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
-    ASSIGN_OR_RETURN(const std::vector<Trial> trials, TryAll(instance, context));
+    SolveContext quiet = context;
+    quiet.improved = nullptr;
+    ASSIGN_OR_RETURN(const std::vector<Trial> trials, TryAll(instance, quiet));
     assert(!trials.empty());
     const auto least = std::min_element(
         trials.begin(), trials.end(),

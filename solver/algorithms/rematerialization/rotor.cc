@@ -19,6 +19,9 @@
 namespace stowage {
 namespace {
 
+// Tables of fewer slots round too much to be relied on.
+constexpr int64_t kFewSlots = 50;
+
 // The longest chain for which exact steps are tried before slots, and the limit on their work:
 // about 50 ms on real networks, twice that on chains of random sizes.
 constexpr int kMostStagesOfSteps = 64;
@@ -252,9 +255,11 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
     Measure(minimum_->LeastSchedule(), useful, &measured);
   }
   // If only a far lower level fits, most of what is kept was rounded down, outputs perhaps to 0,
-  // and the table's times are not reliable: try periodic checkpoints, too.
+  // and the table's times are not reliable; nor are those of a few slots. Try periodic checkpoints,
+  // too.
   const int64_t budget_level = plan_.table.grid.Slots(useful);
-  const bool misjudged = !measured.empty() && measured.front().level < budget_level / 10 * 9;
+  const bool misjudged = plan_.table.grid.slots < kFewSlots ||
+                         (!measured.empty() && measured.front().level < budget_level / 10 * 9);
   if (saving_ == Saving::kAlways && (measured.empty() || misjudged)) {
     ASSIGN_OR_RETURN(const auto periodic, MakePeriodic()->Solve(instance_, context));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate, periodic->ScheduleWithin(useful, context));

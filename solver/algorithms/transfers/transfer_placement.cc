@@ -26,6 +26,7 @@ std::optional<double> TransferPlacement::Place(const ComputeSequence& sequence,
                                                std::span<const GapChoice> choices,
                                                int64_t memory_bytes) {
   memory_bytes_ = memory_bytes;
+  shortage_ = {};
   Start(sequence, choices);
   // Rules 1 to 4 of the header; the order matters, since each step uses the result of the previous
   // one.
@@ -114,7 +115,10 @@ bool TransferPlacement::PlaceReleases(const ComputeSequence& sequence,
     }
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(kept),
                    waiting_.begin() + static_cast<std::ptrdiff_t>(next));
-    if (free < 0) return false;
+    if (free < 0) {
+      shortage_ = {k, -free};
+      return false;
+    }
   }
   return true;
 }

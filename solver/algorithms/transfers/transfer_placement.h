@@ -51,6 +51,13 @@ class TransferPlacement {
   std::optional<double> Place(const ComputeSequence& sequence, std::span<const GapChoice> choices,
                               int64_t memory_bytes);
 
+  // Why the last Place() returned nullopt: the first operation that does not fit, whatever is
+  // released, and the bytes that it lacks; operation -1: the host is too small.
+  struct Shortage {
+    int operation = -1;
+    int64_t bytes = 0;
+  };
+  Shortage shortage() const { return shortage_; }
   // The schedule and the peak of the last Place(), which must have succeeded.
   Schedule ToSchedule(const ComputeSequence& sequence) const;
   int64_t PeakBytes() const;
@@ -96,6 +103,7 @@ class TransferPlacement {
 
   int64_t memory_bytes_ = 0;
   int64_t walked_ = 0;
+  Shortage shortage_;
   std::vector<Move> moves_;      // by gap
   std::vector<Copy> copies_;     // of the moved gaps
   std::vector<int> copy_order_;  // moved gaps in copy order

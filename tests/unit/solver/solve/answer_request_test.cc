@@ -147,7 +147,9 @@ TEST(Auto, AsksForFewerSlotsOrLeavesOutWhatDoesNotFit) {
   ASSERT_THAT(fewer, IsOk());
   EXPECT_EQ(fewer->solver, "rotor");
   EXPECT_THAT(fewer->explanation.notes,
-              testing::ElementsAre(testing::StartsWith("rotor was given only")));
+              testing::ElementsAre(testing::StartsWith("rotor was given only"),
+                                   testing::StartsWith("rotor finds the fastest nested")));
+  EXPECT_EQ(fewer->limit, Limit::kClass);
   context.working_bytes = 50'000;  // no table at all
   const auto without = AnswerRequest(request, context);
   ASSERT_THAT(without, IsOk());

@@ -1,0 +1,120 @@
+#include "solver/algorithms/auto/incumbent.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <utility>
+
+#include "solver/algorithms/pofo/local_search.h"
+#include "solver/algorithms/pofo/part_sequences.h"
+#include "solver/base/status_macros.h"
+#include "solver/model/modes.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+constexpr int kShortChain = 40;
+// The local search of longer chains only takes what gains at once.
+constexpr int kLongChain = 120;
+
+// ImproveOptions::effort: half a second at most.
+int64_t EffortFor(const Chain& chain) {
+  constexpr int64_t kPerStage = 400'000;
+  constexpr int64_t kMost = 12'000'000;
+  if (chain.length() > kLongChain) return kMost / 4;
+  return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, kMost);
+}
+
+int RoundsFor(const Chain& chain) {
+  if (chain.length() <= kShortChain) return 16;
+  return chain.length() <= kLongChain ? 8 : 2;
+}
+
+// ImproveOptions::temperature. The longer the chain, the less a single move changes.
+double TemperatureFor(const Chain& chain) {
+  constexpr double kMost = 2e-3;
+  if (chain.length() > kLongChain) return 1e-5;
+  return kMost * std::pow(std::min(1.0, kShortChain / std::max(1.0, 1.0 * chain.length())), 1.5);
+}
+
+// What parts the local search may use. No faster schedule recomputes for longer than the schedule
+// that it starts from, of `seconds`, loses in total.
+PartSequences::Options LocalSearchOptions(const Chain& chain, int64_t memory_bytes,
+                                          double seconds) {
+  constexpr int kStepsPerPart = 12;
+  const int most_stages = chain.length() <= kLongChain ? INT_MAX : chain.length() <= 1000 ? 48 : 16;
+  return {.memory_bytes = memory_bytes,
+          .most_recompute_seconds = seconds - ComputeSeconds(chain),
+          .most_steps_per_part = kStepsPerPart,
+          .most_stages = most_stages};
+}
+
+}  // namespace
+
+void Incumbent::Consider(Candidate candidate, const SolveContext& context) {
+  if (candidate.schedule.operations.size() > kMaxOperations) return;
+  const absl::StatusOr<Simulation> simulation =
+      Simulate(instance_.chain(), instance_.platform(), candidate.schedule);
+  if (!simulation.ok() || !simulation->feasible()) return;
+  const Prediction& prediction = simulation->prediction;
+  if (prediction.peak_memory_bytes > memory_bytes_) return;
+  const std::tuple key(prediction.makespan_seconds, candidate.limit != Limit::kNone,
+                       prediction.peak_memory_bytes);
+  if (found() && key_ <= key) return;
+  const bool faster = !found() || prediction.makespan_seconds < seconds();
+  key_ = key;
+  candidate_ = std::move(candidate);
+  if (faster && context.improved) context.improved(*candidate_);
+}
+
+absl::Status Incumbent::Consider(const Solution& solution, const SolveContext& context) {
+  SolveContext quiet = context;
+  quiet.progress = nullptr;
+  quiet.improved = nullptr;
+  ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
+                   solution.ScheduleWithin(memory_bytes_, quiet));
+  if (candidate.has_value()) Consider(*std::move(candidate), context);
+  return absl::OkStatus();
+}
+
+absl::Status Incumbent::Improve(int64_t spare_bytes, const SolveContext& context) {
+  const Chain& chain = instance_.chain();
+  std::optional<PartSequences> sequences;
+  if (ImproveBytes(chain) <= spare_bytes) {
+    ASSIGN_OR_RETURN(
+        sequences,
+        PartSequences::Build(chain, LocalSearchOptions(chain, memory_bytes_, seconds()), context));
+  }
+  ASSIGN_OR_RETURN(std::optional<Schedule> better,
+                   stowage::Improve(chain, instance_.platform(), candidate_->schedule,
+                                    {.memory_bytes = memory_bytes_,
+                                     .effort = EffortFor(chain),
+                                     .rounds = RoundsFor(chain),
+                                     .temperature = TemperatureFor(chain),
+                                     .sequences = sequences.has_value() ? &*sequences : nullptr},
+                                    context));
+  if (better.has_value()) Consider({*std::move(better), "auto", Limit::kHeuristic, {}}, context);
+  return absl::OkStatus();
+}
+
+int64_t Incumbent::ImproveBytes(const Chain& chain) {
+  return PartSequences::WorkingBytes(chain.length(), LocalSearchOptions(chain, 0, 0));
+}
+
+void Incumbent::LimitGuarantee() {
+  if (!found() || candidate_->limit != Limit::kNone) return;
+  if (instance_.platform().has_link()) {
+    candidate_->limit = Limit::kHeuristic;
+  } else if (seconds() > ComputeSeconds(instance_.chain())) {
+    candidate_->limit = Limit::kClass;
+  }
+}
+
+std::optional<Candidate> Incumbent::WithNotes(const std::vector<std::string>& notes) const {
+  std::optional<Candidate> candidate = candidate_;
+  if (candidate.has_value()) candidate->notes = notes;
+  return candidate;
+}
+
+}  // namespace stowage

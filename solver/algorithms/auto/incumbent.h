@@ -1,0 +1,58 @@
+// The fastest schedule so far for one budget, while solvers run one after another.
+#ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_INCUMBENT_H_
+#define STOWAGE_SOLVER_ALGORITHMS_AUTO_INCUMBENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "solver/algorithms/solver.h"
+#include "solver/model/instance.h"
+
+namespace stowage {
+
+// Borrows the instance. Not thread-safe.
+class Incumbent {
+ public:
+  // `memory_bytes` is the budget, whatever the instance's is.
+  Incumbent(const Instance& instance, int64_t memory_bytes)
+      : instance_(instance), memory_bytes_(memory_bytes) {}
+
+  int64_t memory_bytes() const { return memory_bytes_; }
+  bool found() const { return candidate_.has_value(); }
+  double seconds() const { return std::get<0>(key_); }  // its makespan. Requires: found()
+
+  // Takes the candidate's place if it is better: simulated on the instance it fits the budget, and
+  // it is faster, or as fast with a guarantee or a lower peak. `context.improved` is called when it
+  // is faster.
+  void Consider(Candidate candidate, const SolveContext& context);
+  // Considers the solution's schedule. Errors: CANCELLED once context.stop is set.
+  absl::Status Consider(const Solution& solution, const SolveContext& context);
+  // Considers what a local search finds around it. Without memory for its tables of recomputations
+  // beside it in `spare_bytes`, it changes only transfers and single stages. Errors: CANCELLED once
+  // context.stop is set. Requires: found().
+  absl::Status Improve(int64_t spare_bytes, const SolveContext& context);
+  // The bytes that Improve() makes use of.
+  static int64_t ImproveBytes(const Chain& chain);
+
+  // Lowers the candidate's guarantee, "no schedule of its solver's class is faster", to what it
+  // says of all schedules: Limit::kClass, or with a link, since the class does not offload,
+  // nothing.
+  void LimitGuarantee();
+  // The candidate with these notes; nullopt when none was found.
+  std::optional<Candidate> WithNotes(const std::vector<std::string>& notes) const;
+
+ private:
+  const Instance& instance_;
+  const int64_t memory_bytes_;
+  std::optional<Candidate> candidate_;
+  // Makespan, then whether there is no guarantee, then the peak; the least wins.
+  std::tuple<double, bool, int64_t> key_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_ALGORITHMS_AUTO_INCUMBENT_H_

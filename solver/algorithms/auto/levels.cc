@@ -1,0 +1,251 @@
+#include "solver/algorithms/auto/levels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "solver/algorithms/auto/incumbent.h"
+#include "solver/algorithms/auto/merged_chain.h"
+#include "solver/algorithms/pofo/pofo.h"
+#include "solver/algorithms/rematerialization/rotor.h"
+#include "solver/algorithms/transfers/least_plan.h"
+#include "solver/algorithms/working_bytes.h"
+#include "solver/base/status_macros.h"
+#include "solver/bounds/memory_range.h"
+
+namespace stowage {
+namespace {
+
+// The longest chains that are solved as they are: without a link rotor decides, which takes
+// milliseconds.
+constexpr int kMostDirectStages = 400;
+constexpr int kMostDirectStagesWithLink = 120;
+// The levels of longer ones, in stages.
+constexpr int kLeastLevels[] = {120, 400, 1000};  // of least plans: O(L^3), the last one 0.2 s
+constexpr int kRotorStages = 400;                 // of rotor's level
+constexpr int kSolversStages = 100;               // of the level at which every solver runs
+constexpr int kPlansStages = 700;                 // of the level of pofo's plans, at most
+
+int MostDirectStages(const Platform& platform) {
+  return platform.has_link() ? kMostDirectStagesWithLink : kMostDirectStages;
+}
+
+// The chain at a level: merged, or as it is where that is short enough. Groups need at most a
+// quarter of the memory, so that several fit.
+MergedChain LevelOf(const Chain& chain, int stages, int64_t memory_bytes) {
+  return MergedChain::Of(chain, {.stages = stages, .most_group_bytes = memory_bytes / 4});
+}
+
+// The least plan at one of kLeastLevels. Its groups may need all memory.
+absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int stages,
+                                                   const SolveContext& context) {
+  const Platform& platform = instance.platform();
+  const MergedChain merged =
+      MergedChain::Of(instance.chain(), {.stages = stages, .most_group_bytes = INT64_MAX});
+  ASSIGN_OR_RETURN(std::optional<LeastPlan> least,
+                   FindLeastPlan(merged.chain(), platform, Recomputation::kParts, context));
+  if (least.has_value()) least->schedule = merged.Expand(least->schedule);
+  return least;
+}
+
+// Solves one budget, that of the instance.
+class LevelsSolve {
+ public:
+  LevelsSolve(const Solver& direct, const Instance& instance, const SolveContext& context)
+      : direct_(direct),
+        instance_(instance),
+        chain_(instance.chain()),
+        context_(context),
+        best_(instance, instance.platform().memory_bytes) {}
+
+  absl::StatusOr<std::optional<Candidate>> Run() {
+    RETURN_IF_ERROR(TryLeastPlans());
+    RETURN_IF_ERROR(TryRotor());
+    if (instance_.platform().has_link()) {
+      RETURN_IF_ERROR(TryAllSolvers());
+      RETURN_IF_ERROR(TryPlans());
+    }
+    if (!best_.found()) return std::optional<Candidate>();
+    RETURN_IF_ERROR(best_.Improve(context_.working_bytes, ShareOf(3)));
+    return best_.WithNotes(notes_);
+  }
+
+ private:
+  // Equal shares of the progress: rotor, all solvers, plans, local search.
+  SolveContext ShareOf(int index) const {
+    constexpr double kShares = 4;
+    SolveContext share = context_;
+    share.lowest_bytes = INT64_MAX;
+    share.progress = [this, index](double fraction) {
+      context_.Report((index + fraction) / kShares);
+    };
+    return share;
+  }
+
+  // A schedule that may be slow, and early.
+  absl::Status TryLeastPlans() {
+    for (const int stages : kLeastLevels) {
+      ASSIGN_OR_RETURN(std::optional<LeastPlan> least, FindLeast(instance_, stages, context_));
+      if (least.has_value()) {
+        best_.Consider({std::move(least->schedule), "auto", Limit::kHeuristic, {}}, context_);
+      }
+      if (best_.found() || stages >= chain_.length()) break;
+    }
+    return absl::OkStatus();
+  }
+
+  // Rotor alone, since it takes a fraction of the time of all solvers.
+  absl::Status TryRotor() {
+    const MergedChain merged = LevelOf(chain_, kRotorStages, best_.memory_bytes());
+    const std::unique_ptr<Solver> rotor = MakeRotor();
+    Instance level = instance_.WithChain(merged.chain());
+    if (rotor->WorkingBytes(level) > context_.working_bytes) {
+      const auto slots = MostSlotsWithin(*rotor, level, context_.working_bytes);
+      if (!slots.has_value()) return absl::OkStatus();
+      level = level.WithMemorySlots(*slots);
+    }
+    return TrySolver(*rotor, merged, level, ShareOf(0));
+  }
+
+  absl::Status TryAllSolvers() {
+    const MergedChain merged = LevelOf(chain_, kSolversStages, best_.memory_bytes());
+    // Where memory is short the groups are small, and the level is too long for all solvers.
+    if (merged.chain().length() > kMostDirectStagesWithLink) return absl::OkStatus();
+    return TrySolver(direct_, merged, instance_.WithChain(merged.chain()), ShareOf(1));
+  }
+
+  absl::Status TrySolver(const Solver& solver, const MergedChain& merged, const Instance& level,
+                         SolveContext context) {
+    if (solver.WorkingBytes(level) > context.working_bytes) return absl::OkStatus();
+    context.improved = [&](const Candidate& found) { Consider(merged, found); };
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution, solver.Solve(level, context));
+    ASSIGN_OR_RETURN(const std::optional<Candidate> found,
+                     solution->ScheduleWithin(best_.memory_bytes(), context));
+    if (found.has_value()) Consider(merged, *found);
+    return absl::OkStatus();
+  }
+
+  // Plans of pofo between the level of all solvers and the chain itself.
+  absl::Status TryPlans() {
+    if (!best_.found()) return absl::OkStatus();
+    const int stages = std::min(kPlansStages, chain_.length() * 2 / 3);
+    const MergedChain merged = LevelOf(chain_, stages, best_.memory_bytes());
+    if (ImproveByPlansBytes(merged.chain().length()) > context_.working_bytes) {
+      return absl::OkStatus();
+    }
+    SolveContext context = ShareOf(2);
+    context.improved = [&](const Candidate& found) { Consider(merged, found); };
+    return ImproveByPlans(instance_.WithChain(merged.chain()), best_.memory_bytes(),
+                          best_.seconds(), context)
+        .status();
+  }
+
+  void Consider(const MergedChain& merged, const Candidate& found) {
+    const double before = best_.found() ? best_.seconds() : 0;
+    const int stages = merged.chain().length();
+    best_.Consider({merged.Expand(found.schedule), found.solver, Limit::kHeuristic, {}}, context_);
+    if (!best_.found() || best_.seconds() == before || stages == chain_.length()) return;
+    notes_ = {absl::StrCat("the chain's ", chain_.length(), " stages were merged to ", stages,
+                           "; the schedule was then improved stage by stage")};
+  }
+
+  const Solver& direct_;
+  const Instance& instance_;
+  const Chain& chain_;
+  const SolveContext& context_;
+  Incumbent best_;
+  std::vector<std::string> notes_;
+};
+
+class LevelsSolution final : public Solution {
+ public:
+  LevelsSolution(std::shared_ptr<const Solver> direct, const Instance& instance)
+      : direct_(std::move(direct)), instance_(instance) {}
+
+  // Solves the instance's own budget.
+  absl::Status Prepare(const SolveContext& context) {
+    ASSIGN_OR_RETURN(own_, LevelsSolve(*direct_, instance_, context).Run());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
+      int64_t memory_bytes, const SolveContext& context) const override {
+    if (memory_bytes == instance_.platform().memory_bytes) return own_;
+    const Instance instance = instance_.WithMemory(memory_bytes);
+    return LevelsSolve(*direct_, instance, context.Quiet()).Run();
+  }
+  bool solves_each_budget() const override { return true; }
+
+ private:
+  const std::shared_ptr<const Solver> direct_;  // shared: a solution may outlive its solver
+  const Instance instance_;
+  std::optional<Candidate> own_;  // written by Prepare()
+};
+
+class Levels final : public Solver {
+ public:
+  explicit Levels(std::unique_ptr<const Solver> direct) : direct_(std::move(direct)) {}
+
+  // The least plan is always computed; every other step is left out where memory is short.
+  int64_t WorkingBytes(const Instance& instance) const override {
+    if (IsShort(instance)) return direct_->WorkingBytes(instance);
+    return LeastPlanBytes(LeastLevel(instance.chain()), Recomputation::kParts);
+  }
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
+    if (IsShort(instance)) return direct_->WorkingBytesWithin(instance, most_bytes);
+    const Chain& chain = instance.chain();
+    const Instance rotor =
+        instance.WithChain(MergedChain::Evenly(chain, std::min(kRotorStages, chain.length())));
+    int64_t bytes = std::max(WorkingBytes(instance), MakeRotor()->WorkingBytes(rotor));
+    if (instance.platform().has_link()) {
+      const Instance level = instance.WithChain(MergedChain::Evenly(chain, kSolversStages));
+      bytes = std::max({bytes, direct_->WorkingBytesWithin(level, most_bytes),
+                        ImproveByPlansBytes(std::min(kPlansStages, chain.length()))});
+    }
+    return std::min(most_bytes, std::max(bytes, Incumbent::ImproveBytes(chain)));
+  }
+
+  absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
+                                                    const SolveContext& context) const override {
+    if (IsShort(instance)) return direct_->LeastBytes(instance, context);
+    const int stages = kLeastLevels[std::size(kLeastLevels) - 1];
+    ASSIGN_OR_RETURN(const std::optional<LeastPlan> least, FindLeast(instance, stages, context));
+    if (!least.has_value()) return std::optional<int64_t>();
+    return least->memory_bytes;
+  }
+
+  absl::StatusOr<std::unique_ptr<const Solution>> Solve(
+      const Instance& instance, const SolveContext& context) const override {
+    const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
+    if (IsShort(instance) || lowest >= StoreAllPeakBytes(instance.chain())) {
+      return direct_->Solve(instance, context);
+    }
+    auto solution = std::make_unique<LevelsSolution>(direct_, instance);
+    RETURN_IF_ERROR(solution->Prepare(context));
+    context.Report(1);
+    return solution;
+  }
+
+ private:
+  static bool IsShort(const Instance& instance) {
+    return instance.chain().length() <= MostDirectStages(instance.platform());
+  }
+  static Chain LeastLevel(const Chain& chain) {
+    const int most = kLeastLevels[std::size(kLeastLevels) - 1];
+    return chain.length() <= most ? chain : MergedChain::Evenly(chain, most);
+  }
+
+  const std::shared_ptr<const Solver> direct_;
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> MakeAutoByLevels(std::unique_ptr<const Solver> direct) {
+  return std::make_unique<Levels>(std::move(direct));
+}
+
+}  // namespace stowage

@@ -1,0 +1,19 @@
+// `auto` for chains of any length. Up to a length, a chain is solved as it is. A longer one is
+// merged to fewer stages (merged_chain.h), solved at that level, and expanded; a local search then
+// refines the schedule stage by stage. Where the memory is too tight for the merged chain, levels
+// with more and more stages are tried, up to the chain itself.
+#ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_LEVELS_H_
+#define STOWAGE_SOLVER_ALGORITHMS_AUTO_LEVELS_H_
+
+#include <memory>
+
+#include "solver/algorithms/solver.h"
+
+namespace stowage {
+
+// `direct` solves plain chains; requests for short ones go to it unchanged.
+std::unique_ptr<Solver> MakeAutoByLevels(std::unique_ptr<const Solver> direct);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_ALGORITHMS_AUTO_LEVELS_H_

@@ -1,0 +1,237 @@
+#include "solver/algorithms/auto/merged_chain.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <utility>
+
+namespace stowage {
+namespace {
+
+// Weight of the size of an output between groups, beside a group's weight of 1.
+constexpr double kOutputWeight = 0.5;
+
+bool MayJoin(const Stage& a, const Stage& b) {
+  return a.no_recompute == b.no_recompute && a.no_offload == b.no_offload;
+}
+
+// The sizes of a group, extended stage by stage.
+class Group {
+ public:
+  Group(const Chain& chain, int first) : chain_(chain), first_(first), last_(first - 1) {}
+
+  void Extend() {
+    const int k = ++last_;
+    const Stage& stage = chain_.stage(k);
+    merged_.forward_seconds += stage.forward_seconds;
+    merged_.backward_seconds += stage.backward_seconds;
+    merged_.saved_bytes += stage.saved_bytes;
+    saving_ = std::max(saving_, merged_.saved_bytes + stage.forward_overhead_bytes);
+    const int64_t read = k == first_ ? 0 : chain_.output_bytes(k - 1);
+    sweeping_ = std::max(sweeping_, read + stage.output_bytes + stage.forward_overhead_bytes);
+    backward_ =
+        std::max(backward_, merged_.saved_bytes + chain_.gradient_bytes(k) +
+                                chain_.gradient_bytes(k - 1) + stage.backward_overhead_bytes);
+  }
+
+  // The most that its forwards and backwards need, its input excluded.
+  int64_t NeedBytes() const { return std::max({saving_, sweeping_, backward_}); }
+
+  Stage ToStage() const {
+    Stage stage = merged_;
+    const Stage& last = chain_.stage(last_);
+    stage.output_bytes = last.output_bytes;
+    stage.gradient_bytes = chain_.gradient_bytes(last_);
+    stage.no_recompute = last.no_recompute;
+    stage.no_offload = last.no_offload;
+    stage.forward_overhead_bytes =
+        std::max<int64_t>({0, saving_ - stage.saved_bytes, sweeping_ - stage.output_bytes});
+    stage.backward_overhead_bytes =
+        std::max<int64_t>(0, backward_ - stage.saved_bytes - chain_.gradient_bytes(last_) -
+                                 chain_.gradient_bytes(first_ - 1));
+    return stage;
+  }
+
+ private:
+  const Chain& chain_;
+  const int first_;
+  int last_;
+  Stage merged_;          // sums
+  int64_t saving_ = 0;    // peak of FORWARD_SAVE first..last
+  int64_t sweeping_ = 0;  // peak of the other forwards
+  int64_t backward_ = 0;  // peak of BACKWARD last..first
+};
+
+// Chooses the last stage of each group: the groups minimize
+//   Σ (1 + kOutputWeight * output / mean output + evenness * weight²)
+// where a group's weight is its share of all time and saved bytes.
+class Grouping {
+ public:
+  Grouping(const Chain& chain, const MergedChain::Options& options)
+      : chain_(chain), options_(options) {
+    double seconds = 0;
+    double saved = 0;
+    double outputs = 0;
+    for (const Stage& stage : chain.stages) {
+      seconds += stage.forward_seconds + stage.backward_seconds;
+      saved += static_cast<double>(stage.saved_bytes);
+      outputs += static_cast<double>(stage.output_bytes);
+    }
+    output_unit_ = kOutputWeight * chain.length() / std::max(1.0, outputs);
+    weights_.push_back(0);
+    for (const Stage& stage : chain.stages) {
+      const double time = stage.forward_seconds + stage.backward_seconds;
+      weights_.push_back(weights_.back() + (seconds > 0 ? time / seconds / 2 : 0) +
+                         (saved > 0 ? static_cast<double>(stage.saved_bytes) / saved / 2 : 0));
+    }
+    FillFirst();
+  }
+
+  // Of the evenness that gives at most the stages aimed at, the largest.
+  std::vector<int> Ends() const {
+    double low = 0;
+    double high = 16.0 * options_.stages * options_.stages;
+    std::vector<int> best = EndsFor(low);
+    constexpr int kSteps = 16;
+    for (int step = 0; step < kSteps; ++step) {
+      const double middle = (low + high) / 2;
+      std::vector<int> ends = EndsFor(middle);
+      if (static_cast<int>(ends.size()) <= options_.stages) {
+        best = std::move(ends);
+        low = middle;
+      } else {
+        high = middle;
+      }
+    }
+    return best;
+  }
+
+ private:
+  // By last stage: the lowest first stage of a group that may be merged.
+  void FillFirst() {
+    const int longest = std::max(2, 8 * chain_.length() / options_.stages);
+    first_.push_back(1);
+    int first = 1;
+    for (int last = 1; last <= chain_.length(); ++last) {
+      if (last > first && !MayJoin(chain_.stage(last - 1), chain_.stage(last))) first = last;
+      first = std::max(first, last - longest + 1);
+      while (first < last && !Fits(first, last)) ++first;
+      first_.push_back(first);
+    }
+  }
+
+  bool Fits(int first, int last) const {
+    Group group(chain_, first);
+    for (int l = first; l <= last; ++l) group.Extend();
+    return group.NeedBytes() <= options_.most_group_bytes;
+  }
+
+  std::vector<int> EndsFor(double evenness) const {
+    const int length = chain_.length();
+    std::vector<double> cost(static_cast<size_t>(length) + 1,
+                             std::numeric_limits<double>::infinity());
+    std::vector<int> group_first(static_cast<size_t>(length) + 1, 1);
+    cost[0] = 0;
+    for (int last = 1; last <= length; ++last) {
+      const double base = 1 + output_unit_ * static_cast<double>(chain_.stage(last).output_bytes);
+      for (int first = last; first >= first_[last]; --first) {
+        const double weight = weights_[last] - weights_[first - 1];
+        const double total = cost[first - 1] + base + evenness * weight * weight;
+        if (total >= cost[last]) continue;
+        cost[last] = total;
+        group_first[last] = first;
+      }
+    }
+    std::vector<int> ends;
+    for (int last = length; last > 0; last = group_first[last] - 1) ends.push_back(last);
+    std::reverse(ends.begin(), ends.end());
+    return ends;
+  }
+
+  const Chain& chain_;
+  const MergedChain::Options options_;
+  double output_unit_ = 0;
+  std::vector<double> weights_;  // of stages 1..l
+  std::vector<int> first_;
+};
+
+void Append(OperationKind kind, int stage, Schedule* schedule) {
+  schedule->operations.push_back({kind, stage});
+}
+
+}  // namespace
+
+MergedChain MergedChain::Of(const Chain& chain, const Options& options) {
+  std::vector<int> ends = {0};
+  if (chain.length() <= options.stages) {
+    for (int l = 1; l <= chain.length(); ++l) ends.push_back(l);
+  } else {
+    const std::vector<int> chosen = Grouping(chain, options).Ends();
+    ends.insert(ends.end(), chosen.begin(), chosen.end());
+  }
+  ends.push_back(chain.length() + 1);
+  return {chain, std::move(ends)};
+}
+
+Chain MergedChain::Evenly(const Chain& chain, int stages) {
+  std::vector<int> ends = {0};
+  const int64_t length = chain.length();
+  for (int64_t m = 1; m <= stages; ++m) ends.push_back(static_cast<int>(length * m / stages));
+  ends.push_back(chain.length() + 1);
+  return MergedChain(chain, std::move(ends)).merged_;
+}
+
+MergedChain::MergedChain(const Chain& chain, std::vector<int> ends) : ends_(std::move(ends)) {
+  merged_.input_bytes = chain.input_bytes;
+  merged_.input_gradient_bytes = chain.input_gradient_bytes;
+  merged_.loss = chain.loss;
+  for (int m = 1; m + 1 < static_cast<int>(ends_.size()); ++m) {
+    Group group(chain, first(m));
+    for (int l = first(m); l <= last(m); ++l) group.Extend();
+    merged_.stages.push_back(group.ToStage());
+  }
+}
+
+int MergedChain::FirstValue(int m, bool saved) const {
+  return saved ? first(m) : ends_[static_cast<size_t>(m)];
+}
+
+Schedule MergedChain::Expand(const Schedule& schedule) const {
+  Schedule expanded;
+  std::vector<bool> saved(ends_.size(), false);  // by merged value: ā, not a
+  for (const Operation& operation : schedule.operations) {
+    const int m = operation.stage;
+    const auto index = static_cast<size_t>(m);
+    switch (operation.kind) {
+      case OperationKind::kForwardSave:
+        saved[index] = true;
+        for (int l = first(m); l <= last(m); ++l) Append(operation.kind, l, &expanded);
+        break;
+      case OperationKind::kForwardCheckpoint:
+      case OperationKind::kForwardDiscard:
+        saved[index] = false;
+        Append(operation.kind, first(m), &expanded);
+        for (int l = first(m) + 1; l <= last(m); ++l) {
+          Append(OperationKind::kForwardDiscard, l, &expanded);
+        }
+        break;
+      case OperationKind::kBackward:
+        for (int l = last(m); l >= first(m); --l) Append(operation.kind, l, &expanded);
+        break;
+      case OperationKind::kPrefetch:
+        // BACKWARD last(m) comes first.
+        for (int l = ends_[index]; l >= FirstValue(m, saved[index]); --l) {
+          Append(operation.kind, l, &expanded);
+        }
+        break;
+      case OperationKind::kOffload:
+      case OperationKind::kRelease:
+        for (int l = FirstValue(m, saved[index]); l <= ends_[index]; ++l) {
+          Append(operation.kind, l, &expanded);
+        }
+    }
+  }
+  return expanded;
+}
+
+}  // namespace stowage

@@ -1,0 +1,152 @@
+// Merged chains (solver/algorithms/auto/merged_chain.h) and `auto` on chains that it solves by
+// levels. The simulator judges every expanded schedule on the chain itself.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "rapidcheck/gtest.h"
+#include "solver/algorithms/auto/merged_chain.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
+#include "tests/support/chains.h"
+#include "tests/support/linked_chains.h"
+#include "tests/support/network_chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+RC_GTEST_PROP(MergedChain, HasGroupsThatMayBeMergedAndFit, ()) {
+  const Chain chain = DrawLinkedChain(40);
+  const auto stages = static_cast<int>(DrawBetween(1, 40));
+  const int64_t most = DrawBetween(0, 200);
+  const MergedChain merged = MergedChain::Of(chain, {.stages = stages, .most_group_bytes = most});
+  int next = 1;
+  for (int m = 1; m <= merged.chain().length() + 1; ++m) {
+    RC_ASSERT(merged.first(m) == next);
+    RC_ASSERT(merged.last(m) >= next);
+    const Stage& stage = merged.chain().stage(m);
+    int64_t saved = 0;
+    for (int l = next; l <= merged.last(m); ++l) {
+      RC_ASSERT(chain.stage(l).no_recompute == stage.no_recompute);
+      RC_ASSERT(chain.stage(l).no_offload == stage.no_offload);
+      saved += chain.saved_bytes(l);
+    }
+    RC_ASSERT(stage.saved_bytes == saved);
+    if (merged.last(m) > next) RC_ASSERT(saved <= most);
+    next = merged.last(m) + 1;
+  }
+  RC_ASSERT(next == chain.length() + 2);
+  RC_ASSERT(StoreAllPeakBytes(merged.chain()) >= StoreAllPeakBytes(chain));
+}
+
+RC_GTEST_PROP(MergedChain, ExpandsASolversScheduleToOneThatNeedsNoMore, ()) {
+  const Chain chain = DrawLinkedChain(24);
+  const auto stages = static_cast<int>(DrawBetween(1, chain.length()));
+  const MergedChain merged =
+      MergedChain::Of(chain, {.stages = stages, .most_group_bytes = DrawBetween(0, 300)});
+  Platform platform = DrawLinkedPlatform(merged.chain());
+  platform.half_duplex = *rc::gen::arbitrary<bool>();
+  if (DrawBetween(0, 2) == 0) platform.host_memory_bytes = DrawBetween(1, 100);
+  if (DrawBetween(0, 3) == 0) platform.offload_bytes_per_second = 0;
+  const std::string solver = *rc::gen::element<std::string>("rotor", "pofo", "opportunist", "auto");
+  const auto answer = AnswerRequest({merged.chain(), platform, solver, {.time_precision = 0}}, {});
+  RC_ASSERT(answer.ok());
+  RC_CLASSIFY(answer->outcome == Outcome::kInfeasible, "infeasible");
+  if (answer->outcome == Outcome::kInfeasible) return;
+  const Schedule expanded = merged.Expand(answer->schedule);
+  RC_LOG() << chain << answer->schedule << "\n" << expanded;
+  const auto simulation = Simulate(chain, platform, expanded);
+  RC_ASSERT(simulation.ok());
+  RC_ASSERT(simulation->feasible());
+  const Prediction& prediction = simulation->prediction;
+  const Prediction& of_merged = answer->prediction;
+  RC_ASSERT(prediction.peak_memory_bytes <= of_merged.peak_memory_bytes);
+  RC_ASSERT(prediction.peak_host_bytes <= of_merged.peak_host_bytes);
+  RC_ASSERT(RelativeExcess(prediction.compute_seconds, of_merged.compute_seconds) < 1e-9);
+  RC_ASSERT(RelativeExcess(of_merged.compute_seconds, prediction.compute_seconds) < 1e-9);
+}
+
+// A random chain too long for all solvers, with every kind of stage.
+Chain LongChain(int stages) {
+  Chain chain = DrawLinkedChain(10);
+  while (chain.length() < stages) {
+    const Chain more = DrawLinkedChain(10);
+    chain.stages.insert(chain.stages.end(), more.stages.begin(), more.stages.end());
+  }
+  return chain;
+}
+
+TEST(AutoByLevels, KeepsItsPromisesOnRandomChains) {
+  rc::Random random(11);
+  for (int i = 0; i < 6; ++i) {
+    const rc::Gen<std::pair<Chain, Platform>> requests = rc::gen::exec([] {
+      const Chain chain = LongChain(121);
+      Platform platform = DrawLinkedPlatform(chain);
+      platform.half_duplex = *rc::gen::arbitrary<bool>();
+      return std::pair(chain, platform);
+    });
+    auto [chain, platform] = requests(random.split(), rc::kNominalSize).value();
+    const auto answer = AnswerRequest({chain, platform, "auto", {}}, {});
+    ASSERT_THAT(answer, IsOk());
+    EXPECT_TRUE(answer->rejected.empty());
+    ASSERT_TRUE(answer->minimum_memory_bytes.has_value());
+    if (answer->outcome == Outcome::kInfeasible) {
+      EXPECT_LT(platform.memory_bytes, *answer->minimum_memory_bytes);
+    }
+    // Rotor runs on the chain itself.
+    const auto rotor = AnswerRequest({chain, platform, "rotor", {}}, {});
+    ASSERT_THAT(rotor, IsOk());
+    if (rotor->outcome != Outcome::kInfeasible) {
+      ASSERT_NE(answer->outcome, Outcome::kInfeasible);
+      EXPECT_LE(answer->prediction.makespan_seconds,
+                rotor->prediction.makespan_seconds * (1 + 1e-9));
+    }
+    platform.memory_bytes = *answer->minimum_memory_bytes;
+    const auto least = AnswerRequest({chain, platform, "auto", {}}, {});
+    ASSERT_THAT(least, IsOk());
+    EXPECT_NE(least->outcome, Outcome::kInfeasible) << "at the least memory that it names";
+  }
+}
+
+TEST(AutoByLevels, SaysThatItMergedStagesAndPublishesOnItsWay) {
+  const Chain chain = ResnetLikeNetwork(1200);
+  Platform platform;
+  const int64_t low = FloorOfMemory(chain).bytes;
+  platform.memory_bytes = low + (StoreAllPeakBytes(chain) - low) / 10;
+  platform.offload_bytes_per_second = 12e9;
+  int published = 0;
+  double fastest = 0;
+  const auto answer = AnswerRequest({chain, platform, "auto", {}}, {}, [&](const Answer& better) {
+    if (published > 0) {
+      EXPECT_LT(better.prediction.makespan_seconds, fastest);
+    }
+    fastest = better.prediction.makespan_seconds;
+    ++published;
+  });
+  ASSERT_THAT(answer, IsOk());
+  ASSERT_EQ(answer->explanation.notes.size(), 1U);
+  EXPECT_NE(answer->explanation.notes[0].find("1200 stages were merged to"), std::string::npos)
+      << answer->explanation.notes[0];
+  EXPECT_GE(published, 4);
+  EXPECT_EQ(fastest, answer->prediction.makespan_seconds);
+  EXPECT_LT(answer->prediction.gap, 0.05);
+}
+
+TEST(AutoByLevels, StopsWhenCancelled) {
+  const Chain chain = ResnetLikeNetwork(1200);
+  Platform platform = Memory(StoreAllPeakBytes(chain) / 5);
+  platform.offload_bytes_per_second = 12e9;
+  std::stop_source stop;
+  SolveContext context;
+  context.stop = stop.get_token();
+  const auto answer = AnswerRequest({chain, platform, "auto", {}}, context,
+                                    [&](const Answer&) { stop.request_stop(); });
+  EXPECT_TRUE(absl::IsCancelled(answer.status())) << answer.status();
+}
+
+}  // namespace
+}  // namespace stowage
