@@ -143,9 +143,12 @@ void LogObserver::CallEnded(const CallRecord& record) {
   if (!record.trace.empty()) fields.emplace_back("trace", record.trace);
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
-  if (answer.has_value() && record.method != "Frontier") {  // which has no one outcome
-    fields.emplace_back("origin", answer->solver);
+  const bool is_frontier = record.method == "Frontier";  // which has no one outcome
+  if (answer.has_value() && !is_frontier) fields.emplace_back("origin", answer->solver);
+  if (answer.has_value()) {
     fields.emplace_back("source", std::string(SourceName(answer->origin.source)));
+  }
+  if (answer.has_value() && !is_frontier) {
     fields.emplace_back("fingerprint", answer->origin.fingerprint);
     fields.emplace_back("outcome", std::string(OutcomeName(answer->outcome)));
     fields.emplace_back("queue_seconds", Seconds(answer->origin.queue_seconds));

@@ -223,7 +223,8 @@ void Metrics::CallEnded(const CallRecord& record) {
     families.handled.Add(method.With(record.status.code())).Increment();
   }
   const bool has_answer = record.answer.has_value();
-  if (record.status.ok() && has_answer &&
+  const bool is_frontier = record.method == "Frontier";
+  if (record.status.ok() && has_answer && !is_frontier &&
       record.answer->origin.source == Origin::Source::kMemoryCache) {
     return families.hits.Increment();
   }
@@ -237,9 +238,11 @@ void Metrics::CallEnded(const CallRecord& record) {
     families.refused.Add({{"solver", solver}}).Increment();
   }
   if (!record.status.ok()) return;
-  if (record.method == "Frontier") return families.queue_all.Observe(answer.origin.queue_seconds);
+  const bool is_solved = answer.origin.source == Origin::Source::kSolved;
+  if (is_frontier && is_solved) families.queue_all.Observe(answer.origin.queue_seconds);
+  if (is_frontier) return;
   families.answers.Add({{"source", Label(SourceName(answer.origin.source))}}).Increment();
-  if (answer.origin.source != Origin::Source::kSolved) return;
+  if (!is_solved) return;
   families.queue_all.Observe(answer.origin.queue_seconds);
   families.solve.Add({{"solver", record.solver}}, Seconds()).Observe(answer.origin.solve_seconds);
   if (answer.outcome == Outcome::kInfeasible) return;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/convert/answer_message.h"
+#include "server/rpc/frontier_call.h"
 #include "server/rpc/solve_call.h"
 #include "solver/solve/catalog.h"
 #include "stowage/v1/scheduler.pb.h"
@@ -18,13 +19,6 @@ void EndConverted(Call* call, Convert convert) {
   converted.ok() ? call->EndWith(response) : call->End(converted);
 }
 
-// A frontier has no one outcome, overhead or gap: those keep their defaults.
-AnswerRecord RecordOf(const FrontierResult& result) {
-  return {.solver = result.frontier.solver,
-          .origin = result.origin,
-          .rejected = result.frontier.rejected};
-}
-
 }  // namespace
 
 grpc::ServerUnaryReactor* SchedulerService::Solve(grpc::CallbackServerContext* context,
@@ -38,25 +32,15 @@ grpc::ServerWriteReactor<grpc::ByteBuffer>* SchedulerService::SolveStream(
   return StartSolveStream(engine_, environment_, *context, *request);
 }
 
-// Every unary method below creates a Call, which deletes itself after its end, and ends it exactly
-// once: in the method itself or, once the engine has the request, in the engine's callback. The
-// request is converted before the method returns; the message is not needed afterwards.
 grpc::ServerUnaryReactor* SchedulerService::Frontier(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* bytes,
                                                      grpc::ByteBuffer* response) {
-  auto* const call = new Call("Frontier", *context, *bytes, environment_, response);
-  v1::FrontierRequest message;
-  FrontierRequest request;
-  if (!call->ReadOrEnd(*bytes, &message, &request)) return call;
-  engine_.FindFrontier(std::move(request), call->state().caller(),
-                       [call](absl::StatusOr<FrontierResult> result) {
-                         if (!result.ok()) return call->End(result.status());
-                         call->record().answer = RecordOf(*result);
-                         EndConverted(call, [&] { return ToMessage(*result); });
-                       });
-  return call;
+  return StartFrontier(engine_, cache_, environment_, *context, *bytes, response);
 }
 
+// Every unary method below creates a Call, which deletes itself after its end, and ends it exactly
+// once: in the method itself or, once the engine has the request, in the engine's callback. The
+// request is converted before the method returns; the message is not needed afterwards.
 grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext* context,
                                                      const grpc::ByteBuffer* bytes,
                                                      grpc::ByteBuffer* response) {

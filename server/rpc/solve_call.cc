@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "google/protobuf/arena.h"
 #include "proto/convert/answer_message.h"
+#include "server/rpc/cached_call.h"
 #include "server/rpc/request_text.h"
 #include "server/rpc/unsent_bytes.h"
 #include "solver/base/mutex.h"
@@ -48,7 +49,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     if (!slice.ok()) return call_->End(slice.status());
     // Stays empty where memory runs out, which counts as a miss.
     (void)WithMemory([&] { text_ = RequestText(CallState::TextOf(*slice)); });
-    if (EndFromCache(engine)) return;
+    if (EndFromCache(text_, engine, cache_, call_)) return;
     SolveRequest request;
     if (!ParseInArena(*slice, &request)) return;
     engine.Solve(std::move(request), call_->state().caller(), shared_from_this());
@@ -61,7 +62,11 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
       response = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena_);
       FillResponse(*result, message_->platform(), response);
       call_->record().answer = RecordOf(*result);
-      if (result->origin.source == Origin::Source::kMemoryCache) CacheResponse(*response);
+      // Of memory cache hits only: a request that came twice is likely to come again with the same
+      // text, and one that came once would only evict others.
+      if (result->origin.source == Origin::Source::kMemoryCache) {
+        CacheResponse(text_, *response, cache_, call_);
+      }
     });
     filled.ok() ? call_->EndWith(*response) : call_->End(filled);
   }
@@ -77,21 +82,6 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     return options;
   }
 
-  // Ends the call with the cached response to the same text, if there is one. Not while draining:
-  // the engine then refuses the request, as it refuses every other.
-  bool EndFromCache(const Engine& engine) {
-    if (text_.empty() || engine.draining()) return false;
-    const CachedResponsePtr cached = cache_.FindResponse(text_);
-    if (cached == nullptr) return false;
-    CallRecord& record = call_->record();
-    record.stages = cached->stages;
-    record.solver = cached->solver;
-    record.answer = cached->answer;
-    const grpc::Slice slice(cached->response);
-    call_->EndWith(grpc::ByteBuffer(&slice, 1));
-    return true;
-  }
-
   // Ends the call and returns false where the request is refused.
   bool ParseInArena(const grpc::Slice& bytes, SolveRequest* request) {
     absl::Status status = WithMemory(
@@ -99,19 +89,6 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     if (status.ok()) status = call_->state().Read(bytes, message_, request);
     if (!status.ok()) call_->End(status);
     return status.ok();
-  }
-
-  // Called for memory cache hits only: a request that came twice is likely to come again with the
-  // same text, and one that came once would only evict others.
-  void CacheResponse(const v1::SolveResponse& response) {
-    if (text_.empty()) return;
-    const CallRecord& record = call_->record();
-    cache_.PutResponse({.request_text = text_,
-                        .response = response.SerializeAsString(),
-                        .owner = record.client,
-                        .stages = record.stages,
-                        .solver = record.solver,
-                        .answer = *record.answer});
   }
 
   Call* const call_;

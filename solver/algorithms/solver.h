@@ -31,6 +31,9 @@ struct SolveContext {
   ThreadPool* threads = nullptr;                  // null: the calling thread only
   int64_t lowest_bytes = INT64_MAX;               // the lowest budget queried of the Solution
   std::function<void(double fraction)> progress;  // 0..1, from the calling thread; may be empty
+  // A schedule for a budget nearby, or null. A solve may start from it instead of from nothing, to
+  // answer in a fraction of the time; then it may miss a schedule that it would find otherwise.
+  const Schedule* neighbour = nullptr;
   // Called with each schedule for the instance's budget that is faster than all before it, from the
   // calling thread; may be empty.
   std::function<void(const Candidate& candidate)> improved;
@@ -41,6 +44,7 @@ struct SolveContext {
   // The context of a nested solve: without callbacks, and queried for its own budget only.
   SolveContext Quiet() const {
     SolveContext quiet = *this;
+    quiet.neighbour = nullptr;
     quiet.progress = nullptr;
     quiet.improved = nullptr;
     quiet.lowest_bytes = INT64_MAX;

@@ -12,8 +12,7 @@ std::optional<int64_t> MostSlotsWithin(const Solver& solver, const Instance& ins
   const auto fits = [&](int64_t slots) {
     return solver.WorkingBytes(instance.WithMemorySlots(slots)) <= working_bytes;
   };
-  // One slot per granule is exact and may need less than slightly fewer slots, which are rounded on
-  // a larger grid. Below that the need grows with the slots, so bisect.
+  // One slot per granule is exact. Below that the need grows with the slots, so bisect.
   const int64_t exact = instance.platform().memory_bytes / instance.granule_bytes();
   if (exact >= 1 && fits(exact)) return exact;
   if (exact < 2 || !fits(1)) return std::nullopt;

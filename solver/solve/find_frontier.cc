@@ -115,7 +115,7 @@ class FrontierSearch {
       const Instance instance = InstanceFor(point->memory_bytes);
       RETURN_IF_ERROR(CheckWorkingBytes(info_, *solver_, instance, context_.working_bytes));
       solution_.reset();  // frees its tables before the next solve
-      SolveContext context = context_;
+      SolveContext context = Context();
       context.lowest_bytes = lowest;
       context.progress = nullptr;
       ASSIGN_OR_RETURN(solution_, solver_->Solve(instance, context));
@@ -125,8 +125,14 @@ class FrontierSearch {
       ++frontier_.solves;
     }
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
-                     solution_->ScheduleWithin(point->memory_bytes, context_));
+                     solution_->ScheduleWithin(point->memory_bytes, Context()));
+    if (!candidate.has_value() && !neighbour_.operations.empty()) {
+      neighbour_.operations.clear();
+      solution_.reset();
+      return Fill(lowest, point);
+    }
     if (candidate.has_value()) {
+      neighbour_ = candidate->schedule;
       Accept(*std::move(candidate), point);
     } else {
       frontier_.notes.push_back(absl::StrCat("no schedule of at most ", kMaxOperations,
@@ -134,6 +140,12 @@ class FrontierSearch {
                                              FormatBytes(point->memory_bytes)));
     }
     return absl::OkStatus();
+  }
+
+  SolveContext Context() const {
+    SolveContext context = context_;
+    if (!neighbour_.operations.empty()) context.neighbour = &neighbour_;
+    return context;
   }
 
   // Fills the point if the candidate, simulated on the exact chain, fits its budget; otherwise
@@ -195,6 +207,7 @@ class FrontierSearch {
   SolveRequest exact_;  // the request with the memory of the current budget
   const SolveContext& context_;
   std::unique_ptr<const Solution> solution_;  // of the last solve
+  Schedule neighbour_;                        // of the budget above; empty: none
   bool times_rounded_ = false;                // in the instance of the last solve
   Frontier frontier_;
 };

@@ -172,6 +172,32 @@ TEST_F(Service, AFrontierIsWhatSolvesOfItsBudgetsFind) {
             "");
 }
 
+TEST_F(Service, AFrontierIsCachedForTheSameRequest) {
+  v1::FrontierRequest request;
+  *request.mutable_chain() = Profile("torchvision-resnet18-16-500");
+  request.mutable_platform()->set_memory_bytes(int64_t{1} << 40);
+  v1::FrontierResponse first;
+  ASSERT_TRUE(remote_.Frontier(request, &first).ok());
+  EXPECT_EQ(first.origin().source(), v1::Origin::SOLVED);
+  v1::FrontierResponse again;
+  ASSERT_TRUE(remote_.Frontier(request, &again).ok());
+  EXPECT_EQ(again.origin().source(), v1::Origin::MEMORY_CACHE);
+  *again.mutable_origin() = first.origin();
+  EXPECT_EQ(again.SerializeAsString(), first.SerializeAsString());
+  EXPECT_NE(server_->WaitForLogLine({"method=Frontier", "solver=auto", "source=MEMORY_CACHE"}), "");
+  request.mutable_options()->set_use_cache(false);
+  ASSERT_TRUE(remote_.Frontier(request, &again).ok());
+  EXPECT_EQ(again.origin().source(), v1::Origin::SOLVED);
+  // A Solve of the same bytes is another question.
+  v1::SolveRequest solve;
+  *solve.mutable_chain() = request.chain();
+  *solve.mutable_platform() = request.platform();
+  v1::SolveResponse answer;
+  ASSERT_TRUE(remote_.Solve(solve, &answer).ok());
+  EXPECT_EQ(answer.outcome(), v1::OPTIMAL);
+  EXPECT_EQ(answer.origin().source(), v1::Origin::SOLVED);
+}
+
 TEST_F(Service, AFrontierTakesItsBudgetsFromTheCaller) {
   v1::FrontierRequest request;
   *request.mutable_chain() = ToMessage(EqualChain(3));

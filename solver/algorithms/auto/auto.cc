@@ -12,6 +12,7 @@
 #include "solver/algorithms/auto/incumbent.h"
 #include "solver/algorithms/auto/levels.h"
 #include "solver/algorithms/auto/select_solvers.h"
+#include "solver/algorithms/pofo/pofo.h"
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"
@@ -26,6 +27,11 @@ SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
     context.Report((static_cast<double>(index) + fraction) / static_cast<double>(count));
   };
   return share;
+}
+
+// With a link, only a solve from a neighbouring budget's schedule is fast.
+bool StartsFromNeighbour(const Instance& instance, const SolveContext& context) {
+  return context.neighbour != nullptr && instance.platform().has_link();
 }
 
 // The solutions of all solvers that ran. The instance's own budget is answered while they are
@@ -52,7 +58,10 @@ class AutoSolution final : public Solution {
   }
 
   // Call once, after the last Add().
-  absl::Status Finish(const SolveContext& context) { return Improve(context, &own_); }
+  absl::Status Finish(const SolveContext& context) {
+    if (!StartsFromNeighbour(instance_, context)) return Improve(context, &own_);
+    return TryNeighbour(*context.neighbour, context, &own_);
+  }
 
   int64_t serves_from_bytes() const override {
     int64_t from = 0;
@@ -69,12 +78,32 @@ class AutoSolution final : public Solution {
       int64_t memory_bytes, const SolveContext& context) const override {
     if (memory_bytes == own_.memory_bytes()) return own_.WithNotes(notes_);
     Incumbent best(instance_, memory_bytes);
-    for (const auto& solution : solutions_) RETURN_IF_ERROR(best.Consider(*solution, context));
-    RETURN_IF_ERROR(Improve(context, &best));
+    const bool quick = StartsFromNeighbour(instance_, context);
+    for (const auto& solution : solutions_) {
+      if (quick && solution->solves_each_budget()) continue;
+      RETURN_IF_ERROR(best.Consider(*solution, context));
+    }
+    RETURN_IF_ERROR(quick ? TryNeighbour(*context.neighbour, context, &best)
+                          : Improve(context, &best));
     return best.WithNotes(notes_);
   }
 
  private:
+  // With a link, instead of the solvers that solve each budget.
+  absl::Status TryNeighbour(const Schedule& neighbour, const SolveContext& context,
+                            Incumbent* best) const {
+    best->LimitGuarantee();
+    RETURN_IF_ERROR(best->StartFrom(neighbour, spare_bytes_, context));
+    if (!best->found() || ImproveByPlansBytes(instance_.chain().length()) > spare_bytes_) {
+      return absl::OkStatus();
+    }
+    SolveContext plans = context.Quiet();
+    plans.improved = [&](const Candidate& found) { best->Consider(found, context); };
+    return ImproveByPlans(instance_, best->memory_bytes(), PofoExtent::kPortfolio, best->seconds(),
+                          plans)
+        .status();
+  }
+
   // After all solutions: where there is a link, a local search around the best one.
   absl::Status Improve(const SolveContext& context, Incumbent* best) const {
     best->LimitGuarantee();
@@ -139,11 +168,13 @@ class Auto final : public Solver {
     const std::vector<SelectedSolver>& selected = selection.solvers;
     auto solution =
         std::make_unique<AutoSolution>(instance, std::move(selection.notes), selection.spare_bytes);
+    const bool quick = StartsFromNeighbour(instance, context);
     absl::string_view exact_solver;             // the last one that solved its class exactly
     const size_t shares = selected.size() + 1;  // of the progress; the last is the local search's
     for (size_t i = 0; i < selected.size(); ++i) {
       // A schedule of this class cannot be faster than the exact one of the class around it.
       if (!exact_solver.empty() && selected[i].info->inside_of == exact_solver) continue;
+      if (quick && selected[i].info->description.offloads) continue;
       SolveContext share = ShareOf(context, i, shares);
       if (context.improved) {
         share.improved = [&](const Candidate& found) { solution->Consider(found, context); };

@@ -79,17 +79,31 @@ absl::Status Incumbent::Consider(const Solution& solution, const SolveContext& c
 }
 
 absl::Status Incumbent::Improve(int64_t spare_bytes, const SolveContext& context) {
+  const Schedule from = candidate_->schedule;
+  return Search(from, EffortFor(instance_.chain()), spare_bytes, context);
+}
+
+absl::Status Incumbent::StartFrom(const Schedule& neighbour, int64_t spare_bytes,
+                                  const SolveContext& context) {
+  constexpr int kShare = 8;  // of Improve()'s effort
+  return Search(neighbour, EffortFor(instance_.chain()) / kShare, spare_bytes, context);
+}
+
+absl::Status Incumbent::Search(const Schedule& from, int64_t effort, int64_t spare_bytes,
+                               const SolveContext& context) {
   const Chain& chain = instance_.chain();
+  // Before a schedule is found, recomputing everything twice is the limit.
+  const double most_seconds = found() ? seconds() : 3 * ComputeSeconds(chain);
   std::optional<PartSequences> sequences;
   if (ImproveBytes(chain) <= spare_bytes) {
-    ASSIGN_OR_RETURN(
-        sequences,
-        PartSequences::Build(chain, LocalSearchOptions(chain, memory_bytes_, seconds()), context));
+    ASSIGN_OR_RETURN(sequences,
+                     PartSequences::Build(
+                         chain, LocalSearchOptions(chain, memory_bytes_, most_seconds), context));
   }
   ASSIGN_OR_RETURN(std::optional<Schedule> better,
-                   stowage::Improve(chain, instance_.platform(), candidate_->schedule,
+                   stowage::Improve(chain, instance_.platform(), from,
                                     {.memory_bytes = memory_bytes_,
-                                     .effort = EffortFor(chain),
+                                     .effort = effort,
                                      .rounds = RoundsFor(chain),
                                      .temperature = TemperatureFor(chain),
                                      .sequences = sequences.has_value() ? &*sequences : nullptr},

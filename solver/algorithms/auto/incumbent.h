@@ -35,6 +35,10 @@ class Incumbent {
   // beside it in `spare_bytes`, it changes only transfers and single stages. Errors: CANCELLED once
   // context.stop is set. Requires: found().
   absl::Status Improve(int64_t spare_bytes, const SolveContext& context);
+  // Starts from a schedule for another budget: what pofo's plans and a short local search make of
+  // it within this one. In a fraction of a solve's time. Errors: as Improve().
+  absl::Status StartFrom(const Schedule& neighbour, int64_t spare_bytes,
+                         const SolveContext& context);
   // The bytes that Improve() makes use of.
   static int64_t ImproveBytes(const Chain& chain);
 
@@ -46,6 +50,9 @@ class Incumbent {
   std::optional<Candidate> WithNotes(const std::vector<std::string>& notes) const;
 
  private:
+  absl::Status Search(const Schedule& from, int64_t effort, int64_t spare_bytes,
+                      const SolveContext& context);
+
   const Instance& instance_;
   const int64_t memory_bytes_;
   std::optional<Candidate> candidate_;

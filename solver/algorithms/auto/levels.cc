@@ -63,11 +63,17 @@ class LevelsSolve {
         best_(instance, instance.platform().memory_bytes) {}
 
   absl::StatusOr<std::optional<Candidate>> Run() {
+    if (context_.neighbour != nullptr && instance_.platform().has_link()) {
+      RETURN_IF_ERROR(best_.StartFrom(*context_.neighbour, context_.working_bytes, context_));
+      RETURN_IF_ERROR(TryPlans(kSolversStages, PofoExtent::kOnePlan));
+      return best_.WithNotes(notes_);
+    }
     RETURN_IF_ERROR(TryLeastPlans());
     RETURN_IF_ERROR(TryRotor());
     if (instance_.platform().has_link()) {
       RETURN_IF_ERROR(TryAllSolvers());
-      RETURN_IF_ERROR(TryPlans());
+      RETURN_IF_ERROR(
+          TryPlans(std::min(kPlansStages, chain_.length() * 2 / 3), PofoExtent::kPortfolio));
     }
     if (!best_.found()) return std::optional<Candidate>();
     RETURN_IF_ERROR(best_.Improve(context_.working_bytes, ShareOf(3)));
@@ -129,17 +135,16 @@ class LevelsSolve {
     return absl::OkStatus();
   }
 
-  // Plans of pofo between the level of all solvers and the chain itself.
-  absl::Status TryPlans() {
+  // Plans of pofo that are faster than the best so far.
+  absl::Status TryPlans(int stages, PofoExtent extent) {
     if (!best_.found()) return absl::OkStatus();
-    const int stages = std::min(kPlansStages, chain_.length() * 2 / 3);
     const MergedChain merged = LevelOf(chain_, stages, best_.memory_bytes());
     if (ImproveByPlansBytes(merged.chain().length()) > context_.working_bytes) {
       return absl::OkStatus();
     }
     SolveContext context = ShareOf(2);
     context.improved = [&](const Candidate& found) { Consider(merged, found); };
-    return ImproveByPlans(instance_.WithChain(merged.chain()), best_.memory_bytes(),
+    return ImproveByPlans(instance_.WithChain(merged.chain()), best_.memory_bytes(), extent,
                           best_.seconds(), context)
         .status();
   }
@@ -176,7 +181,9 @@ class LevelsSolution final : public Solution {
       int64_t memory_bytes, const SolveContext& context) const override {
     if (memory_bytes == instance_.platform().memory_bytes) return own_;
     const Instance instance = instance_.WithMemory(memory_bytes);
-    return LevelsSolve(*direct_, instance, context.Quiet()).Run();
+    SolveContext quiet = context.Quiet();
+    quiet.neighbour = context.neighbour;
+    return LevelsSolve(*direct_, instance, quiet).Run();
   }
   bool solves_each_budget() const override { return true; }
 

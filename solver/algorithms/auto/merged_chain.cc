@@ -136,7 +136,9 @@ class Grouping {
       const double base = 1 + output_unit_ * static_cast<double>(chain_.stage(last).output_bytes);
       for (int first = last; first >= first_[last]; --first) {
         const double weight = weights_[last] - weights_[first - 1];
-        const double total = cost[first - 1] + base + evenness * weight * weight;
+        const double alone = base + evenness * weight * weight;
+        if (alone >= cost[last]) break;  // so have all longer groups
+        const double total = cost[first - 1] + alone;
         if (total >= cost[last]) continue;
         cost[last] = total;
         group_first[last] = first;

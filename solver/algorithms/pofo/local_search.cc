@@ -29,10 +29,12 @@ class Annealing {
         moves_(chain, platform, options.sequences, &random_) {}
 
   // False when the schedule's own transfers, placed by the rules of transfer_placement.h, do not
-  // fit.
+  // fit, and repairs do not help.
   bool Start(const Schedule& schedule) {
     moves_.Start(schedule);
-    seconds_ = Evaluate();
+    repairs_ = has_link_;
+    constexpr int kMostRepairs = 10'000;  // of a schedule for more memory
+    seconds_ = EvaluateWithRepairs(kMostRepairs);
     best_seconds_ = seconds_;
     best_ = moves_.state();
     return seconds_ < kInfeasible;
@@ -90,10 +92,9 @@ class Annealing {
   }
 
   // The same, after offloading further values wherever memory is short.
-  double EvaluateWithRepairs() {
-    constexpr int kMostRepairs = 8;
+  double EvaluateWithRepairs(int most_repairs) {
     double seconds = Evaluate();
-    for (int i = 0; repairs_ && i < kMostRepairs && seconds == kInfeasible; ++i) {
+    for (int i = 0; repairs_ && i < most_repairs && seconds == kInfeasible; ++i) {
       const TransferPlacement::Shortage shortage = placement_.shortage();
       if (shortage.operation < 0 || !moves_.Free(shortage.operation, shortage.bytes)) break;
       seconds = Evaluate();
@@ -107,7 +108,8 @@ class Annealing {
     // Drawn first: moves that compute for longer need not be placed.
     const double limit = seconds_ + temperature * -std::log(random_.Fraction());
     if (!moves_.TryMove(limit)) return;
-    const double seconds = EvaluateWithRepairs();
+    constexpr int kMostRepairs = 8;
+    const double seconds = EvaluateWithRepairs(kMostRepairs);
     if (seconds > limit) {
       moves_.Undo();
       return;
@@ -145,8 +147,10 @@ absl::StatusOr<std::optional<Schedule>> Improve(const Chain& chain, const Platfo
   Annealing annealing(chain, platform, options, context);
   if (!annealing.Start(schedule)) return std::optional<Schedule>();
   RETURN_IF_ERROR(annealing.Run());
+  const bool fits =
+      before->feasible() && before->prediction.peak_memory_bytes <= options.memory_bytes;
   const double worth = before->prediction.makespan_seconds * (1 - kLeastGain);
-  if (annealing.best_seconds() >= worth) return std::optional<Schedule>();
+  if (fits && annealing.best_seconds() >= worth) return std::optional<Schedule>();
   return annealing.BestSchedule();
 }
 

@@ -32,7 +32,8 @@ struct ImproveOptions {
 };
 
 // A schedule faster than `schedule` within `options.memory_bytes`; nullopt when none is found.
-// `schedule` may be any valid one; unless it consists of parts, only its transfers are changed.
+// `schedule` may be any valid one; unless it consists of parts, only its transfers are changed. One
+// that does not fit is repaired first, by offloading more: then any that fits is an answer.
 // O(effort). Thread-safe. Errors: CANCELLED once context.stop is set.
 absl::StatusOr<std::optional<Schedule>> Improve(const Chain& chain, const Platform& platform,
                                                 const Schedule& schedule,

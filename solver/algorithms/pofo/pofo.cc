@@ -129,8 +129,10 @@ class Portfolio {
     outcome_.seconds = known_seconds;
     const Effort effort = ImprovingEffort(chain_.length());
     RETURN_IF_ERROR(BuildSequences(effort));
-    for (int i = 0; i < effort.memory_shares; ++i) {
-      RETURN_IF_ERROR(TryPlans(effort, kMemoryShares[i], Penalties()));
+    const bool one_plan = extent_ == PofoExtent::kOnePlan;
+    for (int i = 0; i < (one_plan ? 1 : effort.memory_shares); ++i) {
+      RETURN_IF_ERROR(TryPlans(effort, kMemoryShares[i],
+                               one_plan ? std::vector{Penalties().front()} : Penalties()));
     }
     return std::move(outcome_);
   }
@@ -275,8 +277,9 @@ absl::StatusOr<PofoOutcome> SolvePofo(const Instance& instance, int64_t memory_b
 }
 
 absl::StatusOr<PofoOutcome> ImproveByPlans(const Instance& instance, int64_t memory_bytes,
-                                           double known_seconds, const SolveContext& context) {
-  return Portfolio(instance, memory_bytes, PofoExtent::kPortfolio, context).Improve(known_seconds);
+                                           PofoExtent extent, double known_seconds,
+                                           const SolveContext& context) {
+  return Portfolio(instance, memory_bytes, extent, context).Improve(known_seconds);
 }
 
 int64_t ImproveByPlansBytes(int stages) { return ProgramBytes(stages, ImprovingEffort(stages)); }

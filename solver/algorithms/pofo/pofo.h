@@ -45,7 +45,8 @@ absl::StatusOr<PofoOutcome> SolvePofo(const Instance& instance, int64_t memory_b
 // the caller; no operations where none is found. The better that schedule, the less time it takes:
 // plans that lose more are pruned. Otherwise like SolvePofo().
 absl::StatusOr<PofoOutcome> ImproveByPlans(const Instance& instance, int64_t memory_bytes,
-                                           double known_seconds, const SolveContext& context);
+                                           PofoExtent extent, double known_seconds,
+                                           const SolveContext& context);
 // An upper bound on the bytes that ImproveByPlans() allocates for a chain of that length.
 int64_t ImproveByPlansBytes(int stages);
 

@@ -59,13 +59,14 @@ struct TablePlan {
   int64_t lowest_budget = 0;  // the lowest budget in bytes for which it is fine enough
 };
 
-// Whether the slots requested are enough to count in granules, without rounding.
+// Whether to count in granules, without rounding: a table of the slots requested would have no
+// fewer levels.
 bool IsExact(const Instance& instance, Saving saving) {
-  return SlotsOf(instance) >= UsefulBytes(instance, saving) / instance.granule_bytes();
+  return MostLevels(SlotsOf(instance)) >= UsefulBytes(instance, saving) / instance.granule_bytes();
 }
 
 // Upper bound on the table's bytes without searching for the grid, which is slow. Grows with the
-// requested slots, except that exact slots are limited by the number of granules.
+// requested slots, up to one for each granule.
 int64_t TableBytes(const Instance& instance, Saving saving) {
   const int64_t granules = UsefulBytes(instance, saving) / instance.granule_bytes();
   const int64_t levels = IsExact(instance, saving) ? granules : MostLevels(SlotsOf(instance));

@@ -93,7 +93,9 @@ class TableFiller {
   // Returns false if the solve was cancelled.
   bool Run() {
     const auto work = [this] { Work(); };
-    if (context_.threads != nullptr) {
+    // Tiles of shorter chains wait for one another for longer than they are filled.
+    constexpr int kFewestTiles = 5;  // along a side; 32 stages each
+    if (context_.threads != nullptr && tiles_ >= kFewestTiles) {
       context_.threads->RunOnFreeThreads(work);
     } else {
       work();

@@ -171,19 +171,22 @@ TEST(MostSlotsWithin, FindsTheLastCountThatFits) {
   EXPECT_EQ(MostSlotsWithin(*rotor, instance, 10), std::nullopt);
 }
 
-// An exact table goes no further than the budget, a rounded one of as many slots does.
-TEST(MostSlotsWithin, TriesExactSlotsFirst) {
+// A table that rounds has levels beyond the budget, an exact one has not: no number of slots takes
+// more than one slot for each byte.
+TEST(MostSlotsWithin, FindsThatExactSlotsFit) {
   const auto rotor = FindSolver("rotor")->make();
   Chain chain = EqualChain(30);
   chain.input_bytes = 600;
   for (int l = 0; l < 30; ++l) chain.stages[l].saved_bytes = 10 + l * 37 % 29;  // no grid fits
   const Instance instance = Instance::Exact({chain, Memory(800), "rotor", {}});
   const int64_t exact_bytes = rotor->WorkingBytes(instance.WithMemorySlots(800));
-  int64_t most = 0;
-  for (int64_t slots = 700; slots < 800; ++slots) {
-    most = std::max(most, rotor->WorkingBytes(instance.WithMemorySlots(slots)));
+  int64_t fewer = 0;
+  for (int64_t slots = 1; slots < 2000; ++slots) {
+    const int64_t bytes = rotor->WorkingBytes(instance.WithMemorySlots(slots));
+    EXPECT_GE(bytes, fewer) << slots;
+    EXPECT_LE(bytes, exact_bytes) << slots;
+    fewer = bytes;
   }
-  ASSERT_GT(most, exact_bytes);
   EXPECT_EQ(MostSlotsWithin(*rotor, instance, exact_bytes), 800);
 }
 

@@ -1,0 +1,33 @@
+#include "server/rpc/cached_call.h"
+
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
+
+namespace stowage {
+
+bool EndFromCache(const std::string& text, const Engine& engine, AnswerCache& cache, Call* call) {
+  if (text.empty() || engine.draining()) return false;
+  const CachedResponsePtr cached = cache.FindResponse(text);
+  if (cached == nullptr) return false;
+  CallRecord& record = call->record();
+  record.stages = cached->stages;
+  record.solver = cached->solver;
+  record.answer = cached->answer;
+  const grpc::Slice slice(cached->response);
+  call->EndWith(grpc::ByteBuffer(&slice, 1));
+  return true;
+}
+
+void CacheResponse(const std::string& text, const google::protobuf::Message& response,
+                   AnswerCache& cache, Call* call) {
+  if (text.empty()) return;
+  const CallRecord& record = call->record();
+  cache.PutResponse({.request_text = text,
+                     .response = response.SerializeAsString(),
+                     .owner = record.client,
+                     .stages = record.stages,
+                     .solver = record.solver,
+                     .answer = *record.answer});
+}
+
+}  // namespace stowage

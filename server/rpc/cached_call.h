@@ -1,0 +1,25 @@
+// Ends calls with the serialized response to an equal request, from AnswerCache.
+#ifndef STOWAGE_SERVER_RPC_CACHED_CALL_H_
+#define STOWAGE_SERVER_RPC_CACHED_CALL_H_
+
+#include <string>
+
+#include "google/protobuf/message.h"
+#include "server/cache/answer_cache.h"
+#include "server/engine/engine.h"
+#include "server/rpc/call.h"
+
+namespace stowage {
+
+// Ends the call with the cached response to the same text, if there is one. Not while draining: the
+// engine then refuses the request, as it refuses every other. An empty text is a miss.
+bool EndFromCache(const std::string& text, const Engine& engine, AnswerCache& cache, Call* call);
+
+// Keeps the response for EndFromCache(), with what the call's record says. Does nothing with an
+// empty text. Requires: call->record().answer is set.
+void CacheResponse(const std::string& text, const google::protobuf::Message& response,
+                   AnswerCache& cache, Call* call);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_CACHED_CALL_H_
