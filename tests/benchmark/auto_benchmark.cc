@@ -3,7 +3,9 @@
 // range from the least memory of any schedule to what storing everything takes.
 //   s         of the solve, in CPU time: the solve runs on the calling thread alone
 //   first     seconds until the first schedule, and how much slower it is than the last one
-//   1 % …     how much slower the best schedule is after that share of the solve's time
+//   1 % …     how much slower the best schedule is after that share of the solve's time; 1 s: after
+//   a
+//             second
 //   makespan  of the answer; gap: over its lower bound
 // --output writes every case as a line of CSV; --baseline reads such a file, as an earlier version
 // of this program wrote it, and compares makespans and times case by case.
@@ -176,8 +178,9 @@ class Comparison {
   }
 
   static void PrintHead() {
-    absl::PrintF("%-52s %5s %8s %8s %7s %7s %7s %7s %7s %11s %7s\n", "chain, budget, link (GB/s)",
-                 "L", "s", "first", "loss %", "1 %", "3 %", "10 %", "30 %", "makespan", "gap %");
+    absl::PrintF("%-52s %5s %8s %8s %7s %7s %7s %7s %7s %7s %11s %7s\n",
+                 "chain, budget, link (GB/s)", "L", "s", "first", "loss %", "1 %", "3 %", "10 %",
+                 "30 %", "1 s", "makespan", "gap %");
   }
 
  private:
@@ -186,7 +189,7 @@ class Comparison {
         outcomes.improvements.empty() ? outcomes.seconds : outcomes.improvements[0].after_seconds;
     absl::PrintF("%-52s %5d %8.3f %8.4f", name, chain.length(), outcomes.seconds, first);
     for (const double after : {first, 0.01 * outcomes.seconds, 0.03 * outcomes.seconds,
-                               0.1 * outcomes.seconds, 0.3 * outcomes.seconds}) {
+                               0.1 * outcomes.seconds, 0.3 * outcomes.seconds, 1.0}) {
       const std::optional<double> loss = outcomes.LossAfter(after);
       absl::PrintF(" %7s", loss.has_value() ? absl::StrFormat("%.2f", 100 * *loss) : "-");
     }

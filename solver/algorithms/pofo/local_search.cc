@@ -96,6 +96,7 @@ class Annealing {
     double seconds = Evaluate();
     for (int i = 0; repairs_ && i < most_repairs && seconds == kInfeasible; ++i) {
       const TransferPlacement::Shortage shortage = placement_.shortage();
+      if (context_.stop.stop_requested()) break;
       if (shortage.operation < 0 || !moves_.Free(shortage.operation, shortage.bytes)) break;
       seconds = Evaluate();
     }
