@@ -23,7 +23,8 @@ RC_GTEST_PROP(MergedChain, HasGroupsThatMayBeMergedAndFit, ()) {
   const Chain chain = DrawLinkedChain(40);
   const auto stages = static_cast<int>(DrawBetween(1, 40));
   const int64_t most = DrawBetween(0, 200);
-  const MergedChain merged = MergedChain::Of(chain, {.stages = stages, .most_group_bytes = most});
+  const MergedChain merged =
+      *MergedChain::Of(chain, {.stages = stages, .most_group_bytes = most}, {});
   int next = 1;
   for (int m = 1; m <= merged.chain().length() + 1; ++m) {
     RC_ASSERT(merged.first(m) == next);
@@ -31,8 +32,8 @@ RC_GTEST_PROP(MergedChain, HasGroupsThatMayBeMergedAndFit, ()) {
     const Stage& stage = merged.chain().stage(m);
     int64_t saved = 0;
     for (int l = next; l <= merged.last(m); ++l) {
-      RC_ASSERT(chain.stage(l).no_recompute == stage.no_recompute);
-      RC_ASSERT(chain.stage(l).no_offload == stage.no_offload);
+      RC_ASSERT(chain.stage(l).no_recompute <= stage.no_recompute);
+      RC_ASSERT(chain.stage(l).no_offload <= stage.no_offload);
       saved += chain.saved_bytes(l);
     }
     RC_ASSERT(stage.saved_bytes == saved);
@@ -46,8 +47,10 @@ RC_GTEST_PROP(MergedChain, HasGroupsThatMayBeMergedAndFit, ()) {
 RC_GTEST_PROP(MergedChain, ExpandsASolversScheduleToOneThatNeedsNoMore, ()) {
   const Chain chain = DrawLinkedChain(24);
   const auto stages = static_cast<int>(DrawBetween(1, chain.length()));
-  const MergedChain merged =
-      MergedChain::Of(chain, {.stages = stages, .most_group_bytes = DrawBetween(0, 300)});
+  MergedChain::Options options{.stages = stages, .most_group_bytes = DrawBetween(0, 300)};
+  if (DrawBetween(0, 1) == 0) options.compact_bytes = DrawBetween(0, 60);
+  const MergedChain merged = *MergedChain::Of(chain, options, {});
+  RC_CLASSIFY(options.compact_bytes.has_value(), "compact");
   Platform platform = DrawLinkedPlatform(merged.chain());
   platform.half_duplex = *rc::gen::arbitrary<bool>();
   if (DrawBetween(0, 2) == 0) platform.host_memory_bytes = DrawBetween(1, 100);
@@ -67,6 +70,8 @@ RC_GTEST_PROP(MergedChain, ExpandsASolversScheduleToOneThatNeedsNoMore, ()) {
   RC_ASSERT(prediction.peak_memory_bytes <= of_merged.peak_memory_bytes);
   RC_ASSERT(prediction.peak_host_bytes <= of_merged.peak_host_bytes);
   RC_ASSERT(RelativeExcess(prediction.compute_seconds, of_merged.compute_seconds) < 1e-9);
+  // The forward of a compact group is left out where its backward is next.
+  if (options.compact_bytes.has_value()) return;
   RC_ASSERT(RelativeExcess(of_merged.compute_seconds, prediction.compute_seconds) < 1e-9);
 }
 

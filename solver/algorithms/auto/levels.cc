@@ -30,24 +30,48 @@ constexpr int kRotorStages = 400;                 // of rotor's level
 constexpr int kSolversStages = 100;               // of the level at which every solver runs
 constexpr int kPlansStages = 700;                 // of the level of pofo's plans, at most
 
+constexpr double kCompactShare = 0.5;  // of the memory, to recompute a compact group
+
 int MostDirectStages(const Platform& platform) {
   return platform.has_link() ? kMostDirectStagesWithLink : kMostDirectStages;
 }
 
 // The chain at a level: merged, or as it is where that is short enough. Groups need at most a
-// quarter of the memory, so that several fit.
-MergedChain LevelOf(const Chain& chain, int stages, int64_t memory_bytes) {
-  return MergedChain::Of(chain, {.stages = stages, .most_group_bytes = memory_bytes / 4});
+// quarter of the memory, so that several fit; where that makes more of them than `most_stages`,
+// they are compact, and recomputed within that share of the memory.
+absl::StatusOr<MergedChain> LevelOf(const Chain& chain, int stages, int most_stages,
+                                    int64_t memory_bytes, double compact_share,
+                                    const SolveContext& context) {
+  ASSIGN_OR_RETURN(
+      MergedChain merged,
+      MergedChain::Of(chain, {.stages = stages, .most_group_bytes = memory_bytes / 4}, context));
+  if (merged.chain().length() <= most_stages) return merged;
+  return MergedChain::Of(
+      chain,
+      {.stages = stages,
+       .most_group_bytes = INT64_MAX,
+       .compact_bytes = static_cast<int64_t>(compact_share * static_cast<double>(memory_bytes))},
+      context);
 }
 
-// The least plan at one of kLeastLevels. Its groups may need all memory.
+// The least plan at one of kLeastLevels: of groups that are recomputed within the least memory.
 absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int stages,
                                                    const SolveContext& context) {
+  const MergedChain::Options options{
+      .stages = stages, .most_group_bytes = INT64_MAX, .compact_bytes = 0};
+  ASSIGN_OR_RETURN(const MergedChain merged, MergedChain::Of(instance.chain(), options, context));
   const Platform& platform = instance.platform();
-  const MergedChain merged =
-      MergedChain::Of(instance.chain(), {.stages = stages, .most_group_bytes = INT64_MAX});
   ASSIGN_OR_RETURN(std::optional<LeastPlan> least,
                    FindLeastPlan(merged.chain(), platform, Recomputation::kParts, context));
+  // With a limit on host memory that is an upper bound: a plan without offloads may need less.
+  if (platform.host_memory_bytes > 0) {
+    Platform alone = platform;
+    alone.offload_bytes_per_second = 0;
+    ASSIGN_OR_RETURN(std::optional<LeastPlan> kept,
+                     FindLeastPlan(merged.chain(), alone, Recomputation::kParts, context));
+    const int64_t most = least.has_value() ? least->memory_bytes : INT64_MAX;
+    if (kept.has_value() && kept->memory_bytes < most) least = std::move(kept);
+  }
   if (least.has_value()) least->schedule = merged.Expand(least->schedule);
   return least;
 }
@@ -104,9 +128,19 @@ class LevelsSolve {
     return absl::OkStatus();
   }
 
-  // Rotor alone, since it takes a fraction of the time of all solvers.
+  // Rotor alone, since it takes a fraction of the time of all solvers. Of compact groups the share
+  // of memory that leaves enough for values between them is not known: some are tried.
   absl::Status TryRotor() {
-    const MergedChain merged = LevelOf(chain_, kRotorStages, best_.memory_bytes());
+    for (const double share : {kCompactShare, 0.75, 0.35}) {
+      ASSIGN_OR_RETURN(const MergedChain merged, LevelOf(chain_, kRotorStages, 2 * kRotorStages,
+                                                         best_.memory_bytes(), share, context_));
+      RETURN_IF_ERROR(TryRotorAt(merged));
+      if (!merged.compact()) break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status TryRotorAt(const MergedChain& merged) {
     const std::unique_ptr<Solver> rotor = MakeRotor();
     Instance level = instance_.WithChain(merged.chain());
     if (rotor->WorkingBytes(level) > context_.working_bytes) {
@@ -118,8 +152,10 @@ class LevelsSolve {
   }
 
   absl::Status TryAllSolvers() {
-    const MergedChain merged = LevelOf(chain_, kSolversStages, best_.memory_bytes());
-    // Where memory is short the groups are small, and the level is too long for all solvers.
+    ASSIGN_OR_RETURN(const MergedChain merged,
+                     LevelOf(chain_, kSolversStages, kMostDirectStagesWithLink,
+                             best_.memory_bytes(), kCompactShare, context_));
+    // Stages that may not be merged can make the level too long for all solvers.
     if (merged.chain().length() > kMostDirectStagesWithLink) return absl::OkStatus();
     return TrySolver(direct_, merged, instance_.WithChain(merged.chain()), ShareOf(1));
   }
@@ -138,7 +174,9 @@ class LevelsSolve {
   // Plans of pofo that are faster than the best so far.
   absl::Status TryPlans(int stages, PofoExtent extent) {
     if (!best_.found()) return absl::OkStatus();
-    const MergedChain merged = LevelOf(chain_, stages, best_.memory_bytes());
+    ASSIGN_OR_RETURN(const MergedChain merged,
+                     LevelOf(chain_, stages, stages + stages / 4, best_.memory_bytes(),
+                             kCompactShare, context_));
     if (ImproveByPlansBytes(merged.chain().length()) > context_.working_bytes) {
       return absl::OkStatus();
     }

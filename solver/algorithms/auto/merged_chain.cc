@@ -5,6 +5,10 @@
 #include <limits>
 #include <utility>
 
+#include "solver/algorithms/pofo/part_sequences.h"
+#include "solver/algorithms/rematerialization/rotor_minimum.h"
+#include "solver/base/status_macros.h"
+
 namespace stowage {
 namespace {
 
@@ -20,9 +24,17 @@ class Group {
  public:
   Group(const Chain& chain, int first) : chain_(chain), first_(first), last_(first - 1) {}
 
+  static Group Of(const Chain& chain, int first, int last) {
+    Group group(chain, first);
+    for (int l = first; l <= last; ++l) group.Extend();
+    return group;
+  }
+
   void Extend() {
     const int k = ++last_;
     const Stage& stage = chain_.stage(k);
+    merged_.no_recompute |= stage.no_recompute;
+    merged_.no_offload |= stage.no_offload;
     merged_.forward_seconds += stage.forward_seconds;
     merged_.backward_seconds += stage.backward_seconds;
     merged_.saved_bytes += stage.saved_bytes;
@@ -37,13 +49,15 @@ class Group {
   // The most that its forwards and backwards need, its input excluded.
   int64_t NeedBytes() const { return std::max({saving_, sweeping_, backward_}); }
 
+  int64_t SweepOverheadBytes() const {
+    return std::max<int64_t>(0, sweeping_ - chain_.output_bytes(last_));
+  }
+
   Stage ToStage() const {
     Stage stage = merged_;
     const Stage& last = chain_.stage(last_);
     stage.output_bytes = last.output_bytes;
     stage.gradient_bytes = chain_.gradient_bytes(last_);
-    stage.no_recompute = last.no_recompute;
-    stage.no_offload = last.no_offload;
     stage.forward_overhead_bytes =
         std::max<int64_t>({0, saving_ - stage.saved_bytes, sweeping_ - stage.output_bytes});
     stage.backward_overhead_bytes =
@@ -109,11 +123,17 @@ class Grouping {
  private:
   // By last stage: the lowest first stage of a group that may be merged.
   void FillFirst() {
+    int runs = 1;  // of neighbours that agree
+    for (int l = 2; l <= chain_.length(); ++l) {
+      if (!MayJoin(chain_.stage(l - 1), chain_.stage(l))) ++runs;
+    }
+    const bool joins_all = runs > options_.stages / 2;
     const int longest = std::max(2, 8 * chain_.length() / options_.stages);
     first_.push_back(1);
     int first = 1;
     for (int last = 1; last <= chain_.length(); ++last) {
-      if (last > first && !MayJoin(chain_.stage(last - 1), chain_.stage(last))) first = last;
+      if (last > first && !joins_all && !MayJoin(chain_.stage(last - 1), chain_.stage(last)))
+        first = last;
       first = std::max(first, last - longest + 1);
       while (first < last && !Fits(first, last)) ++first;
       first_.push_back(first);
@@ -121,9 +141,7 @@ class Grouping {
   }
 
   bool Fits(int first, int last) const {
-    Group group(chain_, first);
-    for (int l = first; l <= last; ++l) group.Extend();
-    return group.NeedBytes() <= options_.most_group_bytes;
+    return Group::Of(chain_, first, last).NeedBytes() <= options_.most_group_bytes;
   }
 
   std::vector<int> EndsFor(double evenness) const {
@@ -161,9 +179,18 @@ void Append(OperationKind kind, int stage, Schedule* schedule) {
   schedule->operations.push_back({kind, stage});
 }
 
+// The first computation after operation `at`; one of no stage where there is none.
+Operation NextCompute(const Schedule& schedule, size_t at) {
+  for (size_t next = at + 1; next < schedule.operations.size(); ++next) {
+    if (IsCompute(schedule.operations[next].kind)) return schedule.operations[next];
+  }
+  return {};
+}
+
 }  // namespace
 
-MergedChain MergedChain::Of(const Chain& chain, const Options& options) {
+absl::StatusOr<MergedChain> MergedChain::Of(const Chain& chain, const Options& options,
+                                            const SolveContext& context) {
   std::vector<int> ends = {0};
   if (chain.length() <= options.stages) {
     for (int l = 1; l <= chain.length(); ++l) ends.push_back(l);
@@ -172,7 +199,62 @@ MergedChain MergedChain::Of(const Chain& chain, const Options& options) {
     ends.insert(ends.end(), chosen.begin(), chosen.end());
   }
   ends.push_back(chain.length() + 1);
-  return {chain, std::move(ends)};
+  MergedChain merged(chain, std::move(ends));
+  if (options.compact_bytes.has_value()) {
+    for (int m = 1; m <= merged.chain().length(); ++m) {
+      RETURN_IF_ERROR(merged.Compact(chain, m, *options.compact_bytes, context));
+    }
+  }
+  return merged;
+}
+
+// Makes group m compact, unless it has one stage or may not be recomputed.
+absl::Status MergedChain::Compact(const Chain& chain, int m, int64_t compact_bytes,
+                                  const SolveContext& context) {
+  const int count = last(m) - first(m) + 1;
+  Stage& stage = merged_.stages[static_cast<size_t>(m) - 1];
+  if (count == 1 || stage.no_recompute) return absl::OkStatus();
+  // The group as a chain of its own, with a loss that takes nothing.
+  Chain group;
+  group.input_bytes = chain.output_bytes(first(m) - 1);
+  group.input_gradient_bytes = chain.gradient_bytes(first(m) - 1);
+  group.stages.assign(chain.stages.begin() + first(m) - 1, chain.stages.begin() + last(m));
+  constexpr double kMostForwards = 8;  // of each stage, more or less
+  ASSIGN_OR_RETURN(
+      const PartSequences sequences,
+      PartSequences::Build(group,
+                           {.memory_bytes = compact_bytes,
+                            .most_recompute_seconds = kMostForwards * stage.forward_seconds,
+                            .most_steps_per_part = 8,
+                            .all_splits_up_to = 4},
+                           context));
+  std::vector<Operation>& operations = recomputations_[static_cast<size_t>(m)];
+  const auto fitting = sequences.Fastest(0, count - 1);
+  int64_t peak = 0;
+  if (!fitting.empty()) {
+    peak = fitting.back().peak_bytes;
+    sequences.AppendOperations(0, count - 1, sequences.IndexOf(fitting.back()), &operations);
+  } else {
+    ASSIGN_OR_RETURN(const RotorMinimum minimum,
+                     RotorMinimum::Build(group, Saving::kAlways, context));
+    std::optional<Schedule> least = minimum.LeastSchedule(0, count - 1);
+    if (!least.has_value()) return absl::OkStatus();
+    peak = minimum.least_bytes(0, count - 1);
+    operations = std::move(least->operations);
+  }
+  stage.backward_seconds = 0;
+  for (Operation& operation : operations) {
+    operation.stage += first(m) - 1;
+    const Stage& one = chain.stage(operation.stage);
+    stage.backward_seconds +=
+        IsForward(operation.kind) ? one.forward_seconds : one.backward_seconds;
+  }
+  stage.saved_bytes = stage.output_bytes;
+  stage.forward_overhead_bytes = Group::Of(chain, first(m), last(m)).SweepOverheadBytes();
+  stage.backward_overhead_bytes =
+      std::max<int64_t>(0, peak - stage.output_bytes - chain.gradient_bytes(last(m)) -
+                               chain.gradient_bytes(first(m) - 1));
+  return absl::OkStatus();
 }
 
 Chain MergedChain::Evenly(const Chain& chain, int stages) {
@@ -188,36 +270,59 @@ MergedChain::MergedChain(const Chain& chain, std::vector<int> ends) : ends_(std:
   merged_.input_gradient_bytes = chain.input_gradient_bytes;
   merged_.loss = chain.loss;
   for (int m = 1; m + 1 < static_cast<int>(ends_.size()); ++m) {
-    Group group(chain, first(m));
-    for (int l = first(m); l <= last(m); ++l) group.Extend();
-    merged_.stages.push_back(group.ToStage());
+    merged_.stages.push_back(Group::Of(chain, first(m), last(m)).ToStage());
   }
+  recomputations_.resize(ends_.size());
+}
+
+bool MergedChain::compact() const {
+  return std::any_of(recomputations_.begin(), recomputations_.end(),
+                     [](const auto& operations) { return !operations.empty(); });
 }
 
 int MergedChain::FirstValue(int m, bool saved) const {
   return saved ? first(m) : ends_[static_cast<size_t>(m)];
 }
 
+void MergedChain::AppendSweep(OperationKind kind, int m, Schedule* expanded) const {
+  Append(kind, first(m), expanded);
+  for (int l = first(m) + 1; l <= last(m); ++l) {
+    Append(OperationKind::kForwardDiscard, l, expanded);
+  }
+}
+
 Schedule MergedChain::Expand(const Schedule& schedule) const {
   Schedule expanded;
   std::vector<bool> saved(ends_.size(), false);  // by merged value: ā, not a
-  for (const Operation& operation : schedule.operations) {
+  for (size_t at = 0; at < schedule.operations.size(); ++at) {
+    const Operation& operation = schedule.operations[at];
     const int m = operation.stage;
     const auto index = static_cast<size_t>(m);
+    const bool compact = !recomputations_[index].empty();
     switch (operation.kind) {
       case OperationKind::kForwardSave:
+        if (compact) {
+          saved[index] = false;
+          // Nothing reads the output of a group whose backward is next.
+          if (NextCompute(schedule, at) != Operation{OperationKind::kBackward, m}) {
+            AppendSweep(OperationKind::kForwardCheckpoint, m, &expanded);
+          }
+          break;
+        }
         saved[index] = true;
         for (int l = first(m); l <= last(m); ++l) Append(operation.kind, l, &expanded);
         break;
       case OperationKind::kForwardCheckpoint:
       case OperationKind::kForwardDiscard:
         saved[index] = false;
-        Append(operation.kind, first(m), &expanded);
-        for (int l = first(m) + 1; l <= last(m); ++l) {
-          Append(OperationKind::kForwardDiscard, l, &expanded);
-        }
+        AppendSweep(operation.kind, m, &expanded);
         break;
       case OperationKind::kBackward:
+        if (compact) {
+          expanded.operations.insert(expanded.operations.end(), recomputations_[index].begin(),
+                                     recomputations_[index].end());
+          break;
+        }
         for (int l = last(m); l >= first(m); --l) Append(operation.kind, l, &expanded);
         break;
       case OperationKind::kPrefetch:

@@ -11,14 +11,27 @@
 //                         saved:    max_k Σ_{h=s..k} ā^h + oF_k, less the sum of all ā
 //                         sweeping: max_k [k > s] a^(k-1) + a^k + oF_k, less a^t
 //   backward overhead   max_k Σ_{h=s..k} ā^h + δ^k + δ^(k-1) + oB_k, less Σ ā + δ^t + δ^(s-1)
-// Overheads are at least 0. The loss stays by itself, and neighbours are merged only where they
-// agree on no_recompute and no_offload.
+// Overheads are at least 0. The loss stays by itself. Neighbours are merged only where they agree
+// on no_recompute and no_offload, unless they rarely do: then a group has what any of its stages
+// has.
+//
+// Where memory is so short that few groups could be saved, groups are compact instead: they save
+// their output only, and their backward begins with recomputing the group from its input, by the
+// fastest nested sequence within a part of the memory (RotorMinimum's least one where none fits):
+//   saved               a^t
+//   backward            that sequence, which includes the backwards
+//   backward overhead   its peak, less a^t + δ^t + δ^(s-1)
+// A group of one stage and one that may not be recomputed is never compact.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_MERGED_CHAIN_H_
 #define STOWAGE_SOLVER_ALGORITHMS_AUTO_MERGED_CHAIN_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "solver/algorithms/solver.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
 
@@ -32,16 +45,21 @@ class MergedChain {
     // Stages are not merged where the group would need more for its forwards or backwards, its
     // input excluded.
     int64_t most_group_bytes = 0;
+    // Set: groups are compact, and recomputed within so many bytes, or the least if that is more.
+    std::optional<int64_t> compact_bytes = {};
   };
 
   // Chooses the groups so that times and saved bytes are even and outputs between groups are small.
-  // O(L * longest group). Requires: Violations(chain) is empty, no graph costs, options.stages > 0.
-  static MergedChain Of(const Chain& chain, const Options& options);
+  // O(L * longest group); with compact groups O(L * longest group squared). Errors: CANCELLED once
+  // context.stop is set. Requires: Violations(chain) is empty, no graph costs, options.stages > 0.
+  static absl::StatusOr<MergedChain> Of(const Chain& chain, const Options& options,
+                                        const SolveContext& context);
 
   // Groups of equal length: O(L), for estimates.
   static Chain Evenly(const Chain& chain, int stages);
 
   const Chain& chain() const { return merged_; }
+  bool compact() const;  // some group is
   // The original stages of merged stage m, m in 1..chain().length()+1.
   int first(int m) const { return ends_[static_cast<size_t>(m) - 1] + 1; }
   int last(int m) const { return ends_[static_cast<size_t>(m)]; }
@@ -53,11 +71,17 @@ class MergedChain {
  private:
   MergedChain(const Chain& chain, std::vector<int> ends);
 
+  absl::Status Compact(const Chain& chain, int m, int64_t compact_bytes,
+                       const SolveContext& context);
+
+  void AppendSweep(OperationKind kind, int m, Schedule* expanded) const;
   // The first of the original values that merged value m consists of; they end with ends_[m].
   int FirstValue(int m, bool saved) const;
 
   std::vector<int> ends_;  // by merged stage, from 0: the last original stage of each
   Chain merged_;
+  // By merged stage: what its BACKWARD expands to, where the group is compact; else empty.
+  std::vector<std::vector<Operation>> recomputations_;
 };
 
 }  // namespace stowage

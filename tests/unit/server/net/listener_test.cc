@@ -148,7 +148,7 @@ TEST(Listener, ReportsWhyItCannotListen) {
               AllOf(HasSubstr((*first)->address()), HasSubstr("already in use"),
                     HasSubstr("choose another")));
   EXPECT_THAT(refusal("no such host:1"), HasSubstr("write host:port"));
-  EXPECT_THAT(refusal("unix:" + std::string(200, 'x')), HasSubstr("longer than 107 bytes"));
+  EXPECT_THAT(refusal(std::string("unix:").append(200, 'x')), HasSubstr("longer than 107 bytes"));
   EXPECT_THAT(refusal("unix:/no/such/folder/socket"), HasSubstr("check the directory"));
 }
 
