@@ -144,6 +144,7 @@ class FrontierSearch {
 
   SolveContext Context() const {
     SolveContext context = context_;
+    context.progress = nullptr;  // of one point: FillPoints() reports
     if (!neighbour_.operations.empty()) context.neighbour = &neighbour_;
     return context;
   }

@@ -115,6 +115,7 @@ class ModeChoiceSolve {
     SolveContext share = context_;
     share.lowest_bytes = INT64_MAX;
     share.improved = nullptr;
+    share.neighbour = nullptr;  // a schedule of another chain
     share.progress = [this, index](double fraction) {
       context_.Report((static_cast<double>(index) + fraction) / static_cast<double>(kShares));
     };

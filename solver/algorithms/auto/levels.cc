@@ -10,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "solver/algorithms/auto/incumbent.h"
 #include "solver/algorithms/auto/merged_chain.h"
+#include "solver/algorithms/offload/greedy.h"
 #include "solver/algorithms/pofo/pofo.h"
+#include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/algorithms/rematerialization/rotor.h"
 #include "solver/algorithms/transfers/least_plan.h"
 #include "solver/algorithms/working_bytes.h"
@@ -93,8 +95,10 @@ class LevelsSolve {
       return best_.WithNotes(notes_);
     }
     RETURN_IF_ERROR(TryLeastPlans());
+    TryPeriodic();
     RETURN_IF_ERROR(TryRotor());
     if (instance_.platform().has_link()) {
+      RETURN_IF_ERROR(TryGreedy());
       RETURN_IF_ERROR(TryAllSolvers());
       RETURN_IF_ERROR(
           TryPlans(std::min(kPlansStages, chain_.length() * 2 / 3), PofoExtent::kPortfolio));
@@ -126,6 +130,23 @@ class LevelsSolve {
       if (best_.found() || stages >= chain_.length()) break;
     }
     return absl::OkStatus();
+  }
+
+  // Some counts of segments of the chain itself.
+  void TryPeriodic() {
+    for (int segments = 2; segments < chain_.length(); segments *= 2) {
+      best_.Consider({PeriodicSchedule(chain_, segments), "periodic", Limit::kHeuristic, {}},
+                     context_);
+    }
+  }
+
+  // Takes O(L^2) time at most, and needs no merged chain.
+  absl::Status TryGreedy() {
+    SolveContext context = ShareOf(0);
+    context.improved = nullptr;
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
+                     MakeOffloadGreedy()->Solve(instance_, context));
+    return best_.Consider(*solution, context_);
   }
 
   // Rotor alone, since it takes a fraction of the time of all solvers. Of compact groups the share
@@ -280,7 +301,8 @@ class Levels final : public Solver {
     return instance.chain().length() <= MostDirectStages(instance.platform());
   }
   static Chain LeastLevel(const Chain& chain) {
-    const int most = kLeastLevels[std::size(kLeastLevels) - 1];
+    // Stages that may not be merged add some.
+    const int most = 3 * kLeastLevels[std::size(kLeastLevels) - 1] / 2;
     return chain.length() <= most ? chain : MergedChain::Evenly(chain, most);
   }
 
