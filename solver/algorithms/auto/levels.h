@@ -1,7 +1,7 @@
 // `auto` for chains of any length. Up to a length, a chain is solved as it is. A longer one is
 // merged to fewer stages (merged_chain.h), solved at that level, and expanded; a local search then
-// refines the schedule stage by stage. Where the memory is too tight for the merged chain, levels
-// with more and more stages are tried, up to the chain itself.
+// refines the schedule stage by stage. Where the memory is too tight to save groups of stages, they
+// are compact. README.md, "Long chains", lists the steps.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_LEVELS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_AUTO_LEVELS_H_
 
