@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "solver/model/answer.h"
 #include "solver/model/instance.h"
+#include "solver/model/modes.h"
 #include "solver/model/schedule.h"
 #include "solver/model/solver_description.h"
 
@@ -103,6 +104,12 @@ class Solver {
   // Errors: CANCELLED once `context.stop` is set.
   virtual absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                             const SolveContext& context) const = 0;
+
+  // A lower bound in seconds on the makespan of every schedule of this solver, whatever the budget,
+  // up to the rounding of sums. `auto` leaves out a solver that cannot win. O(stages).
+  virtual double LeastSeconds(const Instance& instance) const {
+    return ComputeSeconds(instance.chain());
+  }
 
   // Solves for the instance's budget. "Nothing fits" is an outcome, not an error: a solution
   // without schedules. With a budget of LeastBytes() or more there is a schedule, unless it would

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include "solver/bounds/cut_bound.h"
+#include "solver/bounds/recurrence_bound.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 
@@ -59,20 +61,43 @@ Chain CheapestChain(const Chain& chain) {
   return cheapest;
 }
 
+// A chain without graph mode and a platform, every bound of which is one of the given two.
+struct PlainProblem {
+  Chain chain;
+  Platform platform;
+};
+
+PlainProblem Plain(const Chain& chain, const Platform& platform) {
+  if (!HasGraphMode(chain)) return {chain, platform};
+  // A unit in graph mode pays the latency once, its stages here several times: leave it out.
+  PlainProblem plain{CheapestChain(chain), platform};
+  plain.platform.transfer_latency_seconds = 0;
+  return plain;
+}
+
+// The bounds add the same times in another order than the simulator: allow for the rounding.
+double WithoutRounding(double seconds) { return seconds * (1 - kSummationError / 2); }
+
+// The limits, raised to what the schedule takes.
+Platform RaisedLimits(const Platform& platform, const Prediction& prediction) {
+  Platform limits = platform;
+  limits.memory_bytes = std::max(limits.memory_bytes, prediction.peak_memory_bytes);
+  if (limits.host_memory_bytes > 0) {
+    limits.host_memory_bytes = std::max(limits.host_memory_bytes, prediction.peak_host_bytes);
+  }
+  return limits;
+}
+
+void SetBound(double seconds, Prediction* prediction) {
+  prediction->lower_bound_seconds = seconds;
+  prediction->gap = RelativeExcess(prediction->makespan_seconds, seconds);
+}
+
 }  // namespace
 
 double LowerBoundSeconds(const Chain& chain, const Platform& platform) {
-  double seconds = 0;
-  if (HasGraphMode(chain)) {
-    // A unit in graph mode pays the latency once, its stages here several times: leave it out.
-    Platform without_latency = platform;
-    without_latency.transfer_latency_seconds = 0;
-    seconds = CutBoundSeconds(CheapestChain(chain), without_latency);
-  } else {
-    seconds = CutBoundSeconds(chain, platform);
-  }
-  // The cut bound adds the same times in another order than the simulator: allow for the rounding.
-  return std::max(ComputeSeconds(chain), seconds * (1 - kSummationError / 2));
+  const auto [plain, limits] = Plain(chain, platform);
+  return std::max(ComputeSeconds(chain), WithoutRounding(CutBoundSeconds(plain, limits)));
 }
 
 bool MeetsBound(const Prediction& prediction) {
@@ -80,13 +105,20 @@ bool MeetsBound(const Prediction& prediction) {
 }
 
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction) {
-  Platform limits = platform;
-  limits.memory_bytes = std::max(limits.memory_bytes, prediction->peak_memory_bytes);
-  if (limits.host_memory_bytes > 0) {
-    limits.host_memory_bytes = std::max(limits.host_memory_bytes, prediction->peak_host_bytes);
+  SetBound(LowerBoundSeconds(chain, RaisedLimits(platform, *prediction)), prediction);
+}
+
+void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
+                const std::stop_token& stop) {
+  if (MeetsBound(*prediction)) return;
+  try {
+    const auto [plain, limits] = Plain(chain, RaisedLimits(platform, *prediction));
+    SetBound(std::max(prediction->lower_bound_seconds,
+                      WithoutRounding(RecurrenceBoundSeconds(plain, limits, stop))),
+             prediction);
+  } catch (const std::bad_alloc&) {
+    // The bound stays as it is.
   }
-  prediction->lower_bound_seconds = LowerBoundSeconds(chain, limits);
-  prediction->gap = RelativeExcess(prediction->makespan_seconds, prediction->lower_bound_seconds);
 }
 
 absl::StatusOr<Simulation> SimulateWithBound(const Chain& chain, const Platform& platform,

@@ -4,6 +4,7 @@
 #ifndef STOWAGE_SOLVER_BOUNDS_LOWER_BOUND_H_
 #define STOWAGE_SOLVER_BOUNDS_LOWER_BOUND_H_
 
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,13 @@ double LowerBoundSeconds(const Chain& chain, const Platform& platform);
 // Sets lower_bound_seconds and gap of a schedule's prediction. A memory limit that the schedule
 // exceeds is raised to its peak first, so that the bound never exceeds its makespan.
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction);
+
+// Raises lower_bound_seconds of a prediction that FillBound() has filled to the recurrence bound of
+// recurrence_bound.h, and lowers its gap, unless the makespan meets the bound already. Takes up to
+// a tenth of a second, and returns without a better bound once `stop` is set; throws
+// std::bad_alloc.
+void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
+                const std::stop_token& stop = {});
 
 // Whether the makespan equals the lower bound, up to the rounding of sums: no schedule is faster
 // then.

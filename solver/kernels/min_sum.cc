@@ -72,6 +72,49 @@ void LowerToScaledHere(const float* values, const LinearMap& map, size_t count, 
   }
 }
 
+// A block of levels stays in registers while the terms run.
+void LowerToTermsHere(std::span<const SumTerm> terms, size_t count, double* least) {
+  const hn::ScalableTag<double> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t k = 0;
+  for (; k + 4 * lanes <= count; k += 4 * lanes) {
+    auto best0 = hn::LoadU(d, least + k);
+    auto best1 = hn::LoadU(d, least + k + lanes);
+    auto best2 = hn::LoadU(d, least + k + 2 * lanes);
+    auto best3 = hn::LoadU(d, least + k + 3 * lanes);
+    for (const SumTerm& term : terms) {
+      const auto base = hn::Set(d, term.base);
+      const double* a = term.a + k;
+      const double* b = term.b + k;
+      const auto sum = [&](size_t from) {
+        return hn::Add(hn::Add(base, hn::LoadU(d, a + from)), hn::LoadU(d, b + from));
+      };
+      best0 = hn::Min(best0, sum(0));
+      best1 = hn::Min(best1, sum(lanes));
+      best2 = hn::Min(best2, sum(2 * lanes));
+      best3 = hn::Min(best3, sum(3 * lanes));
+    }
+    hn::StoreU(best0, d, least + k);
+    hn::StoreU(best1, d, least + k + lanes);
+    hn::StoreU(best2, d, least + k + 2 * lanes);
+    hn::StoreU(best3, d, least + k + 3 * lanes);
+  }
+  // The remaining levels, fewer than a block.
+  for (; k + lanes <= count; k += lanes) {
+    auto best = hn::LoadU(d, least + k);
+    for (const SumTerm& term : terms) {
+      const auto from = hn::Add(hn::Set(d, term.base), hn::LoadU(d, term.a + k));
+      best = hn::Min(best, hn::Add(from, hn::LoadU(d, term.b + k)));
+    }
+    hn::StoreU(best, d, least + k);
+  }
+  for (; k < count; ++k) {
+    for (const SumTerm& term : terms) {
+      least[k] = std::min(least[k], (term.base + term.a[k]) + term.b[k]);
+    }
+  }
+}
+
 // The minimum is kept by lane and reduced at the end; min is exact, so the order does not matter.
 double LeastAtPriceHere(const double* cost, double price, size_t count) {
   const hn::ScalableTag<double> d;
@@ -102,6 +145,7 @@ namespace stowage {
 
 HWY_EXPORT(LowerBySumsHere);
 HWY_EXPORT(LowerToScaledHere);
+HWY_EXPORT(LowerToTermsHere);
 HWY_EXPORT(LeastAtPriceHere);
 
 void LowerBySums(const SumRange& sums, size_t count, double* least) {
@@ -110,6 +154,10 @@ void LowerBySums(const SumRange& sums, size_t count, double* least) {
 
 void LowerToScaled(const float* values, const LinearMap& map, size_t count, double* least) {
   HWY_DYNAMIC_DISPATCH(LowerToScaledHere)(values, map, count, least);
+}
+
+void LowerToTerms(std::span<const SumTerm> terms, size_t count, double* least) {
+  HWY_DYNAMIC_DISPATCH(LowerToTermsHere)(terms, count, least);
 }
 
 double LeastAtPrice(const double* cost, double price, size_t count) {

@@ -1,10 +1,12 @@
-// The inner loops of the dynamic programs that divide a memory budget among sub-sequences
-// (algorithms/modes): a min-plus convolution over memory levels, and the minimum of cost plus a
-// price per level. Vectorized with Highway. Pure, thread-safe.
+// The inner loops of dynamic programs over memory levels in double precision: those that divide a
+// memory budget among sub-sequences (algorithms/modes), a min-plus convolution and the minimum of
+// cost plus a price per level, and the lower bound's sums of two parts
+// (bounds/priced_recurrence.h). Vectorized with Highway. Pure, thread-safe.
 #ifndef STOWAGE_SOLVER_KERNELS_MIN_SUM_H_
 #define STOWAGE_SOLVER_KERNELS_MIN_SUM_H_
 
 #include <cstddef>
+#include <span>
 
 namespace stowage {
 
@@ -33,6 +35,17 @@ struct LinearMap {
 
 // least[k] = min(least[k], map of values[k]) for k in [0, count).
 void LowerToScaled(const float* values, const LinearMap& map, size_t count, double* least);
+
+// One term base + a[k] + b[k]. Borrows its arrays.
+struct SumTerm {
+  const double* a = nullptr;
+  const double* b = nullptr;
+  double base = 0;
+};
+
+// least[k] = min(least[k], the least of terms[i].base + terms[i].a[k] + terms[i].b[k] over i) for k
+// in [0, count). Values may be infinite. Requires: `least` overlaps none of the terms.
+void LowerToTerms(std::span<const SumTerm> terms, size_t count, double* least);
 
 // The minimum of cost[d] + price * d over d in [0, count). Costs may be infinite.
 // Requires: count > 0.

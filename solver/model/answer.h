@@ -31,6 +31,10 @@ enum class Limit {
   kClass,      // the best of the class of schedules that its solver knows; others may be faster
 };
 
+// Whether no schedule is faster, at least none of a class, for the times and sizes that were
+// solved.
+inline bool IsProved(Limit limit) { return limit == Limit::kNone || limit == Limit::kClass; }
+
 // What a solver found with more memory slots than it was asked to take.
 struct RoundingLoss {
   int64_t finer_slots = 0;   // 0: there was nothing to compare with, the answer is optimal

@@ -139,6 +139,8 @@ Instance Instance::WithMemorySlots(int64_t memory_slots) const {
 Instance Instance::WithChain(Chain chain) const {
   Instance copy = *this;
   copy.chain_ = std::move(chain);
+  // A chain with fewer stages cannot be cut into so many segments; then every count is tried.
+  if (copy.options_.segments > copy.chain_.length()) copy.options_.segments = 0;
   return copy;
 }
 

@@ -37,7 +37,7 @@ class Instance {
   bool times_rounded() const { return times_rounded_; }  // some time or bandwidth is not
 
   // Copies that differ in the slots, the chain (whose sizes must be multiples of the granule) or
-  // the budget.
+  // the budget. WithChain() also resets option `segments` where the new chain has fewer stages.
   Instance WithMemorySlots(int64_t memory_slots) const;
   Instance WithChain(Chain chain) const;
   Instance WithMemory(int64_t memory_bytes) const;

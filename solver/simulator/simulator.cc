@@ -33,8 +33,9 @@ void FillTimes(const Chain& chain, const Queues& queues, Prediction& prediction)
 }  // namespace
 
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
-                                    const Schedule& schedule,
-                                    std::vector<TimelineEntry>* timeline) {
+                                    const Schedule& schedule, std::vector<TimelineEntry>* timeline,
+                                    const std::stop_token& stop) {
+  constexpr size_t kOperationsBetweenPolls = 1024;
   // Graph mode: simulate the plain chain that remains once every stage has its mode.
   std::optional<Execution> execution;
   if (HasGraphOperations(schedule)) {
@@ -54,6 +55,9 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
   prediction.peak_memory_bytes = chain.input_bytes;
   // One pass: validity and memory first, since Queues requires a valid operation; then time.
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
+    if (i % kOperationsBetweenPolls == 0 && stop.stop_requested()) {
+      return absl::CancelledError("the simulation was stopped");
+    }
     Operation operation = schedule.operations[i];
     if (execution.has_value()) operation = execution->FromChain(operation);
     if (const absl::Status status = memory.Execute(operation); !status.ok()) {

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
 #define STOWAGE_SOLVER_SIMULATOR_SIMULATOR_H_
 
+#include <stop_token>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,12 +22,14 @@ namespace stowage {
 // Errors: INVALID_ARGUMENT names the first invalid operation and the reason, as in
 //   "operations[12] BACKWARD 4: value 3 is not on device: it was dropped", past the end
 //   "operations[40] END: the last gradient is missing: BACKWARD 1 has not run".
+// CANCELLED once `stop` is set, which is polled every 0.1 ms or so.
 // Exceeding a memory limit of the platform is not an error: see Simulation::first_over_limit.
 // Requires: Violations() of chain, platform and schedule are empty. Thread-safe.
 // Source: solver/README.md, "Operations and schedules".
 absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform,
                                     const Schedule& schedule,
-                                    std::vector<TimelineEntry>* timeline = nullptr);
+                                    std::vector<TimelineEntry>* timeline = nullptr,
+                                    const std::stop_token& stop = {});
 
 }  // namespace stowage
 

@@ -26,9 +26,6 @@
 namespace stowage {
 namespace {
 
-// Whether the schedule is the best, at least of a class, for the times and sizes that were solved.
-bool IsProved(Limit limit) { return limit == Limit::kNone || limit == Limit::kClass; }
-
 // The fields of an answer that do not depend on its schedule.
 Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
   Answer answer;
@@ -50,9 +47,13 @@ void NoteClass(Answer* answer) {
   if (!absl::c_linear_search(notes, note)) notes.push_back(std::move(note));
 }
 
+// Which lower bound an answer gets: RaiseBound() takes its time.
+enum class BoundEffort { kQuick, kClose };
+
 // Simulates the candidate on the request's exact chain and fills the answer with it. False, with
 // the solver listed as rejected, where the simulator refuses the schedule.
-bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
+bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort, Answer* answer,
+            const std::stop_token& stop = {}) {
   absl::StatusOr<ExplainedSimulation> checked =
       SimulateAndExplain(request.chain, request.platform, candidate.schedule);
   if (!checked.ok() || !checked->simulation.feasible()) {
@@ -60,6 +61,9 @@ bool Accept(const SolveRequest& request, Candidate candidate, Answer* answer) {
     return false;
   }
   answer->prediction = checked->simulation.prediction;
+  if (effort == BoundEffort::kClose) {
+    RaiseBound(request.chain, request.platform, &answer->prediction, stop);
+  }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);
   answer->schedule = std::move(candidate.schedule);
@@ -154,7 +158,10 @@ class RequestSolve {
         }
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
-      if (!Accept(request_, *std::move(found->candidate), &answer)) continue;
+      if (!Accept(request_, *std::move(found->candidate), BoundEffort::kClose, &answer,
+                  context_.stop)) {
+        continue;
+      }
       NoteUnusedLink(request_, *next, &answer);
       NoteUnusedModes(request_, *next, &answer);
       // Callers whose time ends during the rest have this schedule.
@@ -321,7 +328,7 @@ class RequestSolve {
       // Whatever the candidate's solver guarantees: others may still find a faster one.
       Candidate unfinished = candidate;
       unfinished.limit = Limit::kTime;
-      if (!Accept(request_, std::move(unfinished), &answer)) return;
+      if (!Accept(request_, std::move(unfinished), BoundEffort::kQuick, &answer)) return;
       if (answer.prediction.makespan_seconds >= fastest_) return;
       fastest_ = answer.prediction.makespan_seconds;
       improved_(answer);
@@ -370,11 +377,14 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
     answer.minimum_memory_bytes = earlier.minimum_memory_bytes;
     answer.from_exact_sizes = earlier.from_exact_sizes;
     if (earlier.outcome == Outcome::kInfeasible) return answer;
+    // The name is shown to people; one of no solver does not come from a solve.
+    if (earlier.solver.empty() || FindSolver(earlier.solver) == nullptr) return std::nullopt;
     // A schedule that is optimal for some times need not be optimal for others.
     const bool rounds = !exactly && IsProved(earlier.limit);
     Candidate candidate{earlier.schedule, earlier.solver.c_str(),
                         rounds ? Limit::kRounding : earlier.limit, earlier.explanation.notes};
-    if (!Accept(request, std::move(candidate), &answer)) return std::nullopt;
+    const BoundEffort effort = exactly ? BoundEffort::kClose : BoundEffort::kQuick;
+    if (!Accept(request, std::move(candidate), effort, &answer)) return std::nullopt;
     answer.rounding_loss = earlier.rounding_loss;
     return answer;
   } catch (const std::bad_alloc&) {
@@ -383,11 +393,13 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
 }
 
 absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,
-                                                       const Schedule& schedule) {
+                                                       const Schedule& schedule,
+                                                       const std::stop_token& stop) {
   try {
     ExplainedSimulation result;
     ASSIGN_OR_RETURN(result.simulation,
-                     SimulateWithBound(chain, platform, schedule, &result.timeline));
+                     Simulate(chain, platform, schedule, &result.timeline, stop));
+    FillBound(chain, platform, &result.simulation.prediction);
     result.explanation = Explain(chain, platform, schedule, result.timeline);
     return result;
   } catch (const std::bad_alloc&) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "solver/algorithms/solver.h"
@@ -47,10 +48,11 @@ enum class SameInstance {
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
                                   SameInstance same);
 
-// Simulates a schedule and explains it. Errors: those of Simulate(), and RESOURCE_EXHAUSTED without
-// enough memory. Requires: as Simulate(). Thread-safe.
+// Simulates a schedule and explains it. Errors: those of Simulate(), which polls `stop`, and
+// RESOURCE_EXHAUSTED without enough memory. Requires: as Simulate(). Thread-safe.
 absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,
-                                                       const Schedule& schedule);
+                                                       const Schedule& schedule,
+                                                       const std::stop_token& stop = {});
 
 }  // namespace stowage
 

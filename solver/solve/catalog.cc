@@ -36,7 +36,7 @@ constexpr SolverInfo kSolvers[] = {
           "120 stages, or 400 without a link; neighbouring stages of longer chains are merged "
           "first",
       .complexity = "the sum of theirs, and a bounded search; seconds for 10,000 stages",
-      .version = 6,
+      .version = 7,
       .recomputes = true,
       .offloads = true,
       .mixes_modes = true,

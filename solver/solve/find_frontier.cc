@@ -165,12 +165,18 @@ class FrontierSearch {
       }
     }
     point->prediction = simulation->prediction;
+    RaiseBoundWithoutLink(point);
     point->solver = candidate.solver;
     point->limit = candidate.limit;
-    const bool proved = point->limit == Limit::kNone || point->limit == Limit::kClass;
-    if (times_rounded_ && proved) point->limit = Limit::kRounding;
+    if (times_rounded_ && IsProved(point->limit)) point->limit = Limit::kRounding;
     if (MeetsBound(point->prediction)) point->limit = Limit::kNone;
     point->outcome = point->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+  }
+
+  // With a link the closer bound would take as long as the point itself.
+  void RaiseBoundWithoutLink(FrontierPoint* point) const {
+    if (exact_.platform.has_link()) return;
+    RaiseBound(exact_.chain, exact_.platform, &point->prediction, context_.stop);
   }
 
   // A schedule fits every higher budget, too. Rounded tables may find a faster one for less memory.
@@ -182,19 +188,21 @@ class FrontierSearch {
            point.prediction.makespan_seconds > best->prediction.makespan_seconds)) {
         const int64_t memory_bytes = point.memory_bytes;
         constexpr double kNoise = 1e-12;  // difference of equal sums in another order
-        const bool proved = point.limit == Limit::kNone || point.limit == Limit::kClass;
         const bool same =
-            point.outcome != Outcome::kInfeasible && proved &&
+            point.outcome != Outcome::kInfeasible && IsProved(point.limit) &&
             point.prediction.makespan_seconds <= best->prediction.makespan_seconds * (1 + kNoise);
         const Limit limit = point.limit;
         point = *best;
         point.memory_bytes = memory_bytes;
         exact_.platform.memory_bytes = memory_bytes;
         FillBound(exact_.chain, exact_.platform, &point.prediction);
+        RaiseBoundWithoutLink(&point);
         // Optimal for less memory does not mean optimal for more.
-        if (same) {
+        if (MeetsBound(point.prediction)) {
+          point.limit = Limit::kNone;
+        } else if (same) {
           point.limit = limit;
-        } else if (!MeetsBound(point.prediction) && point.limit != Limit::kHeuristic) {
+        } else if (IsProved(point.limit)) {
           point.limit = Limit::kRounding;
         }
         point.outcome = point.limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;

@@ -21,6 +21,7 @@
 #include "absl/strings/str_format.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/bounds/recurrence_bound.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 #include "tests/support/program_search.h"
@@ -127,7 +128,8 @@ void Add(int seed, const Case& one, const ProgramResult& fastest, Sums* sums) {
       {one.chain, one.platform, absl::GetFlag(FLAGS_solver), {.time_precision = 0}}, {});
   ++sums->cases;
   constexpr double kNoise = 1e-9;
-  const double bound = LowerBoundSeconds(one.chain, one.platform);
+  const double bound = std::max(LowerBoundSeconds(one.chain, one.platform),
+                                RecurrenceBoundSeconds(one.chain, one.platform));
   if (bound > fastest.seconds * (1 + kNoise)) ++sums->above;
   if (bound > 0) sums->bound += std::max(0.0, fastest.seconds / bound - 1);
   if (!answer.ok() || answer->outcome == Outcome::kInfeasible) {

@@ -11,6 +11,8 @@
 
 #include "rapidcheck/gtest.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/bounds/priced_recurrence.h"
+#include "solver/bounds/recurrence_bound.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
@@ -86,6 +88,40 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveTheBestOfAllPrograms, ()) {
   ExpectBelow(chain, platform, *seconds);
 }
 
+// Any prices give a bound, not only those that the search finds.
+LinkPrices SomePrices() {
+  const auto share = [] { return Below(4) == 0 ? 0.0 : static_cast<double>(Below(101)) / 100; };
+  LinkPrices prices{.offload = share(), .backward = share() * share()};
+  prices.gap = std::max(prices.backward, share());
+  return prices;
+}
+
+RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllSchedulesWithoutALink, ()) {
+  const Chain chain = SomeChain(5);
+  const Platform platform = Memory(SomeBudget(chain));
+  const auto fastest = FastestByBruteForce(chain, platform.memory_bytes, ScheduleClass::kAny);
+  RC_PRE(fastest.has_value());
+  const double bound = RecurrenceBoundSeconds(chain, platform);
+  RC_ASSERT(bound <= fastest->seconds * (1 + kRounding));
+  RC_CLASSIFY(bound > LowerBoundSeconds(chain, platform), "closer than the cuts");
+  RC_CLASSIFY(bound >= fastest->seconds * (1 - kRounding), "equal to the optimum");
+}
+
+RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllProgramsAtAnyPrices, ()) {
+  const Chain chain = SomeChain(3);
+  const Platform platform = SomePlatform(chain);
+  const std::optional<double> seconds = FastestSeconds(chain, platform);
+  RC_PRE(seconds.has_value());
+  constexpr int64_t kLevels = 64;
+  PricedRecurrence recurrence(chain, platform, kLevels);
+  for (int i = 0; i < 5; ++i) {
+    RC_ASSERT(recurrence.SecondsAt(SomePrices()) <= *seconds * (1 + kRounding));
+  }
+  const double bound = RecurrenceBoundSeconds(chain, platform);
+  RC_ASSERT(bound <= *seconds * (1 + kRounding));
+  RC_CLASSIFY(bound > LowerBoundSeconds(chain, platform), "closer than the cuts");
+}
+
 // The schedule's own peaks are the limits, the tightest ones that it fits.
 RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   const Chain chain = SomeChain(16);
@@ -105,6 +141,10 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   RC_ASSERT(prediction.lower_bound_seconds <= prediction.makespan_seconds * (1 + kRounding));
   RC_ASSERT(prediction.gap >= 0);
   RC_CLASSIFY(prediction.lower_bound_seconds > ComputeSeconds(chain), "memory costs time");
+  Prediction closer = prediction;
+  RaiseBound(chain, platform, &closer);
+  RC_ASSERT(closer.lower_bound_seconds >= prediction.lower_bound_seconds);
+  RC_ASSERT(closer.lower_bound_seconds <= prediction.makespan_seconds * (1 + kRounding));
 }
 
 // Only where something fits: otherwise the bound is unspecified.

@@ -57,6 +57,9 @@ class AutoSolution final : public Solution {
     own_.Consider(candidate, context);
   }
 
+  // Whether the schedule for the instance's own budget is at least as fast.
+  bool Reaches(double seconds) const { return own_.found() && own_.seconds() <= seconds; }
+
   // Call once, after the last Add().
   absl::Status Finish(const SolveContext& context) {
     if (!StartsFromNeighbour(instance_, context)) return Improve(context, &own_);
@@ -175,6 +178,7 @@ class Auto final : public Solver {
       // A schedule of this class cannot be faster than the exact one of the class around it.
       if (!exact_solver.empty() && selected[i].info->inside_of == exact_solver) continue;
       if (quick && selected[i].info->description.offloads) continue;
+      if (CannotWin(selected[i], *solution, lowest)) continue;
       SolveContext share = ShareOf(context, i, shares);
       if (context.improved) {
         share.improved = [&](const Candidate& found) { solution->Consider(found, context); };
@@ -190,6 +194,16 @@ class Auto final : public Solver {
   }
 
  private:
+  // Whether every schedule of the solver is slower than the best so far, for the only budget that
+  // will be queried. With a link, slower schedules are starts of the local search.
+  static bool CannotWin(const SelectedSolver& selected, const AutoSolution& best,
+                        int64_t lowest_bytes) {
+    const Platform& platform = selected.instance.platform();
+    if (platform.has_link() || lowest_bytes < platform.memory_bytes) return false;
+    constexpr double kRoundingOfSums = 1e-9;
+    return best.Reaches((1 - kRoundingOfSums) * selected.solver->LeastSeconds(selected.instance));
+  }
+
   const std::span<const SolverInfo> solvers_;
 };
 

@@ -14,6 +14,7 @@
 namespace stowage {
 namespace {
 
+constexpr size_t kMostOthers = 2;  // starts of the local search besides the candidate
 constexpr int kShortChain = 40;
 // The local search of longer chains only takes what gains at once.
 constexpr int kLongChain = 120;
@@ -21,19 +22,17 @@ constexpr int kLongChain = 120;
 // ImproveOptions::effort: half a second at most.
 int64_t EffortFor(const Chain& chain) {
   constexpr int64_t kPerStage = 400'000;
-  constexpr int64_t kMost = 12'000'000;
-  if (chain.length() > kLongChain) return kMost / 4;
+  constexpr int64_t kMost = 8'000'000;
+  constexpr int64_t kLong = 3'000'000;
+  if (chain.length() > kLongChain) return kLong;
   return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, kMost);
 }
 
-int RoundsFor(const Chain& chain) {
-  if (chain.length() <= kShortChain) return 16;
-  return chain.length() <= kLongChain ? 8 : 2;
-}
+int RoundsFor(const Chain& chain) { return chain.length() <= kLongChain ? 24 : 2; }
 
 // ImproveOptions::temperature. The longer the chain, the less a single move changes.
 double TemperatureFor(const Chain& chain) {
-  constexpr double kMost = 2e-3;
+  constexpr double kMost = 4e-3;
   if (chain.length() > kLongChain) return 1e-5;
   return kMost * std::pow(std::min(1.0, kShortChain / std::max(1.0, 1.0 * chain.length())), 1.5);
 }
@@ -61,11 +60,26 @@ void Incumbent::Consider(Candidate candidate, const SolveContext& context) {
   if (prediction.peak_memory_bytes > memory_bytes_) return;
   const std::tuple key(prediction.makespan_seconds, candidate.limit != Limit::kNone,
                        prediction.peak_memory_bytes);
-  if (found() && key_ <= key) return;
+  if (found() && key_ <= key) {
+    KeepOther(prediction.makespan_seconds, std::move(candidate.schedule));
+    return;
+  }
   const bool faster = !found() || prediction.makespan_seconds < seconds();
+  const double seconds_before = found() ? seconds() : 0;
   key_ = key;
-  candidate_ = std::move(candidate);
+  std::optional<Candidate> before = std::exchange(candidate_, std::move(candidate));
+  if (before.has_value()) KeepOther(seconds_before, std::move(before->schedule));
   if (faster && context.improved) context.improved(*candidate_);
+}
+
+void Incumbent::KeepOther(double seconds, Schedule schedule) {
+  const auto at =
+      std::lower_bound(others_.begin(), others_.end(), seconds,
+                       [](const auto& other, double value) { return other.first < value; });
+  const bool known = at != others_.end() && at->first == seconds;
+  if (known || seconds == this->seconds()) return;
+  others_.insert(at, {seconds, std::move(schedule)});
+  if (others_.size() > kMostOthers) others_.pop_back();
 }
 
 absl::Status Incumbent::Consider(const Solution& solution, const SolveContext& context) {
@@ -80,17 +94,19 @@ absl::Status Incumbent::Consider(const Solution& solution, const SolveContext& c
 
 absl::Status Incumbent::Improve(int64_t spare_bytes, const SolveContext& context) {
   const Schedule from = candidate_->schedule;
-  return Search(from, EffortFor(instance_.chain()), spare_bytes, context);
+  std::vector<Schedule> others;
+  for (const auto& [seconds, schedule] : others_) others.push_back(schedule);
+  return Search(from, others, EffortFor(instance_.chain()), spare_bytes, context);
 }
 
 absl::Status Incumbent::StartFrom(const Schedule& neighbour, int64_t spare_bytes,
                                   const SolveContext& context) {
-  constexpr int kShare = 8;  // of Improve()'s effort
-  return Search(neighbour, EffortFor(instance_.chain()) / kShare, spare_bytes, context);
+  constexpr int kShare = 5;  // of Improve()'s effort
+  return Search(neighbour, {}, EffortFor(instance_.chain()) / kShare, spare_bytes, context);
 }
 
-absl::Status Incumbent::Search(const Schedule& from, int64_t effort, int64_t spare_bytes,
-                               const SolveContext& context) {
+absl::Status Incumbent::Search(const Schedule& from, std::span<const Schedule> others,
+                               int64_t effort, int64_t spare_bytes, const SolveContext& context) {
   const Chain& chain = instance_.chain();
   // Before a schedule is found, recomputing everything twice is the limit.
   const double most_seconds = found() ? seconds() : 3 * ComputeSeconds(chain);
@@ -106,6 +122,7 @@ absl::Status Incumbent::Search(const Schedule& from, int64_t effort, int64_t spa
                                      .effort = effort,
                                      .rounds = RoundsFor(chain),
                                      .temperature = TemperatureFor(chain),
+                                     .others = others,
                                      .sequences = sequences.has_value() ? &*sequences : nullptr},
                                     context));
   if (better.has_value()) Consider({*std::move(better), "auto", Limit::kHeuristic, {}}, context);

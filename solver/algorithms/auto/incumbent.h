@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,9 +33,9 @@ class Incumbent {
   void Consider(Candidate candidate, const SolveContext& context);
   // Considers the solution's schedule. Errors: CANCELLED once context.stop is set.
   absl::Status Consider(const Solution& solution, const SolveContext& context);
-  // Considers what a local search finds around it. Without memory for its tables of recomputations
-  // beside it in `spare_bytes`, it changes only transfers and single stages. Errors: CANCELLED once
-  // context.stop is set. Requires: found().
+  // Considers what a local search finds around it and around the next best ones. Without memory for
+  // its tables of recomputations beside it in `spare_bytes`, it changes only transfers and single
+  // stages. Errors: CANCELLED once context.stop is set. Requires: found().
   absl::Status Improve(int64_t spare_bytes, const SolveContext& context);
   // Starts from a schedule for another budget: what pofo's plans and a short local search make of
   // it within this one. In a fraction of a solve's time. Errors: as Improve().
@@ -50,12 +52,15 @@ class Incumbent {
   std::optional<Candidate> WithNotes(const std::vector<std::string>& notes) const;
 
  private:
-  absl::Status Search(const Schedule& from, int64_t effort, int64_t spare_bytes,
-                      const SolveContext& context);
+  void KeepOther(double seconds, Schedule schedule);
+  absl::Status Search(const Schedule& from, std::span<const Schedule> others, int64_t effort,
+                      int64_t spare_bytes, const SolveContext& context);
 
   const Instance& instance_;
   const int64_t memory_bytes_;
   std::optional<Candidate> candidate_;
+  // Slower schedules that fit, by makespan, all different: Improve() starts from them, too.
+  std::vector<std::pair<double, Schedule>> others_;
   // Makespan, then whether there is no guarantee, then the peak; the least wins.
   std::tuple<double, bool, int64_t> key_;
 };

@@ -29,48 +29,69 @@ void GapMoves::Set(int value, size_t ordinal, const GapChoice& choice) {
   old = choice;
 }
 
-// A neighbour of a delay, in operations: 0, or a step away from it within 0..512.
-int16_t GapMoves::RandomDelay(int16_t old) {
+// A neighbour of a delay, in operations: 0, or a step away from it within least..512.
+int16_t GapMoves::RandomDelay(int16_t old, int least) {
   if (old > 0 && random_.OneIn(3)) return 0;
   // A step of 1 to 16 operations, either way.
   const int span = 1 << random_.Below(5);
-  return static_cast<int16_t>(std::clamp(old + (random_.OneIn(2) ? span : -span), 0, 512));
+  return static_cast<int16_t>(std::clamp(old + (random_.OneIn(2) ? span : -span), least, 512));
 }
 
-// Offloads the value of a random gap, or stops offloading it, half of the time in exchange for
-// another; or changes when its transfers run.
-bool GapMoves::Change(const std::vector<Gap>& gaps) {
+// Two of three draws are of `used`, where there are any.
+const Gap& GapMoves::Draw(const std::vector<Gap>& gaps, const std::vector<int>& used) {
+  if (used.empty() || random_.OneIn(3)) return gaps[random_.Below(gaps.size())];
+  return gaps[static_cast<size_t>(used[random_.Below(used.size())])];
+}
+
+bool GapMoves::Change(const std::vector<Gap>& gaps, const std::vector<int>& used) {
   if (!has_link_ || gaps.empty()) return false;
-  const Gap& gap = gaps[random_.Below(gaps.size())];
+  const Gap& gap = Draw(gaps, used);
   const size_t ordinal = OrdinalOf(gaps, gap);
   GapChoice choice = Choice(gap.value, ordinal);
-  // Of eight: three toggle the offload, one the early release, two each change a delay.
-  const uint32_t kind = random_.Below(8);
-  if (!choice.moved || kind < 3) {
-    choice.moved = !choice.moved;
-    choice.early_release = false;
-    Set(gap.value, ordinal, choice);
-    // Exchange: the other gap takes the opposite choice.
-    if (random_.OneIn(2)) {
-      const Gap& other = gaps[random_.Below(gaps.size())];
-      const size_t other_ordinal = OrdinalOf(gaps, other);
-      GapChoice swapped = Choice(other.value, other_ordinal);
-      if (swapped.moved == choice.moved) {
-        swapped.moved = !swapped.moved;
-        Set(other.value, other_ordinal, swapped);
-      }
-    }
+  // Of sixteen: eight toggle the offload, two the early release, three each change a delay.
+  const uint32_t kind = random_.Below(16);
+  if (!choice.moved || kind < 8) {
+    Toggle(gaps, used, gap);
     return true;
   }
-  if (kind == 3) {
+  if (kind < 10) {
     choice.early_release = !choice.early_release;
-  } else if (kind < 6) {
-    choice.offload_delay = RandomDelay(choice.offload_delay);
+  } else if (kind < 13) {
+    choice.offload_delay = RandomDelay(choice.offload_delay, -1);
   } else {
-    choice.prefetch_delay = RandomDelay(choice.prefetch_delay);
+    choice.prefetch_delay = RandomDelay(choice.prefetch_delay, 0);
   }
   Set(gap.value, ordinal, choice);
   return true;
+}
+
+// Offloads the value of a gap, or stops offloading it; half of the time in exchange for another.
+void GapMoves::Toggle(const std::vector<Gap>& gaps, const std::vector<int>& used, const Gap& gap) {
+  const size_t ordinal = OrdinalOf(gaps, gap);
+  GapChoice choice = Choice(gap.value, ordinal);
+  choice.moved = !choice.moved;
+  choice.early_release = false;
+  Set(gap.value, ordinal, choice);
+  if (!random_.OneIn(2)) return;
+  const bool from_used = choice.moved && !used.empty();
+  const Gap& other = from_used ? gaps[static_cast<size_t>(used[random_.Below(used.size())])]
+                               : gaps[random_.Below(gaps.size())];
+  const size_t other_ordinal = OrdinalOf(gaps, other);
+  GapChoice swapped = Choice(other.value, other_ordinal);
+  if (swapped.moved != choice.moved) return;
+  swapped.moved = !swapped.moved;
+  Set(other.value, other_ordinal, swapped);
+}
+
+void GapMoves::Thin() {
+  const uint32_t one_in = 2 + random_.Below(4);
+  for (size_t value = 0; value < choices_.size(); ++value) {
+    for (size_t ordinal = 0; ordinal < choices_[value].size(); ++ordinal) {
+      if (choices_[value][ordinal].moved && random_.OneIn(one_in)) {
+        Set(static_cast<int>(value), ordinal, GapChoice{});
+      }
+    }
+  }
 }
 
 void GapMoves::Undo() {

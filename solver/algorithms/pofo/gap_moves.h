@@ -24,9 +24,12 @@ class GapMoves {
 
   // A new move, without changes so far: Undo() returns to this point.
   void Begin() { old_.clear(); }
-  // Applies a random move to one of `gaps`, those of the current sequence. False, and nothing has
-  // changed, when the move drawn is not possible.
-  bool Change(const std::vector<Gap>& gaps);
+  // Applies a random move to one of `gaps`, those of the current sequence; mostly to one of `used`,
+  // the indices of those in which a value is away: at others most moves change nothing. False, and
+  // nothing has changed, when the move drawn is not possible.
+  bool Change(const std::vector<Gap>& gaps, const std::vector<int>& used);
+  // Stops offloading a random share of all values.
+  void Thin();
   void Set(int value, size_t ordinal, const GapChoice& choice);
   void Undo();
 
@@ -37,8 +40,10 @@ class GapMoves {
     GapChoice choice;
   };
 
+  const Gap& Draw(const std::vector<Gap>& gaps, const std::vector<int>& used);
+  void Toggle(const std::vector<Gap>& gaps, const std::vector<int>& used, const Gap& gap);
   GapChoice& Choice(int value, size_t ordinal);
-  int16_t RandomDelay(int16_t old);
+  int16_t RandomDelay(int16_t old, int least);
 
   const bool has_link_;
   SearchRandom& random_;

@@ -15,9 +15,9 @@ namespace {
 // Share of a makespan: smaller differences come from the order of additions.
 constexpr double kLeastGain = 1e-9;
 
-// Simulated annealing. A state's cost is its makespan, placed and timed as a whole. best_ is always
-// a feasible state, so BestSchedule() is a schedule; moves that lead to an infeasible state are
-// undone.
+// Simulated annealing. A state's cost is its makespan, placed and timed as a whole. bests_ are
+// always feasible states, so BestSchedule() is a schedule; moves that lead to an infeasible state
+// are undone.
 class Annealing {
  public:
   Annealing(const Chain& chain, const Platform& platform, const ImproveOptions& options,
@@ -31,30 +31,36 @@ class Annealing {
   // False when the schedule's own transfers, placed by the rules of transfer_placement.h, do not
   // fit, and repairs do not help.
   bool Start(const Schedule& schedule) {
-    moves_.Start(schedule);
-    repairs_ = has_link_;
-    constexpr int kMostRepairs = 10'000;  // of a schedule for more memory
-    seconds_ = EvaluateWithRepairs(kMostRepairs);
-    best_seconds_ = seconds_;
-    best_ = moves_.state();
-    return seconds_ < kInfeasible;
+    bests_ = {StateFrom(schedule)};
+    return bests_[0].seconds < kInfeasible;
   }
 
-  // Each round starts from the best state. Many short rounds find more than few long ones, of
-  // different first temperatures; from there the temperature falls geometrically. Every other round
-  // repairs moves: repairs reach states that nothing else does, and hide others.
+  // A further schedule to start from, which is left out where it does not consist of parts.
+  void AddStart(const Schedule& schedule) {
+    if (bests_[0].state.parts.empty()) return;
+    Best best = StateFrom(schedule);
+    if (best.seconds < kInfeasible && !best.state.parts.empty()) bests_.push_back(std::move(best));
+  }
+
+  // Each round starts from one of the best states. Many short rounds find more than few long ones,
+  // of different first temperatures; from there the temperature falls geometrically. Every other
+  // round repairs moves: repairs reach states that nothing else does, and hide others.
   absl::Status Run() {
-    const double last_temperature = 1e-6 * best_seconds_;
-    const double middle = std::max(options_.temperature * best_seconds_, last_temperature);
+    const double last_temperature = 1e-6 * bests_[0].seconds;
+    const double middle = std::max(options_.temperature * bests_[0].seconds, last_temperature);
     constexpr double kWarmth[] = {1, 0.25, 4, 0.5};
     constexpr int64_t kStepEffort = 64;  // charged for every step, so that failed moves end too
     for (int round = 0; round < options_.rounds; ++round) {
       const int64_t begin = effort_spent_;
       const int64_t share = (options_.effort - begin) / (options_.rounds - round);
-      repairs_ = has_link_ && round % 2 == 1;
-      const double first_temperature = middle * kWarmth[round / 2 % std::size(kWarmth)];
-      moves_.Reset(best_);
+      if (4 * round >= 3 * options_.rounds) KeepFastest();
+      const int turn = round / static_cast<int>(bests_.size());
+      best_ = static_cast<size_t>(round) % bests_.size();
+      repairs_ = has_link_ && turn % 2 == 1;
+      const double first_temperature = middle * kWarmth[turn / 2 % std::size(kWarmth)];
+      moves_.Reset(bests_[best_].state);
       seconds_ = Evaluate();
+      moves_.NoteUsed(placement_);
       while (effort_spent_ - begin < share) {
         RETURN_IF_ERROR(context_.CheckStop());
         context_.Report(static_cast<double>(effort_spent_) / static_cast<double>(options_.effort));
@@ -63,19 +69,41 @@ class Annealing {
         effort_spent_ += kStepEffort;
       }
     }
+    KeepFastest();
     return absl::OkStatus();
   }
 
-  double best_seconds() const { return best_seconds_; }
+  // After Run().
+  double best_seconds() const { return bests_[0].seconds; }
 
   Schedule BestSchedule() {
-    moves_.Reset(best_);
+    moves_.Reset(bests_[0].state);
     Evaluate();
     return placement_.ToSchedule(moves_.sequence());
   }
 
  private:
   static constexpr double kInfeasible = 1e300;
+  struct Best {
+    SearchState state;
+    double seconds = 0;
+  };
+
+  Best StateFrom(const Schedule& schedule) {
+    moves_.Start(schedule);
+    repairs_ = has_link_;
+    constexpr int kMostRepairs = 10'000;  // of a schedule for more memory
+    const double seconds = EvaluateWithRepairs(kMostRepairs);
+    return {moves_.state(), seconds};
+  }
+
+  void KeepFastest() {
+    const auto fastest =
+        std::min_element(bests_.begin(), bests_.end(),
+                         [](const Best& a, const Best& b) { return a.seconds < b.seconds; });
+    std::iter_swap(bests_.begin(), fastest);
+    bests_.resize(1);
+  }
 
   // The makespan of the current state; kInfeasible when it does not fit.
   double Evaluate() {
@@ -94,7 +122,8 @@ class Annealing {
   // The same, after offloading further values wherever memory is short.
   double EvaluateWithRepairs(int most_repairs) {
     double seconds = Evaluate();
-    for (int i = 0; repairs_ && i < most_repairs && seconds == kInfeasible; ++i) {
+    const bool repairs = repairs_ || (has_link_ && moves_.needs_repair());
+    for (int i = 0; repairs && i < most_repairs && seconds == kInfeasible; ++i) {
       const TransferPlacement::Shortage shortage = placement_.shortage();
       if (context_.stop.stop_requested()) break;
       if (shortage.operation < 0 || !moves_.Free(shortage.operation, shortage.bytes)) break;
@@ -116,10 +145,9 @@ class Annealing {
       return;
     }
     seconds_ = seconds;
-    if (seconds < best_seconds_ * (1 - kLeastGain)) {
-      best_seconds_ = seconds;
-      best_ = moves_.state();
-    }
+    moves_.NoteUsed(placement_);
+    Best& best = bests_[best_];
+    if (seconds < best.seconds * (1 - kLeastGain)) best = {moves_.state(), seconds};
   }
 
   const ImproveOptions& options_;
@@ -130,10 +158,10 @@ class Annealing {
   SearchMoves moves_;               // the current state
   std::vector<GapChoice> choices_;  // scratch of Evaluate()
 
-  bool repairs_ = false;  // in the current round
-  double seconds_ = 0;    // of the current state
-  SearchState best_;
-  double best_seconds_ = 0;
+  bool repairs_ = false;     // in the current round
+  double seconds_ = 0;       // of the current state
+  std::vector<Best> bests_;  // by start, until KeepFastest()
+  size_t best_ = 0;          // of the current round
   int64_t effort_spent_ = 0;
 };
 
@@ -147,6 +175,7 @@ absl::StatusOr<std::optional<Schedule>> Improve(const Chain& chain, const Platfo
   if (!before.ok()) return std::optional<Schedule>();
   Annealing annealing(chain, platform, options, context);
   if (!annealing.Start(schedule)) return std::optional<Schedule>();
+  for (const Schedule& other : options.others) annealing.AddStart(other);
   RETURN_IF_ERROR(annealing.Run());
   const bool fits =
       before->feasible() && before->prediction.peak_memory_bytes <= options.memory_bytes;

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "absl/status/statusor.h"
 #include "solver/algorithms/pofo/part_sequences.h"
@@ -25,8 +26,11 @@ namespace stowage {
 struct ImproveOptions {
   int64_t memory_bytes = 0;
   int64_t effort = 0;         // operations placed; 10^7 take a second or less
-  int rounds = 16;            // each begins at the best state so far
+  int rounds = 24;            // each begins at the best state so far
   double temperature = 5e-3;  // at the beginning of a round, as a share of the makespan
+  // Borrowed. Other schedules to start from: three quarters of the rounds go to `schedule` and to
+  // each of these in turn, the rest to the best of what they found.
+  std::span<const Schedule> others = {};
   // Borrowed. The recomputations that parts may use; null: single stages only.
   const PartSequences* sequences = nullptr;
 };

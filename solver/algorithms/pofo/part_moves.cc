@@ -7,6 +7,11 @@
 
 namespace stowage {
 
+void PartMoves::Begin() {
+  old_.clear();
+  added_seconds_ = 0;
+}
+
 // One of six moves with equal probability, on a random part.
 bool PartMoves::Change() {
   const size_t p = random_.Below(parts_.size());
@@ -40,10 +45,21 @@ std::optional<ForwardPart> PartMoves::RecomputedPart(int first, int last) {
   size_t chosen = sequences.size() - 1;
   if (random_.OneIn(3)) chosen -= random_.Below(std::min<size_t>(sequences.size(), 4));
   if (random_.OneIn(6)) chosen = random_.Below(sequences.size());
-  std::vector<Operation> recomputation;
-  sequences_->AppendOperations(first - 1, last - 1, sequences_->IndexOf(sequences[chosen]),
-                               &recomputation);
-  return PassedPart(first, last, std::move(recomputation));
+  ForwardPart part{first, last, false, PartInput::kKept, nullptr};
+  part.recomputation = RecomputationOf(first, last, sequences_->IndexOf(sequences[chosen]));
+  return part;
+}
+
+PartMoves::Recomputation PartMoves::RecomputationOf(int first, int last, int32_t sequence) {
+  constexpr size_t kMostKept = 20'000;
+  if (recomputations_.size() >= kMostKept) recomputations_.clear();
+  Recomputation& kept = recomputations_[sequence];
+  if (kept == nullptr) {
+    std::vector<Operation> operations;
+    sequences_->AppendOperations(first - 1, last - 1, sequence, &operations);
+    kept = std::make_shared<const std::vector<Operation>>(std::move(operations));
+  }
+  return kept;
 }
 
 // The compute time of the part: forwards of the first sweep, then recomputation or backward.
@@ -58,17 +74,30 @@ double PartMoves::SecondsOf(const ForwardPart& part) const {
   return seconds;
 }
 
-// Replaces `count` parts from p on and records in old_ how to undo that.
-void PartMoves::Replace(size_t p, size_t count, std::vector<ForwardPart> with) {
-  const auto at = parts_.begin() + static_cast<std::ptrdiff_t>(p);
-  const auto end = at + static_cast<std::ptrdiff_t>(count);
-  added_seconds_ = 0;
+// Replaces `count` parts from p on, and records in old_ how to undo that.
+void PartMoves::Replace(size_t p, size_t count, NewParts with) {
   for (const ForwardPart& part : with) added_seconds_ += SecondsOf(part);
-  for (auto part = at; part != end; ++part) added_seconds_ -= SecondsOf(*part);
-  old_ = {p, with.size(), {std::make_move_iterator(at), std::make_move_iterator(end)}};
-  parts_.erase(at, end);
-  parts_.insert(parts_.begin() + static_cast<std::ptrdiff_t>(p),
-                std::make_move_iterator(with.begin()), std::make_move_iterator(with.end()));
+  for (size_t i = p; i < p + count; ++i) added_seconds_ -= SecondsOf(parts_[i]);
+  const size_t now = with.size();
+  Exchange(p, count, &with);
+  old_.push_back({p, now, std::move(with)});
+}
+
+// Puts `with` in place of `count` parts from p on, and these into `with`.
+void PartMoves::Exchange(size_t p, size_t count, NewParts* with) {
+  const size_t both = std::min(count, with->size());
+  const auto at = parts_.begin() + static_cast<std::ptrdiff_t>(p);
+  const auto behind = at + static_cast<std::ptrdiff_t>(both);
+  std::swap_ranges(at, behind, with->begin());
+  if (count > both) {
+    const auto end = at + static_cast<std::ptrdiff_t>(count);
+    with->insert(with->end(), std::make_move_iterator(behind), std::make_move_iterator(end));
+    parts_.erase(behind, end);
+  } else if (with->size() > both) {
+    const auto rest = with->begin() + static_cast<std::ptrdiff_t>(both);
+    parts_.insert(behind, std::make_move_iterator(rest), std::make_move_iterator(with->end()));
+    with->erase(rest, with->end());
+  }
 }
 
 // Parts p and p+1 become one recomputed part.
@@ -86,7 +115,7 @@ bool PartMoves::Split(size_t p) {
   const int length = old.last - old.first + 1;
   if (old.saved || length < 2) return false;
   const int middle = old.first + static_cast<int>(random_.Below(static_cast<size_t>(length - 1)));
-  std::vector<ForwardPart> with;
+  NewParts with;
   for (const auto& [first, last] :
        {std::pair(old.first, middle), std::pair(middle + 1, old.last)}) {
     std::optional<ForwardPart> part;
@@ -104,7 +133,6 @@ bool PartMoves::Split(size_t p) {
 
 // A saved stage is recomputed, or all stages of a short recomputed part are saved.
 bool PartMoves::ToggleSaved(size_t p) {
-  constexpr int kLongest = 9;  // stages saved at once
   const ForwardPart old = parts_[p];
   if (old.saved) {
     std::optional<ForwardPart> part = RecomputedPart(old.first, old.last);
@@ -112,8 +140,8 @@ bool PartMoves::ToggleSaved(size_t p) {
     Replace(p, 1, {*part});
     return true;
   }
-  if (old.last - old.first + 1 > kLongest) return false;
-  std::vector<ForwardPart> with;
+  if (static_cast<size_t>(old.last - old.first) >= kLongest) return false;
+  NewParts with;
   for (int l = old.first; l <= old.last; ++l) with.push_back(SavedPart(l));
   Replace(p, 1, std::move(with));
   return true;
@@ -125,7 +153,7 @@ bool PartMoves::ShiftBorder(size_t p) {
   const ForwardPart left = parts_[p];
   const ForwardPart right = parts_[p + 1];
   const int border = left.last + (random_.OneIn(2) ? 1 : -1);
-  std::vector<ForwardPart> with;
+  NewParts with;
   for (const auto& [first, last, saved] : {std::tuple(left.first, border, left.saved),
                                            std::tuple(border + 1, right.last, right.saved)}) {
     if (first > last) continue;
@@ -156,7 +184,7 @@ bool PartMoves::ChangeRecomputation(size_t p) {
 bool PartMoves::SaveAndOffloadLast(size_t p) {
   const ForwardPart old = parts_[p];
   if (old.last >= loss_ || !has_link_) return false;
-  std::vector<ForwardPart> with;
+  NewParts with;
   if (old.saved) {
     std::optional<ForwardPart> part = RecomputedPart(old.first, old.last);
     if (!part.has_value()) return false;
@@ -177,9 +205,10 @@ bool PartMoves::SaveAndOffloadLast(size_t p) {
 }
 
 void PartMoves::Undo() {
-  std::vector<ForwardPart> parts;
-  parts.swap(old_.parts);
-  Replace(old_.at, old_.count, std::move(parts));
+  for (auto old = old_.rbegin(); old != old_.rend(); ++old) {
+    Exchange(old->at, old->count, &old->parts);
+  }
+  old_.clear();
 }
 
 }  // namespace stowage

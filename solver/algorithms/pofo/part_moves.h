@@ -3,9 +3,13 @@
 #define STOWAGE_SOLVER_ALGORITHMS_POFO_PART_MOVES_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "solver/algorithms/pofo/gap_moves.h"
 #include "solver/algorithms/pofo/part_sequences.h"
 #include "solver/algorithms/pofo/search_random.h"
@@ -30,19 +34,23 @@ class PartMoves {
         gap_moves_(*gap_moves),
         parts_(*parts) {}
 
-  // Applies a random move. False, and nothing has changed, when the move drawn is not possible.
+  // Begins a move of one or more changes, none so far: Undo() returns to this point.
+  void Begin();
+  // Applies a random change. False, and nothing has changed, when the one drawn is not possible.
   bool Change();
-  // Undoes the last Change(), which has returned true; only once.
   void Undo();
-  // What the last Change() adds to the compute time.
+  // What the changes since Begin() add to the compute time.
   double added_seconds() const { return added_seconds_; }
 
  private:
+  static constexpr size_t kLongest = 9;  // stages saved at once by one change
+  using NewParts = absl::InlinedVector<ForwardPart, kLongest>;
   struct OldParts {
     size_t at = 0;     // index of the first part replaced
     size_t count = 0;  // how many parts replaced them
-    std::vector<ForwardPart> parts;
+    NewParts parts;
   };
+  using Recomputation = std::shared_ptr<const std::vector<Operation>>;
 
   // False when the move is not possible for part p.
   bool Merge(size_t p);
@@ -52,7 +60,9 @@ class PartMoves {
   bool ChangeRecomputation(size_t p);
   bool SaveAndOffloadLast(size_t p);
   std::optional<ForwardPart> RecomputedPart(int first, int last);
-  void Replace(size_t p, size_t count, std::vector<ForwardPart> with);
+  Recomputation RecomputationOf(int first, int last, int32_t sequence);
+  void Replace(size_t p, size_t count, NewParts with);
+  void Exchange(size_t p, size_t count, NewParts* with);
   double SecondsOf(const ForwardPart& part) const;
 
   const Chain& chain_;
@@ -62,7 +72,9 @@ class PartMoves {
   const bool has_link_;
   GapMoves& gap_moves_;
   std::vector<ForwardPart>& parts_;
-  OldParts old_;  // what Undo() restores
+  std::vector<OldParts> old_;  // what Undo() restores, from the last to the first
+  // By index in sequences_: those used so far, since parts change far more often than sequences.
+  absl::flat_hash_map<int32_t, Recomputation> recomputations_;
   double added_seconds_ = 0;
 };
 

@@ -25,17 +25,17 @@ PofoSteps::Recomputations PofoSteps::RecomputationsOf(StageRange part, int64_t k
   const int first = part.first - 1;
   const int last = part.last - 1;
   Recomputations result;
-  result.sequences = &sequences_;
-  result.free_bytes = memory_ - kept_bytes;
+  result.sequences_ = &sequences_;
+  result.free_bytes_ = memory_ - kept_bytes;
   const auto options = sequences_.Fastest(first, last);
   const auto after = std::upper_bound(
-      options.begin(), options.end(), result.free_bytes,
+      options.begin(), options.end(), result.free_bytes_,
       [](int64_t bytes, const PartSequences::Sequence& s) { return bytes < s.peak_bytes; });
-  result.fit = options.first(static_cast<size_t>(after - options.begin()));
-  result.slower = sequences_.Slower(first, last);
-  result.forward_seconds = sequences_.ForwardSeconds(first, last);
-  result.backward_seconds = BackwardSeconds(part.first, part.last);
-  result.prefetch_rate = prefetch_rate_;
+  result.fit_ = options.first(static_cast<size_t>(after - options.begin()));
+  result.slower_ = sequences_.Slower(first, last);
+  result.forward_seconds_ = sequences_.ForwardSeconds(first, last);
+  result.backward_seconds_ = BackwardSeconds(part.first, part.last);
+  result.prefetch_rate_ = prefetch_rate_;
   return result;
 }
 
@@ -44,20 +44,20 @@ PofoSteps::Recomputations PofoSteps::RecomputationsOf(StageRange part, int64_t k
 PofoSteps::Recomputation PofoSteps::Recomputations::Fastest(double returning_bytes) const {
   Recomputation best;
   if (returning_bytes <= 0) {
-    if (!fit.empty()) {
-      best = {forward_seconds + fit.back().lost_seconds, sequences->IndexOf(fit.back())};
+    if (!fit_.empty()) {
+      best = {forward_seconds_ + fit_.back().lost_seconds, sequences_->IndexOf(fit_.back())};
     }
     return best;
   }
   // What the last prefetch adds to V, less the backwards.
   const double late =
-      (returning_bytes - static_cast<double>(free_bytes)) / prefetch_rate - backward_seconds;
+      (returning_bytes - static_cast<double>(free_bytes_)) / prefetch_rate_ - backward_seconds_;
   // From the largest peak that fits down. A smaller peak means more compute time, so the search
   // stops once compute time alone reaches the best.
   const PartSequences::Sequence* chosen = nullptr;
-  for (auto at = static_cast<int32_t>(fit.size()) - 1; at >= 0; at = fit[at].earlier) {
-    const PartSequences::Sequence& one = fit[at];
-    const double alone = forward_seconds + one.lost_seconds;
+  for (auto at = static_cast<int32_t>(fit_.size()) - 1; at >= 0; at = fit_[at].earlier) {
+    const PartSequences::Sequence& one = fit_[at];
+    const double alone = forward_seconds_ + one.lost_seconds;
     if (alone >= best.seconds) break;
     const double seconds = std::max(alone, one.reach_seconds + late);
     if (seconds >= best.seconds) continue;
@@ -65,14 +65,14 @@ PofoSteps::Recomputation PofoSteps::Recomputations::Fastest(double returning_byt
     chosen = &one;
   }
   // A slower sequence of smaller V may end earlier.
-  for (const PartSequences::Sequence& one : slower) {
-    if (one.peak_bytes > free_bytes) continue;
-    const double seconds = std::max(forward_seconds + one.lost_seconds, one.reach_seconds + late);
+  for (const PartSequences::Sequence& one : slower_) {
+    if (one.peak_bytes > free_bytes_) continue;
+    const double seconds = std::max(forward_seconds_ + one.lost_seconds, one.reach_seconds + late);
     if (seconds >= best.seconds) continue;
     best.seconds = seconds;
     chosen = &one;
   }
-  if (chosen != nullptr) best.sequence = sequences->IndexOf(*chosen);
+  if (chosen != nullptr) best.sequence = sequences_->IndexOf(*chosen);
   return best;
 }
 

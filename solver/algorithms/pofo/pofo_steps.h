@@ -135,13 +135,13 @@ class PofoSteps {
 
    private:
     friend class PofoSteps;
-    const PartSequences* sequences = nullptr;
-    std::span<const PartSequences::Sequence> fit;  // by growing peak
-    std::span<const PartSequences::Sequence> slower;
-    int64_t free_bytes = 0;       // M - (A + I)
-    double forward_seconds = 0;   // one forward of each stage
-    double backward_seconds = 0;  // one backward of each
-    double prefetch_rate = 0;     // βp
+    const PartSequences* sequences_ = nullptr;
+    std::span<const PartSequences::Sequence> fit_;  // by growing peak
+    std::span<const PartSequences::Sequence> slower_;
+    int64_t free_bytes_ = 0;       // M - (A + I)
+    double forward_seconds_ = 0;   // one forward of each stage
+    double backward_seconds_ = 0;  // one backward of each
+    double prefetch_rate_ = 0;     // βp
   };
   // `kept_bytes` is A + I.
   Recomputations RecomputationsOf(StageRange part, int64_t kept_bytes) const;

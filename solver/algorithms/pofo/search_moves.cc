@@ -1,7 +1,6 @@
 #include "solver/algorithms/pofo/search_moves.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 namespace stowage {
@@ -16,8 +15,7 @@ SearchMoves::SearchMoves(const Chain& chain, const Platform& platform,
 void SearchMoves::Start(const Schedule& schedule) {
   fixed_ = SequenceOf(chain_, schedule);
   state_.choices.assign(static_cast<size_t>(chain_.length()) + 2, {});  // by value, a^0 first
-  std::optional<std::vector<ForwardPart>> parts = PartsOf(chain_, fixed_.operations);
-  if (parts.has_value()) state_.parts = *std::move(parts);
+  state_.parts = PartsOf(chain_, fixed_.operations).value_or(std::vector<ForwardPart>());
   ReadChoices(schedule);
   Reassemble();
   CountSeconds();
@@ -75,23 +73,66 @@ void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
   }
 }
 
-// Half of the moves change parts, where the state has any; the others change a gap.
+// Half of the moves are compound, a fifth change parts, where the state has any; the others change
+// a gap.
 bool SearchMoves::TryMove(double most_seconds) {
-  moved_parts_ = !state_.parts.empty() && random_.OneIn(2);
+  moved_parts_ = false;
+  thinned_ = false;
   gap_moves_.Begin();
-  if (!moved_parts_) return gap_moves_.Change(sequence().gaps);
-  if (!part_moves_.Change()) return false;
-  if (seconds_ + part_moves_.added_seconds() > most_seconds) {
+  if (!state_.parts.empty()) {
+    const uint32_t kind = random_.Below(10);
+    if (kind < 5) return TryCompound(most_seconds);
+    if (kind < 7) return TryParts(most_seconds, 1);
+  }
+  return gap_moves_.Change(sequence().gaps, used_);
+}
+
+// Up to so many changes of parts. Most recompute for too long, which costs little to see: several
+// are drawn.
+bool SearchMoves::TryParts(double most_seconds, size_t most_changes) {
+  constexpr int kDraws = 4;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    part_moves_.Begin();
+    bool changed = false;
+    for (size_t left = 1 + random_.Below(most_changes); left > 0; --left) {
+      changed = part_moves_.Change() || changed;
+    }
+    if (!changed) continue;
+    if (seconds_ + part_moves_.added_seconds() <= most_seconds) {
+      moved_parts_ = true;
+      seconds_before_ = seconds_;
+      seconds_ += part_moves_.added_seconds();
+      // Keeps the old sequence for Undo(), which then need not assemble it again.
+      std::swap(assembled_, assembled_before_);
+      Reassemble();
+      return true;
+    }
     gap_moves_.Undo();
     part_moves_.Undo();
-    return false;
   }
-  seconds_before_ = seconds_;
-  seconds_ += part_moves_.added_seconds();
-  // Keeps the old sequence for Undo(), which then need not assemble it again.
-  std::swap(assembled_, assembled_before_);
-  Reassemble();
+  return false;
+}
+
+// Several changes at once, each of which may be a loss by itself: one stage is recomputed instead
+// of another, and other values are offloaded.
+bool SearchMoves::TryCompound(double most_seconds) {
+  if (!TryParts(most_seconds, 3)) return false;
+  thinned_ = random_.OneIn(4);
+  if (thinned_) {
+    gap_moves_.Thin();
+  } else {
+    for (uint32_t left = random_.Below(3); left > 0; --left) {
+      gap_moves_.Change(sequence().gaps, {});
+    }
+  }
   return true;
+}
+
+void SearchMoves::NoteUsed(const TransferPlacement& placement) {
+  used_.clear();
+  for (int g = 0; g < static_cast<int>(sequence().gaps.size()); ++g) {
+    if (placement.moves(g)) used_.push_back(g);
+  }
 }
 
 bool SearchMoves::Free(int index, int64_t bytes) {

@@ -50,12 +50,16 @@ class SearchMoves {
   // One choice for each gap of sequence().
   void FillChoices(std::vector<GapChoice>* choices);
 
-  // Applies a random move. False, and nothing has changed, when the move drawn is not possible or
-  // its computations alone take more than `most_seconds`.
+  // Applies a random move. False, and nothing has changed, when the moves drawn are not possible or
+  // their computations alone take more than `most_seconds`.
   bool TryMove(double most_seconds);
+  // Whether the last TryMove() took offloads away that Free() is to replace.
+  bool needs_repair() const { return thinned_; }
   // Offloads further values during operation `index` of sequence(), until those chosen free at
   // least `bytes`: part of the last TryMove(). False where there are not enough.
   bool Free(int index, int64_t bytes);
+  // Call when the current state becomes the one that moves start from, and `placement` is of it.
+  void NoteUsed(const TransferPlacement& placement);
   // Undoes the last TryMove(), which has returned true; only once.
   void Undo();
 
@@ -67,6 +71,8 @@ class SearchMoves {
     int64_t bytes = 0;
   };
 
+  bool TryParts(double most_seconds, size_t most_changes);
+  bool TryCompound(double most_seconds);
   void CountSeconds();
   void ReadChoices(const Schedule& schedule);
   void Reassemble();
@@ -84,7 +90,9 @@ class SearchMoves {
   double seconds_before_ = 0;           // before the last move on parts
   std::vector<size_t> gaps_seen_;       // by value; scratch of FillChoices()
   std::vector<Spanning> spanning_;      // scratch of Free()
+  std::vector<int> used_;               // gaps in which a value is away, see NoteUsed()
   bool moved_parts_ = false;            // in the last TryMove()
+  bool thinned_ = false;                // likewise
 };
 
 }  // namespace stowage

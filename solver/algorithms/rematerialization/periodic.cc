@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "solver/base/status_macros.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -118,7 +119,7 @@ struct Trial {
   int64_t peak_bytes = 0;
 };
 
-// Holds every trial, so one solve answers all budgets.
+// Holds the trials, so one solve answers all budgets that it was made for.
 class PeriodicSolution final : public Solution {
  public:
   PeriodicSolution(Chain chain, std::vector<Trial> trials)
@@ -144,24 +145,74 @@ class PeriodicSolution final : public Solution {
   std::vector<Trial> trials_;
 };
 
-// Simulates every number of segments that the options allow. O(L) each.
-absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, const SolveContext& context) {
+// The cost of each number of segments, without its schedule. Immutable.
+class Estimates {
+ public:
+  explicit Estimates(const Chain& chain)
+      : chain_(chain), eager_seconds_(EagerSeconds(chain)), reruns_{0}, saved_{0} {
+    for (const Stage& stage : chain.stages) {
+      reruns_.push_back(reruns_.back() + (stage.no_recompute ? 0 : stage.forward_seconds));
+      saved_.push_back(saved_.back() + stage.saved_bytes);
+    }
+  }
+
+  // The makespan, up to the rounding of sums: all segments but the last run forward twice. O(1).
+  double Seconds(int segments) const {
+    return eager_seconds_ + reruns_[static_cast<size_t>(LastInput(segments))];
+  }
+
+  // A lower bound on the peak: before the loss every segment's input is on the device, and all that
+  // the last one saved. O(segments).
+  int64_t LeastPeakBytes(int segments) const {
+    const int last_input = LastInput(segments);
+    const int stages = chain_.length() / segments;
+    int64_t bytes = saved_.back() - saved_[static_cast<size_t>(last_input)];
+    for (int l = 0; l <= last_input; l += stages) bytes += chain_.output_bytes(l);
+    return bytes;
+  }
+
+ private:
+  // The stage before the last segment; 0: the chain's input.
+  int LastInput(int segments) const { return (segments - 1) * (chain_.length() / segments); }
+
+  const Chain& chain_;
+  const double eager_seconds_;
+  std::vector<double> reruns_;  // by l: seconds of the forwards 1..l that may run again
+  std::vector<int64_t> saved_;  // by l: saved bytes of stages 1..l
+};
+
+// Which numbers of segments are simulated.
+enum class Extent {
+  kAll,
+  kWinners,  // only those that may be the fastest within the instance's budget
+};
+
+// Simulates the numbers of segments that the options allow. O(L) each.
+absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, Extent extent,
+                                          const SolveContext& context) {
+  constexpr double kRoundingOfSums = 1e-9;
   const int fixed = instance.options().segments;
   const int first = fixed > 0 ? fixed : 1;
   const int last = fixed > 0 ? fixed : instance.chain().length();
+  const int64_t memory_bytes = instance.platform().memory_bytes;
+  const Estimates estimates(instance.chain());
   std::vector<Trial> trials;
   double fastest = std::numeric_limits<double>::infinity();  // of those that fit
   for (int segments = first; segments <= last; ++segments) {
     RETURN_IF_ERROR(context.CheckStop());
+    if (extent == Extent::kWinners &&
+        (estimates.Seconds(segments) > (1 + kRoundingOfSums) * fastest ||
+         estimates.LeastPeakBytes(segments) > memory_bytes)) {
+      continue;
+    }
     const Schedule schedule = PeriodicSchedule(instance.chain(), segments);
     ASSIGN_OR_RETURN(const Simulation simulation,
                      Simulate(instance.chain(), instance.platform(), schedule));
     const Prediction& prediction = simulation.prediction;
     trials.push_back({segments, prediction.makespan_seconds, prediction.peak_memory_bytes});
-    if (context.improved && prediction.peak_memory_bytes <= instance.platform().memory_bytes &&
-        prediction.makespan_seconds < fastest) {
+    if (prediction.peak_memory_bytes <= memory_bytes && prediction.makespan_seconds < fastest) {
       fastest = prediction.makespan_seconds;
-      context.improved({schedule, "periodic", Limit::kHeuristic, {}});
+      if (context.improved) context.improved({schedule, "periodic", Limit::kHeuristic, {}});
     }
     context.Report(static_cast<double>(segments - first + 1) / (last - first + 1));
   }
@@ -179,7 +230,7 @@ class Periodic final : public Solver {
                                                     const SolveContext& context) const override {
     SolveContext quiet = context;
     quiet.improved = nullptr;
-    ASSIGN_OR_RETURN(const std::vector<Trial> trials, TryAll(instance, quiet));
+    ASSIGN_OR_RETURN(const std::vector<Trial> trials, TryAll(instance, Extent::kAll, quiet));
     assert(!trials.empty());
     const auto least = std::min_element(
         trials.begin(), trials.end(),
@@ -189,7 +240,10 @@ class Periodic final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    ASSIGN_OR_RETURN(std::vector<Trial> trials, TryAll(instance, context));
+    // Lower budgets may have another winner.
+    const bool one_budget = context.lowest_bytes >= instance.platform().memory_bytes;
+    ASSIGN_OR_RETURN(std::vector<Trial> trials,
+                     TryAll(instance, one_budget ? Extent::kWinners : Extent::kAll, context));
     return std::make_unique<PeriodicSolution>(instance.chain(), std::move(trials));
   }
 };

@@ -14,6 +14,7 @@
 #include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -262,7 +263,9 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
   const bool misjudged = plan_.table.grid.slots < kFewSlots ||
                          (!measured.empty() && measured.front().level < budget_level / 10 * 9);
   if (saving_ == Saving::kAlways && (measured.empty() || misjudged)) {
-    ASSIGN_OR_RETURN(const auto periodic, MakePeriodic()->Solve(instance_, context));
+    SolveContext one_budget = context;
+    one_budget.lowest_bytes = useful;
+    ASSIGN_OR_RETURN(const auto periodic, MakePeriodic()->Solve(instance_, one_budget));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate, periodic->ScheduleWithin(useful, context));
     if (candidate.has_value()) Measure(std::move(candidate->schedule), useful, &measured);
   }
@@ -285,6 +288,17 @@ class PersistentSolver final : public Solver {
     ASSIGN_OR_RETURN(const RotorMinimum minimum,
                      RotorMinimum::Build(instance.chain(), options_.saving, context));
     return minimum.least_bytes();
+  }
+
+  // Revolve checkpoints every stage but the loss before it saves it.
+  double LeastSeconds(const Instance& instance) const override {
+    const Chain& chain = instance.chain();
+    double seconds = EagerSeconds(chain);
+    if (options_.saving == Saving::kAlways) return seconds;
+    for (const Stage& stage : chain.stages) {
+      if (!stage.no_recompute) seconds += stage.forward_seconds;
+    }
+    return seconds;
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(

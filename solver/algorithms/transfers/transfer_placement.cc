@@ -6,6 +6,8 @@
 namespace stowage {
 namespace {
 
+constexpr int kEventKinds = 4;  // at one position, see Event
+
 // The operation after which the copy of a gap's value may start: the one that produces the value,
 // or, if the value is on the host in an earlier gap, its first use after the last such gap.
 template <typename IsAway>
@@ -34,7 +36,7 @@ std::optional<double> TransferPlacement::Place(const ComputeSequence& sequence,
   PlaceOffloads(sequence, choices);
   PlacePrefetches(sequence, choices);
   if (platform_.host_memory_bytes > 0 && !FitHost(sequence)) return std::nullopt;
-  ListEvents();
+  ListEvents(sequence);
   return Time(sequence);
 }
 
@@ -73,7 +75,9 @@ void TransferPlacement::PlaceOffloads(const ComputeSequence& sequence,
     const Gap& gap = sequence.gaps[static_cast<size_t>(g)];
     Move& move = moves_[static_cast<size_t>(g)];
     const int from = LeavesFrom(sequence, gap, [this](int before) { return moves(before); });
-    move.offload = std::min(from + 1 + choices[static_cast<size_t>(g)].offload_delay, move.release);
+    const int earliest = from == gap.made ? from + 1 : from;
+    const int delayed = from + 1 + choices[static_cast<size_t>(g)].offload_delay;
+    move.offload = std::min(std::max(earliest, delayed), move.release);
   }
 }
 
@@ -181,20 +185,30 @@ bool TransferPlacement::FitHost(const ComputeSequence& sequence) {
   return true;
 }
 
+// Whether an OFFLOAD stands where the PREFETCH of the same value does, which it has to follow.
+bool TransferPlacement::FollowsPrefetch(const ComputeSequence& sequence, int g) const {
+  int before = sequence.gaps[static_cast<size_t>(g)].previous;
+  while (before >= 0 && !moves(before)) {
+    before = sequence.gaps[static_cast<size_t>(before)].previous;
+  }
+  return before >= 0 &&
+         moves_[static_cast<size_t>(before)].prefetch == moves_[static_cast<size_t>(g)].offload;
+}
+
 // Sorts the transfers by position, then OFFLOAD, RELEASE, PREFETCH. OFFLOADs and RELEASEs at one
 // position are in copy order, PREFETCHes in order of next use.
-void TransferPlacement::ListEvents() {
+void TransferPlacement::ListEvents(const ComputeSequence& sequence) {
   events_.clear();
   const auto add = [this](int position, int kind, OperationKind operation, size_t rank, int gap) {
     const int64_t key =
-        ((static_cast<int64_t>(position) * 3 + kind) << 32) + static_cast<int64_t>(rank);
+        ((static_cast<int64_t>(position) * kEventKinds + kind) << 32) + static_cast<int64_t>(rank);
     events_.push_back({key, operation, gap});
   };
   for (size_t rank = 0; rank < copy_order_.size(); ++rank) {
     const int g = copy_order_[rank];
     const Move& move = moves_[static_cast<size_t>(g)];
     if (move.release < 0) continue;
-    add(move.offload, 0, OperationKind::kOffload, rank, g);
+    add(move.offload, FollowsPrefetch(sequence, g) ? 3 : 0, OperationKind::kOffload, rank, g);
     add(move.release, 1, OperationKind::kRelease, rank, g);
     add(move.prefetch, 2, OperationKind::kPrefetch, static_cast<size_t>(g), g);
   }
@@ -215,7 +229,7 @@ double TransferPlacement::Time(const ComputeSequence& sequence) {
   const double latency = platform_.transfer_latency_seconds;
   auto event = events_.begin();
   for (int k = 0; k <= sequence.size(); ++k) {
-    for (; event != events_.end() && event->key >> 32 < (int64_t{k} + 1) * 3; ++event) {
+    for (; event != events_.end() && event->key >> 32 < (int64_t{k} + 1) * kEventKinds; ++event) {
       const Gap& gap = sequence.gaps[static_cast<size_t>(event->gap)];
       const auto bytes = static_cast<double>(gap.bytes);
       double& away = offloaded_[static_cast<size_t>(event->gap)];
@@ -255,7 +269,7 @@ Schedule TransferPlacement::ToSchedule(const ComputeSequence& sequence) const {
   schedule.operations.reserve(sequence.operations.size() + events_.size());
   auto event = events_.begin();
   for (int k = 0; k < sequence.size(); ++k) {
-    for (; event != events_.end() && event->key >> 32 < (int64_t{k} + 1) * 3; ++event) {
+    for (; event != events_.end() && event->key >> 32 < (int64_t{k} + 1) * kEventKinds; ++event) {
       schedule.operations.push_back(
           {event->kind, sequence.gaps[static_cast<size_t>(event->gap)].value});
     }

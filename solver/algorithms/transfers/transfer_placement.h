@@ -32,8 +32,9 @@ namespace stowage {
 struct GapChoice {
   bool moved = false;          // the value may be on the host during the gap, where memory needs it
   bool early_release = false;  // RELEASE right after the use before the gap, needed or not
-  int16_t offload_delay = 0;   // in operations
-  int16_t prefetch_delay = 0;  // likewise
+  // In operations. -1: before the first use that follows the previous prefetch, not after it.
+  int16_t offload_delay = 0;
+  int16_t prefetch_delay = 0;  // in operations
 
   bool operator==(const GapChoice&) const = default;
 };
@@ -82,7 +83,8 @@ class TransferPlacement {
     // clang-tidy 14 sees a 0 in the comparison that the compiler writes.
     auto operator<=>(const Copy&) const = default;  // NOLINT(modernize-use-nullptr)
   };
-  // OFFLOADs of a position come first, then its RELEASEs, then its PREFETCHes.
+  // OFFLOADs of a position come first, then its RELEASEs, then its PREFETCHes, then OFFLOADs of
+  // what they bring back.
   struct Event {
     int64_t key = 0;  // position, kind and rank
     OperationKind kind = OperationKind::kOffload;
@@ -95,7 +97,8 @@ class TransferPlacement {
   void PlaceOffloads(const ComputeSequence& sequence, std::span<const GapChoice> choices);
   void PlacePrefetches(const ComputeSequence& sequence, std::span<const GapChoice> choices);
   bool FitHost(const ComputeSequence& sequence);
-  void ListEvents();
+  bool FollowsPrefetch(const ComputeSequence& sequence, int gap) const;
+  void ListEvents(const ComputeSequence& sequence);
   double Time(const ComputeSequence& sequence);
 
   const Chain& chain_;

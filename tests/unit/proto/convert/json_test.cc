@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
@@ -135,6 +137,19 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
   const Platform platform = {"gpu", 1, 2, 3, 4, true, 5};
   EXPECT_EQ(FromMessage(ToMessage(platform)), platform);
   EXPECT_EQ(FromMessage(ToMessage(Memory(7))), Memory(7));
+}
+
+TEST(Convert, KeepsWhyAnAnswerMayNotBeOptimal) {
+  for (const Limit limit :
+       {Limit::kNone, Limit::kHeuristic, Limit::kRounding, Limit::kTime, Limit::kClass}) {
+    Answer answer;
+    answer.outcome = limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+    answer.limit = limit;
+    const auto result =
+        FromMessage(ToMessage({std::make_shared<const Answer>(answer), {}}, Memory(7)));
+    ASSERT_THAT(result, IsOk()) << static_cast<int>(limit);
+    EXPECT_EQ(result->answer->limit, limit);
+  }
 }
 
 TEST(Convert, KeepsEveryKindOfOperation) {

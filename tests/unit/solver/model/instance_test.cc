@@ -98,5 +98,13 @@ TEST(Instance, NeverNeedsLessThanTheRequest) {
   EXPECT_GT(rounded->prediction.peak_memory_bytes, exact->prediction.peak_memory_bytes);
 }
 
+TEST(Instance, TriesEverySegmentCountOnAChainThatHasFewerStagesThanSegments) {
+  SolveRequest request = RequestWith(1000);
+  request.options.segments = 3;
+  const Instance instance = Instance::Rounded(request);
+  EXPECT_EQ(instance.WithChain(EqualChain(3)).options().segments, 3);
+  EXPECT_EQ(instance.WithChain(EqualChain(2)).options().segments, 0);
+}
+
 }  // namespace
 }  // namespace stowage

@@ -17,7 +17,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Pair;
 
 // Four stages and the loss (stage 5). Eager: forward 1 s, backward 2 s, output 10, saved 30 bytes.
 // Stages 2 and 3 are fused in graph mode: forward 0.5 s, backward 1 s, saved 40 bytes, 7 bytes of

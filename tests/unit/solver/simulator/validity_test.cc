@@ -147,5 +147,13 @@ TEST_F(Validity, NamesWhatIsMissingAtTheEndOnePastTheLastOperation) {
   ExpectError("S1 S2 S3 B3 B2", "operations[5] END: the last gradient is missing: BACKWARD 1");
 }
 
+TEST(Simulator, StopsWhenItIsAskedTo) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_THAT(
+      Simulate(EqualChain(2), Memory(100), Ops("S1 S2 S3 B3 B2 B1"), nullptr, stop.get_token()),
+      Fails(absl::StatusCode::kCancelled, testing::_));
+}
+
 }  // namespace
 }  // namespace stowage

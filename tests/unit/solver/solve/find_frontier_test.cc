@@ -131,6 +131,47 @@ TEST(FindFrontier, RefusesWhatDoesNotFitItsMemory) {
               Fails(absl::StatusCode::kResourceExhausted, testing::HasSubstr("rotor would need")));
 }
 
+// With a link each point starts from its neighbour's schedule. A budget that is solved alone starts
+// from nothing, and must not be much faster for it.
+void ExpectPointsCloseToSolves(const Chain& chain) {
+  FrontierRequest request = Ask(chain, "", 5);
+  request.platform.offload_bytes_per_second = 2e6;
+  const auto frontier = FindFrontier(request, {});
+  ASSERT_THAT(frontier, IsOk());
+  EXPECT_TRUE(frontier->rejected.empty());
+  ASSERT_EQ(frontier->points.size(), 5);
+  for (const FrontierPoint& point : frontier->points) {
+    EXPECT_NE(point.outcome, Outcome::kInfeasible);
+    EXPECT_LE(point.prediction.peak_memory_bytes, point.memory_bytes);
+    SolveRequest alone{chain, request.platform, "", {}};
+    alone.platform.memory_bytes = point.memory_bytes;
+    const auto answer = AnswerRequest(alone, {});
+    ASSERT_THAT(answer, IsOk());
+    EXPECT_LT(point.prediction.makespan_seconds, answer->prediction.makespan_seconds * 1.01)
+        << point.memory_bytes;
+    EXPECT_GE(point.prediction.makespan_seconds,
+              answer->prediction.lower_bound_seconds * (1 - 1e-9));
+  }
+}
+
+TEST(FindFrontier, WithALinkGivesWhatSolvesOfItsBudgetsGive) {
+  Chain chain = LongChain();
+  chain.stages.resize(30);
+  ExpectPointsCloseToSolves(chain);
+}
+
+TEST(FindFrontier, WithALinkGivesWhatSolvesOfItsBudgetsGiveInGraphMode) {
+  Chain chain = LongChain();
+  chain.stages.resize(20);
+  chain.graph_entry_seconds = 0.01;
+  for (Stage& stage : chain.stages) {
+    stage.graph = GraphCosts{.forward_seconds = 0.8 * stage.forward_seconds,
+                             .backward_seconds = 0.9 * stage.backward_seconds,
+                             .saved_bytes = stage.saved_bytes - 50'000};
+  }
+  ExpectPointsCloseToSolves(chain);
+}
+
 std::vector<FrontierPoint> Points(const std::vector<std::pair<int64_t, double>>& figures) {
   std::vector<FrontierPoint> points;
   for (const auto& [bytes, seconds] : figures) {

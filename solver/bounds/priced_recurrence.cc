@@ -1,0 +1,313 @@
+#include "solver/bounds/priced_recurrence.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stowage {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// Choices of a value that are told apart. More are joined to one that is no larger and no dearer.
+constexpr size_t kMostChoices = 3;
+
+}  // namespace
+
+PricedRecurrence::PricedRecurrence(const Chain& chain, const Platform& platform,
+                                   int64_t most_levels)
+    : chain_(chain), platform_(platform), rows_(chain.length() + 1) {
+  // Without a link, powers of two, so that the levels of a larger budget are those of a smaller
+  // one, joined: the bound never grows with memory. With one it may, since prices are searched for.
+  if (platform.has_link()) {
+    unit_bytes_ = FittingUnit(most_levels);
+  } else {
+    while (platform.memory_bytes / unit_bytes_ >= most_levels) unit_bytes_ *= 2;
+  }
+  levels_ = LevelsOf(platform.memory_bytes) + 1;
+  DescribeValues();
+  const size_t entries = Offset(rows_, Late()) + levels_;
+  for (int root = 0; root < kRoots; ++root) {
+    lost_[root] = MakeLargeBuffer<double>(entries);
+    if (!platform.has_link()) continue;
+    returned_[root] = MakeLargeBuffer<double>(entries);
+    returned_from_last_row_[root] = MakeLargeBuffer<double>(entries);
+  }
+  scratch_.resize(levels_);
+  away_.resize(levels_);
+  rest_.resize(levels_ * static_cast<size_t>(rows_));
+}
+
+// Of the units that make 2/3 of `most_levels` or more, the one that loses least by rounding sizes
+// down. In chains of similar stages the same remainder is lost at every value. What is cut off the
+// budget makes the bound closer; one cut limits all values that are held at once.
+int64_t PricedRecurrence::FittingUnit(int64_t most_levels) const {
+  constexpr int kTried = 128;
+  constexpr int64_t kBudget = 10;
+  const int64_t least_unit = platform_.memory_bytes / most_levels + 1;
+  int64_t best = least_unit;
+  int64_t best_lost = INT64_MAX;
+  for (int i = 0; i < kTried; ++i) {
+    const int64_t unit = least_unit + least_unit / 2 / kTried * i;
+    int64_t lost = -kBudget * (platform_.memory_bytes % unit);
+    for (const Stage& stage : chain_.stages) {
+      lost += stage.saved_bytes % unit + stage.output_bytes % unit;
+    }
+    if (lost >= best_lost) continue;
+    best_lost = lost;
+    best = unit;
+  }
+  return best;
+}
+
+double PricedRecurrence::Work(int stages, int64_t levels, bool has_link) {
+  const double rows = stages + 1;
+  return rows * rows * rows / 6 * static_cast<double>(levels) * (has_link ? 4 : 2);
+}
+
+void PricedRecurrence::DescribeValues() {
+  forwards_ = {0};
+  need_bytes_ = {0};
+  reruns_ = {false};
+  for (int s = 1; s <= rows_; ++s) {
+    const Stage& stage = chain_.stage(s);
+    forwards_.push_back(forwards_.back() + stage.forward_seconds);
+    backward_seconds_ += stage.backward_seconds;
+    need_bytes_.push_back(stage.saved_bytes + chain_.gradient_bytes(s) +
+                          chain_.gradient_bytes(s - 1) + stage.backward_overhead_bytes);
+    reruns_.push_back(!stage.no_recompute && s < rows_);
+  }
+  for (int k = 0; k < rows_; ++k) {
+    const bool may_leave = platform_.has_link() && (k == 0 || !chain_.stage(k).no_offload);
+    Value saved{.bytes = k == 0 ? 0 : chain_.saved_bytes(k), .may_leave = may_leave};
+    saved.held.push_back({saved.bytes, 0});
+    if (may_leave) saved.away.push_back({saved.bytes, saved.bytes, 0});
+    values_[kSaved].push_back(saved);
+
+    // a^k itself, then a^p for smaller p as long as forwards p+1..k may run again.
+    Value output{.bytes = chain_.output_bytes(k), .may_leave = may_leave};
+    int64_t least_bytes = INT64_MAX;
+    int64_t least_away_bytes = INT64_MAX;
+    for (int p = k; p >= std::min(k, 1); --p) {
+      const int64_t bytes = chain_.output_bytes(p);
+      const double rerun_seconds = forwards_[k] - forwards_[p];
+      if (bytes < least_bytes) {
+        least_bytes = bytes;
+        output.held.push_back({bytes, rerun_seconds});
+      }
+      const bool leaves = platform_.has_link() && (p == 0 || !chain_.stage(p).no_offload);
+      if (leaves && bytes < least_away_bytes) {
+        least_away_bytes = bytes;
+        output.away.push_back({bytes, least_bytes, rerun_seconds});
+      }
+      if (!reruns_[p]) break;
+    }
+    const auto join = [](auto& choices) {
+      if (choices.size() <= kMostChoices) return;
+      const double rerun_seconds = choices[kMostChoices - 1].rerun_seconds;
+      choices[kMostChoices - 1] = choices.back();
+      choices[kMostChoices - 1].rerun_seconds = rerun_seconds;
+      choices.resize(kMostChoices);
+    };
+    join(output.held);
+    join(output.away);
+    values_[kCheckpoint].push_back(std::move(output));
+  }
+}
+
+double PricedRecurrence::SecondsAt(const LinkPrices& prices) {
+  prices_ = prices;
+  for (int s = rows_; s >= 1; --s) {
+    lowest_ = 0;
+    for (int t = s; t <= Late(); ++t) {
+      if (t <= rows_) lowest_ = std::min(levels_, std::max(lowest_, RowLevels(kCheckpoint, t)));
+      if (s < std::min(t, rows_)) FindRests(s, t);
+      FillPart(kCheckpoint, s, t);
+      if (s > 1) FillPart(kSaved, s, t);
+    }
+  }
+  const double held = PriceHeld(rows_, platform_.memory_bytes - need_bytes_[rows_]);
+  return (1 - prices_.offload) * forwards_.back() + (1 - prices_.backward) * backward_seconds_ +
+         Lost(kCheckpoint, 1, rows_)[levels_ - 1] - held;
+}
+
+// The least seconds lost of part [s..t] by level, what it hangs from included:
+//   saving      stage s saved, the rest hangs from ā^s
+//   splitting   [k+1..t] hangs from a^k, then [s..k] from the value; forwards s..k run once more
+// in both cases with the value on the device (LowerByStaying) or on the host (LowerByLeaving) while
+// the rest or [k+1..t] runs.
+void PricedRecurrence::FillPart(Root root, int s, int t) {
+  double* const lost = Lost(root, s, t);
+  std::fill_n(lost, levels_, kNever);
+  const bool single = s == std::min(t, rows_);
+  if (single) {
+    const double held = PriceHeld(t, ValueOf(root, s).bytes);
+    for (size_t m = RowLevels(root, s); m < levels_; ++m) lost[m] = held;
+  } else {
+    LowerByStaying(root, s, t);
+  }
+  if (!platform_.has_link()) return;
+  if (!single) LowerByLeaving(root, s, t);
+  if (t < rows_) FillReturned(root, s, t);
+}
+
+void PricedRecurrence::LowerByStaying(Root root, int s, int t) {
+  double* const lost = Lost(root, s, t);
+  const Value& value = ValueOf(root, s);
+  const size_t size = LevelsOf(value.bytes);
+  const double held = PriceHeld(t, value.bytes);
+  const double* const saved = saved_rest_;
+  for (size_t m = std::max(size, RowLevels(root, s)); m < levels_; ++m) {
+    lost[m] = std::min(lost[m], held + saved[m - size]);
+  }
+  for (const Held& choice : value.held) {
+    const size_t smaller = LevelsOf(choice.bytes);
+    const size_t from = std::max(smaller, lowest_);
+    if (from >= levels_) continue;
+    const double other = (1 - prices_.gap) * choice.rerun_seconds + PriceHeld(t, choice.bytes);
+    for (size_t i = 0; i < splits_.size(); ++i) {
+      const int k = s + static_cast<int>(i);
+      terms_[i] = {splits_[i].a + from - smaller, Lost(root, s, k) + from, splits_[i].base + other};
+    }
+    LowerToTerms(terms_, levels_ - from, lost + from);
+  }
+}
+
+void PricedRecurrence::LowerByLeaving(Root root, int s, int t) {
+  const Value& value = ValueOf(root, s);
+  if (value.away.empty()) return;
+  std::vector<double>& away = away_;
+  std::fill(away.begin(), away.end(), kNever);
+  if (value.may_leave) {
+    // It returns before row s, which reads it, as itself.
+    const double* const saved = saved_rest_;
+    for (size_t m = RowLevels(root, s); m < levels_; ++m) away[m] = saved[m];
+    const Away itself{.bytes = value.bytes, .returned_bytes = value.bytes};
+    AddTrip({itself}, {.left_at = t, .row_bytes = need_bytes_[s + 1] + chain_.saved_bytes(s)},
+            away.data());
+  }
+  for (size_t i = 0; i < splits_.size(); ++i) {
+    const int k = s + static_cast<int>(i);
+    terms_[i] = {splits_[i].a + lowest_, Returned(root, s, k, t) + lowest_, splits_[i].base};
+  }
+  LowerToTerms(terms_, levels_ - lowest_, away.data() + lowest_);
+  double* const lost = Lost(root, s, t);
+  for (size_t m = 0; m < levels_; ++m) lost[m] = std::min(lost[m], away[m]);
+}
+
+// What part [s..t] hangs from was away and returns before the part runs. Where the part is more
+// than row s, the value may have returned earlier, to run forwards whose result waited instead of
+// it.
+void PricedRecurrence::FillReturned(Root root, int s, int t) {
+  const Value& value = ValueOf(root, s);
+  int64_t instead_bytes = INT64_MAX;
+  if (s < t) {
+    instead_bytes = chain_.saved_bytes(s);
+    for (int k = s; k < t; ++k) instead_bytes = std::min(instead_bytes, chain_.output_bytes(k));
+  }
+  for (const int left_at : {rows_, rows_ - 1}) {
+    double* const returned = Returned(root, s, t, left_at);
+    std::copy_n(Lost(root, s, t), levels_, returned);
+    AddTrip(value.away,
+            {.left_at = left_at,
+             .row_bytes = need_bytes_[t + 1] + chain_.output_bytes(t),
+             .instead_bytes = instead_bytes},
+            returned);
+  }
+}
+
+// Adds OFFLOAD, PREFETCH and the forwards that run again, of the cheapest choice. With room for it
+// in the row it returns beside a backward, otherwise in a gap.
+void PricedRecurrence::AddTrip(const std::vector<Away>& choices, const Trip& trip,
+                               double* seconds) {
+  std::fill(scratch_.begin(), scratch_.end(), kNever);
+  double* const least = scratch_.data();
+  for (const Away& choice : choices) {
+    const double other =
+        (1 - prices_.gap) * choice.rerun_seconds + LeaveSeconds(choice.bytes, trip.left_at);
+    const double copy = PrefetchSeconds(choice.bytes);
+    const double beside = other + prices_.backward * copy;
+    double in_gap = other + prices_.gap * copy;
+    if (trip.instead_bytes < INT64_MAX) {
+      in_gap = std::min(in_gap, beside + prices_.gap * PrefetchSeconds(trip.instead_bytes));
+    }
+    const int64_t waiting_bytes = std::min(choice.returned_bytes, trip.instead_bytes);
+    const size_t room = std::min(LevelsOf(trip.row_bytes) + LevelsOf(waiting_bytes), levels_);
+    for (size_t m = 0; m < room; ++m) least[m] = std::min(least[m], in_gap);
+    for (size_t m = room; m < levels_; ++m) least[m] = std::min(least[m], beside);
+  }
+  for (size_t m = 0; m < levels_; ++m) seconds[m] += least[m];
+}
+
+// What hangs from ā^s once stage s of [s..t] is saved, and from a^k once [s..t] is split after k:
+// the less costly of a value that exists at row L+1 and one that is made later.
+void PricedRecurrence::FindRests(int s, int t) {
+  saved_rest_ = Rest(kSaved, s + 1, t, chain_.stage(s).forward_seconds, 0);
+  splits_.clear();
+  for (int k = s; k < std::min(t, rows_) && reruns_[k]; ++k) {
+    splits_.push_back({.a = Rest(kCheckpoint, k + 1, t, SweepSeconds(s, k), splits_.size() + 1),
+                       .base = (1 - prices_.gap) * SweepSeconds(s, k)});
+  }
+  terms_.resize(splits_.size());
+}
+
+const double* PricedRecurrence::Rest(Root root, int s, int t, double late_seconds, size_t place) {
+  if (t < rows_ || PriceHeld(rows_, 1) == 0) return Lost(root, s, std::min(t, rows_));
+  const double* const now = Lost(root, s, rows_);
+  const double* const late = Lost(root, s, Late());
+  double* const rest = rest_.data() + place * levels_;
+  for (size_t m = 0; m < levels_; ++m) {
+    rest[m] = std::min(now[m], late[m] + (1 - prices_.gap) * late_seconds);
+  }
+  return rest;
+}
+
+// The OFFLOAD of what part [s..t] hangs from. At row L+1 the value of a part
+// that ends there is on the host already, or still on the device, where it is paid for, and leaves
+// later.
+double PricedRecurrence::LeaveSeconds(int64_t bytes, int t) const {
+  const double copy = OffloadSeconds(bytes);
+  const double later = LaterPrice() * copy;
+  if (t != rows_) return later;
+  return std::min(prices_.offload * copy, later + PriceHeld(t, bytes));
+}
+
+// The price of bytes on the device at row L+1. It makes leaving before and after that row equally
+// dear, up to the latency.
+double PricedRecurrence::PriceHeld(int t, int64_t bytes) const {
+  if (t != rows_ || !platform_.has_link()) return 0;
+  return (prices_.offload - LaterPrice()) * static_cast<double>(bytes) /
+         platform_.offload_bytes_per_second;
+}
+
+// The least price of an OFFLOAD whose value is on the device at row L+1: its copy runs before that
+// row or after it. The prices are those of the direction back, so after it only a shared link has
+// one.
+double PricedRecurrence::LaterPrice() const {
+  return platform_.half_duplex ? std::min(prices_.offload, prices_.backward) : 0;
+}
+
+// What row s needs, with the value that its part hangs from.
+size_t PricedRecurrence::RowLevels(Root root, int s) const {
+  return LevelsOf(need_bytes_[s] + ValueOf(root, s).bytes);
+}
+
+double PricedRecurrence::SweepSeconds(int s, int k) const {
+  return forwards_[k] - forwards_[s - 1];
+}
+
+size_t PricedRecurrence::Offset(int s, int t) const {
+  const auto row = static_cast<size_t>(s) - 1;
+  const auto rows = static_cast<size_t>(Late());
+  return (row * rows - row * (row - 1) / 2 + static_cast<size_t>(t - s)) * levels_;
+}
+
+double PricedRecurrence::OffloadSeconds(int64_t bytes) const {
+  return platform_.transfer_latency_seconds +
+         static_cast<double>(bytes) / platform_.offload_bytes_per_second;
+}
+
+double PricedRecurrence::PrefetchSeconds(int64_t bytes) const {
+  return platform_.transfer_latency_seconds +
+         static_cast<double>(bytes) / platform_.prefetch_rate();
+}
+
+}  // namespace stowage

@@ -1,0 +1,126 @@
+#include "solver/bounds/recurrence_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "solver/bounds/priced_recurrence.h"
+
+namespace stowage {
+namespace {
+
+// Fewer levels round too much away.
+constexpr int64_t kFewestLevels = 64;
+constexpr int64_t kMostLevels = 4096;
+
+// The levels that `work` additions allow.
+int64_t LevelsWithin(double work, const Chain& chain, bool has_link) {
+  const double one = PricedRecurrence::Work(chain.length(), 1, has_link);
+  return static_cast<int64_t>(std::min(work / one, static_cast<double>(kMostLevels)));
+}
+
+// Search for the prices of the largest bound.
+class PriceSearch {
+ public:
+  PriceSearch(PricedRecurrence* recurrence, int evaluations, const std::stop_token& stop)
+      : recurrence_(recurrence), left_(evaluations), stop_(stop) {}
+
+  // The directions in which the best prices lie: copies that compete with forwards, copies that
+  // return in gaps. Then a search around the best, by ever smaller steps.
+  void Run() {
+    Try({});
+    for (const double price : {0.06, 0.18, 0.45}) {
+      Try({.offload = price, .backward = price / 16, .gap = price / 12});
+    }
+    for (const double price : {0.27, 0.5, 1.0}) Try({.gap = price});
+    Try({0.02, 0.05, 0.05});
+    Refine(0.4);
+  }
+  // The same search around prices that are known to be good.
+  void RunFrom(const LinkPrices& prices) {
+    Try(prices);
+    Refine(0.15);
+  }
+
+  double best_seconds() const { return best_seconds_; }
+  const LinkPrices& best() const { return best_; }
+
+ private:
+  void Refine(double first_step) {
+    for (double step = first_step; step > 0.02 && left_ > 0; step *= 0.6) {
+      while (Step(step)) {
+      }
+    }
+  }
+
+  // Whether one of the neighbours at this relative distance is better; moves there.
+  bool Step(double step) {
+    const LinkPrices from = best_;
+    const double offload = step * std::max(from.offload, 0.01);
+    const double rest = step * std::max(from.backward, 0.01);
+    const double gap = step * std::max(from.gap, 0.05);
+    for (const double by : {-1, 1}) {
+      if (Try({from.offload + by * offload, from.backward, from.gap})) return true;
+      if (Try({from.offload, from.backward + by * rest, from.gap + by * rest})) return true;
+      if (Try({from.offload, from.backward, from.gap + by * gap})) return true;
+    }
+    return false;
+  }
+
+  bool Try(LinkPrices prices) {
+    if (left_ <= 0 || stop_.stop_requested()) return false;
+    prices.offload = std::clamp(prices.offload, 0.0, 1.0);
+    prices.backward = std::clamp(prices.backward, 0.0, 1.0);
+    prices.gap = std::clamp(prices.gap, prices.backward, 1.0);
+    --left_;
+    const double seconds = recurrence_->SecondsAt(prices);
+    if (!std::isfinite(seconds) || seconds <= best_seconds_) return false;
+    best_seconds_ = seconds;
+    best_ = prices;
+    return true;
+  }
+
+  PricedRecurrence* const recurrence_;
+  int left_;
+  const std::stop_token& stop_;
+  LinkPrices best_;
+  double best_seconds_ = 0;
+};
+
+}  // namespace
+
+double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform,
+                              const std::stop_token& stop) {
+  if (stop.stop_requested()) return 0;
+  if (!platform.has_link()) {
+    constexpr double kWork = 25e6;
+    const int64_t levels = LevelsWithin(kWork, chain, false);
+    if (levels < kFewestLevels) return 0;
+    const double seconds = PricedRecurrence(chain, platform, levels).SecondsAt({});
+    return std::isfinite(seconds) ? seconds : 0;
+  }
+  // About a tenth of what `auto` takes, which grows faster than the length. Good prices on few
+  // levels are good prices on many, and all prices give a bound.
+  constexpr double kWorkOfAStage = 2e6;
+  constexpr double kSearchShare = 0.6;
+  constexpr int64_t kSearchLevels = 32;
+  constexpr double kMostSearches = 40;
+  constexpr double kFewestSearches = 4;
+  constexpr int kEvaluations = 3;
+  constexpr int64_t kEnoughLevels = 512;
+  const double work = kWorkOfAStage * (chain.length() + 1);
+  const double one = PricedRecurrence::Work(chain.length(), kSearchLevels, true);
+  const double searches = std::min(kMostSearches, kSearchShare * work / one);
+  if (searches < kFewestSearches) return 0;
+  PricedRecurrence coarse(chain, platform, kSearchLevels);
+  PriceSearch search(&coarse, static_cast<int>(searches), stop);
+  search.Run();
+  const int64_t levels =
+      LevelsWithin((work - std::floor(searches) * one) / kEvaluations, chain, true);
+  PricedRecurrence fine(chain, platform, std::clamp(levels, kFewestLevels, kEnoughLevels));
+  PriceSearch refinement(&fine, kEvaluations, stop);
+  refinement.RunFrom(search.best());
+  return std::max(search.best_seconds(), refinement.best_seconds());
+}
+
+}  // namespace stowage
