@@ -6,8 +6,12 @@
 #include <sstream>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "server/security/small_file.h"
 #include "solver/base/quote.h"
 
@@ -24,47 +28,83 @@ void Set(const CLI::Config& format, const CLI::ConfigItem& item, CLI::Option& op
   option.run_callback();
 }
 
+// "PATH:LINE" of the last line that begins with `key`, which CLI11 does not tell; "PATH" where none
+// does.
+std::string PlaceOf(const std::string& path, absl::string_view text, absl::string_view key) {
+  std::string place = path;
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (!absl::ConsumePrefix(&line, key)) continue;
+    line = absl::StripLeadingAsciiWhitespace(line);
+    const bool is_whole = line.empty() || absl::StrContains("=#;]", line.substr(0, 1));
+    if (is_whole) place = absl::StrCat(path, ":", number);
+  }
+  return place;
+}
+
+// Sets the option of one line. Errors: INVALID_ARGUMENT, which begins with the key.
+absl::Status SetItem(const CLI::Config& format, const CLI::ConfigItem& item, CLI::App& app,
+                     std::set<std::string>* seen, bool* is_set) {
+  if (!item.parents.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("section ", Quoted(item.parents.front()),
+                     ": sections are not supported; write options alone"));
+  }
+  CLI::Option* const option = app.get_option_no_throw("--" + item.name);
+  if (option == nullptr || !option->get_configurable()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Quoted(item.name), " is no option that a file can set; the keys are the ",
+                     "flags of stowage-server --help, without dashes"));
+  }
+  const auto most_values =
+      static_cast<size_t>(std::max(1, option->get_items_expected_max()));  // 0: a flag
+  if (!seen->insert(item.name).second || item.inputs.size() > most_values) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(item.name, ": has more than one value; set it once, and put quotes around a ",
+                     "value with spaces or commas"));
+  }
+  *is_set = option->count() == 0;  // otherwise the command line has set it
+  try {
+    if (*is_set) Set(format, item, *option);
+  } catch (const CLI::Error& error) {
+    return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see stowage-server --help"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 // CLI11 throws; nothing of that leaves this function. It could also read the file by itself, but
 // then keeps the first of two values, and its errors do not name the file.
-absl::StatusOr<std::vector<std::string>> ReadConfigFile(const std::string& path, CLI::App& app) {
+absl::StatusOr<std::vector<SetByFile>> ReadConfigFile(const std::string& path, CLI::App& app) {
   const absl::StatusOr<std::string> text = ReadSmallFile(path, Writers::kAnybody);
   if (!text.ok()) {
     return absl::Status(text.status().code(), absl::StrCat("--config: ", text.status().message()));
   }
-  const auto wrong = [&path](const auto&... what) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": ", what...));
-  };
   const CLI::ConfigTOML format;
-  std::vector<std::string> names;
-  std::set<std::string> seen;
+  std::vector<CLI::ConfigItem> items;
   try {
     std::istringstream lines(*text);
-    for (const CLI::ConfigItem& item : format.from_config(lines)) {
-      if (!item.parents.empty()) {
-        return wrong("section ", Quoted(item.parents.front()),
-                     ": sections are not supported; write options alone");
-      }
-      CLI::Option* const option = app.get_option_no_throw("--" + item.name);
-      if (option == nullptr || !option->get_configurable()) {
-        return wrong(Quoted(item.name), " is no option that a file can set; the keys are the ",
-                     "flags of stowage-server --help, without dashes");
-      }
-      const auto most_values =
-          static_cast<size_t>(std::max(1, option->get_items_expected_max()));  // 0: a flag
-      if (!seen.insert(item.name).second || item.inputs.size() > most_values) {
-        return wrong(item.name, ": has more than one value; set it once, and put quotes around a ",
-                     "value with spaces or commas");
-      }
-      if (option->count() > 0) continue;  // the command line has set it
-      Set(format, item, *option);
-      names.push_back(item.name);
-    }
+    items = format.from_config(lines);
   } catch (const CLI::Error& error) {
-    return wrong(error.what(), "; see stowage-server --help");
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", error.what(), "; see stowage-server --help"));
   }
-  return names;
+  std::vector<SetByFile> options;
+  std::set<std::string> seen;
+  for (const CLI::ConfigItem& item : items) {
+    const std::string key =
+        item.parents.empty() ? item.name : absl::StrCat("[", item.parents.front());
+    const std::string place = PlaceOf(path, *text, key);
+    bool is_set = false;
+    if (const absl::Status status = SetItem(format, item, app, &seen, &is_set); !status.ok()) {
+      return absl::Status(status.code(), absl::StrCat(place, ": ", status.message()));
+    }
+    if (is_set) options.push_back({item.name, place});
+  }
+  return options;
 }
 
 std::vector<OptionText> OptionTexts(const CLI::App& app) {

@@ -17,11 +17,17 @@ class App;
 
 namespace stowage {
 
-// Sets those options of `app` that the command line, parsed before, has not set. Keys are the
-// options' long names without dashes. Returns the names of the options that it has set.
-// Errors: those of ReadSmallFile(); INVALID_ARGUMENT with the path, the key and the remedy. Some
-// options may be set by then.
-absl::StatusOr<std::vector<std::string>> ReadConfigFile(const std::string& path, CLI::App& app);
+// An option that a file has set.
+struct SetByFile {
+  std::string name;   // without dashes
+  std::string place;  // "/etc/stowage/server.toml:3"
+};
+
+// Sets those options of `app` that the command line, parsed before, has not set, and returns them.
+// Keys are the options' long names without dashes.
+// Errors: those of ReadSmallFile(); INVALID_ARGUMENT with the path, the line, the key and the
+// remedy. Some options may be set by then.
+absl::StatusOr<std::vector<SetByFile>> ReadConfigFile(const std::string& path, CLI::App& app);
 
 // An option and the text of its value, as a file would set it: {"grace", "30s"}.
 struct OptionText {

@@ -90,6 +90,7 @@ absl::StatusOr<int64_t> ShareAddressSpace(const AddressSpace& space, int threads
   const int64_t reserves = (space.limit_bytes - taken) / 4;
   const int64_t room = space.limit_bytes - taken - reserves;
   EngineOptions& engine = options->engine;
+  engine.request_bytes = std::min(engine.request_bytes, room / 8);
   if (room - options->cache_bytes < engine.all_solves_bytes) {
     options->cache_bytes = std::min(options->cache_bytes, room / 4);
     engine.all_solves_bytes = std::min(engine.all_solves_bytes, room - options->cache_bytes);

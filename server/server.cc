@@ -9,7 +9,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "proto/convert/address.h"
@@ -53,17 +52,20 @@ Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* 
 }
 
 // `draining`: a second signal would end the process at once.
-OperatorService::Actions OperatorActions(const Tokens* tokens, std::atomic<bool>& draining) {
-  return {.authenticate = [tokens](absl::string_view authorization) -> absl::StatusOr<std::string> {
-            ASSIGN_OR_RETURN(TokenHolder holder, tokens->HolderOf(authorization));
-            return std::move(holder.name);
-          },
-          .set_log_level = SetLogLevel,
+OperatorService::Actions OperatorActions(std::atomic<bool>& draining) {
+  return {.set_log_level = SetLogLevel,
           // main() waits for the signal, and drains.
-          .drain =
-              [&draining] {
-                if (!draining.exchange(true)) kill(getpid(), SIGTERM);
-              }};
+          .drain = [&draining] {
+            if (!draining.exchange(true)) kill(getpid(), SIGTERM);
+          }};
+}
+
+std::vector<std::string> ServiceNames(bool has_operators) {
+  std::vector<std::string> names = {
+      v1::Scheduler::service_full_name(), "grpc.health.v1.Health",
+      grpc::reflection::v1alpha::ServerReflection::service_full_name()};
+  if (has_operators) names.emplace_back(v1::Operator::service_full_name());
+  return names;
 }
 
 }  // namespace
@@ -110,6 +112,10 @@ class Server::Reports final : public Observer, public ConnectionObserver {
     log_.HandshakeFailed(handshake);
     metrics_.HandshakeFailed(handshake);
   }
+  void ReaderRefused(const RefusedReader& reader) override {
+    log_.ReaderRefused(reader);
+    metrics_.ReaderRefused(reader);
+  }
 
  private:
   Server& server_;
@@ -129,16 +135,18 @@ Server::Server(const ServerOptions& options, const std::string& version,
       cache_({options.cache_bytes, options.client_cache_share}, disk_.get(), *reports_),
       engine_(options.engine, &cache_, reports_.get()),
       admission_(AdmissionOptions(options, security_->tokens())),
+      operator_admission_(AdmissionOptions(options, security_->operator_tokens())),
       service_(engine_, cache_,
                {.observer = *reports_,
                 .admission = admission_,
                 .timers = timers_,
                 .version = version,
-                .limits = options.limits}) {
-  if (const Tokens* const tokens = security_->operator_tokens()) {
+                .limits = options.limits}),
+      reflection_service_(ServiceNames(security_->operator_tokens() != nullptr), admission_) {
+  if (security_->operator_tokens() != nullptr) {
     operator_service_ = std::make_unique<OperatorService>(
-        OperatorService::Parts{engine_, cache_, *reports_, timers_},
-        OperatorActions(tokens, draining_));
+        OperatorService::Parts{engine_, cache_, *reports_, timers_, operator_admission_},
+        OperatorActions(draining_));
   }
   security_->Watch(*reports_);
 }
@@ -192,7 +200,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   ASSIGN_OR_RETURN(std::unique_ptr<Security> security, Security::Load(options.security));
   std::unique_ptr<Server> server(new Server(options, version, std::move(security)));
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -200,6 +207,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   LimitConnections(int64_t{16} * options.max_message_bytes, builder);
   builder.RegisterService(&server->service_);
+  builder.RegisterService(&server->reflection_service_);
   if (server->operator_service_ != nullptr) {
     builder.RegisterService(server->operator_service_.get());
   }
@@ -249,6 +257,7 @@ bool Server::Apply(absl::string_view option, const ServerOptions& options) {
       {"client-rate",
        [](Server& self, const ServerOptions& to) {
          self.admission_.SetCallsPerSecond(to.client_calls_per_second);
+         self.operator_admission_.SetCallsPerSecond(to.client_calls_per_second);
        }},
       {"grace",
        [](Server& self, const ServerOptions& to) { self.grace_seconds_ = to.grace_seconds; }},
@@ -285,9 +294,22 @@ std::vector<SecurityWarning> Server::Warnings() const {
                         "everybody who reaches the address reads the metrics, with clients' names",
                         "set --http-token-file, or keep it inside a trusted network"});
   }
-  struct stat directory {};
-  if (!options_.cache_dir.empty() && stat(options_.cache_dir.c_str(), &directory) == 0) {
-    if (auto warning = WarnOfWriters(options_.cache_dir, directory)) warnings.push_back(*warning);
+  for (const std::string& range : options_.trusted_proxies.wide_ranges()) {
+    warnings.push_back(
+        {absl::StrCat("--trusted-proxy ", range),
+         "each of its hosts may pass for any client, and has no limit of connections",
+         "name the addresses of the proxies alone"});
+  }
+  const auto add = [&warnings](const std::optional<SecurityWarning>& warning) {
+    if (warning.has_value()) warnings.push_back(*warning);
+  };
+  struct stat file {};
+  if (!options_.cache_dir.empty() && stat(options_.cache_dir.c_str(), &file) == 0) {
+    add(WarnOfWriters(options_.cache_dir, file, "the cached answers"));
+  }
+  if (!options_.config_file.empty() && stat(options_.config_file.c_str(), &file) == 0) {
+    add(WarnOfWriters(options_.config_file, file, "the options of the server"));
+    add(WarnOfFolder(options_.config_file, "the options of the server"));
   }
   return warnings;
 }

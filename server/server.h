@@ -16,6 +16,7 @@
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
 #include "server/rpc/operator_service.h"
+#include "server/rpc/reflection_service.h"
 #include "server/rpc/scheduler_service.h"
 #include "server/security/file_permissions.h"
 #include "server/security/handshake_log.h"
@@ -80,9 +81,11 @@ class Server {
   std::atomic<bool> draining_{false};  // or asked to, by an operator
   Engine engine_;
   Admission admission_;
+  Admission operator_admission_;
   Timers timers_;
   SchedulerService service_;
   std::unique_ptr<OperatorService> operator_service_;  // null: it is not served
+  ReflectionService reflection_service_;
   std::unique_ptr<HttpPort> http_;
   std::unique_ptr<grpc::Server> grpc_;  // its calls use all of the above but `http_`
   std::unique_ptr<Listener> listener_;  // hands connections to it; null while draining

@@ -38,6 +38,7 @@ struct TextOptions {
   std::string config;
   std::string max_message = "16MiB";
   std::string solve_memory = "4GiB";
+  std::string request_memory = "512MiB";
   std::string all_solves_memory;  // empty: twice solve_memory
   std::string max_solve_time = "60s";
   std::string cache_memory = "256MiB";
@@ -129,6 +130,12 @@ void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
                  "most memory of all solves that run at once; default: twice --solve-memory")
       ->type_name("SIZE")
       ->group("Solves");
+  app.add_option("--request-memory", texts->request_memory,
+                 "most memory of requests in flight, of which one client may hold half; raise it "
+                 "for jobs of many ranks with long chains")
+      ->capture_default_str()
+      ->type_name("SIZE")
+      ->group("Solves");
   app.add_option("--max-solve-time", texts->max_solve_time,
                  "longest time that one solve may run; then its best schedule so far is the answer")
       ->capture_default_str()
@@ -177,7 +184,7 @@ void AddClients(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->group("Clients");
   app.add_option("--trusted-proxy", texts->trusted_proxies,
                  "address or range of proxies whose x-forwarded-for says which host calls, as in "
-                 "10.0.0.0/8; unix: those on the Unix socket; may be repeated; default: none")
+                 "10.0.0.7; unix: those on the Unix socket; may be repeated; default: none")
       ->delimiter(',')
       ->type_name("RANGE")
       ->group("Clients");
@@ -247,6 +254,8 @@ absl::Status CheckSecurity(const SecurityOptions& options) {
 // The limit of all solves follows that of one unless it is set, without overflow: together they
 // must have room for the largest single solve.
 absl::Status ReadSolveMemory(const TextOptions& texts, EngineOptions* engine) {
+  RETURN_IF_ERROR(
+      Read("--request-memory", texts.request_memory, ParseBytes, &engine->request_bytes));
   RETURN_IF_ERROR(Read("--solve-memory", texts.solve_memory, ParseBytes, &engine->solve_bytes));
   engine->all_solves_bytes = 2 * std::min(engine->solve_bytes, INT64_MAX / 2);
   if (!texts.all_solves_memory.empty()) {
@@ -300,14 +309,13 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   return level.ok() ? level : Prefixed("--log-level", level);
 }
 
-// Names the file in an error that begins with one of the options that the file has set.
-absl::Status WithFile(const std::string& path, const std::vector<std::string>& from_file,
-                      const absl::Status& error) {
-  for (const std::string& name : from_file) {
+// Names the file and the line in an error that begins with one of the options that a file has set.
+absl::Status WithPlace(const std::vector<SetByFile>& from_file, const absl::Status& error) {
+  for (const SetByFile& option : from_file) {
     absl::string_view message = error.message();
-    if (!absl::ConsumePrefix(&message, absl::StrCat("--", name))) continue;
+    if (!absl::ConsumePrefix(&message, absl::StrCat("--", option.name))) continue;
     if (message.empty() || (message[0] != ':' && message[0] != ',')) continue;
-    return absl::Status(error.code(), absl::StrCat(path, ": ", error.message()));
+    return absl::Status(error.code(), absl::StrCat(option.place, ": ", error.message()));
   }
   return error;
 }
@@ -347,12 +355,13 @@ absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv,
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; see stowage-server --help"));
   }
-  std::vector<std::string> from_file;
+  std::vector<SetByFile> from_file;
   if (app.count("--config") > 0) {
+    options.config_file = texts.config;
     ASSIGN_OR_RETURN(from_file, ReadConfigFile(texts.config, app));
   }
   const absl::Status complete = Complete(texts, &options);
-  if (!complete.ok()) return WithFile(texts.config, from_file, complete);
+  if (!complete.ok()) return WithPlace(from_file, complete);
   parsed.texts = OptionTexts(app);
   return parsed;
 }

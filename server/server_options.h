@@ -32,6 +32,7 @@ struct ServerOptions {
   int max_message_bytes = 16 << 20;       // larger requests are refused
   double grace_seconds = 30;              // for running solves, after SIGTERM
   std::string log_level = "info";
+  std::string config_file;  // that these come from in part; empty: none
   LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};
 };
 
@@ -43,8 +44,8 @@ struct ParsedOptions {
 };
 
 // Reads the file of --config, too; the command line overrides it.
-// Errors: one line that names the option, and the file where that sets it; INVALID_ARGUMENT, or
-// those of ReadConfigFile().
+// Errors: one line that names the option, and the line of the file where that sets it;
+// INVALID_ARGUMENT, or those of ReadConfigFile().
 absl::StatusOr<ParsedOptions> ParseServerOptions(int argc, char** argv, const std::string& version);
 
 }  // namespace stowage

@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/lib/credential_flags.h"
 #include "client/lib/memory_budget.h"
 #include "proto/convert/address.h"
@@ -194,6 +195,9 @@ absl::StatusOr<RemoteOptions> ReadServer(const ServerFlags& flags,
     RETURN_IF_ERROR(Prefixed("--server", CheckAddress(server)));
   }
   ASSIGN_OR_RETURN(options.credentials, ReadCredentials(flags.credentials));
+  options.passed_over = [](const absl::Status& failure) {
+    absl::FPrintF(stderr, "stowage: %s; another server answered\n", Printable(failure.message()));
+  };
   if (flags.timeout.empty()) return options;
   double seconds = 0;
   RETURN_IF_ERROR(Read("--timeout", flags.timeout, ParseSeconds, &seconds));

@@ -57,7 +57,8 @@ std::string SolvesText(const v1::ListSolvesResponse& response) {
                Align::kRight, Align::kLeft, Align::kLeft});
   table.Add({"fingerprint", "solver", "stages", "budget", "waited", "ran", "state", "clients"});
   for (const v1::SolveInFlight& solve : response.solves()) {
-    table.Add({Printable(solve.fingerprint()), Printable(solve.solver()),
+    const char* const kind = solve.is_frontier() ? ", frontier" : "";
+    table.Add({Printable(solve.fingerprint()), absl::StrCat(Printable(solve.solver()), kind),
                absl::StrCat(solve.stages()), FormatBytes(solve.memory_bytes()),
                FormatSeconds(solve.waiting_seconds()), FormatSeconds(solve.running_seconds()),
                StateText(solve), Printable(absl::StrJoin(solve.clients(), ", "))});
@@ -139,9 +140,10 @@ void AddOperatorCommand(CLI::App& app, Command* chosen) {
                         CancelSolve, chosen, &command);
   AddFingerprint(*command, "as `stowage operator solves` lists it", &arguments->target);
 
-  arguments = AddAction(parent, "drop", "remove a cached answer from memory and from disk",
-                        DropAnswer, chosen, &command);
-  AddFingerprint(*command, "origin.fingerprint of the answer", &arguments->target);
+  arguments =
+      AddAction(parent, "drop", "remove a cached answer or frontier from memory and from disk",
+                DropAnswer, chosen, &command);
+  AddFingerprint(*command, "origin.fingerprint of the answer or frontier", &arguments->target);
 
   arguments = AddAction(parent, "log-level",
                         "set the log level, until a restart or a reload that changes it",

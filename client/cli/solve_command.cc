@@ -21,6 +21,7 @@
 #include "proto/convert/schedule_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/bounds/lower_bound.h"
 #include "solver/solve/answer_request.h"
 
 namespace stowage {
@@ -155,8 +156,8 @@ std::string OutcomeText(const SolveResult& result) {
 absl::StatusOr<std::string> ScheduleText(const Chain& chain, const Platform& platform,
                                          const SolveResult& result) {
   const Schedule& schedule = result.answer->schedule;
-  ASSIGN_OR_RETURN(const ExplainedSimulation simulation,
-                   SimulateAndExplain(chain, platform, schedule));
+  ASSIGN_OR_RETURN(ExplainedSimulation simulation, SimulateAndExplain(chain, platform, schedule));
+  RaiseBound(chain, platform, &simulation.simulation.prediction);
   return absl::StrCat(OutcomeText(result), FiguresText(chain, platform, schedule, simulation));
 }
 

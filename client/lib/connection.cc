@@ -1,11 +1,14 @@
 #include "client/lib/connection.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/lib/retry.h"
+#include "google/rpc/error_details.pb.h"
 #include "stowage/v1/errors.pb.h"
 
 namespace stowage {
@@ -17,6 +20,15 @@ constexpr int kMostReconnectMilliseconds = 1000;
 // The server allows pings so often (server/rpc/connection_limits.cc).
 constexpr int kKeepaliveMilliseconds = 30'000;
 constexpr int kKeepaliveAnswerMilliseconds = 10'000;
+
+// gRPC has no code for a connection that broke in mid-call. Other texts are a proxy's: it found no
+// server that takes the call.
+bool HasBroken(const std::string& message) {
+  constexpr const char* kTexts[] = {"Socket closed", "Connection reset",     "Broken pipe",
+                                    "GOAWAY",        "Connection timed out", "eepalive"};
+  return std::any_of(std::begin(kTexts), std::end(kTexts),
+                     [&message](const char* text) { return absl::StrContains(message, text); });
+}
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credentials& credentials,
                                        double connect_seconds) {
@@ -37,6 +49,19 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credenti
 // Whether the text comes from a Stowage server, not from gRPC.
 bool IsFromServer(const grpc::Status& status) {
   return absl::StartsWith(status.error_message(), "the server ");
+}
+
+// What the details of an error say of a repetition.
+void AddDetails(const v1::ErrorStatus& details, absl::Status* status) {
+  for (const google::protobuf::Any& detail : details.details()) {
+    v1::RetryAdvice advice;
+    if (detail.UnpackTo(&advice)) SetAdvisedPause(advice.retry_after_seconds(), status);
+    google::rpc::ErrorInfo info;
+    if (detail.UnpackTo(&info) &&
+        (info.reason() == "CLIENT_RATE" || info.reason() == "CLIENT_LIMIT")) {
+      SetCause(FailureCause::kCallersLimit, status);
+    }
+  }
 }
 
 std::string Remedy(absl::string_view failures) {
@@ -94,8 +119,10 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
     return absl::UnavailableError(absl::StrCat(server_, ": ", status.error_message()));
   }
   if (code == absl::StatusCode::kUnavailable) {
-    return absl::UnavailableError(
+    absl::Status none = absl::UnavailableError(
         absl::StrCat("no answer from a server at ", server_, " (", status.error_message(), ")"));
+    if (HasBroken(status.error_message())) SetCause(FailureCause::kBrokenConnection, &none);
+    return none;
   }
   if (absl::StrContains(status.error_message(), "message larger than max")) {
     return {code, absl::StrCat("the request is larger than the server at ", server_, " reads (",
@@ -109,13 +136,24 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
   }
   absl::Status result(code, status.error_message());
   v1::ErrorStatus details;
-  if (details.ParseFromString(status.error_details())) {
-    for (const google::protobuf::Any& detail : details.details()) {
-      v1::RetryAdvice advice;
-      if (detail.UnpackTo(&advice)) SetAdvisedPause(advice.retry_after_seconds(), &result);
-    }
-  }
+  if (details.ParseFromString(status.error_details())) AddDetails(details, &result);
   return result;
+}
+
+absl::Status Connection::FailureOf(const grpc::ClientContext& context, const grpc::Status& status,
+                                   std::optional<double> timeout_seconds) const {
+  constexpr size_t kLongestId = 128;  // that a server takes over from its caller
+  const absl::Status failure = FromGrpc(status, timeout_seconds);
+  const auto& metadata = context.GetServerInitialMetadata();
+  const auto id = metadata.find("x-request-id");
+  if (id == metadata.end() || id->second.empty() || id->second.size() > kLongestId) return failure;
+  absl::Status with_id(failure.code(),
+                       absl::StrCat(failure.message(), " (request ",
+                                    absl::string_view(id->second.data(), id->second.size()), ")"));
+  failure.ForEachPayload([&with_id](absl::string_view key, const absl::Cord& payload) {
+    with_id.SetPayload(key, payload);
+  });
+  return with_id;
 }
 
 // gRPC has no code for this; in these texts the call never got a connection.

@@ -33,6 +33,10 @@ class Connection {
   // text of their own, which WithRemedy() reads; all others pass through with the service's
   // message. Advice on when to retry travels in the details and becomes a payload (retry.h).
   absl::Status FromGrpc(const grpc::Status& status, std::optional<double> timeout_seconds) const;
+  // The same of a call that has ended, with the id under which the server's log has it, where a
+  // server sent one: "the queue is full: … (request 1f2e3d4c-17)".
+  absl::Status FailureOf(const grpc::ClientContext& context, const grpc::Status& status,
+                         std::optional<double> timeout_seconds) const;
 
   // A call of a generated stub.
   template <typename Stub, typename Request, typename Response>
@@ -43,7 +47,7 @@ class Connection {
     Prepare(timeout_seconds, &context);
     Response response;
     const grpc::Status status = (stub.*method)(&context, request, &response);
-    if (!status.ok()) return FromGrpc(status, timeout_seconds);
+    if (!status.ok()) return FailureOf(context, status, timeout_seconds);
     return response;
   }
 

@@ -23,6 +23,10 @@ constexpr double kLeastAttemptSeconds = 0.02;
 // Without a timeout, how long a call is repeated at servers that say when to come back.
 constexpr double kBusySeconds = 10;
 
+// A connection breaks where a server ends, and one server may end for any reason. At the second the
+// request is the likely reason, and would end the others, too.
+constexpr int kMostBroken = 1;
+
 std::vector<size_t> RandomOrder(size_t count, uint32_t seed) {
   std::vector<size_t> order(count);
   std::iota(order.begin(), order.end(), size_t{0});
@@ -52,7 +56,11 @@ class Limits {
   // Counts an attempt that failed at `now`.
   void Add(const absl::Status& failure, double now) {
     first_failure_ = std::min(first_failure_, now);
-    unanswered_since_ = IsAnswer(failure) ? kNever : std::min(unanswered_since_, now);
+    if (IsAnswer(failure)) {
+      unanswered_since_ = kNever;
+    } else {
+      unanswered_since_ = std::min(unanswered_since_, now);
+    }
   }
 
   // Whether an attempt at `next`, after the pause that follows the last failure, is too late.
@@ -107,6 +115,7 @@ absl::Status Failover::Call(std::optional<double> timeout_seconds, Rule may_repe
   Backoff backoff(next_seed_.fetch_add(1));
   Failures failures(order_.size());
   double now = 0;
+  int broken = 0;        // attempts whose connection broke
   size_t in_round = 0;   // attempts since the last pause
   absl::Status soonest;  // of them, the one to pause for
   for (size_t place = first_;; place = (place + 1) % order_.size()) {
@@ -116,10 +125,15 @@ absl::Status Failover::Call(std::optional<double> timeout_seconds, Rule may_repe
     first_ = IsAnswer(status) ? place : (place + 1) % order_.size();
     failures[server] = absl::IsDeadlineExceeded(status) ? After(failures[server], status) : status;
     if (!may_repeat(status)) return IsAnswer(status) ? status : Summary(failures, status);
+    const FailureCause cause = CauseOf(status);
+    if (cause == FailureCause::kBrokenConnection && ++broken > kMostBroken) {
+      return Summary(failures, status);
+    }
     now = elapsed();
     limits.Add(status, now);
-    if (in_round == 0 || AdvisesSooner(status, soonest)) soonest = status;
-    if (++in_round < order_.size()) {
+    const bool is_callers = cause == FailureCause::kCallersLimit;
+    if (is_callers || in_round == 0 || AdvisesSooner(status, soonest)) soonest = status;
+    if (++in_round < order_.size() && !is_callers) {
       if (limits.HasTimedOut(now)) return Summary(failures, status);
       continue;
     }

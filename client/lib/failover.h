@@ -34,10 +34,11 @@ struct FailoverTime {
 // The servers are in a random order, so that the clients of a cluster spread over them. A call
 // begins at the server that answered the last one. The next server is tried at once. After all of
 // them the call pauses as Backoff says, for the first time at which one of them advised to come
-// back, and goes round again.
+// back, and goes round again. After a refusal for the caller's own limit (FailureCause) it pauses
+// for that server's advice before it tries any other.
 //
-// It ends with the first answer or error that it may not repeat; or, with the last failure, as soon
-// as another attempt would come too late:
+// It ends with the first answer or error that it may not repeat; with the second connection that
+// broke in mid-call; or, with the last failure, as soon as another attempt would come too late:
 // - after its timeout, which limits all attempts and pauses together;
 // - once no server has answered for `patience_seconds`;
 // - without a timeout, 10 s after its first failure where a server says when to come back.

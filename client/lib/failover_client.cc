@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 
 #include "client/lib/retry.h"
 #include "solver/base/status_macros.h"
@@ -23,6 +24,7 @@ double ConnectSeconds(const RemoteOptions& options) {
 
 FailoverClient::FailoverClient(const RemoteOptions& options, uint32_t seed)
     : timeout_seconds_(options.timeout_seconds),
+      passed_over_(options.passed_over),
       failover_({.servers = options.servers,
                  .patience_seconds = options.patience_seconds,
                  .seed = seed}) {
@@ -46,11 +48,16 @@ absl::StatusOr<Response> FailoverClient::Ask(Method<Request, Response> method,
                                              const Request& request,
                                              std::optional<double> timeout_seconds) {
   absl::StatusOr<Response> response;
+  std::map<const RpcClient*, absl::Status> unavailable;  // what each said last
   RETURN_IF_ERROR(
       Call(timeout_seconds, IsRetryable, [&](RpcClient& server, std::optional<double> left) {
         response = (server.*method)(request, left);
+        unavailable.erase(&server);
+        if (absl::IsUnavailable(response.status())) unavailable[&server] = response.status();
         return response.status();
       }));
+  if (!passed_over_) return response;
+  for (const auto& [server, failure] : unavailable) passed_over_(failure);
   return response;
 }
 

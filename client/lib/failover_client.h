@@ -5,6 +5,7 @@
 #define STOWAGE_CLIENT_LIB_FAILOVER_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -27,6 +28,9 @@ struct RemoteOptions {
   std::optional<double> timeout_seconds;  // of one call with all its attempts; unset: none
   double patience_seconds = 3;            // for how long a call is repeated while no server answers
   Credentials credentials = {};
+  // Called with what a server said that did not answer a call, or drains, where another one did;
+  // from the calling thread. Not of streams, which report each failure. Empty: nobody is told.
+  std::function<void(const absl::Status& failure)> passed_over = {};
 };
 
 // One connection to each server, made when it is first needed. Thread-safe. Errors of every call:
@@ -37,9 +41,9 @@ class FailoverClient {
   // `seed`: of the order in which the servers are tried.
   explicit FailoverClient(const RemoteOptions& options, uint32_t seed = std::random_device{}());
 
-  // These change nothing on a server, so they are repeated after every failure of IsRetryable(),
-  // also where a server has begun to answer. `timeout_seconds`, if set, replaces the options'
-  // timeout for this call.
+  // These change nothing on a server, so they are repeated after the failures of IsRetryable(), as
+  // Failover says, also where a server has begun to answer. `timeout_seconds`, if set, replaces the
+  // options' timeout for this call.
   absl::StatusOr<v1::SolveResponse> Solve(const v1::SolveRequest& request,
                                           std::optional<double> timeout_seconds = std::nullopt);
   // The same. On the calling thread, calls `on_event` for each event before the answer, and
@@ -69,6 +73,7 @@ class FailoverClient {
                                std::optional<double> timeout_seconds = std::nullopt);
 
   const std::optional<double> timeout_seconds_;
+  const std::function<void(const absl::Status& failure)> passed_over_;
   std::vector<std::unique_ptr<RpcClient>> servers_;  // immutable after construction
   Failover failover_;
 };

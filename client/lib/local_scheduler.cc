@@ -31,14 +31,15 @@ class Timer {
  public:
   Timer(std::optional<double> seconds, std::function<void()> expired) {
     if (!seconds.has_value()) return;
-    thread_ = std::jthread([seconds, expired = std::move(expired)](std::stop_token destroyed) {
-      std::mutex mutex;
-      std::condition_variable_any never;
-      std::unique_lock<std::mutex> lock(mutex);
-      never.wait_for(lock, destroyed, std::chrono::duration<double>(*seconds),
-                     [] { return false; });
-      if (!destroyed.stop_requested()) expired();
-    });
+    thread_ =
+        std::jthread([seconds, expired = std::move(expired)](const std::stop_token& destroyed) {
+          std::mutex mutex;
+          std::condition_variable_any never;
+          std::unique_lock<std::mutex> lock(mutex);
+          never.wait_for(lock, destroyed, std::chrono::duration<double>(*seconds),
+                         [] { return false; });
+          if (!destroyed.stop_requested()) expired();
+        });
   }
 
  private:
@@ -72,8 +73,8 @@ class TimeBudget {
 
 }  // namespace
 
-// A solve reports a timeout as CANCELLED, since it sees `stop` only; nothing else sets `stop` here,
-// so that means the deadline has passed.
+// A solve reports a timeout as CANCELLED, since it sees `stop` only; unless the caller has set its
+// own, that means the deadline has passed.
 absl::StatusOr<double> RunLocally(const LocalOptions& options,
                                   absl::FunctionRef<absl::Status(const SolveContext&)> find) {
   std::stop_source stop;
@@ -83,11 +84,12 @@ absl::StatusOr<double> RunLocally(const LocalOptions& options,
   context.stop = stop.get_token();
   context.working_bytes = options.working_bytes;
   context.threads = &helpers;
+  const std::stop_callback on_caller(options.stop, [&stop] { stop.request_stop(); });
   const Timer timer(options.timeout_seconds, [&stop] { stop.request_stop(); });
   const auto begin = std::chrono::steady_clock::now();
   const absl::Status found = find(context);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  if (absl::IsCancelled(found)) {
+  if (absl::IsCancelled(found) && !options.stop.stop_requested()) {
     return absl::DeadlineExceededError(
         absl::StrCat("no answer within ", options.timeout_seconds.value_or(0), " s"));
   }
@@ -142,7 +144,7 @@ absl::StatusOr<ExplainedSimulation> LocalScheduler::Simulate(const SimulateReque
   Append(Violations(request.platform), &violations);
   Append(Violations(request.schedule), &violations);
   RETURN_IF_ERROR(ViolationsStatus(violations));
-  return SimulateAndExplain(request.chain, request.platform, request.schedule);
+  return SimulateAndExplain(request.chain, request.platform, request.schedule, options_.stop);
 }
 
 absl::Status LocalScheduler::ReportExecution(const ExecutionReport& /*report*/) {

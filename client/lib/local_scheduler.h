@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -16,10 +17,12 @@ namespace stowage {
 struct LocalOptions {
   int64_t working_bytes = int64_t{4} << 30;  // limit of the memory that a solve allocates
   std::optional<double> timeout_seconds;     // of one call; unset: none
+  std::stop_token stop = {};                 // ends a call from outside
 };
 
 // Runs `find` with that memory and all cores; returns the seconds it took. Errors: those of `find`,
-// and DEADLINE_EXCEEDED "no answer within 5 s" in place of CANCELLED. Thread-safe.
+// and DEADLINE_EXCEEDED "no answer within 5 s" in place of CANCELLED unless `options.stop` is set.
+// Thread-safe.
 absl::StatusOr<double> RunLocally(const LocalOptions& options,
                                   absl::FunctionRef<absl::Status(const SolveContext&)> find);
 
@@ -29,8 +32,9 @@ class LocalScheduler final : public Scheduler {
  public:
   explicit LocalScheduler(const LocalOptions& options) : options_(options) {}
 
-  // When the timeout or the request's time budget ends, the best schedule so far is the answer.
-  // Without one the timeout gives DEADLINE_EXCEEDED; the budget waits for the first schedule.
+  // When the timeout or the request's time budget ends, or LocalOptions::stop is set, the best
+  // schedule so far is the answer. Without one the timeout gives DEADLINE_EXCEEDED and `stop`
+  // CANCELLED; the budget waits for the first schedule.
   absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) override;
   absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) override;
   absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) override;

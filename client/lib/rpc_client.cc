@@ -32,7 +32,7 @@ absl::StatusOr<v1::SolveResponse> RpcClient::SolveStream(
     }
   }
   const grpc::Status status = reader->Finish();
-  if (!status.ok()) return connection_.FromGrpc(status, timeout_seconds);
+  if (!status.ok()) return connection_.FailureOf(context, status, timeout_seconds);
   if (answer.has_value()) return *std::move(answer);
   return absl::InternalError(
       absl::StrCat("the server at ", connection_.server(), " ended its events without an answer"));

@@ -68,6 +68,16 @@ bool IsProvedInfeasible(const SolveRequest& request) {
   return request.platform.memory_bytes < FloorOfMemory(request.chain).bytes;
 }
 
+// Whether a solve of the request may have found that least memory: no less than the floor, and
+// above the budget exactly where it found no schedule within it.
+bool HasPossibleMinimum(const SolveRequest& request, const Answer& answer) {
+  if (!answer.minimum_memory_bytes.has_value()) return true;
+  const int64_t least_bytes = *answer.minimum_memory_bytes;
+  const bool is_infeasible = answer.outcome == Outcome::kInfeasible;
+  return least_bytes >= answer.memory_floor_bytes &&
+         is_infeasible == (least_bytes > request.platform.memory_bytes);
+}
+
 bool Fits(const SolveRequest& request, const Answer& answer) {
   if (answer.outcome == Outcome::kInfeasible) return true;
   const absl::StatusOr<Simulation> simulation =
@@ -125,7 +135,8 @@ AnswerPtr AnswerCache::FindInMemory(const SolveRequest& request, const CacheKeys
 
 // Tries both keys, as FindInMemory() does. The result carries the keys of this request, for which
 // it was simulated, and is ready for PutInMemory().
-CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const CacheKeys& keys) {
+CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const CacheKeys& keys,
+                                        const std::string& client) {
   if (tier_ == nullptr) return nullptr;
   for (const Fingerprint* key : {&keys.rounded, &keys.exact_sizes}) {
     const absl::StatusOr<CachedAnswerPtr> cached = tier_->Get(*key);
@@ -141,9 +152,9 @@ CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const Cache
     }
     if ((*cached)->answer.outcome == Outcome::kInfeasible && !IsProvedInfeasible(request)) continue;
     std::optional<Answer> answer = Reuse(request, keys, {(*cached)->answer, (*cached)->keys});
-    if (!answer.has_value()) continue;
+    if (!answer.has_value() || !HasPossibleMinimum(request, *answer)) continue;
     return std::make_shared<const CachedAnswer>(
-        CachedAnswer{*std::move(answer), keys, (*cached)->owner, /*is_explained=*/true});
+        CachedAnswer{*std::move(answer), keys, client, /*is_explained=*/true});
   }
   return nullptr;
 }
@@ -157,23 +168,24 @@ void AnswerCache::PutInTier(const CachedAnswerPtr& cached) {
   if (const absl::Status put = tier_->Put(cached); !put.ok()) observer_.StoreFailed(put);
 }
 
-absl::StatusOr<int64_t> AnswerCache::Remove(const Fingerprint& rounded) {
-  int64_t removed = 0;
+absl::StatusOr<int64_t> AnswerCache::Remove(const Fingerprint& fingerprint) {
+  int64_t from_tier = 0;
   if (tier_ != nullptr) {
-    const absl::StatusOr<int64_t> from_tier = tier_->Remove(rounded);
-    if (!from_tier.ok()) return from_tier.status();
-    removed = *from_tier;
+    const absl::StatusOr<int64_t> removed = tier_->Remove(fingerprint);
+    if (!removed.ok()) return removed.status();
+    from_tier = *removed;
   }
   int64_t from_memory = 0;
   for (Shard& shard : answers_) {
     from_memory += shard.RemoveIf(
-        [&rounded](const CachedAnswer& cached) { return cached.keys.rounded == rounded; });
+        [&fingerprint](const CachedAnswer& cached) { return cached.keys.rounded == fingerprint; });
   }
-  const std::string fingerprint = ToHex(rounded);
-  responses_.RemoveIf([&fingerprint](const CachedResponse& cached) {
-    return cached.answer.origin.fingerprint == fingerprint;
-  });
-  return std::max(removed, from_memory);  // what is on disk is in memory, too, or was
+  const std::string hex = ToHex(fingerprint);
+  const int64_t responses = responses_.RemoveIf(
+      [&hex](const CachedResponse& cached) { return cached.answer.origin.fingerprint == hex; });
+  const int64_t answers =
+      std::max(from_tier, from_memory);  // what is on disk is, or was, in memory
+  return answers > 0 ? answers : responses;
 }
 
 // The key points into the value, which the cache holds for as long as the key.

@@ -45,23 +45,34 @@ class AnswerCache {
 
   // The cached answer to `request`; null: a miss. Never blocks.
   AnswerPtr FindInMemory(const SolveRequest& request, const CacheKeys& keys);
-  // The same from the tier below, complete with prediction and explanation. Blocks on the tier.
-  CachedAnswerPtr FindInTier(const SolveRequest& request, const CacheKeys& keys);
+  // The same from the tier below, complete with prediction and explanation, for `client`, who asks:
+  // a copy in memory counts as that client's, whoever had it solved, so that nobody fills another's
+  // share by asking for its answers. Blocks on the tier.
+  //
+  // What a tier returns is checked: its keys; its schedule, by simulation; that nothing fits, by
+  // the chain's floor; the least memory, as far as floor and budget tell. Within these it is
+  // believed that a schedule is optimal, what the least memory is, and the notes.
+  CachedAnswerPtr FindInTier(const SolveRequest& request, const CacheKeys& keys,
+                             const std::string& client);
 
+  // Keeps the answer, in place of its owner's own of the same key; does nothing where there is one
+  // of another owner.
   void PutInMemory(const CachedAnswerPtr& cached);
   bool has_tier() const { return tier_ != nullptr; }
-  // Blocks on the tier. Requires: has_tier().
+  // The same in the tier. Blocks on it. Requires: has_tier().
   void PutInTier(const CachedAnswerPtr& cached);
 
-  // Removes the answers with that CacheKeys::rounded from memory and from the tier, with their
-  // responses, and returns how many answers there were. O(entries), blocks on the tier.
-  // Errors: those of the tier.
-  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded);
+  // Removes the answers with that CacheKeys::rounded from memory and from the tier, and the
+  // responses whose origin has the fingerprint: those of the answers, or of a Frontier. Returns how
+  // many answers there were; where there were none, how many responses. O(entries), blocks on the
+  // tier. Errors: those of the tier.
+  absl::StatusOr<int64_t> Remove(const Fingerprint& fingerprint);
 
   // Null: a miss.
   CachedResponsePtr FindResponse(const std::string& request_text) {
     return responses_.Get(request_text);
   }
+  // As PutInMemory().
   void PutResponse(CachedResponse response);
 
   CacheStats memory_stats() const;

@@ -150,16 +150,9 @@ class KeyBuilder {
     }
   }
 
-  // OpenSSL fails here only where it runs out of memory.
   Fingerprint Hash() const {
-    static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-    Fingerprint fingerprint;
-    const size_t size = numbers_.size() * sizeof(int64_t);
-    if (EVP_Digest(numbers_.data(), size, fingerprint.bytes.data(), nullptr, sha256, nullptr) !=
-        1) {
-      throw std::bad_alloc();
-    }
-    return fingerprint;
+    return FingerprintOf(absl::string_view(reinterpret_cast<const char*>(numbers_.data()),
+                                           numbers_.size() * sizeof(int64_t)));
   }
 
  private:
@@ -227,6 +220,17 @@ Fingerprint ExactSizesKey(const Fingerprint& rounded, const SolveRequest& reques
 std::string ToHex(const Fingerprint& fingerprint) {
   return absl::BytesToHexString(absl::string_view(
       reinterpret_cast<const char*>(fingerprint.bytes.data()), fingerprint.bytes.size()));
+}
+
+// OpenSSL fails here only where it runs out of memory.
+Fingerprint FingerprintOf(absl::string_view bytes) {
+  static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  Fingerprint fingerprint;
+  if (EVP_Digest(bytes.data(), bytes.size(), fingerprint.bytes.data(), nullptr, sha256, nullptr) !=
+      1) {
+    throw std::bad_alloc();
+  }
+  return fingerprint;
 }
 
 std::optional<Fingerprint> FingerprintFromHex(absl::string_view text) {

@@ -32,6 +32,9 @@ struct Fingerprint {
 // 64 hexadecimal digits.
 std::string ToHex(const Fingerprint& fingerprint);
 
+// Of any bytes. Throws std::bad_alloc without enough memory.
+Fingerprint FingerprintOf(absl::string_view bytes);
+
 // nullopt: the text is not 64 hexadecimal digits.
 std::optional<Fingerprint> FingerprintFromHex(absl::string_view text);
 

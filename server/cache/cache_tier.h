@@ -16,7 +16,7 @@ namespace stowage {
 struct CachedAnswer {
   Answer answer;
   CacheKeys keys;
-  // The client whose request was solved.
+  // Whose share of the cache it takes: the client whose request was solved, or found it in a tier.
   std::string owner = {};
   // Whether prediction and explanation are set, for the request of keys.exact. A tier stores the
   // schedule and the notes alone.
@@ -58,7 +58,8 @@ class CacheTier {
   // Null: a miss. Errors: DATA_LOSS for an entry that was corrupted, which is removed; UNAVAILABLE
   // when the tier does not work.
   virtual absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) = 0;
-  // Replaces the entry of the same key; may drop it, or evict others. Errors: UNAVAILABLE.
+  // Replaces its owner's entry of the same key, or stores nothing where the entry is another
+  // owner's; may drop it, or evict others. Errors: UNAVAILABLE.
   virtual absl::Status Put(CachedAnswerPtr cached) = 0;
   // Removes the answers whose CacheKeys::rounded it is, and returns how many. Errors: UNAVAILABLE.
   virtual absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) = 0;

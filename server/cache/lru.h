@@ -41,12 +41,16 @@ class Lru {
     return entry->value;
   }
 
-  // Replaces the value of the same key. `bytes`: what the value takes in memory, bookkeeping
-  // included.
+  // Replaces the owner's value of the same key. Another owner's stays, with its owner, and the new
+  // one is not stored: else anybody could take over what others had stored, and then evict it.
+  // `bytes`: what the value takes in memory, bookkeeping included.
   void Put(const Key& key, Pointer value, int64_t bytes, absl::string_view owner_name) {
     std::list<Entry> dropped;  // freed after the lock is released
     MutexLock lock(mutex_);
-    if (const auto place = places_.find(key); place != places_.end()) Drop(place->second, &dropped);
+    if (const auto place = places_.find(key); place != places_.end()) {
+      if (place->second->owner != owner_name) return;
+      Drop(place->second, &dropped);
+    }
     if (bytes > limits_.bytes) return;
     while (bytes_ + bytes > limits_.bytes) {
       Drop(Victim(owner_name, bytes), &dropped);

@@ -365,9 +365,22 @@ int64_t SqliteTier::Row::bytes() const {
   return kRowBytes + static_cast<int64_t>(value.size() + owner.size());
 }
 
+// Whether another owner has a row of that key.
+absl::StatusOr<bool> SqliteTier::IsOfAnother(const Row& row) {
+  ASSIGN_OR_RETURN(const Statement select,
+                   Prepare("SELECT 1 FROM answers WHERE key = ? AND owner != ?"));
+  BindKey(select.get(), 1, row.key);
+  BindText(select.get(), 2, row.owner);
+  const int code = sqlite3_step(select.get());
+  if (code != SQLITE_ROW && code != SQLITE_DONE) return Failed("cannot be read");
+  return code == SQLITE_ROW;
+}
+
 // An answer that is larger than the whole limit is not stored; the row that it would replace is
 // removed all the same.
 absl::Status SqliteTier::Write(const Row& row) {
+  ASSIGN_OR_RETURN(const bool is_of_another, IsOfAnother(row));
+  if (is_of_another) return absl::OkStatus();
   if (const absl::Status removed = DeleteRow(row.key); !absl::IsNotFound(removed)) {
     RETURN_IF_ERROR(removed);
   }

@@ -74,6 +74,7 @@ class SqliteTier final : public CacheTier {
   absl::Status BeginAnew() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Row> Read(const Fingerprint& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Write(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<bool> IsOfAnother(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Insert(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status MakeRoomFor(const Row& row) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Delete(Statement statement) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -20,13 +20,19 @@ using Clock = std::chrono::steady_clock;
 
 // Rounds the request and makes its keys. Null where memory runs out, as it may for chains of the
 // largest size.
-KeyedRequestPtr MakeKeyed(SolveRequest request) try {
+KeyedRequestPtr MakeKeyed(SolveRequest request, RequestBytes::Hold held) try {
   auto rounded = std::make_shared<const Instance>(Instance::Rounded(request));
   const CacheKeys keys = CacheKeysOf(request, *rounded);
   return std::make_shared<const KeyedRequest>(
-      KeyedRequest{std::move(request), std::move(rounded), keys});
+      KeyedRequest{std::move(request), std::move(rounded), keys, std::move(held)});
 } catch (const std::bad_alloc&) {
   return nullptr;
+}
+
+int64_t LargestBudget(const FrontierRequest& request) {
+  return request.budgets.empty()
+             ? StoreAllPeakBytes(request.chain)
+             : *std::max_element(request.budgets.begin(), request.budgets.end());
 }
 
 }  // namespace
@@ -42,7 +48,13 @@ Engine::~Engine() { Drain(Clock::now()); }
 void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
   if (const absl::Status begun = pending_.Begin(); !begun.ok()) return listener->Done(begun);
   const Clock::time_point arrived = Clock::now();
-  const KeyedRequestPtr keyed = MakeKeyed(std::move(request));
+  absl::StatusOr<RequestBytes::Hold> held =
+      resources_.request_bytes.Take(BytesOf(request), caller.client);
+  if (!held.ok()) {
+    listener->Done(held.status());
+    return pending_.Finish();
+  }
+  KeyedRequestPtr keyed = MakeKeyed(std::move(request), *std::move(held));
   if (keyed == nullptr) {
     listener->Done(TooLittleFreeMemory());
     return pending_.Finish();
@@ -55,39 +67,80 @@ void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveLis
       return pending_.Finish();
     }
   }
-  solves_.Join(std::make_shared<Waiter>(keyed, std::move(caller), std::move(listener), arrived));
+  const Clock::time_point due = DueFor(keyed->request, caller, arrived);
+  // Moved, so that the request is freed where the waiter shares an equal one.
+  solves_.Join(std::make_shared<Waiter>(std::move(keyed), std::move(caller), std::move(listener),
+                                        arrived, due));
+}
+
+// Work that finishes the request, whether it runs or is dropped.
+template <typename Result>
+Work Engine::WorkOf(const std::shared_ptr<PlainJob<Result>>& job, const Caller& caller) {
+  return {.run =
+              [this, job] {
+                job->Run();
+                pending_.Finish();
+              },
+          .client = caller.client,
+          .stop = caller.stop,
+          .drop =
+              [this, job](const std::vector<std::string>&, const absl::Status& status) {
+                job->done(status);
+                pending_.Finish();
+              }};
 }
 
 // The most memory that a frontier may take: that of its largest solve. The platform's own budget
 // plays no part. RESOURCE_EXHAUSTED where even the instances do not fit.
 absl::StatusOr<int64_t> Engine::BytesForFrontier(const FrontierRequest& request) const try {
   SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
-  largest.platform.memory_bytes =
-      request.budgets.empty() ? StoreAllPeakBytes(request.chain)
-                              : *std::max_element(request.budgets.begin(), request.budgets.end());
+  largest.platform.memory_bytes = LargestBudget(request);
   return std::min(resources_.options.solve_bytes,
                   resources_.BytesFor(largest, RequestInstances(largest)));
 } catch (const std::bad_alloc&) {
   return TooLittleFreeMemory();
 }
 
-void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done) {
+FrontierCallPtr Engine::BeginFrontier(const FrontierRequest& request, const Caller& caller,
+                                      FrontierDone done, std::string fingerprint) {
+  auto call =
+      std::make_shared<FrontierCall>(FrontierInFlight{.fingerprint = std::move(fingerprint),
+                                                      .solver = SolverName(request.solver),
+                                                      .stages = request.chain.length(),
+                                                      .memory_bytes = LargestBudget(request),
+                                                      .client = caller.client},
+                                     caller.stop, std::move(done));
+  frontiers_.Add(call);
+  return call;
+}
+
+void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone done,
+                          std::string fingerprint) {
   if (const absl::Status begun = pending_.Begin(); !begun.ok()) return done(begun);
-  const absl::StatusOr<int64_t> bytes = BytesForFrontier(request);
+  absl::StatusOr<RequestBytes::Hold> held =
+      resources_.request_bytes.Take(BytesOf(request), caller.client);
+  const absl::StatusOr<int64_t> bytes =
+      held.ok() ? BytesForFrontier(request) : absl::StatusOr<int64_t>(held.status());
   if (!bytes.ok()) {
     done(bytes.status());
     return pending_.Finish();
   }
-  const std::stop_token caller_stop = caller.stop;
+  const FrontierCallPtr call =
+      BeginFrontier(request, caller, std::move(done), std::move(fingerprint));
+  caller.stop = call->stop();
   using Job = PlainJob<FrontierResult>;
   const std::shared_ptr<Job> job(new Job{
-      [this, request = std::move(request), queued = Clock::now()](
+      [this, call, request = std::move(request), queued = Clock::now()](
           std::stop_token stop, Clock::time_point started) -> absl::StatusOr<FrontierResult> {
         const TimeLimit limit(resources_.max_solve_seconds, std::move(stop), &resources_.timers);
         SolveContext context = resources_.ContextFor(limit.token());
         RunningSolves::Place place(resources_.running, SolverName(request.solver),
                                    request.chain.length());
-        context.progress = [&place](double fraction) { place.Progressed(fraction); };
+        context.progress = [&place, &call](double fraction) {
+          place.Progressed(fraction);
+          call->Progressed(fraction);
+        };
+        call->Started();
         absl::StatusOr<Frontier> frontier = stowage::FindFrontier(request, context);
         if (absl::IsCancelled(frontier.status()) && limit.is_over()) return limit.Exceeded();
         if (!frontier.ok()) return frontier.status();
@@ -97,41 +150,50 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
       },
       {caller.stop, resources_.stop_all.get_token()},
       resources_.stop_all.get_token(),
-      std::move(done)});
-  const auto run = [this, job] {
-    job->Run();
-    pending_.Finish();
-  };
-  const absl::StatusOr<uint64_t> added =
-      resources_.solves.Add({.run = run,
-                             .client = caller.client,
-                             .bytes = *bytes,
-                             .most_of_client = caller.limits.solves,
-                             .stop = caller_stop});
+      *std::move(held),
+      [this, call](absl::StatusOr<FrontierResult> result) {
+        frontiers_.Remove(call);
+        call->End(std::move(result));
+      }});
+  Work work = WorkOf(job, caller);
+  work.bytes = *bytes;
+  work.most_of_client = caller.limits.solves;
+  const absl::StatusOr<uint64_t> added = resources_.solves.Add(std::move(work));
   if (added.ok()) return;
   job->done(added.status());
   pending_.Finish();
 }
 
-// A simulation is short next to a solve, so it does not wait in the queue of the solves.
+// A short simulation does not wait in the queue of the solves; a long one is as one of them.
 void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done) {
   if (const absl::Status begun = pending_.Begin(); !begun.ok()) return done(begun);
+  absl::StatusOr<RequestBytes::Hold> held =
+      resources_.request_bytes.Take(BytesOf(request), caller.client);
+  if (!held.ok()) {
+    done(held.status());
+    return pending_.Finish();
+  }
+  const int64_t steps =
+      static_cast<int64_t>(request.schedule.operations.size()) + request.chain.length();
   using Job = PlainJob<ExplainedSimulation>;
-  const std::shared_ptr<Job> job(
-      new Job{[request = std::move(request)](const std::stop_token&, Clock::time_point) {
-                return SimulateAndExplain(request.chain, request.platform, request.schedule);
-              },
-              {caller.stop, resources_.stop_all.get_token()},
-              resources_.stop_all.get_token(),
-              std::move(done)});
-  const auto run = [this, job] {
-    job->Run();
-    pending_.Finish();
-  };
-  const absl::StatusOr<uint64_t> added =
-      resources_.quick.Add({.run = run, .client = caller.client, .stop = caller.stop});
+  const std::shared_ptr<Job> job(new Job{
+      [this, request = std::move(request)](
+          std::stop_token stop, Clock::time_point) -> absl::StatusOr<ExplainedSimulation> {
+        const TimeLimit limit(resources_.max_solve_seconds, std::move(stop), &resources_.timers);
+        absl::StatusOr<ExplainedSimulation> result =
+            SimulateAndExplain(request.chain, request.platform, request.schedule, limit.token());
+        if (absl::IsCancelled(result.status()) && limit.is_over()) {
+          return limit.ExceededBySimulation();
+        }
+        return result;
+      },
+      {caller.stop, resources_.stop_all.get_token()},
+      resources_.stop_all.get_token(),
+      *std::move(held),
+      std::move(done)});
+  const absl::Status added = resources_.AddSimulation(steps, caller.limits, WorkOf(job, caller));
   if (added.ok()) return;
-  job->done(added.status());
+  job->done(added);
   pending_.Finish();
 }
 

@@ -11,13 +11,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine_resources.h"
+#include "server/engine/frontiers_in_flight.h"
 #include "server/engine/pending_requests.h"
+#include "server/engine/plain_job.h"
+#include "server/engine/request_bytes.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
 #include "server/engine/solve_coordinator.h"
@@ -40,7 +44,7 @@ struct EngineStats {
 // Thread-safe.
 class Engine {
  public:
-  using FrontierDone = absl::AnyInvocable<void(absl::StatusOr<FrontierResult>)>;
+  using FrontierDone = FrontierCall::Done;
   using SimulateDone = absl::AnyInvocable<void(absl::StatusOr<ExplainedSimulation>)>;
 
   // Borrows both.
@@ -50,21 +54,28 @@ class Engine {
   // Calls the listener's Done() with the answer: from a thread of the engine, or from the caller's
   // before Solve() returns. A solve stops within 50 ms after its last caller has left. A caller
   // whose deadline or time budget comes first gets the best schedule so far shortly before it; a
-  // time budget alone waits for the first schedule. Errors: those of AnswerRequest() and
-  // WorkQueue::Add(); CANCELLED for a caller that left; UNAVAILABLE when draining. Requires:
+  // time budget alone waits for the first schedule. Errors: those of AnswerRequest(),
+  // WorkQueue::Add() and RequestBytes; CANCELLED for a caller that left; UNAVAILABLE when draining.
+  // Requires:
   // RequestViolations(request) is empty.
   void Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener);
 
-  // Calls `done` exactly once, as above. Errors: those of stowage::FindFrontier(), and as above.
+  // Calls `done` exactly once, as above. Operators stop it by `fingerprint`; empty: they cannot.
+  // Errors: those of stowage::FindFrontier(), ABORTED for one that was stopped, and as above.
   // Requires: RequestViolations(request) is empty.
-  void FindFrontier(FrontierRequest request, Caller caller, FrontierDone done);
+  void FindFrontier(FrontierRequest request, Caller caller, FrontierDone done,
+                    std::string fingerprint = "");
 
-  // The same for a simulation. Requires: as Simulate() of solver/simulator.
+  // The same for a simulation. Errors: those of SimulateAndExplain(), and as above. Requires: as
+  // Simulate() of solver/simulator.
   void Simulate(SimulateRequest request, Caller caller, SimulateDone done);
 
   // Refuses new requests with UNAVAILABLE and waits for the others. Solves that still run at
   // `deadline` are stopped; their callers get the best schedule so far, or UNAVAILABLE.
   void Drain(std::chrono::steady_clock::time_point deadline);
+
+  // The memory of requests in flight, of which calls take what they hold beside the engine.
+  RequestBytes& request_bytes() { return resources_.request_bytes; }
 
   // Solves in flight, for operators.
   std::vector<SolveInFlight> ListSolves() const { return solves_.List(); }
@@ -72,6 +83,9 @@ class Engine {
   SolveCoordinator::Cancelled CancelSolves(const Fingerprint& fingerprint) {
     return solves_.Cancel(fingerprint);
   }
+  // The same for frontiers.
+  std::vector<FrontierInFlight> ListFrontiers() const { return frontiers_.List(); }
+  int64_t CancelFrontiers(const std::string& fingerprint) { return frontiers_.Cancel(fingerprint); }
 
   // As EngineOptions::max_solve_seconds, for solves that start from now on.
   void SetMaxSolveSeconds(double seconds) { resources_.max_solve_seconds = seconds; }
@@ -82,9 +96,14 @@ class Engine {
 
  private:
   absl::StatusOr<int64_t> BytesForFrontier(const FrontierRequest& request) const;
+  FrontierCallPtr BeginFrontier(const FrontierRequest& request, const Caller& caller,
+                                FrontierDone done, std::string fingerprint);
+  template <typename Result>
+  Work WorkOf(const std::shared_ptr<PlainJob<Result>>& job, const Caller& caller);
 
   PendingRequests pending_;
   SolveCoordinator solves_;
+  FrontiersInFlight frontiers_;
   EngineResources resources_;  // last, because its threads use all of the above
 };
 

@@ -15,7 +15,7 @@ namespace {
 // Solver threads yield the cores to cached answers.
 constexpr int kSolveNiceness = 10;
 constexpr int kQuickThreads = 2;
-constexpr size_t kQuickQueue = 4096;  // each entry may hold a message of the largest size
+constexpr size_t kQuickQueue = 4096;
 constexpr size_t kQuickOfAClient = 1024;
 
 }  // namespace
@@ -30,6 +30,7 @@ EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* 
       max_solve_seconds(its_options.max_solve_seconds),
       cache(*its_cache),
       observer(*its_observer),
+      request_bytes(options.request_bytes),
       quick({.threads = kQuickThreads,
              .most_waiting = kQuickQueue,
              .most_of_a_client = kQuickOfAClient}),
@@ -54,6 +55,16 @@ int64_t EngineResources::BytesFor(const SolveRequest& request,
   const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
   return std::max(solver->WorkingBytesWithin(instances.rounded(), options.solve_bytes),
                   solver->WorkingBytesWithin(instances.exact_sizes(), options.solve_bytes));
+}
+
+// A step takes about a microsecond.
+absl::Status EngineResources::AddSimulation(int64_t steps, const ClientLimits& limits, Work work) {
+  constexpr int64_t kQuickSteps = 10'000;
+  constexpr int64_t kBytesOfStep = 256;  // in the timeline and the response
+  if (steps <= kQuickSteps) return quick.Add(std::move(work)).status();
+  work.bytes = std::min(options.solve_bytes, steps * kBytesOfStep);
+  work.most_of_client = limits.solves;
+  return solves.Add(std::move(work)).status();
 }
 
 // A dynamic program's time is in proportion to its table. With a link local search takes most of

@@ -9,7 +9,10 @@
 #include <stop_token>
 #include <string>
 
+#include "absl/status/status.h"
 #include "server/cache/answer_cache.h"
+#include "server/engine/client_limits.h"
+#include "server/engine/request_bytes.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
@@ -29,6 +32,7 @@ struct EngineOptions {
   int64_t solve_bytes = int64_t{4} << 30;       // the most memory that one solve may take,
   int64_t all_solves_bytes = int64_t{8} << 30;  // and all that run at once
   double max_solve_seconds = 60;                // then the best schedule so far is the answer
+  int64_t request_bytes = int64_t{512} << 20;   // of requests in flight
 };
 
 // The catalog's name of a requested solver, "auto" for an empty one.
@@ -43,6 +47,9 @@ struct EngineResources {
   int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
   // Whether a solve that takes `bytes` is expected to take milliseconds.
   static bool IsShort(const Chain& chain, const Platform& platform, int64_t bytes);
+  // Queues a simulation of so many steps, operations and stages: short ones on a quick thread, long
+  // ones where solves run, within the client's limit of them. Errors: those of WorkQueue::Add().
+  absl::Status AddSimulation(int64_t steps, const ClientLimits& limits, Work work);
   // What a solver may use until `stop` is set.
   SolveContext ContextFor(std::stop_token stop);
 
@@ -51,11 +58,12 @@ struct EngineResources {
   AnswerCache& cache;
   Observer& observer;
   RunningSolves running;
+  RequestBytes request_bytes;
   std::stop_source stop_all;  // set when the engine stops the solves that still run
 
   std::optional<ThreadPool> helpers;  // lent to one solve at a time
   Timers timers;
-  WorkQueue quick;   // short work: the cache tier below, simulations
+  WorkQueue quick;   // milliseconds: the cache tier below, short simulations
   WorkQueue solves;  // last, because its threads use all of the above
 };
 

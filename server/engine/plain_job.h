@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/engine/request_bytes.h"
 
 namespace stowage {
 
@@ -46,8 +47,9 @@ template <typename Result>
 struct PlainJob {
   using Clock = std::chrono::steady_clock;
   std::function<absl::StatusOr<Result>(std::stop_token stop, Clock::time_point started)> run;
-  EitherStop stop;         // the caller has left, or the server stops
-  std::stop_token server;  // the latter alone
+  EitherStop stop;          // the caller has left, or the server stops
+  std::stop_token server;   // the latter alone
+  RequestBytes::Hold held;  // the memory of the request
   absl::AnyInvocable<void(absl::StatusOr<Result>)> done;
 
   void Run() {

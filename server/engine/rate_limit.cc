@@ -6,21 +6,35 @@
 
 namespace stowage {
 
-std::optional<double> RateLimit::Refuses(absl::string_view client, Clock::time_point now,
-                                         std::optional<double> own_rate, double weight) {
-  MutexLock lock(mutex_);
-  const double rate = own_rate.value_or(per_second_);
-  if (rate <= 0) return std::nullopt;
+RateLimit::Clock::time_point& RateLimit::DueOf(absl::string_view client, Clock::time_point now) {
   auto place = due_.find(client);
   if (place == due_.end()) {
     if (due_.size() >= most_clients_) ForgetPassed(now);
     place = due_.emplace(std::string(client), now).first;
   }
-  const Clock::time_point due = std::max(place->second, now);
+  place->second = std::max(place->second, now);
+  return place->second;
+}
+
+std::optional<double> RateLimit::Refuses(absl::string_view client, Clock::time_point now,
+                                         std::optional<double> own_rate, double weight) {
+  MutexLock lock(mutex_);
+  const double rate = own_rate.value_or(per_second_);
+  if (rate <= 0) return std::nullopt;
+  Clock::time_point& due = DueOf(client, now);
   const double ahead_seconds = SecondsBetween(now, due);
   if (ahead_seconds > burst_seconds_) return ahead_seconds - burst_seconds_;
-  place->second = After(due, weight / rate);
+  due = After(due, weight / rate);
   return std::nullopt;
+}
+
+void RateLimit::Charge(absl::string_view client, Clock::time_point now,
+                       std::optional<double> own_rate, double weight) {
+  MutexLock lock(mutex_);
+  const double rate = own_rate.value_or(per_second_);
+  if (rate <= 0) return;
+  Clock::time_point& due = DueOf(client, now);
+  due = After(due, std::min(weight / rate, burst_seconds_));
 }
 
 void RateLimit::SetRate(double per_second) {

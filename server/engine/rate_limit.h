@@ -31,9 +31,17 @@ class RateLimit {
   std::optional<double> Refuses(absl::string_view client, Clock::time_point now,
                                 std::optional<double> own_rate = std::nullopt, double weight = 1);
 
+  // Counts an event of `client` that cannot be refused any more, as `weight` ordinary ones, but not
+  // as more than fit into `burst_seconds`: one event delays the next ones by no more than that.
+  void Charge(absl::string_view client, Clock::time_point now, std::optional<double> own_rate,
+              double weight);
+
   void SetRate(double per_second);
 
  private:
+  // When the events of `client` so far are paid for: now, or later.
+  Clock::time_point& DueOf(absl::string_view client, Clock::time_point now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetPassed(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;

@@ -23,17 +23,8 @@ absl::Status NoneInTime() {
       "time ran out before a schedule was found that fits; allow more");
 }
 
-// When the best schedule so far becomes the answer: at the end of the time budget, or early enough
-// before the deadline for the response to reach the caller. That margin is a twentieth of the time
-// that the caller allows, at least 50 ms, but never more than a quarter of it.
-Clock::time_point DueFor(const Waiter& waiter) {
-  Clock::time_point due = Clock::time_point::max();
-  const double budget = waiter.request().options.time_budget_seconds;
-  if (budget > 0) due = After(waiter.arrived, budget);
-  if (waiter.caller.deadline == Clock::time_point::max()) return due;
-  const double left = SecondsBetween(waiter.arrived, waiter.caller.deadline);
-  const double margin = std::min(left / 4, std::max(0.05, left / 20));
-  return std::min(due, After(waiter.arrived, left - margin));
+absl::Status CallerLeft() {
+  return absl::CancelledError("the caller no longer waits for the answer");
 }
 
 // Both instances of a solve; null where memory runs out. Shared, since the queue copies its work.
@@ -43,9 +34,11 @@ std::shared_ptr<const RequestInstances> MakeInstances(const KeyedRequest& keyed)
   return nullptr;
 }
 
-// Whether a schedule that was simulated for one request was thereby simulated for the other.
-bool SameChain(const SolveRequest& a, const SolveRequest& b) {
-  return &a == &b || (a.platform == b.platform && a.chain == b.chain);
+// What takes the time of simulating the best schedule on another chain, which is as long.
+int64_t SimulatedSteps(const SharedSolve& solve) {
+  const AnswerPtr best = solve.best();  // null: "nothing fits" is to be checked
+  return solve.request().chain.length() +
+         (best != nullptr ? static_cast<int64_t>(best->schedule.operations.size()) : 0);
 }
 
 // A waiter that joined a running solve did not wait in the queue, and its solve time begins when it
@@ -61,39 +54,49 @@ Origin OriginFor(const SharedSolve& solve, const Waiter& waiter, Origin::Source 
 
 }  // namespace
 
-// Joins the solve of an equal request, or starts one. `solves_` is searched and changed under one
-// lock, so that equal requests that arrive together start one solve. A solve that has ended and is
-// not forgotten yet refuses the waiter and is replaced. Watch() and Start() are called without the
-// lock: both may call listeners, and Start() may call Forget(), which takes it.
+// Joins the solve of an equal request, or starts one. The maps are searched and changed under one
+// lock, so that equal requests that arrive together start one solve. Begin() is called without the
+// lock: it may call listeners, and Forget(), which takes it.
 void SolveCoordinator::Join(const WaiterPtr& waiter) {
-  if (!waiter->request().options.use_cache) return SolveAlone(waiter);
+  // Freed, after the lock is released, where another waiter of the solve has the same request.
+  const KeyedRequestPtr own = waiter->keyed;
   SolvePtr solve;
-  {
+  if (!own->request.options.use_cache) {
+    solve = std::make_shared<SharedSolve>(*waiter);  // which no other request joins
+    solve->Join(waiter);
+  } else {
     MutexLock lock(mutex_);
-    SolvePtr& shared = solves_[waiter->keys().rounded];
-    waiter->source = Origin::Source::kCoalesced;
-    if (shared == nullptr || !shared->Join(waiter)) {
-      waiter->source = Origin::Source::kSolved;
-      shared = std::make_shared<SharedSolve>(*waiter);
-      shared->Join(waiter);
-    }
-    solve = shared;
+    const auto exact = exact_solves_.find(own->keys.exact);
+    solve = exact != exact_solves_.end() && exact->second->Join(waiter)
+                ? exact->second
+                : JoinUnder(own->keys.rounded, solves_, waiter);
   }
-  Watch(solve, waiter);
-  if (waiter->source == Origin::Source::kSolved) return Start(solve);
-  // The solve starts at the turn of whichever of its callers comes first.
-  if (const uint64_t ticket = solve->ticket()) {
-    resources_.solves.Share(ticket, waiter->caller.client);
-  }
+  Begin(solve, waiter);
 }
 
-// Starts a solve that no other request joins.
-void SolveCoordinator::SolveAlone(const WaiterPtr& waiter) {
-  waiter->source = Origin::Source::kSolved;
-  const auto solve = std::make_shared<SharedSolve>(*waiter);
-  solve->Join(waiter);
+// A solve that has ended and is not forgotten yet refuses the waiter and is replaced.
+SolveCoordinator::SolvePtr SolveCoordinator::JoinUnder(const Fingerprint& key, SolveMap& solves,
+                                                       const WaiterPtr& waiter) {
+  SolvePtr& shared = solves[key];
+  if (shared == nullptr || !shared->Join(waiter)) {
+    shared = std::make_shared<SharedSolve>(*waiter);
+    shared->Join(waiter);
+  }
+  return shared;
+}
+
+// Watches a waiter that has joined; the first one starts the solve. The others' clients share what
+// is queued of it, so that it starts at the turn of whichever comes first.
+void SolveCoordinator::Begin(const SolvePtr& solve, const WaiterPtr& waiter) {
   Watch(solve, waiter);
-  Start(solve);
+  if (waiter->source != Origin::Source::kSolved) {
+    return UpdateLine(solve, waiter->caller.client);
+  }
+  {
+    MutexLock lock(mutex_);
+    in_flight_.insert(solve);
+  }
+  LookUp(solve);
 }
 
 // Removes the waiter when its caller leaves or its time is up. Timer and callback hold the solve
@@ -102,10 +105,10 @@ void SolveCoordinator::SolveAlone(const WaiterPtr& waiter) {
 void SolveCoordinator::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
   const uint64_t id = waiter->id;
   const std::weak_ptr<SharedSolve> watched = solve;
-  if (const Clock::time_point due = DueFor(*waiter); due != Clock::time_point::max()) {
+  if (waiter->due != Clock::time_point::max()) {
     MutexLock lock(waiter->mutex);
     if (!waiter->ended) {
-      waiter->timer = resources_.timers.At(due, [this, watched, id] {
+      waiter->timer = resources_.timers.At(waiter->due, [this, watched, id] {
         if (const SolvePtr late = watched.lock()) TimeIsUp(late, id);
       });
     }
@@ -115,72 +118,115 @@ void SolveCoordinator::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
   waiter->on_stop.emplace(waiter->caller.stop, [this, watched, id] {
     const SolvePtr left = watched.lock();
     if (left == nullptr) return;
-    if (const WaiterPtr gone = left->Leave(id)) {
-      End(gone, absl::CancelledError("the caller no longer waits for the answer"));
-    }
+    const WaiterPtr gone = left->Leave(id);
+    if (gone == nullptr) return;
+    UpdateLine(left, gone->caller.client);
+    End(gone, CallerLeft());
   });
 }
 
+// On a quick thread, in the client's turn: the thread of the timers is needed for other deadlines.
+// It serves only where that is refused and nothing has to be simulated.
 void SolveCoordinator::TimeIsUp(const SolvePtr& solve, uint64_t id) {
   AnswerPtr best;
   const WaiterPtr waiter = solve->LeaveWithBest(id, &best);
   if (waiter == nullptr) return;
-  // On a quick thread: the schedule may have to be simulated on the waiter's own chain, and the
-  // thread of the timers is needed for other deadlines.
+  UpdateLine(solve, waiter->caller.client);
   const auto end = [this, solve, waiter, best] { EndWithBest(solve, waiter, best, NoneInTime()); };
-  if (!resources_.quick.Add({.run = end}).ok()) end();
+  if (!solve->SolvesExactly(*waiter)) return end();  // queues the simulation
+  const auto drop = [end](const std::vector<std::string>&, const absl::Status&) { end(); };
+  if (!resources_.quick.Add({.run = end, .client = waiter->caller.client, .drop = drop}).ok()) {
+    end();
+  }
 }
 
 // Looks the request up in the cache tier, on a quick thread, and enqueues the solve on a miss. A
 // hit is put in memory before the solve is forgotten, so that an equal request that comes after
 // that is a hit in memory.
-void SolveCoordinator::Start(const SolvePtr& solve) {
-  {
-    MutexLock lock(mutex_);
-    in_flight_.insert(solve);
-  }
+void SolveCoordinator::LookUp(const SolvePtr& solve) {
   const auto look_up = [this, solve] {
     if (solve->stop_token().stop_requested()) return Forget(solve);
     CachedAnswerPtr cached;
     if (solve->request().options.use_cache) {
-      cached = resources_.cache.FindInTier(solve->request(), solve->keys());
+      cached = resources_.cache.FindInTier(solve->request(), solve->keys(), solve->owner().client);
     }
     if (cached == nullptr) return Enqueue(solve);
     resources_.cache.PutInMemory(cached);
     Forget(solve);
     EndAll(solve, cached, Origin::Source::kDiskCache);
   };
-  const absl::StatusOr<uint64_t> added =
-      resources_.quick.Add({.run = look_up, .client = solve->client()});
-  if (added.ok()) return;
-  Forget(solve);
-  EndAll(solve, added.status());
+  AddInTurn(solve, resources_.quick, &SharedSolve::SetLookUpTicket,
+            [&](const Caller& /*owner*/) { return Work{.run = look_up}; });
 }
 
 // Declares the memory of the solve to the queue, which starts it when that much is free. The
 // instances are made here, because the memory depends on them, and travel with the work.
 void SolveCoordinator::Enqueue(const SolvePtr& solve) {
-  absl::StatusOr<uint64_t> added = TooLittleFreeMemory();
-  if (const auto instances = MakeInstances(solve->keyed())) {
-    const SolveRequest& request = solve->request();
-    const int64_t bytes = resources_.BytesFor(request, *instances);
-    // Told before it is queued: it may run, and end, before Add() returns.
-    solve->Queued(resources_.solves.stats().waiting);
-    added = resources_.solves.Add(
-        {.run = [this, solve, instances] { Run(solve, *instances); },
-         .client = solve->client(),
-         .bytes = bytes,
-         .most_of_client = solve->limits().solves,
-         .is_short = EngineResources::IsShort(request.chain, request.platform, bytes),
-         .stop = solve->stop_token()});
-  }
-  if (!added.ok()) {
+  const auto instances = MakeInstances(solve->keyed());
+  if (instances == nullptr) {
     Forget(solve);
-    return EndAll(solve, added.status());
+    return EndAll(solve, TooLittleFreeMemory());
   }
-  for (const std::string& client : solve->SetTicket(*added)) {
-    resources_.solves.Share(*added, client);
+  const SolveRequest& request = solve->request();
+  const int64_t bytes = resources_.BytesFor(request, *instances);
+  // Told before it is queued: it may run, and end, before Add() returns.
+  solve->Queued(resources_.solves.stats().waiting);
+  AddInTurn(solve, resources_.solves, &SharedSolve::SetTicket, [&](const Caller& owner) {
+    return Work{.run = [this, solve, instances] { Run(solve, *instances); },
+                .bytes = bytes,
+                .most_of_client = owner.limits.solves,
+                .is_short = EngineResources::IsShort(request.chain, request.platform, bytes),
+                .stop = solve->stop_token()};
+  });
+}
+
+// Adds work of a solve in its owner's name, and to the lines of all its clients. Where the queue
+// refuses the owner, only its waiters end, and the next owner's name is tried: nobody pays for the
+// limits of another. Without waiters the solve is forgotten.
+void SolveCoordinator::AddInTurn(const SolvePtr& solve, WorkQueue& queue, TicketSetter set_ticket,
+                                 absl::FunctionRef<Work(const Caller& owner)> make) {
+  while (!solve->stop_token().stop_requested()) {
+    const Caller owner = solve->owner();
+    Work work = make(owner);
+    work.client = owner.client;
+    work.drop = [this, solve](const std::vector<std::string>& clients, const absl::Status& status) {
+      Drop(solve, clients, status);
+    };
+    const absl::StatusOr<uint64_t> ticket = queue.Add(std::move(work));
+    if (ticket.ok()) {
+      for (const std::string& client : (*solve.*set_ticket)(*ticket)) UpdateLine(solve, client);
+      return UpdateLine(solve, owner.client);  // it may have left before the ticket was set
+    }
+    if (!WorkQueue::RefusesClient(ticket.status())) {
+      Forget(solve);
+      return EndAll(solve, ticket.status());
+    }
+    for (const WaiterPtr& refused : solve->LeaveAllOf(owner.client)) End(refused, ticket.status());
   }
+  Forget(solve);
+}
+
+// The work of a solve has lost its place in a queue because those clients had too much in it. Their
+// waiters end; for whoever has joined since then the solve begins again.
+void SolveCoordinator::Drop(const SolvePtr& solve, const std::vector<std::string>& clients,
+                            const absl::Status& status) {
+  for (const std::string& client : clients) {
+    for (const WaiterPtr& refused : solve->LeaveAllOf(client)) End(refused, status);
+  }
+  LookUp(solve);
+}
+
+// A client has what is queued of a solve in its line as long as it has a waiter. Waiters come and
+// go on several threads: whoever acts last has seen the last change.
+void SolveCoordinator::UpdateLine(const SolvePtr& solve, const std::string& client) {
+  bool waits = false;
+  do {
+    waits = solve->Has(client);
+    const auto update = waits ? &WorkQueue::Share : &WorkQueue::Unshare;
+    const SharedSolve::Tickets tickets = solve->tickets();
+    (resources_.quick.*update)(tickets.look_up, client);
+    (resources_.solves.*update)(tickets.solve, client);
+  } while (waits != solve->Has(client));
 }
 
 // What the solver may use, and whom it reports progress to. `place` must outlive the context.
@@ -219,7 +265,8 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
   place.reset();  // metrics must not list a solve whose callers have their answer
   if (answer.ok()) {
     const auto cached = std::make_shared<const CachedAnswer>(
-        CachedAnswer{*std::move(answer), solve->keys(), solve->client(), /*is_explained=*/true});
+        CachedAnswer{*std::move(answer), solve->keys(), solve->owner().client,
+                     /*is_explained=*/true});
     Cache(cached);
     Forget(solve);
     return EndAll(solve, cached, Origin::Source::kSolved);
@@ -236,10 +283,15 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
 void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
   resources_.cache.PutInMemory(answer);
   if (!resources_.cache.has_tier()) return;
+  const auto failed = [this](const absl::Status& status) {
+    resources_.observer.StoreFailed(status);
+  };
   // Callers do not wait for the tier below.
   const absl::StatusOr<uint64_t> added =
-      resources_.quick.Add({.run = [this, answer] { resources_.cache.PutInTier(answer); }});
-  if (!added.ok()) resources_.observer.StoreFailed(added.status());
+      resources_.quick.Add({.run = [this, answer] { resources_.cache.PutInTier(answer); },
+                            .drop = [failed](const std::vector<std::string>&,
+                                             const absl::Status& status) { failed(status); }});
+  if (!added.ok()) failed(added.status());
 }
 
 // From here on equal requests start a new solve. The entry may be that of a later solve: Join()
@@ -247,63 +299,134 @@ void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
 void SolveCoordinator::Forget(const SolvePtr& solve) {
   MutexLock lock(mutex_);
   in_flight_.erase(solve);
-  const auto shared = solves_.find(solve->keys().rounded);
-  if (shared != solves_.end() && shared->second == solve) solves_.erase(shared);
+  const auto forget = [&solve](const Fingerprint& key, SolveMap& solves) {
+    const auto shared = solves.find(key);
+    if (shared != solves.end() && shared->second == solve) solves.erase(shared);
+  };
+  forget(solve->keys().rounded, solves_);
+  forget(solve->keys().exact, exact_solves_);
 }
 
 // Requires: the caller has removed the waiter from its solve, which only one thread can.
 void SolveCoordinator::End(const WaiterPtr& waiter, absl::StatusOr<SolveResult> result) {
-  Timers::Id timer;
-  {
-    MutexLock lock(waiter->mutex);
-    waiter->ended = true;
-    timer = waiter->timer;
-  }
-  resources_.timers.Cancel(timer);
+  Unwatch(*waiter);
   waiter->listener->Done(std::move(result));
   pending_.Finish();
 }
 
+// The timer of a waiter that has left its solve is of no use any more.
+void SolveCoordinator::Unwatch(Waiter& waiter) {
+  Timers::Id timer;
+  {
+    MutexLock lock(waiter.mutex);
+    waiter.ended = true;
+    timer = waiter.timer;
+  }
+  resources_.timers.Cancel(timer);
+}
+
+// The waiters whose exact request was solved get the answer at once. For the others it has to be
+// simulated, in the turns of each one's client. Until then they are watched.
 void SolveCoordinator::EndAll(const SolvePtr& solve, const CachedAnswerPtr& cached,
                               Origin::Source source) {
-  const std::vector<WaiterPtr> waiters = solve->End();
-  // One answer of a solve counts as SOLVED, the others as COALESCED: the first caller's, or, where
-  // it has left, that of the first who is still there.
-  const bool first_is_here = std::any_of(
-      waiters.begin(), waiters.end(),
-      [](const WaiterPtr& waiter) { return waiter->source == Origin::Source::kSolved; });
-  for (const WaiterPtr& waiter : waiters) {
-    AnswerPtr answer = SameChain(waiter->request(), solve->request())
-                           ? AnswerPtr(cached, &cached->answer)
-                           : AnswerFromCached(waiter->request(), waiter->keys(), cached);
-    if (answer == nullptr) {
-      // The request rounds to the same instance, yet the schedule does not fit its exact chain. The
-      // new waiter takes over the request's count in pending_.
-      SolveAlone(std::make_shared<Waiter>(waiter->keyed, waiter->caller, waiter->listener,
-                                          waiter->arrived));
-      continue;
-    }
-    const bool first =
-        waiter->source == Origin::Source::kSolved || (!first_is_here && waiter == waiters.front());
-    const bool shares = source == Origin::Source::kSolved && !first;
-    End(waiter, SolveResult{std::move(answer),
-                            OriginFor(*solve, *waiter, shares ? waiter->source : source)});
+  for (const WaiterPtr& waiter : solve->EndExact()) {
+    EndSolved(solve, waiter, AnswerPtr(cached, &cached->answer), source);
   }
+  for (const std::string& client : solve->AwaitAnswer(cached, source)) {
+    SimulateInTurn(solve, client);
+  }
+}
+
+// All that is to be simulated of a client is one work in the queue, which simulates for one exact
+// request and then queues itself again: a job with noisy times has thousands of them, and others
+// have their turns in between. No limit refuses it, because these requests were admitted before.
+void SolveCoordinator::SimulateInTurn(const SolvePtr& solve, const std::string& client) {
+  const absl::Status added =
+      resources_.AddSimulation(SimulatedSteps(*solve), /*limits=*/{},
+                               {.run = [this, solve, client] { SimulateNext(solve, client); },
+                                .client = client,
+                                .is_readmitted = true});
+  if (added.ok()) return;
+  while (const std::optional<ToSimulate> refused = solve->NextToSimulate(client)) {
+    for (const WaiterPtr& waiter : refused->waiters) End(waiter, added);
+  }
+}
+
+void SolveCoordinator::SimulateNext(const SolvePtr& solve, const std::string& client) {
+  const std::optional<ToSimulate> next = solve->NextToSimulate(client);
+  if (!next.has_value()) return;
+  next->best != nullptr ? EndLate(solve, *next) : EndSimulated(solve, *next);
+  if (solve->HasToSimulate(client)) SimulateInTurn(solve, client);
+}
+
+// Those whose chain the schedule does not fit, though it rounds to the same instance, share a solve
+// of their own.
+void SolveCoordinator::EndSimulated(const SolvePtr& solve, const ToSimulate& simulation) {
+  const Waiter& first = *simulation.waiters.front();
+  const AnswerPtr answer = AnswerFromCached(first.request(), first.keys(), simulation.answer);
+  for (const WaiterPtr& waiter : simulation.waiters) {
+    answer != nullptr ? EndSolved(solve, waiter, answer, simulation.source) : SolveAgain(*waiter);
+  }
+}
+
+// Nothing is simulated where all have left.
+void SolveCoordinator::EndLate(const SolvePtr& solve, const ToSimulate& simulation) {
+  const auto has_left = [](const WaiterPtr& waiter) {
+    return waiter->caller.stop.stop_requested();
+  };
+  const Waiter& first = *simulation.waiters.front();
+  AnswerPtr answer;
+  if (!std::ranges::all_of(simulation.waiters, has_left)) {
+    answer = AnswerFromBest(first.request(), first.keys(), *simulation.best, solve->keys());
+  }
+  for (const WaiterPtr& waiter : simulation.waiters) {
+    if (has_left(waiter)) {
+      End(waiter, CallerLeft());
+    } else if (answer == nullptr) {
+      End(waiter, waiter->otherwise);
+    } else {
+      End(waiter, SolveResult{answer, OriginFor(*solve, *waiter, waiter->source)});
+    }
+  }
+}
+
+// One answer of a solve counts as SOLVED, the others as COALESCED: the first caller's, or, where it
+// has left, that of the first who is still there.
+void SolveCoordinator::EndSolved(const SolvePtr& solve, const WaiterPtr& waiter,
+                                 const AnswerPtr& answer, Origin::Source source) {
+  if (source == Origin::Source::kSolved && !solve->ClaimSolved()) {
+    source = Origin::Source::kCoalesced;
+  }
+  End(waiter, SolveResult{answer, OriginFor(*solve, *waiter, source)});
+}
+
+// Takes over the request's count in pending_.
+void SolveCoordinator::SolveAgain(Waiter& waiter) {
+  Unwatch(waiter);
+  const auto again = std::make_shared<Waiter>(waiter.keyed, waiter.caller, waiter.listener,
+                                              waiter.arrived, waiter.due);
+  SolvePtr solve;
+  {
+    MutexLock lock(mutex_);
+    solve = JoinUnder(again->keys().exact, exact_solves_, again);
+  }
+  Begin(solve, again);
 }
 
 void SolveCoordinator::EndAll(const SolvePtr& solve, const absl::Status& status) {
   for (const WaiterPtr& waiter : solve->End()) End(waiter, status);
 }
 
-// Ends with `otherwise` where the best schedule so far does not fit the waiter's own chain.
+// Where another chain was solved the schedule is simulated on the waiter's own first, in the turn
+// of its client; it ends with `otherwise` where the schedule does not fit there. Requires: the
+// solve has a best schedule.
 void SolveCoordinator::EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter,
                                    const AnswerPtr& best, const absl::Status& otherwise) {
-  AnswerPtr answer = best;
-  if (!SameChain(waiter->request(), solve->request())) {
-    answer = AnswerFromBest(waiter->request(), waiter->keys(), *best, solve->keys());
+  if (solve->SolvesExactly(*waiter)) {
+    return End(waiter, SolveResult{best, OriginFor(*solve, *waiter, waiter->source)});
   }
-  if (answer == nullptr) return End(waiter, otherwise);
-  End(waiter, SolveResult{std::move(answer), OriginFor(*solve, *waiter, waiter->source)});
+  waiter->otherwise = otherwise;
+  if (solve->AwaitBest(waiter)) SimulateInTurn(solve, waiter->caller.client);
 }
 
 std::vector<SolveInFlight> SolveCoordinator::List() const {
@@ -346,7 +469,7 @@ SolveCoordinator::Cancelled SolveCoordinator::Cancel(const Fingerprint& fingerpr
 
 size_t SolveCoordinator::size() const {
   MutexLock lock(mutex_);
-  return solves_.size();
+  return solves_.size() + exact_solves_.size();
 }
 
 }  // namespace stowage

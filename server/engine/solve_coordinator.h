@@ -9,11 +9,13 @@
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
@@ -21,6 +23,7 @@
 #include "server/engine/pending_requests.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
+#include "server/engine/work_queue.h"
 #include "solver/algorithms/solver.h"
 #include "solver/base/mutex.h"
 #include "solver/model/answer.h"
@@ -54,13 +57,22 @@ class SolveCoordinator {
 
  private:
   using SolvePtr = std::shared_ptr<SharedSolve>;
+  using SolveMap = absl::flat_hash_map<Fingerprint, SolvePtr>;
 
   // The steps, in their order.
-  void SolveAlone(const WaiterPtr& waiter);
+  SolvePtr JoinUnder(const Fingerprint& key, SolveMap& solves, const WaiterPtr& waiter)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Begin(const SolvePtr& solve, const WaiterPtr& waiter);
   void Watch(const SolvePtr& solve, const WaiterPtr& waiter);
   void TimeIsUp(const SolvePtr& solve, uint64_t id);
-  void Start(const SolvePtr& solve);
+  void LookUp(const SolvePtr& solve);
   void Enqueue(const SolvePtr& solve);
+  using TicketSetter = std::vector<std::string> (SharedSolve::*)(uint64_t ticket);
+  void AddInTurn(const SolvePtr& solve, WorkQueue& queue, TicketSetter set_ticket,
+                 absl::FunctionRef<Work(const Caller& owner)> make);
+  void Drop(const SolvePtr& solve, const std::vector<std::string>& clients,
+            const absl::Status& status);
+  void UpdateLine(const SolvePtr& solve, const std::string& client);
   void Run(const SolvePtr& solve, const RequestInstances& instances);
   SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop);
   void Cache(const CachedAnswerPtr& answer);
@@ -70,14 +82,24 @@ class SolveCoordinator {
   void End(const WaiterPtr& waiter, absl::StatusOr<SolveResult> result);
   void EndAll(const SolvePtr& solve, const CachedAnswerPtr& cached, Origin::Source source);
   void EndAll(const SolvePtr& solve, const absl::Status& status);
+  void SimulateInTurn(const SolvePtr& solve, const std::string& client);
+  void SimulateNext(const SolvePtr& solve, const std::string& client);
+  void EndSimulated(const SolvePtr& solve, const ToSimulate& simulation);
+  void EndLate(const SolvePtr& solve, const ToSimulate& simulation);
+  void EndSolved(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& answer,
+                 Origin::Source source);
+  void SolveAgain(Waiter& waiter);
   void EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best,
                    const absl::Status& otherwise);
+  void Unwatch(Waiter& waiter);
 
   EngineResources& resources_;
   PendingRequests& pending_;
   mutable Mutex mutex_;
-  absl::flat_hash_map<Fingerprint, SolvePtr> solves_
-      ABSL_GUARDED_BY(mutex_);  // those that may be joined, by CacheKeys::rounded
+  // Those that may be joined: by CacheKeys::rounded, and, where the schedule of such a solve did
+  // not do for some of its waiters, by their CacheKeys::exact.
+  SolveMap solves_ ABSL_GUARDED_BY(mutex_);
+  SolveMap exact_solves_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<SolvePtr> in_flight_ ABSL_GUARDED_BY(mutex_);  // those and the others
 };
 

@@ -29,12 +29,18 @@ class TimeLimit {
 
   std::stop_token token() const { return either_.token(); }
   bool is_over() const { return over_->stop_requested(); }
-  // For callers without a schedule.
+  // For callers of a solve without a schedule.
   absl::Status Exceeded() const {
     return absl::DeadlineExceededError(
         absl::StrCat("no schedule was found within ", seconds_,
                      " s, the longest time that this server spends on a solve; ask for less, or "
                      "for more memory"));
+  }
+  absl::Status ExceededBySimulation() const {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the simulation did not end within ", seconds_,
+                     " s, the longest time that this server spends on one; send a shorter "
+                     "schedule"));
   }
 
  private:

@@ -11,6 +11,13 @@
 #include "solver/base/units.h"
 
 namespace stowage {
+namespace {
+
+constexpr const char* kQueueFull = "queue_full";
+constexpr const char* kClientLimit = "client_limit";
+
+}  // namespace
+
 WorkQueue::WorkQueue(const Options& options) : options_(options) {
   for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Run(Lane::kAll); });
   for (int i = 0; i < options.short_threads; ++i) {
@@ -32,43 +39,87 @@ absl::Status WorkQueue::Admit(const Work& work) const {
                      FormatBytes(options_.most_bytes), " are set aside for all solves together"),
         /*retry_after_seconds=*/0);
   }
+  if (work.is_readmitted) return absl::OkStatus();
+  const auto client = clients_.find(work.client);
+  if (client != clients_.end()) {
+    const size_t unfinished = client->second.tickets.size() + client->second.running;
+    if (unfinished >= work.most_of_client.value_or(options_.most_of_a_client)) {
+      return Rejected(kClientLimit,
+                      absl::StrCat("this client has ", unfinished,
+                                   " requests waiting or in work, and may have no more at a time; "
+                                   "try again in a second"),
+                      /*retry_after_seconds=*/1);
+    }
+  }
   // Work that a free thread is about to take does not count as waiting.
   const auto threads = static_cast<size_t>(options_.threads);
   size_t free_threads = threads - std::min(threads, held_);
   if (work.is_short) free_threads = threads_.size() - std::min(threads_.size(), stats_.running);
-  if (waiting_.size() >= options_.most_waiting + free_threads) {
-    return Rejected("queue_full",
-                    absl::StrCat("the queue is full: ", waiting_.size(),
-                                 " requests are waiting; try again in a second"),
-                    /*retry_after_seconds=*/1);
-  }
-  const auto client = clients_.find(work.client);
-  if (client == clients_.end()) return absl::OkStatus();
-  const size_t unfinished = client->second.tickets.size() + client->second.running;
-  if (unfinished < work.most_of_client.value_or(options_.most_of_a_client)) return absl::OkStatus();
-  return Rejected("client_limit",
-                  absl::StrCat("this client has ", unfinished,
-                               " requests waiting or in work, and may have no more at a time; "
-                               "try again in a second"),
-                  /*retry_after_seconds=*/1);
+  const size_t places = waiting_.size() - readmitted_;
+  if (places < options_.most_waiting + free_threads) return absl::OkStatus();
+  return Rejected(
+      kQueueFull,
+      absl::StrCat("the queue is full: ", places, " requests are waiting; try again in a second"),
+      /*retry_after_seconds=*/1);
 }
 
-// Admits the work, if need be after removing work whose callers have left. The removed work runs
-// after the lock is released: it only reports its end, and may take locks of its own.
+bool WorkQueue::RefusesClient(const absl::Status& status) {
+  const std::string reason = RejectionOf(status);
+  return reason == kClientLimit || reason == kQueueFull;
+}
+
+WorkQueue::Clients::value_type* WorkQueue::EntryOf(const Waiting& waiting,
+                                                   const std::string& client) {
+  const auto found =
+      absl::c_find_if(waiting.clients, [&](const auto* entry) { return entry->first == client; });
+  return found != waiting.clients.end() ? *found : nullptr;
+}
+
+size_t WorkQueue::ShortestLine(const Waiting& waiting) {
+  size_t shortest = SIZE_MAX;
+  for (const auto* client : waiting.clients) shortest = std::min(shortest, client->second.places);
+  return shortest;
+}
+
+// Takes work out whose clients all have so long a line that it is still not the shorter one once
+// `name` has the place: lines become equal, and then nobody gains. Of such work the newest of those
+// whose shortest line is the longest. nullopt: there is none. O(waiting work and its clients).
+std::optional<WorkQueue::Dropped> WorkQueue::MakeRoomFor(const std::string& name) {
+  const auto asking = clients_.find(name);
+  const size_t places = asking != clients_.end() ? asking->second.places : 0;
+  std::pair<size_t, uint64_t> longest = {1 + places, UINT64_MAX};  // a line, and work in it
+  for (const auto& [ticket, waiting] : waiting_) {
+    if (waiting.work.drop == nullptr || waiting.work.is_readmitted) continue;
+    longest = std::max(longest, {ShortestLine(waiting), ticket});
+  }
+  const uint64_t newest = longest.second;
+  if (newest == UINT64_MAX) return std::nullopt;
+  std::vector<std::string> clients;
+  for (const auto* client : waiting_[newest].clients) clients.push_back(client->first);
+  return Dropped{Remove(newest), std::move(clients)};
+}
+
+// Admits the work, if need be after removing work whose callers have left, or the newest of the
+// longest line. The removed work is told after the lock is released: it may take locks of its own.
 absl::StatusOr<uint64_t> WorkQueue::Add(Work work) {
   std::vector<Work> stopped;
+  std::optional<Dropped> dropped;
   absl::StatusOr<uint64_t> added;
   {
     MutexLock lock(mutex_);
     absl::Status status = Admit(work);
     // An emptier queue does not help work that is larger than the memory for all solves.
-    if (absl::IsResourceExhausted(status) && work.bytes <= options_.most_bytes) {
+    if (RefusesClient(status)) {
       stopped = TakeStopped();
       status = Admit(work);
+    }
+    if (RejectionOf(status) == kQueueFull && (dropped = MakeRoomFor(work.client)).has_value()) {
+      status = absl::OkStatus();
     }
     if (status.ok()) {
       added = ++last_ticket_;
       const std::string client = work.client;
+      if (work.is_readmitted) ++readmitted_;
       waiting_.emplace(last_ticket_, Waiting{std::move(work), {}});
       Append(last_ticket_, client);
       changed_.SignalAll();
@@ -77,39 +128,80 @@ absl::StatusOr<uint64_t> WorkQueue::Add(Work work) {
     }
   }
   for (Work& abandoned : stopped) abandoned.run();
+  if (dropped.has_value()) {
+    dropped->work.drop(dropped->clients,
+                       Rejected(kQueueFull,
+                                "the queue is full, and this client has more in it than others; "
+                                "try again in a second",
+                                /*retry_after_seconds=*/1));
+  }
   return added;
 }
 
 void WorkQueue::Share(uint64_t ticket, const std::string& client) {
   MutexLock lock(mutex_);
-  const auto waiting = waiting_.find(ticket);
-  if (waiting == waiting_.end() || absl::c_linear_search(waiting->second.clients, client)) return;
+  const auto found = waiting_.find(ticket);
+  if (found == waiting_.end()) return;
+  Waiting& waiting = found->second;
+  const bool replaces = std::exchange(waiting.is_left, false);
+  if (EntryOf(waiting, client) != nullptr) return;
   Append(ticket, client);
+  if (replaces) LeaveLine(ticket, waiting.clients.front());
+  changed_.SignalAll();
+}
+
+// Work is always in a line, so that it runs, if only to report that nobody waits for it.
+void WorkQueue::Unshare(uint64_t ticket, const std::string& client) {
+  MutexLock lock(mutex_);
+  const auto found = waiting_.find(ticket);
+  if (found == waiting_.end()) return;
+  Waiting& waiting = found->second;
+  Clients::value_type* const entry = EntryOf(waiting, client);
+  if (entry == nullptr) return;
+  if (waiting.clients.size() == 1) {
+    waiting.is_left = true;
+    return;
+  }
+  LeaveLine(ticket, entry);
   changed_.SignalAll();
 }
 
 // Puts waiting work at the end of a client's line.
 void WorkQueue::Append(uint64_t ticket, const std::string& name) {
-  waiting_[ticket].clients.push_back(name);
-  Client& client = clients_[name];
+  Waiting& waiting = waiting_[ticket];
+  Clients::value_type& entry = *clients_.try_emplace(name).first;
+  waiting.clients.push_back(&entry);
+  Client& client = entry.second;
   if (client.tickets.empty()) turns_.push_back(name);
   client.tickets.push_back(ticket);
+  if (!waiting.work.is_readmitted) ++client.places;
+  if (!waiting.work.is_short) return;
+  if (client.short_tickets.empty()) short_turns_.push_back(name);
+  client.short_tickets.push_back(ticket);
 }
 
-// Takes waiting work out of the lines of its clients. Clients without work lose their turn and are
-// forgotten.
-WorkQueue::Waiting WorkQueue::Remove(uint64_t ticket) {
+// Takes waiting work out of a client's line. A client without work loses its turn and is forgotten.
+void WorkQueue::LeaveLine(uint64_t ticket, Clients::value_type* entry) {
+  auto& [name, client] = *entry;
+  Waiting& waiting = waiting_[ticket];
+  std::erase(waiting.clients, entry);
+  std::erase(client.tickets, ticket);
+  std::erase(client.short_tickets, ticket);
+  if (!waiting.work.is_readmitted) --client.places;
+  if (client.short_tickets.empty()) std::erase(short_turns_, name);
+  if (!client.tickets.empty()) return;
+  std::erase(turns_, name);
+  if (client.running == 0) clients_.erase(clients_.find(name));
+}
+
+// Takes waiting work out of the lines of its clients.
+Work WorkQueue::Remove(uint64_t ticket) {
   const auto found = waiting_.find(ticket);
-  Waiting waiting = std::move(found->second);
+  while (!found->second.clients.empty()) LeaveLine(ticket, found->second.clients.back());
+  Work work = std::move(found->second.work);
   waiting_.erase(found);
-  for (const std::string& name : waiting.clients) {
-    const auto client = clients_.find(name);
-    std::erase(client->second.tickets, ticket);
-    if (!client->second.tickets.empty()) continue;
-    std::erase(turns_, name);
-    if (client->second.running == 0) clients_.erase(client);
-  }
-  return waiting;
+  if (work.is_readmitted) --readmitted_;
+  return work;
 }
 
 // Removes the work whose callers have left. O(waiting work), but only called when the queue refuses
@@ -121,7 +213,7 @@ std::vector<Work> WorkQueue::TakeStopped() {
   }
   std::vector<Work> stopped;
   stopped.reserve(tickets.size());
-  for (const uint64_t ticket : tickets) stopped.push_back(Remove(ticket).work);
+  for (const uint64_t ticket : tickets) stopped.push_back(Remove(ticket));
   return stopped;
 }
 
@@ -157,20 +249,21 @@ bool WorkQueue::HasItsShare(const Client& client) const {
   return threads > 1 && client.holds + 1 >= threads && turns_.size() > 1;
 }
 
-// Takes work of the client at `turn`. A client that has more goes to the end of the turns, so that
-// a client with many requests delays others by one of them at a time.
+// Takes work of the client at `turn`, which goes to the end of the turns of this lane: a client
+// with many requests delays others by one of them at a time. Its turn in the other lane stays.
 WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
+  std::deque<std::string>& turns = lane == Lane::kAll ? turns_ : short_turns_;
   std::string name = std::move(*turn);
-  turns_.erase(turn);
+  turns.erase(turn);
+  turns.push_back(name);
   Client& client = clients_[name];
-  if (client.tickets.size() > 1) turns_.push_back(name);
   ++client.running;
   ++stats_.running;
   if (lane == Lane::kAll) {
     ++client.holds;
     ++held_;
   }
-  Taken taken = {Remove(ticket).work, std::move(name)};
+  Taken taken = {Remove(ticket), std::move(name)};
   stats_.running_bytes += taken.work.bytes;
   return taken;
 }
@@ -201,10 +294,9 @@ std::optional<WorkQueue::Taken> WorkQueue::Next() {
 
 // The first short work in turn. It takes little memory, and does not count as overtaking.
 std::optional<WorkQueue::Taken> WorkQueue::NextShort() {
-  for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
-    for (const uint64_t ticket : clients_[*turn].tickets) {
-      const Work& work = waiting_[ticket].work;
-      if (work.is_short && MayStart(work)) return Take(turn, ticket, Lane::kShort);
+  for (auto turn = short_turns_.begin(); turn != short_turns_.end(); ++turn) {
+    for (const uint64_t ticket : clients_[*turn].short_tickets) {
+      if (MayStart(waiting_[ticket].work)) return Take(turn, ticket, Lane::kShort);
     }
   }
   return std::nullopt;
@@ -240,7 +332,9 @@ void WorkQueue::Run(Lane lane) {
   if (options_.niceness > 0) setpriority(PRIO_PROCESS, 0, options_.niceness);
   while (std::optional<Taken> taken = WaitForNext(lane)) {
     taken->work.run();
-    taken->work.run = nullptr;  // destroyed before the work counts as done
+    // Both may hold the request: destroyed before the work counts as done.
+    taken->work.run = nullptr;
+    taken->work.drop = nullptr;
     Finished(lane, *taken);
   }
 }

@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "solver/base/mutex.h"
 
@@ -27,15 +28,29 @@ struct Work {
   int64_t bytes = 0;                          // of memory, while it runs
   std::optional<size_t> most_of_client = {};  // unset: Options::most_of_a_client
   bool is_short = false;                      // expected to take milliseconds
+  // Finishes requests that were admitted before: neither a full queue nor the limit of the client
+  // refuses it, and it takes no place in the queue.
+  bool is_readmitted = false;
   // Once set nobody waits for the work. It still runs, to report that, but needs no room in memory.
   std::stop_token stop = {};
+  // Called instead of `run` where the work loses its place in a full queue, with its clients, whose
+  // lines were all too long, and RESOURCE_EXHAUSTED. Comes from whoever adds work. Empty: it keeps
+  // its place.
+  using Drop = void(const std::vector<std::string>& clients, const absl::Status& status);
+  absl::AnyInvocable<Drop> drop = {};
 };
 
 // Clients take turns; the work of one client starts in the order in which it was added, but for
-// short work, which has threads of its own beside the others. While others wait a client does not
-// get all threads. Work that does not fit into memory yet is overtaken at most 16 times; then the
-// others wait for it. Owns its threads; the destructor runs the queued work and joins them.
-// Thread-safe, except for the destructor.
+// short work, which has threads of its own beside the others, and turns of its own there. While
+// others wait a client does not get all threads. Work that does not fit into memory yet is
+// overtaken at most 16 times; then the others wait for it. Owns its threads; the destructor runs
+// the queued work and joins them. Thread-safe, except for the destructor.
+//
+// A full queue takes work of a client with less in it all the same: the newest work in the longest
+// line loses its place ("longest queue drop"), so that no few clients fill the queue for all. Work
+// that several clients share counts in the line of each, as if it were its own, and is only lost as
+// work of the one with the shortest line. So clients that share all of their work have no more of
+// the queue than one of them, and joining another's work makes it safer, never less safe.
 class WorkQueue {
  public:
   struct Options {
@@ -55,10 +70,15 @@ class WorkQueue {
   // `work`: RESOURCE_EXHAUSTED when the queue is full, the client has too much in it, or the work
   // needs more memory than there is for all; UNAVAILABLE after Close().
   absl::StatusOr<uint64_t> Add(Work work);
+  // Whether an error of Add() is about the client: another one's work might be taken.
+  static bool RefusesClient(const absl::Status& status);
 
   // `client` waits for this work, too: it starts at the first turn of any of its clients. Does
   // nothing once the work has started, or where it is the client's already.
   void Share(uint64_t ticket, const std::string& client);
+  // `client` no longer waits for this work, which leaves its line. Work whose last client leaves
+  // stays where it is until another one shares it.
+  void Unshare(uint64_t ticket, const std::string& client);
 
   // Refuses further work; queued work still runs.
   void Close();
@@ -74,14 +94,23 @@ class WorkQueue {
 
  private:
   enum class Lane { kAll, kShort };  // what a thread runs
+  struct Client {
+    std::deque<uint64_t> tickets;        // of its waiting work
+    std::deque<uint64_t> short_tickets;  // those of them that are short
+    size_t places = 0;                   // in the queue, of the tickets: without readmitted work
+    size_t running = 0;                  // on all threads
+    size_t holds = 0;                    // threads of Lane::kAll
+  };
+  using Clients = std::map<std::string, Client>;
   struct Waiting {
     Work work;
-    std::vector<std::string> clients;
+    std::vector<Clients::value_type*> clients;  // never empty; forgotten after they leave
+    bool is_left = false;                       // the only client no longer waits
   };
-  struct Client {
-    std::deque<uint64_t> tickets;  // of its waiting work
-    size_t running = 0;            // on all threads
-    size_t holds = 0;              // threads of Lane::kAll
+  // Work that lost its place, and its clients.
+  struct Dropped {
+    Work work;
+    std::vector<std::string> clients;
   };
   // Work that was taken, and the client whose turn it was.
   struct Taken {
@@ -98,8 +127,13 @@ class WorkQueue {
   bool MayStart(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasItsShare(const Client& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Taken Take(const Turn& turn, uint64_t ticket, Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Waiting Remove(uint64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Work Remove(uint64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(uint64_t ticket, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveLine(uint64_t ticket, Clients::value_type* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Null: the client does not wait for the work.
+  static Clients::value_type* EntryOf(const Waiting& waiting, const std::string& client);
+  static size_t ShortestLine(const Waiting& waiting);
+  std::optional<Dropped> MakeRoomFor(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Work> TakeStopped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Admit(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -110,9 +144,12 @@ class WorkQueue {
   mutable Mutex mutex_;
   CondVar changed_;  // work was added, finished or closed
   absl::flat_hash_map<uint64_t, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by ticket
+  size_t readmitted_ ABSL_GUARDED_BY(mutex_) = 0;                           // of those
   uint64_t last_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, Client> clients_ ABSL_GUARDED_BY(mutex_);  // those with work
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);  // clients with waiting work, next first
+  Clients clients_ ABSL_GUARDED_BY(mutex_);  // those with work
+  // Clients with waiting work, next first; and those with short work, for the short threads.
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::string> short_turns_ ABSL_GUARDED_BY(mutex_);
   int overtakes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others overtook the first in turn
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0;    // threads of Lane::kAll that run something
   Stats stats_ ABSL_GUARDED_BY(mutex_);        // but for `waiting`

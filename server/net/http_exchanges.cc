@@ -116,7 +116,7 @@ bool Exchanges::Receive(Exchange& exchange) {
   const size_t end = exchange.request.find("\r\n\r\n", from);
   if (end == std::string::npos) return exchange.request.size() <= kMostRequestBytes;
   exchange.request.resize(end + 4);
-  exchange.answer = serve_(std::move(exchange.request));
+  exchange.answer = serve_(std::move(exchange.request), PeerOf(exchange.stream->fd()).text);
   exchange.deadline = Clock::now() + kPatience;
   return !exchange.answer.empty() && Send(exchange);
 }

@@ -28,9 +28,9 @@ class Exchanges {
   static constexpr std::chrono::seconds kPatience{5};
   static constexpr size_t kMostRequestBytes = 16 << 10;
 
-  // Returns the response to a request header; a body is not read. Called by the one thread, so it
-  // must be quick.
-  using Serve = absl::AnyInvocable<std::string(std::string request)>;
+  // Returns the response to a request header; a body is not read. `peer` as PeerOf() has it. Called
+  // by the one thread, so it must be quick.
+  using Serve = absl::AnyInvocable<std::string(std::string request, const std::string& peer)>;
 
   // Takes over a connected socket; null: it could not, and has closed it. Called by the one thread.
   using Open = std::function<std::unique_ptr<Stream>(int fd)>;

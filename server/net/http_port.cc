@@ -21,7 +21,8 @@ namespace {
 // A connection in memory: the library reads the request from it and writes the response to it.
 class MemoryStream final : public httplib::Stream {
  public:
-  explicit MemoryStream(std::string request) : request_(std::move(request)) {}
+  MemoryStream(std::string request, std::string peer)
+      : request_(std::move(request)), peer_(std::move(peer)) {}
   const std::string& answer() const { return answer_; }
 
   bool is_readable() const override { return true; }
@@ -36,12 +37,13 @@ class MemoryStream final : public httplib::Stream {
     answer_.append(from, size);
     return static_cast<ssize_t>(size);
   }
-  void get_remote_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
+  void get_remote_ip_and_port(std::string& ip, int& /*port*/) const override { ip = peer_; }
   void get_local_ip_and_port(std::string& /*ip*/, int& /*port*/) const override {}
   socket_t socket() const override { return INVALID_SOCKET; }
 
  private:
   const std::string request_;
+  const std::string peer_;
   size_t read_ = 0;
   std::string answer_;
 };
@@ -51,8 +53,9 @@ class MemoryStream final : public httplib::Stream {
 // the system has no descriptor left for a connection.
 class Pages final : public httplib::Server {
  public:
-  std::string Answer(std::string request) {
-    MemoryStream stream(std::move(request));
+  // Requests have the peer as their `remote_addr`.
+  std::string Answer(std::string request, const std::string& peer) {
+    MemoryStream stream(std::move(request), peer);
     bool closed = false;
     process_request(stream, /*close_connection=*/true, closed, nullptr);
     return stream.answer();
@@ -82,14 +85,15 @@ Exchanges::Open OpenWith(const HttpPort::Protection& protection) {
 }  // namespace
 
 struct HttpPort::Parts {
-  Parts(ConnectionObserver& observer, HttpPort::Sources its_sources,
+  Parts(ConnectionObserver& its_observer, HttpPort::Sources its_sources,
         HttpPort::Protection its_protection)
-      : sources(std::move(its_sources)),
+      : observer(its_observer),
+        sources(std::move(its_sources)),
         protection(std::move(its_protection)),
-        exchanges({.most = kMostHttpConnections, .open = OpenWith(protection)}, observer,
-                  [this](std::string request) {
+        exchanges({.most = kMostHttpConnections, .open = OpenWith(protection)}, its_observer,
+                  [this](std::string request, const std::string& peer) {
                     return HasRangeHeader(request) ? kRangeRefused
-                                                   : pages.Answer(std::move(request));
+                                                   : pages.Answer(std::move(request), peer);
                   }) {
     pages.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
       if (IsAdmitted(request, response)) {
@@ -107,16 +111,18 @@ struct HttpPort::Parts {
   }
 
   // Otherwise the response says why not.
-  bool IsAdmitted(const httplib::Request& request, httplib::Response& response) const {
+  bool IsAdmitted(const httplib::Request& request, httplib::Response& response) {
     if (!protection.authenticate) return true;
     const absl::Status status = protection.authenticate(request.get_header_value("Authorization"));
     if (status.ok()) return true;
+    observer.ReaderRefused({std::string(status.message()), request.remote_addr});
     response.status = 401;
     response.set_header("WWW-Authenticate", "Bearer");
     response.set_content(absl::StrCat(status.message(), "\n"), "text/plain");
     return false;
   }
 
+  ConnectionObserver& observer;
   const HttpPort::Sources sources;
   const HttpPort::Protection protection;
   Pages pages;

@@ -143,13 +143,12 @@ void LogObserver::CallEnded(const CallRecord& record) {
   if (!record.trace.empty()) fields.emplace_back("trace", record.trace);
   if (record.stages > 0) fields.emplace_back("stages", absl::StrCat(record.stages));
   if (!record.solver.empty()) fields.emplace_back("solver", record.solver);
-  const bool is_frontier = record.method == "Frontier";  // which has no one outcome
-  if (answer.has_value() && !is_frontier) fields.emplace_back("origin", answer->solver);
   if (answer.has_value()) {
+    fields.emplace_back("origin", answer->solver);
     fields.emplace_back("source", std::string(SourceName(answer->origin.source)));
-  }
-  if (answer.has_value() && !is_frontier) {
     fields.emplace_back("fingerprint", answer->origin.fingerprint);
+  }
+  if (answer.has_value() && record.method != "Frontier") {  // which has no one outcome
     fields.emplace_back("outcome", std::string(OutcomeName(answer->outcome)));
     fields.emplace_back("queue_seconds", Seconds(answer->origin.queue_seconds));
     fields.emplace_back("solve_seconds", Seconds(answer->origin.solve_seconds));
@@ -222,6 +221,14 @@ void LogObserver::HandshakeFailed(const FailedHandshake& handshake) {
                                   {"count", absl::StrCat(*count)}};
   if (!handshake.peer.empty()) fields.emplace_back("peer", handshake.peer);
   Log(LogLevel::kWarning, "handshake_failed", fields);
+}
+
+void LogObserver::ReaderRefused(const RefusedReader& reader) {
+  const std::optional<int64_t> count =
+      refused_readers_.Admit("all", std::chrono::steady_clock::now());
+  if (!count.has_value()) return;
+  Log(LogLevel::kWarning, "http_refused",
+      {{"peer", reader.peer}, {"message", reader.message}, {"count", absl::StrCat(*count)}});
 }
 
 void LogObserver::ExecutionReported(const ExecutionReport& report, const CallRecord& call) {

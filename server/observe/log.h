@@ -64,6 +64,7 @@ class LogObserver final : public Observer, public ConnectionObserver {
   void ConnectionAccepted(const std::string& peer) override;
   void ConnectionRefused(const RefusedConnection& connection) override;
   void HandshakeFailed(const FailedHandshake& handshake) override;
+  void ReaderRefused(const RefusedReader& reader) override;
 
   // Lines that were not written because of the limit, since the start.
   int64_t suppressed() const { return suppressed_.load(std::memory_order_relaxed); }
@@ -89,6 +90,7 @@ class LogObserver final : public Observer, public ConnectionObserver {
   std::chrono::steady_clock::time_point last_suppressed_at_ ABSL_GUARDED_BY(mutex_);
   LineLimit refused_;            // connections, by reason
   LineLimit failed_handshakes_;  // by reason
+  LineLimit refused_readers_;    // all as one
 };
 
 }  // namespace stowage

@@ -113,6 +113,8 @@ struct Metrics::Families {
                  "Connections that were closed before they were served, by reason.");
   Family<Counter>& handshakes_failed =
       AddCounter("stowage_handshakes_failed_total", "Failed handshakes, by reason.");
+  Family<Counter>& readers_refused =
+      AddCounter("stowage_http_refused_total", "Requests of the HTTP port without a valid token.");
   Family<Histogram>& time_error =
       AddHistogram("stowage_prediction_time_error_ratio",
                    "How far the measured step time was from the predicted one, as a share of it.");
@@ -125,6 +127,7 @@ struct Metrics::Families {
 
   Counter& hits = answers.Add({{"source", "memory_cache"}});  // found once, for CallEnded()
   Counter& accepted_all = accepted.Add({});
+  Counter& readers_refused_all = readers_refused.Add({});
 
   // From 0: a rate does not see the increase with which a series begins.
   Families() {
@@ -191,7 +194,7 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
     families_->answers.Add({{"source", source}});
   }
   for (const char* reason : {"invalid", "queue_full", "client_limit", "client_rate", "solve_memory",
-                             "memory", "unread", "draining", "unauthenticated"}) {
+                             "memory", "request_memory", "unread", "draining", "unauthenticated"}) {
     families_->rejected.Add({{"reason", reason}});
   }
   for (const char* which : {"certificate", "tokens", "http_tokens", "operator_tokens"}) {
@@ -282,6 +285,10 @@ void Metrics::ConnectionRefused(const RefusedConnection& connection) {
 
 void Metrics::HandshakeFailed(const FailedHandshake& handshake) {
   families_->handshakes_failed.Add({{"reason", handshake.reason}}).Increment();
+}
+
+void Metrics::ReaderRefused(const RefusedReader& /*reader*/) {
+  families_->readers_refused_all.Increment();
 }
 
 std::string Metrics::Text(const Gauges& gauges) const {

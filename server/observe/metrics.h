@@ -37,6 +37,7 @@ class Metrics final : public Observer, public ConnectionObserver {
   void ConnectionAccepted(const std::string& peer) override;
   void ConnectionRefused(const RefusedConnection& connection) override;
   void HandshakeFailed(const FailedHandshake& handshake) override;
+  void ReaderRefused(const RefusedReader& reader) override;
 
  private:
   struct Families;

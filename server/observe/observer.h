@@ -132,14 +132,21 @@ struct FailedHandshake {
   std::string peer = {};    // "ipv4:192.0.2.7:4711"; empty where the library does not say
 };
 
-// Learns of connections, before there are calls. Thread-safe. Must be quick: the threads that
-// accept connections call it.
+// A request of the HTTP port without a valid token.
+struct RefusedReader {
+  std::string message;  // what is wrong, without the token
+  std::string peer;     // "ipv4:192.0.2.7:4711"
+};
+
+// Learns of connections, before there are calls, and of the HTTP port's requests. Thread-safe. Must
+// be quick: the threads that accept connections call it.
 class ConnectionObserver {
  public:
   virtual ~ConnectionObserver() = default;
   virtual void ConnectionAccepted(const std::string& peer) = 0;  // on the gRPC port
   virtual void ConnectionRefused(const RefusedConnection& connection) = 0;
   virtual void HandshakeFailed(const FailedHandshake& handshake) = 0;
+  virtual void ReaderRefused(const RefusedReader& reader) = 0;
 };
 
 }  // namespace stowage

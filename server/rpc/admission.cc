@@ -17,6 +17,8 @@ constexpr double kBurstSeconds = 2;
 constexpr double kDelaySeconds = 1;
 // Reading so many takes as long as the rest of a call that the cache answers: 0.1 ms.
 constexpr double kCallBytes = 16 << 10;
+// Simulating so many takes as long.
+constexpr double kCallOperations = 100;
 
 absl::string_view ViewOf(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
@@ -28,21 +30,13 @@ std::string NameInCertificate(const grpc::CallbackServerContext& context) {
   return names.empty() ? "" : std::string(ViewOf(names[0]));
 }
 
-std::string AddressOf(const grpc::CallbackServerContext& context, const TrustedProxies& proxies) {
-  std::vector<absl::string_view> forwarded_for;
-  const auto given = context.client_metadata().equal_range("x-forwarded-for");
-  for (auto value = given.first; value != given.second; ++value) {
-    forwarded_for.push_back(ViewOf(value->second));
-  }
-  return proxies.CallerOf(context.peer(), forwarded_for);
-}
-
 absl::Status AboveItsRate(const std::string& client, double wait_seconds) {
   const double wait_at_least_seconds = std::max(1.0, wait_seconds);
   return Rejected(
       "client_rate",
       absl::StrFormat("client %s sends more calls than it may, of which every 16 KiB of a "
-                      "request count as one more; try again in %.0f s",
+                      "request and every 100 operations to simulate count as one more; try again "
+                      "in %.0f s",
                       client, wait_at_least_seconds),
       wait_at_least_seconds);
 }
@@ -51,6 +45,15 @@ absl::Status AboveItsRate(const std::string& client, double wait_seconds) {
 
 Admission::Admission(Options options)
     : options_(std::move(options)), rate_(options_.calls_per_second, kBurstSeconds) {}
+
+std::string Admission::AddressOf(const grpc::CallbackServerContext& context) const {
+  std::vector<absl::string_view> forwarded_for;
+  const auto given = context.client_metadata().equal_range("x-forwarded-for");
+  for (auto value = given.first; value != given.second; ++value) {
+    forwarded_for.push_back(ViewOf(value->second));
+  }
+  return options_.proxies.CallerOf(context.peer(), forwarded_for);
+}
 
 // A caller whose token is refused is its address, so that guesses are limited, too.
 AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context) const {
@@ -67,7 +70,7 @@ AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context) c
   } else {
     caller.client = NameInCertificate(context);
   }
-  if (caller.client.empty()) caller.client = AddressOf(context, options_.proxies);
+  if (caller.client.empty()) caller.client = AddressOf(context);
   return caller;
 }
 
@@ -80,6 +83,11 @@ AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context, size
   caller.status = AboveItsRate(caller.client, *wait);
   caller.delay_seconds = kDelaySeconds;
   return caller;
+}
+
+void Admission::ChargeOperations(const AdmittedCaller& caller, size_t operations) {
+  rate_.Charge(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second,
+               static_cast<double>(operations) / kCallOperations);
 }
 
 }  // namespace stowage

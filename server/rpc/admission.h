@@ -50,6 +50,13 @@ class Admission {
   // `request_bytes`: a large request costs as much as several small ones, and counts as such.
   AdmittedCaller Admit(const grpc::CallbackServerContext& context, size_t request_bytes);
 
+  // Counts a schedule of an admitted call, which is known only after the call has been read: its
+  // operations take longer to simulate than to read.
+  void ChargeOperations(const AdmittedCaller& caller, size_t operations);
+
+  // The address of the caller, whatever its token or certificate: for calls that need neither.
+  std::string AddressOf(const grpc::CallbackServerContext& context) const;
+
   // For all clients without a limit of their own.
   void SetCallsPerSecond(double calls_per_second) { rate_.SetRate(calls_per_second); }
 

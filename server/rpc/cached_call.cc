@@ -19,15 +19,14 @@ bool EndFromCache(const std::string& text, const Engine& engine, AnswerCache& ca
 }
 
 void CacheResponse(const std::string& text, const google::protobuf::Message& response,
-                   AnswerCache& cache, Call* call) {
+                   const AnswerRecord& answer, const CallRecord& call, AnswerCache& cache) {
   if (text.empty()) return;
-  const CallRecord& record = call->record();
   cache.PutResponse({.request_text = text,
                      .response = response.SerializeAsString(),
-                     .owner = record.client,
-                     .stages = record.stages,
-                     .solver = record.solver,
-                     .answer = *record.answer});
+                     .owner = call.client,
+                     .stages = call.stages,
+                     .solver = call.solver,
+                     .answer = answer});
 }
 
 }  // namespace stowage

@@ -15,10 +15,10 @@ namespace stowage {
 // engine then refuses the request, as it refuses every other. An empty text is a miss.
 bool EndFromCache(const std::string& text, const Engine& engine, AnswerCache& cache, Call* call);
 
-// Keeps the response for EndFromCache(), with what the call's record says. Does nothing with an
-// empty text. Requires: call->record().answer is set.
+// Keeps the response for EndFromCache(), and what log and metrics say of it then. Does nothing with
+// an empty text.
 void CacheResponse(const std::string& text, const google::protobuf::Message& response,
-                   AnswerCache& cache, Call* call);
+                   const AnswerRecord& answer, const CallRecord& call, AnswerCache& cache);
 
 }  // namespace stowage
 

@@ -21,6 +21,10 @@ namespace stowage {
 namespace {
 
 constexpr size_t kLongestId = 128;
+// What a call takes beside its request, in gRPC and here.
+constexpr int64_t kCallBytes = 32 << 10;
+// Measured with a thousand waiting calls of 75 KB, which take 220 KB each.
+constexpr int64_t kTimesInMemory = 2;
 
 // Unique in this process, and among restarts as far as 32 random bits go.
 std::string NewId() {
@@ -56,7 +60,9 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
                      const grpc::ByteBuffer& request, const CallEnvironment& environment)
     : context_(context),
       observer_(environment.observer),
+      admission_(environment.admission),
       timers_(environment.timers),
+      request_bytes_(*environment.request_bytes),
       limits_(environment.limits),
       admitted_(environment.admission.Admit(context, request.Length())),
       deadline_(context.deadline()) {
@@ -86,7 +92,14 @@ Caller CallState::caller() const {
   return caller;
 }
 
-absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) const {
+// gRPC keeps the request as long as the call, in blocks that are larger than what they hold.
+absl::Status CallState::HoldMemory(const grpc::ByteBuffer& request) {
+  const int64_t held_bytes = kCallBytes + kTimesInMemory * static_cast<int64_t>(request.Length());
+  ASSIGN_OR_RETURN(held_, request_bytes_.Take(held_bytes, admitted_.client));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) {
   if (!admitted_.status.ok()) return admitted_.status;
   grpc::Slice bytes;
   if (request.Valid() && request.DumpToSingleSlice(&bytes).ok()) return bytes;
@@ -94,6 +107,10 @@ absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) co
     return absl::CancelledError("the caller no longer waits for the answer");
   return absl::InvalidArgumentError(absl::StrCat(
       "the call has no request; send one message, as scheduler.proto has it for ", record_.method));
+}
+
+void CallState::ChargeOperations(size_t operations) {
+  admission_.ChargeOperations(admitted_, operations);
 }
 
 grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {

@@ -17,6 +17,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/slice.h"
+#include "server/engine/request_bytes.h"
 #include "server/engine/shared_solve.h"
 #include "server/engine/timers.h"
 #include "server/observe/observer.h"
@@ -34,6 +35,7 @@ struct CallEnvironment {
   Timers& timers;
   std::string version = {};  // sent with every answer
   RequestLimits limits = {};
+  RequestBytes* request_bytes = nullptr;  // that calls take their memory from
 };
 
 // The state of one call, unary or streaming.
@@ -42,9 +44,13 @@ class CallState {
   CallState(const char* method, grpc::CallbackServerContext& context,
             const grpc::ByteBuffer& request, const CallEnvironment& environment);
 
-  // The bytes of the request, which live as long as `request`. Errors: those of Admission, before
-  // the request costs anything; CANCELLED; INVALID_ARGUMENT where there is no request.
-  absl::StatusOr<grpc::Slice> Bytes(const grpc::ByteBuffer& request) const;
+  // The bytes of the request, which live as long as `request`; once. Errors: those of Admission,
+  // before the request costs anything; CANCELLED; INVALID_ARGUMENT where there is no request.
+  absl::StatusOr<grpc::Slice> Bytes(const grpc::ByteBuffer& request);
+  // Counts what the call takes among its client's requests in flight, until its end. For calls that
+  // wait: a cached answer is sent at once, whatever else its client waits for. Errors: those of
+  // RequestBytes.
+  absl::Status HoldMemory(const grpc::ByteBuffer& request);
 
   // Reads the request: ReadRequest(), with the limits of the server.
   template <typename Message, typename Request>
@@ -59,7 +65,7 @@ class CallState {
     return bytes.ok() ? Read(*bytes, message, request) : bytes.status();
   }
   // The same for a message that has no domain type.
-  absl::Status Parse(const grpc::ByteBuffer& request, google::protobuf::Message* message) const {
+  absl::Status Parse(const grpc::ByteBuffer& request, google::protobuf::Message* message) {
     const absl::StatusOr<grpc::Slice> bytes = Bytes(request);
     return bytes.ok() ? ParseMessage(TextOf(*bytes), message) : bytes.status();
   }
@@ -67,6 +73,8 @@ class CallState {
   // Its stop token is set when the caller leaves or its deadline passes.
   Caller caller() const;
   void Leave() { stop_.request_stop(); }
+  // Counts operations of a schedule in the client's rate, beside what Admission counts.
+  void ChargeOperations(size_t operations);
 
   // What log and metrics get to know of the call; complete before End().
   CallRecord& record() { return record_; }
@@ -87,13 +95,16 @@ class CallState {
  private:
   grpc::CallbackServerContext& context_;
   Observer& observer_;
+  Admission& admission_;
   Timers& timers_;
+  RequestBytes& request_bytes_;
   const RequestLimits limits_;
   const AdmittedCaller admitted_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
   std::stop_source stop_;
   CallRecord record_;
+  RequestBytes::Hold held_;
   UnsentBytes unsent_;
 };
 

@@ -79,8 +79,8 @@ absl::StatusOr<AddressRange> AddressRange::Parse(absl::string_view text) {
       return AddressRange(*first, before + bits);
     }
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(Quoted(text), " is no address or range such as 10.0.0.0/8 or 2001:db8::/32"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      Quoted(text), " is no address or range such as 10.0.0.7, 10.0.0.0/28 or 2001:db8::/64"));
 }
 
 bool AddressRange::Contains(const IpAddress& address) const {
@@ -90,6 +90,11 @@ bool AddressRange::Contains(const IpAddress& address) const {
   if (rest == 0) return true;
   const auto byte = static_cast<size_t>(bytes);
   return (address[byte] ^ first_[byte]) >> (8 - rest) == 0;
+}
+
+bool AddressRange::IsWide() const {
+  const bool is_v4 = bits_ >= kBitsBeforeV4 && IsV4(first_);
+  return bits_ < (is_v4 ? kBitsBeforeV4 + 24 : 64);
 }
 
 absl::StatusOr<TrustedProxies> TrustedProxies::Parse(const std::vector<std::string>& ranges) {
@@ -102,6 +107,7 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(const std::vector<std::stri
     const absl::StatusOr<AddressRange> range = AddressRange::Parse(text);
     if (!range.ok()) return range.status();
     proxies.ranges_.push_back(*range);
+    if (range->IsWide()) proxies.wide_ranges_.push_back(text);
   }
   return proxies;
 }

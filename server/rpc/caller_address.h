@@ -31,6 +31,10 @@ class AddressRange {
 
   bool Contains(const IpAddress& address) const;
 
+  // Whether it is wider than the network of a few hosts: an IPv4 prefix shorter than 24 bits, or an
+  // IPv6 prefix shorter than 64.
+  bool IsWide() const;
+
  private:
   AddressRange(const IpAddress& first, int bits) : first_(first), bits_(bits) {}
 
@@ -56,10 +60,14 @@ class TrustedProxies {
   // Whether a proxy has this address.
   bool Contains(const IpAddress& address) const;
 
+  // Those of the ranges, as they were given, whose other hosts are hardly all proxies.
+  const std::vector<std::string>& wide_ranges() const { return wide_ranges_; }
+
  private:
   bool IsProxy(absl::string_view peer) const;
 
   std::vector<AddressRange> ranges_;
+  std::vector<std::string> wide_ranges_;
   bool unix_socket_ = false;
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/convert/answer_message.h"
+#include "server/cache/cache_keys.h"
 #include "server/rpc/cached_call.h"
 #include "server/rpc/request_text.h"
 #include "stowage/v1/scheduler.pb.h"
@@ -25,17 +26,24 @@ std::string FrontierText(absl::string_view request) {
   return text.empty() ? "" : absl::StrCat("Frontier", text);
 }
 
+// What operators drop it by. A frontier has no instance of its own, so it is that of the text.
+std::string FrontierFingerprint(const std::string& text) {
+  return text.empty() ? "" : ToHex(FingerprintOf(text));
+}
+
 // Ends the call with the result, and keeps it for equal requests.
 void EndWithResult(FrontierResult result, const std::string& text, AnswerCache& cache, Call* call) {
   v1::FrontierResponse response;
   const absl::Status status = WithMemory([&] {
     response = ToMessage(result);
-    const AnswerRecord record = RecordOf(result);
-    result.origin = {.source = Origin::Source::kMemoryCache};
-    result.frontier.rejected.clear();  // counted once
     call->record().answer = RecordOf(result);
-    CacheResponse(text, ToMessage(result), cache, call);
-    call->record().answer = record;
+    if (text.empty()) return;
+    // As those get it who ask again.
+    result.origin = {.source = Origin::Source::kMemoryCache,
+                     .fingerprint = std::move(result.origin.fingerprint)};
+    AnswerRecord record = RecordOf(result);
+    record.rejected.clear();  // counted once
+    CacheResponse(text, ToMessage(result), record, call->record(), cache);
   });
   status.ok() ? call->EndWith(response) : call->End(status);
 }
@@ -58,16 +66,23 @@ grpc::ServerUnaryReactor* StartFrontier(Engine& engine, AnswerCache& cache,
   if (EndFromCache(text, engine, cache, call)) return call;
   v1::FrontierRequest message;
   FrontierRequest request;
-  if (const absl::Status status = call->state().Read(*slice, &message, &request); !status.ok()) {
+  absl::Status status = call->state().HoldMemory(bytes);
+  if (status.ok()) status = call->state().Read(*slice, &message, &request);
+  if (!status.ok()) {
     call->End(status);
     return call;
   }
+  std::string fingerprint;
+  (void)WithMemory([&] { fingerprint = FrontierFingerprint(text); });
   if (!request.options.use_cache) text.clear();
-  engine.FindFrontier(std::move(request), call->state().caller(),
-                      [call, &cache, text](absl::StatusOr<FrontierResult> result) {
-                        if (!result.ok()) return call->End(result.status());
-                        EndWithResult(*std::move(result), text, cache, call);
-                      });
+  engine.FindFrontier(
+      std::move(request), call->state().caller(),
+      [call, &cache, text, fingerprint](absl::StatusOr<FrontierResult> result) {
+        if (!result.ok()) return call->End(result.status());
+        result->origin.fingerprint = fingerprint;
+        EndWithResult(*std::move(result), text, cache, call);
+      },
+      fingerprint);
   return call;
 }
 

@@ -1,16 +1,22 @@
 #include "server/rpc/operator_service.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "grpcpp/support/slice.h"
+#include "server/rpc/call.h"
 #include "server/rpc/status.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
+
+constexpr size_t kMostRequestBytes =
+    4096;  // a fingerprint or a level, and what a later client adds
 
 absl::StatusOr<Fingerprint> ReadFingerprint(const std::string& text) {
   const std::optional<Fingerprint> fingerprint = FingerprintFromHex(text);
@@ -32,64 +38,118 @@ void Fill(const SolveInFlight& solve, v1::SolveInFlight* message) {
   for (const std::string& client : solve.clients) message->add_clients(client);
 }
 
+void Fill(const FrontierInFlight& frontier, v1::SolveInFlight* message) {
+  message->set_fingerprint(frontier.fingerprint);
+  message->set_solver(frontier.solver);
+  message->set_stages(frontier.stages);
+  message->set_memory_bytes(frontier.memory_bytes);
+  message->set_waiting_seconds(frontier.waiting_seconds);
+  message->set_running_seconds(frontier.running_seconds);
+  message->set_fraction(frontier.fraction);
+  message->add_clients(frontier.client);
+  message->set_is_frontier(true);
+}
+
+// Refuses what is too long before it is parsed: parsed it may take a hundred times as much memory.
+absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::Message* request) {
+  if (bytes.Length() > kMostRequestBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the request has ", bytes.Length(), " bytes; at most ", kMostRequestBytes, " are allowed"));
+  }
+  grpc::Slice slice;
+  if (bytes.Valid() && bytes.DumpToSingleSlice(&slice).ok() &&
+      request->ParseFromArray(slice.begin(), static_cast<int>(slice.size()))) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the request is not a ",
+                                                 request->GetDescriptor()->full_name(),
+                                                 "; generate the client from operator.proto"));
+}
+
 }  // namespace
 
-// Refused callers wait a second for their answer, so that tokens cannot be tried at speed.
-grpc::ServerUnaryReactor* OperatorService::Act(grpc::CallbackServerContext* context,
-                                               OperatorAction action,
+// Refused callers wait a second for their answer, so that tokens cannot be tried at speed. Not
+// those with a long request, of which the rate allows few: its bytes would be held meanwhile.
+grpc::ServerUnaryReactor* OperatorService::Act(const RawCall& call, OperatorAction* action,
+                                               google::protobuf::Message* request,
+                                               const google::protobuf::Message& response,
                                                absl::FunctionRef<absl::Status()> act) {
-  const auto& metadata = context->client_metadata();
-  const auto given = metadata.find("authorization");
-  absl::StatusOr<std::string> name = actions_.authenticate(
-      given == metadata.end() ? absl::string_view()
-                              : absl::string_view(given->second.data(), given->second.size()));
-  action.peer = context->peer();
-  action.status = name.ok() ? act() : name.status();
-  if (name.ok()) action.name = *std::move(name);
-  parts_.observer.OperatorActed(action);
-  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-  const grpc::Status end = ToGrpc(action.status);
-  if (!absl::IsUnauthenticated(action.status)) {
-    reactor->Finish(end);
-  } else {
-    parts_.timers.At(Timers::Clock::now() + std::chrono::seconds(1),
-                     [reactor, end] { reactor->Finish(end); });
-  }
+  const AdmittedCaller caller = parts_.admission.Admit(call.context, call.bytes.Length());
+  const bool is_admitted = caller.status.ok();
+  absl::Status& status = action->status;
+  status = caller.status;
+  if (is_admitted) status = Read(call.bytes, request);
+  if (status.ok()) status = act();
+  if (status.ok()) status = Serialize(response, call.out);
+  action->peer = call.context.peer();
+  if (is_admitted) action->name = caller.client;
+  parts_.observer.OperatorActed(*action);
+  grpc::ServerUnaryReactor* const reactor = call.context.DefaultReactor();
+  const grpc::Status end = ToGrpc(status);
+  const bool is_late = !is_admitted && call.bytes.Length() <= kMostRequestBytes;
+  is_late ? FinishLate(reactor, end) : reactor->Finish(end);
   return reactor;
 }
 
+// A bound on the refusals that wait keeps their memory small; beyond it they are sent at once.
+void OperatorService::FinishLate(grpc::ServerUnaryReactor* reactor, const grpc::Status& end) {
+  constexpr int kMostLate = 1000;
+  if (late_ >= kMostLate) return reactor->Finish(end);
+  ++late_;
+  parts_.timers.At(Timers::Clock::now() + std::chrono::seconds(1), [this, reactor, end] {
+    --late_;
+    reactor->Finish(end);
+  });
+}
+
 grpc::ServerUnaryReactor* OperatorService::ListSolves(grpc::CallbackServerContext* context,
-                                                      const v1::ListSolvesRequest* /*request*/,
-                                                      v1::ListSolvesResponse* response) {
-  return Act(context, {.action = "list_solves", .changes = false}, [&] {
-    for (const SolveInFlight& solve : parts_.engine.ListSolves())
-      Fill(solve, response->add_solves());
+                                                      const grpc::ByteBuffer* bytes,
+                                                      grpc::ByteBuffer* out) {
+  v1::ListSolvesRequest request;
+  v1::ListSolvesResponse response;
+  OperatorAction action{.action = "list_solves", .changes = false};
+  return Act({*context, *bytes, out}, &action, &request, response, [&] {
+    for (const SolveInFlight& solve : parts_.engine.ListSolves()) {
+      Fill(solve, response.add_solves());
+    }
+    for (const FrontierInFlight& frontier : parts_.engine.ListFrontiers()) {
+      Fill(frontier, response.add_solves());
+    }
     return absl::OkStatus();
   });
 }
 
 grpc::ServerUnaryReactor* OperatorService::CancelSolve(grpc::CallbackServerContext* context,
-                                                       const v1::CancelSolveRequest* request,
-                                                       v1::CancelSolveResponse* response) {
-  return Act(
-      context, {.action = "cancel_solve", .target = request->fingerprint()}, [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(const Fingerprint fingerprint, ReadFingerprint(request->fingerprint()));
-        const SolveCoordinator::Cancelled cancelled = parts_.engine.CancelSolves(fingerprint);
-        if (cancelled.solves == 0) {
-          return absl::NotFoundError("fingerprint: no solve in flight has it");
-        }
-        response->set_solves(cancelled.solves);
-        response->set_callers(cancelled.callers);
-        return absl::OkStatus();
-      });
+                                                       const grpc::ByteBuffer* bytes,
+                                                       grpc::ByteBuffer* out) {
+  v1::CancelSolveRequest request;
+  v1::CancelSolveResponse response;
+  OperatorAction action{.action = "cancel_solve"};
+  return Act({*context, *bytes, out}, &action, &request, response, [&]() -> absl::Status {
+    action.target = request.fingerprint();
+    ASSIGN_OR_RETURN(const Fingerprint fingerprint, ReadFingerprint(request.fingerprint()));
+    SolveCoordinator::Cancelled cancelled = parts_.engine.CancelSolves(fingerprint);
+    const int64_t frontiers = parts_.engine.CancelFrontiers(ToHex(fingerprint));
+    cancelled.solves += frontiers;
+    cancelled.callers += frontiers;
+    if (cancelled.solves == 0) {
+      return absl::NotFoundError("fingerprint: no solve in flight has it");
+    }
+    response.set_solves(cancelled.solves);
+    response.set_callers(cancelled.callers);
+    return absl::OkStatus();
+  });
 }
 
 grpc::ServerUnaryReactor* OperatorService::DropAnswer(grpc::CallbackServerContext* context,
-                                                      const v1::DropAnswerRequest* request,
-                                                      v1::DropAnswerResponse* /*response*/) {
+                                                      const grpc::ByteBuffer* bytes,
+                                                      grpc::ByteBuffer* out) {
+  v1::DropAnswerRequest request;
+  OperatorAction action{.action = "drop_answer"};
   return Act(
-      context, {.action = "drop_answer", .target = request->fingerprint()}, [&]() -> absl::Status {
-        ASSIGN_OR_RETURN(const Fingerprint fingerprint, ReadFingerprint(request->fingerprint()));
+      {*context, *bytes, out}, &action, &request, v1::DropAnswerResponse(), [&]() -> absl::Status {
+        action.target = request.fingerprint();
+        ASSIGN_OR_RETURN(const Fingerprint fingerprint, ReadFingerprint(request.fingerprint()));
         ASSIGN_OR_RETURN(const int64_t removed, parts_.cache.Remove(fingerprint));
         if (removed > 0) return absl::OkStatus();
         return absl::NotFoundError("fingerprint: no cached answer has it");
@@ -97,16 +157,22 @@ grpc::ServerUnaryReactor* OperatorService::DropAnswer(grpc::CallbackServerContex
 }
 
 grpc::ServerUnaryReactor* OperatorService::SetLogLevel(grpc::CallbackServerContext* context,
-                                                       const v1::SetLogLevelRequest* request,
-                                                       v1::SetLogLevelResponse* /*response*/) {
-  return Act(context, {.action = "set_log_level", .target = request->level()},
-             [&] { return actions_.set_log_level(request->level()); });
+                                                       const grpc::ByteBuffer* bytes,
+                                                       grpc::ByteBuffer* out) {
+  v1::SetLogLevelRequest request;
+  OperatorAction action{.action = "set_log_level"};
+  return Act({*context, *bytes, out}, &action, &request, v1::SetLogLevelResponse(), [&] {
+    action.target = request.level();
+    return actions_.set_log_level(request.level());
+  });
 }
 
 grpc::ServerUnaryReactor* OperatorService::Drain(grpc::CallbackServerContext* context,
-                                                 const v1::DrainRequest* /*request*/,
-                                                 v1::DrainResponse* /*response*/) {
-  return Act(context, {.action = "drain"}, [&] {
+                                                 const grpc::ByteBuffer* bytes,
+                                                 grpc::ByteBuffer* out) {
+  v1::DrainRequest request;
+  OperatorAction action{.action = "drain"};
+  return Act({*context, *bytes, out}, &action, &request, v1::DrainResponse(), [&] {
     actions_.drain();
     return absl::OkStatus();
   });

@@ -2,30 +2,39 @@
 #ifndef STOWAGE_SERVER_RPC_OPERATOR_SERVICE_H_
 #define STOWAGE_SERVER_RPC_OPERATOR_SERVICE_H_
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
 #include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "grpcpp/support/status.h"
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine.h"
 #include "server/engine/timers.h"
 #include "server/observe/observer.h"
+#include "server/rpc/admission.h"
 #include "stowage/v1/operator.grpc.pb.h"
 
 namespace stowage {
 
+// The methods get their requests as bytes: the caller is admitted before anything is parsed.
+template <typename Base>
+using RawOperatorMethods = v1::Operator::WithRawCallbackMethod_ListSolves<
+    v1::Operator::WithRawCallbackMethod_CancelSolve<v1::Operator::WithRawCallbackMethod_DropAnswer<
+        v1::Operator::WithRawCallbackMethod_SetLogLevel<
+            v1::Operator::WithRawCallbackMethod_Drain<Base>>>>>;
+
 // Every call is reported as an OperatorAction. Borrows all but the actions. Thread-safe.
-class OperatorService final : public v1::Operator::CallbackService {
+class OperatorService final : public RawOperatorMethods<v1::Operator::Service> {
  public:
   struct Actions {
-    // The operator with this "authorization" metadata, or UNAUTHENTICATED.
-    std::function<absl::StatusOr<std::string>(absl::string_view)> authenticate;
     // Errors: INVALID_ARGUMENT for a level that is none.
     std::function<absl::Status(absl::string_view)> set_log_level;
     std::function<void()> drain;  // begins to
@@ -35,33 +44,43 @@ class OperatorService final : public v1::Operator::CallbackService {
     AnswerCache& cache;
     Observer& observer;
     Timers& timers;
+    Admission& admission;  // by the operators' tokens, which are not the jobs'
   };
   OperatorService(const Parts& parts, Actions actions)
       : parts_(parts), actions_(std::move(actions)) {}
 
   grpc::ServerUnaryReactor* ListSolves(grpc::CallbackServerContext* context,
-                                       const v1::ListSolvesRequest* request,
-                                       v1::ListSolvesResponse* response) override;
+                                       const grpc::ByteBuffer* bytes,
+                                       grpc::ByteBuffer* out) override;
   grpc::ServerUnaryReactor* CancelSolve(grpc::CallbackServerContext* context,
-                                        const v1::CancelSolveRequest* request,
-                                        v1::CancelSolveResponse* response) override;
+                                        const grpc::ByteBuffer* bytes,
+                                        grpc::ByteBuffer* out) override;
   grpc::ServerUnaryReactor* DropAnswer(grpc::CallbackServerContext* context,
-                                       const v1::DropAnswerRequest* request,
-                                       v1::DropAnswerResponse* response) override;
+                                       const grpc::ByteBuffer* bytes,
+                                       grpc::ByteBuffer* out) override;
   grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
-                                        const v1::SetLogLevelRequest* request,
-                                        v1::SetLogLevelResponse* response) override;
+                                        const grpc::ByteBuffer* bytes,
+                                        grpc::ByteBuffer* out) override;
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
-                                  const v1::DrainRequest* request,
-                                  v1::DrainResponse* response) override;
+                                  const grpc::ByteBuffer* bytes, grpc::ByteBuffer* out) override;
 
  private:
-  // Authenticates, runs `act` on the calling thread, reports `action` and ends the call.
-  grpc::ServerUnaryReactor* Act(grpc::CallbackServerContext* context, OperatorAction action,
+  struct RawCall {
+    grpc::CallbackServerContext& context;
+    const grpc::ByteBuffer& bytes;
+    grpc::ByteBuffer* out;
+  };
+  // Admits the caller, reads `request`, runs `act` on the calling thread, reports `action` and ends
+  // the call with `response`, or with the first error of these steps.
+  grpc::ServerUnaryReactor* Act(const RawCall& call, OperatorAction* action,
+                                google::protobuf::Message* request,
+                                const google::protobuf::Message& response,
                                 absl::FunctionRef<absl::Status()> act);
+  void FinishLate(grpc::ServerUnaryReactor* reactor, const grpc::Status& end);
 
   const Parts parts_;
   const Actions actions_;
+  std::atomic<int> late_ = 0;  // refusals that wait to be sent
 };
 
 }  // namespace stowage

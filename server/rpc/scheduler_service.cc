@@ -48,8 +48,17 @@ grpc::ServerUnaryReactor* SchedulerService::Simulate(grpc::CallbackServerContext
   v1::SimulateRequest message;
   SimulateRequest request;
   if (!call->ReadOrEnd(*bytes, &message, &request)) return call;
+  if (const absl::Status held = call->state().HoldMemory(*bytes); !held.ok()) {
+    call->End(held);
+    return call;
+  }
+  const size_t operations = request.schedule.operations.size();
   engine_.Simulate(std::move(request), call->state().caller(),
-                   [call](absl::StatusOr<ExplainedSimulation> result) {
+                   [call, operations](absl::StatusOr<ExplainedSimulation> result) {
+                     // A simulation that was refused has cost nothing.
+                     if (!absl::IsResourceExhausted(result.status())) {
+                       call->state().ChargeOperations(operations);
+                     }
                      if (!result.ok()) return call->End(result.status());
                      EndConverted(call, [&] { return ToMessage(*result); });
                    });

@@ -26,7 +26,9 @@ using RawSchedulerService =
 class SchedulerService final : public RawSchedulerService {
  public:
   SchedulerService(Engine& engine, AnswerCache& cache, const CallEnvironment& environment)
-      : engine_(engine), cache_(cache), environment_(environment) {}
+      : engine_(engine), cache_(cache), environment_(environment) {
+    environment_.request_bytes = &engine.request_bytes();
+  }
 
   grpc::ServerUnaryReactor* Solve(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
@@ -49,7 +51,7 @@ class SchedulerService final : public RawSchedulerService {
  private:
   Engine& engine_;
   AnswerCache& cache_;
-  const CallEnvironment environment_;
+  CallEnvironment environment_;  // immutable after construction
 };
 
 }  // namespace stowage

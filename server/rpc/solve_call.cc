@@ -37,8 +37,8 @@ void FillResponse(const SolveResult& result, const v1::Platform& platform,
   *response->mutable_platform() = platform;
 }
 
-// A unary Solve. Its messages lie in an arena: all their parts in a few blocks that are allocated
-// and freed at once, which halves the time that they take.
+// A unary Solve. Its messages lie in an arena, one after the other: all their parts in a few blocks
+// that are allocated and freed at once, which halves the time that they take.
 class UnarySolve final : public SolveListener, public std::enable_shared_from_this<UnarySolve> {
  public:
   // `call` lives until it has ended.
@@ -50,9 +50,15 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     // Stays empty where memory runs out, which counts as a miss.
     (void)WithMemory([&] { text_ = RequestText(CallState::TextOf(*slice)); });
     if (EndFromCache(text_, engine, cache_, call_)) return;
+    if (const absl::Status held = call_->state().HoldMemory(bytes); !held.ok()) {
+      return call_->End(held);
+    }
     SolveRequest request;
     if (!ParseInArena(*slice, &request)) return;
     engine.Solve(std::move(request), call_->state().caller(), shared_from_this());
+    // Done() reads it for memory cache hits alone, which have ended by now: a call that waits would
+    // hold it for nothing.
+    text_ = std::string();
   }
 
   void Done(absl::StatusOr<SolveResult> result) override {
@@ -60,12 +66,13 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     v1::SolveResponse* response = nullptr;
     const absl::Status filled = WithMemory([&] {
       response = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena_);
-      FillResponse(*result, message_->platform(), response);
+      FillResponse(*result, platform_, response);
       call_->record().answer = RecordOf(*result);
       // Of memory cache hits only: a request that came twice is likely to come again with the same
       // text, and one that came once would only evict others.
       if (result->origin.source == Origin::Source::kMemoryCache) {
-        CacheResponse(text_, *response, cache_, call_);
+        const CallRecord& record = call_->record();
+        CacheResponse(text_, *response, *record.answer, record, cache_);
       }
     });
     filled.ok() ? call_->EndWith(*response) : call_->End(filled);
@@ -84,9 +91,12 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
 
   // Ends the call and returns false where the request is refused.
   bool ParseInArena(const grpc::Slice& bytes, SolveRequest* request) {
+    v1::SolveRequest* message = nullptr;
     absl::Status status = WithMemory(
-        [&] { message_ = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_); });
-    if (status.ok()) status = call_->state().Read(bytes, message_, request);
+        [&] { message = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_); });
+    if (status.ok()) status = call_->state().Read(bytes, message, request);
+    if (status.ok()) platform_ = message->platform();
+    arena_.Reset();  // the call may wait for long
     if (!status.ok()) call_->End(status);
     return status.ok();
   }
@@ -95,7 +105,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   AnswerCache& cache_;
   std::string text_;  // of the request
   google::protobuf::Arena arena_{ArenaBlocks()};
-  v1::SolveRequest* message_ = nullptr;  // in the arena; set by ParseInArena()
+  v1::Platform platform_;  // the caller's; set by ParseInArena()
 };
 
 // Writes one event after the other: at most one write is outstanding, and of each kind of event

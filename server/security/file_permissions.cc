@@ -1,5 +1,7 @@
 #include "server/security/file_permissions.h"
 
+#include <filesystem>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -30,12 +32,19 @@ std::optional<SecurityWarning> WarnOfReaders(const std::string& path, const stru
                          absl::StrCat("chmod ", file.st_uid == user ? "go= " : "o= ", path)};
 }
 
-std::optional<SecurityWarning> WarnOfWriters(const std::string& path,
-                                             const struct stat& directory) {
-  if ((directory.st_mode & kOthersWrite) == 0) return std::nullopt;
-  return SecurityWarning{
-      path, absl::StrCat(ModeOf(directory), ": other users may replace the cached answers"),
-      absl::StrCat("chmod go-w ", path)};
+std::optional<SecurityWarning> WarnOfWriters(const std::string& path, const struct stat& file,
+                                             absl::string_view contents) {
+  if ((file.st_mode & kOthersWrite) == 0) return std::nullopt;
+  return SecurityWarning{path, absl::StrCat(ModeOf(file), ": other users may replace ", contents),
+                         absl::StrCat("chmod go-w ", path)};
+}
+
+std::optional<SecurityWarning> WarnOfFolder(const std::string& file, absl::string_view contents) {
+  const std::string folder = std::filesystem::absolute(file).parent_path().string();
+  struct stat directory {};
+  if (stat(folder.c_str(), &directory) != 0) return std::nullopt;
+  if ((directory.st_mode & S_ISVTX) != 0) return std::nullopt;
+  return WarnOfWriters(folder, directory, contents);
 }
 
 }  // namespace stowage

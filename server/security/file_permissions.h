@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace stowage {
 
@@ -30,8 +31,12 @@ absl::Status CheckWriters(const std::string& path, const struct stat& file);
 std::optional<SecurityWarning> WarnOfReaders(const std::string& path, const struct stat& file,
                                              uid_t user);
 
-// A directory of cached answers to which its group or others may write.
-std::optional<SecurityWarning> WarnOfWriters(const std::string& path, const struct stat& directory);
+// A file or directory to which its group or others may write. `contents`: what they may replace.
+std::optional<SecurityWarning> WarnOfWriters(const std::string& path, const struct stat& file,
+                                             absl::string_view contents);
+// The same for the directory of a file. Not where it has the sticky bit, as that of a Kubernetes
+// secret, since nobody replaces the files of others there.
+std::optional<SecurityWarning> WarnOfFolder(const std::string& file, absl::string_view contents);
 
 }  // namespace stowage
 

@@ -41,10 +41,10 @@ void FileWatch::Run(const std::stop_token& stop, std::chrono::milliseconds pause
   uint64_t answered = 0;
   while (!stop.stop_requested()) {
     std::vector<FileVersion> now = VersionsOf(paths_);
-    const bool is_new = now != last_ || asked != answered;
-    if (is_new || !is_done) {
+    const bool is_new = now != last_;
+    if (is_new || asked != answered || !is_done) {
       last_ = std::move(now);
-      is_done = read_(is_new ? ReadCause::kNew : ReadCause::kRetry);
+      is_done = read_(is_new ? ReadCause::kNew : ReadCause::kUnchanged);
     }
     MutexLock lock(mutex_);
     answered_ = answered = asked;

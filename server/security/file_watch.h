@@ -31,8 +31,8 @@ std::vector<FileVersion> VersionsOf(const std::vector<std::string>& paths);
 
 // Why files are read.
 enum class ReadCause {
-  kNew,    // one has changed, or ReadNow() was called
-  kRetry,  // the last reading failed, and nothing has changed since
+  kNew,        // one has changed
+  kUnchanged,  // none has; ReadNow() was called, or the last reading failed
 };
 
 // Compares the files with their last versions every `pause`, on a thread of its own, and calls

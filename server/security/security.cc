@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -46,7 +48,7 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Load(const SecurityOptions& 
 
 std::function<bool(ReadCause)> Security::Reload(const char* which, Observer& observer,
                                                 std::function<absl::Status()> reload) {
-  // A failure that repeats every second is reported once.
+  // A failure that repeats every second is reported once; files that are as they were, never.
   return [which, &observer, reload = std::move(reload),
           last = absl::OkStatus()](ReadCause cause) mutable {
     absl::Status status = reload();
@@ -86,11 +88,17 @@ void Security::ReadNow() {
 
 std::vector<SecurityWarning> Security::Warnings() const {
   std::vector<SecurityWarning> warnings;
+  const auto add = [&warnings](const std::optional<SecurityWarning>& warning) {
+    // Several files may be in one folder.
+    if (!warning.has_value() || absl::c_linear_search(warnings, *warning)) return;
+    warnings.push_back(*warning);
+  };
   for (const std::string& path : {options_.tls.key, options_.token_file, options_.http_token_file,
                                   options_.operator_token_file}) {
     struct stat file {};
     if (path.empty() || stat(path.c_str(), &file) != 0) continue;
-    if (auto warning = WarnOfReaders(path, file, geteuid())) warnings.push_back(*warning);
+    add(WarnOfReaders(path, file, geteuid()));
+    add(WarnOfFolder(path, "the tokens and keys in it"));
   }
   return warnings;
 }

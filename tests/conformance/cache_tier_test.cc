@@ -111,6 +111,24 @@ TEST_P(CacheTierTest, ReplacesAnAnswerAndCountsItOnce) {
   EXPECT_EQ(Get(7)->answer.schedule.operations.size(), 600);
 }
 
+TEST_P(CacheTierTest, LeavesTheAnswerOfAnotherOwner) {
+  const auto put = [this](size_t operations, const char* owner) {
+    CachedAnswer cached = *AnswerTo(7, operations);
+    cached.owner = owner;
+    ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
+  };
+  put(6, "victim");
+  const int64_t bytes = tier().stats().bytes;
+  put(600, "hostile");
+  EXPECT_EQ(tier().stats().entries, 1);
+  EXPECT_EQ(tier().stats().bytes, bytes);
+  const CachedAnswerPtr kept = Get(7);
+  EXPECT_EQ(kept->owner, "victim");
+  EXPECT_EQ(kept->answer.schedule.operations.size(), 6);
+  put(60, "victim");
+  EXPECT_EQ(Get(7)->answer.schedule.operations.size(), 60);
+}
+
 TEST_P(CacheTierTest, StaysWithinItsBytes) {
   for (uint64_t number = 0; number < 3000; ++number) {
     ASSERT_THAT(tier().Put(AnswerTo(number, 200)), IsOk());

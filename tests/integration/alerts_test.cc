@@ -101,6 +101,9 @@ class RealAlerts : public testing::Test {
     prometheus_ = std::make_unique<Prometheus>(
         server.http_address(),
         Prometheus::Options{.rules = rules_->Write("alerts.yml", Hurried())});
+    // On a busy machine the first scrape takes longer than the second for which a server may be
+    // absent: that alert is over before anything is expected.
+    prometheus_->WaitFor("up == 1 unless on() ALERTS{alertname=\"StowageDown\"}");
   }
   // Nothing fires although rates have been to be had for a while.
   void ExpectSilence() {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
@@ -13,11 +14,14 @@
 #include "stowage/v1/errors.pb.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
+#include "tests/support/certificates.h"
+#include "tests/support/files.h"
 #include "tests/support/process.h"
 
 namespace stowage {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr const char* kTrace = "0af7651916cd43dd8448eb211c80319c";
@@ -82,6 +86,18 @@ TEST_F(CallMetadata, EveryAnswerHasTheRequestsIdAndTheServersVersion) {
   EXPECT_EQ(ValueOf(streams.GetServerInitialMetadata(), "x-request-id"), "job 18");
 }
 
+// So that its operator finds it in the log.
+TEST_F(CallMetadata, ErrorsOfTheCommandLineHaveTheRequestsId) {
+  const ProgramResult result =
+      RunProgram({Program("stowage"), "solve", "--server", server_.address(), "--chain",
+                  ProfilePath("pipedream-vgg16-128-224"), "--memory", "50%", "--solver", "rotter"});
+  EXPECT_EQ(result.exit_code, 1);
+  const std::string line = server_.WaitForLogLine({"event=call", "code=INVALID_ARGUMENT"});
+  const std::string id = stowage::ValueOf(line, "id=");
+  EXPECT_NE(id, "");
+  EXPECT_THAT(result.err, EndsWith(absl::StrCat(" (request ", id, ")\n")));
+}
+
 TEST_F(CallMetadata, ATraceGoesThroughTheLogAndBack) {
   grpc::ClientContext context;
   context.AddMetadata("traceparent", kTraceParent);
@@ -125,18 +141,22 @@ TEST(ErrorDetails, SayWhenToTryAgain) {
 }
 
 // As a client in another language sees it, with a library that knows nothing of this service.
+ProgramResult AskGenerically(const ServerProcess& server, const v1::SolveRequest& request,
+                             const std::vector<std::string>& flags = {}) {
+  std::vector<std::string> command = {
+      "/usr/bin/env", absl::StrCat("PYTHONPATH=", STOWAGE_ROOT, "/.cache/python"),
+      "/usr/bin/python3", STOWAGE_ROOT "/client/python/examples/error_details.py"};
+  command.insert(command.end(), flags.begin(), flags.end());
+  command.insert(command.end(), {server.address(), "Solve"});
+  return RunProgram(command, request.SerializeAsString());
+}
+
 TEST(ErrorDetails, AreReadByAGenericClient) {
-  const auto ask = [](const ServerProcess& server, const v1::SolveRequest& request) {
-    return RunProgram({"/usr/bin/env", absl::StrCat("PYTHONPATH=", STOWAGE_ROOT, "/.cache/python"),
-                       "/usr/bin/python3", STOWAGE_ROOT "/client/python/examples/error_details.py",
-                       server.address(), "Solve"},
-                      request.SerializeAsString());
-  };
   ServerProcess server({std::begin(kOneAtATime), std::end(kOneAtATime)});
-  const ProgramResult good = ask(server, SmallSolveRequest());
+  const ProgramResult good = AskGenerically(server, SmallSolveRequest());
   ASSERT_EQ(good.exit_code, 0) << good.out << good.err
                                << "where grpc is missing: deploy/setup.sh test";
-  const ProgramResult bad = ask(server, BadRequest());
+  const ProgramResult bad = AskGenerically(server, BadRequest());
   EXPECT_EQ(bad.exit_code, 1);
   EXPECT_THAT(bad.out, HasSubstr("INVALID_ARGUMENT: "));
   EXPECT_THAT(bad.out, HasSubstr("\nfield chain.stages[1].saved_bytes: is -1; "));
@@ -144,9 +164,19 @@ TEST(ErrorDetails, AreReadByAGenericClient) {
   EXPECT_THAT(bad.out, HasSubstr("\nreason stowage/INVALID\n"));
   const Remote remote(server.address());
   const auto running = Occupy(remote, LongSolveRequest());
-  const ProgramResult refused = ask(server, SmallSolveRequest());
+  const ProgramResult refused = AskGenerically(server, SmallSolveRequest());
   EXPECT_THAT(refused.out, HasSubstr("RESOURCE_EXHAUSTED: the queue is full"));
   EXPECT_THAT(refused.out, HasSubstr("\nreason stowage/QUEUE_FULL\nretry after 1000 ms\n"));
+}
+
+TEST(ErrorDetails, AreReadByAGenericClientOverTls) {
+  Office office;
+  const Pair authority = office.Authority("authority");
+  ServerProcess server(TlsFlags(office.Server("server", authority)));
+  const ProgramResult bad =
+      AskGenerically(server, BadRequest(), {"--tls-ca", authority.certificate});
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_THAT(bad.out, HasSubstr("\nreason stowage/INVALID\n")) << bad.err;
 }
 
 TEST(AccessLog, HasTheHitsThatItIsToldTo) {

@@ -79,9 +79,9 @@ TEST(Configuration, AFileThatIsWrongStopsTheStartInOneLine) {
     return result.err;
   };
   const std::string file = folder.Write("server.toml", "thread = 3\n");
-  EXPECT_THAT(refusal(file), AllOf(HasSubstr(file + ": 'thread'"), HasSubstr("--help")));
+  EXPECT_THAT(refusal(file), AllOf(HasSubstr(file + ":1: 'thread'"), HasSubstr("--help")));
   EXPECT_THAT(refusal(folder.Write("server.toml", "grace = soon\n")),
-              HasSubstr(file + ": --grace: "));
+              HasSubstr(file + ":1: --grace: "));
   EXPECT_THAT(refusal(folder.Path("none")), HasSubstr("none: No such file"));
 }
 
@@ -141,9 +141,9 @@ TEST(Reload, SaysWhatTakesARestartUntilThen) {
 
 TEST(Reload, OfAnInvalidFileChangesNothing) {
   Configured configured("log-level = info\n");
-  EXPECT_NE(configured.Reload(
-                "log-level = debug\nthreads = 0\n",
-                {"level=error", "event=reload_failed", configured.file(), "threads", "remedy="}),
+  EXPECT_NE(configured.Reload("log-level = debug\nthreads = 0\n",
+                              {"level=error", "event=reload_failed",
+                               configured.file() + ":2: --threads", "remedy="}),
             "");
   EXPECT_TRUE(Remote(configured.server().address()).Answers());
   // Had the level changed, nothing would be left to change.

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -21,8 +22,11 @@ namespace stowage {
 namespace {
 
 using testing::AllOf;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using testing::Optional;
+using testing::StartsWith;
 
 // Nobody listens there.
 constexpr const char* kDead = "127.0.0.1:1";
@@ -68,6 +72,21 @@ TEST(Failover, AnswersAlthoughOneServerIsDead) {
   }
 }
 
+TEST(Failover, SaysWhichServerIsDead) {
+  ServerProcess server;
+  std::string said;
+  for (int i = 0; i < 50 && said.empty(); ++i) {
+    const ProgramResult result =
+        RunProgram(SolveCommand(absl::StrCat(kDead, ",", server.address()), {"--format", "json"}));
+    EXPECT_THAT(result, Succeeds());
+    EXPECT_THAT(result.out, AllOf(StartsWith("{"), Not(HasSubstr(kDead))));
+    said = result.err;
+  }
+  EXPECT_THAT(said, AllOf(StartsWith(absl::StrCat("stowage: no answer from a server at ", kDead)),
+                          EndsWith("; another server answered\n")));
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+}
+
 TEST(Failover, NamesEveryServerWhereNoneAnswers) {
   const ProgramResult result = RunProgram(SolveCommand("127.0.0.1:1,127.0.0.1:2"));
   EXPECT_EQ(result.exit_code, 1);
@@ -90,6 +109,28 @@ TEST(Failover, StartsAgainAtAnotherServerWhereOneDiesInMidSolve) {
   EXPECT_THAT(client.Log(),
               HasSubstr(absl::StrCat("no answer from a server at ", asked->address())));
   EXPECT_THAT(client.Log(), HasSubstr("asking again"));
+}
+
+// As a request would that ends the servers that it reaches.
+TEST(Failover, LeavesAThirdServerAloneWhereTwoDieInMidSolve) {
+  ServerProcess servers[3];
+  BackgroundProgram client(SlowSolveCommand(
+      absl::StrCat(servers[0].address(), ",", servers[1].address(), ",", servers[2].address())));
+  const auto is_solving = [](const ServerProcess& server) {
+    return MetricOf(server, "stowage_solves_running") == 1;
+  };
+  for (int killed = 0; killed < 2; ++killed) {
+    ServerProcess* asked = nullptr;
+    while (asked == nullptr) {
+      for (ServerProcess& server : servers) {
+        if (is_solving(server)) asked = &server;
+      }
+    }
+    asked->Signal(SIGKILL);
+    asked->WaitForExit();
+  }
+  EXPECT_THAT(client.WaitForExit(), Optional(1)) << client.Log();
+  for (ServerProcess& server : servers) EXPECT_FALSE(is_solving(server));
 }
 
 TEST(Failover, LeavesAServerThatDrains) {

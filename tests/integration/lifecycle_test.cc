@@ -3,14 +3,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "solver/base/units.h"
-#include "support/reflection.grpc.pb.h"
+#include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -19,12 +23,12 @@ namespace stowage {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Optional;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 std::vector<std::string> OneAtATime(const std::vector<std::string>& more = {}) {
   std::vector<std::string> flags(std::begin(kOneAtATime), std::end(kOneAtATime));
@@ -50,28 +54,81 @@ TEST(Lifecycle, HealthSaysServingOfTheServerAndTheService) {
   EXPECT_EQ(remote.Health("stowage.v1.Nothing"), HealthState::UNKNOWN);
 }
 
-TEST(Lifecycle, ReflectionListsTheServices) {
-  ServerProcess server;
-  const Remote remote(server.address());
-  using grpc::reflection::v1alpha::ServerReflection;
-  const auto stub = ServerReflection::NewStub(remote.channel());
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + kPatience);
-  const auto stream = stub->ServerReflectionInfo(&context);
-  grpc::reflection::v1alpha::ServerReflectionRequest request;
-  request.set_list_services("*");
-  ASSERT_TRUE(stream->Write(request));
-  stream->WritesDone();
-  grpc::reflection::v1alpha::ServerReflectionResponse response;
-  ASSERT_TRUE(stream->Read(&response));
-  ASSERT_TRUE(stream->Finish().ok());
+class Reflection : public testing::Test {
+ protected:
+  using Service = grpc::reflection::v1alpha::ServerReflection;
+  using Request = grpc::reflection::v1alpha::ServerReflectionRequest;
+  using Response = grpc::reflection::v1alpha::ServerReflectionResponse;
+  using Stream = grpc::ClientReaderWriter<Request, Response>;
 
+  std::unique_ptr<Stream> Open(grpc::ClientContext* context) {
+    context->set_deadline(std::chrono::system_clock::now() + kPatience);
+    return stub_->ServerReflectionInfo(context);
+  }
+  static Response Ask(Stream& stream, const Request& request) {
+    Response response;
+    EXPECT_TRUE(stream.Write(request));
+    EXPECT_TRUE(stream.Read(&response));
+    return response;
+  }
+
+  const ServerProcess server_;
+  const Remote remote_{server_.address()};
+  const std::unique_ptr<Service::Stub> stub_ = Service::NewStub(remote_.channel());
+};
+
+TEST_F(Reflection, ListsTheServicesAndDescribesTheirMessages) {
+  grpc::ClientContext context;
+  const std::unique_ptr<Stream> stream = Open(&context);
+  Request request;
+  request.set_list_services("*");
   std::vector<std::string> names;
-  for (const auto& service : response.list_services_response().service()) {
+  const Response list = Ask(*stream, request);
+  for (const auto& service : list.list_services_response().service()) {
     names.push_back(service.name());
   }
-  EXPECT_THAT(names, Contains("stowage.v1.Scheduler"));
-  EXPECT_THAT(names, Contains("grpc.health.v1.Health"));
+  EXPECT_THAT(names, UnorderedElementsAre("stowage.v1.Scheduler", "grpc.health.v1.Health",
+                                          "grpc.reflection.v1alpha.ServerReflection"));
+
+  // The files, from which a generic client builds its messages.
+  request.set_file_containing_symbol("stowage.v1.Scheduler.Solve");
+  const Response files = Ask(*stream, request);
+  std::vector<std::string> files_names;
+  for (const std::string& bytes : files.file_descriptor_response().file_descriptor_proto()) {
+    google::protobuf::FileDescriptorProto file;
+    ASSERT_TRUE(file.ParseFromString(bytes));
+    files_names.push_back(file.name());
+  }
+  EXPECT_THAT(files_names,
+              UnorderedElementsAre("stowage/v1/scheduler.proto", "stowage/v1/model.proto",
+                                   "google/protobuf/struct.proto"));
+  request.set_file_by_filename("google/protobuf/struct.proto");
+  EXPECT_EQ(Ask(*stream, request).file_descriptor_response().file_descriptor_proto_size(), 1);
+  request.set_all_extension_numbers_of_type("stowage.v1.Chain");
+  EXPECT_EQ(Ask(*stream, request).all_extension_numbers_response().base_type_name(),
+            "stowage.v1.Chain");
+
+  for (const char* nothing : {"", "stowage.v1.Nothing"}) {
+    request.set_file_containing_symbol(nothing);
+    EXPECT_EQ(Ask(*stream, request).error_response().error_code(), grpc::StatusCode::NOT_FOUND);
+  }
+  stream->WritesDone();
+  EXPECT_EQ(Text(stream->Finish()), "OK");
+}
+
+TEST_F(Reflection, StreamsThatStayOpenHoldNoThreads) {
+  constexpr int kStreams = 200;
+  Request request;
+  request.set_list_services("*");
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < kStreams; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    streams.push_back(Open(contexts.back().get()));
+    Ask(*streams.back(), request);
+  }
+  EXPECT_LE(OfProcess(server_, "Threads"), 100);
+  for (const auto& context : contexts) context->TryCancel();
 }
 
 TEST(Lifecycle, AnIdleServerStopsAtOnceOnEitherSignal) {

@@ -6,11 +6,13 @@
 #include <limits>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "httplib.h"
+#include "tests/support/files.h"
 
 namespace stowage {
 
@@ -41,6 +43,25 @@ void WaitForMetric(const ServerProcess& server, const std::string& series, doubl
     last = MetricOf(server, series);
   }
   EXPECT_EQ(last, value) << series;
+}
+
+int64_t OfProcess(const ServerProcess& server, const std::string& field) {
+  const std::string status = ReadFile(absl::StrCat("/proc/", server.pid(), "/status"));
+  for (absl::string_view line : absl::StrSplit(status, '\n')) {
+    int64_t value = 0;
+    if (absl::ConsumePrefix(&line, field + ":") &&
+        absl::SimpleAtoi(absl::StripSuffix(line, " kB"), &value)) {
+      return value;
+    }
+  }
+  ADD_FAILURE() << "no " << field << " in " << status;
+  return 0;
+}
+
+bool ServerIsSanitized() {
+  static const bool sanitized =
+      absl::StrContains(ReadFile(Program("stowage-server")), "__asan_init");
+  return sanitized;
 }
 
 }  // namespace stowage

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_TESTS_INTEGRATION_METRICS_H_
 #define STOWAGE_TESTS_INTEGRATION_METRICS_H_
 
+#include <cstdint>
 #include <string>
 
 #include "tests/support/process.h"
@@ -20,6 +21,13 @@ double MetricOf(const ServerProcess& server, const std::string& series);
 
 // Until it has that value; fails the test when it has not within kPatience.
 void WaitForMetric(const ServerProcess& server, const std::string& series, double value);
+
+// A number of /proc/PID/status: OfProcess(server, "VmHWM"), the most memory that it ever had
+// resident, in KiB; OfProcess(server, "Threads").
+int64_t OfProcess(const ServerProcess& server, const std::string& field);
+
+// Whether the servers of the tests are built with AddressSanitizer, and take its memory.
+bool ServerIsSanitized();
 
 }  // namespace stowage
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -87,6 +88,29 @@ TEST_F(OperatorTest, ListsSolvesAndCancelsOne) {
             "");
 }
 
+TEST_F(OperatorTest, ListsAFrontierAndCancelsIt) {
+  v1::FrontierRequest request;
+  *request.mutable_chain() = LongSolveRequest().chain();
+  std::future<grpc::Status> frontier = std::async(std::launch::async, [&] {
+    v1::FrontierResponse response;
+    return remote_.Frontier(request, &response);
+  });
+  WaitForMetric(server_, "stowage_solves_running", 1);
+  const v1::ListSolvesResponse list = ListSolves();
+  ASSERT_EQ(list.solves_size(), 1);
+  EXPECT_TRUE(list.solves(0).is_frontier());
+  EXPECT_EQ(list.solves(0).stages(), 10'000);
+  EXPECT_THAT(list.solves(0).clients(), ElementsAre("127.0.0.1"));
+  v1::CancelSolveRequest cancel;
+  cancel.set_fingerprint(list.solves(0).fingerprint());
+  v1::CancelSolveResponse response;
+  EXPECT_EQ(Text(Call(&Stub::CancelSolve, cancel, &response)), "OK");
+  EXPECT_EQ(response.solves(), 1);
+  EXPECT_EQ(frontier.get().error_code(), StatusCode::ABORTED);
+  WaitForMetric(server_, "stowage_solves_running", 0);
+  EXPECT_EQ(ListSolves().solves_size(), 0);
+}
+
 TEST_F(OperatorTest, DropsACachedAnswerFromMemoryAndDisk) {
   v1::SolveRequest solve = SmallSolveRequest();
   solve.mutable_options()->set_use_cache(true);
@@ -110,6 +134,30 @@ TEST_F(OperatorTest, DropsACachedAnswerFromMemoryAndDisk) {
   const grpc::Status refused = Call(&Stub::DropAnswer, drop, &dropped);
   EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_THAT(refused.error_message(), HasSubstr("fingerprint: "));
+}
+
+TEST_F(OperatorTest, DropsACachedFrontier) {
+  v1::FrontierRequest request;
+  *request.mutable_chain() = SmallSolveRequest().chain();
+  request.set_points(3);
+  v1::FrontierResponse frontier;
+  const auto source = [&] {
+    EXPECT_EQ(Text(remote_.Frontier(request, &frontier)), "OK");
+    return frontier.origin().source();
+  };
+  EXPECT_EQ(source(), v1::Origin::SOLVED);
+  const std::string fingerprint = frontier.origin().fingerprint();
+  EXPECT_EQ(source(), v1::Origin::MEMORY_CACHE);
+  EXPECT_EQ(frontier.origin().fingerprint(), fingerprint);
+  v1::DropAnswerRequest drop;
+  drop.set_fingerprint(fingerprint);
+  v1::DropAnswerResponse dropped;
+  EXPECT_EQ(Text(Call(&Stub::DropAnswer, drop, &dropped)), "OK");
+  EXPECT_EQ(Call(&Stub::DropAnswer, drop, &dropped).error_code(), StatusCode::NOT_FOUND);
+  EXPECT_EQ(source(), v1::Origin::SOLVED);
+  EXPECT_NE(server_.WaitForLogLine(
+                {"method=Frontier", "source=SOLVED", absl::StrCat("fingerprint=", fingerprint)}),
+            "");
 }
 
 TEST_F(OperatorTest, SetsTheLogLevel) {
@@ -148,6 +196,47 @@ TEST_F(OperatorTest, RefusesEverybodyElse) {
                      "stowage_operator_actions_total{action=\"drain\","
                      "grpc_code=\"Unauthenticated\"}"),
             2);
+}
+
+TEST_F(OperatorTest, RefusesLongRequestsUnread) {
+  const std::string bytes(5000, '\n');
+  for (const char* method : {"ListSolves", "DropAnswer"}) {
+    const grpc::Status refused =
+        remote_.SendRaw(absl::StrCat("/stowage.v1.Operator/", method), bytes, kToken);
+    EXPECT_EQ(refused.error_code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(refused.error_message(), HasSubstr("5000 bytes; at most 4096"));
+  }
+  const grpc::Status no_message = remote_.SendRaw("/stowage.v1.Operator/Drain", "\x0a", kToken);
+  EXPECT_EQ(no_message.error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(no_message.error_message(), HasSubstr("not a stowage.v1.DrainRequest"));
+}
+
+TEST(OperatorService, GuessesOfOneHostAreLimitedAndOperatorsActMeanwhile) {
+  const TempFolder folder;
+  ServerProcess server({"--operator-token-file",
+                        folder.Write("operators", absl::StrCat("oncall ", kToken)), "--client-rate",
+                        "1"});
+  const auto list_with = [&server](const std::string& token) {
+    return Remote(server.address()).SendRaw("/stowage.v1.Operator/ListSolves", "", token);
+  };
+  constexpr int kGuesses = 8;
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::future<grpc::Status>> guesses;
+  for (int i = 0; i < kGuesses; ++i) {
+    guesses.push_back(std::async(std::launch::async, list_with, "a-guessed-token-0123456789"));
+  }
+  int above_the_rate = 0;
+  for (std::future<grpc::Status>& guess : guesses) {
+    const grpc::Status refused = guess.get();
+    if (refused.error_code() == StatusCode::RESOURCE_EXHAUSTED) {
+      ++above_the_rate;
+    } else {
+      EXPECT_EQ(refused.error_code(), StatusCode::UNAUTHENTICATED) << Text(refused);
+    }
+  }
+  EXPECT_GE(above_the_rate, 1);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1));
+  EXPECT_EQ(Text(list_with(kToken)), "OK");
 }
 
 // The same from the command line.

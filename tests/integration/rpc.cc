@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/impl/codegen/client_unary_call.h"
@@ -131,13 +132,16 @@ HealthState::ServingStatus Remote::Health(const std::string& service) const {
   return status.ok() ? state.status() : HealthState::UNKNOWN;
 }
 
-grpc::Status Remote::SendRaw(const std::string& method, const std::string& bytes) const {
+grpc::Status Remote::SendRaw(const std::string& method, const std::string& bytes,
+                             const std::string& token) const {
   grpc::ClientContext context;
   LimitTo(kPatience, &context);
+  if (!token.empty()) context.AddMetadata("authorization", absl::StrCat("Bearer ", token));
   const grpc::Slice slice(bytes);
   const grpc::ByteBuffer request(&slice, 1);
   grpc::ByteBuffer response;
-  const std::string path = "/stowage.v1.Scheduler/" + method;
+  const std::string path =
+      absl::StartsWith(method, "/") ? method : absl::StrCat("/stowage.v1.Scheduler/", method);
   const grpc::internal::RpcMethod rpc(path.c_str(), grpc::internal::RpcMethod::NORMAL_RPC);
   return grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(
       channel_.get(), rpc, &context, request, &response);

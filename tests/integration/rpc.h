@@ -52,8 +52,10 @@ class Remote {
   grpc::Status ListSolvers(v1::ListSolversResponse* response) const;
   // UNKNOWN when the server does not answer.
   HealthState::ServingStatus Health(const std::string& service = "") const;
-  // Sends bytes that need not be a message.
-  grpc::Status SendRaw(const std::string& method, const std::string& bytes) const;
+  // Sends bytes that need not be a message. `method`: of Scheduler ("Solve"), or a whole path
+  // ("/stowage.v1.Operator/Drain"). `token`: empty for none.
+  grpc::Status SendRaw(const std::string& method, const std::string& bytes,
+                       const std::string& token = "") const;
 
   // Whether it solves a small chain, now.
   bool Answers() const;

@@ -427,6 +427,12 @@ TEST(Warnings, NameAnOperatorsPortThatAnybodyReads) {
   EXPECT_THAT(WarningsOf(closed), IsEmpty());
 }
 
+TEST(Warnings, NameARangeOfProxiesThatHoldsClientsToo) {
+  ServerProcess server({"--trusted-proxy", "10.0.0.7,10.0.0.0/8"});
+  EXPECT_THAT(WarningsOf(server), ElementsAre(AllOf(HasSubstr("--trusted-proxy 10.0.0.0/8"),
+                                                    HasSubstr("addresses of the proxies alone"))));
+}
+
 TEST(Warnings, LeaveAnAddressWithTlsAndTokensAlone) {
   Office office;
   std::vector<std::string> flags = TlsFlags(office.Server("server", office.Authority("authority")));
@@ -449,6 +455,39 @@ TEST(Warnings, NameSecretsThatOthersMayRead) {
   EXPECT_THAT(WarningsOf(server), ElementsAre(AllOf(HasSubstr(pair.key), HasSubstr("mode 0644"),
                                                     HasSubstr("chmod go= " + pair.key)),
                                               AllOf(HasSubstr(tokens), HasSubstr("mode 0604"))));
+}
+
+TEST(Warnings, NameAFolderOfTokensThatOthersMayWriteTo) {
+  const TempFolder folder;
+  const std::string secrets = folder.Path("secrets");
+  ASSERT_EQ(mkdir(secrets.c_str(), 0700), 0);
+  const std::string tokens = folder.Write("secrets/tokens", absl::StrCat("a ", kToken));
+  ASSERT_EQ(chmod(tokens.c_str(), 0600), 0);
+  ASSERT_EQ(chmod(secrets.c_str(), 0777), 0);
+  ServerProcess open({"--token-file", tokens, "--operator-token-file", tokens});
+  EXPECT_THAT(WarningsOf(open), ElementsAre(AllOf(HasSubstr(secrets), HasSubstr("mode 0777"),
+                                                  HasSubstr("chmod go-w " + secrets))));
+  ASSERT_EQ(chmod(secrets.c_str(), 01777), 0);
+  ServerProcess sticky({"--token-file", tokens});
+  EXPECT_THAT(WarningsOf(sticky), IsEmpty());
+}
+
+TEST(Warnings, NameAConfigurationFileThatOthersMayWrite) {
+  const TempFolder folder;
+  const std::string config = folder.Path("config");
+  ASSERT_EQ(mkdir(config.c_str(), 0700), 0);
+  const std::string file = folder.Write("config/server.toml", "grace = 5s\n");
+  ASSERT_EQ(chmod(file.c_str(), 0644), 0);
+  ServerProcess server({"--config", file});
+  EXPECT_THAT(WarningsOf(server), IsEmpty());
+  ASSERT_EQ(chmod(file.c_str(), 0664), 0);
+  ASSERT_EQ(chmod(config.c_str(), 0777), 0);
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=reloaded"}), "");
+  EXPECT_THAT(WarningsOf(server),
+              ElementsAre(AllOf(HasSubstr(file), HasSubstr("mode 0664"), HasSubstr("the options"),
+                                HasSubstr("chmod go-w " + file)),
+                          AllOf(HasSubstr(config), HasSubstr("mode 0777"))));
 }
 
 TEST(Warnings, NameACacheDirectoryThatOthersMayWriteTo) {
@@ -515,14 +554,16 @@ TEST(Security, CredentialsThatOthersMayWriteAreNotReadAgain) {
   EXPECT_TRUE(SolveWithToken(remote, absl::StrCat("Bearer ", kOtherToken)).ok());
 }
 
-// At once, and whether or not the files have changed.
-TEST(Security, SighupReadsTheCertificateAgain) {
+TEST(Security, SighupReadsTheCertificateAgainAndReportsWhatHasChanged) {
   Office office;
   const Pair pair = office.Server("server", office.Authority("authority"));
   ServerProcess server(TlsFlags(pair));
   server.Signal(SIGHUP);
-  EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=certificate"}), "");
   EXPECT_NE(server.WaitForLogLine({"event=reloaded"}), "");
+  EXPECT_THAT(server.Log(), Not(HasSubstr("credentials_replaced")));
+  ASSERT_EQ(chmod(pair.key.c_str(), 0400), 0);  // a change, if one of the file's rights alone
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_replaced", "which=certificate"}), "");
 }
 
 }  // namespace

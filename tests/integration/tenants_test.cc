@@ -85,7 +85,7 @@ void WaitUntilListening(const std::string& address) {
   const auto end = system_clock::now() + kPatience;
   while (system_clock::now() < end) {
     try {
-      RawSocket{address};
+      const RawSocket connected(address);
       return;
     } catch (const std::runtime_error&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -183,6 +183,65 @@ TEST(Tenants, ALargeRequestCountsAsManyCalls) {
   EXPECT_EQ(remote.Solve(bad, &response).error_code(), StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(remote.Solve(SmallSolveRequest(), &response).error_code(),
             StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST(Tenants, OperationsToSimulateCountAsCalls) {
+  const ServerProcess server({"--client-rate", "10"});
+  const Remote remote(server.address());
+  v1::SimulateRequest simulate;
+  *simulate.mutable_chain() = SmallSolveRequest().chain();
+  *simulate.mutable_platform() = SmallSolveRequest().platform();
+  for (int i = 0; i < 10'000; ++i) {
+    v1::Operation& operation = *simulate.mutable_schedule()->add_operations();
+    operation.set_kind(v1::Operation::FORWARD_SAVE);
+    operation.set_stage(1);
+  }
+  v1::SimulateResponse simulated;
+  EXPECT_EQ(remote.Simulate(simulate, &simulated).error_code(), StatusCode::INVALID_ARGUMENT);
+  simulate.mutable_schedule()->clear_operations();
+  EXPECT_EQ(remote.Simulate(simulate, &simulated).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+}
+
+// Hundreds of ranks of a job that ask the same pass; what each of them holds is little.
+TEST(Tenants, EqualRequestsInFlightTakeLittleMemory) {
+  ServerProcess server({"--client-rate", "0", "--threads", "1"});
+  const auto stub = v1::Scheduler::NewStub(
+      grpc::CreateChannel(server.address(), grpc::InsecureChannelCredentials()));
+  v1::SolveRequest request = LongSolveRequest(2000);
+  request.mutable_options()->set_use_cache(true);
+  struct Pending {
+    grpc::ClientContext context;
+    v1::SolveResponse response;
+  };
+  std::vector<std::unique_ptr<Pending>> calls;
+  std::atomic<int> ended{0};
+  // The only solver thread is busy, so that the others wait however fast they are solved.
+  const v1::SolveRequest longest = LongSolveRequest();
+  Pending busy;
+  std::atomic<bool> busy_ended{false};
+  stub->async()->Solve(&busy.context, &longest, &busy.response,
+                       [&busy_ended](const grpc::Status&) { busy_ended = true; });
+  WaitForMetric(server, "stowage_solves_running", 1);
+  const double before = MetricOf(server, "process_resident_memory_bytes");
+  constexpr int kCalls = 300;
+  for (int i = 0; i < kCalls; ++i) {
+    Pending& call = *calls.emplace_back(std::make_unique<Pending>());
+    stub->async()->Solve(&call.context, &request, &call.response,
+                         [&ended](const grpc::Status&) { ++ended; });
+  }
+  WaitForMetric(server,
+                "grpc_server_started_total{grpc_method=\"Solve\","
+                "grpc_service=\"stowage.v1.Scheduler\",grpc_type=\"unary\"}",
+                kCalls + 1);
+  EXPECT_EQ(ended, 0);
+  const double bytes = MetricOf(server, "process_resident_memory_bytes") - before;
+  // AddressSanitizer has shadow memory for every byte, and holds freed memory back.
+  const double factor = ServerIsSanitized() ? 4 : 1;
+  EXPECT_LT(bytes / kCalls,
+            factor * (4.0 * static_cast<double>(request.ByteSizeLong()) + (64 << 10)));
+  busy.context.TryCancel();
+  for (const auto& call : calls) call->context.TryCancel();
+  while (ended < kCalls || !busy_ended) std::this_thread::yield();
 }
 
 TEST(Tenants, AFloodOfBadCallsWritesFewLines) {

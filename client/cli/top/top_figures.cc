@@ -70,11 +70,23 @@ class Difference {
     return calls;
   }
 
+  std::map<std::string, ClientFigures> Clients() const {
+    std::map<std::string, ClientFigures> clients;
+    for (const MetricSample& sample : SamplesOf(now_, "stowage_client_calls_total")) {
+      clients[LabelOf(sample, "client")] = {
+          .calls = Increase("stowage_client_calls_total", sample.labels),
+          .refused = Increase("stowage_client_refused_total", sample.labels),
+          .solve_seconds = Increase("stowage_client_solve_seconds_total", sample.labels)};
+    }
+    return clients;
+  }
+
   Window WindowOf(double seconds) const {
     Window window;
     window.seconds = seconds;
     window.cpu_seconds = Increase("process_cpu_seconds_total");
     window.calls = Calls();
+    window.clients = Clients();
     window.answers = IncreaseBy("stowage_answers_total", "source");
     window.rejected = IncreaseBy("stowage_rejected_total", "reason");
     window.evictions = IncreaseBy("stowage_cache_evictions_total", "tier");
@@ -156,6 +168,9 @@ bool Restarted(const Scrape& before, const Scrape& now) {
   for (const auto& [name, series] : before.samples) {
     if (!IsCounter(name)) continue;
     for (const MetricSample& sample : series) {
+      // A client that is no longer among the busiest has no series any more.
+      const bool may_end = absl::StartsWith(name, "stowage_client_");
+      if (may_end && !MetricValue(now.samples, name, sample.labels).has_value()) continue;
       if (Value(now.samples, name, sample.labels) < sample.value) return true;
     }
   }

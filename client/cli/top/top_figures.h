@@ -35,15 +35,22 @@ struct CallFigures {
   std::optional<Quantiles> latency;
 };
 
+struct ClientFigures {
+  double calls = 0;  // that ended
+  double refused = 0;
+  double solve_seconds = 0;  // of solver threads
+};
+
 // Counts of an interval.
 struct Window {
   double seconds = 0;
   double cpu_seconds = 0;
-  std::map<std::string, CallFigures> calls;  // by method; all methods ever called
-  Counts answers;                            // by source
-  Counts rejected;                           // by reason
-  Counts evictions;                          // by cache
-  Counts store_failures;                     // by reason
+  std::map<std::string, CallFigures> calls;      // by method; all methods ever called
+  std::map<std::string, ClientFigures> clients;  // by name; the busiest, the others as one
+  Counts answers;                                // by source
+  Counts rejected;                               // by reason
+  Counts evictions;                              // by cache
+  Counts store_failures;                         // by reason
   std::optional<Quantiles> queue_wait;
 
   // The share of answers that did not need a solve of their own; nullopt without answers.

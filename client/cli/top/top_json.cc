@@ -36,9 +36,17 @@ Json OfWindow(const Window& window) {
                      {"errors", OfCounts(figures.errors)},
                      {"latency_seconds", OfQuantiles(figures.latency)}};
   }
+  Json clients = Json::object();
+  for (const auto& [client, figures] : window.clients) {
+    clients[client] = {{"calls", OfCount(figures.calls)},
+                       {"per_second", window.PerSecond(figures.calls)},
+                       {"refused", OfCount(figures.refused)},
+                       {"solve_seconds", figures.solve_seconds}};
+  }
   return {{"seconds", window.seconds},
           {"cpu_seconds", window.cpu_seconds},
           {"calls", calls},
+          {"clients", clients},
           {"answers", OfCounts(window.answers)},
           {"hit_ratio", OfOptional(window.HitRatio())},
           {"queue_seconds", OfQuantiles(window.queue_wait)},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <tuple>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -263,6 +265,42 @@ void AddRunning(Lines& lines, const TopFigures& figures, int width) {
   }
 }
 
+// A client's figures in a window: calls, refused ones, and the share of a core that its solves
+// took.
+std::string ClientColumns(const Window& window, const std::string& client) {
+  const auto found = window.clients.find(client);
+  const ClientFigures figures = found != window.clients.end() ? found->second : ClientFigures();
+  return absl::StrFormat("%10s%10s%8.2f", Rate(window.PerSecond(figures.calls)),
+                         Whole(figures.refused), window.PerSecond(figures.solve_seconds));
+}
+
+// Those whose solves took the most time, then those with the most calls, lately where that is
+// known. Nothing where the server names none.
+void AddClients(Lines& lines, const TopFigures& figures) {
+  constexpr size_t kMostClients = 5;
+  const Window& latest = figures.last.has_value() ? *figures.last : figures.since_start;
+  std::vector<std::tuple<double, double, std::string>> busiest;
+  for (const auto& [client, its] : latest.clients) {
+    if (figures.since_start.clients.at(client).calls > 0) {
+      busiest.emplace_back(-its.solve_seconds, -its.calls, client);
+    }
+  }
+  if (busiest.empty()) return;
+  std::sort(busiest.begin(), busiest.end());
+  busiest.resize(std::min(busiest.size(), kMostClients));
+  AddTitle(lines,
+           absl::StrFormat("%-16s        %-28s  since start", "CLIENTS", LastTitle(figures)));
+  lines.push_back({absl::StrFormat("%-16s%10s%10s%8s%10s%10s%8s", "", "/s", "refused", "cores",
+                                   "/s", "refused", "cores")});
+  for (const auto& [solving, calls, client] : busiest) {
+    const std::string last = figures.last.has_value()
+                                 ? ClientColumns(*figures.last, client)
+                                 : absl::StrFormat("%10s%10s%8s", "-", "-", "-");
+    lines.push_back({absl::StrFormat("%-16s%s%s", Name(client, 16), last,
+                                     ClientColumns(figures.since_start, client))});
+  }
+}
+
 // The first `columns` characters.
 std::string Cut(const std::string& text, int columns) {
   size_t end = 0;
@@ -308,6 +346,7 @@ std::vector<ScreenLine> DrawTop(const TopView& view, int width) {
   AddQueue(lines, view.figures);
   AddCaches(lines, view.figures);
   AddRunning(lines, view.figures, width);
+  AddClients(lines, view.figures);
   return lines;
 }
 

@@ -8,6 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tests/support/files.h"
 #include "tests/support/status_matchers.h"
 
@@ -18,6 +19,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 // A program with a few options, whose command line has been parsed.
 struct Program {
@@ -39,14 +41,19 @@ struct Program {
 
 class ConfigFileTest : public testing::Test {
  protected:
+  // The names of the options that were set.
   absl::StatusOr<std::vector<std::string>> Read(const std::string& text, Program& program) const {
-    return ReadConfigFile(folder_.Write("server.toml", text), program.app);
+    const auto options = ReadConfigFile(folder_.Write("server.toml", text), program.app);
+    if (!options.ok()) return options.status();
+    std::vector<std::string> names;
+    for (const SetByFile& option : *options) names.push_back(option.name);
+    return names;
   }
-  void ExpectWrong(const std::string& text, const std::string& what) const {
+  void ExpectWrong(const std::string& text, int line, const std::string& what) const {
     Program program;
     EXPECT_THAT(Read(text, program),
                 Fails(absl::StatusCode::kInvalidArgument,
-                      AllOf(HasSubstr(folder_.Path("server.toml") + ": "), HasSubstr(what))))
+                      StartsWith(absl::StrCat(folder_.Path("server.toml"), ":", line, ": ", what))))
         << text;
   }
 
@@ -87,19 +94,22 @@ TEST_F(ConfigFileTest, MayBeEmpty) {
 }
 
 TEST_F(ConfigFileTest, NamesTheFileAndTheKeyOfWhatIsWrong) {
-  ExpectWrong("thread = 4\n", "'thread' is no option that a file can set");
-  ExpectWrong("--threads = 4\n", "'--threads' is no option that a file can set");
-  ExpectWrong("config = other.toml\n", "'config' is no option that a file can set");
-  ExpectWrong("threads = 9\n", "threads: Value 9 not in range");
-  ExpectWrong("threads = four\n", "threads: Value four not in range");
-  ExpectWrong("[network]\nthreads = 4\n", "section 'network': sections are not supported");
+  ExpectWrong("# a comment\n\nthread = 4\nthreads = 3\n", 3,
+              "'thread' is no option that a file can set");
+  ExpectWrong("--threads = 4\n", 1, "'--threads' is no option that a file can set");
+  ExpectWrong("config = other.toml\n", 1, "'config' is no option that a file can set");
+  ExpectWrong("grace = 5s\n  threads=9  # many\n", 2, "--threads: Value 9 not in range");
+  ExpectWrong("threads = four\n", 1, "--threads: Value four not in range");
+  ExpectWrong("grace = 5s\n[network]\nthreads = 4\n", 2,
+              "section 'network': sections are not supported");
 }
 
 TEST_F(ConfigFileTest, RefusesASecondValue) {
-  for (const char* text : {"grace = 5s\ngrace = 6s\n", "grace = 5s\nthreads = 4\ngrace = 6s\n",
-                           "grace = 5 s\n", "grace = 5s, 6s\n"}) {
-    ExpectWrong(text, "grace: has more than one value; set it once");
-  }
+  const char* what = "grace: has more than one value; set it once";
+  ExpectWrong("grace = 5s\ngrace = 6s\n", 2, what);
+  ExpectWrong("grace = 5s\nthreads = 4\ngrace = 6s\n", 3, what);
+  ExpectWrong("grace = 5 s\n", 1, what);
+  ExpectWrong("grace = 5s, 6s\n", 1, what);
 }
 
 TEST_F(ConfigFileTest, NamesAFileThatCannotBeRead) {

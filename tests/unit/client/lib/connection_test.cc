@@ -7,6 +7,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/lib/retry.h"
+#include "google/rpc/error_details.pb.h"
+#include "stowage/v1/errors.pb.h"
 
 namespace stowage {
 namespace {
@@ -28,6 +31,36 @@ TEST(FromGrpc, TellsTheCallersTimeLimitFromTheServers) {
   const grpc::Status late(grpc::StatusCode::DEADLINE_EXCEEDED, "no schedule within its 3 s");
   EXPECT_EQ(connection.FromGrpc(late, std::nullopt).message(), "no schedule within its 3 s");
   EXPECT_THAT(connection.FromGrpc(late, 5).message(), HasSubstr("did not answer within 5 s"));
+}
+
+TEST(FromGrpc, TellsConnectionsThatBrokeFromThoseThatWereNeverMade) {
+  const Connection connection("127.0.0.1:1", {}, 1);
+  const auto cause = [&connection](const char* message) {
+    return CauseOf(connection.FromGrpc({grpc::StatusCode::UNAVAILABLE, message}, std::nullopt));
+  };
+  EXPECT_EQ(cause("Socket closed"), FailureCause::kBrokenConnection);
+  EXPECT_EQ(cause("recvmsg:Connection reset by peer"), FailureCause::kBrokenConnection);
+  EXPECT_EQ(cause("failed to connect to all addresses; last error: UNKNOWN"), FailureCause::kOther);
+  EXPECT_EQ(cause("keepalive watchdog timeout"), FailureCause::kBrokenConnection);
+  EXPECT_EQ(cause("the server is draining; ask another server"), FailureCause::kOther);
+  // A proxy without a server.
+  EXPECT_EQ(cause("Received http2 header with status: 503"), FailureCause::kOther);
+  EXPECT_EQ(cause("no healthy upstream"), FailureCause::kOther);
+}
+
+TEST(FromGrpc, TellsTheCallersLimitsFromTheServers) {
+  const Connection connection("127.0.0.1:1", {}, 1);
+  const auto cause = [&connection](const char* reason) {
+    google::rpc::ErrorInfo info;
+    info.set_reason(reason);
+    v1::ErrorStatus details;
+    details.add_details()->PackFrom(info);
+    return CauseOf(connection.FromGrpc(
+        {grpc::StatusCode::RESOURCE_EXHAUSTED, "full", details.SerializeAsString()}, std::nullopt));
+  };
+  EXPECT_EQ(cause("CLIENT_RATE"), FailureCause::kCallersLimit);
+  EXPECT_EQ(cause("CLIENT_LIMIT"), FailureCause::kCallersLimit);
+  EXPECT_EQ(cause("QUEUE_FULL"), FailureCause::kOther);
 }
 
 TEST(WasNotSent, IsTrueWhereNoConnectionWasMade) {

@@ -36,6 +36,20 @@ absl::Status Full(double advice) {
   return status;
 }
 
+// Its connection broke in mid-call.
+absl::Status Broken() {
+  absl::Status status = absl::UnavailableError("no answer (Socket closed)");
+  SetCause(FailureCause::kBrokenConnection, &status);
+  return status;
+}
+
+// The caller has as many solves as it may.
+absl::Status AboveItsLimit(double advice) {
+  absl::Status status = Full(advice);
+  SetCause(FailureCause::kCallersLimit, &status);
+  return status;
+}
+
 // Servers "a", "b", "c", of which each says what the test sets, after as long as the test sets; no
 // real time passes. A server that is not set answers at once.
 class FailoverTest : public testing::Test {
@@ -211,6 +225,46 @@ TEST_F(FailoverTest, PausesUntilTheFirstServerAdvisesToComeBack) {
     EXPECT_THAT(pauses_, Each(AllOf(Ge(2), Le(3))));
     EXPECT_EQ(tried_.size(), 3 * (pauses_.size() + 1));
   }
+}
+
+// A request that ends every server that it reaches.
+TEST_F(FailoverTest, RepeatsACallThatBreaksConnectionsOnce) {
+  for (const std::vector<std::string>& servers : {std::vector<std::string>{"a"}, {"a", "b", "c"}}) {
+    Use(servers);
+    for (const std::string& server : servers) says_[server] = Broken();
+    EXPECT_TRUE(absl::IsUnavailable(Call(1000)));
+    EXPECT_THAT(tried_, SizeIs(2));
+  }
+}
+
+TEST_F(FailoverTest, AsksTheNextServerAtOnceWhereOneBreaksOff) {
+  Use({"a", "b", "c"});
+  const std::vector<std::string> order = Order();
+  says_[order[0]] = Broken();
+  says_[order[1]] = Dead();
+  EXPECT_THAT(Call(), IsOk());
+  EXPECT_EQ(TriedServers(), order);
+  EXPECT_THAT(pauses_, IsEmpty());
+}
+
+TEST_F(FailoverTest, PausesBeforeTheNextServerWhereTheCallerIsAboveItsLimit) {
+  for (uint32_t seed = 0; seed < 10; ++seed) {
+    Use({"a", "b", "c"}, seed);
+    for (const char* server : {"a", "b", "c"}) says_[server] = AboveItsLimit(2);
+    EXPECT_TRUE(absl::IsResourceExhausted(Call(20)));
+    EXPECT_THAT(pauses_, Each(Ge(2)));
+    EXPECT_EQ(tried_.size(), pauses_.size() + 1);
+  }
+}
+
+TEST_F(FailoverTest, FollowsTheAdviceAboutTheCallersLimitNotAnEarlierOne) {
+  Use({"a", "b", "c"});
+  const std::vector<std::string> order = Order();
+  says_[order[0]] = Full(0.5);
+  says_[order[1]] = AboveItsLimit(2);
+  EXPECT_THAT(Call(20), IsOk());
+  EXPECT_EQ(TriedServers(), order);
+  EXPECT_THAT(pauses_, ElementsAre(Ge(2)));
 }
 
 TEST_F(FailoverTest, EndsWithoutATimeoutWhereOneIsFullAndTheOtherDead) {

@@ -23,6 +23,17 @@ TEST(IsRetryable, IsTrueWhereALaterAttemptMaySucceed) {
   EXPECT_FALSE(IsRetryable(absl::OkStatus()));
 }
 
+TEST(FailureCause, TravelsWithTheStatus) {
+  absl::Status status = Full(1);
+  EXPECT_EQ(CauseOf(status), FailureCause::kOther);
+  for (const FailureCause cause :
+       {FailureCause::kBrokenConnection, FailureCause::kCallersLimit, FailureCause::kOther}) {
+    SetCause(cause, &status);
+    EXPECT_EQ(CauseOf(status), cause);
+    EXPECT_EQ(AdvisedPause(status), 1);
+  }
+}
+
 TEST(Backoff, DoublesUpToTwoSecondsAndNeverPausesLessThanHalf) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     Backoff backoff(seed);

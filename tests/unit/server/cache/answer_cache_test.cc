@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "solver/algorithms/solver.h"
+#include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
@@ -120,7 +121,7 @@ CachedAnswerPtr FindInTier(const SolveRequest& request, CachedAnswerPtr cached) 
   NullObserver observer;
   OneAnswerTier tier(std::move(cached));
   AnswerCache cache({1 << 20}, &tier, observer);
-  return cache.FindInTier(request, KeysFor(request));
+  return cache.FindInTier(request, KeysFor(request), "asker");
 }
 
 TEST(AnswersOfATier, AreUsedForTheirOwnRequestOnly) {
@@ -137,6 +138,103 @@ TEST(AnswersOfATier, SayWhatIsInfeasibleOnlyWhereTheChainProvesIt) {
   CachedAnswer lie = *Solve(tight);
   lie.keys = KeysFor(request);
   EXPECT_EQ(FindInTier(request, std::make_shared<const CachedAnswer>(lie)), nullptr);
+}
+
+// With exact times and as many slots as bytes nothing is rounded. A schedule outside rotor's class
+// is faster, so that the lower bound proves nothing.
+SolveRequest ExactRequest() {
+  SolveRequest request = Request(6);
+  request.chain = NonPersistentChain(5);
+  request.platform.memory_bytes = 9;
+  request.options = {.memory_slots = 1000, .time_precision = 0};
+  return request;
+}
+
+TEST(AnswersOfATier, StayOptimalForTheirOwnRequest) {
+  const CachedAnswerPtr optimal = Solve(ExactRequest());
+  ASSERT_TRUE(IsProved(optimal->answer.limit));
+  ASSERT_FALSE(MeetsBound(optimal->answer.prediction));
+  const CachedAnswerPtr found = FindInTier(ExactRequest(), optimal);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->answer.limit, optimal->answer.limit);
+  EXPECT_EQ(found->answer.outcome, optimal->answer.outcome);
+  EXPECT_EQ(found->answer.minimum_memory_bytes, optimal->answer.minimum_memory_bytes);
+}
+
+TEST(AnswersOfATier, HaveALeastMemoryThatIsPossible) {
+  const SolveRequest request = Request(6);
+  const CachedAnswerPtr solved = Solve(request);
+  const auto finds = [&request, &solved](int64_t least_bytes) {
+    CachedAnswer lie = *solved;
+    lie.answer.minimum_memory_bytes = least_bytes;
+    return FindInTier(request, std::make_shared<const CachedAnswer>(lie)) != nullptr;
+  };
+  const int64_t floor_bytes = FloorOfMemory(request.chain).bytes;
+  EXPECT_TRUE(finds(floor_bytes));
+  EXPECT_FALSE(finds(floor_bytes - 1));
+  EXPECT_TRUE(finds(request.platform.memory_bytes));
+  EXPECT_FALSE(finds(request.platform.memory_bytes + 1));
+
+  SolveRequest tight = request;
+  tight.platform.memory_bytes = floor_bytes - 1;
+  CachedAnswer lie = *Solve(tight);
+  lie.answer.minimum_memory_bytes = floor_bytes - 1;
+  EXPECT_EQ(FindInTier(tight, std::make_shared<const CachedAnswer>(lie)), nullptr);
+}
+
+TEST(AnswersOfATier, AreOfASolver) {
+  CachedAnswer lie = *Solve(Request(6));
+  for (const char* name : {"", "a solver\x1b[2J"}) {
+    lie.answer.solver = name;
+    EXPECT_EQ(FindInTier(Request(6), std::make_shared<const CachedAnswer>(lie)), nullptr);
+  }
+}
+
+TEST(AnswersOfATier, CountAsThoseOfWhoAsks) {
+  const CachedAnswerPtr solved = Solve(Request(6));
+  ASSERT_EQ(solved->owner, "client");
+  EXPECT_EQ(FindInTier(Request(6), solved)->owner, "asker");
+}
+
+TEST_F(AnswerCacheTest, LeavesTheAnswersAndResponsesOfAnotherOwner) {
+  const CachedAnswerPtr victims = Solve(Request(6));
+  CachedAnswer hostile = *victims;
+  hostile.owner = "hostile";
+  cache_.PutInMemory(victims);
+  cache_.PutInMemory(std::make_shared<const CachedAnswer>(hostile));
+  EXPECT_EQ(Find(Request(6)).get(), &victims->answer);
+  const CachedAnswerPtr anew = Solve(Request(6));
+  cache_.PutInMemory(anew);
+  EXPECT_EQ(Find(Request(6)).get(), &anew->answer) << "its owner replaces it";
+
+  cache_.PutResponse({.request_text = "request", .response = "bytes", .owner = "victim"});
+  cache_.PutResponse({.request_text = "request", .response = "other", .owner = "hostile"});
+  EXPECT_EQ(cache_.FindResponse("request")->response, "bytes");
+}
+
+// An attacker who asks for all that another has, and then fills its own share.
+TEST_F(AnswerCacheTest, AClientCannotTakeOverTheAnswersOfOthersAndEvictThem) {
+  AnswerCache cache({.bytes = 4 << 20, .client_share = 0.5}, nullptr, observer_);
+  const auto put = [&cache](int stages, const char* owner, size_t operations) {
+    CachedAnswer answer = *Solve(Request(4));
+    answer.keys = KeysFor(Request(stages));
+    answer.owner = owner;
+    if (operations > 0) answer.answer.schedule.operations.resize(operations);
+    cache.PutInMemory(std::make_shared<const CachedAnswer>(answer));
+  };
+  for (const char* owner : {"honest", "hostile"}) {
+    for (int stages = 4; stages < 20; ++stages) put(stages, owner, 0);
+  }
+  const int64_t honest_entries = cache.memory_stats().entries;
+  ASSERT_EQ(honest_entries, 16);
+  for (int stages = 20; stages < 400; ++stages) put(stages, "hostile", 1000);
+  EXPECT_GT(cache.memory_stats().evictions, 0);
+  // To remove is to count, whatever the schedules fit.
+  int64_t left = 0;
+  for (int stages = 4; stages < 20; ++stages) {
+    left += *cache.Remove(KeysFor(Request(stages)).rounded);
+  }
+  EXPECT_EQ(left, honest_entries);
 }
 
 TEST_F(AnswerCacheTest, EvictsTheLeastRecentlyUsedAnswers) {
@@ -194,6 +292,17 @@ TEST_F(AnswerCacheTest, RemovesAnAnswerAndItsResponses) {
   EXPECT_NE(Find(Request(7)), nullptr);
   EXPECT_EQ(cache_.FindResponse("request"), nullptr);
   EXPECT_EQ(*cache_.Remove(rounded), 0);
+}
+
+TEST_F(AnswerCacheTest, RemovesAResponseThatHasNoAnswer) {
+  const Fingerprint of_text = FingerprintOf("a frontier");
+  CachedResponse frontier = {.request_text = "a frontier", .response = "bytes"};
+  frontier.answer.origin.fingerprint = ToHex(of_text);
+  cache_.PutResponse(frontier);
+  EXPECT_EQ(*cache_.Remove(FingerprintOf("another")), 0);
+  EXPECT_NE(cache_.FindResponse("a frontier"), nullptr);
+  EXPECT_EQ(*cache_.Remove(of_text), 1);
+  EXPECT_EQ(cache_.FindResponse("a frontier"), nullptr);
 }
 
 TEST_F(AnswerCacheTest, FindsResponsesByTheWholeTextOfTheirRequest) {

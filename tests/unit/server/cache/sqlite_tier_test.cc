@@ -19,7 +19,6 @@ namespace stowage {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::_;
 using testing::HasSubstr;
 
 constexpr int64_t kMostBytes = 4 << 20;

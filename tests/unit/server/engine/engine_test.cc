@@ -1,4 +1,3 @@
-// The service without gRPC, threads included; runs under ThreadSanitizer.
 #include "server/engine/engine.h"
 
 #include <gtest/gtest.h>
@@ -7,17 +6,17 @@
 #include <atomic>
 #include <chrono>
 #include <future>
-#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
+#include "tests/unit/server/engine/engine_fixture.h"
 
 namespace stowage {
 namespace {
@@ -26,149 +25,6 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using testing::_;
 using testing::HasSubstr;
-constexpr std::chrono::seconds kLong{60};
-
-// Counts failures of the cache tier.
-class CountingObserver final : public Observer {
- public:
-  void CallBegan(const std::string&) override {}
-  void CallEnded(const CallRecord&) override {}
-  void ExecutionReported(const ExecutionReport&, const CallRecord&) override {}
-  void OperatorActed(const OperatorAction& /*action*/) override {}
-  void StoreFailed(const absl::Status&) override { ++failures; }
-  void CredentialsReplaced(const std::string&, const absl::Status&) override {}
-
-  std::atomic<int> failures{0};
-};
-
-// Records the events of one request and waits for its end.
-class RecordingListener final : public SolveListener {
- public:
-  using Result = absl::StatusOr<SolveResult>;
-
-  void Queued(size_t) override { ++queued; }
-  void Running(double fraction) override { progress = fraction; }
-  void Improved(const std::shared_ptr<const Answer>&) override { ++improvements; }
-  void Done(Result result) override { promise_.set_value(std::move(result)); }
-
-  // The result of Done(); an error where it is not called in time.
-  Result Wait() {
-    std::future<Result> result = promise_.get_future();
-    if (result.wait_for(kLong) != std::future_status::ready) {
-      return absl::InternalError("the engine did not call Done()");
-    }
-    return result.get();
-  }
-
-  std::atomic<int> queued{0};
-  std::atomic<int> improvements{0};
-  std::atomic<double> progress{-1};
-
- private:
-  std::promise<Result> promise_;
-};
-using ListenerPtr = std::shared_ptr<RecordingListener>;
-
-// A tier in memory that can be made to fail.
-class FakeTier final : public CacheTier {
- public:
-  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override {
-    MutexLock lock(mutex_);
-    ++reads_;
-    if (broken_) return absl::UnavailableError("broken");
-    const auto found = entries_.find(ToHex(key));
-    return found != entries_.end() ? found->second : nullptr;
-  }
-  absl::Status Put(CachedAnswerPtr cached) override {
-    MutexLock lock(mutex_);
-    if (broken_) return absl::UnavailableError("broken");
-    const std::string key = ToHex(KeyOf(*cached));
-    entries_[key] = std::move(cached);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override {
-    MutexLock lock(mutex_);
-    return static_cast<int64_t>(entries_.erase(ToHex(rounded)));
-  }
-  CacheStats stats() const override {
-    MutexLock lock(mutex_);
-    return {.entries = static_cast<int64_t>(entries_.size())};
-  }
-  void Break() {
-    MutexLock lock(mutex_);
-    broken_ = true;
-  }
-  int reads() const {
-    MutexLock lock(mutex_);
-    return reads_;
-  }
-
- private:
-  mutable Mutex mutex_;
-  std::map<std::string, CachedAnswerPtr> entries_ ABSL_GUARDED_BY(mutex_);
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
-  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
-class EngineTest : public testing::Test {
- protected:
-  ListenerPtr Send(SolveRequest request, Caller caller = {}) {
-    auto listener = std::make_shared<RecordingListener>();
-    engine_.Solve(std::move(request), std::move(caller), listener);
-    return listener;
-  }
-  // The answer, with where it came from.
-  SolveResult Answered(SolveRequest request) {
-    absl::StatusOr<SolveResult> result = Send(std::move(request))->Wait();
-    EXPECT_THAT(result, IsOk());
-    return result.ok() ? *std::move(result) : SolveResult{};
-  }
-  void WaitUntilRunning(size_t solves) {
-    while (engine_.stats().solves.running < solves) std::this_thread::yield();
-  }
-
-  // Takes minutes unless it is stopped.
-  static SolveRequest Endless(int variant = 0) {
-    Chain chain = EqualChain(600);
-    for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'000;
-    chain.input_bytes += variant;
-    return {chain, Memory(90'000'000), "rotor", {.memory_slots = 1000}};
-  }
-  // Nothing that is found at once fits.
-  static SolveRequest EndlessWithoutResults() {
-    SolveRequest request = Endless();
-    request.platform.memory_bytes = FloorOfMemory(request.chain).bytes + 20;
-    return request;
-  }
-  // Some seconds, and it soon has something to show.
-  static SolveRequest SlowWithResults() {
-    Chain chain = EqualChain(400);
-    for (size_t i = 0; i < chain.stages.size(); ++i) {
-      chain.stages[i].saved_bytes = 1'000'000 + 1000 * static_cast<int64_t>(i * 37 % 101);
-      chain.stages[i].forward_seconds = 1 + static_cast<double>(i * 53 % 17) / 10;
-    }
-    Platform platform = Memory(100'000'000);
-    platform.offload_bytes_per_second = 400'000;
-    return {chain, platform, "auto", {}};
-  }
-  static SolveRequest Quick() { return {EqualChain(10), Memory(150), "rotor", {}}; }
-  static SolveRequest Noisy(double factor) {
-    SolveRequest request = Quick();
-    request.options.time_precision = 0.01;
-    for (Stage& stage : request.chain.stages) stage.forward_seconds *= factor;
-    return request;
-  }
-
-  CountingObserver observer_;
-  FakeTier tier_;
-  AnswerCache cache_{{2 << 20}, &tier_, observer_};
-  Engine engine_{{.threads = 2,
-                  .queue_length = 4,
-                  .solve_bytes = int64_t{16} << 30,
-                  .all_solves_bytes = int64_t{64} << 30},
-                 &cache_,
-                 &observer_};
-};
 
 TEST_F(EngineTest, AnswersWithTheTimeItTook) {
   const SolveResult solved = Answered(Quick());
@@ -239,110 +95,6 @@ TEST_F(EngineTest, ContinuesWithoutATierThatFails) {
   EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kMemoryCache);
   engine_.Drain(Clock::now() + kLong);
   EXPECT_GE(observer_.failures, 2);  // a read and the write
-}
-
-TEST_F(EngineTest, SolvesEqualRequestsOnce) {
-  SolveRequest slow = Endless();
-  slow.platform.memory_bytes = 30'000'000;
-  slow.options.memory_slots = 150;  // some tenths of a second
-  std::vector<ListenerPtr> listeners;
-  for (int i = 0; i < 100; ++i) listeners.push_back(Send(slow));
-  int solved = 0;
-  const Answer* answer = nullptr;
-  for (const ListenerPtr& listener : listeners) {
-    const auto result = listener->Wait();
-    ASSERT_THAT(result, IsOk());
-    solved += result->origin.source == Origin::Source::kSolved ? 1 : 0;
-    if (answer == nullptr) answer = result->answer.get();
-    if (result->origin.source == Origin::Source::kMemoryCache) continue;
-    EXPECT_EQ(result->answer.get(), answer);
-  }
-  EXPECT_EQ(solved, 1);
-}
-
-TEST_F(EngineTest, StopsASolveWhenTheLastOfItsCallersLeaves) {
-  std::vector<std::stop_source> callers(3);
-  std::vector<ListenerPtr> listeners;
-  for (std::stop_source& caller : callers) {
-    listeners.push_back(Send(Endless(), {.stop = caller.get_token()}));
-  }
-  WaitUntilRunning(1);
-  callers[0].request_stop();
-  callers[1].request_stop();
-  for (int i : {0, 1}) EXPECT_THAT(listeners[i]->Wait(), Fails(absl::StatusCode::kCancelled, _));
-  EXPECT_EQ(engine_.stats().solves.running, 1);
-  callers[2].request_stop();
-  EXPECT_THAT(listeners[2]->Wait(),
-              Fails(absl::StatusCode::kCancelled, HasSubstr("no longer waits")));
-  const auto left = Clock::now();
-  while (engine_.stats().solves.running > 0) std::this_thread::yield();
-  EXPECT_LT(Clock::now() - left, kLong);
-}
-
-TEST_F(EngineTest, CountsASolveOnceThoughItsFirstCallerHasLeft) {
-  SolveRequest slow = Endless();
-  slow.platform.memory_bytes = 30'000'000;
-  slow.options.memory_slots = 150;
-  std::stop_source gone;
-  const ListenerPtr first = Send(slow, {.stop = gone.get_token()});
-  const ListenerPtr second = Send(slow);
-  const ListenerPtr third = Send(slow);
-  gone.request_stop();
-  (void)first->Wait();
-  const auto one = second->Wait();
-  const auto other = third->Wait();
-  ASSERT_THAT(one, IsOk());
-  ASSERT_THAT(other, IsOk());
-  EXPECT_EQ(one->origin.source, Origin::Source::kSolved);
-  EXPECT_EQ(other->origin.source, Origin::Source::kCoalesced);
-}
-
-// A request that only rounds to the same instance gets the best schedule, too, without the loss.
-TEST_F(EngineTest, ReturnsTheBestSoFarThoughTheRoundingLossWasRequested) {
-  SolveRequest patient = SlowWithResults();
-  patient.options.time_precision = 0.01;
-  patient.options.report_rounding_loss = true;
-  SolveRequest hasty = patient;
-  hasty.chain.stages[0].forward_seconds *= 1.0001;
-  hasty.options.time_budget_seconds = 0.1;
-  std::stop_source caller;
-  const ListenerPtr first = Send(patient, {.stop = caller.get_token()});
-  const ListenerPtr second = Send(hasty);
-  const auto result = second->Wait();
-  ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->answer->limit, Limit::kTime);
-  caller.request_stop();
-  EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
-}
-
-// The request sets no memory budget, but the solves for its points need memory all the same.
-TEST_F(EngineTest, DeclaresTheMemoryOfAFrontier) {
-  const SolveRequest endless = Endless();
-  std::stop_source caller;
-  std::promise<void> done;
-  FrontierRequest request;
-  request.chain = endless.chain;
-  request.solver = endless.solver;
-  request.options = endless.options;
-  engine_.FindFrontier(request, {.stop = caller.get_token()},
-                       [&done](const auto&) { done.set_value(); });
-  WaitUntilRunning(1);
-  EXPECT_GT(engine_.stats().solves.running_bytes, 100 << 20);
-  caller.request_stop();
-  done.get_future().wait();
-}
-
-TEST_F(EngineTest, SolvesAgainForACallerAfterTheLastOneLeft) {
-  std::stop_source gone;
-  const ListenerPtr first = Send(Endless(), {.stop = gone.get_token()});
-  WaitUntilRunning(1);
-  gone.request_stop();
-  EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
-  std::stop_source caller;
-  const ListenerPtr second = Send(Endless(), {.stop = caller.get_token()});
-  while (second->progress < 0) std::this_thread::yield();
-  caller.request_stop();
-  EXPECT_THAT(second->Wait(), Fails(absl::StatusCode::kCancelled, _));
 }
 
 TEST_F(EngineTest, DoesNotStartASolveWhoseCallerHasLeft) {
@@ -417,42 +169,11 @@ TEST_F(EngineTest, ASolveIsNoLongerListedWhenItsCallerHasTheAnswer) {
   }
 }
 
-TEST_F(EngineTest, ListsFrontiersToo) {
-  const SolveRequest endless = Endless();
-  std::stop_source caller;
-  std::promise<void> done;
-  FrontierRequest request;
-  request.chain = endless.chain;  // and no solver, which is auto
-  engine_.FindFrontier(request, {.stop = caller.get_token()},
-                       [&done](const auto&) { done.set_value(); });
-  while (engine_.stats().running.empty()) std::this_thread::yield();
-  EXPECT_EQ(engine_.stats().running[0].solver, "auto");
-  EXPECT_EQ(engine_.stats().running[0].stages, 600);
-  caller.request_stop();
-  done.get_future().wait();
-  EXPECT_TRUE(engine_.stats().running.empty());
-}
-
 TEST_F(EngineTest, AnswersBeforeTheCallersDeadline) {
   const auto deadline = Clock::now() + std::chrono::seconds(1);
   const auto result = Send(SlowWithResults(), {.deadline = deadline})->Wait();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->answer->limit, Limit::kTime);
-}
-
-TEST_F(EngineTest, EachTakesTheBestAtItsOwnDeadline) {
-  SolveRequest patient = SlowWithResults();
-  patient.options.time_budget_seconds = 1;
-  SolveRequest hasty = SlowWithResults();
-  hasty.options.time_budget_seconds = 0.1;
-  const ListenerPtr second = Send(patient);
-  const ListenerPtr first = Send(hasty);
-  const auto early = first->Wait();
-  const auto late = second->Wait();
-  ASSERT_THAT(early, IsOk());
-  ASSERT_THAT(late, IsOk());
-  EXPECT_LE(late->answer->prediction.makespan_seconds, early->answer->prediction.makespan_seconds);
-  EXPECT_EQ(early->origin.source, Origin::Source::kCoalesced);
 }
 
 TEST_F(EngineTest, RefusesWhatTheQueueCannotHold) {
@@ -492,6 +213,81 @@ TEST_F(EngineTest, SimulatesBesideSolves) {
   const auto result = promise->get_future().get();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->simulation.prediction.makespan_seconds, 6);
+}
+
+TEST_F(EngineTest, RefusesAClientWhoseRequestsTakeTooMuchMemory) {
+  Engine engine({.threads = 1, .request_bytes = 5 * BytesOf(Endless())}, &cache_, &observer_);
+  std::stop_source callers;
+  std::vector<ListenerPtr> listeners;
+  const auto send = [&](int variant, const std::string& client) {
+    listeners.push_back(std::make_shared<RecordingListener>());
+    engine.Solve(Endless(variant), {.client = client, .stop = callers.get_token()},
+                 listeners.back());
+    return listeners.back();
+  };
+  send(0, "greedy");
+  send(1, "greedy");
+  const auto refused = send(2, "greedy")->Wait();
+  listeners.pop_back();
+  EXPECT_THAT(refused, Fails(absl::StatusCode::kResourceExhausted, HasSubstr("of this client")));
+  EXPECT_EQ(RejectionOf(refused.status()), "request_memory");
+  send(3, "other");
+  callers.request_stop();
+  for (const ListenerPtr& listener : listeners) {
+    EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  }
+}
+
+TEST_F(EngineTest, AFullQueueHasRoomForAClientWithoutWork) {
+  std::stop_source callers;
+  std::vector<ListenerPtr> listeners;
+  const auto send = [&](int variant, const std::string& client) {
+    listeners.push_back(Send(Endless(variant), {.client = client, .stop = callers.get_token()}));
+    while (listeners.back()->queued == 0) std::this_thread::yield();
+  };
+  for (int i = 0; i < 6; ++i) send(i, "greedy");  // 2 + 4 fit
+  while (engine_.stats().solves.waiting < 4) std::this_thread::yield();
+  send(6, "modest");
+  const auto dropped = listeners[5]->Wait();
+  EXPECT_EQ(RejectionOf(dropped.status()), "queue_full");
+  EXPECT_TRUE(dropped.status().GetPayload(kRetryPayload).has_value());
+  callers.request_stop();
+  listeners.erase(listeners.begin() + 5);
+  for (const ListenerPtr& listener : listeners) {
+    EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  }
+}
+
+TEST_F(EngineTest, ALongSimulationWaitsForATurnAmongTheSolves) {
+  std::stop_source callers;
+  std::vector<ListenerPtr> busy;
+  for (int i = 0; i < 2; ++i) busy.push_back(Send(Endless(i), {.stop = callers.get_token()}));
+  WaitUntilRunning(2);
+  const auto simulate = [this](int operations, std::stop_token stop) {
+    Schedule schedule;
+    for (int i = 0; i < operations; i += 3) {  // the input goes to the host and back
+      for (const OperationKind kind :
+           {OperationKind::kOffload, OperationKind::kRelease, OperationKind::kPrefetch}) {
+        schedule.operations.push_back({.kind = kind, .stage = 0});
+      }
+    }
+    const Schedule last = Ops("S1 S2 S3 B3 B2 B1");
+    schedule.operations.insert(schedule.operations.end(), last.operations.begin(),
+                               last.operations.end());
+    auto promise = std::make_shared<std::promise<absl::StatusOr<ExplainedSimulation>>>();
+    Platform platform = Memory(100);
+    platform.offload_bytes_per_second = 100;
+    engine_.Simulate({EqualChain(2), platform, std::move(schedule)}, {.stop = std::move(stop)},
+                     [promise](auto result) { promise->set_value(std::move(result)); });
+    return promise->get_future();
+  };
+  std::future<absl::StatusOr<ExplainedSimulation>> waits = simulate(500'000, callers.get_token());
+  EXPECT_EQ(engine_.stats().solves.waiting, 1);
+  EXPECT_THAT(simulate(100, {}).get(), IsOk());
+  callers.request_stop();
+  EXPECT_THAT(waits.get(), Fails(absl::StatusCode::kCancelled, _));
+  for (const ListenerPtr& listener : busy) (void)listener->Wait();
+  EXPECT_THAT(simulate(500'000, {}).get(), IsOk());
 }
 
 TEST_F(EngineTest, DrainsWhatRunsAndRefusesTheRest) {

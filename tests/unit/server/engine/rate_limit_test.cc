@@ -60,6 +60,20 @@ TEST(RateLimit, ZeroIsNoLimitAndAnOwnRateReplacesTheCommonOne) {
   EXPECT_FALSE(limit.Refuses("a", Time{}, 0).has_value());
 }
 
+TEST(RateLimit, WhatIsChargedLaterDelaysTheNextEvents) {
+  RateLimit limit(1, 20);
+  EXPECT_FALSE(limit.Refuses("a", Time{}).has_value());
+  limit.Charge("a", Time{}, std::nullopt, 15);
+  limit.Charge("a", Time{}, std::nullopt, 9);
+  EXPECT_EQ(limit.Refuses("a", Time{}), 5);
+  // One event counts as no more than the burst.
+  limit.Charge("c", Time{}, std::nullopt, 1000);
+  EXPECT_FALSE(limit.Refuses("c", Time{}).has_value());
+  EXPECT_EQ(limit.Refuses("c", Time{}), 1);
+  limit.Charge("b", Time{}, 0, 9);  // no limit
+  EXPECT_FALSE(limit.Refuses("b", Time{}).has_value());
+}
+
 // Clients beyond the bound are forgotten only once they are within their rate again.
 TEST(RateLimit, AFloodOfClientsFreesNobody) {
   RateLimit limit(1, 0);

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "tests/support/status_matchers.h"
+#include "tests/unit/server/engine/one_thread.h"
 
 namespace stowage {
 namespace {
@@ -68,47 +70,6 @@ TEST(WorkQueue, GivesUpWaitingAtTheDeadline) {
   go.set_value();
 }
 
-// One thread that is busy until it is let go, and the order in which the others' work ran after
-// that.
-class OneThread {
- public:
-  explicit OneThread(WorkQueue::Options options = {})
-      : queue_({.threads = 1,
-                .most_waiting = 100,
-                .most_of_a_client = options.most_of_a_client,
-                .most_bytes = options.most_bytes}) {
-    std::promise<void> begun;
-    EXPECT_THAT(queue_.Add({.run =
-                                [this, &begun] {
-                                  begun.set_value();
-                                  go_.get_future().wait();
-                                },
-                            .client = "busy"}),
-                IsOk());
-    begun.get_future().wait();
-  }
-  ~OneThread() {
-    if (!gone_) go_.set_value();
-  }
-  absl::StatusOr<uint64_t> Add(const std::string& client, const std::string& name,
-                               int64_t bytes = 0) {
-    return queue_.Add({.run = [this, name] { order_ += name; }, .client = client, .bytes = bytes});
-  }
-  void Share(uint64_t ticket, const std::string& client) { queue_.Share(ticket, client); }
-  std::string Order() {
-    gone_ = true;
-    go_.set_value();
-    EXPECT_TRUE(queue_.WaitUntilIdle(Clock::now() + kLong));
-    return order_;
-  }
-
- private:
-  std::promise<void> go_;
-  bool gone_ = false;
-  std::string order_;  // written by the one thread
-  WorkQueue queue_;
-};
-
 TEST(WorkQueue, LetsClientsTakeTurns) {
   OneThread work;
   for (const char* name : {"a", "b", "c", "d"}) ASSERT_THAT(work.Add("many", name), IsOk());
@@ -126,6 +87,31 @@ TEST(WorkQueue, StartsSharedWorkAtTheFirstTurnOfAnyOfItsClients) {
   work.Share(*shared, "few");  // counts once
   ASSERT_THAT(work.Add("few", "X"), IsOk());
   EXPECT_EQ(work.Order(), "aSbXc");
+}
+
+TEST(WorkQueue, WorkLeavesTheLineOfAClientThatNoLongerWaits) {
+  OneThread work({.most_of_a_client = 3});
+  const auto shared = work.Add("gone", "S");
+  ASSERT_THAT(shared, IsOk());
+  for (const char* name : {"a", "b"}) ASSERT_THAT(work.Add("gone", name), IsOk());
+  ASSERT_THAT(work.Add("stays", "X"), IsOk());
+  work.Share(*shared, "stays");
+  work.Unshare(*shared, "gone");
+  EXPECT_THAT(work.Add("gone", "c"), IsOk());  // its limit counts its own work only
+  EXPECT_EQ(work.Order(), "aXbSc");
+}
+
+TEST(WorkQueue, WorkThatNobodyWaitsForStaysUntilAnotherClientSharesIt) {
+  OneThread work;
+  for (const char* name : {"a", "b"}) ASSERT_THAT(work.Add("gone", name), IsOk());
+  const auto left = work.Add("gone", "L");
+  const auto shared = work.Add("gone", "S");
+  ASSERT_THAT(left, IsOk());
+  ASSERT_THAT(shared, IsOk());
+  work.Unshare(*left, "gone");
+  work.Unshare(*shared, "gone");
+  work.Share(*shared, "new");
+  EXPECT_EQ(work.Order(), "aSbL");
 }
 
 TEST(WorkQueue, SharingWhatHasStartedDoesNothing) {
@@ -200,6 +186,44 @@ TEST(WorkQueue, RunsShortWorkOnThreadsOfItsOwn) {
   EXPECT_TRUE(long_done);
 }
 
+TEST(WorkQueue, ShortWorkDoesNotCostItsClientTheTurnOfItsLongWork) {
+  HeldWork held;
+  std::string order;  // written by the one long thread
+  WorkQueue queue({.threads = 1, .short_threads = 1, .most_waiting = 100});
+  ASSERT_THAT(queue.Add({.run = held.Run(), .client = "busy"}), IsOk());
+  held.WaitFor(1);
+  for (const char* client : {"a", "b"}) {
+    ASSERT_THAT(queue.Add({.run = [&order, client] { order += client; }, .client = client}),
+                IsOk());
+  }
+  for (int i = 0; i < 3; ++i) {
+    std::promise<void> done;
+    ASSERT_THAT(queue.Add({.run = [&done] { done.set_value(); }, .client = "a", .is_short = true}),
+                IsOk());
+    done.get_future().wait();
+  }
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_EQ(order, "ab");
+}
+
+TEST(WorkQueue, ClientsTakeTurnsWithShortWorkToo) {
+  HeldWork held;
+  std::string order;  // written by the one short thread
+  WorkQueue queue({.threads = 0, .short_threads = 1, .most_waiting = 100});
+  ASSERT_THAT(queue.Add({.run = held.Run(), .client = "busy", .is_short = true}), IsOk());
+  held.WaitFor(1);
+  for (const char* name : {"a1", "a2", "a3", "b1", "b2"}) {
+    ASSERT_THAT(queue.Add({.run = [&order, name] { order += name; },
+                           .client = std::string(name, 1),
+                           .is_short = true}),
+                IsOk());
+  }
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_EQ(order, "a1b1a2b2a3");
+}
+
 TEST(WorkQueue, RefusesMoreThanAClientMayHave) {
   OneThread work({.most_of_a_client = 2});
   ASSERT_THAT(work.Add("a", "1"), IsOk());
@@ -268,11 +292,20 @@ TEST(WorkQueue, MakesRoomByRemovingWorkWhoseCallerHasLeft) {
 }
 
 TEST(WorkQueue, FreesWorkBeforeItIsIdle) {
-  const auto held = std::make_shared<int>(1);
+  std::vector<size_t> running;  // whenever something that the work holds is freed
   WorkQueue queue({.threads = 1, .most_waiting = 0});
-  ASSERT_THAT(queue.Add({.run = [copy = held] { EXPECT_EQ(*copy, 1); }}), IsOk());
+  const auto held = [&] {
+    return std::shared_ptr<int>(new int(1), [&](const int* value) {
+      running.push_back(queue.stats().running);
+      delete value;
+    });
+  };
+  ASSERT_THAT(queue.Add({.run = [of_run = held()] { EXPECT_EQ(*of_run, 1); },
+                         .drop = [of_drop = held()](const std::vector<std::string>&,
+                                                    const absl::Status&) {}}),
+              IsOk());
   ASSERT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
-  EXPECT_EQ(held.use_count(), 1);
+  EXPECT_THAT(running, testing::ElementsAre(1, 1));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ class NullObserver final : public ConnectionObserver {
   void ConnectionAccepted(const std::string&) override {}
   void ConnectionRefused(const RefusedConnection&) override {}
   void HandshakeFailed(const FailedHandshake&) override {}
+  void ReaderRefused(const RefusedReader&) override {}
 };
 
 // A port whose every response has `body`, and that counts the bytes of requests.
@@ -36,7 +37,7 @@ class Port {
  public:
   Port(Exchanges::Open open, const std::string& body)
       : exchanges_({.most = 10, .open = std::move(open)}, observer_,
-                   [body](const std::string& request) {
+                   [body](const std::string& request, const std::string& /*peer*/) {
                      return absl::StrCat("HTTP/1.1 200 OK\r\nX-Request-Bytes: ", request.size(),
                                          "\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
                    }) {

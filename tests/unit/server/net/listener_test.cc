@@ -45,6 +45,7 @@ class Record final : public ConnectionObserver {
     EXPECT_THAT(connection.peer, StartsWith("ipv4:127.0.0."));
   }
   void HandshakeFailed(const FailedHandshake&) override {}
+  void ReaderRefused(const RefusedReader&) override {}
   std::vector<std::string> reasons() {
     MutexLock lock(mutex_);
     return reasons_;

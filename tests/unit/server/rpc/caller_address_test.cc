@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace stowage {
@@ -44,6 +45,15 @@ TEST(AddressRange, ContainsTheAddressesWithItsPrefix) {
   EXPECT_TRUE(contains("2001:db8::/33", "2001:db8:7fff::1"));
   EXPECT_FALSE(contains("2001:db8::/33", "2001:db8:8000::1"));
   EXPECT_TRUE(contains("::/0", "1.2.3.4"));
+}
+
+TEST(TrustedProxies, NamesRangesThatHoldMoreThanProxies) {
+  EXPECT_THAT(
+      Trusted({"10.0.0.0/8", "10.0.0.0/23", "2001:db8::/63", "::/0", "0.0.0.0/0"}).wide_ranges(),
+      testing::ElementsAre("10.0.0.0/8", "10.0.0.0/23", "2001:db8::/63", "::/0", "0.0.0.0/0"));
+  EXPECT_THAT(
+      Trusted({"unix", "10.0.0.7", "10.0.0.0/24", "2001:db8::/64", "2001:db8::1"}).wide_ranges(),
+      testing::IsEmpty());
 }
 
 TEST(AddressRange, RefusesWhatIsNone) {

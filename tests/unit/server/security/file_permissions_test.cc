@@ -59,10 +59,10 @@ TEST(WarnOfReaders, AcceptsTheGroupOfAnotherUsersFile) {
 }
 
 TEST(WarnOfWriters, NamesDirectoriesThatOthersMayChange) {
-  EXPECT_FALSE(WarnOfWriters("cache", File(0700)).has_value());
-  EXPECT_FALSE(WarnOfWriters("cache", File(0755)).has_value());
+  EXPECT_FALSE(WarnOfWriters("cache", File(0700), "the answers").has_value());
+  EXPECT_FALSE(WarnOfWriters("cache", File(0755), "the answers").has_value());
   for (const mode_t mode : {0770U, 0777U, 01777U}) {
-    const auto warning = WarnOfWriters("cache", File(mode));
+    const auto warning = WarnOfWriters("cache", File(mode), "the answers");
     ASSERT_TRUE(warning.has_value()) << mode;
     EXPECT_EQ(warning->remedy, "chmod go-w cache");
   }

@@ -73,10 +73,11 @@ TEST(HandshakeLog, ReadsThePeerAndTheTextWhereTheyAre) {
 }
 
 TEST(HandshakeLog, CountsNothingElse) {
+  const char* const of_openssl =
+      "Handshake failed with fatal error SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong "
+      "version number.";
   for (const char* message :
-       {"Handshake failed with fatal error SSL_ERROR_SSL: error:0A00010B:SSL routines::wrong "
-        "version number.",
-        "Security handshake failed: UNKNOWN:Handshake read failed {}",
+       {of_openssl, "Security handshake failed: UNKNOWN:Handshake read failed {}",
         "ipv4:127.0.0.1:1: Sending goaway err=UNKNOWN:Server is stopping to serve requests. {}",
         "grpc epoll fd: 8", ""}) {
     EXPECT_EQ(ReasonIn(message), "none") << message;
@@ -93,6 +94,7 @@ class Record final : public ConnectionObserver {
   void HandshakeFailed(const FailedHandshake& handshake) override {
     reasons.push_back(handshake.reason);
   }
+  void ReaderRefused(const RefusedReader&) override {}
 
   std::vector<std::string> reasons;
 };

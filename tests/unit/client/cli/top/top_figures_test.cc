@@ -43,6 +43,25 @@ TEST(TopFigures, CountsCallsAndErrorsSinceTheStartAndInTheInterval) {
   EXPECT_THAT(figures.calls_in_flight, ElementsAre(Pair("Solve", 3)));
 }
 
+std::string ClientSeries(const std::string& client, int calls, int refused) {
+  return "stowage_client_calls_total{client=\"" + client + "\"} " + std::to_string(calls) +
+         "\nstowage_client_refused_total{client=\"" + client + "\"} " + std::to_string(refused) +
+         "\nstowage_client_solve_seconds_total{client=\"" + client + "\"} 0.5\n";
+}
+
+TEST(TopFigures, ClientsComeAndGo) {
+  const Scrape before = ScrapeOf(ClientSeries("a", 10, 1) + ClientSeries("gone", 5, 0), 10);
+  const Scrape now = ScrapeOf(ClientSeries("a", 30, 3) + ClientSeries("new", 7, 0), 14);
+  EXPECT_FALSE(Restarted(before, now));
+  const TopFigures figures = FiguresOf(now, &before);
+  ASSERT_EQ(figures.last->clients.size(), 2);
+  EXPECT_EQ(figures.last->clients.at("a").calls, 20);
+  EXPECT_EQ(figures.last->clients.at("a").refused, 2);
+  EXPECT_EQ(figures.last->clients.at("a").solve_seconds, 0);
+  EXPECT_EQ(figures.last->clients.at("new").calls, 7);
+  EXPECT_EQ(figures.since_start.clients.at("a").solve_seconds, 0.5);
+}
+
 TEST(TopFigures, HaveNoIntervalAfterOneScrape) {
   EXPECT_FALSE(FiguresOf(ScrapeOf(Calls(1, 0, 1)), nullptr).last.has_value());
 }

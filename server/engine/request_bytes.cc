@@ -1,0 +1,119 @@
+#include "server/engine/request_bytes.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "server/observe/observer.h"
+#include "solver/base/mutex.h"
+#include "solver/base/units.h"
+
+namespace stowage {
+namespace {
+
+// The parts of a request whose size does not depend on the chain.
+constexpr int64_t kFixedBytes = 1024;
+
+int64_t HeapBytes(const std::string& text) {
+  static const size_t inside = std::string().capacity();  // of the object itself
+  return text.capacity() > inside ? static_cast<int64_t>(text.capacity()) : 0;
+}
+
+int64_t BytesOf(const Chain& chain) {
+  auto bytes = static_cast<int64_t>(chain.stages.capacity() * sizeof(Stage));
+  for (const Stage& stage : chain.stages) {
+    bytes += HeapBytes(stage.name) + HeapBytes(stage.fusion_group);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+struct RequestBytes::Totals {
+  explicit Totals(int64_t most) : most_bytes(most) {}
+
+  const int64_t most_bytes;
+  Mutex mutex;
+  int64_t held ABSL_GUARDED_BY(mutex) = 0;
+  absl::flat_hash_map<std::string, int64_t> of_clients ABSL_GUARDED_BY(mutex);  // above 0
+
+  void Subtract(int64_t bytes, const std::string& client) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto of_client = of_clients.find(client);
+    of_client->second -= bytes;
+    if (of_client->second == 0) of_clients.erase(of_client);
+  }
+};
+
+RequestBytes::RequestBytes(int64_t most_bytes) : totals_(std::make_shared<Totals>(most_bytes)) {}
+
+absl::StatusOr<RequestBytes::Hold> RequestBytes::Take(int64_t bytes, const std::string& client) {
+  int64_t of_client = bytes;
+  {
+    MutexLock lock(totals_->mutex);
+    const auto before = totals_->of_clients.find(client);
+    if (before != totals_->of_clients.end()) of_client += before->second;
+    if (of_client <= totals_->most_bytes - totals_->held - bytes) {
+      totals_->of_clients[client] = of_client;
+      totals_->held += bytes;
+      return Hold(totals_, client, bytes);
+    }
+  }
+  return Rejected("request_memory",
+                  absl::StrCat("with this one the requests of this client that wait or are in work "
+                               "would take ",
+                               FormatBytes(of_client),
+                               " of the server's memory, more than is left for others; try again "
+                               "in a second"),
+                  /*retry_after_seconds=*/1);
+}
+
+RequestBytes::Hold::Hold(std::shared_ptr<Totals> totals, const std::string& client, int64_t bytes)
+    : totals_(std::move(totals)), client_(std::make_unique<std::string>(client)), bytes_(bytes) {}
+
+RequestBytes::Hold& RequestBytes::Hold::operator=(Hold&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  totals_ = std::move(other.totals_);
+  client_ = std::move(other.client_);
+  bytes_ = other.bytes_;
+  return *this;
+}
+
+void RequestBytes::Hold::ChargeTo(const std::string& client) const {
+  if (totals_ == nullptr || bytes_ == 0) return;
+  MutexLock lock(totals_->mutex);
+  if (*client_ == client) return;
+  totals_->Subtract(bytes_, *client_);
+  totals_->of_clients[client] += bytes_;
+  *client_ = client;
+}
+
+void RequestBytes::Hold::Release() {
+  if (totals_ == nullptr) return;
+  {
+    MutexLock lock(totals_->mutex);
+    totals_->held -= bytes_;
+    totals_->Subtract(bytes_, *client_);
+  }
+  totals_ = nullptr;
+}
+
+int64_t BytesOf(const SolveRequest& request) {
+  // The instance has no names, but as many stages.
+  return kFixedBytes + BytesOf(request.chain) +
+         static_cast<int64_t>(request.chain.stages.size() * sizeof(Stage));
+}
+
+int64_t BytesOf(const FrontierRequest& request) {
+  return kFixedBytes + BytesOf(request.chain) +
+         static_cast<int64_t>(request.budgets.capacity() * sizeof(int64_t));
+}
+
+int64_t BytesOf(const SimulateRequest& request) {
+  return kFixedBytes + BytesOf(request.chain) +
+         static_cast<int64_t>(request.schedule.operations.capacity() * sizeof(Operation));
+}
+
+}  // namespace stowage

@@ -1,0 +1,42 @@
+// gRPC's server reflection: which services there are, and the files that describe their messages.
+#ifndef STOWAGE_SERVER_RPC_REFLECTION_SERVICE_H_
+#define STOWAGE_SERVER_RPC_REFLECTION_SERVICE_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/rpc/admission.h"
+
+namespace stowage {
+
+// Needs no token, and is therefore not gRPC's own: that one parses a message of any size, which
+// takes a hundred times its bytes in memory, and holds a thread for as long as a stream is open.
+// This one parses requests of 4 KiB at most and holds none. Its answers count among those that wait
+// to be read, as their caller's address. Thread-safe.
+class ReflectionService final : public grpc::reflection::v1alpha::ServerReflection::
+                                    WithRawCallbackMethod_ServerReflectionInfo<
+                                        grpc::reflection::v1alpha::ServerReflection::Service> {
+ public:
+  // `services`: their full names. Borrows `admission`, of which it admits everybody.
+  ReflectionService(std::vector<std::string> services, const Admission& admission)
+      : services_(std::move(services)), admission_(admission) {}
+
+  // Ends a stream with INVALID_ARGUMENT at a request that is too long, or none, and with
+  // RESOURCE_EXHAUSTED where too many answers wait to be read. What is not found is an
+  // error_response of NOT_FOUND.
+  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ServerReflectionInfo(
+      grpc::CallbackServerContext* context) override;
+
+ private:
+  const std::vector<std::string> services_;
+  const Admission& admission_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_RPC_REFLECTION_SERVICE_H_

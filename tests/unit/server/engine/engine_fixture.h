@@ -1,0 +1,238 @@
+// An engine with a cache tier in memory, and requests to send it: the fixture of the tests of the
+// service without gRPC, threads included, which run under ThreadSanitizer.
+#ifndef STOWAGE_TESTS_UNIT_SERVER_ENGINE_ENGINE_FIXTURE_H_
+#define STOWAGE_TESTS_UNIT_SERVER_ENGINE_ENGINE_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "server/engine/engine.h"
+#include "solver/bounds/memory_range.h"
+#include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+
+// Counts failures of the cache tier.
+class CountingObserver final : public Observer {
+ public:
+  void CallBegan(const std::string&) override {}
+  void CallEnded(const CallRecord&) override {}
+  void ExecutionReported(const ExecutionReport&, const CallRecord&) override {}
+  void OperatorActed(const OperatorAction& /*action*/) override {}
+  void StoreFailed(const absl::Status&) override { ++failures; }
+  void CredentialsReplaced(const std::string&, const absl::Status&) override {}
+
+  std::atomic<int> failures{0};
+};
+
+// Records the events of one request and waits for its end.
+class RecordingListener final : public SolveListener {
+ public:
+  using Result = absl::StatusOr<SolveResult>;
+
+  void Queued(size_t) override { ++queued; }
+  void Running(double fraction) override { progress = fraction; }
+  void Improved(const std::shared_ptr<const Answer>&) override { ++improvements; }
+  void Done(Result result) override { promise_.set_value(std::move(result)); }
+
+  // The result of Done(); an error where it is not called in time.
+  Result Wait() {
+    constexpr std::chrono::seconds kLong{60};
+    std::future<Result> result = promise_.get_future();
+    if (result.wait_for(kLong) != std::future_status::ready) {
+      return absl::InternalError("the engine did not call Done()");
+    }
+    return result.get();
+  }
+
+  std::atomic<int> queued{0};
+  std::atomic<int> improvements{0};
+  std::atomic<double> progress{-1};
+
+ private:
+  std::promise<Result> promise_;
+};
+using ListenerPtr = std::shared_ptr<RecordingListener>;
+
+// A tier in memory that can be made to fail.
+class FakeTier final : public CacheTier {
+ public:
+  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override {
+    MutexLock lock(mutex_);
+    ++blocked_;
+    while (paused_) resumed_.Wait(mutex_);
+    --blocked_;
+    ++reads_;
+    read_.push_back(ToHex(key));
+    if (broken_) return absl::UnavailableError("broken");
+    const auto found = entries_.find(ToHex(key));
+    return found != entries_.end() ? found->second : nullptr;
+  }
+  absl::Status Put(CachedAnswerPtr cached) override {
+    MutexLock lock(mutex_);
+    if (broken_) return absl::UnavailableError("broken");
+    const std::string key = ToHex(KeyOf(*cached));
+    entries_[key] = std::move(cached);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override {
+    MutexLock lock(mutex_);
+    return static_cast<int64_t>(entries_.erase(ToHex(rounded)));
+  }
+  CacheStats stats() const override {
+    MutexLock lock(mutex_);
+    return {.entries = static_cast<int64_t>(entries_.size())};
+  }
+  void Break() {
+    MutexLock lock(mutex_);
+    broken_ = true;
+  }
+  int reads() const {
+    MutexLock lock(mutex_);
+    return reads_;
+  }
+  std::vector<std::string> read_keys() const {
+    MutexLock lock(mutex_);
+    return read_;
+  }
+  // Reads wait from here on until Resume().
+  void Pause() {
+    MutexLock lock(mutex_);
+    paused_ = true;
+  }
+  void Resume() {
+    MutexLock lock(mutex_);
+    paused_ = false;
+    resumed_.SignalAll();
+  }
+  int blocked() const {
+    MutexLock lock(mutex_);
+    return blocked_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  CondVar resumed_;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> read_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, CachedAnswerPtr> entries_ ABSL_GUARDED_BY(mutex_);
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class EngineTest : public testing::Test {
+ protected:
+  ListenerPtr Send(SolveRequest request, Caller caller = {}) {
+    auto listener = std::make_shared<RecordingListener>();
+    engine_.Solve(std::move(request), std::move(caller), listener);
+    return listener;
+  }
+  // The answer, with where it came from.
+  SolveResult Answered(SolveRequest request) {
+    absl::StatusOr<SolveResult> result = Send(std::move(request))->Wait();
+    EXPECT_THAT(result, IsOk());
+    return result.ok() ? *std::move(result) : SolveResult{};
+  }
+  void WaitUntilRunning(size_t solves) {
+    while (engine_.stats().solves.running < solves) std::this_thread::yield();
+  }
+
+  // Takes minutes unless it is stopped.
+  static SolveRequest Endless(int variant = 0) {
+    Chain chain = EqualChain(600);
+    for (Stage& stage : chain.stages) stage.saved_bytes = 1'000'000;
+    chain.input_bytes += variant;
+    return {chain, Memory(90'000'000), "rotor", {.memory_slots = 1000}};
+  }
+  // Nothing that is found at once fits.
+  static SolveRequest EndlessWithoutResults() {
+    SolveRequest request = Endless();
+    request.platform.memory_bytes = FloorOfMemory(request.chain).bytes + 20;
+    return request;
+  }
+  // Some seconds, and it soon has something to show.
+  static SolveRequest SlowWithResults() {
+    Chain chain = EqualChain(400);
+    for (size_t i = 0; i < chain.stages.size(); ++i) {
+      chain.stages[i].saved_bytes = 1'000'000 + 1000 * static_cast<int64_t>(i * 37 % 101);
+      chain.stages[i].forward_seconds = 1 + static_cast<double>(i * 53 % 17) / 10;
+    }
+    Platform platform = Memory(100'000'000);
+    platform.offload_bytes_per_second = 400'000;
+    return {chain, platform, "auto", {}};
+  }
+  static SolveRequest Quick(int variant = 0) {
+    SolveRequest request = {EqualChain(10), Memory(150), "rotor", {}};
+    request.chain.stages[0].forward_seconds += variant;
+    return request;
+  }
+  // Some tenths of a second.
+  static SolveRequest Slow() {
+    SolveRequest request = Endless();
+    request.platform.memory_bytes = 30'000'000;
+    request.options.memory_slots = 150;
+    request.options.time_precision = 0.01;
+    return request;
+  }
+  // Rounds to the same instance.
+  static SolveRequest Similar(SolveRequest request, double factor = 1.0001) {
+    request.options.time_precision = 0.01;
+    request.chain.stages[0].forward_seconds *= factor;
+    return request;
+  }
+  // One of many that round to the same instance.
+  static SolveRequest OfRank(int rank, SolveRequest request) {
+    return Similar(std::move(request), 1 + 1e-7 * rank);
+  }
+  // Keeps all quick threads in the tier until it resumes: they have finished what they did before.
+  void BlockQuickThreads(Engine& engine, int variant = 5000) {
+    tier_.Pause();
+    for (int i = 0; i < 2; ++i) {
+      blockers_.push_back(std::make_shared<RecordingListener>());
+      engine.Solve(Quick(variant + i), {.client = "blocker"}, blockers_.back());
+    }
+    while (tier_.blocked() < 2) std::this_thread::yield();
+  }
+  void BlockQuickThreads() { BlockQuickThreads(engine_); }
+  static SolveRequest Noisy(double factor) {
+    SolveRequest request = Quick();
+    request.options.time_precision = 0.01;
+    for (Stage& stage : request.chain.stages) stage.forward_seconds *= factor;
+    return request;
+  }
+
+  static constexpr std::chrono::seconds kLong{60};
+  static constexpr ClientLimits kOneSolve{.calls_per_second = {}, .solves = 1};
+  static constexpr int kRanks = 1100;  // more than a client may have waiting on quick threads
+
+  std::vector<ListenerPtr> blockers_;
+  std::array<std::stop_source, 3> stops_;  // of callers
+  CountingObserver observer_;
+  FakeTier tier_;
+  AnswerCache cache_{{2 << 20}, &tier_, observer_};
+  Engine engine_{{.threads = 2,
+                  .queue_length = 4,
+                  .solve_bytes = int64_t{16} << 30,
+                  .all_solves_bytes = int64_t{64} << 30},
+                 &cache_,
+                 &observer_};
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_TESTS_UNIT_SERVER_ENGINE_ENGINE_FIXTURE_H_

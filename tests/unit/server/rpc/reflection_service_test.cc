@@ -1,0 +1,66 @@
+#include "server/rpc/reflection_service.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "server/rpc/admission.h"
+#include "server/rpc/unsent_bytes.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+namespace reflection = grpc::reflection::v1alpha;
+
+class ReflectionServiceTest : public testing::Test {
+ protected:
+  ReflectionServiceTest() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(&service_);
+    server_ = builder.BuildAndStart();
+  }
+
+  // The end of a stream with one request.
+  grpc::Status ListServices() const {
+    const auto stub = reflection::ServerReflection::NewStub(
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials()));
+    grpc::ClientContext context;
+    const auto stream = stub->ServerReflectionInfo(&context);
+    reflection::ServerReflectionRequest request;
+    request.set_list_services("*");
+    stream->Write(request);
+    reflection::ServerReflectionResponse response;
+    stream->Read(&response);
+    stream->WritesDone();
+    return stream->Finish();
+  }
+
+  int port_ = 0;
+  const Admission admission_{{}};
+  ReflectionService service_{{"stowage.v1.Scheduler"}, admission_};
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(ReflectionServiceTest, ItsAnswersCountAmongThoseThatWaitToBeRead) {
+  EXPECT_TRUE(ListServices().ok());
+  {
+    constexpr int64_t kPart = UnsentBytes::kSmallBytes;
+    UnsentBytes others;
+    for (int64_t taken = 0; taken < UnsentBytes::kMostBytes / 4; taken += kPart) {
+      ASSERT_THAT(others.Take(kPart, "127.0.0.1"), IsOk());
+    }
+    const grpc::Status refused = ListServices();
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_NE(refused.error_message().find("wait to be read"), std::string::npos);
+  }
+  EXPECT_TRUE(ListServices().ok());
+}
+
+}  // namespace
+}  // namespace stowage
