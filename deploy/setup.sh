@@ -2,7 +2,8 @@
 # Installs what Stowage needs on Debian 12. The only place that names packages.
 #   deploy/setup.sh run     what the built server and command line need to run
 #   deploy/setup.sh build   what it takes to build and run them
-#   deploy/setup.sh train   that, and LibTorch: for stowage-train
+#   deploy/setup.sh python  that, and what deploy/wheel.sh needs to build the Python package
+#   deploy/setup.sh train   what it takes to build, and LibTorch: for stowage-train
 #   deploy/setup.sh test    that, what the tests need, and from PyPI CUDA's runtime and grpcio
 #   deploy/setup.sh dev     that, and what deploy/dev/* needs
 #   deploy/setup.sh carried installs nothing: names the packages that tests/gpu/pack.sh copies
@@ -46,7 +47,7 @@ test=(
   curl                                        # reads the port for operators in a test
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
 )
-pip=(python3-pip)   # fetches the wheels
+pip=(python3-pip python3-venv python3-dev)  # fetches wheels; the Python package, and its tests' venv
 python_wheels=(
   grpcio==1.85.1 grpcio-status==1.85.1        # a generic client, which reads our errors
 )
@@ -63,11 +64,12 @@ carried=(
 case "${1:-}" in
   run) packages=("${run[@]}") ;;
   build) packages=("${build[@]}") ;;
+  python) packages=("${build[@]}" "${pip[@]}") ;;
   train) packages=("${build[@]}" "${train[@]}") ;;
   test) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${pip[@]}") ;;
   dev) packages=("${build[@]}" "${train[@]}" "${test[@]}" "${pip[@]}" "${dev[@]}") ;;
   carried) echo "${carried[@]}"; exit 0 ;;
-  *) echo "usage: $0 run|build|train|test|dev|carried [--names]" >&2; exit 2 ;;
+  *) echo "usage: $0 run|build|python|train|test|dev|carried [--names]" >&2; exit 2 ;;
 esac
 [ "${2:-}" != "--names" ] || { echo "${packages[@]}"; exit 0; }
 

@@ -2,15 +2,16 @@
 # Installs what is missing, builds, and runs every test: the dev preset with all of them, then the
 # ones that concern threads under ThreadSanitizer, then all but LibTorch's and the real chains' again
 # under AddressSanitizer and UndefinedBehaviorSanitizer, for which dev's integration and golden tests
-# run asan's programs, then each fuzzer for seconds, and last quickstart.sh with what is released.
+# run asan's programs, then each fuzzer for seconds, and last quickstart.sh with what is released. The
+# Python package is built and tested after dev, whose server its tests start.
 # Safe to run again.
-#   deploy/test.sh [STEP…]    default: dev tsan asan fuzz quickstart
+#   deploy/test.sh [STEP…]    default: dev python tsan asan fuzz quickstart
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/setup.sh test
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(dev tsan asan fuzz quickstart)
+[ ${#steps[@]} -gt 0 ] || steps=(dev python tsan asan fuzz quickstart)
 for step in "${steps[@]}"; do
   begin=$SECONDS
   if [ "$step" = fuzz ]; then
@@ -21,6 +22,12 @@ for step in "${steps[@]}"; do
   if [ "$step" = quickstart ]; then
     deploy/quickstart.sh
     echo "test: quickstart built and run in $((SECONDS - begin)) s"
+    continue
+  fi
+  if [ "$step" = python ]; then
+    deploy/build.sh dev
+    deploy/python.sh
+    echo "test: python built and tested in $((SECONDS - begin)) s"
     continue
   fi
   deploy/build.sh "$step"

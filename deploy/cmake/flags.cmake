@@ -38,12 +38,13 @@ if(STOWAGE_LINKER)
 endif()
 
 # stowage_library(NAME SOURCES… DEPENDS… PRIVATE… PRECOMPILED GROUP): one folder's library. Includes are
-# rooted at the repository; dependencies are public unless they are named as PRIVATE, flags are not.
-# GROUP: see precompile.cmake.
+# rooted at the repository, whichever project includes this file; dependencies are public unless they
+# are named as PRIVATE, flags are not. GROUP: see precompile.cmake.
+get_filename_component(stowage_root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
 function(stowage_library name)
   cmake_parse_arguments(arg "" "PRECOMPILED" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_include_directories(${name} PUBLIC ${stowage_root})
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE}
                         stowage_flags)
   if(arg_PRECOMPILED)

@@ -1,11 +1,14 @@
 """Shows the details of an error as any gRPC client can: with grpcio and grpcio-status alone.
 
-usage: error_details.py SERVER METHOD < REQUEST
+usage: error_details.py [--tls-ca FILE] SERVER METHOD < REQUEST
 
 SERVER is host:port, METHOD a method of stowage.v1.Scheduler such as Solve, REQUEST a serialized
-message. Prints the status and each detail on a line; exits 0 where the call succeeded.
+message. FILE has the authority of the server's certificate, as PEM; without one the call is not
+encrypted. Prints the status and each detail on a line; exits 0 where the call succeeded.
 """
 
+import argparse
+import pathlib
 import sys
 
 import grpc
@@ -33,9 +36,21 @@ def lines(error):
             yield f"reason {info.domain}/{info.reason}"
 
 
-def main(server, method):
-    with grpc.insecure_channel(server) as channel:
-        call = channel.unary_unary(f"/stowage.v1.Scheduler/{method}")
+def connect(server, tls_ca):
+    """A channel to the server, encrypted where there is a file with its authority."""
+    if tls_ca is None:
+        return grpc.insecure_channel(server)
+    return grpc.secure_channel(server, grpc.ssl_channel_credentials(tls_ca.read_bytes()))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tls-ca", type=pathlib.Path)
+    parser.add_argument("server")
+    parser.add_argument("method")
+    arguments = parser.parse_args()
+    with connect(arguments.server, arguments.tls_ca) as channel:
+        call = channel.unary_unary(f"/stowage.v1.Scheduler/{arguments.method}")
         try:
             call(sys.stdin.buffer.read(), timeout=60, wait_for_ready=True)
         except grpc.RpcError as error:
@@ -45,4 +60,4 @@ def main(server, method):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -1,0 +1,204 @@
+// stowage._core: solvers and simulator for the Python package, without gRPC and protobuf. Requests
+// and answers are dicts (read.h, write.h); stowage/local.py makes classes of them.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/lib/local_scheduler.h"
+#include "client/lib/memory_budget.h"
+#include "client/python/core/job.h"
+#include "client/python/core/read.h"
+#include "client/python/core/write.h"
+#include "solver/base/units.h"
+#include "solver/bounds/memory_range.h"
+#include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
+#include "solver/solve/request_violations.h"
+
+namespace stowage {
+namespace {
+
+namespace py = pybind11;
+
+// Raises the exception of stowage/errors.py for a status, with the violated fields if there are
+// any.
+[[noreturn]] void Raise(const absl::Status& status,
+                        const std::vector<FieldViolation>& violations = {}) {
+  py::list fields;
+  for (const FieldViolation& violation : violations) {
+    fields.append(py::make_tuple(violation.field, violation.problem));
+  }
+  const py::object make = py::module_::import("stowage.errors").attr("from_status");
+  const std::string message(status.message());
+  const py::object error = make(static_cast<int>(status.code()), message, fields);
+  PyErr_SetObject(py::type::handle_of(error).ptr(), error.ptr());
+  throw py::error_already_set();
+}
+
+void RaiseIfAny(const std::vector<FieldViolation>& violations) {
+  if (!violations.empty()) Raise(ViolationsStatus(violations), violations);
+}
+
+// Of one call: what limits it.
+struct Limits {
+  int64_t working_bytes = 0;
+  std::optional<double> timeout_seconds;
+  py::object cancelled;  // a function without arguments, or None
+};
+
+// Runs find(options) on a thread of its own, and returns what that returns.
+template <typename Result, typename Find>
+Result Run(Job& job, const Limits& limits, Find find) {
+  absl::StatusOr<Result> result = absl::UnknownError("");
+  job.Run(
+      [&](const std::stop_token& stop) {
+        try {
+          result = find(LocalOptions{limits.working_bytes, limits.timeout_seconds, stop});
+        } catch (const std::bad_alloc&) {  // would end the process
+          result = absl::ResourceExhaustedError("this machine has too little free memory");
+        }
+      },
+      limits.cancelled);
+  if (job.was_cancelled()) Raise(absl::CancelledError("the call was cancelled"));
+  if (!result.ok()) Raise(result.status());
+  return *std::move(result);
+}
+
+py::dict Solve(const py::dict& request_dict, const Limits& limits, const py::object& progress,
+               const py::object& improved) {
+  std::vector<FieldViolation> violations;
+  const SolveRequest request = ReadSolveRequest(request_dict, &violations);
+  if (violations.empty()) violations = RequestViolations(request);
+  RaiseIfAny(violations);
+  Job job;
+  SolveCall call;
+  if (!progress.is_none()) {
+    call.running = [&](absl::string_view solver, double fraction) {
+      job.DeliverLatest(
+          [&progress, name = std::string(solver), fraction] { progress(name, fraction); });
+    };
+  }
+  if (!improved.is_none()) {
+    call.improved = [&](const Answer& best) {
+      job.Deliver([&, answer = std::make_shared<const Answer>(best)] {
+        improved(ToDict(*answer, Origin(), request.platform));
+      });
+    };
+  }
+  const auto result = Run<SolveResult>(job, limits, [&](const LocalOptions& options) {
+    return LocalScheduler(options).Solve(request, call);
+  });
+  return ToDict(*result.answer, result.origin, request.platform);
+}
+
+py::dict FindFrontier(const py::dict& request_dict, const Limits& limits) {
+  std::vector<FieldViolation> violations;
+  const FrontierRequest request = ReadFrontierRequest(request_dict, &violations);
+  if (violations.empty()) violations = RequestViolations(request);
+  RaiseIfAny(violations);
+  Job job;
+  return ToDict(Run<FrontierResult>(job, limits, [&](const LocalOptions& options) {
+    return LocalScheduler(options).FindFrontier(request);
+  }));
+}
+
+py::dict Simulate(const py::dict& request_dict, const py::object& cancelled) {
+  std::vector<FieldViolation> violations;
+  const SimulateRequest request = ReadSimulateRequest(request_dict, &violations);
+  if (violations.empty()) {
+    Append(Violations(request.chain), &violations);
+    Append(Violations(request.platform), &violations);
+    Append(Violations(request.schedule), &violations);
+  }
+  RaiseIfAny(violations);
+  Job job;
+  return ToDict(Run<ExplainedSimulation>(
+      job, {0, std::nullopt, cancelled},
+      [&](const LocalOptions& options) { return LocalScheduler(options).Simulate(request); }));
+}
+
+py::list Solvers() {
+  py::list list;
+  for (const SolverInfo& info : AllSolvers()) list.append(ToDict(info.description));
+  return list;
+}
+
+Chain ValidChain(const py::dict& chain_dict) {
+  std::vector<FieldViolation> violations;
+  Chain chain = ReadChain(chain_dict, &violations);
+  if (violations.empty()) violations = Violations(chain);
+  RaiseIfAny(violations);
+  return chain;
+}
+
+int64_t Budget(const std::string& text, const py::dict& chain_dict, const std::string& field) {
+  const absl::StatusOr<int64_t> bytes = ParseBudget(text, ValidChain(chain_dict));
+  if (!bytes.ok()) RaiseIfAny({{field, std::string(bytes.status().message())}});
+  return *bytes;
+}
+
+int64_t Bytes(const std::string& text, const std::string& field) {
+  const absl::StatusOr<int64_t> bytes = ParseBytes(text);
+  if (!bytes.ok()) RaiseIfAny({{field, std::string(bytes.status().message())}});
+  return *bytes;
+}
+
+py::tuple MemoryRange(const py::dict& chain_dict) {
+  const Chain chain = ValidChain(chain_dict);
+  return py::make_tuple(FloorOfMemory(chain).bytes, StoreAllPeakBytes(chain));
+}
+
+py::object Reuse(const py::dict& request_dict, const py::dict& answer_dict, bool exactly) {
+  std::vector<FieldViolation> violations;
+  const SolveRequest request = ReadSolveRequest(request_dict, &violations);
+  const Answer earlier = ReadAnswer(answer_dict, &violations);
+  if (violations.empty()) violations = RequestViolations(request);
+  RaiseIfAny(violations);
+  const std::optional<Answer> answer =
+      ReuseAnswer(request, earlier, exactly ? SameInstance::kExactly : SameInstance::kRounded);
+  if (!answer.has_value()) return py::none();
+  return ToDict(*answer, Origin(), request.platform);
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, module) {
+  using py::literals::operator""_a;
+  module.doc() = "Solvers and simulator; requests and answers are dicts. See stowage.solve.";
+  module.def(
+      "solve",
+      [](const py::dict& request, int64_t working_bytes, std::optional<double> timeout_seconds,
+         py::object cancelled, const py::object& progress, const py::object& improved) {
+        return Solve(request, {working_bytes, timeout_seconds, std::move(cancelled)}, progress,
+                     improved);
+      },
+      "request"_a, py::kw_only(), "working_bytes"_a, "timeout_seconds"_a = py::none(),
+      "cancelled"_a = py::none(), "progress"_a = py::none(), "improved"_a = py::none());
+  module.def(
+      "frontier",
+      [](const py::dict& request, int64_t working_bytes, std::optional<double> timeout_seconds,
+         py::object cancelled) {
+        return FindFrontier(request, {working_bytes, timeout_seconds, std::move(cancelled)});
+      },
+      "request"_a, py::kw_only(), "working_bytes"_a, "timeout_seconds"_a = py::none(),
+      "cancelled"_a = py::none());
+  module.def("simulate", &Simulate, "request"_a, py::kw_only(), "cancelled"_a = py::none());
+  module.def("solvers", &Solvers);
+  module.def("budget", &Budget, "text"_a, "chain"_a, "field"_a);
+  module.def("parse_bytes", &Bytes, "text"_a, "field"_a);
+  module.def("format_bytes", &FormatBytes, "bytes"_a);
+  module.def("format_seconds", &FormatSeconds, "seconds"_a);
+  module.def("memory_range", &MemoryRange, "chain"_a);
+  module.def("reuse", &Reuse, "request"_a, "answer"_a, "exactly"_a);
+}
+
+}  // namespace stowage

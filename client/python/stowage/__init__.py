@@ -1,0 +1,161 @@
+"""Fits a training job into GPU memory with the least time lost.
+
+`fit` does it for a PyTorch model. `solve`, `simulate` and `frontier` answer in this process,
+`Client` asks servers, `plan` asks whatever answers first. Sizes are bytes and times seconds.
+Importing this package imports neither PyTorch nor gRPC nor matplotlib.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from stowage.answer import (
+    Answer,
+    Explanation,
+    FirstSweep,
+    Frontier,
+    FrontierPoint,
+    Holding,
+    HoldingKind,
+    Idle,
+    Limit,
+    Origin,
+    Outcome,
+    Peak,
+    Prediction,
+    RoundingLoss,
+    SolverDescription,
+    Source,
+    StageFate,
+)
+from stowage.errors import (
+    AbortedError,
+    BusyError,
+    CancelledError,
+    DataLossError,
+    DeadlineError,
+    FieldViolation,
+    InfeasibleError,
+    InternalError,
+    InvalidRequestError,
+    MissingExtraError,
+    PermissionDeniedError,
+    SolveMemoryError,
+    StowageError,
+    UnauthenticatedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from stowage.local import frontier, memory_range, simulate, solve, solvers
+from stowage.model import (
+    Chain,
+    GraphCosts,
+    Mode,
+    Operation,
+    OperationKind,
+    Platform,
+    Schedule,
+    SolveOptions,
+    Stage,
+)
+from stowage.simulation import Simulation, TimelineEntry
+
+if TYPE_CHECKING:
+    from stowage.client import Client
+    from stowage.events import Improved, Queued, Repeated, Running
+    from stowage.planner import Planned, PlanSource, plan
+    from stowage.torch import fit, report, unfit
+
+__version__ = "0.1.0"
+
+# What is imported on first use, from modules that need an extra or PyTorch.
+_LAZY = {
+    "Client": "stowage.client",
+    "Queued": "stowage.events",
+    "Running": "stowage.events",
+    "Improved": "stowage.events",
+    "Repeated": "stowage.events",
+    "PlanSource": "stowage.planner",
+    "Planned": "stowage.planner",
+    "plan": "stowage.planner",
+    "fit": "stowage.torch",
+    "report": "stowage.torch",
+    "unfit": "stowage.torch",
+}
+
+__all__ = [
+    "AbortedError",
+    "Answer",
+    "BusyError",
+    "CancelledError",
+    "Chain",
+    "Client",
+    "DataLossError",
+    "DeadlineError",
+    "Explanation",
+    "FieldViolation",
+    "FirstSweep",
+    "Frontier",
+    "FrontierPoint",
+    "GraphCosts",
+    "Holding",
+    "HoldingKind",
+    "Idle",
+    "Improved",
+    "InfeasibleError",
+    "InternalError",
+    "InvalidRequestError",
+    "Limit",
+    "MissingExtraError",
+    "Mode",
+    "Operation",
+    "OperationKind",
+    "Origin",
+    "Outcome",
+    "Peak",
+    "PermissionDeniedError",
+    "PlanSource",
+    "Planned",
+    "Platform",
+    "Prediction",
+    "Queued",
+    "Repeated",
+    "RoundingLoss",
+    "Running",
+    "Schedule",
+    "Simulation",
+    "SolveMemoryError",
+    "SolveOptions",
+    "SolverDescription",
+    "Source",
+    "Stage",
+    "StageFate",
+    "StowageError",
+    "TimelineEntry",
+    "UnauthenticatedError",
+    "UnavailableError",
+    "UnimplementedError",
+    "fit",
+    "frontier",
+    "memory_range",
+    "plan",
+    "report",
+    "simulate",
+    "solve",
+    "solvers",
+    "unfit",
+]
+
+
+def __getattr__(name: str) -> object:
+    module = _LAZY.get(name)
+    if module is None:
+        raise AttributeError(f"module 'stowage' has no attribute {name!r}")
+    value: object = getattr(importlib.import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,195 @@
+"""A connection to one server: channel, deadline, bearer token, and gRPC's errors as CallError: the
+rules of client/lib/connection.h.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from stowage import proto
+from stowage.credentials import Credentials
+from stowage.errors import FieldViolation, MissingExtraError
+from stowage.failover import DEADLINE_EXCEEDED, UNAVAILABLE, CallError, Cause
+
+try:
+    import grpc
+except ImportError as missing:
+    raise MissingExtraError(
+        "talking to a server needs grpcio and protobuf: pip install 'stowage-planner[client]'"
+    ) from missing
+
+_SERVICE = "/stowage.v1.Scheduler/"
+_CANCELLED = 1
+_DETAILS = "grpc-status-details-bin"
+_LONGEST_ID = 128  # that a server takes over from its caller
+# gRPC has no code for a connection that broke in mid-call. Other texts are a proxy's.
+_BROKEN = (
+    "Socket closed",
+    "Connection reset",
+    "Broken pipe",
+    "GOAWAY",
+    "Connection timed out",
+    "eepalive",
+)
+CONNECT_SECONDS = 5.0
+
+
+class Connection:
+    """Connects when it is first needed, and again after a connection was lost. Thread-safe."""
+
+    def __init__(
+        self, server: str, credentials: Credentials, connect_seconds: float = CONNECT_SECONDS
+    ) -> None:
+        self.server = server
+        self._token = credentials.token
+        self._channel = _connect(server, credentials, connect_seconds)
+
+    def call(self, method: str, request: Any, response: type[Any], timeout: float | None) -> Any:
+        """Makes a call and waits for its response. Ctrl-C cancels it.
+
+        Raises:
+            CallError: The call failed.
+        """
+        stub = self._channel.unary_unary(
+            _SERVICE + method,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=response.FromString,
+        )
+        call = stub.future(request, timeout=timeout, metadata=self._metadata())
+        try:
+            return call.result()
+        except grpc.RpcError as error:
+            raise self._error(error, timeout) from None
+        finally:
+            call.cancel()  # no effect on one that has ended
+
+    def stream(
+        self, method: str, request: Any, response: type[Any], timeout: float | None
+    ) -> Iterator[Any]:
+        """Makes a call and yields its responses. Closing the iterator cancels it.
+
+        Raises:
+            CallError: The call failed.
+        """
+        stub = self._channel.unary_stream(
+            _SERVICE + method,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=response.FromString,
+        )
+        call = stub(request, timeout=timeout, metadata=self._metadata())
+        try:
+            yield from call
+        except grpc.RpcError as error:
+            raise self._error(error, timeout) from None
+        finally:
+            call.cancel()
+
+    def close(self) -> None:
+        """Ends the connection, and calls in progress."""
+        self._channel.close()
+
+    def _metadata(self) -> list[tuple[str, str]]:
+        return [("authorization", f"Bearer {self._token}")] if self._token else []
+
+    def _error(self, error: Any, timeout: float | None) -> CallError:
+        """The failure, with the id under which the server's log has the call."""
+        failure = self._failure(error, timeout)
+        for key, value in error.initial_metadata() or ():
+            if key == "x-request-id" and 0 < len(value) <= _LONGEST_ID:
+                failure.message += f" (request {value})"
+        return failure
+
+    def _failure(self, error: Any, timeout: float | None) -> CallError:
+        code, text = error.code().value[0], error.details() or ""
+        if code == UNAVAILABLE and "SSL" in text:
+            message = f"the server at {self.server} and this side do not come to terms over TLS"
+            return CallError(UNAVAILABLE, f"{message} ({text})")
+        if code == _CANCELLED:  # by a server that stops; this side cancels without reading on
+            message = f"the server at {self.server} ended the call as it stopped"
+            return CallError(UNAVAILABLE, f"{message}; ask another server")
+        if code == UNAVAILABLE and text.startswith("the server "):
+            return CallError(UNAVAILABLE, f"{self.server}: {text}")
+        if code == UNAVAILABLE:
+            broken = any(part in text for part in _BROKEN)
+            cause = Cause.BROKEN_CONNECTION if broken else Cause.OTHER
+            message = f"no answer from a server at {self.server} ({text})"
+            return CallError(UNAVAILABLE, message, cause=cause)
+        if "message larger than max" in text:
+            message = f"the request is larger than the server at {self.server} reads ({text})"
+            return CallError(code, f"{message}; raise its --max-message")
+        # Without a timeout it was the server's own limit, and the server says which.
+        if code == DEADLINE_EXCEEDED and timeout is not None:
+            message = f"the server at {self.server} did not answer within {timeout:.3g} s"
+            return CallError(code, f"{message}; give it more time, or ask for fewer memory slots")
+        return _with_details(CallError(code, text), error)
+
+
+def remedy(failures: str) -> str:
+    """What helps against such failures to connect; empty where the message says it itself."""
+    if "come to terms over TLS" in failures:
+        return (
+            "check tls_ca, and tls_cert where it asks for one, or leave them out where it does not "
+            "speak TLS"
+        )
+    if "Socket closed" in failures or "reset by peer" in failures:
+        return (
+            "if it speaks TLS give tls_ca, and tls_cert where it asks for one; else start "
+            "stowage-server, or name another"
+        )
+    if "empty address list" in failures:
+        return "check that tls_key is the key of tls_cert"
+    if "no answer from a server" in failures:
+        return "start stowage-server, or name another"
+    return ""
+
+
+def _connect(server: str, credentials: Credentials, connect_seconds: float) -> Any:
+    milliseconds = math.ceil(connect_seconds * 1000)
+    options = [
+        ("grpc.max_receive_message_length", -1),  # a schedule may have a million operations
+        # How long connecting and looking up a name may take; gRPC's own limits are 20 s and 2 min.
+        ("grpc.min_reconnect_backoff_ms", milliseconds),
+        ("grpc.dns_ares_query_timeout", milliseconds),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        ("grpc.keepalive_time_ms", 30_000),  # as often as the server allows
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
+    if not credentials.tls:
+        return grpc.insecure_channel(server, options)
+    channel = grpc.ssl_channel_credentials(
+        root_certificates=credentials.authorities,
+        private_key=credentials.key,
+        certificate_chain=credentials.certificate,
+    )
+    return grpc.secure_channel(server, channel, options)
+
+
+def _with_details(failure: CallError, error: Any) -> CallError:
+    """Adds what the details of the error say: violated fields, when to come back."""
+    for key, value in error.trailing_metadata() or ():
+        if key != _DETAILS:
+            continue
+        with contextlib.suppress(Exception):  # a server of another kind: its message has to do
+            status = proto.message_class("stowage.v1.ErrorStatus").FromString(value)
+            for detail in status.details:
+                _add(detail.type_url.rpartition("/")[2], detail.value, failure)
+    return failure
+
+
+def _add(name: str, value: bytes, failure: CallError) -> None:
+    if name == "stowage.v1.Violations":
+        found = proto.message_class(name).FromString(value)
+        failure.violations = tuple(
+            FieldViolation(one.field, one.problem) for one in found.violations
+        )
+    elif name == "stowage.v1.RetryAdvice":
+        failure.advised_pause = proto.message_class(name).FromString(value).retry_after_seconds
+    elif name == "google.rpc.ErrorInfo":
+        reason = proto.message_class(name).FromString(value).reason
+        if reason in ("CLIENT_RATE", "CLIENT_LIMIT"):
+            failure.cause = Cause.CALLERS_LIMIT

@@ -1,0 +1,264 @@
+"""Solves and simulates in this process, without a server, as `stowage solve --local` does.
+
+The GIL is free while a solver runs. Ctrl-C ends a call within 100 ms, as does `cancel`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from stowage import _core
+from stowage.answer import Answer, Frontier, SolverDescription
+from stowage.errors import InfeasibleError, invalid
+from stowage.model import Chain, Platform, Schedule, SolveOptions
+from stowage.simulation import Simulation
+
+Memory = int | str
+"""Bytes, "12GiB", "1.5GB", or "40%": of the range from the least that any schedule needs (0 %) to
+storing everything (100 %).
+"""
+
+_MOST_SECONDS = 1e6
+
+
+def solve(
+    chain: Chain,
+    platform: Platform | None = None,
+    *,
+    memory: Memory | None = None,
+    solver: str = "auto",
+    memory_slots: int = 0,
+    segments: int = 0,
+    time_precision: float = 0.0,
+    report_rounding_loss: bool = False,
+    time_budget: float | None = None,
+    timeout: float | None = None,
+    working_memory: Memory = "4GiB",
+    progress: Callable[[str, float], object] | None = None,
+    improved: Callable[[Answer], object] | None = None,
+    cancel: threading.Event | None = None,
+) -> Answer:
+    """The best schedule that a solver finds for a chain within a memory budget.
+
+    Args:
+        chain: What is trained.
+        platform: The device and its link to host memory; None: a device without a link.
+        memory: The budget; None: platform.memory_bytes.
+        solver: A name from `solvers()`.
+        memory_slots: How finely a dynamic program divides memory; 0: the solver's default.
+        segments: How many segments `periodic` cuts; 0: the best of all counts.
+        time_precision: Relative grid that times are rounded to, 0 (exact) to 0.5.
+        report_rounding_loss: Solve again with ten times the slots; see Answer.rounding_loss.
+        time_budget: Seconds after which the best schedule so far is the answer, or the first one
+            where there is none yet; None: no budget.
+        timeout: Seconds after which the best schedule so far is the answer, or DeadlineError.
+        working_memory: The most memory that the solver may take.
+        progress: Called with the solver and the fraction done, on the calling thread.
+        improved: Called with each better answer, on the calling thread.
+        cancel: Ends the call with CancelledError when it is set.
+    Returns:
+        The answer; an infeasible one says the least memory that is enough.
+    Raises:
+        InvalidRequestError: With every violated field.
+        SolveMemoryError: The solver needs more than working_memory; names the slots that fit.
+        DeadlineError: There is no schedule within the timeout.
+    """
+    options = SolveOptions(
+        memory_slots=memory_slots,
+        segments=segments,
+        time_precision=time_precision,
+        report_rounding_loss=report_rounding_loss,
+        time_budget_seconds=0.0 if time_budget is None else time_budget,
+    )
+    request = {
+        "chain": _plain(chain, Chain, "chain"),
+        "platform": with_memory(chain, platform, memory).to_dict(),
+        "solver": solver,
+        "options": options.to_dict(),
+    }
+
+    def read(values: dict[str, Any]) -> Answer:
+        return replace(Answer.from_dict(values), chain=chain)
+
+    answer = _core.solve(
+        request,
+        working_bytes=parse_bytes(working_memory, "working_memory"),
+        timeout_seconds=_checked_timeout(timeout),
+        cancelled=None if cancel is None else cancel.is_set,
+        progress=progress,
+        improved=None if improved is None else lambda best: improved(read(best)),
+    )
+    return read(answer)
+
+
+def frontier(
+    chain: Chain,
+    platform: Platform | None = None,
+    *,
+    points: int = 20,
+    budgets: Sequence[Memory] | None = None,
+    solver: str = "auto",
+    memory_slots: int = 0,
+    segments: int = 0,
+    time_precision: float = 0.0,
+    timeout: float | None = None,
+    working_memory: Memory = "4GiB",
+    cancel: threading.Event | None = None,
+) -> Frontier:
+    """The makespan for each of many budgets, from as few solves as the solver allows.
+
+    Args:
+        chain: What is trained.
+        platform: As in `solve`; its memory_bytes has no effect.
+        points: The number of budgets, 2 to 1000, from the least memory with which the solver has a
+            schedule to what storing everything takes.
+        budgets: Or these, in any order.
+        solver: As in `solve`, as the arguments that follow.
+        memory_slots: As in `solve`.
+        segments: As in `solve`.
+        time_precision: As in `solve`.
+        timeout: Seconds after which the call fails.
+        working_memory: As in `solve`.
+        cancel: As in `solve`.
+    Raises:
+        InvalidRequestError: With every violated field.
+        SolveMemoryError: As in `solve`.
+        DeadlineError: After the timeout.
+    """
+    options = SolveOptions(
+        memory_slots=memory_slots, segments=segments, time_precision=time_precision
+    )
+    request = {
+        "chain": _plain(chain, Chain, "chain"),
+        "platform": _plain(platform or Platform(), Platform, "platform"),
+        "solver": solver,
+        "options": options.to_dict(),
+        "points": points if budgets is None else 0,
+        "memory_bytes": budgets_of(chain, budgets),
+    }
+    found = _core.frontier(
+        request,
+        working_bytes=parse_bytes(working_memory, "working_memory"),
+        timeout_seconds=_checked_timeout(timeout),
+        cancelled=None if cancel is None else cancel.is_set,
+    )
+    return Frontier.from_dict(found)
+
+
+def simulate(
+    chain: Chain,
+    platform: Platform,
+    schedule: Schedule,
+    *,
+    cancel: threading.Event | None = None,
+) -> Simulation:
+    """Replays a schedule: whether it is valid and fits, what it costs, when each operation runs.
+
+    Args:
+        chain: What the schedule is for.
+        platform: The device and its limits; needs memory_bytes.
+        schedule: At most 1,000,000 operations.
+        cancel: Ends the call with CancelledError when it is set.
+    Raises:
+        InvalidRequestError: With every violated field, or with the first operation that is not
+            valid, as in "operations[12] BACKWARD 4: value 3 is not on device: it was dropped".
+    """
+    request = {
+        "chain": _plain(chain, Chain, "chain"),
+        "platform": _plain(platform, Platform, "platform"),
+        "schedule": _plain(schedule, Schedule, "schedule"),
+    }
+    cancelled = None if cancel is None else cancel.is_set
+    return Simulation.from_dict(_core.simulate(request, cancelled=cancelled))
+
+
+def solvers() -> tuple[SolverDescription, ...]:
+    """The solvers of this package, "auto" first."""
+    return tuple(SolverDescription.from_dict(values) for values in _core.solvers())
+
+
+def memory_range(chain: Chain) -> tuple[int, int]:
+    """The bytes below which no schedule of any solver exists (0 %), and those that storing
+    everything takes (100 %).
+
+    Raises:
+        InvalidRequestError: With every violated field of the chain.
+    """
+    return _core.memory_range(_plain(chain, Chain, "chain"))
+
+
+def replay(answer: Answer, chain: Chain | None) -> tuple[Chain, Schedule, Simulation]:
+    """The schedule of an answer, and when its operations run on a chain; None: on its own.
+
+    Raises:
+        InfeasibleError: There is no schedule.
+        InvalidRequestError: There is no chain, or the schedule is not for it.
+    """
+    if answer.schedule is None or answer.platform is None:
+        text = "this answer is INFEASIBLE and holds no schedule"
+        raise InfeasibleError(text, answer.minimum_memory_bytes)
+    chain = chain or answer.chain
+    if chain is None:
+        raise invalid("chain", "is missing: an answer from JSON does not have it; pass it")
+    return chain, answer.schedule, simulate(chain, answer.platform, answer.schedule)
+
+
+def with_memory(chain: Chain, platform: Platform | None, memory: Memory | None) -> Platform:
+    """The platform with a budget, which may be a share of the chain's range."""
+    if platform is None:
+        platform = Platform()
+    elif not isinstance(platform, Platform):
+        raise invalid("platform", f"is a {type(platform).__name__}, not a Platform")
+    if memory is None:
+        if platform.memory_bytes is None:
+            raise invalid(
+                "memory", 'is missing; give the device memory for activations, as "12GiB"'
+            )
+        return platform
+    return replace(platform, memory_bytes=budget_bytes(chain, memory, "memory"))
+
+
+def budget_bytes(chain: Chain, memory: Memory, field: str) -> int:
+    """The bytes of a budget."""
+    if isinstance(memory, str) and memory.strip().endswith("%"):
+        return _core.budget(memory.strip(), _plain(chain, Chain, "chain"), field)
+    return parse_bytes(memory, field)
+
+
+def budgets_of(chain: Chain, budgets: Sequence[Memory] | None) -> list[int]:
+    """The bytes of each budget."""
+    if isinstance(budgets, (str, int)):
+        raise invalid("budgets", 'is one budget; give several, as in ["4GiB", "8GiB"]')
+    return [budget_bytes(chain, one, f"budgets[{i}]") for i, one in enumerate(budgets or ())]
+
+
+def parse_bytes(size: Memory, field: str) -> int:
+    """The bytes of a size. Errors name `field`."""
+    if isinstance(size, str):
+        return _core.parse_bytes(size, field)
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise invalid(field, f'{size!r} is not a size; write bytes, or e.g. "12GiB"')
+    number = size.__index__()
+    if not 0 <= number < 1 << 62:
+        raise invalid(field, f"is {number}; it must be from 0 to below 2^62 bytes")
+    return number
+
+
+def _plain(
+    message: object, wanted: type[Chain | Platform | Schedule], field: str
+) -> dict[str, object]:
+    if not isinstance(message, wanted):
+        raise invalid(field, f"is a {type(message).__name__}, not a {wanted.__name__}")
+    return message.to_dict()
+
+
+def _checked_timeout(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, (int, float)) and not math.isnan(timeout) and timeout > 0:
+        return min(float(timeout), _MOST_SECONDS)
+    raise invalid("timeout", f"is {timeout!r}; it must be a number of seconds above 0, or None")

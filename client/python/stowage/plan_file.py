@@ -1,0 +1,219 @@
+"""The last answer that a job trained with, saved in a directory so that a restarted job starts at
+once: the rules of client/lib/plan_file.h.
+
+The format is the JSON of plan.proto's SavedPlan, not its bytes, which are what other programs of
+Stowage write: a job that restarts where the extra `client` is missing must still find its plan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import re
+import tempfile
+from dataclasses import dataclass, replace
+from typing import Any
+
+from stowage import _core
+from stowage.answer import Answer
+from stowage.errors import StowageError
+from stowage.local import solvers
+from stowage.model import Chain, Platform, SolveOptions, Stage
+from stowage.request import SavedPlan, SolveRequest
+
+# By how much the overhead (Prediction.overhead) may exceed that of the saved plan.
+_MORE_OVERHEAD = 0.01
+_MOST_LETTERS = 80
+_DEFAULT_TIME_PRECISION = 0.01
+
+
+class PlanError(StowageError):
+    """A plan cannot be read or written, or does not serve the request. The message has the path."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPlan:
+    """A plan that is valid for a request.
+
+    Attributes:
+        answer: Prediction and explanation are for the request's chain.
+        solved_locally: Without a server: perhaps with less memory and time.
+    """
+
+    answer: Answer
+    solved_locally: bool
+
+
+def file_name(request: SolveRequest) -> str:
+    """Named after the chain, its length and the budget: "resnet101-38-1024498560.plan.json". Only
+    tells a directory's plans apart; `load` compares the requests themselves.
+    """
+    assert request.chain is not None
+    assert request.platform is not None
+    name = re.sub("[^A-Za-z0-9_]", "-", request.chain.name[:_MOST_LETTERS]) or "chain"
+    return f"{name}-{len(request.chain.stages)}-{request.platform.memory_bytes}.plan.json"
+
+
+def save(
+    directory: str | os.PathLike[str], request: SolveRequest, answer: Answer, solved_locally: bool
+) -> None:
+    """Saves the plan for `request`; creates the directory. Replaces the file atomically: a reader
+    finds the old plan or the new one, even after a crash. Of concurrent calls the last wins.
+
+    Raises:
+        PlanError: It cannot be written.
+    """
+    plan = SavedPlan(
+        request=request,
+        response=answer,
+        solved_locally=solved_locally,
+        solver_version=_version_of(answer),
+    )
+    path = pathlib.Path(directory) / file_name(request)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_durably(path, plan.to_json().encode())
+    except OSError as error:
+        raise PlanError(f"cannot write {path}: {error.strerror or error}") from error
+    except StowageError as error:  # of provenance, which nobody else reads
+        raise PlanError(f"cannot write {path}: {error}") from error
+
+
+def load(directory: str | os.PathLike[str], request: SolveRequest) -> LoadedPlan | None:
+    """The saved plan, if it is valid for `request`: the same solver and version, options, budget
+    and sizes. Times may differ; the schedule is simulated on the request's own chain, must fit, and
+    its overhead may be at most 0.01 more than it was. None where there is no file.
+
+    Raises:
+        PlanError: The file cannot be read, or does not serve the request.
+    """
+    path = pathlib.Path(directory) / file_name(request)
+    try:
+        plan = SavedPlan.from_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise PlanError(f"cannot read {path}: {error.strerror or error}") from error
+    except StowageError as error:
+        raise PlanError(f"{path} is not a saved plan: {error}") from error
+    return _checked(path, plan, request)
+
+
+def _checked(path: pathlib.Path, plan: SavedPlan, request: SolveRequest) -> LoadedPlan:
+    saved, useless = plan.response, f"{path} is of no use: "
+    if _without_times(plan.request) != _without_times(request):
+        raise PlanError(useless + "it is for other sizes, options or another solver")
+    if plan.solver_version != _version_of(saved):
+        raise PlanError(useless + "it is by another version of its solver")
+    if saved.schedule is None or saved.prediction is None or saved.origin is None:
+        raise PlanError(useless + "it is not valid")
+    # With other times an optimal schedule need not be optimal, and the rounding loss is unknown.
+    exactly = _plain(plan.request) == _plain(request)
+    answer = _reuse(request, saved, exactly)
+    if answer is None or answer.prediction is None:
+        raise PlanError(useless + "its schedule does not fit")
+    if answer.prediction.overhead > saved.prediction.overhead + _MORE_OVERHEAD:
+        raise PlanError(useless + "with these times its schedule loses more than it did")
+    answer = replace(answer, origin=saved.origin, chain=request.chain)
+    return LoadedPlan(
+        answer if exactly else replace(answer, rounding_loss=None), plan.solved_locally
+    )
+
+
+def _reuse(request: SolveRequest, saved: Answer, exactly: bool) -> Answer | None:
+    """The saved schedule, simulated on the request's own chain."""
+    options = request.options or SolveOptions()
+    if not exactly:
+        options = replace(options, report_rounding_loss=False)
+    assert saved.origin is not None
+    assert saved.schedule is not None
+    earlier: dict[str, Any] = {
+        "outcome": saved.outcome.name,
+        "limit": saved.limit.name,
+        "schedule": saved.schedule.to_dict(),
+        "solver": saved.origin.solver,
+        "notes": list(saved.explanation.notes) if saved.explanation is not None else [],
+    }
+    if saved.minimum_memory_bytes is not None:
+        earlier["minimum_memory_bytes"] = saved.minimum_memory_bytes
+    if saved.rounding_loss is not None:
+        earlier["rounding_loss"] = saved.rounding_loss.to_dict()
+    found = _core.reuse(replace(request, options=options).to_dict(), earlier, exactly)
+    return None if found is None else Answer.from_dict(found)
+
+
+def _plain(request: SolveRequest) -> SolveRequest:
+    """With what unset fields stand for, and without what no solver reads."""
+    chain, options = request.chain or Chain(), request.options or SolveOptions()
+    plain = replace(
+        chain,
+        stages=tuple(_plain_stage(stage) for stage in chain.stages),
+        loss=_plain_stage(chain.loss or Stage()),
+        provenance=None,
+        graph_entry_seconds=chain.graph_entry_seconds or 0.0,
+    )
+    precision = options.time_precision
+    plain_options = replace(
+        options,
+        time_precision=_DEFAULT_TIME_PRECISION if precision is None else precision,
+        use_cache=options.use_cache is not False,
+    )
+    return replace(request, chain=plain, options=plain_options)
+
+
+def _plain_stage(stage: Stage) -> Stage:
+    return replace(
+        stage, fusion_group=stage.fusion_group or "", control_flow=bool(stage.control_flow)
+    )
+
+
+def _without_times(request: SolveRequest) -> SolveRequest:
+    """The part of a request that must be equal for a plan to serve it: all but times, rates and
+    names.
+    """
+    plain = _plain(request)
+    chain, platform = plain.chain or Chain(), plain.platform or Platform()
+    return replace(
+        plain,
+        chain=replace(
+            chain,
+            name="",
+            graph_entry_seconds=0.0,
+            stages=tuple(_timeless(stage) for stage in chain.stages),
+            loss=_timeless(chain.loss or Stage()),
+        ),
+        platform=replace(
+            platform,
+            name="",
+            offload_bytes_per_second=0.0,
+            prefetch_bytes_per_second=None,
+            transfer_latency_seconds=0.0,
+        ),
+    )
+
+
+def _timeless(stage: Stage) -> Stage:
+    graph = stage.graph and replace(stage.graph, forward_seconds=0.0, backward_seconds=0.0)
+    return replace(stage, name="", forward_seconds=0.0, backward_seconds=0.0, graph=graph)
+
+
+def _version_of(answer: Answer) -> int:
+    """0 for a solver that this package does not have."""
+    name = answer.origin.solver if answer.origin is not None else ""
+    return next((solver.version for solver in solvers() if solver.name == name), 0)
+
+
+def _write_durably(path: pathlib.Path, content: bytes) -> None:
+    file, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            os.fchmod(stream.fileno(), 0o644)  # mkstemp() makes it private to its owner
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())  # before the rename, which must not be durable before it
+        pathlib.Path(temporary).replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            pathlib.Path(temporary).unlink()
+        raise

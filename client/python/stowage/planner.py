@@ -1,0 +1,229 @@
+"""Finds a schedule for a training job whatever the state of the service: in the plan file of the
+job's last run, from a server, or by solving in this process. The rules of client/lib/planner.h.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stowage import local, plan_file
+from stowage.answer import Answer
+from stowage.errors import InvalidRequestError, StowageError, invalid
+from stowage.model import Chain, Platform, SolveOptions
+from stowage.request import SolveRequest
+
+if TYPE_CHECKING:
+    from stowage.client import Client
+
+PlanSource = Literal["plan file", "server", "local solve"]
+
+_LONG_SECONDS = 1e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What `plan` found.
+
+    Attributes:
+        answer: May be infeasible.
+        source: Where it came from.
+        notes: A sentence for each source that failed, and for a plan that could not be saved.
+    """
+
+    answer: Answer
+    source: PlanSource
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Local:
+    """What a solve in this process takes besides the request."""
+
+    working_memory: local.Memory
+    progress: Callable[[str, float], object] | None
+    improved: Callable[[Answer], object] | None
+    cancel: threading.Event | None
+
+
+def plan(
+    chain: Chain,
+    platform: Platform | None = None,
+    *,
+    memory: local.Memory | None = None,
+    server: str | Sequence[str] | None = None,
+    plan_cache: str | os.PathLike[str] | None = None,
+    patience: float = 10.0,
+    solver: str = "auto",
+    options: SolveOptions | None = None,
+    tls: bool = False,
+    tls_ca: str | os.PathLike[str] | None = None,
+    tls_cert: str | os.PathLike[str] | None = None,
+    tls_key: str | os.PathLike[str] | None = None,
+    token: str | None = None,
+    token_file: str | os.PathLike[str] | None = None,
+    working_memory: local.Memory = "4GiB",
+    progress: Callable[[str, float], object] | None = None,
+    improved: Callable[[Answer], object] | None = None,
+    cancel: threading.Event | None = None,
+) -> Planned:
+    """Tries, in this order: the plan file, unless its plan was solved without a server; the
+    servers, again and again while `patience` lasts; the plan file however it was solved; a solve
+    in this process. Saves a new feasible answer in `plan_cache`.
+
+    Args:
+        chain: What is trained.
+        platform: The device and its link; None: a device without a link.
+        memory: The budget, as in `stowage.solve`; None: platform.memory_bytes.
+        server: One or several addresses, as in `Client`; None: none.
+        plan_cache: Directory of plan files; None: none.
+        patience: Seconds for the servers, all attempts together.
+        solver: A name from `solvers()`.
+        options: None: the defaults.
+        tls: As in `Client`, as the arguments that follow.
+        tls_ca: As in `Client`.
+        tls_cert: As in `Client`.
+        tls_key: As in `Client`.
+        token: As in `Client`.
+        token_file: As in `Client`.
+        working_memory: Of the solve in this process, as in `stowage.solve`, as what follows.
+        progress: As in `stowage.solve`.
+        improved: As in `stowage.solve`.
+        cancel: As in `stowage.solve`.
+    Raises:
+        InvalidRequestError: With every violated field, from the first source that finds any.
+        StowageError: Of the solve in this process, after what the other sources said.
+    """
+    if math.isnan(patience):
+        raise invalid("patience", "is not a number; 0 calls each server once")
+    request = SolveRequest(
+        chain=chain,
+        platform=local.with_memory(chain, platform, memory),
+        solver=solver,
+        options=options,
+    )
+    limit = min(max(float(patience), 0.0), _LONG_SECONDS)
+
+    def connect() -> Client:
+        from stowage.client import Client
+
+        return Client(
+            server or (),
+            tls=tls,
+            tls_ca=tls_ca,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            token=token,
+            token_file=token_file,
+            timeout=max(limit, 1e-3),
+            patience=limit,
+        )
+
+    solving = _Local(
+        working_memory=working_memory, progress=progress, improved=improved, cancel=cancel
+    )
+    return _Search(request, connect if server else None, plan_cache, solving).run()
+
+
+class _Search:
+    """Tries the sources in the order of `plan`. A source that fails leaves a note, unless it is a
+    missing plan file, and the next one is tried. An invalid request ends the search: no source
+    could solve it.
+    """
+
+    def __init__(
+        self,
+        request: SolveRequest,
+        connect: Callable[[], Client] | None,
+        plan_cache: str | os.PathLike[str] | None,
+        solving: _Local,
+    ) -> None:
+        self._request = request
+        self._connect = connect
+        self._plan_cache = plan_cache
+        self._solving = solving
+        self._notes: list[str] = []
+
+    def run(self) -> Planned:
+        saved = self._saved()
+        # A server may have a better answer than a plan that was solved locally.
+        if saved is not None and not (saved.solved_locally and self._connect is not None):
+            return self._planned(saved.answer, "plan file")
+        remote = self._remote()
+        if remote is not None:
+            return self._save(remote, "server")
+        if saved is not None:
+            return self._planned(saved.answer, "plan file")
+        return self._save(self._local(), "local solve")
+
+    def _saved(self) -> plan_file.LoadedPlan | None:
+        if self._plan_cache is None:
+            return None
+        try:
+            return plan_file.load(self._plan_cache, self._request)
+        except plan_file.PlanError as error:
+            self._notes.append(str(error))
+            return None
+
+    def _remote(self) -> Answer | None:
+        if self._connect is None:
+            return None
+        request = self._request
+        assert request.chain is not None
+        try:
+            with contextlib.closing(self._connect()) as client:
+                return client.solve(
+                    request.chain, request.platform, solver=request.solver, options=request.options
+                )
+        except InvalidRequestError:
+            raise
+        except (StowageError, OSError) as error:
+            self._notes.append(str(error))
+            return None
+
+    def _local(self) -> Answer:
+        request, solving = self._request, self._solving
+        options = request.options or SolveOptions()
+        assert request.chain is not None
+        try:
+            return local.solve(
+                request.chain,
+                request.platform,
+                solver=request.solver,
+                memory_slots=options.memory_slots,
+                segments=options.segments,
+                time_precision=options.time_precision or 0.0,
+                report_rounding_loss=options.report_rounding_loss,
+                time_budget=options.time_budget_seconds or None,
+                working_memory=solving.working_memory,
+                progress=solving.progress,
+                improved=solving.improved,
+                cancel=solving.cancel,
+            )
+        except InvalidRequestError:
+            raise
+        except StowageError as error:
+            if self._notes:
+                error.args = ("; ".join([*self._notes, f"solving here: {error}"]),)
+            raise
+
+    def _save(self, answer: Answer, source: PlanSource) -> Planned:
+        """The answer, saved for the next run."""
+        if self._plan_cache is not None and answer.feasible:
+            try:
+                by_this_process = source == "local solve"
+                plan_file.save(self._plan_cache, self._request, answer, by_this_process)
+            except plan_file.PlanError as error:
+                self._notes.append(str(error))
+        return self._planned(answer, source)
+
+    def _planned(self, answer: Answer, source: PlanSource) -> Planned:
+        return Planned(answer=answer, source=source, notes=tuple(self._notes))
+
+
+__all__ = ["PlanSource", "Planned", "plan"]

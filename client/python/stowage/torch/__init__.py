@@ -1,0 +1,23 @@
+"""PyTorch models under a memory budget: `fit`, `unfit`, `report`.
+
+Reads in this order: `fitting` (the way from a model to a schedule), `discover` (which layers are a
+chain), `profiler` (times and sizes), `program` and `executor` (a schedule inside autograd),
+`values`, `replay` and `transfers` (what the executor needs), `coordinator` (what stands in the
+layers' forwards).
+"""
+
+from stowage.torch.budget import BudgetError
+from stowage.torch.discover import NotAChainError
+from stowage.torch.fitting import Fitted, fit, unfit
+from stowage.torch.reporting import LayerReport, Report, report
+
+__all__ = [
+    "BudgetError",
+    "Fitted",
+    "LayerReport",
+    "NotAChainError",
+    "Report",
+    "fit",
+    "report",
+    "unfit",
+]

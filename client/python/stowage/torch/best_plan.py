@@ -1,0 +1,100 @@
+"""The best schedule for a profile, whose memory is finer than a chain's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from stowage.answer import Answer, Outcome
+from stowage.model import Chain, Platform
+from stowage.planner import Planned
+from stowage.torch.profiler import Profile
+
+# How many schedules are looked for at most whose figures may be too lean.
+_ATTEMPTS = 10
+
+
+def best_plan(
+    profile: Profile, platform: Platform, memory: int, ask: Callable[[Chain, int], Planned]
+) -> Planned | int | None:
+    """The fastest of the schedules that `ask` finds and that fit into `memory` bytes.
+
+    Where none fits, the least memory with which one does; None: no memory is enough.
+    """
+    fitting: list[Planned] = []
+    if memory >= profile.outside_backward_bytes:
+        fitting = _fitting(profile, platform, memory, ask)
+    if not fitting:
+        smallest = _smallest(profile, platform, ask)
+        fitting = [
+            planned
+            for peak, planned in smallest
+            if max(peak, profile.outside_backward_bytes) <= memory
+        ]
+        if not fitting:
+            return min((peak for peak, _ in smallest), default=None)
+    return min(fitting, key=lambda planned: _makespan(planned.answer))
+
+
+def _fitting(
+    profile: Profile, platform: Platform, memory: int, ask: Callable[[Chain, int], Planned]
+) -> list[Planned]:
+    """Schedules that fit: some from the lean figures, for as much less memory as that takes, and
+    the one from the careful figures unless the first lean one fits.
+
+    A schedule that takes too much is followed by one for that much less memory, until one fits;
+    then halving looks for a faster one between the two, as far as half a percent of the memory.
+    """
+    fitting: list[Planned] = []
+    lean = profile.memory.lean(profile.chain)
+    given = memory
+    least_too_much: int | None = None
+    most_that_fits = 0
+    for _ in range(_ATTEMPTS):
+        found = ask(lean, given)
+        if found.answer.outcome == Outcome.INFEASIBLE:
+            break
+        excess = _peak(profile, platform, found.answer) - memory
+        if excess <= 0:
+            fitting.append(found)
+            most_that_fits = given
+            if least_too_much is None:
+                return fitting
+        elif least_too_much is None:
+            careful = ask(profile.chain, memory)
+            if careful.answer.outcome != Outcome.INFEASIBLE:
+                fitting.append(careful)
+            least_too_much = given
+        else:
+            least_too_much = given
+        if most_that_fits > 0:
+            given = (most_that_fits + least_too_much) // 2
+            if given - most_that_fits <= memory // 512:
+                break
+        else:
+            given = max(0, given - excess)
+    return fitting
+
+
+def _smallest(
+    profile: Profile, platform: Platform, ask: Callable[[Chain, int], Planned]
+) -> list[tuple[int, Planned]]:
+    """Schedules for the least memory that the solver needs, and what they take."""
+    found = []
+    for chain in (profile.memory.lean(profile.chain), profile.chain):
+        least = ask(chain, 0).answer.minimum_memory_bytes
+        planned = None if least is None else ask(chain, least)
+        if planned is not None and planned.answer.schedule is not None:
+            found.append((_peak(profile, platform, planned.answer), planned))
+    return found
+
+
+def _peak(profile: Profile, platform: Platform, answer: Answer) -> int:
+    assert answer.schedule is not None
+    return profile.memory.peak(
+        profile.chain, replace(platform, memory_bytes=2**61), answer.schedule
+    )
+
+
+def _makespan(answer: Answer) -> float:
+    return answer.prediction.makespan_seconds if answer.prediction is not None else float("inf")

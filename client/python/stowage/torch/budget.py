@@ -1,0 +1,111 @@
+"""How much of the device's memory is left for activations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from stowage.errors import StowageError
+
+_UNITS = {
+    "": 1,
+    "B": 1,
+    **{unit + "B": 1000**power for power, unit in enumerate("kMGTP", 1)},
+    **{unit + "iB": 1024**power for power, unit in enumerate("KMGTP", 1)},
+}
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
+_PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*")
+
+
+class BudgetError(StowageError, ValueError):
+    """A size that cannot be read or used. Names the argument, its value and what is accepted."""
+
+
+def bytes_of(size: int | str, name: str, whole: int) -> int:
+    """Bytes of 12_000_000_000, "12GiB", "1.5GB" or, of `whole`, "80%"; `name` is for errors."""
+    if isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 2**62:
+        return size
+    if isinstance(size, str):
+        if match := _PERCENT.fullmatch(size):
+            percent = float(match[1])
+            if percent <= 100:
+                return int(whole * percent / 100)
+        elif (match := _SIZE.fullmatch(size)) and match[2] in _UNITS:
+            value = float(match[1]) * _UNITS[match[2]]
+            if value < 2**62:
+                return int(value)
+    raise BudgetError(
+        f'{name}: is {size!r}; it must be bytes, as 12_000_000_000, or a text as "12GiB", "1.5GB" '
+        'or "80%"'
+    )
+
+
+def device_memory(device: torch.device) -> int:
+    """The memory of the device in bytes; of the host where the device is a CPU."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    import os
+
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """What a training job holds beside activations, in bytes."""
+
+    weights: int  # parameters and buffers
+    gradients: int
+    optimizer: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.gradients + self.optimizer
+
+
+def memory_use(
+    model: nn.Module, optimizer: torch.optim.Optimizer | None, optimizer_copies: float
+) -> MemoryUse:
+    """What `model` takes. Without an optimizer, so many copies of the trained parameters for it."""
+    parameters = list(model.parameters())
+    weights = _bytes([*parameters, *model.buffers()])
+    trained = _bytes(parameter for parameter in parameters if parameter.requires_grad)
+    if optimizer is None:
+        state = int(trained * optimizer_copies)
+    else:
+        held = [
+            value
+            for entries in optimizer.state.values()
+            for value in entries.values()
+            if isinstance(value, Tensor) and value.ndim > 0
+        ]
+        state = max(_bytes(held), int(trained * _copies(optimizer)) if not held else 0)
+    return MemoryUse(weights, trained, state)
+
+
+def _copies(optimizer: torch.optim.Optimizer) -> int:
+    """How many copies of the parameters an optimizer makes at its first step; 2 where unknown."""
+    options = optimizer.defaults
+    if isinstance(optimizer, torch.optim.SGD):
+        return 1 if options.get("momentum") else 0
+    if isinstance(optimizer, torch.optim.RMSprop):
+        return 1 + bool(options.get("momentum")) + bool(options.get("centered"))
+    if isinstance(optimizer, torch.optim.Adagrad):
+        return 1
+    return 3 if options.get("amsgrad") else 2
+
+
+def _bytes(tensors: Iterable[Tensor]) -> int:
+    storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}
+    return sum(storages.values())
+
+
+def text_of(size: float) -> str:
+    """Bytes for people: 1.50 GiB."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if size >= 2**power:
+            return f"{size / 2**power:.2f} {unit}"
+    return f"{size:.0f} B"

@@ -1,0 +1,156 @@
+"""Puts a program in the place of the layers' own forwards, and takes it out again."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from stowage.torch.executor import Pass, Relays
+from stowage.torch.other_sizes import OtherSizes
+from stowage.torch.program import Program
+from stowage.torch.stage import Stage
+from stowage.torch.transfers import Transfers
+
+# Called for each layer: (stage from 1, args, kwargs) -> what the layer returns.
+Handler = Callable[[int, Any, Any], Any]
+
+
+class LayerForward:
+    """What stands in a layer's ``forward``. Copies and pickles of the model get the layer's own."""
+
+    def __init__(self, module: nn.Module, original: Callable[..., Any], handler: Any) -> None:
+        self._module = module
+        self._original = original
+        self._handler = handler  # (args, kwargs) -> what the layer returns
+        functools.update_wrapper(self, original, updated=())
+
+    # torch.compile of the whole model breaks its graph here instead of tracing the executor.
+    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return self._original(*args, **kwargs)
+        return self._handler(args, kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = memo.get(id(self._module), self._module)
+        return types.MethodType(type(self._module).forward, copied)
+
+    def __reduce__(self) -> Any:
+        # Read before the module's attributes are, so this is the class's. Needs no Stowage.
+        return getattr, (self._module, "forward")
+
+
+class Installation:
+    """The replaced forwards of some stages. Undone by `remove`, once."""
+
+    def __init__(self, stages: Sequence[Stage], handler: Handler) -> None:
+        self._replaced: list[tuple[nn.Module, str, bool, Any]] = []
+        for number, stage in enumerate(stages, 1):
+            first, *others = stage.modules
+            originals = [self._original(module) for module in stage.modules]
+            stage.forwards = tuple(original for _, _, original in originals)
+            self._replace(first, originals[0], _at_stage(handler, number))
+            # The first module of a joined stage has run them all.
+            for module, original in zip(others, originals[1:], strict=True):
+                self._replace(module, original, _passes_on)
+
+    def remove(self) -> None:
+        for module, attribute, was_own, value in reversed(self._replaced):
+            if was_own:
+                module.__dict__[attribute] = value
+            else:
+                module.__dict__.pop(attribute, None)
+        self._replaced = []
+
+    @staticmethod
+    def _original(module: nn.Module) -> tuple[str, bool, Callable[..., Any]]:
+        # Module.compile() has a call of its own, which would trace what stands in forward.
+        compiled = module.__dict__.get("_compiled_call_impl")
+        if compiled is not None:
+            return "_compiled_call_impl", True, compiled
+        return "forward", "forward" in module.__dict__, module.forward
+
+    def _replace(
+        self, module: nn.Module, original: tuple[str, bool, Callable[..., Any]], handler: Any
+    ) -> None:
+        attribute, was_own, function = original
+        self._replaced.append((module, attribute, was_own, function))
+        module.__dict__[attribute] = LayerForward(module, function, handler)
+
+
+def _at_stage(handler: Handler, number: int) -> Any:
+    return lambda args, kwargs: handler(number, args, kwargs)
+
+
+def _passes_on(args: Any, kwargs: Any) -> Any:
+    return args[0]
+
+
+class Coordinator:
+    """Starts a pass at each forward of the first layer, and hands it the layers' calls.
+
+    One thread at a time. Several passes may be under way: each lives as long as the graph of the
+    caller's output, so that a forward without a backward, or one that raised, leaves nothing.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        program: Program,
+        transfers: Transfers,
+        chain_slots: Sequence[int],
+        other_sizes: OtherSizes | None = None,
+    ) -> None:
+        self.stages = tuple(stages)
+        self.program = program
+        self._other_sizes = other_sizes
+        self._transfers = transfers
+        self._chain_slots = tuple(chain_slots)
+        self._pass: Pass | None = None
+        self._relays: Relays = {}  # of the pass under way
+        self._is_plain = False  # whether that is one of plain training
+        self._installed: Installation | None = None
+
+    def install(self) -> None:
+        self._installed = Installation(self.stages, self._call)
+
+    def remove(self) -> None:
+        self._pass = None
+        self._relays = {}
+        if self._installed is not None:
+            self._installed.remove()
+            self._installed = None
+
+    def _call(self, stage: int, args: Any, kwargs: Any) -> Any:
+        if stage == 1:
+            program, observed = self.program, None
+            if self._other_sizes is not None:
+                program, observed = self._other_sizes.program_for(args, kwargs)
+            self._is_plain = program.is_plain
+            self._relays = {}
+            self._pass = Pass(self.stages, program, self._transfers, observed)
+        if self._is_plain:
+            self._pass = None
+            return self.stages[stage - 1].run(args, kwargs)
+        run = self._pass
+        if run is None or run.called != stage - 1:
+            self._pass = None
+            raise RuntimeError(
+                f"{self.stages[stage - 1].name} was called out of order: under a schedule each "
+                f"layer is called once a step, from {self.stages[0].name} to "
+                f"{self.stages[-1].name}. Call stowage.unfit(model), or fit it again"
+            )
+        try:
+            output = run.call(stage, args, kwargs, self._chain_slots, self._relays)
+        except BaseException:
+            self._pass = None
+            self._relays = {}
+            raise
+        if stage == len(self.stages):
+            self._pass = None
+        return output

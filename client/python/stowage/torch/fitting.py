@@ -1,0 +1,360 @@
+"""`fit`, `unfit` and `report`: from a model and a budget to a model that trains within it."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from stowage.answer import Answer
+from stowage.errors import InfeasibleError, StowageError
+from stowage.local import memory_range, solve
+from stowage.model import Chain, Platform, Schedule
+from stowage.planner import Planned, plan
+from stowage.torch.best_plan import best_plan
+from stowage.torch.budget import (
+    BudgetError,
+    MemoryUse,
+    bytes_of,
+    device_memory,
+    memory_use,
+    text_of,
+)
+from stowage.torch.comparison import compare_steps, first_difference, sums_of_step
+from stowage.torch.coordinator import Coordinator
+from stowage.torch.discover import NotAChainError, find_layers
+from stowage.torch.link import measure_link
+from stowage.torch.other_sizes import OtherSizes
+from stowage.torch.profiler import Profile, Profiler
+from stowage.torch.program import Program, everything_stored
+from stowage.torch.progress import progress_bar
+from stowage.torch.stage import Stage
+from stowage.torch.transfers import transfers_for
+from stowage.torch.workload import Progress, Workload, measure_step, unchanged
+
+_log = logging.getLogger("stowage")
+_fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionary()
+
+
+@dataclass(slots=True)
+class Fitted:
+    """What `fit` did to a model. Its text is one paragraph for people."""
+
+    coordinator: Coordinator
+    profile: Profile
+    use: MemoryUse
+    memory: int  # bytes of the whole job
+    activations: int  # bytes for the chain's activations
+    platform: Platform
+    answer: Answer | None  # None: plain training fits
+    source: str  # where the answer came from
+    notes: tuple[str, ...]
+    # Of a step's activations, those outside of the chain included; None: plain ran out of memory.
+    predicted_peak_bytes: int | None
+    measured_seconds: float | None = None
+    measured_peak_bytes: int | None = None  # of activations, of the whole step
+
+    @property
+    def predicted_seconds(self) -> float | None:
+        """Of a step, without the optimizer's."""
+        if self.answer is None or self.answer.prediction is None:
+            return self.profile.plain_seconds
+        return self.answer.prediction.makespan_seconds + self.profile.outside_seconds
+
+    def __str__(self) -> str:
+        from stowage.torch.reporting import paragraph
+
+        return paragraph(self)
+
+
+def fit(
+    model: nn.Module,
+    sample: Any,
+    *,
+    memory: int | str | None = None,
+    activations: int | str | None = None,
+    layers: Iterable[nn.Module] | None = None,
+    loss: Callable[[Any], Tensor] | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    optimizer_copies: float = 2.0,
+    server: str | None = None,
+    plan_cache: str | None = None,
+    solver: str = "auto",
+    offload: bool | None = None,
+    measure: bool = True,
+    verbose: bool = True,
+    **plan_options: Any,
+) -> Fitted:
+    """Makes the layers of `model` train within a memory budget. The training loop stays as it is.
+
+    Runs the model a few times on `sample`, to find the layers and to measure times and sizes; asks
+    for a schedule; and puts it in the place of the layers' forwards. Random numbers, buffers and
+    gradients are afterwards what they were. A model that was fitted is fitted anew; one that shares
+    layers with this one gets its own forwards back.
+
+    Args:
+        model: in the mode (train or eval) and on the device in which it will run.
+        sample: what the model is called with: a tensor, a tuple of arguments, or a dict of keyword
+            arguments. Of the size that training uses.
+        memory: of the device, for all of the job: bytes, "12GiB", or "80%" of the device. What
+            weights, their gradients and the optimizer take is subtracted.
+        activations: in place of `memory`, the memory of activations alone: bytes, "3GiB", or "40%"
+            of the range from the least that any schedule needs to that of plain training.
+        layers: the modules that are called one after the other, each with the output of the one
+            before. Found when None.
+        loss: of the model's output, a tensor of one number; by default the output's ``loss``, or
+            the mean of its tensors.
+        optimizer: what its state takes is subtracted from `memory`. Without one,
+            `optimizer_copies` of the parameters: 2 as for Adam.
+        server: host:port of a Stowage server, or several with commas between; None: solves here.
+        plan_cache: a folder that keeps the schedule for the next start.
+        solver: a solver's name, as in `stowage.solvers`.
+        offload: whether values may go to host memory; by default where the device is a GPU.
+        measure: whether to run a step at the end, for `report`.
+        verbose: writes progress and a paragraph to standard error.
+        plan_options: further arguments of `stowage.plan`.
+
+    Raises:
+        NotAChainError: the layers are none; says which is in the way, and what to do.
+        InfeasibleError: no schedule fits; says the least memory that is enough.
+        BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
+    """
+    _unfit_parts(model)
+    device = _device_of(model)
+    work = Workload(_caller(model, sample), loss or _loss_of, device)
+    found = _discover(model, work, layers)
+    stages = [
+        Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
+    ]
+    _refuse_sharded(stages)
+    with progress_bar("stowage", enabled=verbose) as progress:
+        profile = Profiler(model, stages, found.input_slots, work, progress).run(
+            type(model).__name__
+        )
+        use = memory_use(model, optimizer, optimizer_copies)
+        total, budget = _budget(memory, activations, profile, use, device)
+        platform = Platform(memory_bytes=max(0, budget - profile.outside_bytes))
+        if offload or (offload is None and device.type == "cuda"):
+            platform = measure_link(platform, device)
+        answer, source, notes = _answer(
+            profile, platform, budget, use, server, plan_cache, solver, progress, plan_options
+        )
+    program = (
+        everything_stored(len(stages))
+        if answer is None or answer.schedule is None
+        else Program.of(answer.schedule, len(stages))
+    )
+    other_sizes = _other_sizes(profile, platform, program, solver, server, plan_options)
+    coordinator = Coordinator(
+        stages, program, transfers_for(device), found.input_slots, other_sizes
+    )
+    plain_sums = None
+    if answer is not None and profile.plain_peak_bytes is not None:
+        plain_sums = sums_of_step(model, work)
+        # A model that gives something else each time cannot be compared.
+        if first_difference(plain_sums, sums_of_step(model, work)) is not None:
+            plain_sums = None
+    coordinator.install()
+    fitted = Fitted(
+        coordinator,
+        profile,
+        use,
+        total,
+        budget,
+        platform,
+        answer,
+        source,
+        (*profile.notes, *notes),
+        _predicted_peak(profile, platform, answer),
+    )
+    _fitted[model] = fitted
+    try:
+        if plain_sums is not None:
+            compare_steps(plain_sums, sums_of_step(model, work))
+        if measure:
+            with unchanged(model, device):
+                fitted.measured_seconds, fitted.measured_peak_bytes = measure_step(work)
+    except BaseException:
+        unfit(model)
+        raise
+    _log.info("%s", fitted)
+    if verbose:
+        print(fitted, file=sys.stderr)
+    return fitted
+
+
+def unfit(model: nn.Module) -> None:
+    """Gives the model its own forwards back. Nothing happens where it was not fitted."""
+    fitted = _fitted.pop(model, None)
+    if fitted is not None:
+        fitted.coordinator.remove()
+
+
+def _unfit_parts(model: nn.Module) -> None:
+    """Unfits every model that shares a module with this one: a layer has one schedule."""
+    modules = set(model.modules())
+    for other in list(_fitted):
+        if not modules.isdisjoint(other.modules()):
+            unfit(other)
+
+
+def fitted(model: nn.Module) -> Fitted:
+    """What `fit` did to the model. Raises `StowageError` where it was not fitted."""
+    found = _fitted.get(model)
+    if found is None:
+        raise StowageError("this model was not fitted: call stowage.fit(model, sample, …) first")
+    return found
+
+
+def _other_sizes(
+    profile: Profile,
+    platform: Platform,
+    program: Program,
+    solver: str,
+    server: str | None,
+    plan_options: Mapping[str, Any],
+) -> OtherSizes:
+    budget = (platform.memory_bytes or 0) + profile.outside_bytes
+
+    def least() -> Schedule | None:
+        without_link = Platform(memory_bytes=0)
+        none = solve(profile.chain, without_link, solver="rotor")
+        if none.minimum_memory_bytes is None:
+            return None
+        return solve(
+            profile.chain, without_link, memory=none.minimum_memory_bytes, solver="rotor"
+        ).schedule
+
+    def find(chain: Chain, outside: int) -> Schedule | None:
+        there = replace(platform, memory_bytes=max(0, budget - outside))
+        return plan(chain, there, server=server, solver=solver, **plan_options).answer.schedule
+
+    return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)
+
+
+def _predicted_peak(profile: Profile, platform: Platform, answer: Answer | None) -> int | None:
+    if answer is None or answer.schedule is None:
+        return profile.plain_peak_bytes
+    inside = profile.memory.peak(profile.chain, platform, answer.schedule)
+    return max(inside, profile.outside_backward_bytes) + profile.outside_bytes
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    devices = {parameter.device for parameter in model.parameters()}
+    if len(devices) > 1:
+        raise NotAChainError(
+            "the model's parameters are on several devices: "
+            + ", ".join(sorted(str(device) for device in devices))
+            + "; a chain runs on one"
+        )
+    return devices.pop() if devices else torch.device("cpu")
+
+
+def _caller(model: nn.Module, sample: Any) -> Callable[[], Any]:
+    if isinstance(sample, Mapping):
+        return lambda: model(**sample)
+    if isinstance(sample, tuple):
+        return lambda: model(*sample)
+    return lambda: model(sample)
+
+
+def _loss_of(output: Any) -> Tensor:
+    """A loss where the caller gives none."""
+    from stowage.torch.structure import tensors_of
+
+    loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
+    if isinstance(loss, Tensor):
+        return loss
+    tensors = [t for t in tensors_of(output) if t.is_floating_point() and t.requires_grad]
+    if not tensors:
+        raise NotAChainError(
+            "the model's output has no tensor that depends on its parameters: pass loss="
+        )
+    return sum((tensor.float().mean() for tensor in tensors[1:]), tensors[0].float().mean())
+
+
+def _discover(model: nn.Module, work: Workload, layers: Iterable[nn.Module] | None) -> Any:
+    with unchanged(model, work.device):
+        return find_layers(model, work.forward, layers)
+
+
+def _refuse_sharded(stages: Iterable[Stage]) -> None:
+    for stage in stages:
+        for module in stage.parts.modules():
+            if any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__):
+                raise NotAChainError(
+                    f"{stage.name} is sharded by fully_shard, which gathers parameters around each "
+                    "call; a recomputation would run without them: shard the model as a whole, or "
+                    "leave its layers to torch.utils.checkpoint"
+                )
+
+
+def _budget(
+    memory: int | str | None,
+    activations: int | str | None,
+    profile: Profile,
+    use: MemoryUse,
+    device: torch.device,
+) -> tuple[int, int]:
+    """Bytes of the whole job, and of its activations."""
+    if (memory is None) == (activations is None):
+        raise BudgetError("memory, activations: pass one of the two")
+    if activations is not None:
+        if isinstance(activations, str) and activations.strip().endswith("%"):
+            least, most = memory_range(profile.chain)
+            least = max(least, profile.outside_backward_bytes)
+            most = max(most, least)
+            inside = least + bytes_of(activations, "activations", most - least)
+            return use.total + inside + profile.outside_bytes, inside + profile.outside_bytes
+        budget = bytes_of(activations, "activations", 0)
+        return use.total + budget, budget
+    total = bytes_of(memory, "memory", device_memory(device))  # type: ignore[arg-type]
+    if total <= use.total:
+        raise BudgetError(
+            f"memory: is {text_of(total)}; weights, gradients and the optimizer's state alone take "
+            f"{text_of(use.total)}"
+        )
+    return total, total - use.total
+
+
+def _answer(
+    profile: Profile,
+    platform: Platform,
+    budget: int,
+    use: MemoryUse,
+    server: str | None,
+    plan_cache: str | None,
+    solver: str,
+    progress: Progress,
+    plan_options: Mapping[str, Any],
+) -> tuple[Answer | None, str, tuple[str, ...]]:
+    """The schedule; None where plain training fits, or is no worse."""
+    plain = profile.plain_peak_bytes
+    if solver == "auto" and plain is not None and plain <= budget:
+        return None, "measured", ()
+    progress("solving", 1.0)
+
+    def ask(chain: Chain, memory: int) -> Planned:
+        there = replace(platform, memory_bytes=memory)
+        return plan(
+            chain, there, server=server, plan_cache=plan_cache, solver=solver, **plan_options
+        )
+
+    memory = platform.memory_bytes or 0
+    found = best_plan(profile, platform, memory, ask)
+    if isinstance(found, Planned):
+        return found.answer, found.source, found.notes
+    inside = max(found or 0, profile.outside_backward_bytes)
+    least = use.total + profile.outside_bytes + inside
+    raise InfeasibleError(
+        f"no schedule of {solver} fits into {text_of(budget)} of activations; memory={least} "
+        f"({text_of(least)}) is the least that works, of which {text_of(use.total)} are weights, "
+        "gradients and the optimizer's state",
+        minimum_memory_bytes=least,
+    )

@@ -1,0 +1,102 @@
+"""Measures device memory: by every allocation on a CPU, by the allocator's counters on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Memory during a part of a program, in bytes above what was in use when the meter started."""
+
+    before: int
+    peak: int
+    after: int
+
+
+class MemoryMeter:
+    """Measures the spans of one program. The figures are there once the meter has closed.
+
+    On a CPU torch's profiler tells of each allocation, which takes time: times that are measured
+    meanwhile are too long.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self.spans: dict[str, Span] = {}
+        self._profiler: Any = None
+        self._base = 0
+
+    def __enter__(self) -> MemoryMeter:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+            self._base = torch.cuda.memory_allocated(self._device)
+        else:
+            # Otherwise the profiler logs that there is no GPU.
+            os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+            self._profiler = torch.autograd.profiler.profile(profile_memory=True)
+            self._profiler.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._profiler is None:
+            return
+        self._profiler.__exit__(*error)
+        if error[0] is None:
+            self.spans = _spans_of(self._profiler.kineto_results.events())
+        self._profiler = None
+
+    @contextlib.contextmanager
+    def span(self, name: str) -> Iterator[None]:
+        """Measures what runs inside. Names are unique; on a GPU spans may not nest."""
+        if self._profiler is not None:
+            with torch.profiler.record_function(_MARK + name):
+                yield
+            return
+        before = torch.cuda.memory_allocated(self._device) - self._base
+        torch.cuda.reset_peak_memory_stats(self._device)
+        yield
+        self.spans[name] = Span(
+            before,
+            torch.cuda.max_memory_allocated(self._device) - self._base,
+            torch.cuda.memory_allocated(self._device) - self._base,
+        )
+
+
+_MARK = "stowage:"
+
+
+def _spans_of(events: Any) -> dict[str, Span]:
+    changes: list[tuple[int, int]] = []
+    marks: list[tuple[str, int, int]] = []
+    for event in events:
+        name = event.name()
+        if name == "[memory]":
+            changes.append((event.start_ns(), event.nbytes()))
+        elif name.startswith(_MARK):
+            begin = event.start_ns()
+            marks.append((name.removeprefix(_MARK), begin, begin + event.duration_ns()))
+    changes.sort(key=lambda change: change[0])
+    return {name: _span(changes, begin, end) for name, begin, end in marks}
+
+
+def _span(changes: list[tuple[int, int]], begin: int, end: int) -> Span:
+    live = before = 0
+    peak: int | None = None
+    for time, change in changes:
+        if time > end:
+            break
+        if time >= begin and peak is None:
+            before = peak = live
+        live += change
+        if peak is not None:
+            peak = max(peak, live)
+    if peak is None:  # nothing was allocated inside
+        before = peak = live
+    return Span(before, peak, live)

@@ -1,0 +1,99 @@
+"""Measures the chain of a model: times, bytes, what the loss and the rest of the model take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import nn
+
+from stowage.model import Chain
+from stowage.model import Stage as ChainStage
+from stowage.torch.other_sizes import Signature
+from stowage.torch.overheads import ChainMemory
+from stowage.torch.stage import Stage
+from stowage.torch.stage_bytes import Bytes
+from stowage.torch.stage_seconds import Seconds
+from stowage.torch.workload import Progress, Workload, backward, measure_step, unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A chain, and what is outside of it. The chain's overheads are the most that there may be."""
+
+    chain: Chain
+    input: Signature  # of the first layer's arguments
+    # Bytes that the rest of the model holds while the chain runs: what comes before the layers.
+    outside_bytes: int
+    # Least memory for the backward of what comes before the layers.
+    outside_backward_bytes: int
+    # Seconds of a plain step, and its highest memory beyond parameters and gradients; None: out of
+    # memory.
+    plain_seconds: float | None
+    plain_peak_bytes: int | None
+    memory: ChainMemory
+    notes: tuple[str, ...]
+
+    @property
+    def outside_seconds(self) -> float:
+        """What a plain step takes beyond the chain; 0 where it was not measured."""
+        if self.plain_seconds is None:
+            return 0.0
+        stages = [*self.chain.stages, *([self.chain.loss] if self.chain.loss else [])]
+        inside = sum(stage.forward_seconds + stage.backward_seconds for stage in stages)
+        return max(0.0, self.plain_seconds - inside)
+
+
+class Profiler:
+    """Measures the stages of one model. Changes nothing that `unchanged` does not undo."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        stages: Sequence[Stage],
+        input_slots: Sequence[int],
+        work: Workload,
+        progress: Progress,
+    ) -> None:
+        self._model = model
+        self._work = work
+        self._walk = (stages, input_slots, work, progress)
+
+    def run(self, name: str, repeats: int = 3) -> Profile:
+        plain: tuple[float, int] | None = None
+        with unchanged(self._model, self._work.device):
+            try:
+                # The first step makes kernels and pools.
+                backward(self._work.loss(self._work.forward()))
+                plain = measure_step(self._work)
+            except torch.OutOfMemoryError:
+                torch.cuda.empty_cache()
+            bytes_of = Bytes(self._model, *self._walk)
+            bytes_of.measure()
+            seconds = Seconds(repeats, *self._walk)
+            seconds.measure()
+        chain = bytes_of.chain(name)
+        chain = replace(
+            chain,
+            stages=tuple(
+                replace(stage, forward_seconds=forward, backward_seconds=backward)
+                for stage, (forward, backward) in zip(chain.stages, seconds.of_stages, strict=True)
+            ),
+            loss=replace(
+                chain.loss or ChainStage(),
+                forward_seconds=seconds.loss[0],
+                backward_seconds=seconds.loss[1],
+            ),
+        )
+        memory = ChainMemory(tuple(bytes_of.overheads), bytes_of.shared_bytes())
+        return Profile(
+            memory.careful(chain),
+            bytes_of.input,
+            bytes_of.outside_bytes,
+            bytes_of.outside_backward_bytes,
+            plain[0] if plain else None,
+            plain[1] if plain else None,
+            memory,
+            tuple(bytes_of.notes),
+        )

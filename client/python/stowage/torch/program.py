@@ -1,0 +1,143 @@
+"""A schedule as a program for the executor, and what is known of it before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+from stowage.model import OperationKind, Schedule
+
+
+class Step(IntEnum):
+    """What an operation does; as `OperationKind`."""
+
+    SAVE = 1
+    CHECKPOINT = 2
+    DISCARD = 3
+    BACKWARD = 4
+    OFFLOAD = 5
+    RELEASE = 6
+    PREFETCH = 7
+
+
+_STEPS = {
+    OperationKind.FORWARD_SAVE: Step.SAVE,
+    OperationKind.FORWARD_CHECKPOINT: Step.CHECKPOINT,
+    OperationKind.FORWARD_DISCARD: Step.DISCARD,
+    OperationKind.BACKWARD: Step.BACKWARD,
+    OperationKind.OFFLOAD: Step.OFFLOAD,
+    OperationKind.RELEASE: Step.RELEASE,
+    OperationKind.PREFETCH: Step.PREFETCH,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Operations on `length` stages, in order. Immutable; shared by all passes that run it.
+
+    The loss is the caller's: its operations are left out.
+    """
+
+    length: int
+    operations: tuple[tuple[Step, int], ...]
+    first_forward: tuple[int, ...]  # by stage, 0 unused: index of its first forward
+    backward: tuple[int, ...]  # by stage: index of its backward
+    forwards: tuple[int, ...]  # by stage: how often it runs
+    # Values that leave the device; index 0 is the chain's input.
+    travels: tuple[bool, ...]
+    # By stage: it runs once, as in plain training, and what it saves stays in the caller's graph.
+    # No stage is where the program has transfers, whose order its backward could not keep.
+    plain: tuple[bool, ...]
+    # The last operation to run before the caller's loss: copies to the host and releases that the
+    # schedule has before the loss's backward, whose begin nothing tells of.
+    before_loss: int
+    # The operations of the schedule that the entries came from, by index.
+    source: tuple[int, ...]
+    # Every pass measures the bytes of the stages' values.
+    observes: bool = False
+
+    @staticmethod
+    def of(schedule: Schedule, length: int) -> Program:
+        """Requires: the simulator accepts the schedule for a chain of so many stages."""
+        operations: list[tuple[Step, int]] = []
+        source: list[int] = []
+        for index, operation in enumerate(schedule.operations):
+            if operation.stage <= length:
+                operations.append((_STEPS[operation.kind], operation.stage))
+                source.append(index)
+        first = [-1] * (length + 1)
+        backward = [-1] * (length + 1)
+        forwards = [0] * (length + 1)
+        travels = [False] * (length + 1)
+        for index, (step, stage) in enumerate(operations):
+            if step <= Step.DISCARD:
+                forwards[stage] += 1
+                if first[stage] < 0:
+                    first[stage] = index
+            elif step == Step.BACKWARD:
+                backward[stage] = index
+            else:
+                travels[stage] = True
+        return Program(
+            length,
+            tuple(operations),
+            tuple(first),
+            tuple(backward),
+            tuple(forwards),
+            tuple(travels),
+            tuple(count == 1 and not any(travels) for count in forwards),
+            _before_loss(schedule, operations, source, first[length]),
+            tuple(source),
+        )
+
+    def observing(self) -> Program:
+        """The same, with every stage run by the executor, which measures its values."""
+        return replace(self, plain=(False,) * len(self.plain), observes=True)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a step is one of plain training."""
+        return all(self.plain[1:])
+
+
+def everything_stored(length: int) -> Program:
+    """Saves every stage once: no recomputation, no transfer."""
+    operations: Sequence[tuple[Step, int]] = [
+        *((Step.SAVE, stage) for stage in range(1, length + 1)),
+        *((Step.BACKWARD, stage) for stage in range(length, 0, -1)),
+    ]
+    return Program(
+        length,
+        tuple(operations),
+        (-1, *range(length)),
+        (-1, *range(2 * length - 1, length - 1, -1)),
+        (0, *([1] * length)),
+        (False,) * (length + 1),
+        (False, *([True] * length)),
+        length - 1,
+        tuple(range(2 * length)),
+    )
+
+
+def _before_loss(
+    schedule: Schedule, operations: Sequence[tuple[Step, int]], source: Sequence[int], last: int
+) -> int:
+    """The end of what follows the last stage's forward, at `last`, and may come before the loss."""
+    length = max((stage for _, stage in operations), default=0)
+    loss = next(
+        (
+            index
+            for index, operation in enumerate(schedule.operations)
+            if operation.kind == OperationKind.BACKWARD and operation.stage > length
+        ),
+        0,
+    )
+    end = last
+    while (
+        end + 1 < len(operations)
+        and source[end + 1] < loss
+        and operations[end + 1][0] in (Step.OFFLOAD, Step.RELEASE)
+    ):
+        end += 1
+    return end

@@ -1,0 +1,137 @@
+"""What became of a model, in words and figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from stowage.answer import FirstSweep, StageFate
+from stowage.torch.budget import text_of
+
+if TYPE_CHECKING:
+    from stowage.torch.fitting import Fitted
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReport:
+    """What a schedule does with one layer."""
+
+    name: str
+    kept: str  # after the first forward: "all", "output" or "nothing"
+    recomputed: int  # forwards beyond the first
+    offloaded: int  # times its value goes to host memory
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Predicted and measured figures of a step, and what becomes of each layer. Prints as a table.
+
+    Seconds are those of forward and backward. Bytes are those of activations: without weights,
+    gradients and the optimizer's state.
+    """
+
+    predicted_seconds: float | None
+    measured_seconds: float | None
+    predicted_peak_bytes: int | None
+    measured_peak_bytes: int | None
+    plain_seconds: float | None
+    plain_peak_bytes: int | None
+    budget_bytes: int
+    layers: tuple[LayerReport, ...]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"{'':10}{'predicted':>14}{'measured':>14}{'plain':>14}"]
+        seconds = (self.predicted_seconds, self.measured_seconds, self.plain_seconds)
+        lines.append(f"{'step':10}" + "".join(f"{_seconds(value):>14}" for value in seconds))
+        sizes = (self.predicted_peak_bytes, self.measured_peak_bytes, self.plain_peak_bytes)
+        lines.append(f"{'peak':10}" + "".join(f"{_bytes(value):>14}" for value in sizes))
+        lines.append(f"{'budget':10}{text_of(self.budget_bytes):>14}")
+        width = max(len("layer"), *(len(layer.name) for layer in self.layers))
+        lines.append(f"{'layer':{width}}  {'kept':8}  recomputed  offloaded")
+        lines += [
+            f"{layer.name:{width}}  {layer.kept:8}  {layer.recomputed:>10}  {layer.offloaded:>9}"
+            for layer in self.layers
+        ]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def report(model: nn.Module) -> Report:
+    """What `fit` predicted and measured. Raises `StowageError` where the model was not fitted."""
+    from stowage.torch.fitting import fitted
+
+    found = fitted(model)
+    return Report(
+        found.predicted_seconds,
+        found.measured_seconds,
+        found.predicted_peak_bytes,
+        found.measured_peak_bytes,
+        found.profile.plain_seconds,
+        found.profile.plain_peak_bytes,
+        found.activations,
+        tuple(_layers(found)),
+        found.notes,
+    )
+
+
+_KEPT = {
+    FirstSweep.KEEPS_SAVED: "all",
+    FirstSweep.KEEPS_OUTPUT: "output",
+    FirstSweep.KEEPS_NOTHING: "nothing",
+}
+
+
+def _layers(found: Fitted) -> list[LayerReport]:
+    names = [stage.name for stage in found.coordinator.stages]
+    explanation = found.answer.explanation if found.answer is not None else None
+    if explanation is None:
+        return [LayerReport(name, "all", 0, 0) for name in names]
+    fates: dict[int, StageFate] = {fate.stage: fate for fate in explanation.stages}
+    return [
+        LayerReport(name, _KEPT[fates[i].first_sweep], fates[i].recomputed, fates[i].offloaded)
+        for i, name in enumerate(names, 1)
+    ]
+
+
+def paragraph(found: Fitted) -> str:
+    """What `fit` did, in one paragraph."""
+    profile = found.profile
+    plain = (
+        "plain training runs out of memory"
+        if profile.plain_peak_bytes is None
+        else f"plain training takes {text_of(profile.plain_peak_bytes)} and "
+        f"{_seconds(profile.plain_seconds)} a step"
+    )
+    begin = (
+        f"stowage: a chain of {len(found.coordinator.stages)} layers, from "
+        f"{found.coordinator.stages[0].name} to {found.coordinator.stages[-1].name}; "
+        f"{text_of(found.activations)} for activations, of {text_of(found.memory)}; {plain}. "
+    )
+    if found.answer is None:
+        return begin + "It fits, so nothing is recomputed." + _notes(found)
+    layers = _layers(found)
+    recomputed = sum(layer.recomputed > 0 for layer in layers)
+    offloaded = sum(layer.offloaded > 0 for layer in layers)
+    return (
+        begin + f"The schedule ({found.answer.origin.solver if found.answer.origin else ''}, from "
+        f"{found.source}) recomputes {recomputed} layers and offloads {offloaded}; predicted: "
+        f"{_bytes(found.predicted_peak_bytes)} and {_seconds(found.predicted_seconds)} a step; "
+        f"measured: {_bytes(found.measured_peak_bytes)} and {_seconds(found.measured_seconds)}."
+        + _notes(found)
+    )
+
+
+def _notes(found: Fitted) -> str:
+    return "".join(f" Note: {note}." for note in found.notes)
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value * 1e3:.1f} ms" if value < 1 else f"{value:.2f} s"
+
+
+def _bytes(value: int | None) -> str:
+    return "-" if value is None else text_of(value)

@@ -1,0 +1,249 @@
+"""Measures what the layers of a model take of memory, and whether they can run again.
+
+What autograd saves is not counted tensor by tensor, but by what the allocator hands out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from stowage.model import Chain
+from stowage.model import Stage as ChainStage
+from stowage.torch.discover import NotAChainError
+from stowage.torch.graph_leaves import leaves_of
+from stowage.torch.meter import MemoryMeter, Span
+from stowage.torch.other_sizes import Signature, signature_of
+from stowage.torch.overheads import Overheads
+from stowage.torch.replay import Snapshot
+from stowage.torch.walk import Arguments, Walk, distinct
+from stowage.torch.workload import backward
+
+
+class Bytes(Walk):
+    """What the stages take of memory, and whether they can run again."""
+
+    def __init__(self, model: nn.Module, *walk: Any) -> None:
+        super().__init__(*walk)
+        self.notes: list[str] = []
+        self.input: Signature = ()
+        self._names = {id(p): name for name, p in model.named_parameters()}
+        self._meter = MemoryMeter(self.work.device)
+        self._kept: dict[int, dict[str, Any]] = {}
+        self._input: list[Tensor] = []
+        self._loss_gradient = 0
+        self._used: list[list[Tensor]] = []  # parameters, by part of the model
+        self._head = contextlib.ExitStack()  # the span from the last layer's return to the loss
+        self.outside_bytes = 0
+        self.outside_backward_bytes = 0
+        self.overheads: list[Overheads] = []  # by stage
+
+    def measure(self) -> None:
+        with self._meter as meter:
+            with meter.span("begin"):
+                pass
+            output = self.walk()
+            loss = self.work.loss(output)
+            del output
+            self._head.close()
+            self._used.append(leaves_of([loss]))
+            with meter.span("loss backward"):
+                backward(loss)
+            self._loss_gradient = sum(self.arrived)
+            del loss
+            self.last = []
+            self._measure_what_is_before()
+
+    def _measure_what_is_before(self) -> None:
+        """The backward of what the model does before its layers, down to its parameters."""
+        inputs = [tensor for tensor in self._input if tensor.requires_grad]
+        with self._meter.span("outside backward"):
+            if inputs and any(tensor.grad_fn is not None for tensor in inputs):
+                torch.autograd.backward(inputs, [torch.ones_like(tensor) for tensor in inputs])
+        self._input = []
+
+    def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
+        facts: dict[str, Any] = {}
+        self._kept[number] = facts
+        if number == 1:
+            with self._meter.span("first"):
+                pass
+            self.input = signature_of(arguments.tensors)
+            self._input = [arguments.tensors[slot] for slot in arguments.chain]
+            self._used.append(leaves_of(self._input))
+            facts["input"] = sum(storage.nbytes() for storage in distinct(self._input))
+        facts["may_rerun"] = self._compare_runs(arguments)
+        with self._meter.span(f"forward {number}"):
+            outputs, _ = arguments.run(gradients=False)
+        facts["output"] = sum(storage.nbytes() for storage in distinct(outputs))
+        del outputs
+        self._measure_gradients(number, arguments, facts)
+        outputs, _ = arguments.run(gradients=False)
+        if number == len(self.stages):
+            self._head.enter_context(self._meter.span("head"))
+        return outputs
+
+    def _measure_gradients(self, number: int, arguments: Arguments, facts: dict[str, Any]) -> None:
+        with self._meter.span(f"save {number}"):
+            outputs, leaves = arguments.run(gradients=True)
+        parameters = arguments.stage.parameters()
+        roots = [output for output in outputs if output.requires_grad]
+        if not roots:
+            return
+        inputs = [*leaves, *parameters]
+        self._check_leaves(arguments.stage.name, leaves_of(roots), inputs)
+        gradients = [torch.ones_like(root) for root in roots]
+        del outputs
+        with self._meter.span(f"backward {number}"):
+            found = torch.autograd.grad(roots, inputs, gradients, allow_unused=True)
+            del roots
+        of_input = [gradient for gradient in found[: len(leaves)] if gradient is not None]
+        del found
+        facts["gradient"] = sum(storage.nbytes() for storage in distinct(of_input))
+        del of_input, leaves, inputs
+        # In plain training gradients of parameters are added one by one.
+        outputs, leaves = arguments.run(gradients=True)
+        roots = [output for output in outputs if output.requires_grad]
+        del outputs
+        with self._meter.span(f"plain backward {number}"):
+            torch.autograd.backward(roots, gradients, inputs=[*leaves, *parameters])
+            del roots
+
+    def _check_leaves(self, name: str, found: list[Tensor], known: list[Tensor]) -> None:
+        self._used.append(found)
+        of_the_layer = {id(tensor) for tensor in known}
+        for leaf in found:
+            if id(leaf) not in of_the_layer:
+                raise NotAChainError(
+                    f"{name} uses {self._names.get(id(leaf), 'a tensor')}, which is neither among "
+                    "its parameters nor its arguments, so its gradient would be lost: pass it as "
+                    "an argument, or register it in the layer"
+                )
+
+    def shared_bytes(self) -> int:
+        """Of parameters that several parts use: autograd sums their gradient as it goes."""
+        counts: dict[int, int] = {}
+        tensors = {id(tensor): tensor for part in self._used for tensor in part}
+        for part in self._used:
+            for tensor in part:
+                counts[id(tensor)] = counts.get(id(tensor), 0) + 1
+        return sum(
+            tensors[key].nbytes
+            for key, count in counts.items()
+            if count > 1 and isinstance(tensors[key], nn.Parameter)
+        )
+
+    def _compare_runs(self, arguments: Arguments) -> bool:
+        """Whether the layer gives the same again; sets how it has to run without gradients."""
+        stage = arguments.stage
+        device = self.work.device
+        devices = () if device.type == "cpu" else (device,)
+        snapshot = Snapshot()
+        of_others = _other_generators()
+        stage.modes = stage.training_modes()
+        with stage.replay.first(devices, snapshot):
+            first = [output.detach() for output in arguments.run(gradients=True)[0]]
+        draws_elsewhere = _other_generators() != of_others
+        with stage.replay.again(snapshot):
+            second = arguments.run(gradients=False)[0]
+        if _equal(first, second) and not draws_elsewhere:
+            return True
+        with stage.replay.again(snapshot):
+            third = [output.detach() for output in arguments.run(gradients=True)[0]]
+        if _equal(first, third) and not draws_elsewhere:
+            stage.needs_grad_mode = True
+            return True
+        self.notes.append(
+            f"{stage.name} gives another result when it runs again, so it runs once: "
+            + (
+                "it draws numbers from Python's or numpy's generator"
+                if draws_elsewhere
+                else "it reads or changes something beside its arguments, buffers and torch's "
+                "random numbers, such as a cache"
+            )
+        )
+        return False
+
+    def chain(self, name: str) -> Chain:
+        """Without times, and without the overheads of the stages."""
+        spans = self._meter.spans
+        self.outside_bytes = max(
+            0, spans["first"].before - spans["begin"].before - self._kept[1]["input"]
+        )
+        outside = spans["outside backward"]
+        self.outside_backward_bytes = max(0, outside.peak - outside.before)
+        stages = [self._stage(number, spans) for number in range(1, len(self._kept) + 1)]
+        # The backward of a stage makes the gradient of the value before it.
+        gradients = [self._kept[number].get("gradient") for number in range(1, len(stages) + 1)]
+        gradients.append(self._loss_gradient)
+        return Chain(
+            name=name,
+            input_bytes=self._kept[1]["input"],
+            input_gradient_bytes=gradients[0] or 0,
+            stages=tuple(
+                replace(stage, gradient_bytes=gradient)
+                for stage, gradient in zip(stages, gradients[1:], strict=True)
+            ),
+            loss=self._loss_stage(spans),
+        )
+
+    def _stage(self, number: int, spans: dict[str, Span]) -> ChainStage:
+        facts = self._kept[number]
+        forward = spans[f"forward {number}"]
+        save = spans[f"save {number}"]
+        backward = spans.get(f"backward {number}", Span(0, 0, 0))
+        plain = spans.get(f"plain backward {number}", backward)
+        output = int(facts["output"])
+        gradient = int(facts.get("gradient", 0))
+        # An output in its input's memory is counted all the same: it may outlive the input.
+        saved = max(save.after - save.before, output)
+        self.overheads.append(
+            Overheads(
+                checkpoint=max(0, forward.peak - forward.before - output),
+                save=max(0, save.peak - save.before - saved),
+                backward=max(0, backward.peak - backward.before - gradient),
+                plain_backward=max(0, plain.peak - plain.before - gradient),
+            )
+        )
+        return ChainStage(
+            name=self.stages[number - 1].name,
+            output_bytes=output,
+            saved_bytes=saved,
+            no_recompute=not facts["may_rerun"],
+        )
+
+    def _loss_stage(self, spans: dict[str, Span]) -> ChainStage:
+        """What the model does after its layers, and the loss."""
+        forward = spans["head"]
+        backward = spans["loss backward"]
+        saved = max(0, forward.after - forward.before)
+        return ChainStage(
+            name="",
+            saved_bytes=saved,
+            forward_overhead_bytes=max(0, forward.peak - forward.before - saved),
+            backward_overhead_bytes=max(0, backward.peak - backward.before - self._loss_gradient),
+        )
+
+
+def _other_generators() -> tuple[Any, ...]:
+    """The states of generators that are not torch's."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return (random.getstate(),)
+    kind, keys, *rest = numpy.random.get_state()
+    return random.getstate(), kind, keys.tobytes(), *rest
+
+
+def _equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> bool:
+    """Whether all bits are equal; not-a-number equals itself."""
+    return len(one) == len(other) and all(
+        a.shape == b.shape and a.dtype == b.dtype and bool(((a == b) | ((a != a) & (b != b))).all())
+        for a, b in zip(one, other, strict=True)
+    )

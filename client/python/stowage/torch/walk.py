@@ -1,0 +1,145 @@
+"""Calls a model with each layer's forward replaced by a measurement of that layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from stowage.torch.coordinator import Installation
+from stowage.torch.discover import NotAChainError
+from stowage.torch.replay import Autocast
+from stowage.torch.stage import Stage, input_slots
+from stowage.torch.structure import put_tensors, take_tensors
+from stowage.torch.workload import Progress, Workload
+
+
+@dataclass(slots=True)
+class Arguments:
+    """A layer's arguments, with its own copies of what gradients are taken of."""
+
+    stage: Stage
+    template: Any
+    tensors: list[Any]
+    chain: list[int]  # slots of the value of the chain
+    autocast: Autocast
+    output: Any = None
+
+    def run(self, *, gradients: bool) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs, and the tensors that their gradients are taken of."""
+        tensors = list(self.tensors)
+        leaves: list[Tensor] = []
+        made: dict[int, Tensor] = {}
+        for slot, tensor in enumerate(self.tensors):
+            if id(tensor) in made:
+                tensors[slot] = made[id(tensor)]
+            elif slot in self.chain or tensor.requires_grad:
+                tensors[slot] = made[id(tensor)] = tensor.detach()
+                if gradients and tensor.requires_grad:
+                    leaves.append(tensors[slot].requires_grad_())
+        args, kwargs = put_tensors(self.template, tensors)
+        with torch.set_grad_enabled(gradients), self.autocast.again():
+            returned = self.stage.run(args, kwargs)
+        outputs: list[Tensor] = []
+        self.output = take_tensors(returned, outputs)
+        return outputs, leaves
+
+    def for_the_model(
+        self, outputs: Sequence[Tensor], arrived: list[int]
+    ) -> tuple[Any, list[Tensor]]:
+        """What the layer returned, as the beginning of a graph that notes its gradients' bytes."""
+        anchor = torch.empty(0, requires_grad=True)
+        with torch.enable_grad():
+            fresh = [
+                _Begin.apply(anchor, output.detach(), arrived)
+                if output.is_floating_point() or output.is_complex()
+                else output.detach()
+                for output in outputs
+            ]
+        return put_tensors(self.output, fresh), fresh
+
+
+class _Begin(torch.autograd.Function):
+    """Begins a graph at a tensor that, other than a leaf, may be changed in place."""
+
+    @staticmethod
+    def forward(ctx: Any, anchor: Tensor, tensor: Tensor, arrived: list[int]) -> Tensor:
+        ctx.arrived = arrived
+        return tensor.detach()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        ctx.arrived.append(gradients[0].nbytes)
+        return None, None, None
+
+
+def refuse_caches(name: str, args: Any, kwargs: Any) -> None:
+    """Raises where a layer gets transformers' cache of keys and values, which each run extends."""
+    for value in (*args, *kwargs.values()):
+        if hasattr(value, "get_seq_length") and hasattr(value, "update"):
+            raise NotAChainError(
+                f"{name} gets a cache of keys and values, which is for generation: set "
+                "model.config.use_cache = False to train"
+            )
+
+
+class Walk:
+    """Calls the model with each layer's forward replaced by a measurement."""
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        input_slots: Sequence[int],
+        work: Workload,
+        progress: Progress,
+    ) -> None:
+        self.stages = stages
+        self.work = work
+        self._slots = input_slots
+        self._progress = progress
+        self.last: list[Tensor] = []  # what the layer before returned to the model
+        self.arrived: list[int] = []  # bytes of the gradients of the last layer's outputs
+
+    def walk(self) -> Any:
+        """The model's output. Calls `stage` for each layer."""
+        installed = Installation(self.stages, self._handle)
+        try:
+            return self.work.forward()
+        finally:
+            installed.remove()
+
+    def _handle(self, number: int, args: Any, kwargs: Any) -> Any:
+        stage = self.stages[number - 1]
+        self._progress(f"profiling {stage.name}", number / (len(self.stages) + 1))
+        tensors: list[Any] = []
+        template = take_tensors((args, kwargs), tensors)
+        if number == 1:
+            chain = list(input_slots(tensors, self._slots))
+        else:
+            returned = {id(tensor) for tensor in self.last}
+            chain = [slot for slot, tensor in enumerate(tensors) if id(tensor) in returned]
+        refuse_caches(stage.name, args, kwargs)
+        if not chain:
+            raise NotAChainError(
+                f"{stage.name} does not get the output of {self.stages[number - 2].name} as it "
+                "was returned: something changes it between them, such as a hook on a layer, or "
+                "the layers run without gradients; leave those layers out, with layers="
+            )
+        device = tensors[chain[0]].device.type
+        arguments = Arguments(stage, template, tensors, chain, Autocast.current(device))
+        outputs = self.measure_stage(number, arguments)
+        self.arrived.clear()
+        result, self.last = arguments.for_the_model(outputs, self.arrived)
+        return result
+
+    def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
+        raise NotImplementedError
+
+
+def distinct(tensors: Sequence[Tensor]) -> list[torch.UntypedStorage]:
+    """The storages of the tensors, each once."""
+    storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage() for tensor in tensors}
+    return list(storages.values())

@@ -1,0 +1,263 @@
+"""Client against real servers."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+
+import pytest
+from support import chain_of, profile, slow_chain, without_seconds
+
+import stowage
+from stowage import Answer, Client, Improved, Platform, Queued, Running, SolveOptions, Source
+
+LINKED = Platform(offload_bytes_per_second=12e9, half_duplex=True)
+# With slow_chain(1000): seconds.
+SLOW = SolveOptions(memory_slots=250, time_precision=0.0)
+
+
+@pytest.fixture
+def client(server):
+    with Client(server.address) as one:
+        yield one
+
+
+def test_answers_are_those_of_a_local_solve(client):
+    chain = profile("torchvision-resnet18-16-500")
+    exact = SolveOptions(time_precision=0.0)
+    remote = client.solve(chain, LINKED, memory="20%", options=exact)
+    local = stowage.solve(chain, LINKED, memory="20%")
+    assert remote.schedule == local.schedule
+    assert remote.prediction == local.prediction
+    assert remote.platform == local.platform
+    assert len(remote.origin.fingerprint) == 64
+    again = client.solve(chain, LINKED, memory="20%", options=exact)
+    assert again.origin.source is Source.MEMORY_CACHE
+    simulation = client.simulate(chain, remote.platform, remote.schedule)
+    expected = stowage.simulate(chain, remote.platform, remote.schedule)
+    assert without_seconds(simulation.to_json()) == without_seconds(expected.to_json())
+    assert client.solvers() == stowage.solvers()
+
+
+def test_a_frontier_is_that_of_a_local_solve(client):
+    chain = profile("torchvision-resnet18-16-500")
+    remote = client.frontier(chain, points=6, options=SolveOptions(time_precision=0.0))
+    assert remote.points == stowage.frontier(chain, points=6).points
+    budgets = client.frontier(chain, budgets=["50%"])
+    assert len(budgets.points) == 1
+
+
+def test_provenance_and_presence_pass(client):
+    chain = stowage.Chain.from_dict(
+        chain_of(4).to_dict()
+        | {"provenance": {"a": [1, None, {"b": True}]}, "input_gradient_bytes": 0}
+    )
+    assert client.solve(chain, memory="50%").feasible
+
+
+def test_a_stream_has_events_and_ends_with_the_answer(client):
+    chain = profile("torchvision-densenet121-32-224")
+    no_cache = SolveOptions(use_cache=False)
+    events = list(client.solve_stream(chain, LINKED, memory="15%", options=no_cache))
+    assert isinstance(events[-1], Answer)
+    assert {type(event) for event in events[:-1]} <= {Queued, Running, Improved}
+    assert any(isinstance(event, Improved) for event in events)
+    assert events[-1].feasible
+
+
+def test_a_loop_that_breaks_out_of_a_stream_ends_the_solve(start_server):
+    server = start_server("--threads", "1")
+    with Client(server.address) as client:
+        begin = time.monotonic()
+        for event in client.solve_stream(
+            slow_chain(1000), memory="30%", solver="rotor", options=SLOW
+        ):
+            if isinstance(event, Running | Improved):
+                break
+        answer = client.solve(slow_chain(900), memory="30%", solver="periodic")
+        assert answer.feasible
+        assert time.monotonic() - begin < 20
+
+
+def test_every_violated_field_is_named(client):
+    chain = stowage.Chain.from_dict(
+        {"stages": [{"output_bytes": 5, "saved_bytes": 1}, {"forward_seconds": -1.0}]}
+    )
+    with pytest.raises(stowage.InvalidRequestError) as error:
+        client.solve(chain, memory=1000, solver="magic")
+    fields = {violation.field for violation in error.value.violations}
+    assert {"chain.stages[0].saved_bytes", "chain.stages[1].forward_seconds", "solver"} <= fields
+    assert all(violation.description for violation in error.value.violations)
+    with pytest.raises(stowage.InvalidRequestError) as error:
+        client.solve(stowage.Chain(input_bytes=2**70), memory=1000)
+    assert error.value.violations[0].field == "request.chain.input_bytes"
+
+
+def test_an_execution_is_reported(client):
+    answer = client.solve(chain_of(5), memory="50%")
+    client.report_execution(
+        answer, measured_step_seconds=1.0, measured_peak_bytes=10**7, agent="test 1", job="j"
+    )
+    with pytest.raises(stowage.InvalidRequestError):
+        client.report_execution(answer, measured_step_seconds=-1.0, measured_peak_bytes=0, agent="")
+
+
+def test_no_server_is_an_error_that_says_what_helps():
+    begin = time.monotonic()
+    with (
+        Client("127.0.0.1:1", patience=0.5) as client,
+        pytest.raises(stowage.UnavailableError, match="start stowage-server") as error,
+    ):
+        client.solve(chain_of(4), memory="50%")
+    assert time.monotonic() - begin < 3
+    assert isinstance(error.value, ConnectionError)
+
+
+def test_the_next_server_answers_for_a_dead_one(server, caplog):
+    with Client(f"127.0.0.1:1,{server.address}", timeout=20) as client:
+        client._failover._order[:] = [0, 1]
+        for _ in range(3):
+            assert client.solve(chain_of(4), memory="50%").feasible
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith("passed over: no answer from a server at 127.0.0.1:1")
+
+
+def test_errors_have_the_id_under_which_the_server_logs_the_call(client):
+    with pytest.raises(stowage.InvalidRequestError, match=r"\(request [^ ]+\)$"):
+        client.solve(chain_of(3), memory=1000, solver="magic")
+
+
+def test_a_server_that_dies_in_mid_solve_is_replaced(start_server):
+    dying, other = start_server(), start_server()
+    with Client([dying.address, other.address]) as client:
+        client._failover._order[:] = [0, 1]
+        killer = threading.Timer(0.7, dying.kill)
+        killer.start()
+        options = SolveOptions(memory_slots=200)
+        answer = client.solve(slow_chain(700), memory="30%", solver="rotor", options=options)
+        killer.join()
+        assert answer.feasible
+
+
+def test_a_stream_is_repeated_with_an_event(start_server):
+    dying, other = start_server(), start_server()
+    with Client([dying.address, other.address]) as client:
+        client._failover._order[:] = [0, 1]
+        events = []
+        options = SolveOptions(memory_slots=200)
+        for event in client.solve_stream(
+            slow_chain(700), memory="30%", solver="rotor", options=options
+        ):
+            if not events:
+                dying.kill()
+            events.append(event)
+        assert any(isinstance(event, stowage.Repeated) for event in events)
+        assert isinstance(events[-1], Answer)
+
+
+def test_a_full_queue_is_an_error_with_advice(start_server):
+    server = start_server("--threads", "1", "--short-threads", "0", "--queue-length", "0")
+    with Client(server.address, timeout=1.0) as client, Client(server.address) as busy:
+        stream = busy.solve_stream(slow_chain(1000), memory="30%", solver="rotor", options=SLOW)
+        next(stream)
+        with pytest.raises(stowage.BusyError) as error:
+            client.solve(slow_chain(999), memory="31%", solver="rotor", options=SLOW)
+        assert error.value.retry_after_seconds > 0
+        stream.close()
+
+
+def test_a_timeout_is_an_error_that_says_so(start_server):
+    server = start_server("--threads", "1", "--short-threads", "0")
+    with Client(server.address, timeout=0.5) as client, Client(server.address) as busy:
+        stream = busy.solve_stream(slow_chain(1000), memory="30%", solver="rotor", options=SLOW)
+        next(stream)
+        with pytest.raises(stowage.DeadlineError):
+            client.solve(slow_chain(999), memory="31%", solver="rotor", options=SLOW)
+        stream.close()
+
+
+def _openssl(*arguments: object) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """An authority, and what it signed for a server and a client."""
+    folder = tmp_path_factory.mktemp("tls")
+    ca, ca_key = folder / "ca.pem", folder / "ca.key"
+    _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", ca_key, "-out", ca,
+             "-days", "2", "-subj", "/CN=authority")  # fmt: skip
+    for name in ("server", "client"):
+        key, request, certificate = (folder / f"{name}.{end}" for end in ("key", "csr", "pem"))
+        names = folder / f"{name}.ext"
+        names.write_text("subjectAltName=IP:127.0.0.1")
+        _openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", request,
+                 "-subj", f"/CN={name}")  # fmt: skip
+        _openssl("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial",
+                 "-out", certificate, "-days", "2", "-extfile", names)  # fmt: skip
+        key.chmod(0o600)
+    return folder
+
+
+def test_tls_with_a_client_certificate(start_server, certificates):
+    folder = certificates
+    server = start_server(
+        *("--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server.key")),
+        *("--tls-client-ca", str(folder / "ca.pem")),
+    )
+    own = {"tls_cert": folder / "client.pem", "tls_key": folder / "client.key"}
+    with Client(server.address, tls_ca=folder / "ca.pem", **own) as client:
+        assert client.solve(chain_of(4), memory="50%").feasible
+    for wrong in ({}, {"tls_ca": folder / "ca.pem"}, {"tls_ca": folder / "client.pem", **own}):
+        with (
+            Client(server.address, patience=0.2, **wrong) as client,
+            pytest.raises(stowage.UnavailableError, match="tls_c"),
+        ):
+            client.solve(chain_of(4), memory="50%")
+
+
+def test_a_token(start_server, tmp_path):
+    tokens, mine = tmp_path / "tokens", tmp_path / "mine"
+    tokens.write_text("job 0123456789abcdef0123456789abcdef\n")
+    tokens.chmod(0o600)
+    mine.write_text("0123456789abcdef0123456789abcdef\n")
+    server = start_server("--token-file", str(tokens))
+    with Client(server.address, token_file=mine) as client:
+        assert client.solve(chain_of(4), memory="50%").feasible
+    with Client(server.address, token=mine.read_text().strip()) as client:
+        assert client.solvers()
+    for wrong in ({}, {"token": "wrong"}):
+        with (
+            Client(server.address, **wrong) as client,
+            pytest.raises(stowage.UnauthenticatedError),
+        ):
+            client.solve(chain_of(4), memory="50%")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"servers": ""}, "servers"),
+        ({"servers": "localhost"}, "servers"),
+        ({"servers": "localhost:99999"}, "servers"),
+        ({"servers": []}, "servers"),
+        ({"timeout": 0}, "timeout"),
+        ({"patience": float("nan")}, "patience"),
+        ({"tls_cert": "x.pem"}, "tls_cert, tls_key"),
+        ({"token": "two words"}, "token"),
+        ({"token": "a", "token_file": "b"}, "token, token_file"),
+    ],
+    ids=str,
+)
+def test_arguments_are_checked(arguments, field):
+    with pytest.raises(stowage.InvalidRequestError) as error:
+        Client(**arguments)
+    assert error.value.violations[0].field == field
+
+
+def test_a_closed_client_says_so(server):
+    client = Client(server.address)
+    client.close()
+    with pytest.raises(stowage.StowageError, match="closed"):
+        client.solvers()

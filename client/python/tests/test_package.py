@@ -1,0 +1,97 @@
+"""The wheel: what it needs, where it runs, and what imports cost."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from support import PROGRAMS, REPOSITORY
+
+import stowage
+
+LIGHT = """
+import sys
+import stowage
+chain = stowage.Chain(input_bytes=8, stages=(stowage.Stage(output_bytes=8, saved_bytes=8),) * 4)
+answer = stowage.solve(chain, memory="50%")
+assert answer.feasible, answer
+assert stowage.plan(chain, memory="50%").source == "local solve"
+print(*sorted(name for name in ("torch", "grpc", "google.protobuf", "numpy", "matplotlib", "rich")
+              if name in sys.modules))
+"""
+
+
+def test_importing_and_solving_imports_no_other_library():
+    run = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == ""
+
+
+def test_every_public_name_is_there_and_documented():
+    for name in stowage.__all__:
+        if name in ("fit", "unfit", "report"):  # need PyTorch; have tests of their own
+            continue
+        value = getattr(stowage, name)
+        assert getattr(value, "__doc__", None) or name == "PlanSource", name
+    with pytest.raises(AttributeError, match="no attribute 'unknown'"):
+        _ = stowage.unknown
+
+
+def test_the_version_is_that_of_the_programs():
+    version = subprocess.run(
+        [PROGRAMS / "stowage", "--version"], capture_output=True, text=True, check=True
+    )
+    assert stowage.__version__ in version.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel() -> pathlib.Path:
+    """That of deploy/wheel.sh, which deploy/python.sh passes."""
+    path = os.environ.get("STOWAGE_WHEEL")
+    if path is not None:
+        return pathlib.Path(path)
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    built = sorted((REPOSITORY / "client/python/dist").glob(f"*-{tag}-*.whl"))
+    assert built, "run deploy/wheel.sh"
+    return built[-1]
+
+
+def test_the_wheel_says_on_which_systems_it_runs(wheel):
+    glibc = re.search(r"manylinux_2_(\d+)_x86_64", wheel.name)
+    assert glibc is not None, wheel.name
+    assert int(glibc.group(1)) <= 35, "Ubuntu 22.04 has glibc 2.35"
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "stowage/py.typed" in names
+    assert "stowage/_core.pyi" in names
+    assert "stowage/_proto/descriptors.binpb" in names
+    assert not [name for name in names if "/tests/" in name or "protobuf" in name]
+
+
+def test_the_wheel_works_in_a_clean_venv(wheel, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv/bin/python"
+    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel]
+    subprocess.run(install, check=True)
+    environment = {"PATH": "/usr/bin:/bin"}
+    run = subprocess.run(
+        [python, "-c", LIGHT], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, ""), run.stderr
+    # What needs an extra says which.
+    extras = {"stowage.Client()": "client", "answer.plot()": "plot"}
+    for code, extra in extras.items():
+        script = LIGHT + f"\n{code}"
+        run = subprocess.run(
+            [python, "-c", script], capture_output=True, text=True, check=False, env=environment
+        )
+        assert f"pip install 'stowage-planner[{extra}]'" in run.stderr, run.stderr
+    # The planner does without what asks servers.
+    script = LIGHT + '\nprint(stowage.plan(chain, memory="50%", server="a:1").notes)'
+    run = subprocess.run(
+        [python, "-c", script], capture_output=True, text=True, check=True, env=environment
+    )
+    assert "stowage-planner[client]" in run.stdout

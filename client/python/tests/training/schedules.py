@@ -1,0 +1,106 @@
+"""Profiles of models, and schedules for them, put in place without `fit`."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import random
+from collections.abc import Iterator, Sequence
+
+import torch
+from models import Example, loss_of
+
+import stowage
+from stowage.torch.coordinator import Coordinator
+from stowage.torch.discover import find_layers
+from stowage.torch.profiler import Profile, Profiler
+from stowage.torch.program import Program
+from stowage.torch.stage import Stage
+from stowage.torch.transfers import HostTransfers
+from stowage.torch.workload import Workload, unchanged
+
+CPU = torch.device("cpu")
+
+
+@dataclasses.dataclass
+class Profiled:
+    example: Example
+    stages: list[Stage]
+    slots: Sequence[int]
+    profile: Profile
+
+    @contextlib.contextmanager
+    def under(self, schedule: stowage.Schedule) -> Iterator[None]:
+        program = Program.of(schedule, len(self.stages))
+        coordinator = Coordinator(self.stages, program, HostTransfers(), self.slots)
+        coordinator.install()
+        try:
+            yield
+        finally:
+            coordinator.remove()
+
+
+def profiled(example: Example) -> Profiled:
+    work = Workload(example.forward, loss_of, CPU)
+    with unchanged(example.model, CPU):
+        found = find_layers(example.model, work.forward, None)
+    stages = [
+        Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
+    ]
+    profiler = Profiler(example.model, stages, found.input_slots, work, lambda text, done: None)
+    return Profiled(example, stages, found.input_slots, profiler.run("test", repeats=1))
+
+
+def random_transfers(schedule: stowage.Schedule, length: int, seed: int) -> stowage.Schedule:
+    """The schedule, with values sent to the host and fetched again wherever that is valid."""
+    chance = random.Random(seed)
+    operations: list[stowage.Operation] = []
+    away: set[int] = set()  # released values
+    sent: set[int] = set()  # with a copy under way
+    here: set[int] = {0}
+    kind = stowage.OperationKind
+
+    def add(what: stowage.OperationKind, stage: int) -> None:
+        operations.append(stowage.Operation(kind=what, stage=stage))
+
+    def bring(stage: int) -> None:
+        if stage in sent:
+            add(kind.RELEASE, stage)
+            sent.discard(stage)
+            away.add(stage)
+        if stage in away:
+            add(kind.PREFETCH, stage)
+            away.discard(stage)
+
+    for operation in schedule.operations:
+        stage = operation.stage
+        needed = {stage - 1} | ({stage} if operation.kind == kind.BACKWARD else set())
+        for value in sorted(needed):
+            bring(value)
+        operations.append(operation)
+        if operation.kind == kind.BACKWARD:
+            here -= {stage}
+        if operation.kind == kind.FORWARD_DISCARD:
+            here -= {stage - 1}
+        if operation.kind != kind.BACKWARD and stage <= length:
+            here.add(stage)
+        if operation.kind == kind.BACKWARD and not _saved_before(operations, stage - 1):
+            here -= {stage - 1}
+        for value in sorted(here - away - sent):
+            if chance.random() < 0.4:
+                add(kind.OFFLOAD, value)
+                sent.add(value)
+        for value in sorted(sent):
+            if chance.random() < 0.5:
+                add(kind.RELEASE, value)
+                sent.discard(value)
+                away.add(value)
+    return stowage.Schedule(operations=tuple(operations))
+
+
+def _saved_before(operations: Sequence[stowage.Operation], stage: int) -> bool:
+    """Whether value `stage` is all that its backward needs, rather than the output alone."""
+    kind = stowage.OperationKind
+    forwards = (kind.FORWARD_SAVE, kind.FORWARD_CHECKPOINT, kind.FORWARD_DISCARD)
+    last = [o.kind for o in operations if o.stage == stage and o.kind in forwards]
+    return bool(last) and last[-1] == kind.FORWARD_SAVE

@@ -1,0 +1,357 @@
+"""`stowage.fit` as its users meet it."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pathlib
+import pickle
+import resource
+from typing import Any
+
+import models
+import pytest
+import torch
+from models import Example, differences, loss_of, train
+from torch import Tensor, nn
+
+import stowage
+from stowage.torch import BudgetError, NotAChainError
+
+
+def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
+    return stowage.fit(
+        example.model,
+        example.sample,
+        **{"activations": "20%", "loss": loss_of, "verbose": False, **more},
+    )
+
+
+@pytest.mark.parametrize("name", ["blocks", "gpt2", "bert"])
+def test_fits_trains_and_unfits(name: str) -> None:
+    expected = train(models.make(name))
+    example = models.make(name)
+    names = list(example.model.state_dict())
+    fitted = _fit(example)
+    assert fitted.answer is not None
+    assert list(example.model.state_dict()) == names
+    assert differences(expected, train(example)) == []
+    stowage.unfit(example.model)
+    assert not any("forward" in module.__dict__ for module in example.model.modules())
+    again = models.make(name)
+    again.model.load_state_dict(models.make(name).model.state_dict())
+    assert differences(expected, train(again)) == []
+
+
+def test_fit_itself_changes_nothing() -> None:
+    example = models.make("blocks")
+    before = {name: tensor.clone() for name, tensor in example.model.state_dict().items()}
+    state = torch.get_rng_state()
+    example.model[0].linear.weight.grad = gradient = torch.ones(16, 16)
+    _fit(example)
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(before[name], t) for name, t in example.model.state_dict().items())
+    assert example.model[0].linear.weight.grad is gradient
+    assert torch.equal(gradient, torch.ones(16, 16))
+    assert example.model[1].linear.weight.grad is None
+
+
+def test_plain_is_the_plan_where_it_fits() -> None:
+    example = models.make("blocks")
+    fitted = _fit(example, activations="1GiB")
+    assert fitted.answer is None
+    assert "nothing is recomputed" in str(fitted)
+    assert fitted.measured_peak_bytes == fitted.profile.plain_peak_bytes
+    assert all(layer.kept == "all" for layer in stowage.report(example.model).layers)
+
+
+def test_says_the_least_memory_where_nothing_fits_and_that_works() -> None:
+    example = models.make("gpt2")
+    with pytest.raises(stowage.InfeasibleError, match="is the least that works") as raised:
+        _fit(example, activations=None, memory=stowage_least(example) + 1)
+    least = raised.value.minimum_memory_bytes
+    assert least is not None
+    _fit(example, activations=None, memory=int(least * 1.02))
+
+
+def stowage_least(example: Example) -> int:
+    """What weights, gradients and Adam's state take."""
+    parameters = sum(p.nbytes for p in {id(p): p for p in example.model.parameters()}.values())
+    return 4 * parameters + sum(b.nbytes for b in example.model.buffers())
+
+
+@pytest.mark.parametrize("memory", ["12Gib", "-1", "150%", -5, "many", 1.5, True])
+def test_a_budget_that_cannot_be_read_is_named(memory: Any) -> None:
+    with pytest.raises(BudgetError, match="memory: is"):
+        _fit(models.make("blocks"), activations=None, memory=memory)
+
+
+def test_a_budget_below_the_weights_says_what_they_take() -> None:
+    with pytest.raises(BudgetError, match="weights, gradients and the optimizer's state alone"):
+        _fit(models.make("blocks"), activations=None, memory=1000)
+
+
+def test_one_of_memory_and_activations() -> None:
+    with pytest.raises(BudgetError, match="one of the two"):
+        _fit(models.make("blocks"), memory="1GiB")
+
+
+def test_layers_are_taken_as_given() -> None:
+    example = models.make("blocks")
+    fitted = _fit(example, layers=[example.model[i] for i in range(2, 6)])
+    assert [stage.name for stage in fitted.coordinator.stages] == ["2", "3", "4", "5"]
+    assert differences(train(models.make("blocks")), train(example)) == []
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(4))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in [*self.layers, self.layers[0]]:
+            value = layer(value)
+        return value
+
+
+def test_a_layer_that_is_called_twice_is_refused_by_name() -> None:
+    model = Twice()
+    with pytest.raises(NotAChainError, match=r"layers\.0 is called 2 times"):
+        _fit(Example(model, torch.randn(8, 16)), layers=model.layers)
+
+
+class Between(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(4))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in self.layers:
+            value = layer(value) * 0.5
+        return value
+
+
+def test_a_change_between_layers_is_refused_by_name() -> None:
+    model = Between()
+    with pytest.raises(NotAChainError, match=r"layers\.1 does not get the output of layers\.0"):
+        _fit(Example(model, torch.randn(8, 16)), layers=model.layers)
+
+
+class Borrower(nn.Module):
+    """Uses a parameter that is another module's."""
+
+    def __init__(self, weight: nn.Parameter) -> None:
+        super().__init__()
+        self.borrowed = [weight]
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.linear(value) @ self.borrowed[0]
+
+
+def test_a_parameter_from_elsewhere_is_refused_by_name() -> None:
+    model = nn.Sequential(nn.Linear(16, 16), *(models.Block(16) for _ in range(3)))
+    model.append(Borrower(model[0].weight))
+    with pytest.raises(NotAChainError, match=r"4 uses 0\.weight"):
+        _fit(Example(model, torch.randn(8, 16)))
+
+
+class Counting(nn.Module):
+    """Gives something else each time it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+        self.runs = 0
+
+    def forward(self, value: Tensor) -> Tensor:
+        self.runs += 1
+        return self.linear(value) * self.runs
+
+
+def test_a_layer_that_cannot_run_again_runs_once_a_step() -> None:
+    model = nn.Sequential(*(models.Block(16) for _ in range(5)))
+    model.insert(2, Counting())
+    example = Example(model, torch.randn(8, 16))
+    fitted = _fit(example, activations="30%")
+    assert any("2 gives another result" in note for note in fitted.notes)
+    before = model[2].runs
+    loss_of(example.forward()).backward()
+    assert model[2].runs == before + 1
+
+
+def test_in_place_layers_join_the_one_before() -> None:
+    torch.manual_seed(0)
+    parts: list[nn.Module] = []
+    for _ in range(4):
+        parts += [nn.Linear(16, 16), nn.BatchNorm1d(16), nn.ReLU(inplace=True)]
+    example = Example(nn.Sequential(*parts), torch.randn(8, 16))
+    expected = train(example.fresh())
+    fitted = _fit(example)
+    assert fitted.coordinator.stages[1].name == "1..2"
+    assert differences(expected, train(example)) == []
+
+
+def test_a_frozen_layer_and_a_frozen_beginning() -> None:
+    for frozen in ([2], [0, 1, 2]):
+        example = models.make("blocks")
+        for index in frozen:
+            example.model[index].requires_grad_(False)
+        expected = train(example.fresh())
+        _fit(example)
+        assert differences(expected, train(example)) == []
+
+
+def test_evaluation_is_untouched() -> None:
+    example = models.make("blocks")
+    plain = example.fresh()
+    _fit(example)
+    for one in (example, plain):
+        one.model.eval()
+    with torch.no_grad():
+        assert torch.equal(example.forward(), plain.forward())
+
+
+def test_copies_and_pickles_are_plain_models() -> None:
+    example = models.make("blocks")
+    _fit(example)
+    expected = train(models.make("blocks"))
+    for model in (copy.deepcopy(example.model), pickle.loads(pickle.dumps(example.model))):
+        assert differences(expected, train(Example(model, example.sample))) == []
+    assert differences(expected, train(example)) == []
+
+
+def test_the_step_after_an_exception_is_right() -> None:
+    example = models.make("blocks")
+    _fit(example)
+    for where in ("forward", "backward"):
+        layer = example.model[3].linear
+        if where == "forward":
+            handle = layer.register_forward_pre_hook(_raise)
+        else:
+            handle = layer.register_full_backward_hook(_raise)
+        with pytest.raises(RuntimeError, match="on purpose"):
+            loss_of(example.forward()).backward()
+        handle.remove()
+    fresh = models.make("blocks")
+    example.model.load_state_dict(fresh.model.state_dict())
+    example.model.zero_grad()
+    assert differences(train(fresh), train(example)) == []
+
+
+def _raise(*_: Any) -> None:
+    raise RuntimeError("on purpose")
+
+
+def test_two_forwards_before_their_backwards() -> None:
+    plain, example = models.make("blocks"), models.make("blocks")
+    _fit(example)
+    for one in (plain, example):
+        torch.manual_seed(1)
+        first, second = loss_of(one.forward()), loss_of(one.forward())
+        second.backward()
+        first.backward()
+    for a, b in zip(plain.model.parameters(), example.model.parameters(), strict=True):
+        assert torch.equal(a.grad, b.grad)  # type: ignore[arg-type]
+
+
+def test_a_second_backward_says_what_to_do() -> None:
+    example = models.make("blocks")
+    _fit(example)
+    loss = loss_of(example.forward())
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match=r"stowage\.unfit"):
+        loss.backward()
+
+
+def test_a_forward_without_a_backward_leaves_nothing() -> None:
+    example = models.make("blocks")
+    fitted = _fit(example)
+    for _ in range(3):
+        example.forward()
+    gc.collect()
+    from stowage.torch.executor import Pass
+
+    alive = [thing for thing in gc.get_objects() if isinstance(thing, Pass)]
+    assert alive == []
+    assert fitted.coordinator is not None
+
+
+def _resident_bytes() -> int:
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def test_no_memory_grows_over_a_thousand_steps() -> None:
+    # A value is 64 KiB: one that was left in each step would be 64 MiB.
+    example = Example(models.blocks(width=64).model, torch.randn(256, 64))
+    _fit(example)
+    for _ in range(50):
+        loss_of(example.forward()).backward()
+    gc.collect()
+    gc.disable()
+    try:
+        tensors = sum(isinstance(thing, Tensor) for thing in gc.get_objects())
+        resident = _resident_bytes()
+        for _ in range(1000):
+            loss_of(example.forward()).backward()
+        assert sum(isinstance(thing, Tensor) for thing in gc.get_objects()) <= tensors
+        assert _resident_bytes() < resident + (16 << 20)
+    finally:
+        gc.enable()
+
+
+def test_compiled_layers() -> None:
+    expected = train(models.make("blocks"))
+    example = models.make("blocks")
+    for index in range(8):
+        example.model[index].compile(backend="eager")
+    _fit(example)
+    assert differences(expected, train(example)) == []
+    stowage.unfit(example.model)
+    assert differences(expected, train_from_start(example)) == []
+
+
+def train_from_start(example: Example) -> models.Trained:
+    example.model.load_state_dict(models.make("blocks").model.state_dict())
+    example.model.zero_grad()
+    return train(example)
+
+
+def test_a_value_changed_in_place_is_refused() -> None:
+    class Changes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList(models.Block(16) for _ in range(6))
+            self.changes = False
+
+        def forward(self, value: Tensor) -> Tensor:
+            kept = []
+            for index, layer in enumerate(self.layers):
+                value = layer(value)
+                kept.append(value)
+                if index == 4 and self.changes:
+                    with torch.no_grad():
+                        for early in kept[:3]:
+                            early.add_(1.0)
+            return value
+
+    model = Changes()
+    example = Example(model, torch.randn(8, 16))
+    _fit(example, activations="15%", solver="rotor")
+    model.changes = True
+    with pytest.raises(RuntimeError, match=r"changed in place|inplace"):
+        loss_of(example.forward()).backward()
+
+
+def test_a_model_that_changes_its_way_is_told() -> None:
+    example = models.make("blocks")
+    _fit(example)
+    with pytest.raises(RuntimeError, match="out of order"):
+        example.model[3](torch.randn(8, 16))
+    loss_of(example.forward()).backward()
+
+
+def test_report_before_fit() -> None:
+    with pytest.raises(stowage.StowageError, match=r"stowage\.fit"):
+        stowage.report(nn.Linear(2, 2))

