@@ -2,49 +2,72 @@
 # Installs what is missing, builds, and runs every test: the dev preset with all of them, then the
 # ones that concern threads under ThreadSanitizer, then all but LibTorch's and the real chains' again
 # under AddressSanitizer and UndefinedBehaviorSanitizer, for which dev's integration and golden tests
-# run asan's programs, then each fuzzer for seconds, and last quickstart.sh with what is released. The
-# Python package is built and tested after dev, whose server its tests start.
+# run asan's programs, then each fuzzer for seconds, then quickstart.sh with what is released, and
+# last the release preset, which is compiled whole. The Python package is built and tested after dev,
+# whose server its tests start. Ends with the time that each step took.
 # Safe to run again.
-#   deploy/test.sh [STEP…]    default: dev python tsan asan fuzz quickstart
+#   deploy/test.sh [STEP…]    default: dev python tsan asan fuzz quickstart release
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-deploy/setup.sh test
+# Not with sanitizers: the kernel on every target, which is minutes of arithmetic, and what a released
+# program takes, which is not what it takes with them: files, memory, libraries.
+not_sanitized='MinPlusTables|TenThousandConnections|RanOutOfFiles|PackagesAreThose|AddressSpace'
+
+build() {
+  local begin=$SECONDS
+  deploy/build.sh "$@"
+  times+=("$1 built in $((SECONDS - begin)) s")
+}
+
+# usage: run WHAT COMMAND…
+run() {
+  local begin=$SECONDS what=$1
+  shift
+  "$@"
+  times+=("$what in $((SECONDS - begin)) s")
+}
+
+# With sanitizers, properties are tried on a tenth of the chains.
+sanitized() {
+  RC_PARAMS="max_success=500 max_discard_ratio=50" ctest --progress "$@"
+}
+
+run_step() {
+  case "$1" in
+    dev)
+      build dev
+      run "dev tested" ctest --preset dev --progress
+      ;;
+    python)
+      build dev
+      run "python built and tested" deploy/python.sh
+      ;;
+    tsan)
+      build tsan
+      run "tsan tested" sanitized --preset tsan --exclude-regex "$not_sanitized"
+      ;;
+    asan)
+      build asan
+      run "asan tested" sanitized --preset asan --exclude-regex "$not_sanitized"
+      build drivers
+      STOWAGE_PROGRAMS=$PWD/build/asan/bin run "asan's programs tested" \
+        sanitized --preset dev --label-regex 'integration|golden' \
+        --exclude-regex "$not_sanitized|^Train\\.|^Layers"
+      ;;
+    fuzz) run "fuzz built and run" deploy/fuzz.sh 8 ;;
+    quickstart) run "quickstart built and run" deploy/quickstart.sh ;;
+    release) build release ;;
+    *)
+      echo "test: no step $1; steps: dev python tsan asan fuzz quickstart release" >&2
+      exit 2
+      ;;
+  esac
+}
+
+times=()
+trap 'printf "test: %s\n" "${times[@]}"' EXIT
+run "packages checked" deploy/setup.sh test
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(dev python tsan asan fuzz quickstart)
-for step in "${steps[@]}"; do
-  begin=$SECONDS
-  if [ "$step" = fuzz ]; then
-    deploy/fuzz.sh 8
-    echo "test: fuzz built and run in $((SECONDS - begin)) s"
-    continue
-  fi
-  if [ "$step" = quickstart ]; then
-    deploy/quickstart.sh
-    echo "test: quickstart built and run in $((SECONDS - begin)) s"
-    continue
-  fi
-  if [ "$step" = python ]; then
-    deploy/build.sh dev
-    deploy/python.sh
-    echo "test: python built and tested in $((SECONDS - begin)) s"
-    continue
-  fi
-  deploy/build.sh "$step"
-  built=$SECONDS
-  # Not with sanitizers: the kernel on every target, which is minutes of arithmetic, and what a
-  # released program takes, which is not what it takes with them: files, memory, libraries. With them
-  # properties are tried on a tenth of the chains.
-  only=()
-  if [ "$step" = tsan ] || [ "$step" = asan ]; then
-    only=(--exclude-regex 'MinPlusTables|TenThousandConnections|RanOutOfFiles|PackagesAreThose|AddressSpace')
-    export RC_PARAMS="max_success=500 max_discard_ratio=50"
-  fi
-  ctest --preset "$step" --progress "${only[@]}"
-  if [ "$step" = asan ]; then
-    deploy/build.sh drivers
-    STOWAGE_PROGRAMS=$PWD/build/asan/bin ctest --preset dev --progress \
-      --label-regex 'integration|golden' "${only[@]}|^Train\\.|^Layers"
-  fi
-  echo "test: $step built in $((built - begin)) s, tested in $((SECONDS - built)) s"
-done
+[ ${#steps[@]} -gt 0 ] || steps=(dev python tsan asan fuzz quickstart release)
+for step in "${steps[@]}"; do run_step "$step"; done

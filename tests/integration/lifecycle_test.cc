@@ -153,7 +153,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   ASSERT_TRUE(watch->Read(&state));
   EXPECT_EQ(state.status(), HealthState::SERVING);
 
-  const auto running = Occupy(remote, LongSolveRequest(2000, int64_t{500} << 30));
+  const auto running = Occupy(remote, LongSolveRequest(5000, int64_t{500} << 30));
   server.Signal(SIGTERM);
 
   ASSERT_TRUE(watch->Read(&state)) << server.Log();
@@ -172,7 +172,7 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   const grpc::Status finished = running->Wait();
   EXPECT_TRUE(finished.ok()) << Text(finished);
   EXPECT_EQ(running->response().outcome(), v1::FEASIBLE);
-  EXPECT_GT(running->response().schedule().operations_size(), 2 * 2000);
+  EXPECT_GT(running->response().schedule().operations_size(), 2 * 5000);
   watch_context.TryCancel();
   EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
   const std::string log = server.Log();

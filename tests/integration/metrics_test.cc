@@ -63,7 +63,7 @@ TEST(Metrics, ReadinessEndsWithTheSignalAndLivenessDoesNot) {
   EXPECT_EQ(HttpGet(server.http_address(), "/readyz"), "200 ok\n");
   EXPECT_EQ(MetricOf(server, "stowage_ready"), 1);
   const Remote remote(server.address());
-  PendingSolve running(remote, LongSolveRequest(2000, int64_t{500} << 30));
+  PendingSolve running(remote, LongSolveRequest(5000, int64_t{500} << 30));
   WaitForMetric(server, "stowage_solves_running", 1);
   server.Signal(SIGTERM);
   EXPECT_NE(server.WaitForLogLine({"event=draining"}), "");

@@ -24,8 +24,8 @@ v1::Chain Profile(const std::string& name);
 // Both bypass the cache: each is solved anew, whatever was solved before or is in flight.
 // Solved within milliseconds: three equal stages and memory for everything.
 v1::SolveRequest SmallSolveRequest();
-// The chain of a 1001-layer network, repeated, with every number of segments tried: half a
-// minute for so many stages, a second for a fifth of them, little memory. By default nothing that
+// The chain of a 1001-layer network, repeated, with every number of segments tried: ten seconds
+// for so many stages, two for half of them, little memory. By default nothing that
 // is found at once fits.
 inline constexpr int64_t kTooLittleAtOnce = 2'480'000'000;
 v1::SolveRequest LongSolveRequest(int stages = 10'000, int64_t memory_bytes = kTooLittleAtOnce);
