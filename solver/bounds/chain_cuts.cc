@@ -3,48 +3,80 @@
 #include <algorithm>
 
 namespace stowage {
+namespace {
+
+void LetRunAgain(double seconds, ValueAtCut* value) {
+  if (value->bytes == 0) return;
+  value->fates |= kRunsAgain;
+  value->rerun_seconds = seconds;
+  value->rerun_seconds_a_byte = seconds / static_cast<double>(value->bytes);
+}
+
+}  // namespace
 
 ChainCuts::ChainCuts(const Chain& chain, const Platform& platform)
-    : chain_(chain), platform_(platform), values_(chain.stages.size() + 1) {
-  forwards_.resize(values_.size() + 1);
-  backwards_.resize(values_.size() + 1);
-  stay_bytes_.resize(values_.size() + 1);
+    : chain_(chain), platform_(platform) {
+  const size_t size = static_cast<size_t>(loss()) + 1;
+  forwards_.resize(size);
+  backwards_.resize(size);
+  stay_bytes_.resize(size);
   for (int l = 1; l <= loss(); ++l) {
     forwards_[l] = forwards_[l - 1] + chain.stage(l).forward_seconds;
     backwards_[l] = backwards_[l - 1] + chain.stage(l).backward_seconds;
-    ValueAtCut& read = values_[l - 1];
-    read.bytes = l == 1 ? chain.input_bytes : chain.saved_bytes(l - 1);
-    read.ready_seconds = forwards_[l - 1];
-    read.rest_seconds = backwards_[l];
-    stay_bytes_[l] = stay_bytes_[l - 1] + read.bytes;
-    if (l == 1 || read.bytes == 0 || chain.stage(l - 1).no_recompute) continue;
-    read.fates |= kRunsAgain;
-    read.rerun_seconds = chain.stage(l - 1).forward_seconds;
-    read.rerun_seconds_a_byte = read.rerun_seconds / static_cast<double>(read.bytes);
-    cheapest_first_.push_back(l - 1);
+    stay_bytes_[l] = stay_bytes_[l - 1] + BytesOf(l - 1);
+  }
+  if (platform.has_link()) {
+    host_bytes_ = platform.host_memory_bytes > 0 ? platform.host_memory_bytes : kMaxTotalBytes;
+  }
+  least_latency_seconds_ = platform.transfer_latency_seconds;
+  for (int k = 0; k < loss(); ++k) AddValue(k);
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if ((values_[i].fates & kRunsAgain) != 0) cheapest_first_.push_back(static_cast<int>(i));
   }
   std::stable_sort(cheapest_first_.begin(), cheapest_first_.end(), [this](int a, int b) {
     return values_[a].rerun_seconds_a_byte < values_[b].rerun_seconds_a_byte;
   });
-  if (platform.has_link()) AddLink();
+  if (!platform.has_link()) return;
+  const double latency_a_byte = least_latency_seconds_ / static_cast<double>(largest_bytes_);
+  offload_seconds_a_byte_ = latency_a_byte + 1 / platform.offload_bytes_per_second;
+  prefetch_seconds_a_byte_ = latency_a_byte + 1 / platform.prefetch_rate();
 }
 
-void ChainCuts::AddLink() {
+int64_t ChainCuts::BytesOf(int k) const {
+  return k == 0 ? chain_.input_bytes : chain_.saved_bytes(k);
+}
+
+// Adds value k, in two parts where stage k + 1 runs only once.
+void ChainCuts::AddValue(int k) {
+  first_value_.push_back(static_cast<int>(values_.size()));
+  const int64_t bytes = BytesOf(k);
+  const bool may_run_again = k > 0 && !chain_.stage(k).no_recompute;
+  const bool held = may_run_again && chain_.stage(k + 1).no_recompute;
+  const int64_t held_bytes = held ? chain_.output_bytes(k) : 0;
+  ValueAtCut value{.bytes = bytes - held_bytes,
+                   .ready_seconds = forwards_[k],
+                   .rest_seconds = backwards_[k + 1]};
+  if (may_run_again) LetRunAgain(chain_.stage(k).forward_seconds, &value);
+  const bool may_leave = host_bytes_ > 0 && (k == 0 || !chain_.stage(k).no_offload);
   const double latency = platform_.transfer_latency_seconds;
-  int64_t largest = 1;
-  for (int k = 0; k < loss(); ++k) {
-    ValueAtCut& value = values_[k];
-    if (value.bytes == 0 || (k > 0 && chain_.stage(k).no_offload)) continue;
-    value.fates |= kLeaves;
-    const auto bytes = static_cast<double>(value.bytes);
-    value.offload_seconds = latency + bytes / platform_.offload_bytes_per_second;
-    value.prefetch_seconds = latency + bytes / platform_.prefetch_rate();
-    largest = std::max(largest, value.bytes);
-  }
-  const double latency_a_byte = latency / static_cast<double>(largest);
-  offload_seconds_a_byte_ = latency_a_byte + 1 / platform_.offload_bytes_per_second;
-  prefetch_seconds_a_byte_ = latency_a_byte + 1 / platform_.prefetch_rate();
-  host_bytes_ = platform_.host_memory_bytes > 0 ? platform_.host_memory_bytes : kMaxTotalBytes;
+  if (may_leave) LetLeave(held_bytes > 0 ? 0 : latency, &value);
+  values_.push_back(value);
+  if (held_bytes == 0) return;
+  ValueAtCut output{.bytes = held_bytes,
+                    .ready_seconds = value.ready_seconds,
+                    .rest_seconds = value.rest_seconds};
+  if (may_leave) LetLeave(latency, &output);
+  values_.push_back(output);
+}
+
+void ChainCuts::LetLeave(double latency_seconds, ValueAtCut* value) {
+  if (value->bytes == 0) return;
+  value->fates |= kLeaves;
+  const auto bytes = static_cast<double>(value->bytes);
+  value->offload_seconds = latency_seconds + bytes / platform_.offload_bytes_per_second;
+  value->prefetch_seconds = latency_seconds + bytes / platform_.prefetch_rate();
+  largest_bytes_ = std::max(largest_bytes_, value->bytes);
+  least_latency_seconds_ = std::min(least_latency_seconds_, latency_seconds);
 }
 
 Cut ChainCuts::FirstForward(int l) const {
@@ -52,6 +84,7 @@ Cut ChainCuts::FirstForward(int l) const {
   const bool saves = l == loss() || stage.no_recompute;
   const int64_t added = saves ? stage.saved_bytes : stage.output_bytes;
   return {.stage = l,
+          .values = first_value_[l - 1],
           .excess_bytes =
               stay_bytes_[l] + added + stage.forward_overhead_bytes - platform_.memory_bytes,
           .before_seconds = forwards_[l - 1],
@@ -67,6 +100,7 @@ Cut ChainCuts::Backward(int l) const {
   // its time does not matter, since everything that runs again does so after it.
   if (host_bytes_ == 0) needed = std::max(needed, stage.forward_overhead_bytes);
   return {.stage = l,
+          .values = first_value_[l - 1],
           .excess_bytes = stay_bytes_[l] + stage.saved_bytes + needed - platform_.memory_bytes,
           .before_seconds = forwards_.back() + backwards_.back() - backwards_[l],
           .operation_seconds = stage.backward_seconds,
@@ -74,12 +108,11 @@ Cut ChainCuts::Backward(int l) const {
 }
 
 ValueAtCut ChainCuts::ReadByCut(int l) const {
-  ValueAtCut value = values_[l];
-  value.fates &= kRunsAgainOrStays;
-  value.bytes = value.fates == kStays ? 0 : value.bytes - chain_.output_bytes(l);
-  if (value.bytes == 0) value.fates = kStays;
-  value.rerun_seconds_a_byte =
-      value.fates == kStays ? 0 : value.rerun_seconds / static_cast<double>(value.bytes);
+  const bool may_run_again = l > 0 && !chain_.stage(l).no_recompute;
+  ValueAtCut value{.bytes = may_run_again ? BytesOf(l) - chain_.output_bytes(l) : 0,
+                   .ready_seconds = forwards_[l],
+                   .rest_seconds = backwards_[l + 1]};
+  if (may_run_again) LetRunAgain(chain_.stage(l).forward_seconds, &value);
   return value;
 }
 

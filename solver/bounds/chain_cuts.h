@@ -15,6 +15,10 @@
 // Value l-1 is read by the operation, so it is on the device: it stays, or it is a^(l-1) and runs
 // again. A no_recompute stage and the chain's input do not run again. A no_offload value does not
 // leave, and without a link none does.
+//
+// A no_recompute stage k+1 only runs as FORWARD_SAVE, which drops nothing. So value k is never
+// absent at the cut: as a^k it stays or leaves, and only the rest of ā^k is freed by running again.
+// The two count as two values, a^k and the rest. The latency belongs to a^k.
 #ifndef STOWAGE_SOLVER_BOUNDS_CHAIN_CUTS_H_
 #define STOWAGE_SOLVER_BOUNDS_CHAIN_CUTS_H_
 
@@ -35,7 +39,7 @@ enum Fate : uint8_t {
   kLeavesOrRunsAgain = kLeaves | kRunsAgain,
 };
 
-// ValueAtCut k at a cut of a stage above k + 1.
+// A value k, or one of the two parts of it, at a cut of a stage above k + 1.
 struct ValueAtCut {
   int64_t bytes = 0;                // freed unless it stays
   uint8_t fates = kStays;           // possible fates, a set of Fate
@@ -48,13 +52,15 @@ struct ValueAtCut {
 
   // Whether the two values are interchangeable but for their position.
   bool IsLike(const ValueAtCut& other) const {
-    return bytes == other.bytes && rerun_seconds == other.rerun_seconds && fates == other.fates;
+    return bytes == other.bytes && rerun_seconds == other.rerun_seconds && fates == other.fates &&
+           offload_seconds == other.offload_seconds && prefetch_seconds == other.prefetch_seconds;
   }
 };
 
 // One cut, as FirstForward(l) or Backward(l) describes it.
 struct Cut {
   int stage = 0;
+  int values = 0;                // ChainCuts::value(i) with i below this, and the one that is read
   int64_t excess_bytes = 0;      // bytes of values that must not stay
   double before_seconds = 0;     // compute of every schedule before the operation
   double operation_seconds = 0;  // duration of the operation
@@ -75,27 +81,33 @@ class ChainCuts {
   // a^l.
   ValueAtCut ReadByCut(int l) const;
 
-  int loss() const { return static_cast<int>(values_.size()); }  // L + 1
-  const ValueAtCut& value(int k) const { return values_[k]; }    // 0 <= k <= L
+  int loss() const { return chain_.length() + 1; }
+  // In the order of their stages.
+  const ValueAtCut& value(int i) const { return values_[i]; }
   const std::vector<int>& cheapest_first() const { return cheapest_first_; }
   double offload_seconds_a_byte() const { return offload_seconds_a_byte_; }
   double prefetch_seconds_a_byte() const { return prefetch_seconds_a_byte_; }
   int64_t host_bytes() const { return host_bytes_; }
 
  private:
-  void AddLink();
+  int64_t BytesOf(int k) const;  // of value k, saved
+  void AddValue(int k);
+  void LetLeave(double latency_seconds, ValueAtCut* value);
 
   const Chain& chain_;
   const Platform& platform_;
   std::vector<double> forwards_;     // seconds of forwards 1..l
   std::vector<double> backwards_;    // seconds of backwards 1..l
   std::vector<int64_t> stay_bytes_;  // of values 0..l-1, if all stay
-  std::vector<ValueAtCut> values_;   // 0..L
+  std::vector<ValueAtCut> values_;
+  std::vector<int> first_value_;     // by k: in values_
   std::vector<int> cheapest_first_;  // values that may run again, by seconds a byte
   // Lower bounds over all values, with their share of the latency. 0 without a link.
   double offload_seconds_a_byte_ = 0;
   double prefetch_seconds_a_byte_ = 0;
   int64_t host_bytes_ = 0;
+  int64_t largest_bytes_ = 1;         // of those that may leave
+  double least_latency_seconds_ = 0;  // likewise
 };
 
 }  // namespace stowage

@@ -44,7 +44,7 @@ class CutBound {
   double Whole(int64_t* decisions) const;
 
  private:
-  using Fates = std::vector<uint8_t>;  // by value, 0..stage-1
+  using Fates = std::vector<uint8_t>;  // by value
 
   // The sums over the decided fates. If x bytes of the undecided values leave as well, the OFFLOADs
   // end no earlier than
@@ -80,9 +80,9 @@ class CutBound {
     Fates fates;
   };
 
-  const ValueAtCut& value(int k) const {
-    return k + 1 == cut_.stage ? read_ : chain_cuts_.value(k);
-  }
+  // The values in the order of their stages; the last one is read by the cut.
+  int count() const { return cut_.values + 1; }
+  const ValueAtCut& value(int k) const { return k == cut_.values ? read_ : chain_cuts_.value(k); }
   Tally AddUp(const Fates& fates) const;
   double Seconds(const Tally& tally, double rerun_seconds, double host_bytes) const;
   Estimate Least(const Fates& fates) const;
@@ -100,10 +100,10 @@ class CutBound {
 
 CutBound::CutBound(const ChainCuts& chain_cuts, const Cut& cut)
     : chain_cuts_(chain_cuts), cut_(cut), read_(chain_cuts.ReadByCut(cut.stage - 1)) {
-  const int read = cut.stage - 1;
-  fates_.reserve(cut.stage);
+  const int read = cut.values;
+  fates_.reserve(count());
   for (int k = 0; k <= read; ++k) fates_.push_back(value(k).fates);
-  cheapest_first_.reserve(cut.stage);
+  cheapest_first_.reserve(count());
   for (const int k : chain_cuts.cheapest_first()) {
     if (k < read) cheapest_first_.push_back(k);
   }
@@ -122,7 +122,7 @@ CutBound::Tally CutBound::AddUp(const Fates& fates) const {
               .after_seconds = cut_.after_seconds};
   double offload_seconds = 0;
   int64_t undecided_bytes = 0;
-  for (int k = 0; k < cut_.stage; ++k) {
+  for (int k = 0; k < count(); ++k) {
     const ValueAtCut& v = value(k);
     if (fates[k] == kRunsAgain) {
       tally.need_bytes -= v.bytes;
@@ -230,7 +230,7 @@ void CutBound::Consider(const Tally& tally, const Segment& segment, Estimate* be
 // to branch on if no value is split between running again and leaving.
 int CutBound::LastToLeave(const Fates& fates, double bytes) const {
   int last = -1;
-  for (int k = 0; k < cut_.stage && bytes > 0; ++k) {
+  for (int k = 0; k < count() && bytes > 0; ++k) {
     if (fates[k] == kLeaves || (fates[k] & kLeaves) == 0) continue;
     last = k;
     bytes -= static_cast<double>(value(k).bytes);
@@ -246,7 +246,7 @@ CutBound::Fates CutBound::Decided(const Fates& fates, int k, Fate fate) const {
   decided[k] = fate;
   const uint8_t below = fate == kLeaves ? kLeaves : kLeavesOrRunsAgain;
   const uint8_t above = fate == kStays ? kStays : kRunsAgainOrStays;
-  for (int i = 0; i + 1 < cut_.stage; ++i) {
+  for (int i = 0; i < cut_.values; ++i) {
     if (i == k || !value(i).IsLike(value(k))) continue;
     if (i < k && fate != kStays && (fates[i] & below) != 0) decided[i] &= below;
     if (i > k && fate != kLeaves && (fates[i] & above) != 0) decided[i] &= above;
@@ -295,6 +295,7 @@ class CutSearch {
   };
 
   void SampleStages();
+  int LargestExcess(int first, int last, Cut (ChainCuts::*cut)(int) const) const;
   void EvaluateStage(int l);
   void Evaluate(const Cut& cut);
   double Refine();
@@ -309,17 +310,40 @@ double CutSearch::Seconds() {
   return cuts_.empty() ? 0 : Refine();
 }
 
-// Evaluates evenly spaced stages, the loss among them, then bisects around the best one.
+// Evaluates every stage of a short chain. Of a long one, those with the largest excess in each of
+// some even spans, since a single large stage can be the only one that exceeds the memory; then
+// bisects around the best one.
 void CutSearch::SampleStages() {
-  constexpr int kStages = 24;
-  int step = (chain_cuts_.loss() + kStages - 1) / kStages;
-  for (int l = chain_cuts_.loss(); l >= 1; l -= step) EvaluateStage(l);
+  constexpr int kValues = 8192;  // the fewest cuts times the length of a chain
+  constexpr int kFewestStages = 24;
+  const int loss = chain_cuts_.loss();
+  const int stages = std::max(kFewestStages, kValues / loss);
+  int step = (loss + stages - 1) / stages;
+  for (int last = loss; last >= 1; last -= step) {
+    const int first = std::max(1, last - step + 1);
+    EvaluateStage(LargestExcess(first, last, &ChainCuts::Backward));
+    if (chain_cuts_.host_bytes() == 0) continue;
+    EvaluateStage(LargestExcess(first, last, &ChainCuts::FirstForward));
+  }
   while (step > 1 && !cuts_.empty()) {
     step = (step + 1) / 2;
     const int best = cuts_.front().cut.stage;
     EvaluateStage(best - step);
     EvaluateStage(best + step);
   }
+}
+
+// The stage from `first` to `last` whose cut has the largest excess; of several the last one.
+int CutSearch::LargestExcess(int first, int last, Cut (ChainCuts::*cut)(int) const) const {
+  int stage = last;
+  int64_t largest = (chain_cuts_.*cut)(last).excess_bytes;
+  for (int l = last - 1; l >= first; --l) {
+    const int64_t excess = (chain_cuts_.*cut)(l).excess_bytes;
+    if (excess <= largest) continue;
+    largest = excess;
+    stage = l;
+  }
+  return stage;
 }
 
 void CutSearch::EvaluateStage(int l) {
@@ -349,7 +373,7 @@ double CutSearch::Refine() {
   double best = cuts_.front().seconds;
   int64_t steps = kSteps;
   for (const BoundedCut& candidate : cuts_) {
-    const int64_t steps_of_one = candidate.cut.stage + 5;
+    const int64_t steps_of_one = candidate.cut.values + 6;
     const int64_t most = std::min(steps, kStepsOfACut) / steps_of_one;
     if (most <= 0) break;
     int64_t left = most;

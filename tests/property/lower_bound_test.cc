@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "rapidcheck/gtest.h"
@@ -32,9 +33,45 @@ int64_t Below(int64_t bound) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange<int64_t>(0, bound));
 }
 
+// Makes some stages lopsided: sizes far above all others, or of zero; times of zero.
+void MakeLopsided(Stage& stage) {
+  constexpr int64_t kHuge = 100;
+  switch (Below(6)) {
+    case 0:
+      stage.output_bytes *= kHuge;
+      stage.saved_bytes *= kHuge;
+      break;
+    case 1:
+      stage.saved_bytes *= kHuge;
+      break;
+    case 2:
+      stage.backward_overhead_bytes += kHuge;
+      break;
+    case 3:
+      stage.output_bytes = 0;
+      break;
+    case 4:
+      stage.saved_bytes = stage.output_bytes;
+      stage.gradient_bytes.reset();
+      break;
+    default:
+      stage.forward_seconds = 0;
+      break;
+  }
+}
+
 Chain SomeChain(int most_stages) {
   Chain chain = *SmallChains(most_stages);
-  for (Stage& stage : chain.stages) stage.no_offload = Below(6) == 0;
+  const bool runs_once = Below(4) == 0;
+  const bool lopsided = Below(2) == 0;
+  for (size_t i = 0; i < chain.stages.size(); ++i) {
+    Stage& stage = chain.stages[i];
+    if (lopsided && Below(2) == 0) MakeLopsided(stage);
+    // A stage as large as the one before.
+    if (lopsided && i > 0 && Below(4) == 0) stage = chain.stages[i - 1];
+    stage.no_offload = Below(6) == 0;
+    if (runs_once) stage.no_recompute = Below(2) == 0;
+  }
   // Equal stages exercise the search's dominance rules most.
   if (Below(4) == 0) chain.stages.assign(chain.stages.size(), chain.stages.front());
   return chain;
@@ -120,6 +157,47 @@ RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllProgramsAtAnyPrices, ()) 
   const double bound = RecurrenceBoundSeconds(chain, platform);
   RC_ASSERT(bound <= *seconds * (1 + kRounding));
   RC_CLASSIFY(bound > LowerBoundSeconds(chain, platform), "closer than the cuts");
+}
+
+// What has to run again for FORWARD_SAVE l or BACKWARD l alone, were parts of forwards enough: the
+// cheapest forwards a byte, until the rest fits. 0 where it never does.
+double RerunsOfStage(const Chain& chain, int l, int64_t memory_bytes) {
+  const Stage& stage = chain.stage(l);
+  const int64_t gradients = chain.gradient_bytes(l) + chain.gradient_bytes(l - 1);
+  int64_t excess =
+      chain.input_bytes + stage.saved_bytes - memory_bytes +
+      std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
+  std::vector<std::pair<double, int64_t>> freed;  // seconds and bytes
+  for (int k = 1; k < l; ++k) {
+    excess += chain.saved_bytes(k);
+    const bool output_stays = k == l - 1 || chain.stage(k + 1).no_recompute;
+    const int64_t bytes = chain.saved_bytes(k) - (output_stays ? chain.output_bytes(k) : 0);
+    if (bytes == 0 || chain.stage(k).no_recompute) continue;
+    freed.emplace_back(chain.stage(k).forward_seconds, bytes);
+  }
+  std::sort(freed.begin(), freed.end(), [](const auto& a, const auto& b) {
+    return a.first * static_cast<double>(b.second) < b.first * static_cast<double>(a.second);
+  });
+  double seconds = 0;
+  for (const auto& [forward_seconds, bytes] : freed) {
+    if (excess <= 0) break;
+    const auto share = static_cast<double>(std::min(excess, bytes)) / static_cast<double>(bytes);
+    seconds += share * forward_seconds;
+    excess -= bytes;
+  }
+  return excess > 0 ? 0 : seconds;
+}
+
+RC_GTEST_PROP(LowerBound, CountsWhatAnyStageHasRunAgain, ()) {
+  const Chain chain = SomeChain(80);
+  const Platform platform = Memory(SomeBudget(chain));
+  double reruns = 0;
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    reruns = std::max(reruns, RerunsOfStage(chain, l, platform.memory_bytes));
+  }
+  RC_ASSERT(LowerBoundSeconds(chain, platform) >=
+            (ComputeSeconds(chain) + reruns) * (1 - kRounding));
+  RC_CLASSIFY(reruns > 0, "memory costs time");
 }
 
 // The schedule's own peaks are the limits, the tightest ones that it fits.

@@ -4,8 +4,11 @@
 
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
+#include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -95,11 +98,64 @@ TEST_F(LowerBound, RespectsWhatMayNotLeave) {
   ExpectSeconds(10);
 }
 
+// Stage 2 runs only once and drops nothing: value 1 stays as a^1, and its recomputation frees 20
+// bytes. BACKWARD 3 exceeds the memory by 25, so the input leaves as well, at 10, and returns from
+// 12 to 22, before BACKWARD 1.
+TEST_F(LowerBound, KeepsWhatAStageReadsThatRunsOnce) {
+  platform_.memory_bytes = 95;
+  platform_.offload_bytes_per_second = 1;
+  ExpectSeconds(10);
+  chain_.stages[1].no_recompute = true;
+  ExpectSeconds(24);
+}
+
 TEST_F(LowerBound, OffloadsNothingWithoutAPrefetchBandwidth) {
   platform_.memory_bytes = 80;
   platform_.offload_bytes_per_second = 1e9;
   platform_.prefetch_bytes_per_second = 0;
   ExpectSeconds(11);
+}
+
+// Of the operations of all stages, only one does not fit.
+TEST_F(LowerBound, FindsTheOneStageThatExceedsTheMemory) {
+  for (const int stages : {30, 97, 300}) {
+    chain_ = EqualChain(stages);
+    platform_.memory_bytes = StoreAllPeakBytes(chain_);
+    for (int l = 2; l <= stages; ++l) {
+      Stage& stage = chain_.stages[static_cast<size_t>(l) - 1];
+      stage.backward_overhead_bytes = platform_.memory_bytes - 30 * (l + 1) + 10;
+      ExpectSeconds(3 * stages + 1);
+      stage.backward_overhead_bytes = 0;
+    }
+  }
+}
+
+// Only 5 MiB are free beside BACKWARD 28, where 100 MiB of other values wait. No other operation
+// exceeds the memory.
+TEST(LowerBoundOfProfile, CountsWhatALargeLastStageDisplaces) {
+  const Chain chain = LoadProfile("cases/dnnpartitioning-bert24");
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const Platform platform = Memory(low + (StoreAllPeakBytes(chain) - low) / 20);
+  const auto answer = AnswerRequest({chain, platform, "rotor", {}}, {});
+  ASSERT_THAT(answer, IsOk());
+  const double seconds = LowerBoundSeconds(chain, platform);
+  EXPECT_GT(seconds, 1.3 * ComputeSeconds(chain));
+  EXPECT_LE(seconds, answer->prediction.makespan_seconds);
+  EXPECT_GT(seconds, 0.98 * answer->prediction.makespan_seconds);
+}
+
+// Within a fifth of the range, the values that routing saves and reads have to leave: recomputation
+// cannot free them.
+TEST(LowerBoundOfProfile, CountsWhatStagesThatRunOnceHold) {
+  const Chain chain = LoadProfile("cases/analytic-qwen3moe");
+  const int64_t low = FloorOfMemory(chain).bytes;
+  Platform platform = Memory(low + (StoreAllPeakBytes(chain) - low) / 5);
+  platform.offload_bytes_per_second = 12e9;
+  const auto answer = AnswerRequest({chain, platform, "pofo", {}}, {});
+  ASSERT_THAT(answer, IsOk());
+  const double seconds = LowerBoundSeconds(chain, platform);
+  EXPECT_LE(seconds, answer->prediction.makespan_seconds);
+  EXPECT_GT(seconds, 0.9 * answer->prediction.makespan_seconds);
 }
 
 TEST_F(LowerBound, IsReachedByASchedule) {
