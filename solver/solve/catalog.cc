@@ -33,10 +33,10 @@ constexpr SolverInfo kSolvers[] = {
       .summary = "the best schedule of all solvers below, then local search from there",
       .guarantee =
           "never slower than any of them by the times of the instance (see time_precision), up to "
-          "120 stages, or 400 without a link; neighbouring stages of longer chains are merged "
-          "first",
+          "200 stages, or 600 without a link; the slower ones of them see longer chains with "
+          "neighbouring stages merged",
       .complexity = "the sum of theirs, and a bounded search; seconds for 10,000 stages",
-      .version = 7,
+      .version = 8,
       .recomputes = true,
       .offloads = true,
       .mixes_modes = true,

@@ -7,13 +7,16 @@
 #include <utility>
 
 #include "rapidcheck/gtest.h"
+#include "solver/algorithms/auto/full_length.h"
 #include "solver/algorithms/auto/merged_chain.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
+#include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
 #include "tests/support/linked_chains.h"
 #include "tests/support/network_chains.h"
+#include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -89,7 +92,7 @@ TEST(AutoByLevels, KeepsItsPromisesOnRandomChains) {
   rc::Random random(11);
   for (int i = 0; i < 6; ++i) {
     const rc::Gen<std::pair<Chain, Platform>> requests = rc::gen::exec([] {
-      const Chain chain = LongChain(121);
+      const Chain chain = LongChain(201);
       Platform platform = DrawLinkedPlatform(chain);
       platform.half_duplex = *rc::gen::arbitrary<bool>();
       return std::pair(chain, platform);
@@ -114,6 +117,66 @@ TEST(AutoByLevels, KeepsItsPromisesOnRandomChains) {
     const auto least = AnswerRequest({chain, platform, "auto", {}}, {});
     ASSERT_THAT(least, IsOk());
     EXPECT_NE(least->outcome, Outcome::kInfeasible) << "at the least memory that it names";
+  }
+}
+
+// Which solvers it asks for the chain itself depends on lengths and links only, never on time.
+void ExpectNoSolverAskedIsFaster(const Chain& chain, const Platform& platform) {
+  const auto answer = AnswerRequest({chain, platform, "auto", {.time_precision = 0}}, {});
+  ASSERT_THAT(answer, IsOk());
+  for (const SolverInfo& info : AllSolvers()) {
+    const SolverDescription& solver = info.description;
+    if (solver.mixes_modes || (solver.offloads && !platform.has_link())) continue;
+    if (!AsksAtFullLength(solver.name, chain, platform)) continue;
+    const auto one =
+        AnswerRequest({chain, platform, std::string(solver.name), {.time_precision = 0}}, {});
+    ASSERT_THAT(one, IsOk());
+    if (one->outcome == Outcome::kInfeasible) continue;
+    ASSERT_NE(answer->outcome, Outcome::kInfeasible) << solver.name;
+    EXPECT_LE(answer->prediction.makespan_seconds, one->prediction.makespan_seconds * (1 + 1e-9))
+        << solver.name << " of " << chain.length() << " stages within " << platform.memory_bytes;
+  }
+}
+
+TEST(AutoByLevels, IsNeverSlowerThanASolverThatItAsksAtFullLength) {
+  rc::Random random(5);
+  for (const int stages : {50, 140, 190, 240, 450, 590}) {
+    const rc::Gen<std::pair<Chain, Platform>> requests = rc::gen::exec([stages] {
+      Chain chain = LongChain(stages);
+      // Longer stretches that may not run again, and equal stages.
+      const auto kind = DrawBetween(0, 2);
+      for (size_t i = 1; i < chain.stages.size(); ++i) {
+        Stage& stage = chain.stages[i];
+        if (kind == 0) stage.no_recompute = i % 2 == 0;
+        if (kind == 1 && i % 3 != 0) stage = chain.stages[i - 1];
+      }
+      Platform platform = DrawLinkedPlatform(chain);
+      platform.half_duplex = *rc::gen::arbitrary<bool>();
+      return std::pair(chain, platform);
+    });
+    auto [chain, platform] = requests(random.split(), rc::kNominalSize).value();
+    ExpectNoSolverAskedIsFaster(chain, platform);
+    platform.offload_bytes_per_second = 0;
+    ExpectNoSolverAskedIsFaster(chain, platform);
+  }
+}
+
+TEST(AutoByLevels, IsNeverSlowerThanASolverThatItAsksOnRealChains) {
+  struct Case {
+    const char* profile;
+    int percent;
+    double bytes_per_second;
+  };
+  constexpr Case kCases[] = {{"preact-resnet1001-8-224", 10, 12e9},
+                             {"preact-resnet1001-1-224", 30, 0},
+                             {"cases/harmony-vgg416", 15, 0},
+                             {"analytic-gpt2xl-4-1024", 5, 12e9}};
+  for (const Case& one : kCases) {
+    const Chain chain = LoadProfile(one.profile);
+    const int64_t low = FloorOfMemory(chain).bytes;
+    Platform platform = Memory(low + (StoreAllPeakBytes(chain) - low) / 100 * one.percent);
+    platform.offload_bytes_per_second = one.bytes_per_second;
+    ExpectNoSolverAskedIsFaster(chain, platform);
   }
 }
 

@@ -210,7 +210,7 @@ class Auto final : public Solver {
 }  // namespace
 
 std::unique_ptr<Solver> MakeAuto(std::span<const SolverInfo> solvers) {
-  return MakeAutoOverModes(MakeAutoByLevels(std::make_unique<Auto>(solvers)));
+  return MakeAutoOverModes(MakeAutoByLevels(std::make_unique<Auto>(solvers), solvers));
 }
 
 }  // namespace stowage

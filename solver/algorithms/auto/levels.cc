@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "solver/algorithms/auto/full_length.h"
 #include "solver/algorithms/auto/incumbent.h"
 #include "solver/algorithms/auto/merged_chain.h"
-#include "solver/algorithms/offload/greedy.h"
 #include "solver/algorithms/pofo/pofo.h"
 #include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/algorithms/rematerialization/rotor.h"
@@ -22,21 +24,14 @@
 namespace stowage {
 namespace {
 
-// The longest chains that are solved as they are: without a link rotor decides, which takes
-// milliseconds.
-constexpr int kMostDirectStages = 400;
-constexpr int kMostDirectStagesWithLink = 120;
-// The levels of longer ones, in stages.
+// The levels of long chains, in stages.
 constexpr int kLeastLevels[] = {120, 400, 1000};  // of least plans: O(L^3), the last one 0.2 s
 constexpr int kRotorStages = 400;                 // of rotor's level
 constexpr int kSolversStages = 100;               // of the level at which every solver runs
+constexpr int kMostSolversStages = 120;           // at most, where stages may not be merged
 constexpr int kPlansStages = 700;                 // of the level of pofo's plans, at most
 
 constexpr double kCompactShare = 0.5;  // of the memory, to recompute a compact group
-
-int MostDirectStages(const Platform& platform) {
-  return platform.has_link() ? kMostDirectStagesWithLink : kMostDirectStages;
-}
 
 // The chain at a level: merged, or as it is where that is short enough. Groups need at most a
 // quarter of the memory, so that several fit; where that makes more of them than `most_stages`,
@@ -81,8 +76,10 @@ absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int
 // Solves one budget, that of the instance.
 class LevelsSolve {
  public:
-  LevelsSolve(const Solver& direct, const Instance& instance, const SolveContext& context)
+  LevelsSolve(const Solver& direct, std::span<const SolverInfo> solvers, const Instance& instance,
+              const SolveContext& context)
       : direct_(direct),
+        solvers_(solvers),
         instance_(instance),
         chain_(instance.chain()),
         context_(context),
@@ -96,9 +93,16 @@ class LevelsSolve {
     }
     RETURN_IF_ERROR(TryLeastPlans());
     TryPeriodic();
-    RETURN_IF_ERROR(TryRotor());
-    if (instance_.platform().has_link()) {
-      RETURN_IF_ERROR(TryGreedy());
+    bool rotor_ran = false;
+    bool pofo_ran = false;
+    for (const SolverInfo& info : solvers_) {
+      ASSIGN_OR_RETURN(const bool ran, TryAtFullLength(info));
+      const absl::string_view name = info.description.name;
+      if (name == "rotor") rotor_ran = ran;
+      if (name == "pofo") pofo_ran = ran;
+    }
+    if (!rotor_ran) RETURN_IF_ERROR(TryRotor());
+    if (platform().has_link() && !pofo_ran) {
       RETURN_IF_ERROR(TryAllSolvers());
       RETURN_IF_ERROR(
           TryPlans(std::min(kPlansStages, chain_.length() * 2 / 3), PofoExtent::kPortfolio));
@@ -109,6 +113,8 @@ class LevelsSolve {
   }
 
  private:
+  const Platform& platform() const { return instance_.platform(); }
+
   // Equal shares of the progress: rotor, all solvers, plans, local search.
   SolveContext ShareOf(int index) const {
     constexpr double kShares = 4;
@@ -140,13 +146,23 @@ class LevelsSolve {
     }
   }
 
-  // Takes O(L^2) time at most, and needs no merged chain.
-  absl::Status TryGreedy() {
+  // Runs the solver on the chain itself if it is one of those that are. Whether it ran.
+  absl::StatusOr<bool> TryAtFullLength(const SolverInfo& info) {
+    if (info.description.offloads && !platform().has_link()) return false;
+    if (!AsksAtFullLength(info.description.name, chain_, platform())) return false;
+    const std::unique_ptr<Solver> solver = info.make();
+    if (solver->WorkingBytes(instance_) > context_.working_bytes) return false;
     SolveContext context = ShareOf(0);
-    context.improved = nullptr;
+    const auto consider = [this](const Candidate& found) {
+      best_.Consider({found.schedule, found.solver, Limit::kHeuristic, {}}, context_);
+    };
+    context.improved = consider;
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
-                     MakeOffloadGreedy()->Solve(instance_, context));
-    return best_.Consider(*solution, context_);
+                     solver->Solve(instance_, context));
+    ASSIGN_OR_RETURN(const std::optional<Candidate> found,
+                     solution->ScheduleWithin(best_.memory_bytes(), context.Quiet()));
+    if (found.has_value()) consider(*found);
+    return true;
   }
 
   // Rotor alone, since it takes a fraction of the time of all solvers. Of compact groups the share
@@ -174,10 +190,10 @@ class LevelsSolve {
 
   absl::Status TryAllSolvers() {
     ASSIGN_OR_RETURN(const MergedChain merged,
-                     LevelOf(chain_, kSolversStages, kMostDirectStagesWithLink,
-                             best_.memory_bytes(), kCompactShare, context_));
+                     LevelOf(chain_, kSolversStages, kMostSolversStages, best_.memory_bytes(),
+                             kCompactShare, context_));
     // Stages that may not be merged can make the level too long for all solvers.
-    if (merged.chain().length() > kMostDirectStagesWithLink) return absl::OkStatus();
+    if (merged.chain().length() > kMostSolversStages) return absl::OkStatus();
     return TrySolver(direct_, merged, instance_.WithChain(merged.chain()), ShareOf(1));
   }
 
@@ -218,6 +234,7 @@ class LevelsSolve {
   }
 
   const Solver& direct_;
+  const std::span<const SolverInfo> solvers_;
   const Instance& instance_;
   const Chain& chain_;
   const SolveContext& context_;
@@ -227,12 +244,13 @@ class LevelsSolve {
 
 class LevelsSolution final : public Solution {
  public:
-  LevelsSolution(std::shared_ptr<const Solver> direct, const Instance& instance)
-      : direct_(std::move(direct)), instance_(instance) {}
+  LevelsSolution(std::shared_ptr<const Solver> direct, std::span<const SolverInfo> solvers,
+                 const Instance& instance)
+      : direct_(std::move(direct)), solvers_(solvers), instance_(instance) {}
 
   // Solves the instance's own budget.
   absl::Status Prepare(const SolveContext& context) {
-    ASSIGN_OR_RETURN(own_, LevelsSolve(*direct_, instance_, context).Run());
+    ASSIGN_OR_RETURN(own_, LevelsSolve(*direct_, solvers_, instance_, context).Run());
     return absl::OkStatus();
   }
 
@@ -242,19 +260,21 @@ class LevelsSolution final : public Solution {
     const Instance instance = instance_.WithMemory(memory_bytes);
     SolveContext quiet = context.Quiet();
     quiet.neighbour = context.neighbour;
-    return LevelsSolve(*direct_, instance, quiet).Run();
+    return LevelsSolve(*direct_, solvers_, instance, quiet).Run();
   }
   bool solves_each_budget() const override { return true; }
 
  private:
   const std::shared_ptr<const Solver> direct_;  // shared: a solution may outlive its solver
+  const std::span<const SolverInfo> solvers_;
   const Instance instance_;
   std::optional<Candidate> own_;  // written by Prepare()
 };
 
 class Levels final : public Solver {
  public:
-  explicit Levels(std::unique_ptr<const Solver> direct) : direct_(std::move(direct)) {}
+  Levels(std::unique_ptr<const Solver> direct, std::span<const SolverInfo> solvers)
+      : direct_(std::move(direct)), solvers_(solvers) {}
 
   // The least plan is always computed; every other step is left out where memory is short.
   int64_t WorkingBytes(const Instance& instance) const override {
@@ -271,6 +291,11 @@ class Levels final : public Solver {
       const Instance level = instance.WithChain(MergedChain::Evenly(chain, kSolversStages));
       bytes = std::max({bytes, direct_->WorkingBytesWithin(level, most_bytes),
                         ImproveByPlansBytes(std::min(kPlansStages, chain.length()))});
+    }
+    for (const SolverInfo& info : solvers_) {
+      if (!AsksAtFullLength(info.description.name, chain, instance.platform())) continue;
+      const int64_t needed = info.make()->WorkingBytes(instance);
+      if (needed <= most_bytes) bytes = std::max(bytes, needed);
     }
     return std::min(most_bytes, std::max(bytes, Incumbent::ImproveBytes(chain)));
   }
@@ -290,7 +315,7 @@ class Levels final : public Solver {
     if (IsShort(instance) || lowest >= StoreAllPeakBytes(instance.chain())) {
       return direct_->Solve(instance, context);
     }
-    auto solution = std::make_unique<LevelsSolution>(direct_, instance);
+    auto solution = std::make_unique<LevelsSolution>(direct_, solvers_, instance);
     RETURN_IF_ERROR(solution->Prepare(context));
     context.Report(1);
     return solution;
@@ -298,7 +323,7 @@ class Levels final : public Solver {
 
  private:
   static bool IsShort(const Instance& instance) {
-    return instance.chain().length() <= MostDirectStages(instance.platform());
+    return IsSolvedDirectly(instance.chain(), instance.platform());
   }
   static Chain LeastLevel(const Chain& chain) {
     // Stages that may not be merged add some.
@@ -307,12 +332,14 @@ class Levels final : public Solver {
   }
 
   const std::shared_ptr<const Solver> direct_;
+  const std::span<const SolverInfo> solvers_;
 };
 
 }  // namespace
 
-std::unique_ptr<Solver> MakeAutoByLevels(std::unique_ptr<const Solver> direct) {
-  return std::make_unique<Levels>(std::move(direct));
+std::unique_ptr<Solver> MakeAutoByLevels(std::unique_ptr<const Solver> direct,
+                                         std::span<const SolverInfo> solvers) {
+  return std::make_unique<Levels>(std::move(direct), solvers);
 }
 
 }  // namespace stowage

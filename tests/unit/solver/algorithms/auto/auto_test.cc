@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,6 +92,37 @@ TEST(Auto, LeavesMemoryForOffloadingBesideRotorsTable) {
     EXPECT_LE(best->prediction.makespan_seconds, answer->prediction.makespan_seconds * (1 + 1e-9))
         << solver;
   }
+}
+
+void ExpectNotBehind(const Chain& chain, const Platform& platform,
+                     std::initializer_list<const char*> solvers) {
+  const auto best = AnswerRequest({chain, platform, "auto", {.time_precision = 0}}, {});
+  ASSERT_THAT(best, IsOk());
+  ASSERT_NE(best->outcome, Outcome::kInfeasible);
+  for (const char* solver : solvers) {
+    const auto answer = AnswerRequest({chain, platform, solver, {.time_precision = 0}}, {});
+    ASSERT_THAT(answer, IsOk()) << solver;
+    EXPECT_LE(best->prediction.makespan_seconds, answer->prediction.makespan_seconds * (1 + 1e-9))
+        << solver << " within " << platform.memory_bytes;
+  }
+}
+
+// Every second stage may run once only, so stages hardly merge, and each solver is fast.
+TEST(Auto, IsNotBehindItsSolversWhereStagesMayNotRunAgain) {
+  const Chain chain = LoadProfile("cases/analytic-qwen3moe");
+  for (const int percent : {20, 50}) {
+    ExpectNotBehind(chain, Linked(chain, percent, 12e9), {"pofo", "autocapper", "opportunist"});
+  }
+  // Twice as long, for all solvers too long.
+  Chain longer = chain;
+  longer.stages.insert(longer.stages.end(), chain.stages.begin(), chain.stages.end());
+  for (Stage& stage : longer.stages) stage.name.clear();
+  ExpectNotBehind(longer, Linked(longer, 20, 12e9), {"pofo", "autocapper", "opportunist"});
+}
+
+TEST(Auto, IsNotBehindRotorOnFourHundredStages) {
+  const Chain chain = LoadProfile("cases/harmony-vgg416");
+  ExpectNotBehind(chain, Linked(chain, 30, 0), {"rotor", "periodic"});
 }
 
 // rotor wins and is optimal without offloading, but a schedule that offloads might be faster.
