@@ -64,6 +64,20 @@ void AddDetails(const v1::ErrorStatus& details, absl::Status* status) {
   }
 }
 
+// The id under which the server's log has a call that failed: in its trailers or, where these never
+// came, in its initial metadata. Empty: no server sent one.
+absl::string_view RequestIdOf(const grpc::ClientContext& context) {
+  constexpr size_t kLongestId = 128;  // that a server takes over from its caller
+  for (const auto* metadata :
+       {&context.GetServerTrailingMetadata(), &context.GetServerInitialMetadata()}) {
+    const auto id = metadata->find("x-request-id");
+    if (id != metadata->end() && id->second.size() <= kLongestId) {
+      return {id->second.data(), id->second.size()};
+    }
+  }
+  return "";
+}
+
 std::string Remedy(absl::string_view failures) {
   if (absl::StrContains(failures, "come to terms over TLS")) {
     return "check --tls-ca, and --tls-cert where it asks for one, or leave them out where it does "
@@ -142,14 +156,10 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
 
 absl::Status Connection::FailureOf(const grpc::ClientContext& context, const grpc::Status& status,
                                    std::optional<double> timeout_seconds) const {
-  constexpr size_t kLongestId = 128;  // that a server takes over from its caller
   const absl::Status failure = FromGrpc(status, timeout_seconds);
-  const auto& metadata = context.GetServerInitialMetadata();
-  const auto id = metadata.find("x-request-id");
-  if (id == metadata.end() || id->second.empty() || id->second.size() > kLongestId) return failure;
-  absl::Status with_id(failure.code(),
-                       absl::StrCat(failure.message(), " (request ",
-                                    absl::string_view(id->second.data(), id->second.size()), ")"));
+  const absl::string_view id = RequestIdOf(context);
+  if (id.empty()) return failure;
+  absl::Status with_id(failure.code(), absl::StrCat(failure.message(), " (request ", id, ")"));
   failure.ForEachPayload([&with_id](absl::string_view key, const absl::Cord& payload) {
     with_id.SetPayload(key, payload);
   });

@@ -20,6 +20,8 @@
 namespace stowage {
 namespace {
 
+constexpr const char* kIdKey = "x-request-id";
+constexpr const char* kVersionKey = "stowage-version";
 constexpr size_t kLongestId = 128;
 // What a call takes beside its request, in gRPC and here.
 constexpr int64_t kCallBytes = 32 << 10;
@@ -36,7 +38,7 @@ std::string NewId() {
 // The caller's id ties its logs to the server's; it is cut, since it is logged.
 std::string IdOf(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
-  const auto given = metadata.find("x-request-id");
+  const auto given = metadata.find(kIdKey);
   if (given == metadata.end() || given->second.empty()) return NewId();
   const absl::string_view id(given->second.data(), given->second.size());
   // It is sent back, as metadata may be.
@@ -64,14 +66,13 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
       timers_(environment.timers),
       request_bytes_(*environment.request_bytes),
       limits_(environment.limits),
+      version_(environment.version),
       admitted_(environment.admission.Admit(context, request.Length())),
       deadline_(context.deadline()) {
   record_.method = method;
   record_.id = IdOf(context);
   record_.peer = context.peer();
   record_.client = admitted_.client;
-  context.AddInitialMetadata("x-request-id", record_.id);
-  context.AddInitialMetadata("stowage-version", environment.version);
   if (const absl::string_view parent = TraceParentOf(context); !parent.empty()) {
     record_.trace = std::string(TraceIdOf(parent));
     context.AddTrailingMetadata("traceparent", std::string(parent));
@@ -113,13 +114,27 @@ void CallState::ChargeOperations(size_t operations) {
   admission_.ChargeOperations(admitted_, operations);
 }
 
+void CallState::BeginAnswer() {
+  context_.AddInitialMetadata(kIdKey, record_.id);
+  context_.AddInitialMetadata(kVersionKey, version_);
+}
+
+// gRPC sends initial metadata that is empty together with the trailers ("Trailers-Only"), unless a
+// message was sent. Clients take any other as the beginning of an answer, and no longer repeat the
+// call, whatever their retry policy says.
+grpc::Status CallState::Failure(const absl::Status& status) {
+  context_.AddTrailingMetadata(kIdKey, record_.id);
+  context_.AddTrailingMetadata(kVersionKey, version_);
+  return ToGrpc(status, &context_);
+}
+
 grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
   if (status.ok()) status = unsent_.Take(static_cast<int64_t>(answer_bytes), record_.client);
   // gRPC cancels calls whose deadline has passed; the log tells these from callers that left.
   if (absl::IsCancelled(status) && std::chrono::system_clock::now() >= deadline_) {
     status = absl::DeadlineExceededError("the caller's deadline passed");
   }
-  grpc::Status wire = ToGrpc(status);
+  grpc::Status wire = status.ok() ? grpc::Status::OK : Failure(status);
   record_.status = std::move(status);
   record_.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();

@@ -33,7 +33,7 @@ struct CallEnvironment {
   Observer& observer;
   Admission& admission;
   Timers& timers;
-  std::string version = {};  // sent with every answer
+  std::string version = {};  // sent with every answer and every failure
   RequestLimits limits = {};
   RequestBytes* request_bytes = nullptr;  // that calls take their memory from
 };
@@ -79,10 +79,18 @@ class CallState {
   // What log and metrics get to know of the call; complete before End().
   CallRecord& record() { return record_; }
 
+  // Before the first message is sent, once: id and version go ahead of it. Not before, since a call
+  // that fails has to end without initial metadata: clients could not repeat it otherwise.
+  void BeginAnswer();
+
   // Reports the end to the observer; exactly once. Returns the status that the caller gets:
   // RESOURCE_EXHAUSTED instead of OK where too many responses wait to be read for one of
   // `answer_bytes` more.
   grpc::Status End(absl::Status status, size_t answer_bytes = 0);
+
+  // The end of a call that fails, with id and version in its trailers. End() makes it where the
+  // call fails by then; otherwise once, where the answer cannot be sent.
+  grpc::Status Failure(const absl::Status& status);
 
   // After End(): calls `finish`, which sends the end. Some refusals are sent later, from another
   // thread.
@@ -99,6 +107,7 @@ class CallState {
   Timers& timers_;
   RequestBytes& request_bytes_;
   const RequestLimits limits_;
+  const std::string& version_;
   const AdmittedCaller admitted_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
@@ -134,6 +143,7 @@ class Call final : public grpc::ServerUnaryReactor {
   // Exactly one of these, exactly once, from any thread.
   void End(const absl::Status& status) {
     const grpc::Status end = state_.End(status, status.ok() ? response_.Length() : 0);
+    if (end.ok()) state_.BeginAnswer();
     state_.Finish([this, end] { Finish(end); });
   }
   void EndWith(const google::protobuf::Message& response) { End(Serialize(response, &response_)); }

@@ -85,7 +85,7 @@ grpc::ServerUnaryReactor* OperatorService::Act(const RawCall& call, OperatorActi
   if (is_admitted) action->name = caller.client;
   parts_.observer.OperatorActed(*action);
   grpc::ServerUnaryReactor* const reactor = call.context.DefaultReactor();
-  const grpc::Status end = ToGrpc(status);
+  const grpc::Status end = ToGrpc(status, &call.context);
   const bool is_late = !is_admitted && call.bytes.Length() <= kMostRequestBytes;
   is_late ? FinishLate(reactor, end) : reactor->Finish(end);
   return reactor;

@@ -118,8 +118,9 @@ ServerReflectionResponse Answer(const ServerReflectionRequest& request,
 // after its end.
 class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  ReflectionStream(const std::vector<std::string>& services, std::string client)
-      : services_(services), client_(std::move(client)) {
+  ReflectionStream(grpc::CallbackServerContext& context, const std::vector<std::string>& services,
+                   std::string client)
+      : context_(context), services_(services), client_(std::move(client)) {
     StartRead(&request_);
   }
 
@@ -132,7 +133,7 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     if (status.ok()) status = Serialize(Answer(request, services_), &response_);
     const auto bytes = static_cast<int64_t>(response_.Length());
     if (status.ok()) status = unsent_.emplace().Take(bytes, client_);
-    if (!status.ok()) return Finish(ToGrpc(status));
+    if (!status.ok()) return Finish(ToGrpc(status, &context_));
     StartWrite(&response_);
   }
   void OnWriteDone(bool has_written) override {
@@ -143,6 +144,7 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   }
   void OnDone() override { delete this; }
 
+  grpc::CallbackServerContext& context_;  // valid until the end
   const std::vector<std::string>& services_;
   const std::string client_;
   grpc::ByteBuffer request_;
@@ -154,7 +156,7 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* context) {
-  return new ReflectionStream(services_, admission_.AddressOf(*context));
+  return new ReflectionStream(*context, services_, admission_.AddressOf(*context));
 }
 
 }  // namespace stowage

@@ -212,6 +212,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       finishes = !writing_ && end_.has_value();
       if (!writing_ && !finishes) return;
       finished_ = finishes;
+      if (writing_ && !std::exchange(begun_, true)) state_.BeginAnswer();
     }
     if (finishes) {
       Finish(*end_);
@@ -236,7 +237,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
       next->reset();
       bytes_.Clear();
       if (const absl::Status status = Serialize(event, &bytes_); !status.ok()) {
-        if (event.has_answer()) end_ = ToGrpc(status);
+        if (event.has_answer()) end_ = state_.Failure(status);
         continue;
       }
       if (event.has_improved()) written_unsent_ = std::move(pending_.improved_unsent);
@@ -266,6 +267,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   Mutex mutex_;
   Pending pending_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<UnsentBytes> written_unsent_ ABSL_GUARDED_BY(mutex_);  // of bytes_
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;                           // a write was started
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<grpc::Status> end_;  // written under the lock, before finished_ is set

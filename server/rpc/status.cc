@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
 #include "google/rpc/error_details.pb.h"
 #include "server/observe/observer.h"
@@ -66,6 +67,16 @@ void AddRetry(double seconds, v1::ErrorStatus* status) {
   status->add_details()->PackFrom(info);
 }
 
+// Retry policies tell refusals apart by their codes alone, and RESOURCE_EXHAUSTED has both kinds.
+void PushBack(double seconds, const absl::Status& status, grpc::ServerContextBase* context) {
+  constexpr const char* kPushback = "grpc-retry-pushback-ms";
+  if (seconds > 0) {
+    context->AddTrailingMetadata(kPushback, absl::StrCat(std::llround(1e3 * seconds)));
+  } else if (absl::IsResourceExhausted(status)) {
+    context->AddTrailingMetadata(kPushback, "-1");
+  }
+}
+
 }  // namespace
 
 // At least one violation is sent, however long it is; `more` counts those that are left out.
@@ -88,7 +99,7 @@ absl::Status InvalidRequest(const std::vector<FieldViolation>& violations) {
 }
 
 // The helpers of gRPC's client libraries require that the details repeat code and message.
-grpc::Status ToGrpc(const absl::Status& status) {
+grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContextBase* context) {
   if (status.ok()) return grpc::Status::OK;
   const auto code = static_cast<grpc::StatusCode>(status.code());  // the numbers are the same
   const std::string message = Shortened(status.message(), kMessageBytes);
@@ -102,7 +113,9 @@ grpc::Status ToGrpc(const absl::Status& status) {
     details.add_details()->PackFrom(violations);
     details.add_details()->PackFrom(BadRequestFor(violations));
   }
-  if (const double seconds = RetrySeconds(status); seconds > 0) AddRetry(seconds, &details);
+  const double retry_seconds = RetrySeconds(status);
+  if (retry_seconds > 0) AddRetry(retry_seconds, &details);
+  PushBack(retry_seconds, status, context);
   return {code, message, details.SerializeAsString()};
 }
 

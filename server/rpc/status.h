@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "solver/model/validate.h"
 
@@ -14,9 +15,11 @@ namespace stowage {
 // text and as details (v1::Violations), which ToGrpc() sends.
 absl::Status InvalidRequest(const std::vector<FieldViolation>& violations);
 
-// Code and message stay the same; the message is shortened to 1000 bytes. RESOURCE_EXHAUSTED
-// carries a v1::RetryAdvice where waiting helps.
-grpc::Status ToGrpc(const absl::Status& status);
+// Code and message stay the same; the message is shortened to 1000 bytes. Where waiting helps, the
+// details have a v1::RetryAdvice, and the trailers of `context` say the same to the retry policies
+// of gRPC's clients (grpc-retry-pushback-ms); a RESOURCE_EXHAUSTED where it does not tells these
+// not to try again. Once for each call, before its end is sent.
+grpc::Status ToGrpc(const absl::Status& status, grpc::ServerContextBase* context);
 
 }  // namespace stowage
 

@@ -13,6 +13,7 @@
 #include "grpcpp/grpcpp.h"
 #include "stowage/v1/errors.pb.h"
 #include "tests/integration/metrics.h"
+#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/certificates.h"
 #include "tests/support/files.h"
@@ -71,8 +72,9 @@ TEST_F(CallMetadata, EveryAnswerHasTheRequestsIdAndTheServersVersion) {
 
   grpc::ClientContext fails;
   EXPECT_FALSE(Ask(BadRequest(), &fails).ok());
-  const std::string id = ValueOf(fails.GetServerInitialMetadata(), "x-request-id");
+  const std::string id = ValueOf(fails.GetServerTrailingMetadata(), "x-request-id");
   EXPECT_NE(id, "");
+  EXPECT_NE(ValueOf(fails.GetServerTrailingMetadata(), "stowage-version"), "");
   EXPECT_NE(server_.WaitForLogLine({"event=call", "id=" + id, "code=INVALID_ARGUMENT"}), "");
 
   grpc::ClientContext streams;
@@ -84,6 +86,30 @@ TEST_F(CallMetadata, EveryAnswerHasTheRequestsIdAndTheServersVersion) {
   }
   EXPECT_TRUE(reader->Finish().ok());
   EXPECT_EQ(ValueOf(streams.GetServerInitialMetadata(), "x-request-id"), "job 18");
+}
+
+// A call that ends without an answer ends with its first frame of headers. gRPC's clients take any
+// other as the beginning of an answer, and repeat such a call no more, whatever their retry policy.
+TEST_F(CallMetadata, ACallWithoutAnAnswerIsOneFrameOfHeaders) {
+  RawGrpc client(server_.address());
+  uint32_t stream = 1;
+  const auto frames = [&](const char* method, const std::string& message) {
+    client.Begin(stream, method);
+    client.Send(stream, GrpcMessage(message, message.size()), kPatience);
+    client.End(stream);
+    const std::string received = client.FramesUntilEnd(stream, kPatience);
+    stream += 2;
+    return received;
+  };
+  for (const char* method :
+       {"Solve", "SolveStream", "Frontier", "Simulate", "ListSolvers", "ReportExecution"}) {
+    EXPECT_EQ(frames(method, "\xff"), "H") << method;
+  }
+  EXPECT_EQ(frames("NoMethod", ""), "H");
+  EXPECT_EQ(frames("Solve", BadRequest().SerializeAsString()), "H");
+  EXPECT_EQ(frames("SolveStream", BadRequest().SerializeAsString()), "H");
+  const std::string answer = frames("Solve", SmallSolveRequest().SerializeAsString());
+  EXPECT_THAT(answer, testing::MatchesRegex("HD+H"));
 }
 
 // So that its operator finds it in the log.

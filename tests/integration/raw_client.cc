@@ -165,6 +165,14 @@ void RawGrpc::End(uint32_t stream) {
   open_ = open_ && socket_.Send(Http2Frame(kData, kEndStream, stream, ""));
 }
 
+std::string RawGrpc::FramesUntilEnd(uint32_t stream, milliseconds patience) {
+  const Clock::time_point end = Clock::now() + patience;
+  while (open_ && ended_.count(stream) == 0 && Clock::now() < end) {
+    Receive(std::chrono::ceil<milliseconds>(end - Clock::now()));
+  }
+  return frames_[stream];
+}
+
 void RawGrpc::Receive(milliseconds wait) {
   received_ += socket_.Receive(wait);
   open_ = open_ && !socket_.closed();
@@ -181,6 +189,9 @@ void RawGrpc::Receive(milliseconds wait) {
 
 void RawGrpc::Understand(uint8_t type, uint8_t flags, uint32_t stream, absl::string_view payload) {
   if (type == kReset) windows_.erase(stream);
+  if (type == kHeaders) frames_[stream] += 'H';
+  if (type == kData) frames_[stream] += 'D';
+  if ((type == kHeaders || type == kData) && (flags & kEndStream) != 0) ended_.insert(stream);
   if (type == kWindowUpdate) {
     const uint32_t more = Number(payload);
     if (stream == 0) window_ += more;

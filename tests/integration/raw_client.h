@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -53,6 +54,9 @@ class RawGrpc {
   // Returns how much.
   size_t Send(uint32_t stream, absl::string_view bytes, std::chrono::milliseconds patience);
   void End(uint32_t stream);
+  // What the server has sent on the stream once it has ended it, a letter for each frame: H for
+  // headers, D for data. Waits no longer than `patience`.
+  std::string FramesUntilEnd(uint32_t stream, std::chrono::milliseconds patience);
   bool closed() const { return !open_; }
 
  private:
@@ -62,9 +66,11 @@ class RawGrpc {
   RawSocket socket_;
   bool open_ = true;
   std::string received_;
-  int64_t first_window_ = 65535;         // of a new stream
-  int64_t window_ = 65535;               // of the connection
-  std::map<uint32_t, int64_t> windows_;  // of streams
+  int64_t first_window_ = 65535;            // of a new stream
+  int64_t window_ = 65535;                  // of the connection
+  std::map<uint32_t, int64_t> windows_;     // of streams
+  std::map<uint32_t, std::string> frames_;  // that arrived on streams, as FramesUntilEnd() has them
+  std::set<uint32_t> ended_;                // streams, by the server
 };
 
 }  // namespace stowage

@@ -95,11 +95,15 @@ class Connection:
         return [("authorization", f"Bearer {self._token}")] if self._token else []
 
     def _error(self, error: Any, timeout: float | None) -> CallError:
-        """The failure, with the id under which the server's log has the call."""
+        """The failure, with the id under which the server's log has the call: in its trailers
+        or, where these never came, in its initial metadata.
+        """
         failure = self._failure(error, timeout)
-        for key, value in error.initial_metadata() or ():
-            if key == "x-request-id" and 0 < len(value) <= _LONGEST_ID:
-                failure.message += f" (request {value})"
+        for metadata in (error.trailing_metadata(), error.initial_metadata()):
+            for key, value in metadata or ():
+                if key == "x-request-id" and 0 < len(value) <= _LONGEST_ID:
+                    failure.message += f" (request {value})"
+                    return failure
         return failure
 
     def _failure(self, error: Any, timeout: float | None) -> CallError:
