@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "grpc/health/v1/health.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "proto/convert/address.h"
@@ -60,12 +61,14 @@ OperatorService::Actions OperatorActions(std::atomic<bool>& draining) {
           }};
 }
 
-std::vector<std::string> ServiceNames(bool has_operators) {
-  std::vector<std::string> names = {
-      v1::Scheduler::service_full_name(), "grpc.health.v1.Health",
-      grpc::reflection::v1alpha::ServerReflection::service_full_name()};
-  if (has_operators) names.emplace_back(v1::Operator::service_full_name());
-  return names;
+// Of the services, through a message of each: its descriptor is linked in only where it is used.
+std::vector<const google::protobuf::FileDescriptor*> ServiceFiles(bool has_operators) {
+  std::vector<const google::protobuf::FileDescriptor*> files = {
+      v1::SolveRequest::descriptor()->file(),
+      grpc::health::v1::HealthCheckRequest::descriptor()->file(),
+      grpc::reflection::v1alpha::ServerReflectionRequest::descriptor()->file()};
+  if (has_operators) files.push_back(v1::DrainRequest::descriptor()->file());
+  return files;
 }
 
 }  // namespace
@@ -142,7 +145,7 @@ Server::Server(const ServerOptions& options, const std::string& version,
                 .timers = timers_,
                 .version = version,
                 .limits = options.limits}),
-      reflection_service_(ServiceNames(security_->operator_tokens() != nullptr), admission_) {
+      reflection_service_(ServiceFiles(security_->operator_tokens() != nullptr), admission_) {
   if (security_->operator_tokens() != nullptr) {
     operator_service_ = std::make_unique<OperatorService>(
         OperatorService::Parts{engine_, cache_, *reports_, timers_, operator_admission_},

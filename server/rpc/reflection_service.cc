@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -81,8 +82,15 @@ const FileDescriptor* FileOfExtension(const std::string& type, int number) {
   return extension == nullptr ? nullptr : extension->file();
 }
 
+void AddServices(const FileDescriptor& file, ServerReflectionResponse* response) {
+  for (int i = 0; i < file.service_count(); ++i) {
+    response->mutable_list_services_response()->add_service()->set_name(
+        file.service(i)->full_name());
+  }
+}
+
 ServerReflectionResponse Answer(const ServerReflectionRequest& request,
-                                const std::vector<std::string>& services) {
+                                const std::vector<const FileDescriptor*>& files) {
   ServerReflectionResponse response;
   response.set_valid_host(request.host());
   *response.mutable_original_request() = request;
@@ -103,9 +111,7 @@ ServerReflectionResponse Answer(const ServerReflectionRequest& request,
       AnswerWithExtensions(request.all_extension_numbers_of_type(), &response);
       break;
     case ServerReflectionRequest::kListServices:
-      for (const std::string& service : services) {
-        response.mutable_list_services_response()->add_service()->set_name(service);
-      }
+      for (const FileDescriptor* file : files) AddServices(*file, &response);
       break;
     case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
       NotFound(&response);
@@ -118,9 +124,9 @@ ServerReflectionResponse Answer(const ServerReflectionRequest& request,
 // after its end.
 class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  ReflectionStream(grpc::CallbackServerContext& context, const std::vector<std::string>& services,
-                   std::string client)
-      : context_(context), services_(services), client_(std::move(client)) {
+  ReflectionStream(grpc::CallbackServerContext& context,
+                   const std::vector<const FileDescriptor*>& files, std::string client)
+      : context_(context), files_(files), client_(std::move(client)) {
     StartRead(&request_);
   }
 
@@ -130,7 +136,7 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     ServerReflectionRequest request;
     absl::Status status = Read(request_, &request);
     request_.Clear();
-    if (status.ok()) status = Serialize(Answer(request, services_), &response_);
+    if (status.ok()) status = Serialize(Answer(request, files_), &response_);
     const auto bytes = static_cast<int64_t>(response_.Length());
     if (status.ok()) status = unsent_.emplace().Take(bytes, client_);
     if (!status.ok()) return Finish(ToGrpc(status, &context_));
@@ -145,7 +151,7 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
   void OnDone() override { delete this; }
 
   grpc::CallbackServerContext& context_;  // valid until the end
-  const std::vector<std::string>& services_;
+  const std::vector<const FileDescriptor*>& files_;
   const std::string client_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
@@ -156,7 +162,7 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* context) {
-  return new ReflectionStream(*context, services_, admission_.AddressOf(*context));
+  return new ReflectionStream(*context, files_, admission_.AddressOf(*context));
 }
 
 }  // namespace stowage

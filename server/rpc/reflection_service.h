@@ -2,10 +2,10 @@
 #ifndef STOWAGE_SERVER_RPC_REFLECTION_SERVICE_H_
 #define STOWAGE_SERVER_RPC_REFLECTION_SERVICE_H_
 
-#include <string>
 #include <utility>
 #include <vector>
 
+#include "google/protobuf/descriptor.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -22,9 +22,11 @@ class ReflectionService final : public grpc::reflection::v1alpha::ServerReflecti
                                     WithRawCallbackMethod_ServerReflectionInfo<
                                         grpc::reflection::v1alpha::ServerReflection::Service> {
  public:
-  // `services`: their full names. Borrows `admission`, of which it admits everybody.
-  ReflectionService(std::vector<std::string> services, const Admission& admission)
-      : services_(std::move(services)), admission_(admission) {}
+  // `files`: those of the services that are listed, which thereby are in the program. Borrows
+  // `admission`, of which it admits everybody.
+  ReflectionService(std::vector<const google::protobuf::FileDescriptor*> files,
+                    const Admission& admission)
+      : files_(std::move(files)), admission_(admission) {}
 
   // Ends a stream with INVALID_ARGUMENT at a request that is too long, or none, and with
   // RESOURCE_EXHAUSTED where too many answers wait to be read. What is not found is an
@@ -33,7 +35,7 @@ class ReflectionService final : public grpc::reflection::v1alpha::ServerReflecti
       grpc::CallbackServerContext* context) override;
 
  private:
-  const std::vector<std::string> services_;
+  const std::vector<const google::protobuf::FileDescriptor*> files_;
   const Admission& admission_;
 };
 

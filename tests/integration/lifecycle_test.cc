@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "google/protobuf/descriptor_database.h"
 #include "grpc/reflection/v1alpha/reflection.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "solver/base/units.h"
@@ -114,6 +116,60 @@ TEST_F(Reflection, ListsTheServicesAndDescribesTheirMessages) {
   }
   stream->WritesDone();
   EXPECT_EQ(Text(stream->Finish()), "OK");
+}
+
+// As tools do that know nothing of the server: from the list to the file of each service, and to
+// all that those import, until every name is known.
+TEST_F(Reflection, DescribesEveryServiceThatItListsWithAllThatItImports) {
+  const TempFolder folder;
+  const ServerProcess server(
+      {"--operator-token-file",
+       folder.Write("operators", "oncall 0123456789abcdef0123456789abcdef")});
+  const Remote remote(server.address());
+  const auto stub = Service::NewStub(remote.channel());
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kPatience);
+  const std::unique_ptr<Stream> stream = stub->ServerReflectionInfo(&context);
+  Request request;
+  request.set_list_services("*");
+  const Response list = Ask(*stream, request);
+  EXPECT_EQ(list.list_services_response().service_size(), 4);
+
+  // Nothing of this program's own descriptors: only what the server sends.
+  google::protobuf::SimpleDescriptorDatabase files;
+  for (const auto& service : list.list_services_response().service()) {
+    request.set_file_containing_symbol(service.name());
+    const Response response = Ask(*stream, request);
+    EXPECT_TRUE(response.has_file_descriptor_response()) << service.name();
+    for (const std::string& bytes : response.file_descriptor_response().file_descriptor_proto()) {
+      google::protobuf::FileDescriptorProto file;
+      ASSERT_TRUE(file.ParseFromString(bytes));
+      google::protobuf::FileDescriptorProto known;
+      if (!files.FindFileByName(file.name(), &known)) files.Add(file);
+    }
+  }
+  google::protobuf::DescriptorPool pool(&files);
+  for (const auto& service : list.list_services_response().service()) {
+    const auto* const described = pool.FindServiceByName(service.name());
+    ASSERT_NE(described, nullptr) << service.name();
+    for (int i = 0; i < described->method_count(); ++i) {
+      EXPECT_NE(described->method(i)->input_type(), nullptr) << service.name();
+      EXPECT_NE(described->method(i)->output_type(), nullptr) << service.name();
+    }
+  }
+  const auto* const health = pool.FindServiceByName("grpc.health.v1.Health");
+  ASSERT_NE(health, nullptr);
+  EXPECT_NE(health->FindMethodByName("Check"), nullptr);
+  EXPECT_NE(health->FindMethodByName("Watch"), nullptr);
+  stream->WritesDone();
+  EXPECT_EQ(Text(stream->Finish()), "OK");
+}
+
+// Tools ask for the newer version first, and fall back on this answer.
+TEST_F(Reflection, SaysThatItHasNoOtherVersion) {
+  const grpc::Status status =
+      remote_.SendRaw("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED) << Text(status);
 }
 
 TEST_F(Reflection, StreamsThatStayOpenHoldNoThreads) {

@@ -9,10 +9,10 @@
 #include <string>
 #include <thread>
 
+#include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "stowage/v1/errors.pb.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
-#include "support/health.grpc.pb.h"
 
 namespace stowage {
 

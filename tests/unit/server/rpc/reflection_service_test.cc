@@ -10,6 +10,7 @@
 #include "grpcpp/grpcpp.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/unsent_bytes.h"
+#include "stowage/v1/scheduler.pb.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -43,7 +44,7 @@ class ReflectionServiceTest : public testing::Test {
 
   int port_ = 0;
   const Admission admission_{{}};
-  ReflectionService service_{{"stowage.v1.Scheduler"}, admission_};
+  ReflectionService service_{{v1::SolveRequest::descriptor()->file()}, admission_};
   std::unique_ptr<grpc::Server> server_;
 };
 
