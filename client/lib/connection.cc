@@ -31,7 +31,7 @@ bool HasBroken(const std::string& message) {
 }
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credentials& credentials,
-                                       double connect_seconds) {
+                                       bool through_proxy, double connect_seconds) {
   const int milliseconds = static_cast<int>(std::ceil(connect_seconds * 1000));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // a schedule may have a million operations
@@ -43,8 +43,12 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credenti
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswerMilliseconds);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // while a solve runs none is sent
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, through_proxy ? 1 : 0);
   return grpc::CreateCustomChannel(server, ChannelCredentialsOf(credentials), arguments);
 }
+
+// What FromGrpc() writes and Remedy() reads.
+constexpr const char* kThroughProxy = " through the proxy ";
 
 // Whether the text comes from a Stowage server, not from gRPC.
 bool IsFromServer(const grpc::Status& status) {
@@ -83,6 +87,10 @@ std::string Remedy(absl::string_view failures) {
     return "check --tls-ca, and --tls-cert where it asks for one, or leave them out where it does "
            "not speak TLS";
   }
+  if (absl::StrContains(failures, kThroughProxy)) {
+    return "check that the proxy runs and lets this server through, or name the server in no_proxy "
+           "where it is reached without; else start stowage-server, or name another with --server";
+  }
   // A TLS server closes the connection on a client that speaks plain text, and on one without the
   // client certificate that it requires.
   if (absl::StrContains(failures, "Socket closed") ||
@@ -105,7 +113,8 @@ Connection::Connection(const std::string& server, const Credentials& credentials
                        double connect_seconds)
     : server_(server),
       token_(credentials.token),
-      channel_(Connect(server, credentials, connect_seconds)) {}
+      proxy_(ProxyOf(server)),
+      channel_(Connect(server, credentials, proxy_.has_value(), connect_seconds)) {}
 
 void Connection::Prepare(std::optional<double> timeout_seconds,
                          grpc::ClientContext* context) const {
@@ -133,8 +142,11 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
     return absl::UnavailableError(absl::StrCat(server_, ": ", status.error_message()));
   }
   if (code == absl::StatusCode::kUnavailable) {
-    absl::Status none = absl::UnavailableError(
-        absl::StrCat("no answer from a server at ", server_, " (", status.error_message(), ")"));
+    const std::string way = proxy_.has_value() ? absl::StrCat(kThroughProxy, proxy_->address,
+                                                              ", that of ", proxy_->variable)
+                                               : "";
+    absl::Status none = absl::UnavailableError(absl::StrCat(
+        "no answer from a server at ", server_, way, " (", status.error_message(), ")"));
     if (HasBroken(status.error_message())) SetCause(FailureCause::kBrokenConnection, &none);
     return none;
   }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/lib/credentials.h"
+#include "client/lib/proxy.h"
 #include "grpcpp/grpcpp.h"
 
 namespace stowage {
@@ -54,6 +55,7 @@ class Connection {
  private:
   const std::string server_;
   const std::string token_;  // empty: none is sent
+  const std::optional<Proxy> proxy_;
   const std::shared_ptr<grpc::Channel> channel_;
 };
 

@@ -94,6 +94,46 @@ TEST(Failover, NamesEveryServerWhereNoneAnswers) {
                                 HasSubstr("start stowage-server")));
 }
 
+std::vector<std::string> WithVariable(const std::string& variable,
+                                      const std::vector<std::string>& command) {
+  std::vector<std::string> all = {"/usr/bin/env", variable};
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
+
+// The server may well run: nobody knows.
+TEST(Proxy, IsNamedWhereNoConnectionComesAboutThroughIt) {
+  const ProgramResult down = RunProgram(
+      WithVariable("http_proxy=http://me:secret@127.0.0.1:1/", SolveCommand("one.example:50051")));
+  EXPECT_EQ(down.exit_code, 1);
+  EXPECT_THAT(down.err, AllOf(HasSubstr("one.example:50051 through the proxy 127.0.0.1:1, that of "
+                                        "http_proxy ("),
+                              HasSubstr("check that the proxy runs"), Not(HasSubstr("secret"))));
+  // It listens, and lets nobody through: it is no proxy.
+  ServerProcess server;
+  const ProgramResult refuses =
+      RunProgram(WithVariable(absl::StrCat("grpc_proxy=http://", server.http_address()),
+                              SolveCommand("one.example:50051")));
+  EXPECT_EQ(refuses.exit_code, 1);
+  EXPECT_THAT(refuses.err, AllOf(HasSubstr(absl::StrCat("through the proxy ", server.http_address(),
+                                                        ", that of grpc_proxy (")),
+                                 HasSubstr("check that the proxy runs")));
+}
+
+TEST(Proxy, IsLeftOutToThisMachine) {
+  ServerProcess server;
+  for (const char* variable : {"http_proxy", "https_proxy", "grpc_proxy"}) {
+    EXPECT_THAT(RunProgram(WithVariable(absl::StrCat(variable, "=http://127.0.0.1:1"),
+                                        SolveCommand(server.address()))),
+                Succeeds());
+  }
+  const TempFolder folder;
+  ServerProcess local({}, "unix:" + folder.Path("socket"));
+  EXPECT_THAT(
+      RunProgram(WithVariable("http_proxy=http://127.0.0.1:1", SolveCommand(local.address()))),
+      Succeeds());
+}
+
 TEST(Failover, StartsAgainAtAnotherServerWhereOneDiesInMidSolve) {
   ServerProcess a;
   ServerProcess b;

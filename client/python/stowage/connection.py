@@ -5,8 +5,10 @@ rules of client/lib/connection.h.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import math
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stowage import proto
@@ -34,6 +36,7 @@ _BROKEN = (
     "Connection timed out",
     "eepalive",
 )
+_THROUGH_PROXY = " through the proxy "  # what _failure() writes and remedy() reads
 CONNECT_SECONDS = 5.0
 
 
@@ -45,7 +48,8 @@ class Connection:
     ) -> None:
         self.server = server
         self._token = credentials.token
-        self._channel = _connect(server, credentials, connect_seconds)
+        self._proxy = proxy_of(server, os.environ)
+        self._channel = _connect(server, credentials, self._proxy is not None, connect_seconds)
 
     def call(self, method: str, request: Any, response: type[Any], timeout: float | None) -> Any:
         """Makes a call and waits for its response. Ctrl-C cancels it.
@@ -119,7 +123,8 @@ class Connection:
         if code == UNAVAILABLE:
             broken = any(part in text for part in _BROKEN)
             cause = Cause.BROKEN_CONNECTION if broken else Cause.OTHER
-            message = f"no answer from a server at {self.server} ({text})"
+            through = f"{_THROUGH_PROXY}{self._proxy}" if self._proxy else ""
+            message = f"no answer from a server at {self.server}{through} ({text})"
             return CallError(UNAVAILABLE, message, cause=cause)
         if "message larger than max" in text:
             message = f"the request is larger than the server at {self.server} reads ({text})"
@@ -131,12 +136,46 @@ class Connection:
         return _with_details(CallError(code, text), error)
 
 
+def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
+    """The proxy through which gRPC connects to the server, and the variable that names it: "a:3128,
+    that of http_proxy". None: there is none. The rules are those of client/lib/proxy.h.
+    """
+    host = server.rpartition(":")[0].removeprefix("[").removesuffix("]")
+    if server.startswith("unix:") or _is_loopback(host):
+        return None
+    variable = _first_set(("grpc_proxy", "https_proxy", "http_proxy"), environment)
+    if variable is None or not environment[variable].startswith("http://"):
+        return None
+    address = environment[variable].removeprefix("http://").split("/")[0].rpartition("@")[2]
+    exceptions = _first_set(("no_grpc_proxy", "no_proxy"), environment)
+    ends = environment[exceptions].lower().split(",") if exceptions else []
+    if not address or any(end.strip() and host.lower().endswith(end.strip()) for end in ends):
+        return None
+    return f"{address}, that of {variable}"
+
+
+def _first_set(variables: Iterable[str], environment: Mapping[str, str]) -> str | None:
+    return next((variable for variable in variables if variable in environment), None)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # another name
+        return False
+
+
 def remedy(failures: str) -> str:
     """What helps against such failures to connect; empty where the message says it itself."""
     if "come to terms over TLS" in failures:
         return (
             "check tls_ca, and tls_cert where it asks for one, or leave them out where it does not "
             "speak TLS"
+        )
+    if _THROUGH_PROXY in failures:
+        return (
+            "check that the proxy runs and lets this server through, or name the server in "
+            "no_proxy where it is reached without; else start stowage-server, or name another"
         )
     if "Socket closed" in failures or "reset by peer" in failures:
         return (
@@ -150,7 +189,9 @@ def remedy(failures: str) -> str:
     return ""
 
 
-def _connect(server: str, credentials: Credentials, connect_seconds: float) -> Any:
+def _connect(
+    server: str, credentials: Credentials, through_proxy: bool, connect_seconds: float
+) -> Any:
     milliseconds = math.ceil(connect_seconds * 1000)
     options = [
         ("grpc.max_receive_message_length", -1),  # a schedule may have a million operations
@@ -162,6 +203,7 @@ def _connect(server: str, credentials: Credentials, connect_seconds: float) -> A
         ("grpc.keepalive_time_ms", 30_000),  # as often as the server allows
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.http2.max_pings_without_data", 0),
+        ("grpc.enable_http_proxy", int(through_proxy)),
     ]
     if not credentials.tls:
         return grpc.insecure_channel(server, options)

@@ -11,6 +11,7 @@ from support import chain_of, profile, slow_chain, without_seconds
 
 import stowage
 from stowage import Answer, Client, Improved, Platform, Queued, Running, SolveOptions, Source
+from stowage.connection import proxy_of
 
 LINKED = Platform(offload_bytes_per_second=12e9, half_duplex=True)
 # With slow_chain(1000): seconds.
@@ -112,6 +113,31 @@ def test_no_server_is_an_error_that_says_what_helps():
         client.solve(chain_of(4), memory="50%")
     assert time.monotonic() - begin < 3
     assert isinstance(error.value, ConnectionError)
+
+
+def test_a_proxy_that_lets_nobody_through_is_named(monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://me:secret@127.0.0.1:1/")
+    with (
+        Client("one.example:50051", patience=0.1) as client,
+        pytest.raises(stowage.UnavailableError, match="check that the proxy runs") as error,
+    ):
+        client.solvers()
+    assert "through the proxy 127.0.0.1:1, that of http_proxy (" in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_there_is_no_proxy_to_this_machine(server, monkeypatch):
+    monkeypatch.setenv("grpc_proxy", "http://127.0.0.1:1")
+    with Client(server.address) as client:
+        assert client.solve(chain_of(4), memory="50%").feasible
+
+
+def test_no_proxy_names_hosts_without_one():
+    variables = {"https_proxy": "http://a:1", "no_proxy": "x, .Example"}
+    assert proxy_of("one.example:1", variables) is None
+    assert proxy_of("one.example.org:1", variables) == "a:1, that of https_proxy"
+    assert proxy_of("one.example:1", variables | {"no_grpc_proxy": ""}) is not None
+    assert proxy_of("one.example.org:1", variables | {"grpc_proxy": ""}) is None
 
 
 def test_the_next_server_answers_for_a_dead_one(server, caplog):

@@ -20,6 +20,10 @@ using testing::HasSubstr;
 constexpr const char* kRefused =
     "no answer from a server at 127.0.0.1:1 (failed to connect to all addresses; last error: "
     "UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused)";
+constexpr const char* kNoProxy =
+    "no answer from a server at one.example:1 through the proxy 127.0.0.1:2, that of http_proxy "
+    "(failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:2: Failed to connect "
+    "to remote host: Connection refused)";
 constexpr const char* kDied = "no answer from a server at 127.0.0.1:1 (Socket closed)";
 constexpr const char* kDraining = "127.0.0.1:1: the server is draining; ask another server";
 constexpr const char* kNoTls =
@@ -84,6 +88,7 @@ std::string Remedied(const char* message) {
 TEST(WithRemedy, DependsOnTheFailure) {
   EXPECT_EQ(Remedied(kRefused),
             absl::StrCat(kRefused, "; start stowage-server, or name another with --server"));
+  EXPECT_THAT(Remedied(kNoProxy), HasSubstr("; check that the proxy runs"));
   EXPECT_THAT(Remedied(kDied), HasSubstr("; if it speaks TLS give --tls-ca"));
   EXPECT_THAT(Remedied(kNoTls), HasSubstr("; check --tls-ca"));
   EXPECT_EQ(Remedied(kDraining), kDraining);  // it says so itself
