@@ -442,6 +442,31 @@ TEST_F(HostileClients, AClientThatSendsNothingIsDisconnected) {
   ExpectAllIsGivenBack(150);
 }
 
+// As often as server/README.md promises: the third ping that came too early would end the
+// connection. Each is sent after the last one was answered, so that none arrives earlier than it
+// should.
+TEST(Pings, WithoutACallAreAnswered) {
+  const ServerProcess server;
+  RawGrpc client(server.address());
+  ASSERT_TRUE(client.Ping(kPatience));
+  for (int i = 0; i < 3; ++i) {
+    std::this_thread::sleep_for(milliseconds(5100));
+    ASSERT_TRUE(client.Ping(kPatience));
+  }
+  client.Begin(1, "ListSolvers");
+  client.Send(1, GrpcMessage("", 0), kPatience);
+  client.End(1);
+  EXPECT_THAT(client.FramesUntilEnd(1, kPatience), testing::MatchesRegex("HD+H"));
+}
+
+TEST(Pings, OneAfterTheOtherEndTheConnection) {
+  const ServerProcess server;
+  RawGrpc client(server.address());
+  for (int i = 0; i < 100 && client.Ping(kPatience); ++i) {
+  }
+  EXPECT_TRUE(client.closed());
+}
+
 TEST_F(HostileClients, SlowClientsOfTheHttpPortHoldNobodyUp) {
   const std::string request = "GET /metrics HTTP/1.1\r\nHost: slow\r\n";
   std::vector<RawSocket> sockets;

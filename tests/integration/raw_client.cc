@@ -173,6 +173,16 @@ std::string RawGrpc::FramesUntilEnd(uint32_t stream, milliseconds patience) {
   return frames_[stream];
 }
 
+bool RawGrpc::Ping(milliseconds patience) {
+  const Clock::time_point end = Clock::now() + patience;
+  const int answered = pings_answered_;
+  open_ = open_ && socket_.Send(Http2Frame(kPing, 0, 0, std::string(8, 'p')));
+  while (open_ && pings_answered_ == answered && Clock::now() < end) {
+    Receive(std::chrono::ceil<milliseconds>(end - Clock::now()));
+  }
+  return pings_answered_ > answered;
+}
+
 void RawGrpc::Receive(milliseconds wait) {
   received_ += socket_.Receive(wait);
   open_ = open_ && !socket_.closed();
@@ -197,6 +207,7 @@ void RawGrpc::Understand(uint8_t type, uint8_t flags, uint32_t stream, absl::str
     if (stream == 0) window_ += more;
     if (windows_.count(stream) != 0) windows_[stream] += more;
   }
+  if (type == kPing && (flags & kAck) != 0) ++pings_answered_;
   if (type == kPing && (flags & kAck) == 0) socket_.Send(Http2Frame(kPing, kAck, 0, payload));
   if (type != kSettings || (flags & kAck) != 0) return;
   for (; payload.size() >= 6; payload.remove_prefix(6)) {

@@ -57,6 +57,8 @@ class RawGrpc {
   // What the server has sent on the stream once it has ended it, a letter for each frame: H for
   // headers, D for data. Waits no longer than `patience`.
   std::string FramesUntilEnd(uint32_t stream, std::chrono::milliseconds patience);
+  // Sends a ping and waits for its answer; false: there is none within `patience`.
+  bool Ping(std::chrono::milliseconds patience);
   bool closed() const { return !open_; }
 
  private:
@@ -65,6 +67,7 @@ class RawGrpc {
 
   RawSocket socket_;
   bool open_ = true;
+  int pings_answered_ = 0;
   std::string received_;
   int64_t first_window_ = 65535;            // of a new stream
   int64_t window_ = 65535;                  // of the connection
