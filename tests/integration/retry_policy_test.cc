@@ -90,11 +90,10 @@ class RollingRestart : public testing::Test {
         std::vector<std::string>{"--grace", "1s", "--client-rate", "0"}, listen);
   }
 
-  // With a solve that outlasts the grace. Returns once the new server has answered the client.
-  static void Restart(std::unique_ptr<ServerProcess>& server) {
-    const std::string address = server->address();
+  // With a solve that outlasts the grace.
+  static void RestartInMidSolve(std::unique_ptr<ServerProcess>& server) {
     {
-      const Remote remote(address);
+      const Remote remote(server->address());
       grpc::ClientContext context;
       const auto stream =
           v1::Scheduler::NewStub(remote.channel())->SolveStream(&context, LongSolveRequest());
@@ -103,11 +102,22 @@ class RollingRestart : public testing::Test {
         ASSERT_TRUE(stream->Read(&event));
       } while (!event.has_running());
       server->Signal(SIGTERM);
-      EXPECT_THAT(server->WaitForExit(), Optional(0)) << server->Log();
       while (stream->Read(&event)) {
       }
       (void)stream->Finish();
     }
+    Replace(server);
+  }
+
+  static void Restart(std::unique_ptr<ServerProcess>& server) {
+    server->Signal(SIGTERM);
+    Replace(server);
+  }
+
+  // A server that ends. Returns once the new one has answered the client.
+  static void Replace(std::unique_ptr<ServerProcess>& server) {
+    const std::string address = server->address();
+    EXPECT_THAT(server->WaitForExit(), Optional(0)) << server->Log();
     server = Start(address);
     const auto answered = [&] {
       return MetricOf(*server, "stowage_answers_total{source=\"solved\"}");
@@ -125,7 +135,7 @@ TEST_F(RollingRestart, OfTwoServersFailsNoCall) {
   for (const char* listen : {"127.0.0.4:0", "127.0.0.5:0"}) servers.push_back(Start(listen));
   BackgroundProgram client(ClientCommand({}, {servers[0]->address(), servers[1]->address()}));
   ASSERT_NE(client.WaitForLogLine({"all threads have had an answer"}), "") << client.Log();
-  for (std::unique_ptr<ServerProcess>& server : servers) Restart(server);
+  for (std::unique_ptr<ServerProcess>& server : servers) RestartInMidSolve(server);
   client.Signal(SIGTERM);
   EXPECT_THAT(client.WaitForExit(), Optional(0)) << client.Log();
 }
@@ -134,7 +144,17 @@ TEST_F(RollingRestart, OfTheOnlyServerFailsNoCallThatWaits) {
   std::unique_ptr<ServerProcess> server = Start("127.0.0.6:0");
   BackgroundProgram client(ClientCommand({"--wait-for-ready"}, {server->address()}));
   ASSERT_NE(client.WaitForLogLine({"all threads have had an answer"}), "") << client.Log();
-  Restart(server);
+  RestartInMidSolve(server);
+  client.Signal(SIGTERM);
+  EXPECT_THAT(client.WaitForExit(), Optional(0)) << client.Log();
+}
+
+// It drains at once, so that calls reach it at the moment it stops.
+TEST_F(RollingRestart, OfAnIdleServerFailsNoCallThatWaits) {
+  std::unique_ptr<ServerProcess> server = Start("127.0.0.7:0");
+  BackgroundProgram client(ClientCommand({"--wait-for-ready"}, {server->address()}));
+  ASSERT_NE(client.WaitForLogLine({"all threads have had an answer"}), "") << client.Log();
+  for (int i = 0; i < 3; ++i) Restart(server);
   client.Signal(SIGTERM);
   EXPECT_THAT(client.WaitForExit(), Optional(0)) << client.Log();
 }
