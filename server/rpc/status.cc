@@ -19,7 +19,8 @@ namespace {
 
 // Clients accept 8 KiB of trailers by default. The text may be percent-encoded to three times its
 // size; the details, which repeat it, are base64, and have the violations twice:
-// 3 * 800 + 4/3 * (800 + 2 * 900 + names of types and fields) < 7000.
+// 3 * 800 + 4/3 * (800 + 2 * 900 + names of types and fields) < 7000. The other trailers, of which
+// the id is the longest, take less than 1000.
 constexpr size_t kMessageBytes = 800;
 constexpr size_t kDetailBytes = 900;
 

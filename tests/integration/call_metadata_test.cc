@@ -137,6 +137,27 @@ TEST_F(CallMetadata, ATraceGoesThroughTheLogAndBack) {
   EXPECT_EQ(ValueOf(invalid.GetServerTrailingMetadata(), "traceparent"), "");
 }
 
+// A client that is told nothing else takes 8 KiB of trailers, and fails the call where there are
+// more.
+TEST_F(CallMetadata, TheLargestErrorIsWithinWhatClientsTake) {
+  v1::SolveRequest request = BadRequest();
+  while (request.chain().stages_size() < 1000) {
+    *request.mutable_chain()->add_stages() = request.chain().stages(1);
+  }
+  std::string name;
+  while (name.size() < 2000) name += "\xc3\xa9";  // each byte of it is escaped
+  request.set_solver(name);
+  grpc::ClientContext context;
+  const std::string id(128, '%');
+  context.AddMetadata("x-request-id", id);
+  context.AddMetadata("traceparent", kTraceParent);
+  const grpc::Status status = Ask(request, &context);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << Text(status);
+  EXPECT_EQ(ValueOf(context.GetServerTrailingMetadata(), "x-request-id"), id);
+  EXPECT_TRUE(DetailOf<v1::Violations>(status).has_value());
+  EXPECT_TRUE(DetailOf<google::rpc::BadRequest>(status).has_value());
+}
+
 TEST_F(CallMetadata, ErrorsHaveTheDetailsThatGenericClientsRead) {
   grpc::ClientContext context;
   const grpc::Status status = Ask(BadRequest(), &context);
