@@ -8,17 +8,15 @@
 
 namespace stowage {
 
-// Prediction and explanation are left out: the cache simulates the schedule again on the chain of
-// the request that hits. Notes cannot be computed again.
+// What is left out the cache computes again, on the chain of the request that hits, or drops.
 v1::StoredAnswer ToStored(const Answer& answer) {
   v1::StoredAnswer stored;
   v1::SolveResponse& message = *stored.mutable_answer();
   Fill(answer, Origin(), &message);
   message.clear_prediction();
   message.clear_explanation();
-  for (const std::string& note : answer.explanation.notes) {
-    message.mutable_explanation()->add_notes(note);
-  }
+  message.clear_minimum_memory_bytes();
+  message.clear_rounding_loss();
   stored.set_from_exact_sizes(answer.from_exact_sizes);
   return stored;
 }

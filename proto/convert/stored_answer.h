@@ -9,11 +9,10 @@
 
 namespace stowage {
 
-// All but the keys.
+// The schedule, whose it is, and what decides under which key it is stored; without the keys.
 v1::StoredAnswer ToStored(const Answer& answer);
 
-// Without prediction, and of the explanation with the notes alone. nullopt: no version of the
-// server wrote this.
+// The same. nullopt: no version of the server wrote this.
 std::optional<Answer> FromStored(const v1::StoredAnswer& stored);
 
 }  // namespace stowage

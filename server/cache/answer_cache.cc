@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "solver/bounds/memory_range.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 
@@ -62,21 +61,9 @@ std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
   return answer;
 }
 
-// A tier's word that nothing fits counts only where this request's own chain proves it: an
-// operation alone needs more than the budget.
-bool IsProvedInfeasible(const SolveRequest& request) {
-  return request.platform.memory_bytes < FloorOfMemory(request.chain).bytes;
-}
-
-// Whether a solve of the request may have found that least memory: no less than the floor, and
-// above the budget exactly where it found no schedule within it.
-bool HasPossibleMinimum(const SolveRequest& request, const Answer& answer) {
-  if (!answer.minimum_memory_bytes.has_value()) return true;
-  const int64_t least_bytes = *answer.minimum_memory_bytes;
-  const bool is_infeasible = answer.outcome == Outcome::kInfeasible;
-  return least_bytes >= answer.memory_floor_bytes &&
-         is_infeasible == (least_bytes > request.platform.memory_bytes);
-}
+// What the notes say of a tier's answer that the lower bound does not prove optimal.
+constexpr const char* kNotProvedAgain =
+    "kept from an earlier solve: its schedule was checked again, not whether a faster one exists";
 
 bool Fits(const SolveRequest& request, const Answer& answer) {
   if (answer.outcome == Outcome::kInfeasible) return true;
@@ -137,7 +124,7 @@ AnswerPtr AnswerCache::FindInMemory(const SolveRequest& request, const CacheKeys
 // it was simulated, and is ready for PutInMemory().
 CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const CacheKeys& keys,
                                         const std::string& client) {
-  if (tier_ == nullptr) return nullptr;
+  if (tier_ == nullptr || request.options.report_rounding_loss) return nullptr;
   for (const Fingerprint* key : {&keys.rounded, &keys.exact_sizes}) {
     const absl::StatusOr<CachedAnswerPtr> cached = tier_->Get(*key);
     if (!cached.ok()) {
@@ -150,9 +137,11 @@ CachedAnswerPtr AnswerCache::FindInTier(const SolveRequest& request, const Cache
           "the cache tier returned the answer to another request; it is not used"));
       continue;
     }
-    if ((*cached)->answer.outcome == Outcome::kInfeasible && !IsProvedInfeasible(request)) continue;
-    std::optional<Answer> answer = Reuse(request, keys, {(*cached)->answer, (*cached)->keys});
-    if (!answer.has_value() || !HasPossibleMinimum(request, *answer)) continue;
+    const Answer& kept = (*cached)->answer;
+    std::optional<Answer> answer = AnswerWithSchedule(request, kept.schedule, kept.solver);
+    if (!answer.has_value()) continue;
+    answer->from_exact_sizes = kept.from_exact_sizes;
+    if (answer->outcome != Outcome::kOptimal) answer->explanation.notes.push_back(kNotProvedAgain);
     return std::make_shared<const CachedAnswer>(
         CachedAnswer{*std::move(answer), keys, client, /*is_explained=*/true});
   }
@@ -165,6 +154,8 @@ void AnswerCache::PutInMemory(const CachedAnswerPtr& cached) {
 }
 
 void AnswerCache::PutInTier(const CachedAnswerPtr& cached) {
+  const Answer& answer = cached->answer;
+  if (answer.outcome == Outcome::kInfeasible || answer.rounding_loss.has_value()) return;
   if (const absl::Status put = tier_->Put(cached); !put.ok()) observer_.StoreFailed(put);
 }
 

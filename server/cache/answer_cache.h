@@ -49,9 +49,9 @@ class AnswerCache {
   // a copy in memory counts as that client's, whoever had it solved, so that nobody fills another's
   // share by asking for its answers. Blocks on the tier.
   //
-  // What a tier returns is checked: its keys; its schedule, by simulation; that nothing fits, by
-  // the chain's floor; the least memory, as far as floor and budget tell. Within these it is
-  // believed that a schedule is optimal, what the least memory is, and the notes.
+  // A tier's answer is believed in nothing but what its schedule shows on the request's chain: it
+  // is optimal where it meets the lower bound, else feasible; it has no least memory, and the notes
+  // are made anew. A miss for requests that ask for the rounding loss.
   CachedAnswerPtr FindInTier(const SolveRequest& request, const CacheKeys& keys,
                              const std::string& client);
 
@@ -59,7 +59,8 @@ class AnswerCache {
   // of another owner.
   void PutInMemory(const CachedAnswerPtr& cached);
   bool has_tier() const { return tier_ != nullptr; }
-  // The same in the tier. Blocks on it. Requires: has_tier().
+  // The same in the tier, which is not given answers that it would not be believed: that nothing
+  // fits, or what rounding loses. Blocks on it. Requires: has_tier().
   void PutInTier(const CachedAnswerPtr& cached);
 
   // Removes the answers with that CacheKeys::rounded from memory and from the tier, and the

@@ -19,7 +19,7 @@ struct CachedAnswer {
   // Whose share of the cache it takes: the client whose request was solved, or found it in a tier.
   std::string owner = {};
   // Whether prediction and explanation are set, for the request of keys.exact. A tier stores the
-  // schedule and the notes alone.
+  // schedule alone, and whose it is.
   bool is_explained = false;
 };
 using CachedAnswerPtr = std::shared_ptr<const CachedAnswer>;
@@ -50,8 +50,8 @@ struct CacheStats {
   int64_t evictions = 0;  // since the start
 };
 
-// What it returns is not trusted: AnswerCache compares the keys and proves the answer on the chain
-// of the request. Thread-safe. Calls may block, on a disk or a network.
+// What it returns is not trusted: AnswerCache compares the keys and believes what the schedule shows
+// on the chain of the request. Thread-safe. Calls may block, on a disk or a network.
 class CacheTier {
  public:
   virtual ~CacheTier() = default;

@@ -25,7 +25,7 @@ enum class Outcome {
 // Why a feasible answer is not called optimal.
 enum class Limit {
   kNone,
-  kHeuristic,  // the solver gives no guarantee
+  kHeuristic,  // the solver gives no guarantee, or none that is still known
   kRounding,   // sizes, times or memory slots were rounded
   kTime,       // time ran out
   kClass,      // the best of the class of schedules that its solver knows; others may be faster
@@ -50,7 +50,8 @@ struct Answer {
   Explanation explanation;
 
   // The least memory with which this solver has a schedule for the chain, exact; unset: none is
-  // enough (the host memory limit is in the way, say), or time ran out before it was known.
+  // enough (the host memory limit is in the way, say), time ran out before it was known, or the
+  // answer is from a disk.
   std::optional<int64_t> minimum_memory_bytes;
   int64_t memory_floor_bytes = 0;             // M_low: no schedule of any solver exists below it
   Operation memory_floor_operation;           // the operation that needs it by itself

@@ -89,6 +89,9 @@ void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer
                    "mixed_mode weigh them"));
 }
 
+// Of the catalog; FindSolver() takes an empty name for "auto".
+bool IsSolverName(const std::string& name) { return !name.empty() && FindSolver(name) != nullptr; }
+
 bool ReadsSlots(const SolverInfo& info) {
   return absl::c_linear_search(info.description.options, SolveOption::kMemorySlots);
 }
@@ -378,7 +381,7 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
     answer.from_exact_sizes = earlier.from_exact_sizes;
     if (earlier.outcome == Outcome::kInfeasible) return answer;
     // The name is shown to people; one of no solver does not come from a solve.
-    if (earlier.solver.empty() || FindSolver(earlier.solver) == nullptr) return std::nullopt;
+    if (!IsSolverName(earlier.solver)) return std::nullopt;
     // A schedule that is optimal for some times need not be optimal for others.
     const bool rounds = !exactly && IsProved(earlier.limit);
     Candidate candidate{earlier.schedule, earlier.solver.c_str(),
@@ -386,6 +389,22 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
     const BoundEffort effort = exactly ? BoundEffort::kClose : BoundEffort::kQuick;
     if (!Accept(request, std::move(candidate), effort, &answer)) return std::nullopt;
     answer.rounding_loss = earlier.rounding_loss;
+    return answer;
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
+                                         const std::string& solver) {
+  if (!IsSolverName(solver)) return std::nullopt;
+  try {
+    const SolverInfo& info = *FindSolver(request.solver);
+    Answer answer = EmptyAnswer(request, info);
+    Candidate candidate{schedule, solver.c_str(), Limit::kHeuristic, {}};
+    if (!Accept(request, std::move(candidate), BoundEffort::kClose, &answer)) return std::nullopt;
+    NoteUnusedLink(request, info, &answer);
+    NoteUnusedModes(request, info, &answer);
     return answer;
   } catch (const std::bad_alloc&) {
     return std::nullopt;

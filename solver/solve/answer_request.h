@@ -6,12 +6,14 @@
 #include <functional>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/answer.h"
 #include "solver/model/explanation.h"
 #include "solver/model/request.h"
+#include "solver/model/schedule.h"
 #include "solver/solve/request_instances.h"
 
 namespace stowage {
@@ -47,6 +49,14 @@ enum class SameInstance {
 // Requires: RequestViolations(request) is empty. Thread-safe.
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
                                   SameInstance same);
+
+// An answer of which nothing but its schedule is believed, such as one from a file that others may
+// write: simulated, bounded and explained here. OPTIMAL where the makespan equals the lower bound,
+// else FEASIBLE with Limit::kHeuristic; without a least memory. nullopt: the schedule does not fit
+// here, or the catalog has no solver of that name. Takes up to a tenth of a second. Requires:
+// RequestViolations(request) is empty. Thread-safe.
+std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
+                                         const std::string& solver);
 
 // Simulates a schedule and explains it. Errors: those of Simulate(), which polls `stop`, and
 // RESOURCE_EXHAUSTED without enough memory. Requires: as Simulate(). Thread-safe.

@@ -115,8 +115,8 @@ TEST(Cache, AForgedRequestDoesNotAnswerForAnother) {
   {
     ServerProcess server(flags);
     EXPECT_EQ(outcome(server, ForgedRequest()), v1::INFEASIBLE);
-    WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
     EXPECT_EQ(outcome(server, VictimRequest()), v1::OPTIMAL);
+    WaitForMetric(server, "stowage_cache_entries{tier=\"disk\"}", 1);
     server.Signal(SIGKILL);
     server.WaitForExit();
   }

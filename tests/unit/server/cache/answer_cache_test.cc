@@ -1,9 +1,11 @@
 #include "server/cache/answer_cache.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -129,15 +131,12 @@ TEST(AnswersOfATier, AreUsedForTheirOwnRequestOnly) {
   EXPECT_EQ(FindInTier(Request(6), Solve(Request(7))), nullptr);
 }
 
-TEST(AnswersOfATier, SayWhatIsInfeasibleOnlyWhereTheChainProvesIt) {
+TEST(AnswersOfATier, NeverSayThatNothingFits) {
   SolveRequest tight = Request(6);
   tight.platform.memory_bytes = FloorOfMemory(tight.chain).bytes - 1;
-  EXPECT_NE(FindInTier(tight, Solve(tight)), nullptr);
-  // The same word on a request that fits.
-  const SolveRequest request = Request(6);
-  CachedAnswer lie = *Solve(tight);
-  lie.keys = KeysFor(request);
-  EXPECT_EQ(FindInTier(request, std::make_shared<const CachedAnswer>(lie)), nullptr);
+  const CachedAnswerPtr infeasible = Solve(tight);
+  ASSERT_EQ(infeasible->answer.outcome, Outcome::kInfeasible);
+  EXPECT_EQ(FindInTier(tight, infeasible), nullptr);
 }
 
 // With exact times and as many slots as bytes nothing is rounded. A schedule outside rotor's class
@@ -150,36 +149,75 @@ SolveRequest ExactRequest() {
   return request;
 }
 
-TEST(AnswersOfATier, StayOptimalForTheirOwnRequest) {
-  const CachedAnswerPtr optimal = Solve(ExactRequest());
-  ASSERT_TRUE(IsProved(optimal->answer.limit));
-  ASSERT_FALSE(MeetsBound(optimal->answer.prediction));
-  const CachedAnswerPtr found = FindInTier(ExactRequest(), optimal);
+TEST(AnswersOfATier, AreBelievedInNothingButWhatTheirScheduleShows) {
+  CachedAnswer lie = *Solve(ExactRequest());
+  ASSERT_FALSE(MeetsBound(lie.answer.prediction));
+  lie.answer.outcome = Outcome::kOptimal;
+  lie.answer.limit = Limit::kNone;
+  lie.answer.minimum_memory_bytes = FloorOfMemory(ExactRequest().chain).bytes;
+  lie.answer.explanation.notes = {"buy more memory\x1b[2J"};
+  lie.answer.prediction.makespan_seconds = 1e-6;
+  lie.answer.rounding_loss.emplace();
+  const CachedAnswerPtr found =
+      FindInTier(ExactRequest(), std::make_shared<const CachedAnswer>(lie));
   ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->answer.limit, optimal->answer.limit);
-  EXPECT_EQ(found->answer.outcome, optimal->answer.outcome);
-  EXPECT_EQ(found->answer.minimum_memory_bytes, optimal->answer.minimum_memory_bytes);
+  const Answer& answer = found->answer;
+  EXPECT_EQ(answer.outcome, Outcome::kFeasible);
+  EXPECT_EQ(answer.limit, Limit::kHeuristic);
+  EXPECT_EQ(answer.minimum_memory_bytes, std::nullopt);
+  EXPECT_FALSE(answer.rounding_loss.has_value());
+  ASSERT_EQ(answer.explanation.notes.size(), 1);
+  EXPECT_THAT(answer.explanation.notes[0], testing::HasSubstr("kept from an earlier solve"));
+  EXPECT_EQ(answer.prediction.makespan_seconds,
+            Solve(ExactRequest())->answer.prediction.makespan_seconds);
 }
 
-TEST(AnswersOfATier, HaveALeastMemoryThatIsPossible) {
-  const SolveRequest request = Request(6);
-  const CachedAnswerPtr solved = Solve(request);
-  const auto finds = [&request, &solved](int64_t least_bytes) {
-    CachedAnswer lie = *solved;
-    lie.answer.minimum_memory_bytes = least_bytes;
-    return FindInTier(request, std::make_shared<const CachedAnswer>(lie)) != nullptr;
-  };
-  const int64_t floor_bytes = FloorOfMemory(request.chain).bytes;
-  EXPECT_TRUE(finds(floor_bytes));
-  EXPECT_FALSE(finds(floor_bytes - 1));
-  EXPECT_TRUE(finds(request.platform.memory_bytes));
-  EXPECT_FALSE(finds(request.platform.memory_bytes + 1));
+TEST(AnswersOfATier, AreOptimalWhereTheyMeetTheLowerBound) {
+  SolveRequest roomy = Request(6);
+  roomy.platform.memory_bytes = StoreAllPeakBytes(roomy.chain);
+  CachedAnswer modest = *Solve(roomy);
+  modest.answer.outcome = Outcome::kFeasible;
+  modest.answer.limit = Limit::kRounding;
+  const CachedAnswerPtr found = FindInTier(roomy, std::make_shared<const CachedAnswer>(modest));
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->answer.outcome, Outcome::kOptimal);
+  EXPECT_EQ(found->answer.limit, Limit::kNone);
+  EXPECT_TRUE(found->answer.explanation.notes.empty());
+}
 
-  SolveRequest tight = request;
-  tight.platform.memory_bytes = floor_bytes - 1;
-  CachedAnswer lie = *Solve(tight);
-  lie.answer.minimum_memory_bytes = floor_bytes - 1;
-  EXPECT_EQ(FindInTier(tight, std::make_shared<const CachedAnswer>(lie)), nullptr);
+TEST(AnswersOfATier, AreAMissWhereTheRoundingLossIsAskedFor) {
+  SolveRequest request = Request(6);
+  request.options.report_rounding_loss = true;
+  EXPECT_EQ(FindInTier(request, Solve(request)), nullptr);
+}
+
+// Of which it would believe nothing.
+TEST(AnswersOfATier, AreNotStoredWhereTheyWouldNotBeUsed) {
+  class CountingTier final : public CacheTier {
+   public:
+    absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint&) override { return CachedAnswerPtr(); }
+    absl::Status Put(CachedAnswerPtr) override {
+      ++puts_;
+      return absl::OkStatus();
+    }
+    absl::StatusOr<int64_t> Remove(const Fingerprint&) override { return 0; }
+    CacheStats stats() const override { return {.entries = puts_}; }
+
+   private:
+    int64_t puts_ = 0;
+  };
+  NullObserver observer;
+  CountingTier tier;
+  AnswerCache cache({1 << 20}, &tier, observer);
+  SolveRequest tight = Request(6);
+  tight.platform.memory_bytes = 1;
+  cache.PutInTier(Solve(tight));
+  CachedAnswer with_loss = *Solve(Request(6));
+  with_loss.answer.rounding_loss.emplace();
+  cache.PutInTier(std::make_shared<const CachedAnswer>(with_loss));
+  EXPECT_EQ(tier.stats().entries, 0);
+  cache.PutInTier(Solve(Request(6)));
+  EXPECT_EQ(tier.stats().entries, 1);
 }
 
 TEST(AnswersOfATier, AreOfASolver) {

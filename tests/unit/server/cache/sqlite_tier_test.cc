@@ -29,7 +29,6 @@ CachedAnswerPtr AnswerTo(uint64_t number) {
   cached.keys = NumberedKeys(number);
   cached.answer.outcome = Outcome::kFeasible;
   cached.answer.solver = "rotor";
-  cached.answer.minimum_memory_bytes = static_cast<int64_t>(number);
   cached.answer.schedule = Ops("S1 S2 S3 S4 S5 B5 B4 B3 B2 B1");
   return std::make_shared<const CachedAnswer>(std::move(cached));
 }
@@ -55,7 +54,7 @@ class DiskTierTest : public testing::Test {
     for (uint64_t number = 0; number < kAnswers; ++number) {
       const auto cached = tier.Get(NumberedKey(number, 1));
       if (!cached.ok() || *cached == nullptr) continue;
-      EXPECT_EQ((*cached)->answer.minimum_memory_bytes, static_cast<int64_t>(number));
+      EXPECT_EQ((*cached)->keys.exact, NumberedKeys(number).exact);
       EXPECT_EQ((*cached)->answer.schedule, AnswerTo(0)->answer.schedule);
       ++right;
     }
