@@ -173,7 +173,10 @@ int Main(int argc, char** argv) {
   AllowAllFiles();
   const absl::Status fits = FitIntoProcessLimits(&parsed->options);
   if (!fits.ok()) return Fail(fits.message());
-  return Serve({argc, argv}, *parsed, signals);
+  StartLogThread();
+  const int exit_code = Serve({argc, argv}, *parsed, signals);
+  FlushLog();
+  return exit_code;
 }
 
 }  // namespace

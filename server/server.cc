@@ -169,6 +169,7 @@ Gauges Server::gauges() const {
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
   gauges.suppressed_lines = reports_->suppressed_lines();
+  gauges.dropped_lines = DroppedLogLines();
   gauges.ready = ready_;
   return gauges;
 }

@@ -1,9 +1,12 @@
 #include "server/cache/sqlite_tier.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -115,6 +118,31 @@ absl::StatusOr<fs::path> MakeDirectory(const std::string& directory) {
                                              "; choose another with --cache-dir"));
 }
 
+// Creates the file where there is none, and lets nobody else read it: answers reveal which networks
+// are trained here. Errors: UNAVAILABLE for what is not a file of this directory alone. With a link,
+// who may write to the directory would have the server change and rename a file elsewhere.
+absl::Status ClaimFile(const std::string& path) {
+  const auto refused = [&path](const char* what) {
+    return absl::UnavailableError(absl::StrCat(path, ": cannot be opened; ", what, ": remove it"));
+  };
+  constexpr int kFlags = O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const int fd = open(path.c_str(), kFlags, 0600);
+  if (fd < 0) {
+    if (errno == ELOOP) return refused("it is a symbolic link, which is not followed");
+    return absl::UnavailableError(
+        absl::StrCat(path, ": cannot be opened: ", std::generic_category().message(errno)));
+  }
+  struct stat file {};
+  const bool is_known = fstat(fd, &file) == 0;
+  const bool is_regular = is_known && S_ISREG(file.st_mode);
+  const bool is_claimed = is_regular && file.st_nlink == 1;
+  if (is_claimed) (void)fchmod(fd, 0600);
+  close(fd);
+  if (!is_regular) return refused("it is no regular file");
+  if (!is_claimed) return refused("it has another name, as a hard link");
+  return absl::OkStatus();
+}
+
 void BindKey(sqlite3_stmt* statement, int at, const Fingerprint& key) {
   sqlite3_bind_blob(statement, at, key.bytes.data(), static_cast<int>(key.bytes.size()),
                     SQLITE_TRANSIENT);
@@ -199,18 +227,17 @@ absl::Status SqliteTier::SetUp() {
   return done;
 }
 
-// Opens the file, restricts who may read it, takes the lock that keeps other processes out, creates
-// the tables where the file is new or of another version, and counts the rows. A symbolic link is
-// not followed: with one, who may write to the directory would have the server overwrite a file
-// elsewhere.
+// Opens the file, takes the lock that keeps other processes out, creates the tables where the file
+// is new or of another version, and counts the rows. The file is claimed before SQLite has it open:
+// to close it a second time would give up SQLite's locks.
 absl::Status SqliteTier::SetUpOpen() {
+  RETURN_IF_ERROR(ClaimFile(path_));
   sqlite3* database = nullptr;
   const int flags =
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
   const int code = sqlite3_open_v2(path_.c_str(), &database, flags, nullptr);
   database_.reset(database);
   if (code != SQLITE_OK) return Failed("cannot be opened");
-  (void)chmod(path_.c_str(), 0600);  // answers reveal which networks are trained here
   RETURN_IF_ERROR(Execute(kSetUp));
   RETURN_IF_ERROR(
       Execute("BEGIN IMMEDIATE; COMMIT;"));  // takes the lock; BUSY: another process has it

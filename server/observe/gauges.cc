@@ -178,6 +178,9 @@ std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
   scrape.AddCounter("stowage_log_lines_suppressed_total",
                     "Log lines about calls that exceeded --client-log-rate.",
                     AsDouble(gauges.suppressed_lines));
+  scrape.AddCounter("stowage_log_lines_dropped_total",
+                    "Log lines that were lost because nobody read them.",
+                    AsDouble(gauges.dropped_lines));
   scrape.AddProcess(ReadProcess());
   return scrape.Collect();
 }

@@ -1,8 +1,12 @@
 #include "server/observe/log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "absl/strings/ascii.h"
@@ -10,18 +14,46 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "server/observe/log_writer.h"
 #include "solver/base/quote.h"
-#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/pattern_formatter.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 
 namespace stowage {
 namespace {
 
+constexpr const char* kPattern = "time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v";
+
+std::string DroppedLine(int64_t lines) {
+  spdlog::memory_buf_t text;
+  const std::string message = absl::StrCat("event=log_lines_dropped count=", lines);
+  const spdlog::details::log_msg line("stowage", spdlog::level::warn, message);
+  spdlog::pattern_formatter(kPattern).format(line, text);
+  return {text.data(), text.size()};
+}
+
 // Never destroyed: threads log late.
+LogWriter& Writer() {
+  constexpr size_t kMostBytes = 4 << 20;  // of lines that wait for a reader that is slow
+  static auto* const writer = new LogWriter(STDERR_FILENO, kMostBytes, DroppedLine);
+  return *writer;
+}
+
+class WriterSink final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    Writer().Write({text.data(), text.size()});
+  }
+  void flush_() override {}
+};
+
+// Never destroyed, as the writer.
 spdlog::logger* NewLogger() {
-  auto* made = new spdlog::logger("stowage", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  made->set_pattern("time=%Y-%m-%dT%H:%M:%S.%f%z level=%l %v");
-  made->flush_on(spdlog::level::trace);
+  auto* made = new spdlog::logger("stowage", std::make_shared<WriterSink>());
+  made->set_pattern(kPattern);
   return made;
 }
 
@@ -96,10 +128,13 @@ void LogAlways(LogLevel level, absl::string_view event, const std::vector<LogFie
   LoggerOfAll().log(SpdlogLevel(level), Line(event, fields));
 }
 
+void StartLogThread() { Writer().Start(); }
+
 void FlushLog() {
-  Logger().flush();
-  LoggerOfAll().flush();
+  (void)Writer().Flush(std::chrono::steady_clock::now() + std::chrono::seconds(1));
 }
+
+int64_t DroppedLogLines() { return Writer().dropped(); }
 
 // Every n-th hit.
 bool LogObserver::IsSampled() {

@@ -1,5 +1,6 @@
 // Structured logs: one line an event, `key=value` pairs after the time and the level, on standard
-// error. Values with spaces or quotes are quoted. The only user of the logging library.
+// error. Values with spaces or quotes are quoted. Nobody waits for who reads them (log_writer.h).
+// The only user of the logging library.
 #ifndef STOWAGE_SERVER_OBSERVE_LOG_H_
 #define STOWAGE_SERVER_OBSERVE_LOG_H_
 
@@ -34,8 +35,12 @@ void Log(LogLevel level, absl::string_view event, const std::vector<LogField>& f
 // The same even where that level is not logged: who changed what of a running server.
 void LogAlways(LogLevel level, absl::string_view event, const std::vector<LogField>& fields);
 
-// Flushes what is buffered; call before exit.
+// Has a thread write the lines that a slow reader keeps waiting; once.
+void StartLogThread();
+// Writes the lines that wait, for a second at most; call before exit.
 void FlushLog();
+// Lines that were dropped since the start because nobody read them.
+int64_t DroppedLogLines();
 
 // Writes a line for every call that ended and for every execution report. Memory cache hits are
 // logged at level debug but for a sample, as are new connections, all else at info or above. A

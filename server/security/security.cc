@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -99,6 +100,19 @@ std::vector<SecurityWarning> Security::Warnings() const {
     if (path.empty() || stat(path.c_str(), &file) != 0) continue;
     add(WarnOfReaders(path, file, geteuid()));
     add(WarnOfFolder(path, "the tokens and keys in it"));
+  }
+  if (operator_tokens_ == nullptr) return warnings;
+  if (tokens_ != nullptr && operator_tokens_->SharesATokenWith(*tokens_)) {
+    add(SecurityWarning{options_.operator_token_file,
+                        absl::StrCat("has a token that is also in ", options_.token_file,
+                                     ": whoever runs a job with it may act as an operator"),
+                        "give operators tokens of their own"});
+  }
+  if (http_tokens_ != nullptr && operator_tokens_->SharesATokenWith(*http_tokens_)) {
+    add(SecurityWarning{options_.operator_token_file,
+                        absl::StrCat("has a token that is also in ", options_.http_token_file,
+                                     ": whoever reads the metrics with it may act as an operator"),
+                        "give operators tokens of their own"});
   }
   return warnings;
 }

@@ -44,7 +44,7 @@ class Security {
   // seconds.
   void ReadNow();
 
-  // Files of secrets that other users may read, as of now.
+  // Files of secrets that other users may read, and operators' tokens that others have, as of now.
   std::vector<SecurityWarning> Warnings() const;
 
   // This object outlives the server that uses them.

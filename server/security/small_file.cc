@@ -1,6 +1,8 @@
 #include "server/security/small_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -15,17 +17,28 @@
 
 namespace stowage {
 
-// Checks the permissions of the file that is open: another one may have its name by now.
+// Checks the permissions of the file that is open: another one may have its name by now. Opening and
+// reading a pipe or a device could wait for ever.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, Writers writers) {
   constexpr size_t kMostBytes = 1 << 20;
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             std::fclose);
   const auto failed = [&path](int error) {
     return absl::ErrnoToStatus(error, path);  // "PATH: No such file or directory"
   };
-  if (file == nullptr) return failed(errno);
+  const int fd = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return failed(errno);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(fdopen(fd, "rb"), std::fclose);
+  if (file == nullptr) {
+    const int error = errno;
+    close(fd);
+    return failed(error);
+  }
   struct stat status {};
-  if (fstat(fileno(file.get()), &status) != 0) return failed(errno);
+  if (fstat(fd, &status) != 0) return failed(errno);
+  if (S_ISDIR(status.st_mode)) return failed(EISDIR);
+  if (!S_ISREG(status.st_mode)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is no regular file, but a pipe, a socket or a device"));
+  }
   if (writers == Writers::kOwner) RETURN_IF_ERROR(CheckWriters(path, status));
   // One byte beyond the limit tells that a file is larger, whatever its size on disk says.
   std::string text(kMostBytes + 1, '\0');

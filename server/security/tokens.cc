@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -106,6 +107,14 @@ absl::StatusOr<Tokens::Holders> Tokens::Read() const {
       path_, ": has no token, so every call would be refused; add a line: NAME TOKEN"));
 }
 
+bool Tokens::SharesATokenWith(const Tokens& other) const {
+  const std::shared_ptr<const Holders> mine = Current();
+  const std::shared_ptr<const Holders> others = other.Current();
+  return absl::c_any_of(*mine, [&others](const auto& holder) {
+    return others->contains(holder.first);
+  });
+}
+
 absl::StatusOr<TokenHolder> Tokens::HolderOf(absl::string_view authorization) const {
   constexpr absl::string_view kBearer = "Bearer ";
   if (authorization.empty()) {
@@ -117,11 +126,7 @@ absl::StatusOr<TokenHolder> Tokens::HolderOf(absl::string_view authorization) co
     return absl::UnauthenticatedError("authorization: is not of the form \"Bearer TOKEN\"");
   }
   const absl::string_view token = absl::StripAsciiWhitespace(authorization.substr(kBearer.size()));
-  std::shared_ptr<const Holders> holders;
-  {
-    MutexLock lock(mutex_);
-    holders = holders_;
-  }
+  const std::shared_ptr<const Holders> holders = Current();
   const auto found = holders->find(Digest(token));
   if (found != holders->end()) return found->second;
   return absl::UnauthenticatedError(

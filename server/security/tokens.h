@@ -38,6 +38,9 @@ class Tokens {
   // Errors: those of Load(), and the tokens stay as they were.
   absl::Status Reload();
 
+  // Whether a token is among these and among the others.
+  bool SharesATokenWith(const Tokens& other) const;
+
   // The holder of the token in "Bearer TOKEN".
   // Errors: UNAUTHENTICATED, with the remedy.
   absl::StatusOr<TokenHolder> HolderOf(absl::string_view authorization) const;
@@ -48,6 +51,10 @@ class Tokens {
 
   explicit Tokens(const std::string& path) : path_(path) {}
   absl::StatusOr<Holders> Read() const;
+  std::shared_ptr<const Holders> Current() const {
+    MutexLock lock(mutex_);
+    return holders_;
+  }
 
   const std::string path_;
   mutable Mutex mutex_;

@@ -1,6 +1,8 @@
 // Configuration files, and what SIGHUP changes in a running server.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -83,6 +85,9 @@ TEST(Configuration, AFileThatIsWrongStopsTheStartInOneLine) {
   EXPECT_THAT(refusal(folder.Write("server.toml", "grace = soon\n")),
               HasSubstr(file + ":1: --grace: "));
   EXPECT_THAT(refusal(folder.Path("none")), HasSubstr("none: No such file"));
+  const std::string pipe = folder.Path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(refusal(pipe), HasSubstr(pipe + ": is no regular file"));
 }
 
 TEST(Reload, ChangesTheLogLevel) {
@@ -161,6 +166,20 @@ TEST(Reload, ReadsTokensWithoutAConfigurationFile) {
   EXPECT_NE(server.WaitForLogLine({"event=reloaded", "changed=none", "restart_needed=none"}), "");
   EXPECT_TRUE(SolveWith(remote, kOtherToken).ok());
   EXPECT_FALSE(SolveWith(remote, kToken).ok());
+}
+
+TEST(Reload, DoesNotWaitForAPipeInPlaceOfTheTokens) {
+  const TempFolder folder;
+  const std::string tokens = folder.Write("tokens", absl::StrCat("trainer ", kToken));
+  ServerProcess server({"--token-file", tokens});
+  ASSERT_EQ(unlink(tokens.c_str()), 0);
+  ASSERT_EQ(mkfifo(tokens.c_str(), 0600), 0);
+  server.Signal(SIGHUP);
+  EXPECT_NE(server.WaitForLogLine({"event=credentials_unusable", "no regular file"}), "");
+  EXPECT_NE(server.WaitForLogLine({"event=reloaded"}), "");
+  EXPECT_TRUE(SolveWith(Remote(server.address()), kToken).ok()) << "the old ones stay in force";
+  server.Signal(SIGTERM);
+  EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();
 }
 
 TEST(Reload, IsIgnoredWhileTheServerDrains) {

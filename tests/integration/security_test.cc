@@ -463,13 +463,34 @@ TEST(Warnings, NameAFolderOfTokensThatOthersMayWriteTo) {
   ASSERT_EQ(mkdir(secrets.c_str(), 0700), 0);
   const std::string tokens = folder.Write("secrets/tokens", absl::StrCat("a ", kToken));
   ASSERT_EQ(chmod(tokens.c_str(), 0600), 0);
+  const std::string operators = folder.Write("secrets/operators", "b of-operators-0123456789");
+  ASSERT_EQ(chmod(operators.c_str(), 0600), 0);
   ASSERT_EQ(chmod(secrets.c_str(), 0777), 0);
-  ServerProcess open({"--token-file", tokens, "--operator-token-file", tokens});
+  ServerProcess open({"--token-file", tokens, "--operator-token-file", operators});
   EXPECT_THAT(WarningsOf(open), ElementsAre(AllOf(HasSubstr(secrets), HasSubstr("mode 0777"),
                                                   HasSubstr("chmod go-w " + secrets))));
   ASSERT_EQ(chmod(secrets.c_str(), 01777), 0);
   ServerProcess sticky({"--token-file", tokens});
   EXPECT_THAT(WarningsOf(sticky), IsEmpty());
+}
+
+TEST(Warnings, NameOperatorsTokensThatJobsOrReadersOfMetricsHave) {
+  const TempFolder folder;
+  const auto write = [&folder](const char* name, const std::string& text) {
+    const std::string file = folder.Write(name, text);
+    EXPECT_EQ(chmod(file.c_str(), 0600), 0);
+    return file;
+  };
+  const std::string tokens = write("tokens", absl::StrCat("a ", kToken));
+  const std::string operators = write("operators", absl::StrCat("b ", kToken, "\nc ", kToken, "2"));
+  const std::string readers = write("readers", absl::StrCat("d ", kToken, "2"));
+  ServerProcess shared({"--token-file", tokens, "--operator-token-file", operators,
+                        "--http-token-file", readers});
+  EXPECT_THAT(WarningsOf(shared),
+              ElementsAre(AllOf(HasSubstr(operators), HasSubstr(tokens), HasSubstr("runs a job")),
+                          AllOf(HasSubstr(operators), HasSubstr(readers), HasSubstr("metrics"))));
+  ServerProcess apart({"--token-file", tokens, "--operator-token-file", readers});
+  EXPECT_THAT(WarningsOf(apart), IsEmpty());
 }
 
 TEST(Warnings, NameAConfigurationFileThatOthersMayWrite) {

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -119,6 +120,26 @@ TEST_F(DiskTierTest, SaysThatItsFileIsALink) {
   EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("symbolic link")));
   EXPECT_FALSE(fs::exists(folder_.Path("target")));
+}
+
+// Whose mode and name would change, wherever its other name is.
+TEST_F(DiskTierTest, LeavesAHardLinkAlone) {
+  const std::string target = folder_.Write("target", "of somebody else");
+  fs::permissions(target, fs::perms::owner_all | fs::perms::others_read);
+  fs::create_directory(folder_.Path("cache"));
+  fs::create_hard_link(target, File());
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("hard link: remove it")));
+  EXPECT_EQ(ReadFile(target), "of somebody else");
+  EXPECT_EQ(fs::status(target).permissions(), fs::perms::owner_all | fs::perms::others_read);
+  EXPECT_TRUE(fs::exists(File()));
+}
+
+TEST_F(DiskTierTest, DoesNotWaitForAPipeInPlaceOfItsFile) {
+  fs::create_directory(folder_.Path("cache"));
+  ASSERT_EQ(mkfifo(File().c_str(), 0600), 0);
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("no regular file")));
 }
 
 TEST_F(DiskTierTest, RenamesAFileThatIsNoDatabase) {

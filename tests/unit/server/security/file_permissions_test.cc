@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <string>
 
 #include "absl/status/status.h"
 #include "server/security/small_file.h"
@@ -80,6 +83,20 @@ TEST(ReadSmallFile, ChecksWhoMayWriteTheFileBehindALink) {
               Fails(absl::StatusCode::kInvalidArgument,
                     AllOf(HasSubstr(link), HasSubstr("has mode 0606"))));
   EXPECT_EQ(ReadSmallFile(link, Writers::kAnybody).value(), "secret");
+}
+
+// To open or to read them could wait for ever.
+TEST(ReadSmallFile, RefusesWhatIsNoRegularFile) {
+  const TempFolder folder;
+  const std::string pipe = folder.Path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
+    EXPECT_THAT(ReadSmallFile(path, Writers::kAnybody),
+                Fails(absl::StatusCode::kInvalidArgument,
+                      AllOf(HasSubstr(path), HasSubstr("no regular file"))));
+  }
+  EXPECT_THAT(ReadSmallFile(folder.Path(""), Writers::kAnybody).status().message(),
+              HasSubstr("Is a directory"));
 }
 
 }  // namespace
