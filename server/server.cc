@@ -142,13 +142,13 @@ Server::Server(const ServerOptions& options, const std::string& version,
       service_(engine_, cache_,
                {.observer = *reports_,
                 .admission = admission_,
-                .timers = timers_,
+                .refusals = refusals_,
                 .version = version,
                 .limits = options.limits}),
       reflection_service_(ServiceFiles(security_->operator_tokens() != nullptr), admission_) {
   if (security_->operator_tokens() != nullptr) {
     operator_service_ = std::make_unique<OperatorService>(
-        OperatorService::Parts{engine_, cache_, *reports_, timers_, operator_admission_},
+        OperatorService::Parts{engine_, cache_, *reports_, refusals_, operator_admission_},
         OperatorActions(draining_));
   }
   security_->Watch(*reports_);

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/server.h"
+#include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
 #include "server/net/http_port.h"
 #include "server/net/listener.h"
@@ -83,6 +84,7 @@ class Server {
   Admission admission_;
   Admission operator_admission_;
   Timers timers_;
+  DelayedRefusals refusals_{timers_, DelayedRefusals::Limits()};
   SchedulerService service_;
   std::unique_ptr<OperatorService> operator_service_;  // null: it is not served
   ReflectionService reflection_service_;

@@ -63,7 +63,7 @@ CallState::CallState(const char* method, grpc::CallbackServerContext& context,
     : context_(context),
       observer_(environment.observer),
       admission_(environment.admission),
-      timers_(environment.timers),
+      refusals_(environment.refusals),
       request_bytes_(*environment.request_bytes),
       limits_(environment.limits),
       version_(environment.version),
@@ -142,17 +142,11 @@ grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
   return wire;
 }
 
-// A bound on the refusals that wait keeps their memory small; beyond it they are sent at once.
 void CallState::Finish(absl::AnyInvocable<void()> finish) {
-  constexpr int kMostDelayed = 10'000;
-  static std::atomic<int> delayed{0};
-  if (admitted_.delay_seconds == 0 || delayed >= kMostDelayed) return finish();
-  ++delayed;
-  timers_.At(After(std::chrono::steady_clock::now(), admitted_.delay_seconds),
-             [finish = std::move(finish)]() mutable {
-               --delayed;
-               finish();
-             });
+  if (admitted_.delay_seconds == 0) return finish();
+  const auto due = After(std::chrono::steady_clock::now(), admitted_.delay_seconds);
+  const auto refusal = refusals_.Delay(record_.client, due, std::move(finish));
+  if (refusal != nullptr) on_leave_.emplace(stop_.get_token(), [refusal] { refusal->SendNow(); });
 }
 
 // Into slices of a mebibyte at most: one block of a large response's size may not be had.

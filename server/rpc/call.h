@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -17,9 +19,9 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/slice.h"
+#include "server/engine/delayed_refusals.h"
 #include "server/engine/request_bytes.h"
 #include "server/engine/shared_solve.h"
-#include "server/engine/timers.h"
 #include "server/observe/observer.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/message_limits.h"
@@ -32,7 +34,7 @@ namespace stowage {
 struct CallEnvironment {
   Observer& observer;
   Admission& admission;
-  Timers& timers;
+  DelayedRefusals& refusals;
   std::string version = {};  // sent with every answer and every failure
   RequestLimits limits = {};
   RequestBytes* request_bytes = nullptr;  // that calls take their memory from
@@ -93,7 +95,8 @@ class CallState {
   grpc::Status Failure(const absl::Status& status);
 
   // After End(): calls `finish`, which sends the end. Some refusals are sent later, from another
-  // thread.
+  // thread, or once the caller leaves. Requires: a refused call is finished by the method that
+  // handles it, before it returns, until when gRPC keeps the call.
   void Finish(absl::AnyInvocable<void()> finish);
 
   static absl::string_view TextOf(const grpc::Slice& bytes) {
@@ -104,7 +107,7 @@ class CallState {
   grpc::CallbackServerContext& context_;
   Observer& observer_;
   Admission& admission_;
-  Timers& timers_;
+  DelayedRefusals& refusals_;
   RequestBytes& request_bytes_;
   const RequestLimits limits_;
   const std::string& version_;
@@ -112,6 +115,7 @@ class CallState {
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::time_point deadline_;
   std::stop_source stop_;
+  std::optional<std::stop_callback<std::function<void()>>> on_leave_;  // of a delayed refusal
   CallRecord record_;
   RequestBytes::Hold held_;
   UnsentBytes unsent_;

@@ -87,19 +87,13 @@ grpc::ServerUnaryReactor* OperatorService::Act(const RawCall& call, OperatorActi
   grpc::ServerUnaryReactor* const reactor = call.context.DefaultReactor();
   const grpc::Status end = ToGrpc(status, &call.context);
   const bool is_late = !is_admitted && call.bytes.Length() <= kMostRequestBytes;
-  is_late ? FinishLate(reactor, end) : reactor->Finish(end);
-  return reactor;
-}
-
-// A bound on the refusals that wait keeps their memory small; beyond it they are sent at once.
-void OperatorService::FinishLate(grpc::ServerUnaryReactor* reactor, const grpc::Status& end) {
-  constexpr int kMostLate = 1000;
-  if (late_ >= kMostLate) return reactor->Finish(end);
-  ++late_;
-  parts_.timers.At(Timers::Clock::now() + std::chrono::seconds(1), [this, reactor, end] {
-    --late_;
+  if (!is_late) {
     reactor->Finish(end);
-  });
+  } else {
+    parts_.refusals.Delay(caller.client, Timers::Clock::now() + std::chrono::seconds(1),
+                          [reactor, end] { reactor->Finish(end); });
+  }
+  return reactor;
 }
 
 grpc::ServerUnaryReactor* OperatorService::ListSolves(grpc::CallbackServerContext* context,

@@ -2,7 +2,6 @@
 #ifndef STOWAGE_SERVER_RPC_OPERATOR_SERVICE_H_
 #define STOWAGE_SERVER_RPC_OPERATOR_SERVICE_H_
 
-#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -16,8 +15,8 @@
 #include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/status.h"
 #include "server/cache/answer_cache.h"
+#include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
-#include "server/engine/timers.h"
 #include "server/observe/observer.h"
 #include "server/rpc/admission.h"
 #include "stowage/v1/operator.grpc.pb.h"
@@ -43,7 +42,7 @@ class OperatorService final : public RawOperatorMethods<v1::Operator::Service> {
     Engine& engine;
     AnswerCache& cache;
     Observer& observer;
-    Timers& timers;
+    DelayedRefusals& refusals;
     Admission& admission;  // by the operators' tokens, which are not the jobs'
   };
   OperatorService(const Parts& parts, Actions actions)
@@ -76,11 +75,9 @@ class OperatorService final : public RawOperatorMethods<v1::Operator::Service> {
                                 google::protobuf::Message* request,
                                 const google::protobuf::Message& response,
                                 absl::FunctionRef<absl::Status()> act);
-  void FinishLate(grpc::ServerUnaryReactor* reactor, const grpc::Status& end);
 
   const Parts parts_;
   const Actions actions_;
-  std::atomic<int> late_ = 0;  // refusals that wait to be sent
 };
 
 }  // namespace stowage
