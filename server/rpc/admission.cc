@@ -17,6 +17,8 @@ constexpr double kBurstSeconds = 2;
 constexpr double kDelaySeconds = 1;
 // Reading so many takes as long as the rest of a call that the cache answers: 0.1 ms.
 constexpr double kCallBytes = 16 << 10;
+// Reading so many, checking and hashing them takes as long.
+constexpr double kCallMessages = 200;
 // Simulating so many takes as long.
 constexpr double kCallOperations = 100;
 
@@ -34,9 +36,9 @@ absl::Status AboveItsRate(const std::string& client, double wait_seconds) {
   const double wait_at_least_seconds = std::max(1.0, wait_seconds);
   return Rejected(
       "client_rate",
-      absl::StrFormat("client %s sends more calls than it may, of which every 16 KiB of a "
-                      "request and every 100 operations to simulate count as one more; try again "
-                      "in %.0f s",
+      absl::StrFormat("client %s sends more calls than it may, of which every 16 KiB or 200 "
+                      "stages of a request and every 100 operations to simulate count as one "
+                      "more; try again in %.0f s",
                       client, wait_at_least_seconds),
       wait_at_least_seconds);
 }
@@ -83,6 +85,13 @@ AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context, size
   caller.status = AboveItsRate(caller.client, *wait);
   caller.delay_seconds = kDelaySeconds;
   return caller;
+}
+
+void Admission::ChargeMessages(const AdmittedCaller& caller, size_t request_bytes, int messages) {
+  const double paid = static_cast<double>(request_bytes) / kCallBytes;
+  const double weight = messages / kCallMessages - paid;
+  if (weight <= 0) return;
+  rate_.Charge(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second, weight);
 }
 
 void Admission::ChargeOperations(const AdmittedCaller& caller, size_t operations) {

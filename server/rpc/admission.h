@@ -50,6 +50,10 @@ class Admission {
   // `request_bytes`: a large request costs as much as several small ones, and counts as such.
   AdmittedCaller Admit(const grpc::CallbackServerContext& context, size_t request_bytes);
 
+  // Counts the messages in the request of an admitted call, such as stages, beyond what its bytes
+  // count already: small ones cost as much to read as others.
+  void ChargeMessages(const AdmittedCaller& caller, size_t request_bytes, int messages);
+
   // Counts a schedule of an admitted call, which is known only after the call has been read: its
   // operations take longer to simulate than to read.
   void ChargeOperations(const AdmittedCaller& caller, size_t operations);

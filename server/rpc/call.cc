@@ -110,6 +110,10 @@ absl::StatusOr<grpc::Slice> CallState::Bytes(const grpc::ByteBuffer& request) {
       "the call has no request; send one message, as scheduler.proto has it for ", record_.method));
 }
 
+void CallState::ChargeReading(absl::string_view bytes, const google::protobuf::Descriptor& type) {
+  admission_.ChargeMessages(admitted_, bytes.size(), CountMessages(bytes, type));
+}
+
 void CallState::ChargeOperations(size_t operations) {
   admission_.ChargeOperations(admitted_, operations);
 }

@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -57,6 +58,7 @@ class CallState {
   // Reads the request: ReadRequest(), with the limits of the server.
   template <typename Message, typename Request>
   absl::Status Read(const grpc::Slice& bytes, Message* message, Request* request) {
+    ChargeReading(TextOf(bytes), *Message::descriptor());
     return ReadRequest(TextOf(bytes), limits_, &record_, message, request);
   }
 
@@ -104,6 +106,9 @@ class CallState {
   }
 
  private:
+  // Counts what reading the request costs beside its bytes, before it costs that.
+  void ChargeReading(absl::string_view bytes, const google::protobuf::Descriptor& type);
+
   grpc::CallbackServerContext& context_;
   Observer& observer_;
   Admission& admission_;

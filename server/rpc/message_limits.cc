@@ -38,6 +38,8 @@ class Counter {
     return in_.ConsumedEntireMessage();
   }
 
+  int messages() const { return messages_; }
+
   std::vector<FieldViolation> TooMuch() const {
     std::vector<FieldViolation> violations;
     if (stages_ > kMaxStages) violations.push_back(TooManyStages(stages_));
@@ -73,6 +75,7 @@ class Counter {
 
   bool Enter(const FieldDescriptor& field, int bytes) {
     const Descriptor& type = *field.message_type();
+    if (&type != v1::Operation::descriptor()) ++messages_;
     if (field.is_repeated()) {  // Chain.loss is a Stage, too, but not one of the stages
       if (&type == v1::Stage::descriptor()) ++stages_;
       if (&type == v1::Operation::descriptor()) ++operations_;
@@ -83,6 +86,7 @@ class Counter {
 
   CodedInputStream& in_;
   int fields_ = 0;
+  int messages_ = 0;
   int stages_ = 0;
   int operations_ = 0;
 };
@@ -96,6 +100,14 @@ std::vector<FieldViolation> CountFields(absl::string_view bytes, const Descripto
   Counter counter(in);
   counter.Walk(type);
   return counter.TooMuch();
+}
+
+int CountMessages(absl::string_view bytes, const Descriptor& type) {
+  CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                      static_cast<int>(bytes.size()));
+  Counter counter(in);
+  counter.Walk(type);
+  return counter.messages();
 }
 
 }  // namespace stowage

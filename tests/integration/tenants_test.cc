@@ -185,6 +185,18 @@ TEST(Tenants, ALargeRequestCountsAsManyCalls) {
             StatusCode::RESOURCE_EXHAUSTED);
 }
 
+// 2 KB: without their number they would be one call, and the second one within the burst.
+TEST(Tenants, ManyEmptyStagesCountAsManyCalls) {
+  const ServerProcess server({"--client-rate", "1"});
+  const Remote remote(server.address());
+  v1::SolveRequest request;
+  for (int i = 0; i < 1000; ++i) request.mutable_chain()->add_stages();
+  request.set_solver("rotter");
+  v1::SolveResponse response;
+  EXPECT_EQ(remote.Solve(request, &response).error_code(), StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(remote.Solve(request, &response).error_code(), StatusCode::RESOURCE_EXHAUSTED);
+}
+
 TEST(Tenants, OperationsToSimulateCountAsCalls) {
   const ServerProcess server({"--client-rate", "10"});
   const Remote remote(server.address());
