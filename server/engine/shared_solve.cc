@@ -103,6 +103,15 @@ WaiterPtr SharedSolve::LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>*
   return Remove(place);
 }
 
+bool SharedSolve::ClaimFirst() {
+  MutexLock lock(mutex_);
+  if (ended_ || started_.has_value() || best_ != nullptr || is_first_claimed_) return false;
+  const bool has_late =
+      std::any_of(places_.begin(), places_.end(), [](const auto& p) { return p.second.is_late; });
+  is_first_claimed_ = has_late;
+  return has_late;
+}
+
 std::vector<WaiterPtr> SharedSolve::LeaveAllOf(const std::string& client) {
   std::vector<WaiterPtr> waiters;
   MutexLock lock(mutex_);
@@ -176,6 +185,10 @@ std::vector<WaiterPtr> SharedSolve::Improved(const std::shared_ptr<const Answer>
   std::vector<WaiterPtr> late;
   {
     MutexLock lock(mutex_);
+    if (best_ != nullptr &&
+        best_->prediction.makespan_seconds <= best->prediction.makespan_seconds) {
+      return late;
+    }
     best_ = best;
     for (auto place = places_.begin(); place != places_.end();) {
       const auto each = place++;

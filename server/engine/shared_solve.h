@@ -154,6 +154,9 @@ class SharedSolve {
   // The same for a waiter whose time is up, with the best answer so far. Null as long as there is
   // none: the waiter then gets the next one, from Improved().
   WaiterPtr LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>* best);
+  // True once, where the time of a waiter is up while the solve waits for its turn: the caller is to
+  // find a first schedule, which a solve that runs begins with.
+  bool ClaimFirst();
   // Removes and returns all waiters of a client.
   std::vector<WaiterPtr> LeaveAllOf(const std::string& client);
 
@@ -172,7 +175,8 @@ class SharedSolve {
   void Started();
   void Progressed(double fraction);
   // Informs those whose exact request is solved: to others the figures do not apply. Returns the
-  // waiters whose time was up before there was a schedule, and removes them.
+  // waiters whose time was up before there was a schedule, and removes them. Does nothing where a
+  // schedule that is as fast is known.
   std::vector<WaiterPtr> Improved(const std::shared_ptr<const Answer>& best);
   // From here on no more can join. Removes and returns the waiters whose exact request was solved,
   // in the order in which they came; the others stay, with their deadlines.
@@ -246,6 +250,7 @@ class SharedSolve {
   std::shared_ptr<const Answer> best_ ABSL_GUARDED_BY(mutex_);
   std::optional<Timers::Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_first_claimed_ ABSL_GUARDED_BY(mutex_) = false;
   CachedAnswerPtr answer_ ABSL_GUARDED_BY(mutex_);  // once it is known, and where it is from
   Origin::Source source_ ABSL_GUARDED_BY(mutex_) = Origin::Source::kSolved;
   // By client; an entry is there as long as the client's work is in the queue or runs.

@@ -130,13 +130,33 @@ void SolveCoordinator::Watch(const SolvePtr& solve, const WaiterPtr& waiter) {
 void SolveCoordinator::TimeIsUp(const SolvePtr& solve, uint64_t id) {
   AnswerPtr best;
   const WaiterPtr waiter = solve->LeaveWithBest(id, &best);
-  if (waiter == nullptr) return;
+  if (waiter == nullptr) return FindFirst(solve);
   UpdateLine(solve, waiter->caller.client);
   const auto end = [this, solve, waiter, best] { EndWithBest(solve, waiter, best, NoneInTime()); };
   if (!solve->SolvesExactly(*waiter)) return end();  // queues the simulation
   const auto drop = [end](const std::vector<std::string>&, const absl::Status&) { end(); };
   if (!resources_.quick.Add({.run = end, .client = waiter->caller.client, .drop = drop}).ok()) {
     end();
+  }
+}
+
+// For those whose time is up while the solve waits for its turn: a quick thread has a first schedule
+// in milliseconds. Where none fits they wait for the solve.
+void SolveCoordinator::FindFirst(const SolvePtr& solve) {
+  if (!solve->ClaimFirst()) return;
+  const auto find = [this, solve] {
+    std::optional<Answer> first = FirstAnswer(solve->request(), solve->stop_token());
+    if (first.has_value()) Improved(solve, *std::move(first));
+  };
+  (void)resources_.quick.Add({.run = find, .client = solve->owner().client});
+}
+
+// Whoever waited for a first schedule leaves with this one.
+void SolveCoordinator::Improved(const SolvePtr& solve, Answer better) {
+  const auto best = std::make_shared<const Answer>(std::move(better));
+  for (const WaiterPtr& late : solve->Improved(best)) {
+    UpdateLine(solve, late->caller.client);
+    EndWithBest(solve, late, best, NoneInTime());
   }
 }
 
@@ -256,12 +276,7 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
   solve->Started();
   absl::StatusOr<Answer> answer =
       AnswerRequest(request, instances, ContextOf(solve, *place, limit.token()),
-                    [this, &solve](const Answer& better) {
-                      const auto best = std::make_shared<const Answer>(better);
-                      for (const WaiterPtr& late : solve->Improved(best)) {
-                        EndWithBest(solve, late, best, NoneInTime());
-                      }
-                    });
+                    [this, &solve](const Answer& better) { Improved(solve, better); });
   place.reset();  // metrics must not list a solve whose callers have their answer
   if (answer.ok()) {
     const auto cached = std::make_shared<const CachedAnswer>(

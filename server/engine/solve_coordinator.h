@@ -65,6 +65,8 @@ class SolveCoordinator {
   void Begin(const SolvePtr& solve, const WaiterPtr& waiter);
   void Watch(const SolvePtr& solve, const WaiterPtr& waiter);
   void TimeIsUp(const SolvePtr& solve, uint64_t id);
+  void FindFirst(const SolvePtr& solve);
+  void Improved(const SolvePtr& solve, Answer better);
   void LookUp(const SolvePtr& solve);
   void Enqueue(const SolvePtr& solve);
   using TicketSetter = std::vector<std::string> (SharedSolve::*)(uint64_t ticket);

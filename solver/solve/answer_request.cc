@@ -113,6 +113,28 @@ absl::Status TooManyOperations(const SolveRequest& request) {
       request.platform.memory_bytes, " bytes: with more memory schedules are shorter"));
 }
 
+// The schedule of FirstAnswer().
+std::optional<Candidate> FirstCandidate(const SolveRequest& request, const std::stop_token& stop) {
+  const Chain& chain = request.chain;
+  if (request.platform.memory_bytes < FloorOfMemory(chain).bytes) return std::nullopt;
+  std::optional<Candidate> first;
+  const auto fits = [&](Schedule schedule, const char* solver) {
+    const absl::StatusOr<Simulation> simulation =
+        Simulate(chain, request.platform, schedule, nullptr, stop);
+    if (!simulation.ok() || !simulation->feasible()) return false;
+    first = {std::move(schedule), solver, Limit::kTime, {}};
+    return true;
+  };
+  if (fits(StoreAllSchedule(chain), "store_all")) return first;
+  for (int segments = 2; segments <= chain.length() && !stop.stop_requested(); segments *= 2) {
+    if (fits(PeriodicSchedule(chain, segments), "periodic")) return first;
+  }
+  for (int leaf = chain.length() / 2; leaf >= 1 && !stop.stop_requested(); leaf /= 2) {
+    if (fits(HalvingSchedule(chain, leaf), "periodic")) return first;
+  }
+  return std::nullopt;
+}
+
 // One solve. Runs on one thread.
 class RequestSolve {
  public:
@@ -238,26 +260,12 @@ class RequestSolve {
     return candidate;
   }
 
-  // Hands `improving.improved` a schedule that takes O(L log L) time for a chain of L stages: the
-  // first that fits of storing everything, checkpoints at equal distances, as few as possible, and
-  // halving. False where nobody takes it, or none fits.
+  // Hands the first candidate to `improving.improved`. False where nobody takes it, or none fits.
   bool ReportFirst(const SolveContext& improving) const {
-    const Chain& chain = request_.chain;
-    if (!improved_ || request_.platform.memory_bytes < FloorOfMemory(chain).bytes) return false;
-    const auto reports = [&](Schedule schedule, const char* solver) {
-      const absl::StatusOr<Simulation> simulation = Simulate(chain, request_.platform, schedule);
-      if (!simulation.ok() || !simulation->feasible()) return false;
-      improving.improved({std::move(schedule), solver, Limit::kTime, {}});
-      return true;
-    };
-    if (reports(StoreAllSchedule(chain), "store_all")) return true;
-    for (int segments = 2; segments <= chain.length(); segments *= 2) {
-      if (reports(PeriodicSchedule(chain, segments), "periodic")) return true;
-    }
-    for (int leaf = chain.length() / 2; leaf >= 1; leaf /= 2) {
-      if (reports(HalvingSchedule(chain, leaf), "periodic")) return true;
-    }
-    return false;
+    if (!improved_) return false;
+    const std::optional<Candidate> first = FirstCandidate(request_, context_.stop);
+    if (first.has_value()) improving.improved(*first);
+    return first.has_value();
   }
 
   // Does nothing where it is known.
@@ -367,6 +375,18 @@ absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveCon
     return AnswerRequest(request, RequestInstances(request), context, improved);
   } catch (const std::bad_alloc&) {
     return OutOfMemory();
+  }
+}
+
+std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_token& stop) {
+  try {
+    std::optional<Candidate> first = FirstCandidate(request, stop);
+    if (!first.has_value()) return std::nullopt;
+    Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
+    if (!Accept(request, *std::move(first), BoundEffort::kQuick, &answer)) return std::nullopt;
+    return answer;
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
   }
 }
 

@@ -105,6 +105,32 @@ TEST_F(EngineTest, DoesNotStartASolveWhoseCallerHasLeft) {
   EXPECT_EQ(listener->progress, -1);
 }
 
+// All threads are taken by solves that do not end.
+TEST_F(EngineTest, KeepsATimeBudgetWhileTheSolveWaitsForItsTurn) {
+  std::stop_source others;
+  std::vector<ListenerPtr> endless;
+  for (int i = 0; i < engine_.stats().threads; ++i) {
+    endless.push_back(Send(Endless(i), {.client = "other", .stop = others.get_token()}));
+  }
+  WaitUntilRunning(endless.size());
+  SolveRequest request = SlowWithResults();
+  request.options.time_budget_seconds = 0.01;
+  const auto result = Send(request, {.client = "hasty"})->Wait();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->answer->outcome, Outcome::kFeasible);
+  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->origin.solve_seconds, 0) << "it was not solved";
+  EXPECT_EQ(engine_.stats().solves.running, endless.size());
+
+  const ListenerPtr late =
+      Send(request, {.client = "late", .deadline = Clock::now() + std::chrono::seconds(1)});
+  EXPECT_THAT(late->Wait(), IsOk()) << "a deadline likewise";
+  others.request_stop();
+  for (const ListenerPtr& listener : endless) {
+    EXPECT_THAT(listener->Wait(), Fails(absl::StatusCode::kCancelled, _));
+  }
+}
+
 TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
   SolveRequest request = SlowWithResults();
   request.options.time_budget_seconds = 0.2;
