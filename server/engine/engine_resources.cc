@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "solver/model/modes.h"
 #include "solver/solve/catalog.h"
 
 namespace stowage {
@@ -67,14 +68,21 @@ absl::Status EngineResources::AddSimulation(int64_t steps, const ClientLimits& l
   return solves.Add(std::move(work)).status();
 }
 
-// A dynamic program's time is in proportion to its table. With a link local search takes most of
-// the time, which depends on the length of the chain.
-bool EngineResources::IsShort(const Chain& chain, const Platform& platform, int64_t bytes) {
+// A dynamic program's time is in proportion to its table. With a link, and where modes are chosen,
+// local search takes most of the time, which depends on the length of the chain: a tenth of a
+// second, and with both of them more, for the longest that are short.
+bool EngineResources::IsShort(const SolveRequest& request, int64_t bytes) {
   constexpr int64_t kShortBytes = 16 << 20;
   constexpr int kShortChain = 128;
-  constexpr int kShortChainWithLink = 16;
-  const int most_stages = platform.has_link() ? kShortChainWithLink : kShortChain;
-  return bytes <= kShortBytes && chain.length() <= most_stages;
+  constexpr int kShortSearched = 16;
+  constexpr int kShortSearchedTwice = 6;
+  const bool chooses_modes =
+      HasGraphMode(request.chain) && FindSolver(request.solver)->description.mixes_modes;
+  const bool has_link = request.platform.has_link();
+  int most_stages = kShortChain;
+  if (chooses_modes || has_link) most_stages = kShortSearched;
+  if (chooses_modes && has_link) most_stages = kShortSearchedTwice;
+  return bytes <= kShortBytes && request.chain.length() <= most_stages;
 }
 
 SolveContext EngineResources::ContextFor(std::stop_token stop) {

@@ -46,7 +46,7 @@ struct EngineResources {
   // The most memory that the solve of a request may take.
   int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
   // Whether a solve that takes `bytes` is expected to take milliseconds.
-  static bool IsShort(const Chain& chain, const Platform& platform, int64_t bytes);
+  static bool IsShort(const SolveRequest& request, int64_t bytes);
   // Queues a simulation of so many steps, operations and stages: short ones on a quick thread, long
   // ones where solves run, within the client's limit of them. Errors: those of WorkQueue::Add().
   absl::Status AddSimulation(int64_t steps, const ClientLimits& limits, Work work);

@@ -195,7 +195,7 @@ void SolveCoordinator::Enqueue(const SolvePtr& solve) {
     return Work{.run = [this, solve, instances] { Run(solve, *instances); },
                 .bytes = bytes,
                 .most_of_client = owner.limits.solves,
-                .is_short = EngineResources::IsShort(request.chain, request.platform, bytes),
+                .is_short = EngineResources::IsShort(request, bytes),
                 .stop = solve->stop_token()};
   });
 }

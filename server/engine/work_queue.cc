@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "server/engine/clock.h"
 #include "server/observe/observer.h"
 #include "solver/base/units.h"
 
@@ -22,6 +23,7 @@ WorkQueue::WorkQueue(const Options& options) : options_(options) {
   for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Run(Lane::kAll); });
   for (int i = 0; i < options.short_threads; ++i) {
     threads_.emplace_back([this] { Run(Lane::kShort); });
+    threads_.emplace_back([this] { Run(Lane::kSpare); });
   }
 }
 
@@ -54,7 +56,10 @@ absl::Status WorkQueue::Admit(const Work& work) const {
   // Work that a free thread is about to take does not count as waiting.
   const auto threads = static_cast<size_t>(options_.threads);
   size_t free_threads = threads - std::min(threads, held_);
-  if (work.is_short) free_threads = threads_.size() - std::min(threads_.size(), stats_.running);
+  if (work.is_short) {
+    const size_t with_short = threads + static_cast<size_t>(options_.short_threads);
+    free_threads = with_short - std::min(with_short, stats_.running);
+  }
   const size_t places = waiting_.size() - readmitted_;
   if (places < options_.most_waiting + free_threads) return absl::OkStatus();
   return Rejected(
@@ -249,6 +254,18 @@ bool WorkQueue::HasItsShare(const Client& client) const {
   return threads > 1 && client.holds + 1 >= threads && turns_.size() > 1;
 }
 
+bool WorkQueue::Overstays(Clock::time_point began) const {
+  return Clock::now() >= After(began, options_.overstay_seconds);
+}
+
+// When the last of the threads for short work will have overstayed; never as long as one is free.
+WorkQueue::Clock::time_point WorkQueue::SparesServeFrom() const {
+  if (short_began_.size() < static_cast<size_t>(options_.short_threads)) {
+    return Clock::time_point::max();
+  }
+  return After(*short_began_.rbegin(), options_.overstay_seconds);
+}
+
 // Takes work of the client at `turn`, which goes to the end of the turns of this lane: a client
 // with many requests delays others by one of them at a time. Its turn in the other lane stays.
 WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
@@ -259,11 +276,18 @@ WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
   Client& client = clients_[name];
   ++client.running;
   ++stats_.running;
+  const Clock::time_point now = Clock::now();
   if (lane == Lane::kAll) {
     ++client.holds;
     ++held_;
+  } else {
+    client.in_lane.insert(now);
   }
-  Taken taken = {Remove(ticket), std::move(name)};
+  if (lane == Lane::kShort) {
+    short_began_.insert(now);
+    changed_.SignalAll();  // the spare threads look when it will have overstayed
+  }
+  Taken taken = {Remove(ticket), std::move(name), now};
   stats_.running_bytes += taken.work.bytes;
   return taken;
 }
@@ -292,11 +316,14 @@ std::optional<WorkQueue::Taken> WorkQueue::Next() {
   return Take(*greedy, clients_[**greedy].tickets.front(), Lane::kAll);
 }
 
-// The first short work in turn. It takes little memory, and does not count as overtaking.
-std::optional<WorkQueue::Taken> WorkQueue::NextShort() {
+// The first short work in turn, of a client whose last one was short. It takes little memory, and
+// does not count as overtaking.
+std::optional<WorkQueue::Taken> WorkQueue::NextShort(Lane lane) {
   for (auto turn = short_turns_.begin(); turn != short_turns_.end(); ++turn) {
-    for (const uint64_t ticket : clients_[*turn].short_tickets) {
-      if (MayStart(waiting_[ticket].work)) return Take(turn, ticket, Lane::kShort);
+    const Client& client = clients_[*turn];
+    if (!client.in_lane.empty() && Overstays(*client.in_lane.begin())) continue;
+    for (const uint64_t ticket : client.short_tickets) {
+      if (MayStart(waiting_[ticket].work)) return Take(turn, ticket, lane);
     }
   }
   return std::nullopt;
@@ -306,9 +333,18 @@ std::optional<WorkQueue::Taken> WorkQueue::NextShort() {
 std::optional<WorkQueue::Taken> WorkQueue::WaitForNext(Lane lane) {
   MutexLock lock(mutex_);
   while (true) {
-    if (std::optional<Taken> next = lane == Lane::kAll ? Next() : NextShort()) return next;
+    Clock::time_point look_again = Clock::time_point::max();
+    if (lane == Lane::kSpare) look_again = SparesServeFrom();
+    if (lane != Lane::kSpare || look_again <= Clock::now()) {
+      if (std::optional<Taken> next = lane == Lane::kAll ? Next() : NextShort(lane)) return next;
+      look_again = Clock::time_point::max();
+    }
     if (closed_ && waiting_.empty()) return std::nullopt;
-    changed_.Wait(mutex_);
+    if (look_again == Clock::time_point::max()) {
+      changed_.Wait(mutex_);
+    } else {
+      changed_.WaitUntil(mutex_, look_again);
+    }
   }
 }
 
@@ -322,7 +358,10 @@ void WorkQueue::Finished(Lane lane, const Taken& taken) {
   if (lane == Lane::kAll) {
     --client->second.holds;
     --held_;
+  } else {
+    client->second.in_lane.erase(client->second.in_lane.find(taken.began));
   }
+  if (lane == Lane::kShort) short_began_.erase(short_began_.find(taken.began));
   if (client->second.running == 0 && client->second.tickets.empty()) clients_.erase(client);
   changed_.SignalAll();
 }

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -46,6 +47,10 @@ struct Work {
 // overtaken at most 16 times; then the others wait for it. Owns its threads; the destructor runs
 // the queued work and joins them. Thread-safe, except for the destructor.
 //
+// What is expected to be short may not be. A client with work that overstays on the threads for
+// short work gets no more of these until it ends, and as long as work overstays on all of them as
+// many spare threads serve the short work of others.
+//
 // A full queue takes work of a client with less in it all the same: the newest work in the longest
 // line loses its place ("longest queue drop"), so that no few clients fill the queue for all. Work
 // that several clients share counts in the line of each, as if it were its own, and is only lost as
@@ -56,6 +61,7 @@ class WorkQueue {
   struct Options {
     int threads = 1;
     int short_threads = 0;               // beside those, for short work alone
+    double overstay_seconds = 0.25;      // work that runs as long was not short
     size_t most_waiting = 0;             // beyond those that run
     size_t most_of_a_client = SIZE_MAX;  // of one client, waiting or running
     int64_t most_bytes = INT64_MAX;      // of all that run at once
@@ -93,13 +99,16 @@ class WorkQueue {
   Stats stats() const;
 
  private:
-  enum class Lane { kAll, kShort };  // what a thread runs
+  using Clock = std::chrono::steady_clock;
+  // What a thread runs: all work; short work; that while others overstay.
+  enum class Lane { kAll, kShort, kSpare };
   struct Client {
     std::deque<uint64_t> tickets;        // of its waiting work
     std::deque<uint64_t> short_tickets;  // those of them that are short
     size_t places = 0;                   // in the queue, of the tickets: without readmitted work
     size_t running = 0;                  // on all threads
     size_t holds = 0;                    // threads of Lane::kAll
+    std::multiset<Clock::time_point> in_lane;  // when its work on the other threads began
   };
   using Clients = std::map<std::string, Client>;
   struct Waiting {
@@ -116,6 +125,7 @@ class WorkQueue {
   struct Taken {
     Work work;
     std::string client;
+    Clock::time_point began;
   };
   using Turn = std::deque<std::string>::iterator;
 
@@ -123,9 +133,11 @@ class WorkQueue {
   std::optional<Taken> WaitForNext(Lane lane);
   void Finished(Lane lane, const Taken& taken);
   std::optional<Taken> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Taken> NextShort() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Taken> NextShort(Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayStart(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasItsShare(const Client& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Overstays(Clock::time_point began) const;
+  Clock::time_point SparesServeFrom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Taken Take(const Turn& turn, uint64_t ticket, Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Work Remove(uint64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(uint64_t ticket, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -152,6 +164,7 @@ class WorkQueue {
   std::deque<std::string> short_turns_ ABSL_GUARDED_BY(mutex_);
   int overtakes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others overtook the first in turn
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0;    // threads of Lane::kAll that run something
+  std::multiset<Clock::time_point> short_began_ ABSL_GUARDED_BY(mutex_);  // on Lane::kShort
   Stats stats_ ABSL_GUARDED_BY(mutex_);        // but for `waiting`
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // written only by the constructor

@@ -105,6 +105,22 @@ TEST_F(EngineTest, DoesNotStartASolveWhoseCallerHasLeft) {
   EXPECT_EQ(listener->progress, -1);
 }
 
+TEST(EngineResources, ExpectSolvesThatSearchToTakeLonger) {
+  const auto is_short = [](int stages, const char* solver, bool has_modes, bool has_link) {
+    SolveRequest request = {EqualChain(stages), Memory(1000), solver, {}};
+    if (has_modes) request.chain.stages[0].graph.emplace();
+    if (has_link) request.platform.offload_bytes_per_second = 1;
+    return EngineResources::IsShort(request, /*bytes=*/1 << 20);
+  };
+  EXPECT_TRUE(is_short(128, "auto", false, false));
+  EXPECT_FALSE(is_short(129, "auto", false, false));
+  EXPECT_TRUE(is_short(16, "auto", true, false));
+  EXPECT_FALSE(is_short(64, "auto", true, false));
+  EXPECT_TRUE(is_short(64, "rotor", true, false)) << "which weighs no modes";
+  EXPECT_TRUE(is_short(16, "auto", false, true));
+  EXPECT_FALSE(is_short(16, "auto", true, true));
+}
+
 // All threads are taken by solves that do not end.
 TEST_F(EngineTest, KeepsATimeBudgetWhileTheSolveWaitsForItsTurn) {
   std::stop_source others;

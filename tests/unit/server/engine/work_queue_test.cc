@@ -210,7 +210,8 @@ TEST(WorkQueue, ShortWorkDoesNotCostItsClientTheTurnOfItsLongWork) {
 TEST(WorkQueue, ClientsTakeTurnsWithShortWorkToo) {
   HeldWork held;
   std::string order;  // written by the one short thread
-  WorkQueue queue({.threads = 0, .short_threads = 1, .most_waiting = 100});
+  WorkQueue queue(
+      {.threads = 0, .short_threads = 1, .overstay_seconds = 1e6, .most_waiting = 100});
   ASSERT_THAT(queue.Add({.run = held.Run(), .client = "busy", .is_short = true}), IsOk());
   held.WaitFor(1);
   for (const char* name : {"a1", "a2", "a3", "b1", "b2"}) {
@@ -222,6 +223,31 @@ TEST(WorkQueue, ClientsTakeTurnsWithShortWorkToo) {
   held.Release();
   EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
   EXPECT_EQ(order, "a1b1a2b2a3");
+}
+
+// Whatever runs overstays at once.
+TEST(WorkQueue, AClientWhoseShortWorkOverstaysDoesNotHoldUpOthers) {
+  HeldWork held;
+  WorkQueue queue({.threads = 1, .short_threads = 1, .overstay_seconds = 0, .most_waiting = 100});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_THAT(queue.Add({.run = held.Run(), .client = "hostile", .is_short = true}), IsOk());
+  }
+  held.WaitFor(2);
+  std::atomic<bool> third_ran{false};
+  ASSERT_THAT(
+      queue.Add({.run = [&third_ran] { third_ran = true; }, .client = "hostile", .is_short = true}),
+      IsOk());
+  for (int i = 0; i < 3; ++i) {
+    std::promise<void> done;
+    ASSERT_THAT(
+        queue.Add({.run = [&done] { done.set_value(); }, .client = "honest", .is_short = true}),
+        IsOk());
+    done.get_future().wait();
+  }
+  EXPECT_FALSE(third_ran) << "it was queued before";
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_TRUE(third_ran);
 }
 
 TEST(WorkQueue, RefusesMoreThanAClientMayHave) {
