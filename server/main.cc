@@ -20,6 +20,7 @@
 #include "server/security/handshake_log.h"
 #include "server/server.h"
 #include "server/server_options.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 namespace {
@@ -152,7 +153,7 @@ int Serve(const CommandLine& line, const ParsedOptions& parsed, const sigset_t& 
 }
 
 int Fail(absl::string_view message) {
-  std::fprintf(stderr, "stowage-server: %s\n", std::string(message).c_str());
+  std::fprintf(stderr, "stowage-server: %s\n", Printable(message).c_str());
   return EXIT_FAILURE;
 }
 

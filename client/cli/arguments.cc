@@ -1,6 +1,5 @@
 #include "client/cli/arguments.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -8,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/lib/credential_flags.h"
@@ -16,6 +14,7 @@
 #include "proto/convert/address.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
@@ -45,14 +44,6 @@ absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
 }
 
 }  // namespace
-
-std::string Printable(absl::string_view text) {
-  std::string printable(text);
-  std::replace_if(
-      printable.begin(), printable.end(),
-      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }, ' ');
-  return printable;
-}
 
 absl::Status Prefixed(absl::string_view where, const absl::Status& status) {
   if (status.ok()) return status;
@@ -85,6 +76,10 @@ absl::StatusOr<ChainFile> ReadChain(const std::string& path) {
   file.chain.name = Printable(file.chain.name);
   for (Stage& stage : file.chain.stages) stage.name = Printable(stage.name);
   return file;
+}
+
+std::string Utf8Problem(const std::string& text) {
+  return ValidUtf8(text) == text ? "" : Quoted(text) + " is not UTF-8";
 }
 
 void AddFormat(CLI::App& command, std::string* format) {

@@ -29,15 +29,15 @@ inline constexpr int kExitInfeasible = 2;
 // Errors: NOT_FOUND and the like, with the path.
 absl::StatusOr<std::string> ReadInput(const std::string& path);
 
-// `text` with spaces for control characters, which could forge lines or colours on a terminal.
-std::string Printable(absl::string_view text);
-
 // A profile. Errors of ReadChain() name the file and the field.
 struct ChainFile {
   v1::Chain message;  // as in the file, with the provenance that Chain lacks; valid
   Chain chain;        // the same with printable names: for output, since two of them may be equal
 };
 absl::StatusOr<ChainFile> ReadChain(const std::string& path);
+
+// The check of an option whose text goes to a server as it is: empty, or what is wrong.
+std::string Utf8Problem(const std::string& text);
 
 // "text" or "json".
 void AddFormat(CLI::App& command, std::string* format);

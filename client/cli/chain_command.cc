@@ -15,6 +15,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "proto/convert/json.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"

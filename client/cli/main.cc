@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 namespace {

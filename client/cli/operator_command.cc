@@ -14,6 +14,7 @@
 #include "client/lib/operator_client.h"
 #include "client/text/table.h"
 #include "proto/convert/json.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 
@@ -114,7 +115,10 @@ std::shared_ptr<Arguments> AddAction(CLI::App& parent, const char* name, const c
 }
 
 void AddFingerprint(CLI::App& command, const char* help, std::string* fingerprint) {
-  command.add_option("fingerprint", *fingerprint, help)->required()->type_name("FINGERPRINT");
+  command.add_option("fingerprint", *fingerprint, help)
+      ->required()
+      ->check(Utf8Problem)
+      ->type_name("FINGERPRINT");
 }
 
 }  // namespace

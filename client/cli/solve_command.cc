@@ -19,6 +19,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/schedule_message.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/lower_bound.h"

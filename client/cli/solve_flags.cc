@@ -28,7 +28,10 @@ void AddChainFlag(CLI::App& command, SolveFlags* flags) {
 }
 
 void AddSolveFlags(CLI::App& command, SolveFlags* flags) {
-  command.add_option("--solver", flags->solver, SolverHelp())->type_name("NAME")->group("Solver");
+  command.add_option("--solver", flags->solver, SolverHelp())
+      ->check(Utf8Problem)
+      ->type_name("NAME")
+      ->group("Solver");
   command
       .add_option("--slots", flags->slots,
                   "memory slots of a dynamic program; default: the solver's own (rotor: exact for "

@@ -27,6 +27,7 @@
 #include "client/train/train_device.h"
 #include "client/train/train_options.h"
 #include "client/train/training_report.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
@@ -279,7 +280,7 @@ class Program {
 };
 
 int Fail(const std::string& message) {
-  std::fprintf(stderr, "stowage-train: %s\n", message.c_str());
+  std::fprintf(stderr, "stowage-train: %s\n", ValidUtf8(message).c_str());
   return kExitError;
 }
 

@@ -13,6 +13,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/util/json_util.h"
 #include "nlohmann/json.hpp"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "stowage/v1/scheduler.pb.h"
 
@@ -156,15 +157,36 @@ std::string FieldProblem(absl::string_view message, absl::string_view root) {
   return absl::StrCat(path, ": ", absl::StrReplaceAll(message, {{"\n", " "}}));
 }
 
+// What the parsers say repeats parts of the text, of any length and with any bytes.
+absl::Status Unreadable(absl::string_view problem) {
+  constexpr size_t kMostBytes = 900;
+  return absl::InvalidArgumentError(ValidUtf8(Shortened(problem, kMostBytes)));
+}
+
+// By the byte order mark at its start, which is what editors and shells of Windows write; null for
+// a text without one, and for UTF-8's.
+const char* OtherEncoding(absl::string_view text) {
+  // UTF-32's little-endian mark begins with UTF-16's.
+  if (absl::StartsWith(text, absl::string_view("\xFF\xFE\0\0", 4)) ||
+      absl::StartsWith(text, absl::string_view("\0\0\xFE\xFF", 4))) {
+    return "UTF-32";
+  }
+  if (absl::StartsWith(text, "\xFF\xFE") || absl::StartsWith(text, "\xFE\xFF")) return "UTF-16";
+  return nullptr;
+}
+
 // Two passes: the first one only finds errors that protobuf reports badly or not at all.
 absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_unknown_fields,
                    google::protobuf::Message* message) {
+  if (const char* encoding = OtherEncoding(json); encoding != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(root, ": is ", encoding, "; convert it to UTF-8"));
+  }
   absl::ConsumePrefix(&json, "\xEF\xBB\xBF");  // a byte order mark
   Inspector inspector;
   nlohmann::json::sax_parse(json.begin(), json.end(), &inspector);
   if (inspector.stopped()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(root, inspector.path(), ": ", inspector.problem()));
+    return Unreadable(absl::StrCat(root, inspector.path(), ": ", inspector.problem()));
   }
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = ignore_unknown_fields;
@@ -172,7 +194,7 @@ absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_u
       google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, message, options);
   if (status.ok()) return absl::OkStatus();
   const absl::string_view problem(status.message().data(), status.message().size());
-  return absl::InvalidArgumentError(FieldProblem(problem, root));
+  return Unreadable(FieldProblem(problem, root));
 }
 
 }  // namespace

@@ -16,7 +16,9 @@ namespace stowage {
 // Fills `message`, which errors call `root`. Errors: INVALID_ARGUMENT, one line that names the
 // field, and the place where the text is not JSON, as in
 //   "chain.stages[3].forward_secnds: unknown field"
-//   "chain.stages[3]: line 12, column 9: not JSON: unexpected end of input; expected '}'".
+//   "chain.stages[3]: line 12, column 9: not JSON: unexpected end of input; expected '}'"
+//   "chain: is UTF-16; convert it to UTF-8".
+// What they repeat of the text is valid UTF-8: other bytes are escaped as "\xff".
 absl::Status FromJson(absl::string_view json, absl::string_view root,
                       google::protobuf::Message* message);
 

@@ -1,8 +1,37 @@
 #include "solver/base/quote.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace stowage {
+namespace {
+
+uint8_t ByteAt(absl::string_view text, size_t i) { return static_cast<uint8_t>(text[i]); }
+
+// The length of the character at the start of `text`, which is not empty; 0: there is none. Not one
+// are the second byte of a character alone, a longer form than needed, a surrogate and what is
+// above U+10FFFF: RFC 3629, section 4, whose table bounds the second byte.
+size_t CharacterBytes(absl::string_view text) {
+  const uint8_t first = ByteAt(text, 0);
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const size_t length = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (text.size() < length) return 0;
+  const uint8_t least = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const uint8_t most = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (ByteAt(text, 1) < least || ByteAt(text, 1) > most) return 0;
+  for (size_t i = 2; i < length; ++i) {
+    if ((ByteAt(text, i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+}  // namespace
 
 std::string Shortened(absl::string_view text, size_t most_bytes) {
   if (text.size() <= most_bytes) return std::string(text);
@@ -12,9 +41,33 @@ std::string Shortened(absl::string_view text, size_t most_bytes) {
   return absl::StrCat(text.substr(0, end), "...");
 }
 
+std::string ValidUtf8(absl::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = CharacterBytes(text);
+    if (length == 0) {
+      absl::StrAppendFormat(&valid, "\\x%02x", ByteAt(text, 0));
+      text.remove_prefix(1);
+    } else {
+      absl::StrAppend(&valid, text.substr(0, length));
+      text.remove_prefix(length);
+    }
+  }
+  return valid;
+}
+
+std::string Printable(absl::string_view text) {
+  std::string printable = ValidUtf8(text);
+  std::replace_if(
+      printable.begin(), printable.end(),
+      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }, ' ');
+  return printable;
+}
+
 std::string Quoted(absl::string_view text) {
   constexpr size_t kMostBytes = 60;
-  return absl::StrCat("'", Shortened(text, kMostBytes), "'");
+  return absl::StrCat("'", ValidUtf8(Shortened(text, kMostBytes)), "'");
 }
 
 }  // namespace stowage

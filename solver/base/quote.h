@@ -1,4 +1,5 @@
-// Bounds user-supplied text before it is quoted in messages. Pure, thread-safe.
+// Makes user-supplied text safe to repeat in messages: short, valid UTF-8, on one line. Pure,
+// thread-safe.
 #ifndef STOWAGE_SOLVER_BASE_QUOTE_H_
 #define STOWAGE_SOLVER_BASE_QUOTE_H_
 
@@ -12,7 +13,13 @@ namespace stowage {
 // "..." when it is longer.
 std::string Shortened(absl::string_view text, size_t most_bytes);
 
-// `text` in single quotes, shortened to 60 bytes.
+// `text` with "\xff" for each byte that is no part of a UTF-8 character.
+std::string ValidUtf8(absl::string_view text);
+
+// The same with spaces for control characters, which could forge lines or colours on a terminal.
+std::string Printable(absl::string_view text);
+
+// `text` in single quotes, shortened to 60 bytes, as valid UTF-8.
 std::string Quoted(absl::string_view text);
 
 }  // namespace stowage

@@ -6,6 +6,7 @@
 #include "proto/convert/json.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
+#include "solver/base/quote.h"
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/request_violations.h"
@@ -23,6 +24,7 @@ void RequireOneLine(const absl::Status& status) {
   const absl::string_view message = status.message();
   Require(!message.empty() && message.size() < 4000, "an error as long as its cause");
   Require(message.find('\n') == absl::string_view::npos, "an error of several lines");
+  Require(ValidUtf8(message) == message, "an error that is not UTF-8");
 }
 
 // What was read is written so that it is read as the same.

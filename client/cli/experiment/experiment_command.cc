@@ -26,6 +26,7 @@
 #include "client/lib/local_scheduler.h"
 #include "client/text/plot.h"
 #include "client/text/write_file.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/validate.h"
 #include "solver/solve/request_violations.h"

@@ -199,6 +199,7 @@ void AddLoadCommand(CLI::App& app, Command* chosen) {
       "shares of requests that hit the server's cache, that miss it, and that ten callers send "
       "at once");
   command.add_option("--solver", arguments->solve.solver, "see stowage solvers; default auto")
+      ->check(Utf8Problem)
       ->type_name("NAME")
       ->group("Solver");
   AddTimeBudgetFlags(command, &arguments->solve);

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/arguments.h"
 #include "client/text/table.h"
+#include "solver/base/quote.h"
 #include "solver/base/units.h"
 
 namespace stowage {

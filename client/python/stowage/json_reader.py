@@ -15,6 +15,13 @@ from stowage.errors import InvalidRequestError, invalid
 M = TypeVar("M", bound=Message)
 
 _MOST_LEVELS = 32
+# Byte order marks of what editors and shells of Windows write; UTF-16's begins UTF-32's.
+_OTHER_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
 _WHOLE = re.compile(r"-?[0-9]+")
 # What C's strtod reads; it also accepts "inf" and "nan" in any case.
 _NUMBER = re.compile(
@@ -30,6 +37,9 @@ def parse(message: type[M], text: str | bytes) -> M:
         InvalidRequestError: Names the field, or the line and column where it is not JSON.
     """
     root = message.root
+    for mark, encoding in _OTHER_MARKS.items():
+        if isinstance(text, bytes) and text.startswith(mark):
+            raise invalid(root, f"is {encoding}; convert it to UTF-8")
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")

@@ -106,6 +106,10 @@ def test_not_json_is_named_by_line_and_column():
 
 
 def test_damaged_json_is_an_error_of_ours():
+    for encoding in ("utf-16", "utf-32"):
+        expected = f"^chain: is {encoding.upper()}; convert it to UTF-8$"
+        with pytest.raises(InvalidRequestError, match=expected):
+            Chain.from_json('{"name": "a"}'.encode(encoding))
     rng = random.Random(11)
     text = (DATA / "modes/pipedream-vgg16-128-224.json").read_bytes()
     refused = 0
