@@ -277,10 +277,10 @@ absl::StatusOr<Prediction> Check(const Chain& chain, const Platform& platform,
   const Prediction& prediction = simulation.prediction;
   return absl::InvalidArgumentError(absl::StrCat(
       "the schedule does not fit the platform: ",
-      OperationPath(schedule, *simulation.first_over_limit), " is over a limit; in all it needs ",
-      FormatBytes(prediction.peak_memory_bytes), " of the device's ",
-      FormatBytes(platform.memory_bytes), " and ", FormatBytes(prediction.peak_host_bytes),
-      " of the host's",
+      OperationPath(schedule, *simulation.first_over_limit, chain.length()),
+      " is over a limit; in all it needs ", FormatBytes(prediction.peak_memory_bytes),
+      " of the device's ", FormatBytes(platform.memory_bytes), " and ",
+      FormatBytes(prediction.peak_host_bytes), " of the host's",
       platform.host_memory_bytes > 0 ? absl::StrCat(" ", FormatBytes(platform.host_memory_bytes))
                                      : ""));
 }

@@ -119,7 +119,7 @@ std::string FigureTable(const Chain& chain, const Platform& platform, const Sche
                  ? ""
                  : absl::StrCat(Share(prediction.peak_memory_bytes, platform.memory_bytes),
                                 " of the budget, at ",
-                                OperationPath(schedule, peaks.front().operation))});
+                                OperationPath(schedule, peaks.front().operation, chain.length()))});
   if (prediction.peak_host_bytes > 0)
     table.Add({"on the host", FormatBytes(prediction.peak_host_bytes), ""});
   table.Add(
@@ -152,16 +152,18 @@ std::string PeakTable(const Chain& chain, const Schedule& schedule, const Peak& 
 }
 
 // The longest waits of the compute queue, and the transfers that cause them.
-std::string IdleTable(const Schedule& schedule, const std::vector<Idle>& idles) {
+std::string IdleTable(const Chain& chain, const Schedule& schedule,
+                      const std::vector<Idle>& idles) {
   constexpr size_t kShown = 3;
   Table table({Align::kRight, Align::kLeft});
   for (size_t i = 0; i < std::min(kShown, idles.size()); ++i) {
     const Idle& idle = idles[i];
     const std::string what =
         idle.waits_for.has_value()
-            ? absl::StrCat(" waits for ", OperationPath(schedule, *idle.waits_for))
+            ? absl::StrCat(" waits for ", OperationPath(schedule, *idle.waits_for, chain.length()))
             : "";
-    table.Add({FormatSeconds(idle.seconds), OperationPath(schedule, idle.operation) + what});
+    table.Add({FormatSeconds(idle.seconds),
+               OperationPath(schedule, idle.operation, chain.length()) + what});
   }
   return absl::StrCat("\nlongest waits\n", table.ToString(2));
 }
@@ -242,7 +244,7 @@ std::string ChainLine(const Chain& chain) {
 std::string NamedOperation(const Chain& chain, const Operation& operation) {
   const int l = operation.stage;
   const std::string name = l >= 1 && l <= chain.length() ? chain.stage(l).name : "";
-  return name.empty() ? OperationName(operation)
+  return name.empty() ? OperationText(operation, chain.length())
                       : absl::StrCat(OperationName(operation), " (", name, ")");
 }
 
@@ -260,7 +262,8 @@ std::string FiguresText(const Chain& chain, const Platform& platform, const Sche
   if (!explanation.peaks.empty()) {
     absl::StrAppend(&text, PeakTable(chain, schedule, explanation.peaks.front()));
   }
-  if (!explanation.idles.empty()) absl::StrAppend(&text, IdleTable(schedule, explanation.idles));
+  if (!explanation.idles.empty())
+    absl::StrAppend(&text, IdleTable(chain, schedule, explanation.idles));
   return text + StageMap(explanation.stages);
 }
 

@@ -76,8 +76,8 @@ std::string VerdictText(const SimulateRequest& request, const ExplainedSimulatio
   const TimelineEntry& entry = result.timeline[index];
   const bool device = entry.memory_bytes > request.platform.memory_bytes;
   return absl::StrCat(
-      count, "over a limit: ", OperationPath(request.schedule, index), " needs ",
-      FormatBytes(device ? entry.memory_bytes : entry.host_bytes), " of ",
+      count, "over a limit: ", OperationPath(request.schedule, index, request.chain.length()),
+      " needs ", FormatBytes(device ? entry.memory_bytes : entry.host_bytes), " of ",
       FormatBytes(device ? request.platform.memory_bytes : request.platform.host_memory_bytes),
       device ? " device memory\n" : " host memory\n");
 }

@@ -233,8 +233,8 @@ absl::StatusOr<Execution> Execution::Of(const Chain& chain, const Schedule& sche
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
     const absl::Status status = modes.Add(schedule.operations[i]);
     if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat(OperationPath(schedule, i), ": ", status.message()));
+      return absl::Status(status.code(), absl::StrCat(OperationPath(schedule, i, chain.length()),
+                                                      ": ", status.message()));
     }
   }
   return Of(chain, modes.Graph());

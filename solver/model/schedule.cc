@@ -40,9 +40,14 @@ std::string OperationName(const Operation& operation) {
   return name;
 }
 
-std::string OperationPath(const Schedule& schedule, size_t index) {
-  const std::string name =
-      index < schedule.operations.size() ? OperationName(schedule.operations[index]) : "END";
+std::string OperationText(const Operation& operation, int stages) {
+  return absl::StrCat(OperationName(operation), operation.stage == stages + 1 ? " (the loss)" : "");
+}
+
+std::string OperationPath(const Schedule& schedule, size_t index, int stages) {
+  const std::string name = index < schedule.operations.size()
+                               ? OperationText(schedule.operations[index], stages)
+                               : "END";
   return absl::StrCat("operations[", index, "] ", name);
 }
 

@@ -53,8 +53,12 @@ absl::string_view KindName(OperationKind kind);  // "FORWARD_SAVE", as in JSON
 // "BACKWARD 4", "BACKWARD 4 graph"; for a fusion group "BACKWARD 2-4 graph".
 std::string OperationName(const Operation& operation);
 
-// "operations[12] BACKWARD 4", or "operations[40] END" for an index past the end.
-std::string OperationPath(const Schedule& schedule, size_t index);
+// The same for people: "BACKWARD 28 (the loss)" of a chain of 27 stages.
+std::string OperationText(const Operation& operation, int stages);
+
+// "operations[12] BACKWARD 4", as OperationText() has it, or "operations[40] END" for an index past
+// the end. `stages`: of the schedule's chain.
+std::string OperationPath(const Schedule& schedule, size_t index, int stages);
 
 }  // namespace stowage
 

@@ -60,16 +60,15 @@ absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
   if (!saves && l == chain_.length() + 1) return Invalid("the loss can only run as FORWARD_SAVE");
   // Backwards run from the loss down, so those above gradient_ are done.
   if (l > gradient_)
-    return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
+    return Invalid(absl::StrCat("the backward of ", StageText(l), " is already done"));
   if (!saves && stage.no_recompute) {
-    return Invalid(
-        absl::StrCat("stage ", Number(l), " is no_recompute and can only run as FORWARD_SAVE"));
+    return Invalid(absl::StrCat(StageText(l), " is no_recompute and can only run as FORWARD_SAVE"));
   }
   if (stage.no_recompute && values_[l].forward_done) {
-    return Invalid(absl::StrCat("stage ", Number(l), " is no_recompute and has already run"));
+    return Invalid(absl::StrCat(StageText(l), " is no_recompute and has already run"));
   }
   if (values_[l].form != Form::kNone) {
-    return Invalid(absl::StrCat("value ", Number(l), " is still live ",
+    return Invalid(absl::StrCat(ValueText(l), " is still live ",
                                 OnDevice(l) ? "on the device" : "on the host"));
   }
   // The input must be readable, and FORWARD_DISCARD must be allowed to drop it.
@@ -93,14 +92,14 @@ absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
 
 absl::Status MemoryWalk::CheckBackward(int l) const {
   if (l > gradient_)
-    return Invalid(absl::StrCat("the backward of stage ", Number(l), " is already done"));
+    return Invalid(absl::StrCat("the backward of ", StageText(l), " is already done"));
   if (l < gradient_) {
-    return Invalid(absl::StrCat("gradient ", Number(l), " is missing: BACKWARD ", Number(l + 1),
-                                " has not run"));
+    return Invalid(
+        absl::StrCat("gradient ", Number(l), " is missing: ", BackwardText(l + 1), " has not run"));
   }
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (values_[l].form != Form::kSaved) {
-    return Invalid(absl::StrCat("stage ", Number(l),
+    return Invalid(absl::StrCat(StageText(l),
                                 " left only its output; its backward needs what "
                                 "FORWARD_SAVE ",
                                 Number(l), " saves"));
@@ -130,10 +129,10 @@ absl::Status MemoryWalk::Offload(int l) {
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (l > 0 && chain_.stage(l).no_offload) {
     return Invalid(
-        absl::StrCat("stage ", Number(l), " is no_offload: its value may not leave the device"));
+        absl::StrCat(StageText(l), " is no_offload: its value may not leave the device"));
   }
   if (values_[l].place == Place::kDeviceAndHost) {
-    return Invalid(absl::StrCat("value ", Number(l), " already has a copy on the host"));
+    return Invalid(absl::StrCat(ValueText(l), " already has a copy on the host"));
   }
   Account(0);
   values_[l].place = Place::kDeviceAndHost;
@@ -145,8 +144,8 @@ absl::Status MemoryWalk::Offload(int l) {
 absl::Status MemoryWalk::Release(int l) {
   RETURN_IF_ERROR(NeedOnDevice(l));
   if (values_[l].place != Place::kDeviceAndHost) {
-    return Invalid(absl::StrCat("value ", Number(l), " has no copy on the host; OFFLOAD ",
-                                Number(l), " first"));
+    return Invalid(
+        absl::StrCat(ValueText(l), " has no copy on the host; OFFLOAD ", Number(l), " first"));
   }
   Account(0);
   // Memory comes back at the RELEASE, in program order, whenever the copy ends.
@@ -160,10 +159,9 @@ absl::Status MemoryWalk::Prefetch(int l) {
     return Invalid("the platform's prefetch_bytes_per_second is 0: nothing can be brought back");
   }
   if (values_[l].form == Form::kNone) {
-    return Invalid(
-        absl::StrCat("value ", Number(l), " has no copy on the host: it ", Whereabouts(l)));
+    return Invalid(absl::StrCat(ValueText(l), " has no copy on the host: it ", Whereabouts(l)));
   }
-  if (OnDevice(l)) return Invalid(absl::StrCat("value ", Number(l), " is already on the device"));
+  if (OnDevice(l)) return Invalid(absl::StrCat(ValueText(l), " is already on the device"));
   // The device memory is taken at once, when the copy starts.
   Account(Bytes(l));
   device_bytes_ += Bytes(l);
@@ -175,7 +173,7 @@ absl::Status MemoryWalk::Prefetch(int l) {
 absl::Status MemoryWalk::Finish() const {
   if (gradient_ == 0) return absl::OkStatus();
   return Invalid(
-      absl::StrCat("the last gradient is missing: BACKWARD ", Number(gradient_), " has not run"));
+      absl::StrCat("the last gradient is missing: ", BackwardText(gradient_), " has not run"));
 }
 
 std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) const {
@@ -208,14 +206,25 @@ std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) cons
 
 absl::Status MemoryWalk::NeedOnDevice(int l) const {
   if (OnDevice(l)) return absl::OkStatus();
-  return Invalid(absl::StrCat("value ", Number(l), " is not on device: it ", Whereabouts(l)));
+  return Invalid(absl::StrCat(ValueText(l), " is not on device: it ", Whereabouts(l)));
 }
 
 // A value whose copy is in progress must not be freed before the RELEASE waits for that copy.
 absl::Status MemoryWalk::MayDrop(int l) const {
   if (values_[l].place != Place::kDeviceAndHost) return absl::OkStatus();
-  return Invalid(
-      absl::StrCat("would drop value ", Number(l), ", whose OFFLOAD has no RELEASE yet"));
+  return Invalid(absl::StrCat("would drop ", ValueText(l), ", whose OFFLOAD has no RELEASE yet"));
+}
+
+std::string MemoryWalk::StageText(int l) const {
+  return l == chain_.length() + 1 ? "the loss" : absl::StrCat("stage ", Number(l));
+}
+
+std::string MemoryWalk::ValueText(int l) const {
+  return absl::StrCat("value ", Number(l), l == chain_.length() + 1 ? " (the loss)" : "");
+}
+
+std::string MemoryWalk::BackwardText(int l) const {
+  return OperationText({OperationKind::kBackward, Number(l)}, Number(chain_.length() + 1) - 1);
 }
 
 absl::string_view MemoryWalk::Whereabouts(int l) const {

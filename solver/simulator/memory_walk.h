@@ -73,6 +73,10 @@ class MemoryWalk {
   absl::string_view Whereabouts(int l) const;
   bool OnDevice(int l) const;
   int64_t Bytes(int l) const;  // of value l in its current form
+  // As error messages name them: the loss as "the loss", "value 28 (the loss)".
+  std::string StageText(int l) const;
+  std::string ValueText(int l) const;
+  std::string BackwardText(int l) const;
   int Number(int l) const { return numbers_ == nullptr ? l : (*numbers_)[static_cast<size_t>(l)]; }
   void Drop(int l);
   // Sets memory_bytes_ for an operation that needs `extra_bytes` beyond what is on the device.

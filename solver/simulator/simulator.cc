@@ -14,8 +14,10 @@ namespace stowage {
 namespace {
 
 // Prefixes an error of MemoryWalk with the operation's path.
-absl::Status AtOperation(const absl::Status& status, const Schedule& schedule, size_t index) {
-  return {status.code(), absl::StrCat(OperationPath(schedule, index), ": ", status.message())};
+absl::Status AtOperation(const absl::Status& status, const Chain& chain, const Schedule& schedule,
+                         size_t index) {
+  return {status.code(),
+          absl::StrCat(OperationPath(schedule, index, chain.length()), ": ", status.message())};
 }
 
 bool OverLimit(const MemoryWalk& memory, const Platform& platform) {
@@ -61,7 +63,7 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
     Operation operation = schedule.operations[i];
     if (execution.has_value()) operation = execution->FromChain(operation);
     if (const absl::Status status = memory.Execute(operation); !status.ok()) {
-      return AtOperation(status, schedule, i);
+      return AtOperation(status, chain, schedule, i);
     }
     const int l = operation.stage;
     const bool runs_first = IsForward(operation.kind) && !has_run[l];
@@ -81,7 +83,7 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
     }
   }
   if (const absl::Status status = memory.Finish(); !status.ok()) {
-    return AtOperation(status, schedule, schedule.operations.size());
+    return AtOperation(status, chain, schedule, schedule.operations.size());
   }
   FillTimes(chain, queues, prediction);
   return simulation;

@@ -64,9 +64,10 @@ TEST_F(Validity, ForbidsDroppingAValueBetweenOffloadAndRelease) {
 
 TEST_F(Validity, NeedsEverythingThatABackwardReads) {
   ExpectError("S1 S2 B2",
-              "operations[2] BACKWARD 2: gradient 2 is missing: BACKWARD 3 has not run");
+              "operations[2] BACKWARD 2: gradient 2 is missing: BACKWARD 3 (the loss) has not run");
   ExpectError("S1 S2 B3",
-              "operations[2] BACKWARD 3: value 3 is not on device: it was never computed");
+              "operations[2] BACKWARD 3 (the loss): value 3 (the loss) is not on device: it was "
+              "never computed");
   ExpectError("S1 C2 S3 B3 B2",
               "operations[4] BACKWARD 2: value 2 is not on device: it was dropped");
   ExpectError("S1 C2 B2", "operations[2] BACKWARD 2: gradient 2 is missing");
@@ -79,15 +80,17 @@ TEST_F(Validity, NeedsEverythingThatABackwardReads) {
 
 TEST_F(Validity, ForbidsASecondBackwardAndAForwardAfterIt) {
   ExpectError("S1 S2 S3 B3 B3",
-              "operations[4] BACKWARD 3: the backward of stage 3 is already done");
+              "operations[4] BACKWARD 3 (the loss): the backward of the loss is already done");
   ExpectError("S1 S2 S3 B3 S3",
-              "operations[4] FORWARD_SAVE 3: the backward of stage 3 is already done");
+              "operations[4] FORWARD_SAVE 3 (the loss): the backward of the loss is already done");
 }
 
 TEST_F(Validity, RunsTheLossOnlyAsForwardSave) {
-  ExpectError("S1 S2 C3",
-              "operations[2] FORWARD_CHECKPOINT 3: the loss can only run as FORWARD_SAVE");
-  ExpectError("S1 S2 D3", "operations[2] FORWARD_DISCARD 3: the loss can only run as FORWARD_SAVE");
+  ExpectError(
+      "S1 S2 C3",
+      "operations[2] FORWARD_CHECKPOINT 3 (the loss): the loss can only run as FORWARD_SAVE");
+  ExpectError("S1 S2 D3",
+              "operations[2] FORWARD_DISCARD 3 (the loss): the loss can only run as FORWARD_SAVE");
 }
 
 TEST_F(Validity, RunsANoRecomputeStageOnceAndSaving) {
@@ -143,7 +146,8 @@ TEST_F(Validity, KnowsOnlyTheStagesOfTheChain) {
 }
 
 TEST_F(Validity, NamesWhatIsMissingAtTheEndOnePastTheLastOperation) {
-  ExpectError("", "operations[0] END: the last gradient is missing: BACKWARD 3 has not run");
+  ExpectError("",
+              "operations[0] END: the last gradient is missing: BACKWARD 3 (the loss) has not run");
   ExpectError("S1 S2 S3 B3 B2", "operations[5] END: the last gradient is missing: BACKWARD 1");
 }
 
