@@ -19,6 +19,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/model/chain_warnings.h"
 #include "solver/model/modes.h"
 
 namespace stowage {
@@ -197,6 +198,10 @@ std::string SummaryJson(const Chain& chain) {
                              {"entry_seconds", chain.graph_entry_seconds},
                              {"step_seconds", ComputeSeconds(chain)}};
   }
+  for (const ChainWarning& warning : ChainWarnings(chain)) {
+    summary["warnings"].push_back(
+        {{"field", warning.field}, {"reason", warning.reason}, {"problem", warning.problem}});
+  }
   return summary.dump(1) + "\n";
 }
 
@@ -206,8 +211,8 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
       arguments.format == "json"
           ? SummaryJson(file.chain)
           : absl::StrCat(file.chain.name.empty() ? "unnamed chain" : file.chain.name, "\n",
-                         TotalsText(file.chain), StagesText(file.chain),
-                         ProvenanceText(file.message));
+                         WarningLines(ChainWarnings(file.chain)), TotalsText(file.chain),
+                         StagesText(file.chain), ProvenanceText(file.message));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return kExitOk;
 }

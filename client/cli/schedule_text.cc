@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/text/table.h"
 #include "client/text/timeline_bars.h"
+#include "solver/base/quote.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
@@ -239,6 +240,15 @@ std::string ChainLine(const Chain& chain) {
   return absl::StrCat(chain.name.empty() ? "unnamed chain" : chain.name, ": ", chain.length(),
                       " stages; storing everything takes ", FormatSeconds(ComputeSeconds(chain)),
                       " a step and ", FormatBytes(StoreAllPeakBytes(chain)), "\n");
+}
+
+std::string WarningLines(const std::vector<ChainWarning>& warnings) {
+  std::string text;
+  for (const ChainWarning& warning : warnings) {
+    absl::StrAppend(&text, "  warning: ", Printable(warning.field), ": ",
+                    Printable(warning.problem), "\n");
+  }
+  return text;
 }
 
 std::string NamedOperation(const Chain& chain, const Operation& operation) {

@@ -3,8 +3,10 @@
 #define STOWAGE_CLIENT_CLI_SCHEDULE_TEXT_H_
 
 #include <string>
+#include <vector>
 
 #include "solver/model/chain.h"
+#include "solver/model/chain_warnings.h"
 #include "solver/model/explanation.h"
 #include "solver/model/platform.h"
 #include "solver/model/schedule.h"
@@ -13,6 +15,9 @@ namespace stowage {
 
 // "resnet101: 38 stages; storing everything takes 165.5 ms a step and 3.82 GiB".
 std::string ChainLine(const Chain& chain);
+
+// A line each, indented; empty without warnings.
+std::string WarningLines(const std::vector<ChainWarning>& warnings);
 
 // "BACKWARD 4 (layer1.0)".
 std::string NamedOperation(const Chain& chain, const Operation& operation);

@@ -186,10 +186,12 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   if (arguments.format == "json") {
     text = ToJson(ToMessage(*result, request.platform));
   } else if (!feasible) {
-    text = ChainLine(file.chain) + InfeasibleText(file.chain, request.platform, answer);
+    text = InfeasibleText(file.chain, request.platform, answer);
   } else {
     ASSIGN_OR_RETURN(text, ScheduleText(file.chain, request.platform, *result));
-    text = ChainLine(file.chain) + text;
+  }
+  if (arguments.format == "text") {
+    text = absl::StrCat(ChainLine(file.chain), WarningLines(result->warnings), text);
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
   return feasible ? kExitOk : kExitInfeasible;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/thread_pool.h"
+#include "solver/model/chain_warnings.h"
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
@@ -125,7 +126,8 @@ absl::StatusOr<SolveResult> LocalScheduler::Solve(const SolveRequest& request,
   };
   ASSIGN_OR_RETURN(const double seconds, RunLocally(limits, solve));
   return SolveResult{std::make_shared<const Answer>(*std::move(answer)),
-                     {.solve_seconds = seconds}};
+                     {.solve_seconds = seconds},
+                     ChainWarnings(request.chain)};
 }
 
 absl::StatusOr<FrontierResult> LocalScheduler::FindFrontier(const FrontierRequest& request) {

@@ -21,6 +21,7 @@
 #include "proto/convert/answer_message.h"
 #include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
+#include "solver/model/chain_warnings.h"
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
@@ -186,7 +187,8 @@ absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequ
     return useless("with these times its schedule loses more than it did");
   }
   if (same == SameInstance::kRounded) answer->rounding_loss.reset();
-  return SavedPlan{{std::make_shared<const Answer>(*std::move(answer)), std::move(saved->origin)},
+  return SavedPlan{{std::make_shared<const Answer>(*std::move(answer)), std::move(saved->origin),
+                    ChainWarnings(request.chain)},
                    message.solved_locally()};
 }
 

@@ -254,9 +254,19 @@ void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message
   }
 }
 
+void Fill(const std::vector<ChainWarning>& warnings, v1::SolveResponse* message) {
+  for (const ChainWarning& warning : warnings) {
+    v1::ChainWarning& out = *message->add_warnings();
+    out.set_field(warning.field);
+    out.set_reason(warning.reason);
+    out.set_problem(warning.problem);
+  }
+}
+
 v1::SolveResponse ToMessage(const SolveResult& result, const Platform& platform) {
   v1::SolveResponse message;
   Fill(*result.answer, result.origin, &message);
+  Fill(result.warnings, &message);
   *message.mutable_platform() = ToMessage(platform);
   return message;
 }
@@ -347,6 +357,9 @@ absl::StatusOr<SolveResult> FromMessage(const v1::SolveResponse& message) {
   ASSIGN_OR_RETURN(Answer answer, AnswerFromMessage(message));
   result.answer = std::make_shared<const Answer>(std::move(answer));
   ASSIGN_OR_RETURN(result.origin, FromMessage(message.origin()));
+  for (const v1::ChainWarning& in : message.warnings()) {
+    result.warnings.push_back({in.field(), in.reason(), in.problem()});
+  }
   return result;
 }
 

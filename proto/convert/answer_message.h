@@ -6,8 +6,11 @@
 #ifndef STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 #define STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "solver/model/answer.h"
+#include "solver/model/chain_warnings.h"
 #include "solver/model/explanation.h"
 #include "solver/model/platform.h"
 #include "solver/model/solver_description.h"
@@ -18,6 +21,8 @@ namespace stowage {
 // Fills an empty message, wherever it lies, so that a message in an arena is built in place. Leaves
 // `platform` unset: a cached answer was made for the platform of another caller.
 void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message);
+// The caller's, which a cached answer has none of either.
+void Fill(const std::vector<ChainWarning>& warnings, v1::SolveResponse* message);
 // The same for `platform`, the caller's.
 v1::SolveResponse ToMessage(const SolveResult& result, const Platform& platform);
 v1::FrontierResponse ToMessage(const FrontierResult& result);

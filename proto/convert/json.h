@@ -30,7 +30,8 @@ struct ScheduleFile {
 };
 absl::StatusOr<ScheduleFile> ScheduleFromJson(absl::string_view json);
 
-// Indented, every field without presence printed, 64-bit integers as strings, ends with a newline.
+// Indented, every field without presence printed but for the warnings of an answer without any,
+// 64-bit integers as strings, ends with a newline.
 std::string ToJson(const google::protobuf::Message& message);
 
 }  // namespace stowage

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "google/protobuf/arena.h"
@@ -12,6 +13,7 @@
 #include "server/rpc/request_text.h"
 #include "server/rpc/unsent_bytes.h"
 #include "solver/base/mutex.h"
+#include "solver/model/chain_warnings.h"
 #include "stowage/v1/scheduler.pb.h"
 
 namespace stowage {
@@ -29,12 +31,21 @@ AnswerRecord RecordOf(const SolveResult& result) {
   return record;
 }
 
-// Fills the response. The platform is the caller's own: a cached answer may have been solved for
-// another one that rounds to the same instance.
-void FillResponse(const SolveResult& result, const v1::Platform& platform,
-                  v1::SolveResponse* response) {
+// What of a response is the caller's own: a cached answer may have been solved for another request
+// that rounds to the same instance.
+struct CallersOwn {
+  v1::Platform platform;
+  std::vector<ChainWarning> warnings;
+};
+
+CallersOwn OwnOf(const v1::SolveRequest& message, const SolveRequest& request) {
+  return {message.platform(), ChainWarnings(request.chain)};
+}
+
+void FillResponse(const SolveResult& result, const CallersOwn& own, v1::SolveResponse* response) {
   Fill(*result.answer, result.origin, response);
-  *response->mutable_platform() = platform;
+  Fill(own.warnings, response);
+  *response->mutable_platform() = own.platform;
 }
 
 // A unary Solve. Its messages lie in an arena, one after the other: all their parts in a few blocks
@@ -66,7 +77,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     v1::SolveResponse* response = nullptr;
     const absl::Status filled = WithMemory([&] {
       response = google::protobuf::Arena::CreateMessage<v1::SolveResponse>(&arena_);
-      FillResponse(*result, platform_, response);
+      FillResponse(*result, own_, response);
       call_->record().answer = RecordOf(*result);
       // Of memory cache hits only: a request that came twice is likely to come again with the same
       // text, and one that came once would only evict others.
@@ -95,7 +106,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     absl::Status status = WithMemory(
         [&] { message = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_); });
     if (status.ok()) status = call_->state().Read(bytes, message, request);
-    if (status.ok()) platform_ = message->platform();
+    if (status.ok()) status = WithMemory([&] { own_ = OwnOf(*message, *request); });
     arena_.Reset();  // the call may wait for long
     if (!status.ok()) call_->End(status);
     return status.ok();
@@ -105,7 +116,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   AnswerCache& cache_;
   std::string text_;  // of the request
   google::protobuf::Arena arena_{ArenaBlocks()};
-  v1::Platform platform_;  // the caller's; set by ParseInArena()
+  CallersOwn own_;  // set by ParseInArena()
 };
 
 // Writes one event after the other: at most one write is outstanding, and of each kind of event
@@ -130,7 +141,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
     solver_ = state_.record().solver;
     client_ = state_.record().client;
-    platform_ = message.platform();
+    own_ = OwnOf(message, request);
     engine.Solve(std::move(request), state_.caller(), shared_from_this());
   }
 
@@ -150,7 +161,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void Improved(const std::shared_ptr<const Answer>& best) override {
     Add([&](Pending& pending) {
       v1::SolveEvent event;
-      FillResponse({best, Origin()}, platform_, event.mutable_improved());
+      FillResponse({best, Origin()}, own_, event.mutable_improved());
       auto unsent = std::make_unique<UnsentBytes>();
       const auto bytes = static_cast<int64_t>(event.ByteSizeLong());
       if (!unsent->Take(bytes, client_).ok()) return;
@@ -162,7 +173,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     if (!result.ok()) return EndWith(state_.End(result.status()));
     v1::SolveEvent event;
     const absl::Status filled = WithMemory([&] {
-      FillResponse(*result, platform_, event.mutable_answer());
+      FillResponse(*result, own_, event.mutable_answer());
       state_.record().answer = RecordOf(*result);
     });
     const grpc::Status end = state_.End(filled, event.ByteSizeLong());
@@ -259,9 +270,9 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
 
   grpc::CallbackServerContext& context_;  // valid while a write or the end is outstanding
   CallState state_;
-  std::string solver_;     // requested; written by Start(), as are
-  std::string client_;     // the caller's name
-  v1::Platform platform_;  // the caller's
+  std::string solver_;  // requested; written by Start(), as are
+  std::string client_;  // the caller's name
+  CallersOwn own_;
   std::shared_ptr<SolveStream> self_;
   grpc::ByteBuffer bytes_;  // of the event that is being written
   Mutex mutex_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "solver/model/chain_warnings.h"
 #include "solver/model/explanation.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
@@ -85,6 +86,8 @@ absl::string_view SourceName(Origin::Source source);  // "MEMORY_CACHE", as in J
 struct SolveResult {
   std::shared_ptr<const Answer> answer;  // not null
   Origin origin;
+  // Of the caller's own chain: names count, which are no part of a shared answer.
+  std::vector<ChainWarning> warnings = {};
 };
 
 struct FrontierPoint {

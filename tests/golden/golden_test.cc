@@ -57,6 +57,9 @@ constexpr Case kCases[] = {
     // Profiles.
     {"chain", "stowage chain tiny.json"},
     {"chain_json", "stowage chain tiny.json --format json"},
+    {"chain_warnings", "stowage chain ../data/suspicious/varuna-bert-async-timer.json"},
+    {"chain_warnings_json",
+     "stowage chain ../data/suspicious/varuna-bert-noisy.json --format json"},
     {"chain_modes", "stowage chain modes.json"},
     {"chain_modes_json", "stowage chain modes.json --format json"},
 
@@ -69,6 +72,9 @@ constexpr Case kCases[] = {
     {"solve_modes_json",
      "stowage solve --local --solver mixed_mode --chain modes.json --memory 60% --format json"},
     {"solve_percent", "stowage solve --local --chain tiny.json --memory 40%"},
+    {"solve_warnings",
+     "stowage solve --local --solver rotor --chain ../data/suspicious/varuna-bert-first-batch.json "
+     "--memory 30%"},
 
     // Frontiers.
     {"frontier", "stowage frontier --local --chain tiny.json --points 6"},
@@ -80,6 +86,9 @@ constexpr Case kCases[] = {
     {"solve_infeasible", "stowage solve --local --chain tiny.json --memory 100KiB"},
     {"solve_infeasible_json",
      "stowage solve --local --chain tiny.json --memory 100KiB --format json"},
+    {"solve_infeasible_warnings_json",
+     "stowage solve --local --chain ../data/suspicious/piper-gnmt-milliseconds.json --solver rotor "
+     "--memory 1MiB --format json"},
 
     // Simulations: a feasible schedule with transfers,
     {"simulate",

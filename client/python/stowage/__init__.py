@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from stowage.answer import (
     Answer,
+    ChainWarning,
     Explanation,
     FirstSweep,
     Frontier,
@@ -90,6 +91,7 @@ __all__ = [
     "BusyError",
     "CancelledError",
     "Chain",
+    "ChainWarning",
     "Client",
     "DataLossError",
     "DeadlineError",

@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from stowage.codec import NOT_WIRE, Int32, Message
+from stowage.codec import NOT_WIRE, OMIT_EMPTY, Int32, Message
 from stowage.model import Chain, Mode, Operation, Platform, Schedule
 
 if TYPE_CHECKING:
@@ -220,6 +220,22 @@ class RoundingLoss(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainWarning(Message):
+    """A figure of a chain that measurements of a network do not show.
+
+    Attributes:
+        field: Its path, indices from 0: "chain.stages[17].backward_seconds".
+        reason: BACKWARD_SHORT, BACKWARD_LONG, TIMES_DIFFER, TIMES_ZERO, STEP_LONG, STEP_SHORT,
+            SIZES_SMALL or SAVED_EQUALS_OUTPUT; later servers may have others.
+        problem: What is unlikely, and the remedy.
+    """
+
+    field: str = ""
+    reason: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Message):
     """The answer to a solve (SolveResponse). An infeasible one has no schedule.
 
@@ -235,6 +251,7 @@ class Answer(Message):
         origin: Where the answer came from.
         explanation: Why it costs what it costs.
         rounding_loss: Set when it was asked for and the solver uses memory slots.
+        warnings: What is unlikely about the chain: perhaps not what was meant to be measured.
         chain: What was solved; no part of the message, so None in an answer from JSON.
     """
 
@@ -251,6 +268,7 @@ class Answer(Message):
     origin: Origin | None = None
     explanation: Explanation | None = None
     rounding_loss: RoundingLoss | None = None
+    warnings: tuple[ChainWarning, ...] = field(default=(), metadata=OMIT_EMPTY)
     chain: Chain | None = field(default=None, compare=False, repr=False, metadata=NOT_WIRE)
 
     @property

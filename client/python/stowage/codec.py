@@ -21,6 +21,9 @@ Int32 = Annotated[int, "int32"]
 NOT_WIRE = {"wire": False}
 """Metadata of a field that the API's message does not have."""
 
+OMIT_EMPTY = {"omit_empty": True}
+"""Metadata of a repeated field that JSON leaves out where it is empty, as ToJson does."""
+
 Struct = Mapping[str, Any]
 """JSON of any content (google.protobuf.Struct)."""
 
@@ -104,6 +107,7 @@ class FieldSpec:
         repeated: A tuple.
         optional: May be None: left out of JSON then.
         required: Has no default.
+        omit_empty: Left out of JSON where it is empty.
     """
 
     name: str
@@ -113,6 +117,7 @@ class FieldSpec:
     repeated: bool
     optional: bool
     required: bool
+    omit_empty: bool
 
 
 _SCALARS = {str: Kind.STRING, bool: Kind.BOOL, float: Kind.DOUBLE, int: Kind.INT64}
@@ -158,6 +163,7 @@ def _spec(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:
         repeated=repeated,
         optional=optional,
         required=field.default is dataclasses.MISSING,
+        omit_empty=field.metadata == OMIT_EMPTY,
     )
 
 

@@ -19,6 +19,7 @@ def answer(answer: Answer) -> str:
     rows: list[tuple[str, str]] = []
     if answer.platform is not None and answer.platform.memory_bytes is not None:
         rows.append(("budget", _core.format_bytes(answer.platform.memory_bytes)))
+    rows += [("warning", f"{one.field}: {one.problem}") for one in answer.warnings]
     prediction = answer.prediction
     if prediction is None:
         if answer.minimum_memory_bytes is not None:

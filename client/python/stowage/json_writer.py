@@ -73,7 +73,7 @@ def _has_presence(spec: FieldSpec) -> bool:
 def _members(message: Message, path: str) -> Iterator[tuple[str, Any, FieldSpec, str]]:
     for spec in _order(type(message)):
         value = getattr(message, spec.name)
-        if value is not None:
+        if value is not None and not (spec.omit_empty and not value):
             yield spec.name, value, spec, f"{path}.{spec.name}"
 
 

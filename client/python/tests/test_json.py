@@ -24,6 +24,15 @@ def test_an_answer_is_written_as_it_was_read(path):
     assert Chain.from_json(chain.to_json()) == chain
 
 
+def test_an_answer_has_the_warnings_of_its_chain():
+    path = DATA / "suspicious/varuna-bert-async-timer.json"
+    text = cli("solve", "--local", "--chain", path, "--memory", "40%", "--format", "json")
+    (warning,) = Answer.from_json(text).warnings
+    assert warning.reason == "BACKWARD_LONG"
+    assert warning.field == "chain.stages[0].backward_seconds"
+    assert "torch.cuda.synchronize" in warning.problem
+
+
 BASE = {"name": "a", "output_bytes": 10, "saved_bytes": 10}
 
 
@@ -97,6 +106,10 @@ def test_not_json_is_named_by_line_and_column():
         Chain.from_json('{\n"name": nul')
     with pytest.raises(InvalidRequestError, match=r"^chain: not JSON: byte 0 is not UTF-8"):
         Chain.from_json(b"\xff")
+    for encoding in ("utf-16", "utf-32"):
+        expected = f"^chain: is {encoding.upper()}; convert it to UTF-8$"
+        with pytest.raises(InvalidRequestError, match=expected):
+            Chain.from_json('{"name": "a"}'.encode(encoding))
     with pytest.raises(InvalidRequestError, match="nested too deep"):
         Chain.from_json('{"a":' * 5000)
     with pytest.raises(InvalidRequestError, match="nested too deep"):
@@ -106,10 +119,6 @@ def test_not_json_is_named_by_line_and_column():
 
 
 def test_damaged_json_is_an_error_of_ours():
-    for encoding in ("utf-16", "utf-32"):
-        expected = f"^chain: is {encoding.upper()}; convert it to UTF-8$"
-        with pytest.raises(InvalidRequestError, match=expected):
-            Chain.from_json('{"name": "a"}'.encode(encoding))
     rng = random.Random(11)
     text = (DATA / "modes/pipedream-vgg16-128-224.json").read_bytes()
     refused = 0
