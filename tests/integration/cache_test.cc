@@ -10,8 +10,10 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
@@ -170,6 +172,38 @@ TEST(Cache, ACachedAnswerHasTheCallersOwnPlatform) {
     EXPECT_EQ(response.platform().name(), name);
   }
   EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"memory_cache\"}"), 1);
+}
+
+// Names count for warnings, and are no part of cached answers. The second of each pair of equal
+// requests gets the cached text of the first one's response.
+TEST(Cache, ACachedAnswerWarnsOfTheCallersOwnChain) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  v1::SolveRequest unnamed;
+  unnamed.set_solver("rotor");
+  unnamed.mutable_platform()->set_memory_bytes(100'000);
+  for (const double forward : {0.02, 0.001, 0.001, 0.001}) {
+    v1::Stage& stage = *unnamed.mutable_chain()->add_stages();
+    stage.set_forward_seconds(forward);
+    stage.set_backward_seconds(2 * forward);
+    stage.set_output_bytes(1000);
+    stage.set_saved_bytes(3000);
+  }
+  v1::SolveRequest named = unnamed;
+  for (int i = 0; i < named.chain().stages_size(); ++i) {
+    named.mutable_chain()->mutable_stages(i)->set_name(absl::StrCat("layer", i));
+  }
+  v1::SolveResponse response;
+  const std::vector<std::pair<v1::SolveRequest, int>> requests = {
+      {unnamed, 0}, {named, 1}, {named, 1}, {unnamed, 0}, {unnamed, 0}};
+  for (const auto& [request, warnings] : requests) {
+    ASSERT_TRUE(remote.Solve(request, &response).ok());
+    ASSERT_EQ(response.warnings_size(), warnings) << response.DebugString();
+  }
+  ASSERT_TRUE(remote.Solve(named, &response).ok());
+  EXPECT_EQ(response.warnings(0).reason(), "TIMES_DIFFER");
+  EXPECT_EQ(response.warnings(0).field(), "chain.stages[0].forward_seconds");
+  EXPECT_EQ(MetricOf(server, "stowage_answers_total{source=\"memory_cache\"}"), 5);
 }
 
 TEST(Cache, OneSolveAnswersEqualRequestsInFlight) {

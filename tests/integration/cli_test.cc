@@ -12,6 +12,7 @@
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/convert/json.h"
+#include "solver/base/quote.h"
 #include "stowage/v1/scheduler.pb.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
@@ -150,6 +151,30 @@ TEST_F(Cli, InfeasibleIsExitCodeTwoAndSaysWhatWouldWork) {
   EXPECT_THAT(SolveSmall({"--memory", minimum}), Succeeds());
   EXPECT_EQ(SolveSmall({"--memory", absl::StrCat(answer.minimum_memory_bytes() - 1)}).exit_code,
             kInfeasible);
+}
+
+// Its stage has the number L+1, and no name in the profile.
+TEST_F(Cli, TheLossIsCalledSo) {
+  const std::string chain = folder_.Write(
+      "loss.json",
+      absl::StrReplaceAll(kSmallChain, {{"\"input_bytes\": 10",
+                                         "\"input_bytes\": 10, \"loss\": "
+                                         "{\"output_bytes\": 4, \"saved_bytes\": 999}"}}));
+  const std::vector<std::string> solve = {"solve", "--local", "--chain", chain, "--memory", "50"};
+  EXPECT_THAT(Stowage(solve).out, HasSubstr("which BACKWARD 4 (the loss) needs by itself"));
+  std::vector<std::string> json = solve;
+  json.insert(json.end(), {"--format", "json"});
+  EXPECT_EQ(Parsed<v1::SolveResponse>(Stowage(json).out).memory_floor_operation().stage(), 4);
+  EXPECT_THAT(Stowage({"chain", chain}).out, HasSubstr("which BACKWARD 4 (the loss) needs"));
+  EXPECT_THAT(Stowage({"chain", chain, "--format", "json"}).out, HasSubstr("\"BACKWARD 4\""));
+  const std::string schedule = folder_.Write("store_all.json", kStoreAll);
+  EXPECT_THAT(
+      Stowage({"simulate", "--chain", chain, "--schedule", schedule, "--memory", "2000"}).out,
+      AllOf(HasSubstr("at operations[4] BACKWARD 4 (the loss)\n"),
+            HasSubstr("held at the peak, BACKWARD 4 (the loss)\n")));
+  EXPECT_THAT(
+      Stowage({"simulate", "--chain", chain, "--schedule", schedule, "--memory", "500"}).out,
+      HasSubstr("over a limit: operations[3] FORWARD_SAVE 4 (the loss) needs"));
 }
 
 TEST_F(Cli, InfeasibleAtAServerIsTheSame) {
@@ -372,6 +397,40 @@ TEST_F(Cli, ChainShowsEveryProfile) {
   }
 }
 
+// Locally, from a server, and from its cache.
+TEST_F(Cli, ASuspiciousProfileIsSolvedWithWarnings) {
+  ServerProcess server;
+  for (const char* name : {"piper-gnmt-milliseconds", "varuna-bert-async-timer",
+                           "varuna-bert-first-batch", "varuna-bert-noisy"}) {
+    const std::string chain = ProfilePath(absl::StrCat("suspicious/", name));
+    std::vector<std::string> warnings;
+    const std::vector<std::vector<std::string>> places = {
+        {"--local"}, {"--server", server.address()}, {"--server", server.address()}};
+    for (const std::vector<std::string>& where : places) {
+      std::vector<std::string> arguments = {"solve",    "--chain",  chain,      "--memory", "60%",
+                                            "--solver", "periodic", "--format", "json"};
+      arguments.insert(arguments.end(), where.begin(), where.end());
+      const ProgramResult result = Stowage(arguments);
+      ASSERT_THAT(result, Succeeds()) << result.err;
+      const auto answer = Parsed<v1::SolveResponse>(result.out);
+      ASSERT_GE(answer.warnings_size(), 1) << name;
+      std::string text;
+      for (const v1::ChainWarning& warning : answer.warnings()) {
+        EXPECT_THAT(warning.field(), StartsWith("chain.stages"));
+        absl::StrAppend(&text, "  warning: ", warning.field(), ": ", warning.problem(), "\n");
+      }
+      warnings.push_back(text);
+    }
+    EXPECT_EQ(warnings[0], warnings[1]);
+    EXPECT_EQ(warnings[0], warnings[2]);
+    EXPECT_THAT(Stowage({"chain", chain}).out, HasSubstr(warnings[0]));
+    EXPECT_THAT(
+        Stowage({"solve", "--local", "--solver", "periodic", "--chain", chain, "--memory", "60%"})
+            .out,
+        HasSubstr(warnings[0]));
+  }
+}
+
 TEST_F(Cli, AServerThatIsNotThereIsSaidWithTheRemedy) {
   const TempFolder folder;
   const std::string nowhere = "unix:" + folder.Path("nobody");
@@ -427,6 +486,46 @@ TEST_F(Cli, NamesCannotForgeLinesOrColours) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out, testing::StartsWith(" [31mnet feasible\n"));
   EXPECT_THAT(result.out, testing::HasSubstr("a b"));
+}
+
+// Bytes of files, paths and flags that are not UTF-8.
+TEST_F(Cli, ErrorsAreUtf8WhateverTheInputIs) {
+  const std::string binary = folder_.Write("binary.json", "{\"name\": \"\xFF\xC3\"}");
+  const std::string bad_name = folder_.Write("name.json", "{\"stages\": [{\"\xE9\": 1}]}");
+  const std::string missing = folder_.Path("\xFF.json");
+  const std::string latin1 = "r\xE9sum\xE9";
+  ServerProcess server;
+  const std::vector<std::vector<std::string>> commands = {
+      {"chain", binary},
+      {"chain", bad_name},
+      {"chain", missing},
+      {latin1},
+      {"chain", chain_, "--" + latin1},
+      {"solve", "--local", "--chain", chain_, "--memory", latin1},
+      {"solve", "--local", "--chain", chain_, "--memory", "100", "--solver", latin1},
+      {"solve", "--server", server.address(), "--chain", chain_, "--memory", "100", "--solver",
+       latin1},
+      {"solve", "--chain", chain_, "--memory", "100", "--server", latin1},
+      {"solve", "--local", "--chain", chain_, "--memory", "100", "--platform", binary},
+      {"simulate", "--chain", chain_, "--schedule", binary, "--memory", "100"},
+      {"frontier", "--local", "--chain", chain_, "--budgets", latin1},
+      {"operator", "log-level", latin1, "--server", server.address()},
+      {"operator", "cancel", latin1, "--server", server.address()},
+      {"top", "--http", latin1},
+  };
+  for (const std::vector<std::string>& command : commands) {
+    const ProgramResult result = Stowage(command);
+    EXPECT_EQ(result.exit_code, kError) << command[0];
+    EXPECT_EQ(ValidUtf8(result.err), result.err);
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+  EXPECT_THAT(Stowage({"chain", binary}), Fails({R"(\xff)"}));
+  const std::string utf16 = folder_.Write("utf16.json", std::string("\xFF\xFE{\0}\0", 6));
+  EXPECT_THAT(Stowage({"chain", utf16}),
+              Fails({utf16 + ": chain: is UTF-16; convert it to UTF-8"}));
+  const ProgramResult refused = RunProgram({Program("stowage-server"), "--listen", latin1});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_EQ(ValidUtf8(refused.err), refused.err);
 }
 
 // Every kind of unsound profile, asked of a server that must answer afterwards. The command line

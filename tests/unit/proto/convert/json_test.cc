@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
@@ -83,6 +86,34 @@ TEST(FromJson, IgnoresAByteOrderMark) {
   EXPECT_THAT(ParseChain("\xEF\xBB\xBF{\"name\": \"x\"}"), IsOk());
 }
 
+TEST(FromJson, NamesAnotherEncodingByItsMark) {
+  const auto fails_as = [](const char* encoding) {
+    return Fails(absl::StatusCode::kInvalidArgument,
+                 testing::Eq(absl::StrCat("chain: is ", encoding, "; convert it to UTF-8")));
+  };
+  v1::Chain chain;
+  const std::string_view marks[] = {std::string_view("\xFF\xFE{\0}\0", 6),
+                                    std::string_view("\xFE\xFF\0{\0}", 6)};
+  for (const std::string_view text : marks) {
+    EXPECT_THAT(FromJson({text.data(), text.size()}, "chain", &chain), fails_as("UTF-16"));
+  }
+  for (const char* text : {"\xFF\xFE\0\0{\0\0\0", "\0\0\xFE\xFF\0\0\0{"}) {
+    EXPECT_THAT(FromJson({text, 8}, "chain", &chain), fails_as("UTF-32"));
+  }
+}
+
+TEST(FromJson, EscapesBytesThatAreNotUtf8) {
+  EXPECT_THAT(ParseChain("{\"name\": \"\xFF\"}"),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    AllOf(StartsWith("chain.name: line 1, column 11: not JSON"),
+                          HasSubstr(R"(\xff)"), Not(HasSubstr("\xFF")))));
+  EXPECT_THAT(ParseChain("\xC3"), Fails(absl::StatusCode::kInvalidArgument,
+                                        AllOf(HasSubstr(R"(\xc3)"), Not(HasSubstr("\xC3")))));
+  const std::string binary = absl::StrCat("{\"name\": \"", std::string(100'000, 'a'), "\xFF\"}");
+  const absl::Status status = ParseChain(binary.c_str());
+  EXPECT_LT(status.message().size(), 1000U);
+}
+
 TEST(FromJson, NamesTheKindsOfOperations) {
   v1::Schedule schedule;
   EXPECT_THAT(FromJson(R"({"operations": [{"kind": "FORWARD"}]})", "schedule", &schedule),
@@ -120,6 +151,20 @@ TEST(ToJson, PrintsDefaultsInSnakeCaseAndLongNumbersAsStrings) {
   EXPECT_THAT(json, HasSubstr("\"memory_floor_bytes\": \"5\""));
   EXPECT_THAT(json, HasSubstr("\"outcome\": \"OUTCOME_UNSPECIFIED\""));
   EXPECT_THAT(json, Not(HasSubstr("minimum_memory_bytes")));  // unset is not 0
+}
+
+// An answer without warnings is what it was before there were any.
+TEST(ToJson, PrintsWarningsOnlyWhereThereAre) {
+  Answer answer;
+  answer.minimum_memory_bytes = 7;
+  SolveResult result{std::make_shared<const Answer>(answer), {}, {}};
+  EXPECT_THAT(ToJson(ToMessage(result, Memory(5))), Not(HasSubstr("warnings")));
+  result.warnings = {{"chain.stages[1].backward_seconds", "BACKWARD_LONG", "is \"warnings\": []"}};
+  const std::string json = ToJson(ToMessage(result, Memory(5)));
+  EXPECT_THAT(json, HasSubstr("\"reason\": \"BACKWARD_LONG\""));
+  v1::SolveResponse read;
+  ASSERT_THAT(FromJson(json, "answer", &read), IsOk());
+  EXPECT_EQ(FromMessage(read)->warnings, result.warnings);
 }
 
 TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
