@@ -11,7 +11,6 @@
 // of this program wrote it, and compares makespans and times case by case.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -20,9 +19,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -31,25 +27,23 @@
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/solve/answer_request.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/profiles.h"
 
-ABSL_FLAG(std::string, chains, "", "only chains whose name contains this");
-ABSL_FLAG(std::vector<std::string>, percents,
-          (std::vector<std::string>{"2", "5", "10", "20", "40"}),
-          "budgets, in percent of the range");
-ABSL_FLAG(std::vector<std::string>, links,
-          (std::vector<std::string>{"0", "3", "3h", "12", "12h", "50", "50h"}),
-          "GB/s to the host and back; 0: no link; h: both directions share it");
-ABSL_FLAG(std::vector<std::string>, lengths,
-          (std::vector<std::string>{"50", "100", "340", "1000", "3000", "10000"}),
-          "stages of the chains that resemble networks, each with a link of 12 GB/s and without");
-ABSL_FLAG(std::string, solver, "auto", "the solver");
-ABSL_FLAG(std::string, output, "", "a file for one line of CSV a case");
-ABSL_FLAG(std::string, baseline, "", "such a file, to compare with");
-
 namespace stowage {
 namespace {
+
+struct Options {
+  std::string chains;
+  std::vector<int> percents = {2, 5, 10, 20, 40};
+  std::vector<std::string> links = {"0", "3", "3h", "12", "12h", "50", "50h"};
+  std::vector<int> lengths = {50, 100, 340, 1000, 3000, 10000};
+  std::string solver = "auto";
+  std::string output;
+  std::string baseline;
+};
+Options options;  // set by Main()
 
 // A schedule that was published after so many seconds.
 struct Improvement {
@@ -82,8 +76,8 @@ Outcomes Measure(const Chain& chain, const Platform& platform) {
   const auto passed = [begin] {
     return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   };
-  const auto answer = AnswerRequest(
-      {chain, platform, absl::GetFlag(FLAGS_solver), {}}, {}, [&](const Answer& better) {
+  const auto answer =
+      AnswerRequest({chain, platform, options.solver, {}}, {}, [&](const Answer& better) {
         outcomes.improvements.push_back({passed(), better.prediction.makespan_seconds});
       });
   if (!answer.ok() || answer->outcome == Outcome::kInfeasible) return outcomes;
@@ -134,23 +128,19 @@ std::map<std::string, Baseline> ReadBaseline(const std::string& path) {
 // What a table's last lines sum up.
 class Comparison {
  public:
-  Comparison() : baseline_(ReadBaseline(absl::GetFlag(FLAGS_baseline))) {
-    const std::string output = absl::GetFlag(FLAGS_output);
-    if (!output.empty()) output_.open(output);
+  Comparison() : baseline_(ReadBaseline(options.baseline)) {
+    if (!options.output.empty()) output_.open(options.output);
   }
 
-  void Run(const std::string& chain_name, const Chain& chain, const std::string& percent,
+  bool can_write() const { return options.output.empty() || output_.is_open(); }
+
+  void Run(const std::string& chain_name, const Chain& chain, int percent,
            const std::string& link) {
     const int64_t low = FloorOfMemory(chain).bytes;
-    Platform platform;
-    int percents = 0;
-    double bandwidth = 0;
-    const std::string number = link.substr(0, link.find('h'));
-    if (!absl::SimpleAtoi(percent, &percents) || !absl::SimpleAtod(number, &bandwidth)) return;
-    platform.memory_bytes = low + (StoreAllPeakBytes(chain) - low) / 100 * percents;
-    platform.offload_bytes_per_second = bandwidth * 1e9;
-    platform.half_duplex = absl::StrContains(link, 'h');
+    Platform platform = LinkPlatform(link).value();
+    platform.memory_bytes = low + (StoreAllPeakBytes(chain) - low) / 100 * percent;
     const std::string name = absl::StrCat(chain_name, " ", percent, "% ", link);
+    Progress(name);
     const Outcomes outcomes = Measure(chain, platform);
     if (outcomes.seconds == 0) {
       absl::PrintF("%-52s no answer\n", name);
@@ -208,7 +198,6 @@ class Comparison {
       absl::PrintF("  %+8.4f %% in %5.2f of the time", slower, outcomes.seconds / before.seconds);
     }
     absl::PrintF("\n");
-    std::fflush(stdout);
   }
 
   const std::map<std::string, Baseline> baseline_;
@@ -220,39 +209,51 @@ class Comparison {
   std::map<std::string, Series> gaps_;  // percent, by budget and whether there is a link
 };
 
-void RunAll() {
-  const std::string filter = absl::GetFlag(FLAGS_chains);
+int RunAll() {
   Comparison comparison;
+  if (!comparison.can_write()) {
+    Progress(absl::StrCat("--output: cannot write ", options.output));
+    return 1;
+  }
   Comparison::PrintHead();
   for (const std::string& name : AllProfiles()) {
-    if (!absl::StrContains(name, filter)) continue;
+    if (!absl::StrContains(name, options.chains)) continue;
     const Chain chain = LoadProfile(name);
-    for (const std::string& percent : absl::GetFlag(FLAGS_percents)) {
-      for (const std::string& link : absl::GetFlag(FLAGS_links)) {
-        comparison.Run(name, chain, percent, link);
-      }
+    for (const int percent : options.percents) {
+      for (const std::string& link : options.links) comparison.Run(name, chain, percent, link);
     }
   }
-  for (const std::string& length : absl::GetFlag(FLAGS_lengths)) {
-    int stages = 0;
-    if (!absl::SimpleAtoi(length, &stages)) continue;
+  for (const int stages : options.lengths) {
     for (const auto& [kind, chain] : {std::pair("resnet-like", ResnetLikeNetwork(stages)),
                                       std::pair("densenet-like", DensenetLikeNetwork(stages))}) {
-      const std::string name = absl::StrCat(kind, "-", length);
-      if (!absl::StrContains(name, filter)) continue;
-      for (const char* percent : {"5", "20"}) {
+      const std::string name = absl::StrCat(kind, "-", stages);
+      if (!absl::StrContains(name, options.chains)) continue;
+      for (const int percent : {5, 20}) {
         for (const char* link : {"0", "12h"}) comparison.Run(name, chain, percent, link);
       }
     }
   }
   comparison.Summarize();
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  BenchmarkFlags flags("stowage_auto_benchmark",
+                       "Prints what auto costs and how good its schedules are.");
+  flags.AddText("--chains", &options.chains, "only chains whose name contains this");
+  flags.AddNumbers("--percents", {0, 100}, &options.percents, "budgets, in percent of the range");
+  flags.AddLinks(&options.links);
+  flags.AddNumbers("--lengths", {1, kMaxStages}, &options.lengths,
+                   "stages of the chains that resemble networks, each with a link of 12 GB/s and "
+                   "without");
+  flags.AddSolver(&options.solver);
+  flags.AddText("--output", &options.output, "a file for one line of CSV a case");
+  flags.AddInputFile("--baseline", &options.baseline, "such a file, to compare with");
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
+  return RunAll();
 }
 
 }  // namespace
 }  // namespace stowage
 
-int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("what auto costs and how good its schedules are");
-  absl::ParseCommandLine(argc, argv);
-  stowage::RunAll();
-}
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

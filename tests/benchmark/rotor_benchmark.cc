@@ -21,9 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "benchmark/benchmark.h"
@@ -32,17 +30,19 @@
 #include "solver/bounds/memory_range.h"
 #include "solver/kernels/min_plus.h"
 #include "solver/model/modes.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/textbook_rotor.h"
 
-ABSL_FLAG(int, slots, 500, "memory slots");
-ABSL_FLAG(int, percent, 30, "memory: so much of the way from the least to what storing all takes");
-ABSL_FLAG(int, textbook, 200,
-          "the longest chain for which the textbook is timed: 339 takes a minute each; times of "
-          "longer ones are extrapolated by the cube of the length, and marked ~");
-
 namespace stowage {
 namespace {
+
+struct Options {
+  int slots = 500;
+  int percent = 30;
+  int textbook = 200;
+};
+Options options;  // set by Main()
 
 constexpr int kLengths[] = {50, 100, 200, 339, 1000};
 constexpr double kMebibyte = 1 << 20;
@@ -72,24 +72,24 @@ std::vector<Case> AllCases() {
 // Fewer where they take seconds.
 int RepetitionsOf(const Case& each) { return each.stages < 1000 ? 7 : 3; }
 
-RotorTable::Options OptionsOf(const Chain& chain) {
+RotorTable::Options TableOptions(const Chain& chain) {
   const int64_t low = FloorOfMemory(chain).bytes;
-  const int64_t bytes = low + (StoreAllPeakBytes(chain) - low) / 100 * absl::GetFlag(FLAGS_percent);
-  const int64_t slots = absl::GetFlag(FLAGS_slots);
+  const int64_t bytes = low + (StoreAllPeakBytes(chain) - low) / 100 * options.percent;
+  const int64_t slots = options.slots;
   return {{bytes, slots, SlotGrid::Rounding::kUp}, slots, Saving::kAlways, slots};
 }
 
 RotorTable Build(const Chain& chain, ThreadPool* threads) {
   SolveContext context;
   context.threads = threads;
-  return *RotorTable::Build(chain, OptionsOf(chain), context);
+  return *RotorTable::Build(chain, TableOptions(chain), context);
 }
 
 TextbookRotor BuildTextbook(const Chain& chain) {
-  const RotorTable::Options options = OptionsOf(chain);
+  const RotorTable::Options table = TableOptions(chain);
   return TextbookRotor(
-      chain, [&options](int64_t bytes) { return options.grid.Slots(bytes); },
-      static_cast<int>(options.levels));
+      chain, [&table](int64_t bytes) { return table.grid.Slots(bytes); },
+      static_cast<int>(table.levels));
 }
 
 // Seconds of each repetition, by case.
@@ -97,6 +97,7 @@ class Collector : public benchmark::BenchmarkReporter {
  public:
   bool ReportContext(const Context&) override { return true; }
   void ReportRuns(const std::vector<Run>& runs) override {
+    if (!runs.empty()) Progress("timed " + runs.front().run_name.function_name);
     for (const Run& run : runs) {
       if (run.run_type == Run::RT_Iteration) {
         seconds_[run.run_name.function_name].push_back(run.GetAdjustedRealTime());
@@ -139,7 +140,7 @@ void RegisterCase(const Case& each) {
                benchmark::DoNotOptimize(Build(chain, helpers.get()));
              });
   }
-  if (each.stages > absl::GetFlag(FLAGS_textbook)) return;
+  if (each.stages > options.textbook) return;
   Register(each.Name("textbook"), 1,
            [chain = each.MakeChain()] { benchmark::DoNotOptimize(BuildTextbook(chain)); });
 }
@@ -180,9 +181,8 @@ void PrintHeader() {
       "~: not run, extrapolated from the longest that was by the cube of the length.\n"
       "MiB: textbook's table; most that the fast one may allocate; what it had resident (one "
       "thread).\n\n",
-      absl::GetFlag(FLAGS_slots), absl::GetFlag(FLAGS_percent), CpuName(),
-      std::thread::hardware_concurrency(), MinPlusTargets().at(1),
-      RepetitionsOf({.kind = "", .make = nullptr, .stages = 50}),
+      options.slots, options.percent, CpuName(), std::thread::hardware_concurrency(),
+      MinPlusTargets().at(1), RepetitionsOf({.kind = "", .make = nullptr, .stages = 50}),
       RepetitionsOf({.kind = "", .make = nullptr, .stages = 1000}));
   absl::PrintF("%-14s %5s  %10s  %17s %8s  %17s %6s  %9s %9s %9s\n", "chain", "L", "textbook s",
                "1 thread s", "ratio", "2 threads s", "ratio", "textbook", "bound", "resident");
@@ -212,7 +212,7 @@ void PrintRow(const Collector& times, const Case& each, int64_t peak_bytes,
     mark = "~";
   }
   const Chain chain = each.MakeChain();
-  const int64_t slots = absl::GetFlag(FLAGS_slots);
+  const int64_t slots = options.slots;
   const double parts = std::pow(each.stages + 1.0, 2);
   const std::string one = each.Name("threads_1");
   const std::string two = each.Name("threads_2");
@@ -228,18 +228,20 @@ void PrintRow(const Collector& times, const Case& each, int64_t peak_bytes,
 // A fast table that says something else is no faster table.
 bool SaysTheSame(const Case& each) {
   const Chain chain = each.MakeChain();
-  const std::optional<double> lost =
-      Build(chain, nullptr).LostSecondsAt(absl::GetFlag(FLAGS_slots));
-  const double textbook = BuildTextbook(chain).Seconds(absl::GetFlag(FLAGS_slots));
+  const std::optional<double> lost = Build(chain, nullptr).LostSecondsAt(options.slots);
+  const double textbook = BuildTextbook(chain).Seconds(options.slots);
   if (!lost.has_value()) return textbook == TextbookRotor::kNone;
   return std::abs(ComputeSeconds(chain) + *lost - textbook) <= 1e-5 * textbook;
 }
 
-int Main() {
+int RunAll() {
   const std::vector<Case> cases = AllCases();
   std::vector<int64_t> peaks;  // first, while this process is small and has one thread
   peaks.reserve(cases.size());
-  for (const Case& each : cases) peaks.push_back(PeakBytesOf(each));
+  for (const Case& each : cases) {
+    Progress(each.Name("memory"));
+    peaks.push_back(PeakBytesOf(each));
+  }
   for (const Case& each : cases) {
     if (each.stages <= 100 && !SaysTheSame(each)) {
       std::fprintf(stderr, "%s: the two tables differ\n", each.Name("").c_str());
@@ -261,12 +263,34 @@ int Main() {
   return 0;
 }
 
+// Google Benchmark's flags go to Google Benchmark, which ends the program at one that it does not
+// know; all others are ours.
+int Main(int argc, char** argv) {
+  std::vector<char*> ours = {argv[0]};
+  std::vector<char*> theirs = {argv[0]};
+  for (int i = 1; i < argc; ++i) {
+    (absl::StartsWith(argv[i], "--benchmark_") ? theirs : ours).push_back(argv[i]);
+  }
+  BenchmarkFlags flags("stowage_rotor_benchmark",
+                       "Prints the time and memory of rotor's table of slots beside the "
+                       "textbook's. Flags that begin with --benchmark_ are Google Benchmark's, as "
+                       "in --benchmark_filter=equal/200.");
+  flags.AddNumber("--slots", {1, 1'000'000}, &options.slots, "memory slots");
+  flags.AddNumber("--percent", {0, 100}, &options.percent,
+                  "memory: so much of the way from the least to what storing all takes");
+  flags.AddNumber("--textbook", {0, kMaxStages}, &options.textbook,
+                  "the longest chain for which the textbook is timed: 339 takes a minute each; "
+                  "times of longer ones are extrapolated by the cube of the length, and marked ~");
+  if (const std::optional<int> code = flags.Parse(static_cast<int>(ours.size()), ours.data())) {
+    return *code;
+  }
+  auto count = static_cast<int>(theirs.size());
+  benchmark::Initialize(&count, theirs.data());
+  if (benchmark::ReportUnrecognizedArguments(count, theirs.data())) return 1;
+  return RunAll();
+}
+
 }  // namespace
 }  // namespace stowage
 
-int main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  absl::SetProgramUsageMessage("times rotor's table of memory slots against the textbook's");
-  absl::ParseCommandLine(argc, argv);
-  return stowage::Main();
-}
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }
