@@ -168,7 +168,7 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
 
 absl::Status Connection::FailureOf(const grpc::ClientContext& context, const grpc::Status& status,
                                    std::optional<double> timeout_seconds) const {
-  const absl::Status failure = FromGrpc(status, timeout_seconds);
+  absl::Status failure = FromGrpc(status, timeout_seconds);
   const absl::string_view id = RequestIdOf(context);
   if (id.empty()) return failure;
   absl::Status with_id(failure.code(), absl::StrCat(failure.message(), " (request ", id, ")"));
