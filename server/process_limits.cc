@@ -75,7 +75,8 @@ int ThreadsOf(const EngineOptions& options, int processors) {
   constexpr int kOtherThreads = 19;  // timers, quick work, listeners, HTTP, watched files, the log
   constexpr int kGrpcThreads = 8;    // beside its pools
   const int grpc_pools = std::clamp(processors, 2, 32) + std::clamp(processors / 2, 2, 16);
-  return 2 * options.threads + 2 * options.short_threads + kOtherThreads + kGrpcThreads + grpc_pools;
+  return 2 * options.threads + 2 * options.short_threads + kOtherThreads + kGrpcThreads +
+         grpc_pools;
 }
 
 absl::StatusOr<int64_t> ShareAddressSpace(const AddressSpace& space, int threads,

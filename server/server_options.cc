@@ -162,10 +162,10 @@ void AddClients(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N")
       ->group("Clients");
-  app.add_option(
-         "--client-rate", options->client_calls_per_second,
-         "calls a second of one client, of which a request counts as one more for every 16 KiB or 200 stages; "
-         "0: no limit")
+  app.add_option("--client-rate", options->client_calls_per_second,
+                 "calls a second of one client, of which a request counts as one more for every 16 "
+                 "KiB or 200 stages; "
+                 "0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000))
       ->type_name("N")

@@ -119,8 +119,8 @@ absl::StatusOr<fs::path> MakeDirectory(const std::string& directory) {
 }
 
 // Creates the file where there is none, and lets nobody else read it: answers reveal which networks
-// are trained here. Errors: UNAVAILABLE for what is not a file of this directory alone. With a link,
-// who may write to the directory would have the server change and rename a file elsewhere.
+// are trained here. Errors: UNAVAILABLE for what is not a file of this directory alone. With a
+// link, who may write to the directory would have the server change and rename a file elsewhere.
 absl::Status ClaimFile(const std::string& path) {
   const auto refused = [&path](const char* what) {
     return absl::UnavailableError(absl::StrCat(path, ": cannot be opened; ", what, ": remove it"));

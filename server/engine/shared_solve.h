@@ -154,8 +154,8 @@ class SharedSolve {
   // The same for a waiter whose time is up, with the best answer so far. Null as long as there is
   // none: the waiter then gets the next one, from Improved().
   WaiterPtr LeaveWithBest(uint64_t id, std::shared_ptr<const Answer>* best);
-  // True once, where the time of a waiter is up while the solve waits for its turn: the caller is to
-  // find a first schedule, which a solve that runs begins with.
+  // True once, where the time of a waiter is up while the solve waits for its turn: the caller is
+  // to find a first schedule, which a solve that runs begins with.
   bool ClaimFirst();
   // Removes and returns all waiters of a client.
   std::vector<WaiterPtr> LeaveAllOf(const std::string& client);

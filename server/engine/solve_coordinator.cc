@@ -140,8 +140,8 @@ void SolveCoordinator::TimeIsUp(const SolvePtr& solve, uint64_t id) {
   }
 }
 
-// For those whose time is up while the solve waits for its turn: a quick thread has a first schedule
-// in milliseconds. Where none fits they wait for the solve.
+// For those whose time is up while the solve waits for its turn: a quick thread has a first
+// schedule in milliseconds. Where none fits they wait for the solve.
 void SolveCoordinator::FindFirst(const SolvePtr& solve) {
   if (!solve->ClaimFirst()) return;
   const auto find = [this, solve] {

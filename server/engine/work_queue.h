@@ -165,7 +165,7 @@ class WorkQueue {
   int overtakes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others overtook the first in turn
   size_t held_ ABSL_GUARDED_BY(mutex_) = 0;    // threads of Lane::kAll that run something
   std::multiset<Clock::time_point> short_began_ ABSL_GUARDED_BY(mutex_);  // on Lane::kShort
-  Stats stats_ ABSL_GUARDED_BY(mutex_);        // but for `waiting`
+  Stats stats_ ABSL_GUARDED_BY(mutex_);                                   // but for `waiting`
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // written only by the constructor
 };

@@ -51,7 +51,9 @@ LogWriter::~LogWriter() {
   if (owns_fd_) close(fd_);
 }
 
-void LogWriter::Start() { thread_ = std::thread([this] { Run(); }); }
+void LogWriter::Start() {
+  thread_ = std::thread([this] { Run(); });
+}
 
 // How many bytes were written; negative: none, and errno says why, EAGAIN where there is no room.
 ssize_t LogWriter::WriteSome(absl::string_view text) const {

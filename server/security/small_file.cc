@@ -17,8 +17,8 @@
 
 namespace stowage {
 
-// Checks the permissions of the file that is open: another one may have its name by now. Opening and
-// reading a pipe or a device could wait for ever.
+// Checks the permissions of the file that is open: another one may have its name by now. Opening
+// and reading a pipe or a device could wait for ever.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, Writers writers) {
   constexpr size_t kMostBytes = 1 << 20;
   const auto failed = [&path](int error) {

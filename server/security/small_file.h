@@ -15,9 +15,9 @@ enum class Writers {
 };
 
 // The contents of a regular file of at most 1 MiB. Blocks on the file system, never on a pipe's
-// writer. Thread-safe. Errors: NOT_FOUND, PERMISSION_DENIED, or what the system's error maps to, and
-// INVALID_ARGUMENT for a larger file, one that is not regular, or one that others than `writers` may
-// write; all begin with the path:
+// writer. Thread-safe. Errors: NOT_FOUND, PERMISSION_DENIED, or what the system's error maps to,
+// and INVALID_ARGUMENT for a larger file, one that is not regular, or one that others than
+// `writers` may write; all begin with the path:
 // "/etc/stowage/tokens: No such file or directory".
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, Writers writers);
 

@@ -110,9 +110,8 @@ absl::StatusOr<Tokens::Holders> Tokens::Read() const {
 bool Tokens::SharesATokenWith(const Tokens& other) const {
   const std::shared_ptr<const Holders> mine = Current();
   const std::shared_ptr<const Holders> others = other.Current();
-  return absl::c_any_of(*mine, [&others](const auto& holder) {
-    return others->contains(holder.first);
-  });
+  return absl::c_any_of(*mine,
+                        [&others](const auto& holder) { return others->contains(holder.first); });
 }
 
 absl::StatusOr<TokenHolder> Tokens::HolderOf(absl::string_view authorization) const {

@@ -122,7 +122,7 @@ std::optional<Candidate> FirstCandidate(const SolveRequest& request, const std::
     const absl::StatusOr<Simulation> simulation =
         Simulate(chain, request.platform, schedule, nullptr, stop);
     if (!simulation.ok() || !simulation->feasible()) return false;
-    first = {std::move(schedule), solver, Limit::kTime, {}};
+    first.emplace(Candidate{std::move(schedule), solver, Limit::kTime, {}});
     return true;
   };
   if (fits(StoreAllSchedule(chain), "store_all")) return first;
@@ -263,7 +263,8 @@ class RequestSolve {
   // Hands the first candidate to `improving.improved`. False where nobody takes it, or none fits.
   bool ReportFirst(const SolveContext& improving) const {
     if (!improved_) return false;
-    const std::optional<Candidate> first = FirstCandidate(request_, context_.stop);
+    // Also of a solve that is being stopped: its callers get the best schedule so far.
+    const std::optional<Candidate> first = FirstCandidate(request_, /*stop=*/{});
     if (first.has_value()) improving.improved(*first);
     return first.has_value();
   }

@@ -39,8 +39,8 @@ absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveCon
 
 // An answer that takes O(L log L) time for a chain of L stages, for a request that has no time to
 // be solved: the first that fits of storing everything, checkpoints at equal distances, as few as
-// possible, and halving. AnswerRequest() begins with the same. nullopt: none fits, or `stop` is set.
-// Requires: RequestViolations(request) is empty. Thread-safe.
+// possible, and halving. AnswerRequest() begins with the same. nullopt: none fits, or `stop` is
+// set. Requires: RequestViolations(request) is empty. Thread-safe.
 std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_token& stop = {});
 
 // How the request that an earlier answer was made for compares with another one.

@@ -97,7 +97,7 @@ TEST_F(CallMetadata, ACallWithoutAnAnswerIsOneFrameOfHeaders) {
     client.Begin(stream, method);
     client.Send(stream, GrpcMessage(message, message.size()), kPatience);
     client.End(stream);
-    const std::string received = client.FramesUntilEnd(stream, kPatience);
+    std::string received = client.FramesUntilEnd(stream, kPatience);
     stream += 2;
     return received;
   };

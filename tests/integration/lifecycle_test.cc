@@ -1,6 +1,9 @@
 // How the server starts, drains, dies and comes back.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -293,6 +296,31 @@ TEST(Lifecycle, AUnixSocketServesToo) {
   ServerProcess server({}, address);
   EXPECT_EQ(server.address(), address);
   EXPECT_TRUE(Remote(address).Answers());
+}
+
+// Nobody reads the log, and its pipe is full before the last call.
+TEST(Lifecycle, CallsAndTheEndDoNotWaitForWhoeverReadsTheLog) {
+  constexpr int kCalls = 500;  // of which each writes a line of more than 200 bytes
+  const TempFolder folder;
+  const std::string address = "unix:" + folder.Path("socket");
+  const std::string log = folder.Path("log");
+  ASSERT_EQ(mkfifo(log.c_str(), 0600), 0);
+  const int unread = open(log.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(unread, 0);
+  BackgroundProgram server(
+      {"/bin/sh", "-c",
+       absl::StrCat("exec ", Program("stowage-server"), " --listen ", address,
+                    " --http none --cache-dir none --log-level debug 2> ", log)});
+  const Remote remote(address);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!remote.Answers() && std::chrono::steady_clock::now() < deadline) {
+  }
+  int answered = 0;
+  while (answered < kCalls && remote.Answers()) ++answered;
+  EXPECT_EQ(answered, kCalls);
+  server.Signal(SIGTERM);
+  EXPECT_THAT(server.WaitForExit(), Optional(0));
+  close(unread);
 }
 
 // gRPC would remove the socket of the server that lives and take its place.

@@ -484,8 +484,8 @@ TEST(Warnings, NameOperatorsTokensThatJobsOrReadersOfMetricsHave) {
   const std::string tokens = write("tokens", absl::StrCat("a ", kToken));
   const std::string operators = write("operators", absl::StrCat("b ", kToken, "\nc ", kToken, "2"));
   const std::string readers = write("readers", absl::StrCat("d ", kToken, "2"));
-  ServerProcess shared({"--token-file", tokens, "--operator-token-file", operators,
-                        "--http-token-file", readers});
+  ServerProcess shared(
+      {"--token-file", tokens, "--operator-token-file", operators, "--http-token-file", readers});
   EXPECT_THAT(WarningsOf(shared),
               ElementsAre(AllOf(HasSubstr(operators), HasSubstr(tokens), HasSubstr("runs a job")),
                           AllOf(HasSubstr(operators), HasSubstr(readers), HasSubstr("metrics"))));

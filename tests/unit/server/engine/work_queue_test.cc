@@ -210,8 +210,7 @@ TEST(WorkQueue, ShortWorkDoesNotCostItsClientTheTurnOfItsLongWork) {
 TEST(WorkQueue, ClientsTakeTurnsWithShortWorkToo) {
   HeldWork held;
   std::string order;  // written by the one short thread
-  WorkQueue queue(
-      {.threads = 0, .short_threads = 1, .overstay_seconds = 1e6, .most_waiting = 100});
+  WorkQueue queue({.threads = 0, .short_threads = 1, .overstay_seconds = 1e6, .most_waiting = 100});
   ASSERT_THAT(queue.Add({.run = held.Run(), .client = "busy", .is_short = true}), IsOk());
   held.WaitFor(1);
   for (const char* name : {"a1", "a2", "a3", "b1", "b2"}) {

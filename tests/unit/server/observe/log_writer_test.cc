@@ -44,6 +44,8 @@ struct Channel {
     close(ends[0]);
     close(ends[1]);
   }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
   int out() const { return ends[0]; }
   int in() const { return ends[1]; }
 
@@ -62,7 +64,8 @@ struct Channel {
   }
 
   static bool EndsWithText(const std::string& text, const std::string& end) {
-    return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+    return text.size() >= end.size() &&
+           text.compare(text.size() - end.size(), end.size(), end) == 0;
   }
 
   int ends[2] = {-1, -1};
