@@ -20,6 +20,9 @@
 namespace stowage {
 namespace {
 
+// The longest chains for which a neighbour's schedule is improved by all of pofo's plans.
+constexpr int kMostPortfolioStages = 120;
+
 // The context of solver `index` of `count`: an equal share of the progress.
 SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
   SolveContext share = context;
@@ -102,9 +105,10 @@ class AutoSolution final : public Solution {
     }
     SolveContext plans = context.Quiet();
     plans.improved = [&](const Candidate& found) { best->Consider(found, context); };
-    return ImproveByPlans(instance_, best->memory_bytes(), PofoExtent::kPortfolio, best->seconds(),
-                          plans)
-        .status();
+    const PofoExtent extent = instance_.chain().length() <= kMostPortfolioStages
+                                  ? PofoExtent::kPortfolio
+                                  : PofoExtent::kOnePlan;
+    return ImproveByPlans(instance_, best->memory_bytes(), extent, best->seconds(), plans).status();
   }
 
   // After all solutions: where there is a link, a local search around the best one.

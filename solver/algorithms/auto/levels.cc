@@ -19,6 +19,7 @@
 #include "solver/algorithms/transfers/least_plan.h"
 #include "solver/algorithms/working_bytes.h"
 #include "solver/base/status_macros.h"
+#include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 
 namespace stowage {
@@ -146,10 +147,21 @@ class LevelsSolve {
     }
   }
 
-  // Runs the solver on the chain itself if it is one of those that are. Whether it ran.
+  // A lower bound of all schedules without recomputation.
+  double StoringSeconds() const {
+    Chain storing = chain_;
+    for (Stage& stage : storing.stages) stage.no_recompute = true;
+    return LowerBoundSeconds(storing, platform());
+  }
+
+  // Runs the solver on the chain itself if it is one of those that are, unless it cannot be faster
+  // than the best so far. Whether it ran.
   absl::StatusOr<bool> TryAtFullLength(const SolverInfo& info) {
     if (info.description.offloads && !platform().has_link()) return false;
     if (!AsksAtFullLength(info.description.name, chain_, platform())) return false;
+    if (!info.description.recomputes && best_.found() && best_.seconds() <= StoringSeconds()) {
+      return false;
+    }
     const std::unique_ptr<Solver> solver = info.make();
     if (solver->WorkingBytes(instance_) > context_.working_bytes) return false;
     SolveContext context = ShareOf(0);
