@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -13,6 +13,7 @@
 #include "client/agent/host_device.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/answer_request.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/profiles.h"
 #include "tests/support/transfers.h"
 
@@ -68,6 +69,7 @@ Chain Smaller(Chain chain) {
 
 void PrintRow(const std::string& profile, double gigabytes_per_second, double share,
               bool half_duplex) {
+  Progress(absl::StrFormat("%s at %g GB/s", profile, gigabytes_per_second));
   const Chain chain = Smaller(LoadProfile(profile));
   Platform platform;
   platform.memory_bytes = StoreAllPeakBytes(chain);
@@ -91,7 +93,10 @@ void PrintRow(const std::string& profile, double gigabytes_per_second, double sh
                100 * (best / prediction.makespan_seconds - 1));
 }
 
-int Main() {
+int Main(int argc, char** argv) {
+  BenchmarkFlags flags("stowage_agent_benchmark",
+                       "Prints steps of the executor on the host device beside the simulator's.");
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
   absl::PrintF(
       "Steps of the executor on the host device, best of 3, against the simulated makespan: "
       "values\n"
@@ -110,4 +115,4 @@ int Main() {
 }  // namespace
 }  // namespace stowage
 
-int main() { return stowage::Main(); }
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -18,30 +17,29 @@
 #include <string>
 #include <vector>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/answer_request.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/profiles.h"
-
-ABSL_FLAG(std::string, chains, "", "only chains whose name contains this");
-ABSL_FLAG(int, every, 1, "only one of so many chains");
-ABSL_FLAG(int, most_stages, 120, "only chains of up to so many stages");
-ABSL_FLAG(int, points, 100, "budgets of a sweep, evenly from the least memory to storing all");
-ABSL_FLAG(std::vector<std::string>, links, (std::vector<std::string>{"0", "12h", "3"}),
-          "GB/s to the host and back; 0: no link; h: both directions share it");
-ABSL_FLAG(double, latency, 0, "of a transfer, in seconds");
-ABSL_FLAG(std::string, solver, "auto", "the solver");
-ABSL_FLAG(bool, easier, false, "also solves easier problems");
-ABSL_FLAG(std::string, output, "", "a file for one line of CSV a budget");
 
 namespace stowage {
 namespace {
+
+struct Options {
+  std::string chains;
+  int every = 1;
+  int most_stages = 120;
+  int points = 100;
+  std::vector<std::string> links = {"0", "12h", "3"};
+  double latency = 0;
+  std::string solver = "auto";
+  bool easier = false;
+  std::string output;
+};
+Options options;  // set by Main()
 
 constexpr double kNoise = 1e-9;
 
@@ -73,7 +71,7 @@ class Steps {
 };
 
 std::optional<double> Makespan(const Chain& chain, const Platform& platform) {
-  const auto answer = AnswerRequest({chain, platform, absl::GetFlag(FLAGS_solver), {}}, {});
+  const auto answer = AnswerRequest({chain, platform, options.solver, {}}, {});
   if (!answer.ok() || answer->outcome == Outcome::kInfeasible) return std::nullopt;
   return answer->prediction.makespan_seconds;
 }
@@ -81,17 +79,15 @@ std::optional<double> Makespan(const Chain& chain, const Platform& platform) {
 class Sweeps {
  public:
   Sweeps() {
-    const std::string output = absl::GetFlag(FLAGS_output);
-    if (!output.empty()) output_.open(output);
+    if (!options.output.empty()) output_.open(options.output);
   }
 
+  bool can_write() const { return options.output.empty() || output_.is_open(); }
+
   void Run(const std::string& name, const Chain& chain, const std::string& link) {
-    double bandwidth = 0;
-    if (!absl::SimpleAtod(link.substr(0, link.find('h')), &bandwidth)) return;
-    Platform platform;
-    platform.offload_bytes_per_second = bandwidth * 1e9;
-    platform.half_duplex = absl::StrContains(link, 'h');
-    platform.transfer_latency_seconds = absl::GetFlag(FLAGS_latency);
+    Progress(absl::StrCat(name, " ", link));
+    Platform platform = LinkPlatform(link).value();
+    platform.transfer_latency_seconds = options.latency;
     const int64_t low = FloorOfMemory(chain).bytes;
     const int64_t high = StoreAllPeakBytes(chain);
     Steps steps;
@@ -99,7 +95,7 @@ class Sweeps {
     double logs = 0;
     double seconds = 0;
     int solved = 0;
-    const int points = absl::GetFlag(FLAGS_points);
+    const int points = options.points;
     for (int i = 1; i <= points; ++i) {
       platform.memory_bytes = low + (high - low) / points * i;
       const std::clock_t begin = std::clock();
@@ -115,11 +111,10 @@ class Sweeps {
         output_ << absl::StrFormat("%s,%s,%d,%.12g,%.6f\n", name, link, i, *makespan, taken)
                 << std::flush;
       }
-      if (absl::GetFlag(FLAGS_easier)) SolveEasier(chain, platform, *makespan);
+      if (options.easier) SolveEasier(chain, platform, *makespan);
     }
     absl::PrintF("%-36s %-4s %s %11.6f %8.4f\n", name, link, steps.ToString(),
                  logs / std::max(1, solved), seconds / points);
-    std::fflush(stdout);
     by_kind_[link == "0" ? "more memory, no link" : "more memory, link"].Add(steps);
   }
 
@@ -151,26 +146,46 @@ class Sweeps {
   std::map<std::string, Steps> by_kind_;
 };
 
-void RunAll() {
+int RunAll() {
+  Sweeps sweeps;
+  if (!sweeps.can_write()) {
+    Progress(absl::StrCat("--output: cannot write ", options.output));
+    return 1;
+  }
   absl::PrintF("%-36s %-4s %6s %5s %5s %8s %11s %8s\n", "chain", "link", "steps", "up", ">0.1%",
                "worst %", "log sum", "s");
-  Sweeps sweeps;
   int index = 0;
   for (const std::string& name : AllProfiles()) {
-    if (!absl::StrContains(name, absl::GetFlag(FLAGS_chains))) continue;
+    if (!absl::StrContains(name, options.chains)) continue;
     const Chain chain = LoadProfile(name);
-    if (chain.length() > absl::GetFlag(FLAGS_most_stages)) continue;
-    if (index++ % absl::GetFlag(FLAGS_every) != 0) continue;
-    for (const std::string& link : absl::GetFlag(FLAGS_links)) sweeps.Run(name, chain, link);
+    if (chain.length() > options.most_stages) continue;
+    if (index++ % options.every != 0) continue;
+    for (const std::string& link : options.links) sweeps.Run(name, chain, link);
   }
   sweeps.Summarize();
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  BenchmarkFlags flags("stowage_auto_sweep",
+                       "Prints whether auto is slower where it has more memory.");
+  constexpr int kMany = 1'000'000;
+  flags.AddText("--chains", &options.chains, "only chains whose name contains this");
+  flags.AddNumber("--every", {1, kMany}, &options.every, "only one of so many chains");
+  flags.AddNumber("--most-stages", {1, kMaxStages}, &options.most_stages,
+                  "only chains of up to so many stages");
+  flags.AddNumber("--points", {1, kMany}, &options.points,
+                  "budgets of a sweep, evenly from the least memory to storing all");
+  flags.AddLinks(&options.links);
+  flags.AddNumber("--latency", {0.0, 10.0}, &options.latency, "of a transfer, in seconds");
+  flags.AddSolver(&options.solver);
+  flags.AddSwitch("--easier", &options.easier, "also solves easier problems");
+  flags.AddText("--output", &options.output, "a file for one line of CSV a budget");
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
+  return RunAll();
 }
 
 }  // namespace
 }  // namespace stowage
 
-int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("whether auto is slower where it has more memory");
-  absl::ParseCommandLine(argc, argv);
-  stowage::RunAll();
-}
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

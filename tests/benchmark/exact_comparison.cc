@@ -8,33 +8,33 @@
 //   bound     by how much the optimum exceeds the lower bound on average
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <random>
 #include <string>
 
-#include "absl/flags/flag.h"
-#include "absl/flags/parse.h"
-#include "absl/flags/usage.h"
 #include "absl/strings/str_format.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/bounds/recurrence_bound.h"
 #include "solver/solve/answer_request.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/chains.h"
 #include "tests/support/program_search.h"
 
-ABSL_FLAG(int, cases, 3000, "random cases");
-ABSL_FLAG(int, seed, 1, "of the first case; the next ones count up");
-ABSL_FLAG(int, stages, 5, "of the longest chain, at most 6");
-ABSL_FLAG(int64_t, nodes, 100'000, "of the search, before it gives up on a case");
-ABSL_FLAG(std::string, solver, "auto", "the solver");
-ABSL_FLAG(double, report, 0.05, "prints cases that are slower by this share or more");
-
 namespace stowage {
 namespace {
+
+struct Options {
+  int cases = 3000;
+  int seed = 1;
+  int stages = 5;
+  int64_t nodes = 100'000;
+  std::string solver = "auto";
+  double report = 0.05;
+};
+Options options;  // set by Main()
 
 class Draw {
  public:
@@ -83,7 +83,7 @@ struct Case {
 Case CaseOf(int seed) {
   Draw draw(seed);
   Case result;
-  result.chain = draw.NextChain(absl::GetFlag(FLAGS_stages));
+  result.chain = draw.NextChain(options.stages);
   const int64_t low = FloorOfMemory(result.chain).bytes;
   const int64_t high = StoreAllPeakBytes(result.chain);
   Platform& platform = result.platform;
@@ -124,8 +124,8 @@ struct Sums {
 };
 
 void Add(int seed, const Case& one, const ProgramResult& fastest, Sums* sums) {
-  const auto answer = AnswerRequest(
-      {one.chain, one.platform, absl::GetFlag(FLAGS_solver), {.time_precision = 0}}, {});
+  const auto answer =
+      AnswerRequest({one.chain, one.platform, options.solver, {.time_precision = 0}}, {});
   ++sums->cases;
   constexpr double kNoise = 1e-9;
   const double bound = std::max(LowerBoundSeconds(one.chain, one.platform),
@@ -142,7 +142,7 @@ void Add(int seed, const Case& one, const ProgramResult& fastest, Sums* sums) {
   ++sums->slower;
   sums->excess += excess;
   sums->worst = std::max(sums->worst, excess);
-  if (excess >= absl::GetFlag(FLAGS_report)) {
+  if (excess >= options.report) {
     absl::PrintF("seed %d, %s: %g s, the optimum is %g\n", seed, one.kind,
                  answer->prediction.makespan_seconds, fastest.seconds);
     std::cout << one.chain << "memory " << one.platform.memory_bytes << ", host "
@@ -164,12 +164,16 @@ void Print(const std::string& name, const Sums& sums) {
 
 void Run() {
   std::map<std::string, Sums> by_kind;
-  const int first = absl::GetFlag(FLAGS_seed);
-  const int end = first + absl::GetFlag(FLAGS_cases);
+  const int first = options.seed;
+  const int end = first + options.cases;
   for (int seed = first; seed < end; ++seed) {
+    constexpr int kBetween = 100;
+    if ((seed - first) % kBetween == 0) {
+      Progress(absl::StrFormat("case %d of %d", seed - first + 1, options.cases));
+    }
     const Case one = CaseOf(seed);
-    const std::optional<ProgramResult> fastest = FastestProgram(
-        one.chain, one.platform, {.most_nodes = static_cast<size_t>(absl::GetFlag(FLAGS_nodes))});
+    const std::optional<ProgramResult> fastest =
+        FastestProgram(one.chain, one.platform, {.most_nodes = static_cast<size_t>(options.nodes)});
     if (!fastest.has_value() || fastest->gave_up) continue;
     Add(seed, one, *fastest, &by_kind[one.kind]);
   }
@@ -189,11 +193,25 @@ void Run() {
   Print("all", all);
 }
 
+int Main(int argc, char** argv) {
+  BenchmarkFlags flags("stowage_exact_comparison",
+                       "Prints how far auto is from the fastest schedule there is, on small random "
+                       "chains.");
+  constexpr int kMany = 1'000'000'000;
+  flags.AddNumber("--cases", {1, kMany}, &options.cases, "random cases");
+  flags.AddNumber("--seed", {0, kMany}, &options.seed, "of the first case; the next ones count up");
+  flags.AddNumber("--stages", {2, 6}, &options.stages, "of the longest chain");
+  flags.AddNumber<int64_t>("--nodes", {1, kMany}, &options.nodes,
+                           "of the search, before it gives up on a case");
+  flags.AddSolver(&options.solver);
+  flags.AddNumber("--report", {0.0, 1e9}, &options.report,
+                  "prints cases that are slower by this share or more");
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
+  Run();
+  return 0;
+}
+
 }  // namespace
 }  // namespace stowage
 
-int main(int argc, char** argv) {
-  absl::SetProgramUsageMessage("how far auto is from the fastest schedule there is");
-  absl::ParseCommandLine(argc, argv);
-  stowage::Run();
-}
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

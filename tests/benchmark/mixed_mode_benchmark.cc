@@ -32,6 +32,7 @@
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/graph_mode_rule.h"
 #include "tests/support/profiles.h"
 
@@ -115,6 +116,7 @@ void PrintGrowth(int most_operators) {
     if (operators > most_operators) break;
     const Chain chain = Repeated(base, operators);
     for (const int slots : {100, 200, 300, 500}) {
+      Progress(absl::StrFormat("growth: %d operators, %d slots", operators, slots));
       Watch watch;
       const ModeTables tables = TablesFor(chain, Budget(chain, kShare), slots);
       const double table_seconds = watch.Lap();
@@ -354,6 +356,7 @@ void PrintGain() {
   std::printf("  %-32s %4s %9s %9s %9s %9s  %7s %7s %7s\n", "", "mem", "eager", "graph", "mixed",
               "auto", "mixed", "auto", "gap");
   for (const std::string& name : ModeProfiles()) {
+    Progress("gain: " + name);
     const Chain chain = LoadProfile("modes/" + name);
     std::vector<bool> modes;
     for (const Unit& unit : UnitsOf(chain)) modes.push_back(unit.has_graph);
@@ -384,12 +387,20 @@ void PrintGain() {
   }
 }
 
+int Main(int argc, char** argv) {
+  BenchmarkFlags flags("stowage_mixed_mode_benchmark",
+                       "Prints what Mixed Mode costs, gains and takes for granted.");
+  int most_operators = 1000;
+  flags.AddNumber("--most-operators", {1, kMaxStages}, &most_operators,
+                  "of the chains whose growth is measured");
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
+  PrintGrowth(most_operators);
+  PrintAssumptions();
+  PrintGain();
+  return 0;
+}
+
 }  // namespace
 }  // namespace stowage
 
-// [MOST_OPERATORS]: of the growth; default 1000.
-int main(int argc, char** argv) {
-  stowage::PrintGrowth(argc > 1 ? std::atoi(argv[1]) : 1000);
-  stowage::PrintAssumptions();
-  stowage::PrintGain();
-}
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

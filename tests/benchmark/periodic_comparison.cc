@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/chains.h"
 #include "tests/support/profiles.h"
 
@@ -64,7 +66,11 @@ Comparison Compare(const Chain& chain, int segments) {
           rotor.prediction.makespan_seconds};
 }
 
-int Main() {
+int Main(int argc, char** argv) {
+  BenchmarkFlags flags("stowage_periodic_comparison",
+                       "Prints what rotor gains over equal segments with the memory that they "
+                       "need, on the profiles of tests/data.");
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
   absl::PrintF(
       "Equal segments (periodic) at the count of the highest throughput, and rotor with the "
       "memory\n"
@@ -75,6 +81,7 @@ int Main() {
   double means = 0;
   const std::vector<std::string> profiles = AllProfiles();
   for (const std::string& name : profiles) {
+    Progress(name);
     const Chain chain = LoadProfile(name);
     std::vector<Comparison> comparisons;
     double sum = 0;
@@ -105,4 +112,4 @@ int Main() {
 }  // namespace
 }  // namespace stowage
 
-int main() { return stowage::Main(); }
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

@@ -11,7 +11,6 @@
 // 20 and 40 % of the range and links that copy everything in one step or in two.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -26,6 +25,7 @@
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/solve/answer_request.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/literal_pofo.h"
 #include "tests/support/network_chains.h"
 #include "tests/support/profiles.h"
@@ -81,6 +81,7 @@ std::optional<double> Converted(const Chain& chain, const Platform& platform,
 }
 
 void Measure(int stages, bool with_literal) {
+  Progress(absl::StrFormat("%d stages", stages));
   const Chain chain = ResnetLikeNetwork(stages);
   const Platform platform = PlatformFor(chain, 20, 1);
   const Instance instance = Instance::Exact({chain, platform, "pofo", {}});
@@ -134,6 +135,7 @@ class Excess {
 };
 
 void Compare(const std::string& name, const Chain& chain) {
+  Progress(absl::StrFormat("auto: %s, %d stages", name, chain.length()));
   Excess over_relaxed;
   Excess over_bound;
   double took = 0;
@@ -155,25 +157,29 @@ void Compare(const std::string& name, const Chain& chain) {
   absl::PrintF("%-34s %4d  %8.3f %8.3f  %8.3f %8.3f  %7.3f\n", name, chain.length(),
                over_relaxed.mean_percent(), over_relaxed.worst_percent(), over_bound.mean_percent(),
                over_bound.worst_percent(), took / 6);
-  std::fflush(stdout);
+}
+
+int Main(int argc, char** argv) {
+  BenchmarkFlags flags(
+      "stowage_pofo_benchmark",
+      "Prints what recomputation with offloading costs and gains, and how far auto "
+      "is from the relaxed optimum and the lower bound.");
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
+  for (const int stages : {20, 50, 100, 200, 340}) Measure(stages, /*with_literal=*/stages <= 50);
+  absl::PrintF(
+      "\nauto over                             L  relaxed %%    worst   bound %%    worst"
+      "   s each\n");
+  Compare("resnet-like", ResnetLikeNetwork(60));
+  Compare("densenet-like", DensenetLikeNetwork(60));
+  Compare("resnet-like", ResnetLikeNetwork(340));
+  for (const std::string& name : AllProfiles()) {
+    const Chain chain = LoadProfile(name);
+    if (chain.length() >= 30 && chain.length() <= 100) Compare(name, chain);
+  }
+  return 0;
 }
 
 }  // namespace
 }  // namespace stowage
 
-int main() {
-  for (const int stages : {20, 50, 100, 200, 340}) {
-    stowage::Measure(stages, /*with_literal=*/stages <= 50);
-    std::fflush(stdout);
-  }
-  absl::PrintF(
-      "\nauto over                             L  relaxed %%    worst   bound %%    worst"
-      "   s each\n");
-  stowage::Compare("resnet-like", stowage::ResnetLikeNetwork(60));
-  stowage::Compare("densenet-like", stowage::DensenetLikeNetwork(60));
-  stowage::Compare("resnet-like", stowage::ResnetLikeNetwork(340));
-  for (const std::string& name : stowage::AllProfiles()) {
-    const stowage::Chain chain = stowage::LoadProfile(name);
-    if (chain.length() >= 30 && chain.length() <= 100) stowage::Compare(name, chain);
-  }
-}
+int main(int argc, char** argv) { return stowage::Main(argc, argv); }

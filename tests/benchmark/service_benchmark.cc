@@ -2,8 +2,6 @@
 // machine: cache hits, a thousand equal requests at once, cache hits while all threads
 // solve, start-up with a full disk cache, memory under mixed load. Prints one table. Client and
 // servers share the cores.
-//   stowage_service_benchmark [SECONDS [LOAD]]    of each measurement of throughput, default 5, and
-//                                                 of mixed load, default 600
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +9,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -23,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "grpcpp/generic/async_generic_service.h"
@@ -33,6 +31,7 @@
 #include "server/cache/sqlite_tier.h"
 #include "solver/bounds/memory_range.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/files.h"
 #include "tests/support/numbered_keys.h"
 #include "tests/support/process.h"
@@ -381,16 +380,31 @@ void BearMixedLoad(const std::string& program, double seconds) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc == 3 && std::strcmp(argv[1], "--echo") == 0) {
-    return ServeEcho(static_cast<size_t>(std::atoll(argv[2])));
+  double seconds = 5;
+  double load_seconds = 600;
+  int64_t echo_bytes = 0;
+  std::vector<std::string> echo;
+  BenchmarkFlags flags("stowage_service_benchmark",
+                       "Prints what the service costs beside a bare gRPC echo of the same message "
+                       "sizes.");
+  flags.AddNumber("--seconds", {0.1, 3600.0}, &seconds, "of each measurement of throughput");
+  flags.AddNumber("--load-seconds", {1.0, 86400.0}, &load_seconds, "of mixed load");
+  flags.AddInternalTexts("--echo", &echo);
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
+  if (!echo.empty() && absl::SimpleAtoi(echo.front(), &echo_bytes)) {
+    return ServeEcho(static_cast<size_t>(echo_bytes));
   }
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 5;
   Line("the service", "measured", "aim");
+  Progress("cache hits and echoes");
   CompareWithEcho(argv[0], seconds);
+  Progress("equal requests at once");
   SolveTogether();
+  Progress("cache hits while all threads solve");
   HitWhileBusy(seconds);
+  Progress("start-up with a full disk cache");
   StartWithFullDiskCache();
-  BearMixedLoad(argv[0], argc > 2 ? std::atof(argv[2]) : 600);
+  Progress("mixed load");
+  BearMixedLoad(argv[0], load_seconds);
   return 0;
 }
 

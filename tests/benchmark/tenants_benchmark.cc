@@ -3,7 +3,6 @@
 // sent before. Prints one table. The hostile client is a process of its own that runs only when
 // nothing else would, as though it had another machine: what is measured is the server's work for
 // it, not its own.
-//   stowage_tenants_benchmark [SECONDS [NAME…]]    of each attack, default 60, all; names in part
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -17,6 +16,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -32,6 +32,7 @@
 #include "proto/convert/request_message.h"
 #include "solver/bounds/memory_range.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
+#include "tests/benchmark/benchmark_flags.h"
 #include "tests/support/files.h"
 #include "tests/support/forged_requests.h"
 #include "tests/support/process.h"
@@ -271,14 +272,28 @@ void Print(const char* name, const Latencies& latencies) {
   absl::PrintF("%-58s %8.2f %8.2f %9.1f %9.1f %8d\n", name, Quantile(latencies.known, 0.5),
                Quantile(latencies.known, 0.99), Quantile(latencies.fresh, 0.5),
                Quantile(latencies.fresh, 0.99), latencies.refused);
-  std::fflush(stdout);
+}
+
+// Whether an attack is to be measured: all where none is named.
+bool IsChosen(const Attack& attack, const std::vector<std::string>& names) {
+  return names.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+           return absl::StrContains(attack.name, name);
+         });
 }
 
 int Main(int argc, char** argv) {
-  if (argc == 5 && std::string(argv[1]) == "attack") {
-    RunAttack(std::stoul(argv[2]), Place{.address = argv[3], .first = std::stol(argv[4])});
+  double seconds = 60;
+  std::vector<std::string> names;
+  std::vector<std::string> attack;
+  BenchmarkFlags flags("stowage_tenants_benchmark",
+                       "Prints what an honest client feels of a hostile one on the same server.");
+  flags.AddNumber("--seconds", {1.0, 86400.0}, &seconds, "of each attack");
+  flags.AddTexts("--attacks", &names, "only those whose names contain one of these");
+  flags.AddInternalTexts("--attack", &attack);
+  if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
+  if (attack.size() == 3) {
+    RunAttack(std::stoul(attack[0]), Place{.address = attack[1], .first = std::stol(attack[2])});
   }
-  const double seconds = argc > 1 ? std::atof(argv[1]) : 60;
   const TempFolder folder;
   const ServerProcess server(
       {"--token-file",
@@ -286,17 +301,15 @@ int Main(int argc, char** argv) {
   absl::PrintF("%-58s %8s %8s %9s %9s %8s\n", "milliseconds", "known", "p99", "new", "p99",
                "refused");
   int64_t first = 1;
+  Progress("alone");
   Print("alone", Measure(server.address(), seconds, first));
   const std::vector<Attack> attacks = Attacks();
   for (size_t i = 0; i < attacks.size(); ++i) {
-    if (argc > 2 && std::none_of(argv + 2, argv + argc, [&](const char* name) {
-          return absl::StrContains(attacks[i].name, name);
-        })) {
-      continue;
-    }
+    if (!IsChosen(attacks[i], names)) continue;
+    Progress(attacks[i].name);
     first += 1000;  // more than are asked during an attack
     const BackgroundProgram hostile(
-        {"/proc/self/exe", "attack", absl::StrCat(i), server.address(), absl::StrCat(first)});
+        {"/proc/self/exe", "--attack", absl::StrCat(i), server.address(), absl::StrCat(first)});
     std::this_thread::sleep_for(std::chrono::seconds(1));
     Print(attacks[i].name, Measure(server.address(), seconds, first));
   }

@@ -20,6 +20,7 @@
 #include "client/python/core/write.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/model/chain_warnings.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
 #include "solver/solve/request_violations.h"
@@ -73,6 +74,12 @@ Result Run(Job& job, const Limits& limits, Find find) {
   return *std::move(result);
 }
 
+// An answer to `request` that no scheduler returned.
+SolveResult ResultFor(const SolveRequest& request, Answer answer) {
+  return {std::make_shared<const Answer>(std::move(answer)), Origin(),
+          ChainWarnings(request.chain)};
+}
+
 py::dict Solve(const py::dict& request_dict, const Limits& limits, const py::object& progress,
                const py::object& improved) {
   std::vector<FieldViolation> violations;
@@ -89,15 +96,14 @@ py::dict Solve(const py::dict& request_dict, const Limits& limits, const py::obj
   }
   if (!improved.is_none()) {
     call.improved = [&](const Answer& best) {
-      job.Deliver([&, answer = std::make_shared<const Answer>(best)] {
-        improved(ToDict(*answer, Origin(), request.platform));
-      });
+      job.Deliver(
+          [&, better = ResultFor(request, best)] { improved(ToDict(better, request.platform)); });
     };
   }
   const auto result = Run<SolveResult>(job, limits, [&](const LocalOptions& options) {
     return LocalScheduler(options).Solve(request, call);
   });
-  return ToDict(*result.answer, result.origin, request.platform);
+  return ToDict(result, request.platform);
 }
 
 py::dict FindFrontier(const py::dict& request_dict, const Limits& limits) {
@@ -163,10 +169,10 @@ py::object Reuse(const py::dict& request_dict, const py::dict& answer_dict, bool
   const Answer earlier = ReadAnswer(answer_dict, &violations);
   if (violations.empty()) violations = RequestViolations(request);
   RaiseIfAny(violations);
-  const std::optional<Answer> answer =
+  std::optional<Answer> answer =
       ReuseAnswer(request, earlier, exactly ? SameInstance::kExactly : SameInstance::kRounded);
   if (!answer.has_value()) return py::none();
-  return ToDict(*answer, Origin(), request.platform);
+  return ToDict(ResultFor(request, *std::move(answer)), request.platform);
 }
 
 }  // namespace

@@ -163,6 +163,14 @@ py::dict ToDict(const RoundingLoss& loss) {
   return to;
 }
 
+py::dict ToDict(const ChainWarning& warning) {
+  py::dict to;
+  to["field"] = warning.field;
+  to["reason"] = warning.reason;
+  to["problem"] = warning.problem;
+  return to;
+}
+
 py::dict ToDict(const FrontierPoint& point) {
   py::dict to;
   to["memory_bytes"] = point.memory_bytes;
@@ -192,7 +200,8 @@ const char* LimitName(Limit limit) {
 }
 
 // As proto/convert/answer_message.cc: an infeasible answer has no schedule to describe.
-py::dict ToDict(const Answer& answer, const Origin& origin, const Platform& platform) {
+py::dict ToDict(const SolveResult& result, const Platform& platform) {
+  const Answer& answer = *result.answer;
   py::dict to;
   to["outcome"] = Text(OutcomeName(answer.outcome));
   to["limit"] = LimitName(answer.limit);
@@ -202,7 +211,9 @@ py::dict ToDict(const Answer& answer, const Origin& origin, const Platform& plat
   }
   to["memory_floor_bytes"] = answer.memory_floor_bytes;
   to["memory_floor_operation"] = ToDict(answer.memory_floor_operation);
-  to["origin"] = ToDict(origin, answer.solver);
+  to["origin"] = ToDict(result.origin, answer.solver);
+  to["warnings"] =
+      ToList(result.warnings, [](const ChainWarning& warning) { return ToDict(warning); });
   if (answer.outcome == Outcome::kInfeasible) return to;
   to["schedule"] = ToDict(answer.schedule);
   to["prediction"] = ToDict(answer.prediction);

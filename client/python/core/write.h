@@ -14,7 +14,7 @@ namespace stowage {
 
 const char* LimitName(Limit limit);  // "HEURISTIC", as in JSON; static
 
-pybind11::dict ToDict(const Answer& answer, const Origin& origin, const Platform& platform);
+pybind11::dict ToDict(const SolveResult& result, const Platform& platform);
 pybind11::dict ToDict(const FrontierResult& result);
 pybind11::dict ToDict(const ExplainedSimulation& simulation);
 pybind11::dict ToDict(const SolverDescription& description);

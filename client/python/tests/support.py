@@ -15,7 +15,11 @@ from stowage import Chain, Stage
 REPOSITORY = pathlib.Path(__file__).parents[3]
 PROGRAMS = pathlib.Path(os.environ.get("STOWAGE_PROGRAMS", REPOSITORY / "build/dev/bin"))
 DATA = REPOSITORY / "tests/data"
-PROFILES = sorted(DATA.glob("*.json")) + sorted(DATA.glob("modes/*.json"))
+PROFILES = [
+    path
+    for folder in (".", "modes", "suspicious")
+    for path in sorted((DATA / folder).glob("*.json"))
+]
 
 
 def profile(name: str) -> Chain:
