@@ -5,15 +5,19 @@ The GIL is free while a solver runs. Ctrl-C ends a call within 100 ms, as does `
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import math
+import os
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from stowage import _core
 from stowage.answer import Answer, Frontier, SolverDescription
-from stowage.errors import InfeasibleError, invalid
+from stowage.errors import CancelledError, InfeasibleError, invalid
 from stowage.model import Chain, Platform, Schedule, SolveOptions
 from stowage.simulation import Simulation
 
@@ -23,6 +27,40 @@ storing everything (100 %).
 """
 
 _MOST_SECONDS = 1e6
+
+
+class _Calls:
+    """The calls in progress, which end before the interpreter does.
+
+    A daemon thread that asks for the GIL once the interpreter finalizes is ended by unwinding its
+    stack, which the extension's C++ does not survive: the process would abort.
+    """
+
+    def __init__(self) -> None:
+        self._running: set[object] = set()
+        self._ended = False
+        atexit.register(self._end)
+        os.register_at_fork(after_in_child=self._running.clear)  # their threads are the parent's
+
+    @contextlib.contextmanager
+    def call(self, cancel: threading.Event | None) -> Iterator[Callable[[], bool]]:
+        """Of one call: yields what tells whether it is cancelled."""
+        call = object()
+        self._running.add(call)  # before it looks whether calls have ended: _end() may run between
+        try:
+            if self._ended:
+                raise CancelledError("the call was cancelled: Python exits")
+            yield lambda: self._ended or (cancel is not None and cancel.is_set())
+        finally:
+            self._running.discard(call)
+
+    def _end(self) -> None:
+        self._ended = True
+        while self._running:
+            time.sleep(0.001)
+
+
+_CALLS = _Calls()
 
 
 def solve(
@@ -59,7 +97,7 @@ def solve(
         working_memory: The most memory that the solver may take.
         progress: Called with the solver and the fraction done, on the calling thread.
         improved: Called with each better answer, on the calling thread.
-        cancel: Ends the call with CancelledError when it is set.
+        cancel: Ends the call with CancelledError when it is set; so does the exit of Python.
     Returns:
         The answer; an infeasible one says the least memory that is enough.
     Raises:
@@ -84,14 +122,15 @@ def solve(
     def read(values: dict[str, Any]) -> Answer:
         return replace(Answer.from_dict(values), chain=chain)
 
-    answer = _core.solve(
-        request,
-        working_bytes=parse_bytes(working_memory, "working_memory"),
-        timeout_seconds=_checked_timeout(timeout),
-        cancelled=None if cancel is None else cancel.is_set,
-        progress=progress,
-        improved=None if improved is None else lambda best: improved(read(best)),
-    )
+    with _CALLS.call(cancel) as cancelled:
+        answer = _core.solve(
+            request,
+            working_bytes=parse_bytes(working_memory, "working_memory"),
+            timeout_seconds=_checked_timeout(timeout),
+            cancelled=cancelled,
+            progress=progress,
+            improved=None if improved is None else lambda best: improved(read(best)),
+        )
     return read(answer)
 
 
@@ -140,12 +179,13 @@ def frontier(
         "points": points if budgets is None else 0,
         "memory_bytes": budgets_of(chain, budgets),
     }
-    found = _core.frontier(
-        request,
-        working_bytes=parse_bytes(working_memory, "working_memory"),
-        timeout_seconds=_checked_timeout(timeout),
-        cancelled=None if cancel is None else cancel.is_set,
-    )
+    with _CALLS.call(cancel) as cancelled:
+        found = _core.frontier(
+            request,
+            working_bytes=parse_bytes(working_memory, "working_memory"),
+            timeout_seconds=_checked_timeout(timeout),
+            cancelled=cancelled,
+        )
     return Frontier.from_dict(found)
 
 
@@ -172,8 +212,9 @@ def simulate(
         "platform": _plain(platform, Platform, "platform"),
         "schedule": _plain(schedule, Schedule, "schedule"),
     }
-    cancelled = None if cancel is None else cancel.is_set
-    return Simulation.from_dict(_core.simulate(request, cancelled=cancelled))
+    with _CALLS.call(cancel) as cancelled:
+        found = _core.simulate(request, cancelled=cancelled)
+    return Simulation.from_dict(found)
 
 
 def solvers() -> tuple[SolverDescription, ...]:

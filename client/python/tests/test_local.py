@@ -277,6 +277,60 @@ def test_ctrl_c_ends_a_solve_within_a_tenth_of_a_second(solver):
     assert min(took) < 0.1, took
 
 
+# A daemon thread that solves again and again, so that the exit always finds a solve under way.
+EXITS = textwrap.dedent("""
+    import signal, sys, threading
+    sys.path.insert(0, sys.argv[1])
+    import stowage
+    from support import slow_chain
+    chain, solves = slow_chain(), threading.Event()
+
+    def work():
+        while True:
+            stowage.{call}
+
+    def quiet(failure):
+        print(failure.exc_type.__name__, flush=True)
+
+    threading.excepthook = quiet
+    threading.Thread(target=work, daemon=True).start()
+    solves.wait()
+    {end}
+""")
+SOLVE = """solve(chain, memory="30%", solver="rotor", memory_slots=2000, working_memory="16GiB",
+                          progress=lambda solver, fraction: solves.set())"""
+FRONTIER = """frontier(chain, solver="rotor", memory_slots=2000, working_memory="16GiB",
+                             cancel=type("", (), {"is_set": lambda: solves.set()}))"""
+
+
+@pytest.mark.parametrize("call", [SOLVE, FRONTIER], ids=["solve", "frontier"])
+@pytest.mark.parametrize(
+    ("end", "code", "says"),
+    [
+        ("", 0, ""),
+        ("sys.exit(3)", 3, ""),
+        ("raise KeyboardInterrupt", -signal.SIGINT, "KeyboardInterrupt"),
+        ("signal.raise_signal(signal.SIGINT)", -signal.SIGINT, "KeyboardInterrupt"),
+        # A child has none of its parent's threads.
+        ("import os; code = os.fork() and os.wait()[1]; sys.exit(code)", 0, ""),
+    ],
+    ids=["end", "exit", "exception", "signal", "fork"],
+)
+def test_python_exits_while_a_daemon_thread_solves(call, end, code, says):
+    script = EXITS.replace("{call}", call).replace("{end}", end)
+    tests = str(DATA.parents[1] / "client/python/tests")
+    run = subprocess.run(
+        [sys.executable, "-c", script, tests],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert run.returncode == code, run.stderr
+    assert run.stderr.strip().rpartition("\n")[2] == says
+    assert set(run.stdout.split()) <= {"CancelledError"}
+
+
 def test_fuzzed_requests_raise_or_answer():
     """Whatever a dict holds: an answer or an InvalidRequestError, never another exception."""
     rng = random.Random(20260101)

@@ -7,6 +7,7 @@ that, and a schedule for it is found on another thread. Later steps of the size 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from typing import Any
 
 from torch import Tensor
 
-from stowage.errors import StowageError
+from stowage.errors import CancelledError, StowageError
 from stowage.model import Chain, Schedule, Stage
 from stowage.torch.executor import Observed
 from stowage.torch.program import Program
@@ -98,19 +99,22 @@ class OtherSizes:
         outside = int(self._outside_bytes * ratio)
 
         def search() -> None:
-            try:
-                schedule = self._find(chain, outside)
-            except StowageError as error:
-                _log.warning("no schedule for inputs of %s: %s", signature, error)
-                schedule = None
-            length = len(chain.stages)
-            self._found[signature] = (
-                self._safest() if schedule is None else Program.of(schedule, length)
-            )
+            with contextlib.suppress(CancelledError):  # Python exits
+                self._found[signature] = self._best(signature, chain, outside)
 
         thread = threading.Thread(target=search, name="stowage: other sizes", daemon=True)
         self._searches[signature] = thread
         thread.start()
+
+    def _best(self, signature: Signature, chain: Chain, outside: int) -> Program:
+        try:
+            schedule = self._find(chain, outside)
+        except CancelledError:
+            raise
+        except StowageError as error:
+            _log.warning("no schedule for inputs of %s: %s", signature, error)
+            schedule = None
+        return self._safest() if schedule is None else Program.of(schedule, len(chain.stages))
 
 
 def _elements(signature: Signature) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import models
@@ -82,3 +84,37 @@ def test_where_nothing_fits_the_least_is_run() -> None:
     sizes.wait()
     assert list(sizes._found.values()) == [sizes._safest()]
     loss_of(other.forward()).backward()
+
+
+# The last batch of an epoch is smaller, and the schedule for it is still looked for at the end.
+LAST_BATCH = """
+import torch, stowage
+from torch import nn
+torch.set_num_threads(1)
+layers = [nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(48)]
+model = nn.Sequential(*layers)
+fitted = stowage.fit(model, torch.randn(64, 16), activations="20%", verbose=False, measure=False)
+sizes = fitted.coordinator._other_sizes
+find = sizes._find
+def find_for_ever(chain, outside):
+    while True:
+        find(chain, outside)
+sizes._find = find_for_ever
+model(torch.randn(58, 16)).sum().backward()
+print("trained")
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("", 0), ("raise KeyboardInterrupt", -2)], ids=["end", "interrupt"]
+)
+def test_a_script_ends_while_a_schedule_is_looked_for(end: str, code: int) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LAST_BATCH + end],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert (run.returncode, run.stdout) == (code, "trained\n"), run.stderr
+    assert run.stderr.strip().rpartition("\n")[2] == ("KeyboardInterrupt" if end else "")
