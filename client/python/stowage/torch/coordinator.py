@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import operator
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,11 +23,16 @@ Handler = Callable[[int, Any, Any], Any]
 
 
 class LayerForward:
-    """What stands in a layer's ``forward``. Copies and pickles of the model get the layer's own."""
+    """What stands in a layer's ``forward``. Copies and pickles of the model get the layer's own:
+    that of its class, or a copy of an attribute of the layer itself (`was_own`).
+    """
 
-    def __init__(self, module: nn.Module, original: Callable[..., Any], handler: Any) -> None:
+    def __init__(
+        self, module: nn.Module, original: Callable[..., Any], was_own: bool, handler: Any
+    ) -> None:
         self._module = module
         self._original = original
+        self._was_own = was_own
         self._handler = handler  # (args, kwargs) -> what the layer returns
         functools.update_wrapper(self, original, updated=())
 
@@ -37,11 +44,16 @@ class LayerForward:
         return self._handler(args, kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if self._was_own:
+            return copy.deepcopy(self._original, memo)
         copied = memo.get(id(self._module), self._module)
         return types.MethodType(type(self._module).forward, copied)
 
     def __reduce__(self) -> Any:
-        # Read before the module's attributes are, so this is the class's. Needs no Stowage.
+        # Neither needs Stowage.
+        if self._was_own:
+            return operator.getitem, ((self._original,), 0)
+        # Read before the module's attributes are, so this is the class's.
         return getattr, (self._module, "forward")
 
 
@@ -80,7 +92,7 @@ class Installation:
     ) -> None:
         attribute, was_own, function = original
         self._replaced.append((module, attribute, was_own, function))
-        module.__dict__[attribute] = LayerForward(module, function, handler)
+        module.__dict__[attribute] = LayerForward(module, function, was_own, handler)
 
 
 def _at_stage(handler: Handler, number: int) -> Any:

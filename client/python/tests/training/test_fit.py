@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import pathlib
 import pickle
 import resource
+import types
 from typing import Any
 
 import models
@@ -219,6 +221,30 @@ def test_copies_and_pickles_are_plain_models() -> None:
     for model in (copy.deepcopy(example.model), pickle.loads(pickle.dumps(example.model))):
         assert differences(expected, train(Example(model, example.sample))) == []
     assert differences(expected, train(example)) == []
+
+
+def _doubled(module: torch.nn.Module, *args: Any) -> Any:
+    return 2 * type(module).forward(module, *args)
+
+
+@pytest.mark.parametrize("bind", [functools.partial, types.MethodType])
+def test_copies_of_layers_with_a_forward_of_their_own_have_that(bind: Any) -> None:
+    example = models.make("blocks")
+    for layer in example.model:
+        layer.forward = bind(_doubled, layer)
+    plain = copy.deepcopy(example.model)
+    _fit(example)
+    example.model.eval()  # without dropout
+    expected = example.forward()
+    copied = [copy.deepcopy(example.model)]
+    if bind is functools.partial:  # the other is pickled by its name, which no class has
+        copied.append(pickle.loads(pickle.dumps(example.model)))
+    with torch.no_grad():
+        for parameter in example.model.parameters():  # the copies have parameters of their own
+            parameter.zero_()
+    for model in (plain, *copied):
+        assert torch.equal(model.eval()(example.sample), expected)
+        assert type(model[0].forward) is bind
 
 
 def test_the_step_after_an_exception_is_right() -> None:
