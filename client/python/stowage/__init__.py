@@ -32,6 +32,7 @@ from stowage.answer import (
 )
 from stowage.errors import (
     AbortedError,
+    BudgetError,
     BusyError,
     CancelledError,
     DataLossError,
@@ -41,6 +42,7 @@ from stowage.errors import (
     InternalError,
     InvalidRequestError,
     MissingExtraError,
+    NotAChainError,
     PermissionDeniedError,
     SolveMemoryError,
     StowageError,
@@ -88,6 +90,7 @@ _LAZY = {
 __all__ = [
     "AbortedError",
     "Answer",
+    "BudgetError",
     "BusyError",
     "CancelledError",
     "Chain",
@@ -111,6 +114,7 @@ __all__ = [
     "Limit",
     "MissingExtraError",
     "Mode",
+    "NotAChainError",
     "Operation",
     "OperationKind",
     "Origin",

@@ -51,6 +51,14 @@ class InfeasibleError(StowageError, ValueError):
         self.minimum_memory_bytes = minimum_memory_bytes
 
 
+class BudgetError(StowageError, ValueError):
+    """A size that `fit` cannot read or use. Names the argument, its value and what is accepted."""
+
+
+class NotAChainError(StowageError, ValueError):
+    """The layers of a model are no chain. Says which is in the way, why, and what to do."""
+
+
 class SolveMemoryError(StowageError, MemoryError):
     """A solve needs more memory than it may take. The message names the slots that would fit."""
 

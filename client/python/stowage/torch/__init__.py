@@ -6,8 +6,7 @@ chain), `profiler` (times and sizes), `program` and `executor` (a schedule insid
 layers' forwards).
 """
 
-from stowage.torch.budget import BudgetError
-from stowage.torch.discover import NotAChainError
+from stowage.errors import BudgetError, NotAChainError
 from stowage.torch.fitting import Fitted, fit, unfit
 from stowage.torch.reporting import LayerReport, Report, report
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from stowage.errors import StowageError
+from stowage.errors import BudgetError
 
 _UNITS = {
     "": 1,
@@ -19,10 +19,6 @@ _UNITS = {
 }
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*")
-
-
-class BudgetError(StowageError, ValueError):
-    """A size that cannot be read or used. Names the argument, its value and what is accepted."""
 
 
 def bytes_of(size: int | str, name: str, whole: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from stowage.torch.discover import NotAChainError
+from stowage.errors import NotAChainError
 from stowage.torch.workload import Workload, unchanged
 
 # Steps are equal to the bit, or up to rounding; what is lost is seldom so small. The first is

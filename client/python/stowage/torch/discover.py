@@ -14,12 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from stowage.errors import StowageError
+from stowage.errors import NotAChainError
 from stowage.torch.structure import tensors_of
-
-
-class NotAChainError(StowageError, ValueError):
-    """The layers are no chain. Says which layer is in the way, why, and what to do."""
 
 
 @dataclass(slots=True, eq=False)

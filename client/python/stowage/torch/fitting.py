@@ -13,13 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from stowage.answer import Answer
-from stowage.errors import InfeasibleError, StowageError
+from stowage.errors import BudgetError, InfeasibleError, NotAChainError, StowageError
 from stowage.local import memory_range, solve
 from stowage.model import Chain, Platform, Schedule
 from stowage.planner import Planned, plan
 from stowage.torch.best_plan import best_plan
 from stowage.torch.budget import (
-    BudgetError,
     MemoryUse,
     bytes_of,
     device_memory,
@@ -28,7 +27,7 @@ from stowage.torch.budget import (
 )
 from stowage.torch.comparison import compare_steps, first_difference, sums_of_step
 from stowage.torch.coordinator import Coordinator
-from stowage.torch.discover import NotAChainError, find_layers
+from stowage.torch.discover import find_layers
 from stowage.torch.link import measure_link
 from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.profiler import Profile, Profiler

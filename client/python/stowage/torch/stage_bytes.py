@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from stowage.errors import NotAChainError
 from stowage.model import Chain
 from stowage.model import Stage as ChainStage
-from stowage.torch.discover import NotAChainError
 from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.meter import MemoryMeter, Span
 from stowage.torch.other_sizes import Signature, signature_of

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from stowage.errors import NotAChainError
 from stowage.torch.coordinator import Installation
-from stowage.torch.discover import NotAChainError
 from stowage.torch.replay import Autocast
 from stowage.torch.stage import Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors

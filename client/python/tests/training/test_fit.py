@@ -18,7 +18,7 @@ from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
 import stowage
-from stowage.torch import BudgetError, NotAChainError
+from stowage import BudgetError, NotAChainError
 
 
 def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
