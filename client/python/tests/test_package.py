@@ -71,6 +71,21 @@ def test_the_wheel_says_on_which_systems_it_runs(wheel):
     assert not [name for name in names if "/tests/" in name or "protobuf" in name]
 
 
+def test_there_is_no_source_distribution(tmp_path):
+    """It would lack the solvers."""
+    script = f"from scikit_build_core.build import build_sdist; build_sdist({str(tmp_path)!r})"
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=REPOSITORY / "client/python",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode != 0
+    assert "deploy/wheel.sh" in run.stdout + run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_wheel_works_in_a_clean_venv(wheel, tmp_path):
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
     python = tmp_path / "venv/bin/python"
