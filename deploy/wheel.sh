@@ -74,9 +74,10 @@ if ! "$tool" -m pip wheel --quiet --disable-pip-version-check --no-build-isolati
   fail "building failed; see above"
 fi
 built=$(echo "$work"/wheel/*.whl)
+rm -rf "$work/unpacked"
+"$tool" -m zipfile -e "$built" "$work/unpacked"
 
 if [ "${1:-}" = --develop ]; then
-  "$tool" -m zipfile -e "$built" "$work/unpacked"
   mkdir -p "$package/stowage/_proto"
   # A new file: processes that run may have the old one mapped.
   cp --remove-destination "$work"/unpacked/stowage/_core*.so "$package/stowage/"
@@ -84,6 +85,31 @@ if [ "${1:-}" = --develop ]; then
   echo "wheel: add $PWD/$package to PYTHONPATH, or to a .pth file of a venv" >&2
   exit
 fi
+
+# Adds the licences of the libraries that auditwheel will copy in, all but those of every system, from
+# their Debian packages. auditwheel lists them in the wheel's RECORD.
+add_licences() {
+  local wheel=$1 library package packages=""
+  for library in $(ldd "$work"/unpacked/stowage/_core*.so | awk '$2 == "=>" { print $3 }'); do
+    package=$(dpkg -S "*/$(uname -m)-linux-gnu/${library##*/}" | sed 's/:.*//' || true)
+    case $package in
+      "") fail "no Debian package has $library, so its licence is unknown" ;;
+      libc6 | libgcc-s1 | libstdc++6) ;;
+      *) packages+=" $package" ;;
+    esac
+  done
+  # shellcheck disable=SC2086  # words
+  "$tool" - "$wheel" $packages <<'PYTHON'
+import pathlib, sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "a") as wheel:
+    folder = next(name for name in wheel.namelist() if name.endswith(".dist-info/RECORD"))[:-6]
+    texts = {package: f"/usr/share/doc/{package}/copyright" for package in sys.argv[2:]}
+    texts["Apache-2.0"] = "/usr/share/common-licenses/Apache-2.0"  # which they all refer to
+    for name, path in sorted(texts.items()):
+        wheel.writestr(f"{folder}licenses/{name}.txt", pathlib.Path(path).read_bytes())
+PYTHON
+}
+add_licences "$built"
 
 # Copies the libraries in and names the oldest glibc that has all symbols that they need.
 mkdir -p "$package/dist"

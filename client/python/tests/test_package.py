@@ -71,6 +71,27 @@ def test_the_wheel_says_on_which_systems_it_runs(wheel):
     assert not [name for name in names if "/tests/" in name or "protobuf" in name]
 
 
+def test_the_wheel_has_the_licences_of_the_libraries_in_it(wheel):
+    files = zipfile.ZipFile(wheel)
+    names = [name for name in files.namelist() if not name.endswith("/")]
+    libraries = {
+        re.match("[a-z]+", name.split(".libs/")[1])[0] for name in names if ".libs/" in name
+    }
+    assert libraries == {"libabsl", "libhwy"}
+    licences = {
+        pathlib.PurePath(name).name: files.read(name).decode()
+        for name in names
+        if ".dist-info/licenses/" in name
+    }
+    record = next(name for name in names if name.endswith(".dist-info/RECORD"))
+    assert all(name in files.read(record).decode() for name in licences)
+    assert "TERMS AND CONDITIONS" in licences["Apache-2.0.txt"]
+    for library in libraries:
+        texts = [text for name, text in licences.items() if name.startswith(library)]
+        assert texts, f"{library} is not among {sorted(licences)}"
+        assert all("Apache License" in text for text in texts)
+
+
 def test_there_is_no_source_distribution(tmp_path):
     """It would lack the solvers."""
     script = f"from scikit_build_core.build import build_sdist; build_sdist({str(tmp_path)!r})"
