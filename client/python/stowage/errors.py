@@ -74,6 +74,9 @@ class BusyError(StowageError):
         super().__init__(message)
         self.retry_after_seconds = retry_after_seconds
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.retry_after_seconds), self.__dict__
+
 
 class DeadlineError(StowageError, TimeoutError):
     """There was no answer within the timeout. Give more time, or ask for fewer memory slots."""
