@@ -50,7 +50,8 @@ class Client:
         tls_ca: PEM file: root certificates to verify the servers with; turns TLS on.
         tls_cert: PEM file: the client certificate, where a server requires one.
         tls_key: PEM file: its private key.
-        token: The bearer token.
+        token: The bearer token. Without TLS it is sent unencrypted, of which the log "stowage"
+            warns, unless the server is on this machine.
         token_file: Or a file with it.
         timeout: Seconds of one call with all its attempts; None: no limit.
         patience: Seconds for which a call is repeated while no server answers.

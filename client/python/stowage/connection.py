@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
+import logging
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,6 +24,8 @@ except ImportError as missing:
         "talking to a server needs grpcio and protobuf: pip install 'stowage-planner[client]'"
     ) from missing
 
+_LOG = logging.getLogger("stowage")
+
 _SERVICE = "/stowage.v1.Scheduler/"
 _CANCELLED = 1
 _DETAILS = "grpc-status-details-bin"
@@ -39,6 +42,8 @@ _BROKEN = (
 _THROUGH_PROXY = " through the proxy "  # what _failure() writes and remedy() reads
 CONNECT_SECONDS = 5.0
 
+_WARNED: set[str] = set()  # servers that get a token without TLS, which the log has
+
 
 class Connection:
     """Connects when it is first needed, and again after a connection was lost. Thread-safe."""
@@ -48,6 +53,8 @@ class Connection:
     ) -> None:
         self.server = server
         self._token = credentials.token
+        if self._token and not credentials.tls:
+            _warn_of_plain_text(server)
         self._proxy = proxy_of(server, os.environ)
         self._channel = _connect(server, credentials, self._proxy is not None, connect_seconds)
 
@@ -140,9 +147,9 @@ def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
     """The proxy through which gRPC connects to the server, and the variable that names it: "a:3128,
     that of http_proxy". None: there is none. The rules are those of client/lib/proxy.h.
     """
-    host = server.rpartition(":")[0].removeprefix("[").removesuffix("]")
-    if server.startswith("unix:") or _is_loopback(host):
+    if _is_this_machine(server):
         return None
+    host = _host_of(server)
     variable = _first_set(("grpc_proxy", "https_proxy", "http_proxy"), environment)
     if variable is None or not environment[variable].startswith("http://"):
         return None
@@ -158,9 +165,19 @@ def _first_set(variables: Iterable[str], environment: Mapping[str, str]) -> str 
     return next((variable for variable in variables if variable in environment), None)
 
 
-def _is_loopback(host: str) -> bool:
+def _host_of(server: str) -> str:
+    return server.rpartition(":")[0].removeprefix("[").removesuffix("]")
+
+
+def _is_this_machine(server: str) -> bool:
+    """Whether the address is a Unix socket or of the loopback interface."""
+    host = _host_of(server)
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return (
+            server.startswith("unix:")
+            or host == "localhost"
+            or ipaddress.ip_address(host).is_loopback
+        )
     except ValueError:  # another name
         return False
 
@@ -213,6 +230,14 @@ def _connect(
         certificate_chain=credentials.certificate,
     )
     return grpc.secure_channel(server, channel, options)
+
+
+def _warn_of_plain_text(server: str) -> None:
+    """Once a server and process, unless nobody else can read what is sent to it."""
+    if server in _WARNED or _is_this_machine(server):
+        return
+    _WARNED.add(server)
+    _LOG.warning("the token goes to %s unencrypted: anyone on the way can read it; use TLS", server)
 
 
 def _with_details(failure: CallError, error: Any) -> CallError:

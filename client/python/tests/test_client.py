@@ -10,7 +10,17 @@ import pytest
 from support import chain_of, profile, slow_chain, without_seconds
 
 import stowage
-from stowage import Answer, Client, Improved, Platform, Queued, Running, SolveOptions, Source
+from stowage import (
+    Answer,
+    Client,
+    Improved,
+    Platform,
+    Queued,
+    Running,
+    SolveOptions,
+    Source,
+    connection,
+)
 from stowage.connection import proxy_of
 
 LINKED = Platform(offload_bytes_per_second=12e9, half_duplex=True)
@@ -259,6 +269,30 @@ def test_a_token(start_server, tmp_path):
             pytest.raises(stowage.UnauthenticatedError),
         ):
             client.solve(chain_of(4), memory="50%")
+
+
+def test_a_token_in_plain_text_is_logged_once(server, caplog, monkeypatch):
+    monkeypatch.setattr(connection, "_WARNED", set())
+    port = server.address.rpartition(":")[2]
+    outside = f"ipv4:127.0.0.1:{port}"  # a name of which the client does not know where it is
+    quiet = [
+        (server.address, {"token": "abc"}),
+        (f"localhost:{port}", {"token": "abc"}),
+        ("[::1]:1", {"token": "abc"}),
+        ("unix:/nowhere", {"token": "abc"}),
+        (outside, {}),
+        (outside, {"token": "abc", "tls": True}),
+    ]
+    for address, more in quiet:
+        with Client(address, patience=0, timeout=5, **more) as client:
+            client._connections[0]
+    assert caplog.messages == []
+    for _ in range(2):
+        with Client(outside, token="abc") as client:
+            assert client.solvers()
+    assert caplog.messages == [
+        f"the token goes to {outside} unencrypted: anyone on the way can read it; use TLS"
+    ]
 
 
 @pytest.mark.parametrize(
