@@ -11,7 +11,8 @@ import contextlib
 import os
 import pathlib
 import re
-import tempfile
+import secrets
+import stat
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,10 +75,10 @@ def save(
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_durably(path, plan.to_json().encode())
-    except OSError as error:
-        raise PlanError(f"cannot write {path}: {error.strerror or error}") from error
     except StowageError as error:  # of provenance, which nobody else reads
         raise PlanError(f"cannot write {path}: {error}") from error
+    except (OSError, ValueError) as error:
+        raise PlanError(f"cannot write {_named(path, error)}") from error
 
 
 def load(directory: str | os.PathLike[str], request: SolveRequest) -> LoadedPlan | None:
@@ -90,13 +91,13 @@ def load(directory: str | os.PathLike[str], request: SolveRequest) -> LoadedPlan
     """
     path = pathlib.Path(directory) / file_name(request)
     try:
-        plan = SavedPlan.from_json(path.read_bytes())
+        plan = SavedPlan.from_json(_read(path))
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise PlanError(f"cannot read {path}: {error.strerror or error}") from error
     except StowageError as error:
         raise PlanError(f"{path} is not a saved plan: {error}") from error
+    except (OSError, ValueError) as error:
+        raise PlanError(f"cannot read {_named(path, error)}") from error
     return _checked(path, plan, request)
 
 
@@ -204,16 +205,32 @@ def _version_of(answer: Answer) -> int:
     return next((solver.version for solver in solvers() if solver.name == name), 0)
 
 
+def _named(path: pathlib.Path, error: OSError | ValueError) -> str:
+    """The path and what is wrong with it. ValueError: it has a NUL, or is no Unicode."""
+    return f"{str(path)!r}: {getattr(error, 'strerror', None) or error}"
+
+
+def _read(path: pathlib.Path) -> bytes:
+    def at_once(name: str, flags: int) -> int:  # opening a pipe would wait for a writer
+        return os.open(name, flags | os.O_NONBLOCK)
+
+    with open(path, "rb", opener=at_once) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError("it is not a regular file")
+        return stream.read()
+
+
 def _write_durably(path: pathlib.Path, content: bytes) -> None:
-    file, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    # With the rights that the umask leaves; those of tempfile are the owner's alone.
+    file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
         with os.fdopen(file, "wb") as stream:
-            os.fchmod(stream.fileno(), 0o644)  # mkstemp() makes it private to its owner
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())  # before the rename, which must not be durable before it
-        pathlib.Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            pathlib.Path(temporary).unlink()
+            temporary.unlink()
         raise

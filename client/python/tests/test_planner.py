@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import time
 from dataclasses import replace
 
@@ -117,6 +119,37 @@ def test_a_plan_that_cannot_be_saved_is_a_note(tmp_path):
     assert planned.source == "local solve"
     assert planned.answer.feasible
     assert any(note.startswith("cannot write") for note in planned.notes)
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0, 0o644)])
+def test_a_plan_has_the_rights_that_the_umask_leaves(tmp_path, mask, mode):
+    before = os.umask(mask)
+    try:
+        plan(chain_of(10), memory="40%", plan_cache=tmp_path)
+    finally:
+        os.umask(before)
+    (path,) = tmp_path.iterdir()
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.parametrize(
+    ("make", "says"), [(os.mkfifo, "it is not a regular file"), (os.mkdir, "Is a directory")]
+)
+def test_what_is_no_regular_file_is_a_note(tmp_path, make, says):
+    plan(chain_of(10), memory="40%", plan_cache=tmp_path)
+    (path,) = tmp_path.iterdir()
+    path.unlink()
+    make(path)
+    again = plan(chain_of(10), memory="40%", plan_cache=tmp_path)
+    assert again.source == "local solve"
+    assert again.notes[0] == f"cannot read {str(path)!r}: {says}"
+
+
+@pytest.mark.parametrize("folder", ["a\0b", "\ud800"])
+def test_a_path_that_cannot_be_is_a_note(folder):
+    planned = plan(chain_of(10), memory="40%", plan_cache=folder)
+    assert planned.source == "local solve"
+    assert [note.split(" '")[0] for note in planned.notes] == ["cannot read", "cannot write"]
 
 
 def test_a_provenance_that_is_no_json_does_not_hold_up_a_job(server, tmp_path):
