@@ -24,7 +24,7 @@ from stowage.errors import (
 )
 from stowage.events import Event, Improved, Queued, Repeated, Running
 from stowage.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
-from stowage.local import Memory, budgets_of, with_memory
+from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
 from stowage.model import Chain, Platform, Schedule, SolveOptions
 from stowage.request import ExecutionReport, FrontierRequest, SimulateRequest, SolveRequest
 from stowage.simulation import Simulation
@@ -72,9 +72,9 @@ class Client:
         tls: bool = False,
     ) -> None:
         self.servers = addresses(servers)
-        self._timeout = _seconds(timeout, "timeout")
+        self._timeout = checked_timeout(timeout)
         self._credentials = read_credentials(tls_ca, tls_cert, tls_key, token, token_file, tls)
-        self._failover = Failover(self.servers, _patience(patience))
+        self._failover = Failover(self.servers, checked_patience(patience))
         self._connections = _Connections(self.servers, self._credentials, self._timeout)
 
     def __enter__(self) -> Client:
@@ -266,7 +266,7 @@ class Client:
             raise _error(failure) from None
 
     def _limit(self, timeout: float | None) -> float | None:
-        return self._timeout if timeout is None else _seconds(timeout, "timeout")
+        return self._timeout if timeout is None else checked_timeout(timeout)
 
 
 class _Connections:
@@ -361,15 +361,3 @@ def _error(failure: CallError) -> StowageError:
     if failure.advised_pause is not None:
         return BusyError(message, failure.advised_pause)
     return from_status(failure.code, message)
-
-
-def _seconds(timeout: float | None, field: str) -> float | None:
-    if timeout is None or 0 < timeout <= 1e6:
-        return timeout
-    raise invalid(field, f"is {timeout!r}; it must be more than 0 and at most 1e6 seconds, or None")
-
-
-def _patience(patience: float) -> float:
-    if patience != patience:
-        raise invalid("patience", "is not a number; 0 calls each server once")
-    return min(max(float(patience), 0.0), 1e7)

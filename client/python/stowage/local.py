@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import math
+import numbers
 import os
 import threading
 import time
@@ -126,7 +126,7 @@ def solve(
         answer = _core.solve(
             request,
             working_bytes=parse_bytes(working_memory, "working_memory"),
-            timeout_seconds=_checked_timeout(timeout),
+            timeout_seconds=checked_timeout(timeout),
             cancelled=cancelled,
             progress=progress,
             improved=None if improved is None else lambda best: improved(read(best)),
@@ -183,7 +183,7 @@ def frontier(
         found = _core.frontier(
             request,
             working_bytes=parse_bytes(working_memory, "working_memory"),
-            timeout_seconds=_checked_timeout(timeout),
+            timeout_seconds=checked_timeout(timeout),
             cancelled=cancelled,
         )
     return Frontier.from_dict(found)
@@ -297,9 +297,31 @@ def _plain(
     return message.to_dict()
 
 
-def _checked_timeout(timeout: float | None) -> float | None:
+def checked_timeout(timeout: float | None) -> float | None:
+    """The seconds of a call; None: no limit."""
     if timeout is None:
         return None
-    if isinstance(timeout, (int, float)) and not math.isnan(timeout) and timeout > 0:
-        return min(float(timeout), _MOST_SECONDS)
-    raise invalid("timeout", f"is {timeout!r}; it must be a number of seconds above 0, or None")
+    seconds = _seconds(timeout)
+    if seconds is None or seconds <= 0:
+        raise invalid("timeout", f"is {timeout!r}; it must be a number of seconds above 0, or None")
+    return seconds
+
+
+def checked_patience(patience: float) -> float:
+    """The seconds for which servers are called again; negative: 0."""
+    seconds = _seconds(patience)
+    if seconds is None:
+        raise invalid(
+            "patience", f"is {patience!r}; it must be a number of seconds; 0 calls each server once"
+        )
+    return seconds
+
+
+def _seconds(value: Any) -> float | None:
+    """The number, from 0 to the most; None: it is none."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not is_number or value != value:
+        return None
+    if value > _MOST_SECONDS:  # an int may be larger than any float
+        return _MOST_SECONDS
+    return float(value) if value > 0 else 0.0

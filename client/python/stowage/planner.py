@@ -5,7 +5,6 @@ job's last run, from a server, or by solving in this process. The rules of clien
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from stowage import local, plan_file
 from stowage.answer import Answer
-from stowage.errors import InvalidRequestError, StowageError, invalid
+from stowage.errors import InvalidRequestError, StowageError
 from stowage.model import Chain, Platform, SolveOptions
 from stowage.request import SolveRequest
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from stowage.client import Client
 
 PlanSource = Literal["plan file", "server", "local solve"]
-
-_LONG_SECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +96,13 @@ def plan(
         InvalidRequestError: With every violated field, from the first source that finds any.
         StowageError: Of the solve in this process, after what the other sources said.
     """
-    if math.isnan(patience):
-        raise invalid("patience", "is not a number; 0 calls each server once")
+    limit = local.checked_patience(patience)
     request = SolveRequest(
         chain=chain,
         platform=local.with_memory(chain, platform, memory),
         solver=solver,
         options=options,
     )
-    limit = min(max(float(patience), 0.0), _LONG_SECONDS)
 
     def connect() -> Client:
         from stowage.client import Client

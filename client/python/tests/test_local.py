@@ -115,6 +115,8 @@ def test_memory_is_bytes_a_size_or_a_share():
         ({"time_budget": -1}, "options.time_budget_seconds"),
         ({"timeout": 0}, "timeout"),
         ({"timeout": float("nan")}, "timeout"),
+        ({"timeout": float("-inf")}, "timeout"),
+        ({"timeout": "5"}, "timeout"),
         ({"working_memory": "much"}, "working_memory"),
     ],
     ids=str,
@@ -139,7 +141,10 @@ def test_numbers_of_numpy_are_numbers():
     )
     chain = replace(plain, stages=stages)
     assert chain.to_json() == plain.to_json()
-    answers = [stowage.solve(one, memory=numpy.int64(1 << 24)) for one in (chain, plain)]
+    timeout = numpy.float32(60)
+    answers = [
+        stowage.solve(one, memory=numpy.int64(1 << 24), timeout=timeout) for one in (chain, plain)
+    ]
     assert answers[0].schedule == answers[1].schedule
 
 

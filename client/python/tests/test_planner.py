@@ -168,7 +168,9 @@ def test_an_infeasible_answer_is_not_saved(tmp_path):
 def test_an_invalid_request_ends_the_search(server):
     with pytest.raises(stowage.InvalidRequestError, match="solver"):
         plan(chain_of(10), memory="40%", solver="magic", server=server.address)
-    with pytest.raises(stowage.InvalidRequestError, match="patience"):
-        plan(chain_of(10), memory="40%", patience=float("nan"))
+    for patience in (float("nan"), "x"):
+        with pytest.raises(stowage.InvalidRequestError, match="patience"):
+            plan(chain_of(10), memory="40%", patience=patience)
+    assert plan(chain_of(10), memory="40%", patience=10**400).source == "local solve"
     with pytest.raises(stowage.InvalidRequestError, match="servers"):
         plan(chain_of(10), memory="40%", server="nowhere")
