@@ -302,7 +302,9 @@ class _Connections:
 
 def addresses(servers: str | Sequence[str]) -> tuple[str, ...]:
     """Each address of "one:50051,two:50051" or of a sequence."""
-    parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    parts = servers.split(",") if isinstance(servers, str) else servers
+    if not isinstance(parts, Sequence) or not all(isinstance(part, str) for part in parts):
+        raise invalid("servers", f"is {servers!r}, not an address or a list of them")
     names = tuple(part.strip() for part in parts)
     if not names or not all(names):
         raise invalid("servers", 'is empty; give an address, as in "127.0.0.1:50051"')

@@ -302,6 +302,8 @@ def test_a_token_in_plain_text_is_logged_once(server, caplog, monkeypatch):
         ({"servers": "localhost"}, "servers"),
         ({"servers": "localhost:99999"}, "servers"),
         ({"servers": []}, "servers"),
+        ({"servers": 5}, "servers"),
+        ({"servers": [5]}, "servers"),
         ({"timeout": 0}, "timeout"),
         ({"timeout": "5"}, "timeout"),
         ({"timeout": True}, "timeout"),
