@@ -27,6 +27,7 @@ storing everything (100 %).
 """
 
 _MOST_SECONDS = 1e6
+_MOST_EXIT_SECONDS = 3.0
 
 
 class _Calls:
@@ -56,8 +57,11 @@ class _Calls:
 
     def _end(self) -> None:
         self._ended = True
-        while self._running:
-            time.sleep(0.001)
+        # Takes 100 ms. A callback that blocks is in Python's own code, which may be left there.
+        end = time.monotonic() + _MOST_EXIT_SECONDS
+        while self._running and time.monotonic() < end:
+            with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C
+                time.sleep(0.001)
 
 
 _CALLS = _Calls()

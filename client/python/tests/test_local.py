@@ -308,6 +308,22 @@ FRONTIER = """frontier(chain, solver="rotor", memory_slots=2000, working_memory=
                              cancel=type("", (), {"is_set": lambda: solves.set()}))"""
 
 
+BLOCKS = """solve(chain, memory="30%", solver="rotor", memory_slots=2000, working_memory="16GiB",
+                          progress=lambda *_: (solves.set(), threading.Event().wait()))"""
+
+
+def run_to_its_end(call: str, end: str) -> subprocess.CompletedProcess[str]:
+    script = EXITS.replace("{call}", call).replace("{end}", end)
+    tests = str(DATA.parents[1] / "client/python/tests")
+    return subprocess.run(
+        [sys.executable, "-c", script, tests],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 @pytest.mark.parametrize("call", [SOLVE, FRONTIER], ids=["solve", "frontier"])
 @pytest.mark.parametrize(
     ("end", "code", "says"),
@@ -322,18 +338,15 @@ FRONTIER = """frontier(chain, solver="rotor", memory_slots=2000, working_memory=
     ids=["end", "exit", "exception", "signal", "fork"],
 )
 def test_python_exits_while_a_daemon_thread_solves(call, end, code, says):
-    script = EXITS.replace("{call}", call).replace("{end}", end)
-    tests = str(DATA.parents[1] / "client/python/tests")
-    run = subprocess.run(
-        [sys.executable, "-c", script, tests],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    run = run_to_its_end(call, end)
     assert run.returncode == code, run.stderr
     assert run.stderr.strip().rpartition("\n")[2] == says
     assert set(run.stdout.split()) <= {"CancelledError"}
+
+
+def test_python_exits_while_a_callback_blocks():
+    run = run_to_its_end(BLOCKS, "")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 def test_fuzzed_requests_raise_or_answer():
