@@ -302,13 +302,11 @@ EXITS = textwrap.dedent("""
     solves.wait()
     {end}
 """)
-SOLVE = """solve(chain, memory="30%", solver="rotor", memory_slots=2000, working_memory="16GiB",
+SOLVE = """solve(chain, memory="30%", solver="rotor", memory_slots=500, working_memory="16GiB",
                           progress=lambda solver, fraction: solves.set())"""
-FRONTIER = """frontier(chain, solver="rotor", memory_slots=2000, working_memory="16GiB",
+FRONTIER = """frontier(chain, solver="rotor", memory_slots=500, working_memory="16GiB",
                              cancel=type("", (), {"is_set": lambda: solves.set()}))"""
-
-
-BLOCKS = """solve(chain, memory="30%", solver="rotor", memory_slots=2000, working_memory="16GiB",
+BLOCKS = """solve(chain, memory="30%", solver="rotor", memory_slots=500, working_memory="16GiB",
                           progress=lambda *_: (solves.set(), threading.Event().wait()))"""
 
 
