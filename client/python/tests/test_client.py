@@ -209,7 +209,7 @@ def test_a_timeout_is_an_error_that_says_so(start_server):
         stream = busy.solve_stream(slow_chain(1000), memory="30%", solver="rotor", options=SLOW)
         next(stream)
         with pytest.raises(stowage.DeadlineError):
-            client.solve(slow_chain(999), memory="31%", solver="rotor", options=SLOW)
+            client.frontier(slow_chain(999), solver="rotor", options=SLOW)
         stream.close()
 
 
