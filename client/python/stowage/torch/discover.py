@@ -18,6 +18,18 @@ from stowage.errors import NotAChainError
 from stowage.torch.structure import tensors_of
 
 
+def refuse_caches(name: str, args: Any, kwargs: Any) -> None:
+    """Raises where a layer gets transformers' cache of keys and values, which each run extends."""
+    for value in (*args, *kwargs.values()):
+        if type(value) is Tensor or value is None:  # quickly, since every call asks
+            continue
+        if hasattr(value, "get_seq_length") and hasattr(value, "update"):
+            raise NotAChainError(
+                f"{name} gets a cache of keys and values, which is for generation: set "
+                "model.config.use_cache = False to train"
+            )
+
+
 @dataclass(slots=True, eq=False)
 class Visit:
     """One call of one module."""

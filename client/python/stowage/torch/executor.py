@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.autograd.graph import GradientEdge
 
+from stowage.torch.discover import refuse_caches
 from stowage.torch.program import Program, Step
 from stowage.torch.replay import Autocast
 from stowage.torch.stage import Call, Stage, input_slots
@@ -100,6 +101,7 @@ class Pass:
         `relays` is the caller's, who keeps it from stage to stage: it leads to this pass by way of
         autograd's graph.
         """
+        refuse_caches(self._stages[stage - 1].name, args, kwargs)
         tensors: list[Any] = []
         template = take_tensors((args, kwargs), tensors)
         chain = self._chain_inputs(stage, tensors, chain_slots)

@@ -25,7 +25,12 @@ from stowage.torch.budget import (
     memory_use,
     text_of,
 )
-from stowage.torch.comparison import compare_steps, first_difference, sums_of_step
+from stowage.torch.comparison import (
+    can_be_compared,
+    compare_steps,
+    rounding_of_step,
+    sums_of_step,
+)
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.discover import find_layers
 from stowage.torch.link import measure_link
@@ -155,9 +160,8 @@ def fit(
     )
     plain_sums = None
     if answer is not None and profile.plain_peak_bytes is not None:
-        plain_sums = sums_of_step(model, work)
-        # A model that gives something else each time cannot be compared.
-        if first_difference(plain_sums, sums_of_step(model, work)) is not None:
+        plain_sums, rounding = sums_of_step(model, work), rounding_of_step(model, work)
+        if not can_be_compared(plain_sums, rounding):
             plain_sums = None
     coordinator.install()
     fitted = Fitted(
@@ -175,7 +179,7 @@ def fit(
     _fitted[model] = fitted
     try:
         if plain_sums is not None:
-            compare_steps(plain_sums, sums_of_step(model, work))
+            compare_steps(plain_sums, sums_of_step(model, work), rounding)
         if measure:
             with unchanged(model, device):
                 fitted.measured_seconds, fitted.measured_peak_bytes = measure_step(work)

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from stowage.torch.discover import NotAChainError
+from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.walk import Arguments, Walk
 from stowage.torch.workload import backward, synchronize
 
@@ -21,6 +23,7 @@ class Seconds(Walk):
         super().__init__(*walk)
         self._repeats = repeats
         self._times: list[list[tuple[float, float]]] = [[] for _ in self.stages]
+        self._inputs: list[list[Tensor]] = [[] for _ in self.stages]  # of the last walk
         self._head_begins = 0.0
 
     @property
@@ -32,19 +35,38 @@ class Seconds(Walk):
         for _ in range(self._repeats + 1):
             loss = self.work.loss(self.walk())
             middle = self._now()
-            backward(loss)
+            self._backward(loss)
             losses.append((middle - self._head_begins, self._now() - middle))
         self.loss = _medians(losses)
+
+    def _backward(self, loss: Tensor) -> None:
+        try:
+            backward(loss)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            # The layers' graphs have been freed, and the loss's leads into one of them.
+            reached = {id(leaf) for leaf in leaves_of([loss])}
+            for stage, inputs in zip(self.stages, self._inputs, strict=True):
+                if not reached.isdisjoint(id(tensor) for tensor in inputs):
+                    raise NotAChainError(
+                        f"the loss depends on a tensor that leaves {stage.name} by another way "
+                        "than its return value's tensors (an object, an attribute, a list): make "
+                        "the layer return it in a tuple or dict, or leave the layer out, with "
+                        "layers="
+                    ) from error
+            raise
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
         begin = self._now()
         outputs, leaves = arguments.run(gradients=True)
         middle = self._now()
         roots = [output for output in outputs if output.requires_grad]
+        inputs = [*leaves, *arguments.stage.parameters()]
+        self._inputs[number - 1] = inputs
         end = middle
         if roots:
             gradients = [torch.ones_like(root) for root in roots]
-            inputs = [*leaves, *arguments.stage.parameters()]
             middle_of_backward = self._now()
             torch.autograd.grad(roots, inputs, gradients, allow_unused=True)
             end = middle + self._now() - middle_of_backward

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from stowage.errors import NotAChainError
 from stowage.torch.coordinator import Installation
+from stowage.torch.discover import refuse_caches
 from stowage.torch.replay import Autocast
 from stowage.torch.stage import Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors
@@ -74,16 +75,6 @@ class _Begin(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         ctx.arrived.append(gradients[0].nbytes)
         return None, None, None
-
-
-def refuse_caches(name: str, args: Any, kwargs: Any) -> None:
-    """Raises where a layer gets transformers' cache of keys and values, which each run extends."""
-    for value in (*args, *kwargs.values()):
-        if hasattr(value, "get_seq_length") and hasattr(value, "update"):
-            raise NotAChainError(
-                f"{name} gets a cache of keys and values, which is for generation: set "
-                "model.config.use_cache = False to train"
-            )
 
 
 class Walk:

@@ -30,12 +30,8 @@ class Workload:
 
 
 @contextlib.contextmanager
-def unchanged(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Undoes what steps inside do to generators, buffers and gradients.
-
-    Inside, every parameter that needs one has a gradient, as in a step after the first, and hooks
-    that use gradients once they are there, as optimizers do, are not called.
-    """
+def same_state(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Undoes what steps inside do to generators and buffers."""
     states = RandomStates(() if device.type == "cpu" else (device,))
     of_python = random.getstate()
     buffers = [
@@ -44,6 +40,25 @@ def unchanged(model: nn.Module, device: torch.device) -> Iterator[None]:
         for name, buffer in part._buffers.items()
         if buffer is not None
     ]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for part, name, buffer, content in buffers:
+                part._buffers[name] = buffer
+                if not torch.equal(buffer, content):
+                    buffer.copy_(content)
+        random.setstate(of_python)
+        states.restore()
+
+
+@contextlib.contextmanager
+def unchanged(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """Undoes what steps inside do to generators, buffers and gradients.
+
+    Inside, every parameter that needs one has a gradient, as in a step after the first, and hooks
+    that use gradients once they are there, as optimizers do, are not called.
+    """
     hooks = _accumulation_hooks(model)
     for registered, _ in hooks:
         registered.clear()
@@ -51,19 +66,13 @@ def unchanged(model: nn.Module, device: torch.device) -> Iterator[None]:
     for parameter, _ in gradients:
         parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
     try:
-        yield
+        with same_state(model, device):
+            yield
     finally:
         for parameter, gradient in gradients:
             parameter.grad = gradient
-        with torch.no_grad():
-            for part, name, buffer, content in buffers:
-                part._buffers[name] = buffer
-                if not torch.equal(buffer, content):
-                    buffer.copy_(content)
         for registered, kept in hooks:
             registered.update(kept)
-        random.setstate(of_python)
-        states.restore()
 
 
 def _accumulation_hooks(model: nn.Module) -> list[tuple[Any, dict[Any, Any]]]:
