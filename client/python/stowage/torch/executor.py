@@ -292,9 +292,12 @@ class Pass:
             )
         inputs = before.outputs()
         context: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        if self._program.first_forward[number] != first:
+        is_again = self._program.first_forward[number] != first
+        runs_again = not is_again and self._program.forwards[number] > 1
+        if is_again:
+            stage.refuse_changed(call)
             context = stage.replay.again(call.snapshot)
-        elif self._program.forwards[number] > 1:
+        elif runs_again:
             devices = () if inputs[0].device.type == "cpu" else (inputs[0].device,)
             context = stage.replay.first(devices, call.snapshot)
         with context, call.autocast.again():
@@ -302,13 +305,15 @@ class Pass:
                 self._values[number] = self._save(number, stage, call, inputs)
             else:
                 self._values[number] = Value.of(_without_gradients(stage, call, inputs))
+        if runs_again:
+            stage.note_versions(call)
         if step == Step.DISCARD:
             self._values[number - 1] = None
 
     def _save(self, number: int, stage: Stage, call: Call, inputs: Sequence[Tensor]) -> Value:
         # What leaves the device must not be held by the graph, nor what its input is.
-        travels = self._program.travels[number]
-        holds = not (travels or self._program.travels[number - 1] or self._program.observes)
+        travels = self._program.travels
+        holds = not (travels[number] or travels[number - 1] or self._program.observes)
         tensors, leaves = _arguments(call, inputs, with_gradients=True, holds_inputs=holds)
         args, kwargs = put_tensors(call.template, tensors)
         if holds:
@@ -330,8 +335,6 @@ class Pass:
         value.graph = Graph([*outputs, *relays], leaves, holds_outputs=False)
         if self._program.observes:
             self._observe(number, value)
-        if travels:
-            value.hold_as_blocks()
         return value
 
     def _observe(self, number: int, value: Value) -> None:
@@ -344,12 +347,18 @@ class Pass:
     def _input_of(self, number: int) -> Callable[[int], Tensor]:
         # Autograd's graph keeps this, and the pass keeps the graph.
         weak = weakref.ref(self)
+        name = self._stages[number].name
 
         def output(index: int) -> Tensor:
             run = weak()
             value = run._values[number] if run is not None else None
             if value is None:
                 raise RuntimeError("a backward reads a value that is gone")
+            if value.overwritten():
+                raise RuntimeError(
+                    f"the input of {name} was changed in place after {name} had read it, and its "
+                    "backward needs it: change a copy, or call stowage.unfit(model)"
+                )
             return value.outputs()[index]
 
         return output

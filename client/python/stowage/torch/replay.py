@@ -77,6 +77,8 @@ class Snapshot:
     random: RandomStates | None = None  # None: the layer draws no random numbers
     # By module and name, for the buffers that the run writes.
     buffers: list[tuple[nn.Module, str, Tensor]] = field(default_factory=list)
+    # The other buffers, and their versions after the run.
+    kept: list[tuple[nn.Module, str, Tensor, int]] = field(default_factory=list)
     # The run wrote a buffer that earlier ones did not write, whose content is lost.
     lost: str = ""
 
@@ -119,6 +121,11 @@ class Replay:
             snapshot.lost = name
         self._written = self._written | written if known else written
         self._modes = modes
+        snapshot.kept = [
+            (part, name, buffer, buffer._version)
+            for part, name, buffer in buffers
+            if (id(part), name) not in written
+        ]
         snapshot.buffers = [entry for entry in before if (id(entry[0]), entry[1]) in written]
 
     @contextlib.contextmanager
@@ -132,6 +139,13 @@ class Replay:
                 f"the layer has written its buffer {snapshot.lost!r}, which it did not in earlier "
                 "steps, so it cannot be recomputed in this one; run the step again"
             )
+        for part, name, buffer, version in snapshot.kept:
+            if part._buffers.get(name) is not buffer or buffer._version != version:
+                raise RuntimeError(
+                    f"the layer's buffer {name!r} was changed after the layer had read it, so it "
+                    "cannot be recomputed: change it after the backward, or call "
+                    "stowage.unfit(model)"
+                )
         found = RandomStates(snapshot.random.devices) if snapshot.random is not None else None
         originals = [(part, name, part._buffers[name]) for part, name, _ in snapshot.buffers]
         for part, name, content in snapshot.buffers:

@@ -35,8 +35,23 @@ class Stage:
     def training_modes(self) -> tuple[bool, ...]:
         return tuple(part.training for part in self.parts.modules())
 
+    def note_versions(self, call: Call) -> None:
+        tensors = [*self.parts.parameters(), *(t for t in call.tensors if t is not None)]
+        call.versions = [(tensor, tensor._version) for tensor in tensors]
+
     def parameters(self) -> list[Tensor]:
         return [parameter for parameter in self.parts.parameters() if parameter.requires_grad]
+
+    def refuse_changed(self, call: Call) -> None:
+        """Raises where what a recomputation reads is not what the first run has read."""
+        for tensor, version in call.versions:
+            if tensor._version != version:
+                names = {id(p): f"parameter {name}" for name, p in self.parts.named_parameters()}
+                raise RuntimeError(
+                    f"{names.get(id(tensor), 'an argument')} of {self.name} was changed in place "
+                    f"after {self.name} had read it, so it cannot be recomputed: change a copy, "
+                    "change it after the backward, or call stowage.unfit(model)"
+                )
 
     def kept_storages(self) -> set[int]:
         """The storages that are no part of its value."""
@@ -59,6 +74,8 @@ class Call:
     repeats: list[tuple[int, int]]  # slots of a side input that an earlier slot has, too
     parameters: list[Tensor]
     autocast: Autocast
+    # Of parameters and side inputs, after the first run, where there are others.
+    versions: list[tuple[Tensor, int]] = field(default_factory=list)
     snapshot: Snapshot = field(default_factory=Snapshot)
     output: Any = None  # the template of what the layer returned
 

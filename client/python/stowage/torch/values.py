@@ -48,6 +48,27 @@ class Block:
         return Block(tensor.device, storage, storage.nbytes())
 
 
+class Version:
+    """A tensor's version, which counts changes in place; does not hold the tensor's memory."""
+
+    __slots__ = ("_counter", "_version")
+
+    def __init__(self, tensor: Tensor, version: int) -> None:
+        self._counter = tensor.detach()  # has the same counter
+        self._counter.data = tensor.new_empty(0)
+        self._version = version
+
+    def is_current(self) -> bool:
+        return self._counter._version == self._version
+
+    def check(self) -> None:
+        if not self.is_current():
+            raise RuntimeError(
+                "a tensor that a layer had saved for its backward was changed in place: change a "
+                "copy, or call stowage.unfit(model)"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A tensor's shape and place in a block."""
@@ -167,6 +188,7 @@ class Value:
     blocks: dict[int, Block] = field(default_factory=dict)
     arrives: Callable[[], None] | None = None  # makes the compute queue wait for a prefetch
     versions: list[int] = field(default_factory=list)  # of the tensors, when they were made
+    views_versions: list[Version] = field(default_factory=list)  # of the tensors that views were
 
     @staticmethod
     def of(tensors: list[Tensor], graph: Graph | None = None) -> Value:
@@ -174,7 +196,9 @@ class Value:
 
     def overwritten(self) -> bool:
         """Whether the caller has changed an output in place since it was made."""
-        return self.tensors is not None and any(
+        if self.tensors is None:
+            return not all(version.is_current() for version in self.views_versions)
+        return any(
             tensor._version != version
             for tensor, version in zip(self.tensors, self.versions, strict=True)
         )
@@ -196,6 +220,10 @@ class Value:
         if self.tensors is None:
             return
         self.views = [self.view_of(tensor) for tensor in self.tensors]
+        self.views_versions = [
+            Version(tensor, version)
+            for tensor, version in zip(self.tensors, self.versions, strict=True)
+        ]
         self.tensors = None
 
     def bytes(self) -> int:
@@ -241,22 +269,27 @@ class SavedTensors:
         # collector sees no cycle.
         del self._value
 
-    def _pack(self, tensor: Tensor) -> View | InputView | Tensor:
+    def _pack(self, tensor: Tensor) -> tuple[View | InputView | Tensor, Version]:
+        # Autograd checks versions itself, but not of what hooks have packed.
+        version = Version(tensor, tensor._version)
         if not has_plain_storage(tensor):
-            return tensor
+            return tensor, version
         key = storage_key(tensor)
         if key in self._keeps:
-            return tensor
+            return tensor, version
         index = self._inputs.get(key)
         if index is not None:
-            return InputView(
+            view = InputView(
                 index, tensor.dtype, int(tensor.storage_offset()), tensor.size(), tensor.stride()
             )
-        return self._value.view_of(tensor)
+            return view, version
+        return self._value.view_of(tensor), version
 
 
 def _unpacker(input_now: Callable[[int], Tensor]) -> Callable[[Any], Tensor]:
-    def unpack(saved: View | InputView | Tensor) -> Tensor:
+    def unpack(packed: tuple[View | InputView | Tensor, Version]) -> Tensor:
+        saved, version = packed
+        version.check()
         if isinstance(saved, InputView):
             tensor = torch.empty(0, dtype=saved.dtype, device=input_now(saved.index).device)
             return tensor.set_(

@@ -28,6 +28,8 @@ class Example:
     def forward(self) -> Any:
         if isinstance(self.sample, Mapping):
             return self.model(**self.sample)
+        if isinstance(self.sample, tuple):
+            return self.model(*self.sample)
         return self.model(self.sample)
 
 

@@ -14,7 +14,11 @@ from torch import Tensor, nn
 import stowage
 from stowage.torch import NotAChainError
 from stowage.torch.comparison import StepSums, first_difference
+from stowage.torch.coordinator import Coordinator
 from stowage.torch.executor import Pass
+from stowage.torch.program import Program
+from stowage.torch.stage import Stage
+from stowage.torch.transfers import HostTransfers
 
 
 def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
@@ -369,3 +373,100 @@ def test_a_small_gradient_is_compared_with_itself() -> None:
     other = StepSums({**plain, "bias": (1e-5, 1.9e-5)})
     assert first_difference(plain, other, {"bias": 1e-8}) == "bias"
     assert first_difference(plain, other, {"bias": 1e-6}) is None
+
+
+class Reads(nn.Module):
+    """Adds its argument, a frozen parameter and a buffer, of which no backward saves anything."""
+
+    mark: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+        self.shift = nn.Parameter(torch.ones(16), requires_grad=False)
+        self.register_buffer("mark", torch.ones(16))
+
+    def forward(self, value: Tensor, side: Tensor) -> Tensor:
+        return self.inner(value + side + self.shift + self.mark)
+
+
+class AllRead(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Reads() for _ in range(8))
+
+    def forward(self, value: Tensor, side: Tensor) -> Tensor:
+        for layer in self.layers:
+            value = layer(value, side)
+        return value
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("side", r"an argument of layers\.\d was changed in place"),
+        ("shift", r"parameter shift of layers\.\d was changed in place"),
+        ("mark", r"buffer 'mark' was changed after"),
+        ("new mark", r"buffer 'mark' was changed after"),
+    ],
+)
+def test_what_recomputations_read_may_not_change_before_them(what: str, says: str) -> None:
+    torch.manual_seed(0)
+    model, value, side = AllRead(), torch.randn(32, 16), torch.randn(32, 16)
+    _fit(Example(model, (value, side)), activations="5%", solver="rotor")
+    loss = loss_of(model(value, side))
+    for layer in model.layers:
+        if what == "new mark":
+            layer.mark = torch.zeros(16)
+        else:
+            changed = side if what == "side" else getattr(layer, what)
+            changed.detach().mul_(2)
+    with pytest.raises(RuntimeError, match=says):
+        loss.backward()
+    loss_of(model(value, side)).backward()
+
+
+class Tanh(nn.Module):
+    """Saves its input, its weight and its output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.linear(value).tanh()
+
+
+@pytest.mark.parametrize("released", [True, False])
+@pytest.mark.parametrize("what", ["input", "output", "weight"])
+def test_what_values_on_the_host_have_saved_may_not_change(what: str, released: bool) -> None:
+    torch.manual_seed(0)
+    example = Example(nn.Sequential(*(Tanh() for _ in range(4))), torch.randn(8, 16))
+    kind = stowage.OperationKind
+    there = [kind.OFFLOAD, kind.RELEASE] if released else [kind.OFFLOAD]
+    back = [kind.PREFETCH] if released else [kind.RELEASE, kind.PREFETCH]
+    order = [
+        *((kind.FORWARD_SAVE, stage) for stage in range(1, 5)),
+        *((step, 2) for step in there),
+        (kind.FORWARD_SAVE, 5),
+        *((kind.BACKWARD, stage) for stage in (5, 4)),
+        *((step, 2) for step in back),
+        *((kind.BACKWARD, stage) for stage in (3, 2, 1)),
+    ]
+    operations = tuple(stowage.Operation(kind=step, stage=stage) for step, stage in order)
+    stages = [Stage(str(number), [layer]) for number, layer in enumerate(example.model)]
+    program = Program.of(stowage.Schedule(operations=operations), 4)
+    coordinator = Coordinator(stages, program, HostTransfers(), (0,))
+    coordinator.install()
+    outputs: list[Tensor] = []
+    for layer in example.model:
+        layer.register_forward_hook(lambda module, args, output: outputs.append(output))
+    loss_of(example.forward()).backward()
+    outputs.clear()
+    loss = loss_of(example.forward())
+    changed = {"input": outputs[0], "output": outputs[1], "weight": example.model[1].linear.weight}
+    with torch.no_grad():
+        changed[what].mul_(2)
+    with pytest.raises(RuntimeError, match="was changed in place"):
+        loss.backward()
+    coordinator.remove()
