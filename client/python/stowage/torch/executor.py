@@ -22,7 +22,7 @@ from torch.autograd.graph import GradientEdge
 from stowage.torch.discover import refuse_caches
 from stowage.torch.program import Program, Step
 from stowage.torch.replay import Autocast
-from stowage.torch.stage import Call, Stage, input_slots
+from stowage.torch.stage import Call, Stage, can_need, input_slots
 from stowage.torch.structure import put_tensors, take_tensors, tensors_of
 from stowage.torch.transfers import Transfers
 from stowage.torch.values import Graph, SavedTensors, Value, begin_of_graph, storage_key
@@ -40,11 +40,11 @@ class StageFunction(torch.autograd.Function):
         # Side inputs go on to the next stage, so that their gradients are summed in the order of
         # plain training: what later stages give comes first.
         outputs += [cast(Tensor, call.tensors[slot]).detach() for slot in call.sides]
-        integers = [
-            output for output in outputs if not (output.is_floating_point() or output.is_complex())
+        without = [
+            output for output, needs in zip(outputs, call.need_gradients, strict=False) if not needs
         ]
-        if integers:
-            ctx.mark_non_differentiable(*integers)
+        if without:
+            ctx.mark_non_differentiable(*without)
         return tuple(outputs)
 
     @staticmethod
@@ -202,6 +202,7 @@ class Pass:
             sides,
             repeats,
             self._stages[stage - 1].parameters(),
+            tuple(tensor.requires_grad for tensor in tensors),
             Autocast.current(device),
         )
 
@@ -318,7 +319,7 @@ class Pass:
         args, kwargs = put_tensors(call.template, tensors)
         if holds:
             with torch.enable_grad():
-                outputs = _outputs(call, stage.run(args, kwargs))
+                outputs = _outputs(stage, call, stage.run(args, kwargs))
                 relays = [tensors[slot].view_as(tensors[slot]) for slot in call.sides]
             graph = Graph([*outputs, *relays], leaves, holds_outputs=True)
             return Value.of([output.detach() for output in outputs], graph)
@@ -328,7 +329,7 @@ class Pass:
             value, inputs, stage.kept_storages() | sides, self._input_of(number - 1)
         )
         with torch.enable_grad(), hooks:
-            outputs = _outputs(call, stage.run(args, kwargs))
+            outputs = _outputs(stage, call, stage.run(args, kwargs))
             relays = [tensors[slot].view_as(tensors[slot]) for slot in call.sides]
         value.tensors = [output.detach() for output in outputs]
         value.versions = [output._version for output in outputs]
@@ -459,9 +460,13 @@ def _in_order(call: Call, found: list[Tensor | None]) -> list[Tensor | None]:
     return [*of_chain, *gradients]
 
 
-def _outputs(call: Call, returned: Any) -> list[Tensor]:
+def _outputs(stage: Stage, call: Call, returned: Any) -> list[Tensor]:
     tensors: list[Tensor] = []
     call.output = take_tensors(returned, tensors)
+    if torch.is_grad_enabled():
+        call.need_gradients = stage.note_outputs(call.needs, len(call.parameters), tensors)
+    else:
+        call.need_gradients = can_need(tensors)
     return tensors
 
 
@@ -474,14 +479,18 @@ def _never(saved: Any) -> Tensor:
 
 
 def _without_gradients(stage: Stage, call: Call, inputs: Sequence[Tensor]) -> list[Tensor]:
-    needs_gradients = stage.needs_grad_mode or stage.training_modes() != stage.modes
+    needs_gradients = (
+        stage.needs_grad_mode
+        or not stage.outputs_need.get((call.needs, len(call.parameters)))
+        or stage.training_modes() != stage.modes
+    )
     tensors, _ = _arguments(call, inputs, with_gradients=needs_gradients, holds_inputs=True)
     args, kwargs = put_tensors(call.template, tensors)
     if needs_gradients:
         # Takes the kernels that it takes with gradients, and keeps nothing for a backward.
         with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_drop, _never):
-            outputs = _outputs(call, stage.run(args, kwargs))
+            outputs = _outputs(stage, call, stage.run(args, kwargs))
     else:
         with torch.no_grad():
-            outputs = _outputs(call, stage.run(args, kwargs))
+            outputs = _outputs(stage, call, stage.run(args, kwargs))
     return [output.detach() for output in outputs]

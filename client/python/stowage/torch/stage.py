@@ -23,6 +23,9 @@ class Stage:
         self.replay = Replay(self.parts)
         # Its output without gradients differs from that with them: it always runs with gradients.
         self.needs_grad_mode = False
+        # By which arguments need a gradient, and how many parameters do: whether all outputs that
+        # can have one need one. Otherwise it runs with gradients, too, which tells.
+        self.outputs_need: dict[tuple[tuple[bool, ...], int], bool] = {}
         # Known for these training modes of its parts; in others it runs with gradients, too.
         self.modes: tuple[bool, ...] = self.training_modes()
 
@@ -34,6 +37,15 @@ class Stage:
 
     def training_modes(self) -> tuple[bool, ...]:
         return tuple(part.training for part in self.parts.modules())
+
+    def note_outputs(
+        self, needs: tuple[bool, ...], parameters: int, outputs: Sequence[Tensor]
+    ) -> tuple[bool, ...]:
+        """Which outputs of a run with gradients need one."""
+        key = needs, parameters
+        found = tuple(output.requires_grad for output in outputs)
+        self.outputs_need[key] = self.outputs_need.get(key, True) and found == can_need(outputs)
+        return found
 
     def note_versions(self, call: Call) -> None:
         tensors = [*self.parts.parameters(), *(t for t in call.tensors if t is not None)]
@@ -73,11 +85,18 @@ class Call:
     sides: list[int]  # slots of the side inputs that need a gradient
     repeats: list[tuple[int, int]]  # slots of a side input that an earlier slot has, too
     parameters: list[Tensor]
+    needs: tuple[bool, ...]  # by tensor among the arguments: whether it needs a gradient
     autocast: Autocast
     # Of parameters and side inputs, after the first run, where there are others.
     versions: list[tuple[Tensor, int]] = field(default_factory=list)
     snapshot: Snapshot = field(default_factory=Snapshot)
+    need_gradients: Sequence[bool] = ()  # by output
     output: Any = None  # the template of what the layer returned
+
+
+def can_need(outputs: Sequence[Tensor]) -> tuple[bool, ...]:
+    """Which of the tensors can need a gradient."""
+    return tuple(output.is_floating_point() or output.is_complex() for output in outputs)
 
 
 def input_slots(tensors: Sequence[Tensor], likely: Sequence[int]) -> Sequence[int]:

@@ -28,6 +28,7 @@ class Arguments:
     chain: list[int]  # slots of the value of the chain
     autocast: Autocast
     output: Any = None
+    need_gradients: tuple[bool, ...] = ()  # by output
 
     def run(self, *, gradients: bool) -> tuple[list[Tensor], list[Tensor]]:
         """The outputs, and the tensors that their gradients are taken of."""
@@ -46,6 +47,10 @@ class Arguments:
             returned = self.stage.run(args, kwargs)
         outputs: list[Tensor] = []
         self.output = take_tensors(returned, outputs)
+        if gradients:
+            needs = tuple(tensor.requires_grad for tensor in self.tensors)
+            parameters = len(self.stage.parameters())
+            self.need_gradients = self.stage.note_outputs(needs, parameters, outputs)
         return outputs, leaves
 
     def for_the_model(
@@ -56,9 +61,9 @@ class Arguments:
         with torch.enable_grad():
             fresh = [
                 _Begin.apply(anchor, output.detach(), arrived)
-                if output.is_floating_point() or output.is_complex()
+                if needs_gradient
                 else output.detach()
-                for output in outputs
+                for output, needs_gradient in zip(outputs, self.need_gradients, strict=True)
             ]
         return put_tensors(self.output, fresh), fresh
 

@@ -470,3 +470,65 @@ def test_what_values_on_the_host_have_saved_may_not_change(what: str, released: 
     with pytest.raises(RuntimeError, match="was changed in place"):
         loss.backward()
     coordinator.remove()
+
+
+class Marks(nn.Module):
+    """Also returns a mask as it got it, and a norm that needs no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+
+    def forward(self, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        found = self.inner(value) + mask
+        return found, mask, found.detach().norm()
+
+
+class Marked(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Marks() for _ in range(8))
+        self.norms: list[Any] = []
+        self.need_gradients: list[bool] = []
+
+    def forward(self, value: Tensor, mask: Tensor) -> Tensor:
+        for layer in self.layers:
+            value, mask, norm = layer(value, mask)
+            self.norms.append(norm.numpy())
+            self.need_gradients.append(mask.requires_grad)
+        return value
+
+
+def test_outputs_need_a_gradient_where_they_do_in_plain_training() -> None:
+    torch.manual_seed(0)
+    model, value, mask = Marked(), torch.randn(32, 16), torch.zeros(32, 16)
+    plain, example = _pair(model, (value, mask))
+    _fit(example, activations="5%", solver="rotor")
+    for needs in (False, True):  # the second is not what the sample was
+        mask.requires_grad_(needs)
+        found = []
+        for one in (plain, example):
+            one.model.need_gradients = []
+            mask.grad = None
+            found.append(_gradients_after(one, lambda one: loss_of(one.forward())))
+            found[-1].append(mask.grad)
+        assert _same(*found)
+        assert example.model.need_gradients == plain.model.need_gradients == [needs] * 8
+
+
+class Skips(nn.Module):
+    """Does nothing in some runs: then its output needs no more than its input does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+
+    def forward(self, value: Tensor) -> Tensor:
+        return value if torch.rand(()) < 0.5 else value + self.inner(value)
+
+
+def test_layers_that_skip_their_work_in_the_first_step() -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(nn.Sequential(*(Skips() for _ in range(8))), torch.randn(32, 16))
+    _fit(example, activations="5%", solver="rotor", layers=list(example.model))
+    assert differences(train(plain, steps=5), train(example, steps=5)) == []
