@@ -82,6 +82,19 @@ class _Begin(torch.autograd.Function):
         return None, None, None
 
 
+def refuse_attributes_of_hooks(stage: Stage) -> None:
+    """Raises where a hook before a layer makes what the layer reads, as a weight of two others."""
+    for module in stage.modules:
+        for name, value in vars(module).items() if module._forward_pre_hooks else ():
+            if isinstance(value, Tensor) and value.grad_fn is not None:
+                raise NotAChainError(
+                    f"a hook of {stage.name} computes its {name!r} before each call, which a "
+                    "recomputation would not: use torch.nn.utils.parametrizations in place of "
+                    "torch.nn.utils.weight_norm and spectral_norm, or leave the layer out, with "
+                    "layers="
+                )
+
+
 class Walk:
     """Calls the model with each layer's forward replaced by a measurement."""
 
@@ -118,6 +131,7 @@ class Walk:
             returned = {id(tensor) for tensor in self.last}
             chain = [slot for slot, tensor in enumerate(tensors) if id(tensor) in returned]
         refuse_caches(stage.name, args, kwargs)
+        refuse_attributes_of_hooks(stage)
         if not chain:
             raise NotAChainError(
                 f"{stage.name} does not get the output of {self.stages[number - 2].name} as it "

@@ -532,3 +532,13 @@ def test_layers_that_skip_their_work_in_the_first_step() -> None:
     plain, example = _pair(nn.Sequential(*(Skips() for _ in range(8))), torch.randn(32, 16))
     _fit(example, activations="5%", solver="rotor", layers=list(example.model))
     assert differences(train(plain, steps=5), train(example, steps=5)) == []
+
+
+@pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
+def test_a_weight_that_a_hook_computes_is_refused_by_name(norm: Any) -> None:
+    model = nn.Sequential(*(norm(nn.Linear(16, 16)) for _ in range(6)))
+    with pytest.raises(
+        NotAChainError, match=r"a hook of 0 computes its 'weight'.*parametrizations"
+    ):
+        _fit(Example(model, torch.randn(8, 16)))
