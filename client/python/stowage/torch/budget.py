@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from stowage.errors import BudgetError
+from stowage.torch.values import parts_of, storage_key
 
 _UNITS = {
     "": 1,
@@ -95,8 +96,8 @@ def _copies(optimizer: torch.optim.Optimizer) -> int:
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
-    storages = {t.untyped_storage()._cdata: t.untyped_storage().nbytes() for t in tensors}
-    return sum(storages.values())
+    parts = [part for tensor in tensors for part in parts_of(tensor)]
+    return sum({storage_key(part): part.untyped_storage().nbytes() for part in parts}.values())
 
 
 def text_of(size: float) -> str:

@@ -25,7 +25,7 @@ from stowage.torch.replay import Autocast
 from stowage.torch.stage import Call, Stage, can_need, input_slots
 from stowage.torch.structure import put_tensors, take_tensors, tensors_of
 from stowage.torch.transfers import Transfers
-from stowage.torch.values import Graph, SavedTensors, Value, begin_of_graph, storage_key
+from stowage.torch.values import Graph, SavedTensors, Value, begin_of_graph, storage_keys
 
 
 class StageFunction(torch.autograd.Function):
@@ -324,7 +324,7 @@ class Pass:
             graph = Graph([*outputs, *relays], leaves, holds_outputs=True)
             return Value.of([output.detach() for output in outputs], graph)
         value = Value(None)
-        sides = {storage_key(tensor) for tensor in call.tensors if tensor is not None}
+        sides = storage_keys(tensor for tensor in call.tensors if tensor is not None)
         hooks = SavedTensors(
             value, inputs, stage.kept_storages() | sides, self._input_of(number - 1)
         )

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from stowage.torch.replay import Autocast, Replay, Snapshot
-from stowage.torch.values import storage_key
+from stowage.torch.values import storage_keys
 
 
 class Stage:
@@ -67,11 +67,7 @@ class Stage:
 
     def kept_storages(self) -> set[int]:
         """The storages that are no part of its value."""
-        return {
-            storage_key(tensor)
-            for tensors in (self.parts.parameters(), self.parts.buffers())
-            for tensor in tensors
-        }
+        return storage_keys([*self.parts.parameters(), *self.parts.buffers()])
 
 
 @dataclass(slots=True)

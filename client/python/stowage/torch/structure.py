@@ -7,6 +7,7 @@ a flat list of tensors and a template, in which a `Slot` stands for each of them
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +35,11 @@ def take_tensors(structure: Any, tensors: list[Tensor]) -> Any:
     if isinstance(structure, dict):
         # A ModelOutput leaves out what is None and is a dict of the rest.
         entries = {key: take_tensors(entry, tensors) for key, entry in structure.items()}
-        return entries if kind is dict else _Rebuilt(kind, entries)
+        if kind is dict:
+            return entries
+        if isinstance(structure, defaultdict):
+            return _Rebuilt(kind, entries, (structure.default_factory,), by_name=False)
+        return _Rebuilt(kind, entries, (), by_name=all(isinstance(key, str) for key in entries))
     return structure
 
 
@@ -50,9 +55,10 @@ def put_tensors(template: Any, tensors: Sequence[Tensor]) -> Any:
     if kind is dict:
         return {key: put_tensors(entry, tensors) for key, entry in template.items()}
     if kind is _Rebuilt:
-        return template.kind(
-            **{key: put_tensors(entry, tensors) for key, entry in template.entries.items()}
-        )
+        entries = {key: put_tensors(entry, tensors) for key, entry in template.entries.items()}
+        if template.by_name:
+            return template.kind(**entries)
+        return template.kind(*template.first, entries)
     return template
 
 
@@ -68,4 +74,6 @@ class _Rebuilt:
     """A subclass of dict, by its class and entries."""
 
     kind: type
-    entries: dict[str, Any]
+    entries: dict[Any, Any]
+    first: tuple[Any, ...]  # the class's first arguments
+    by_name: bool  # makes it of keyword arguments, as a ModelOutput

@@ -8,7 +8,7 @@ the storages, which can be freed and come back at another address.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,23 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 def storage_key(tensor: Tensor) -> int:
     """Equal for tensors that share memory, while one of them is alive."""
     return int(tensor.untyped_storage()._cdata)
+
+
+def parts_of(tensor: Tensor) -> list[Tensor]:
+    """The strided tensors that hold it: itself, or the parts of a sparse one."""
+    if tensor.layout == torch.strided:
+        return [tensor]
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return []
+
+
+def storage_keys(tensors: Iterable[Tensor]) -> set[int]:
+    return {storage_key(part) for tensor in tensors for part in parts_of(tensor)}
 
 
 def has_plain_storage(tensor: Tensor) -> bool:
@@ -55,7 +72,8 @@ class Version:
 
     def __init__(self, tensor: Tensor, version: int) -> None:
         self._counter = tensor.detach()  # has the same counter
-        self._counter.data = tensor.new_empty(0)
+        if tensor.layout == torch.strided:
+            self._counter.data = tensor.new_empty(0)
         self._version = version
 
     def is_current(self) -> bool:

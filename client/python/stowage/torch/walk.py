@@ -15,6 +15,7 @@ from stowage.torch.discover import refuse_caches
 from stowage.torch.replay import Autocast
 from stowage.torch.stage import Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors
+from stowage.torch.values import parts_of, storage_key
 from stowage.torch.workload import Progress, Workload
 
 
@@ -151,5 +152,5 @@ class Walk:
 
 def distinct(tensors: Sequence[Tensor]) -> list[torch.UntypedStorage]:
     """The storages of the tensors, each once."""
-    storages = {tensor.untyped_storage()._cdata: tensor.untyped_storage() for tensor in tensors}
-    return list(storages.values())
+    parts = [part for tensor in tensors for part in parts_of(tensor)]
+    return list({storage_key(part): part.untyped_storage() for part in parts}.values())

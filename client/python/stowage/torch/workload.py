@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from stowage.torch.meter import MemoryMeter
-from stowage.torch.replay import RandomStates
+from stowage.torch.replay import RandomStates, same_content
 
 # Told of what is done: a text, and the part that is done.
 Progress = Callable[[str, float], None]
@@ -34,6 +35,8 @@ def same_state(model: nn.Module, device: torch.device) -> Iterator[None]:
     """Undoes what steps inside do to generators and buffers."""
     states = RandomStates(() if device.type == "cpu" else (device,))
     of_python = random.getstate()
+    numpy = sys.modules.get("numpy")  # whose generator matters where somebody has imported it
+    of_numpy = None if numpy is None else numpy.random.get_state()
     buffers = [
         (part, name, buffer, buffer.detach().clone())
         for part in model.modules()
@@ -46,8 +49,10 @@ def same_state(model: nn.Module, device: torch.device) -> Iterator[None]:
         with torch.no_grad():
             for part, name, buffer, content in buffers:
                 part._buffers[name] = buffer
-                if not torch.equal(buffer, content):
+                if not same_content(buffer, content):
                     buffer.copy_(content)
+        if numpy is not None:
+            numpy.random.set_state(of_numpy)
         random.setstate(of_python)
         states.restore()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import gc
 from typing import Any
 
 import models
+import numpy as np
 import pytest
 import torch
 from models import Example, differences, loss_of, train
@@ -534,6 +536,46 @@ def test_layers_that_skip_their_work_in_the_first_step() -> None:
     assert differences(train(plain, steps=5), train(example, steps=5)) == []
 
 
+class Graph(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+        self.register_buffer("own", torch.eye(16).to_sparse())
+
+    def forward(self, value: Tensor, edges: Tensor) -> Tensor:
+        return self.inner(torch.sparse.mm(self.own, torch.sparse.mm(edges, value).T).T)
+
+
+class OnGraphs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Graph() for _ in range(8))
+
+    def forward(self, value: Tensor, edges: Tensor) -> Tensor:
+        for layer in self.layers:
+            value = layer(value, edges)
+        return value
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_arguments_and_buffers(layout: torch.layout) -> None:
+    torch.manual_seed(0)
+
+    def sample(size: int) -> tuple[Tensor, Tensor]:
+        return torch.randn(size, 16), torch.eye(size).to_sparse(layout=layout)
+
+    plain, example = _pair(OnGraphs(), sample(64))
+    _fit(example, activations="5%", solver="rotor")
+    for size in (64, 48):
+        arguments = sample(size)
+
+        def loss(one: Example, arguments: Any = arguments) -> Tensor:
+            return loss_of(one.model(*arguments))
+
+        assert _same(_gradients_after(plain, loss), _gradients_after(example, loss))
+
+
 @pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
 def test_a_weight_that_a_hook_computes_is_refused_by_name(norm: Any) -> None:
@@ -542,3 +584,69 @@ def test_a_weight_that_a_hook_computes_is_refused_by_name(norm: Any) -> None:
         NotAChainError, match=r"a hook of 0 computes its 'weight'.*parametrizations"
     ):
         _fit(Example(model, torch.randn(8, 16)))
+
+
+class InDict(nn.Module):
+    def __init__(self, make: Any) -> None:
+        super().__init__()
+        self.make = make
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+
+    def forward(self, entries: Any) -> Any:
+        made = self.make()
+        made[0] = self.inner(entries[0])
+        return made
+
+
+class InDicts(nn.Module):
+    def __init__(self, make: Any) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(InDict(make) for _ in range(8))
+
+    def forward(self, value: Tensor) -> Tensor:
+        entries: Any = {0: value}
+        for layer in self.layers:
+            entries = layer(entries)
+            if isinstance(entries, collections.defaultdict):
+                entries["log"].append(1)
+        return entries[0]
+
+
+@pytest.mark.parametrize("make", [lambda: collections.defaultdict(list), collections.OrderedDict])
+def test_dicts_are_handed_on_as_they_are(make: Any) -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(InDicts(make), torch.randn(32, 16))
+    _fit(example, activations="5%", solver="rotor")
+    assert differences(train(plain), train(example)) == []
+
+
+def test_a_buffer_that_is_not_a_number() -> None:
+    torch.manual_seed(0)
+    layers = [nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(8)]
+    for layer in layers:
+        layer.register_buffer("seen", torch.zeros(1))
+    plain, example = _pair(nn.Sequential(*layers), torch.randn(32, 16))
+    _fit(example, activations="5%", solver="rotor")
+    for one in (plain, example):
+        train(one, steps=1)
+        for layer in one.model:
+            layer.seen.fill_(float("nan"))
+    found = train(example)
+    assert [name for name in differences(train(plain), found) if "seen" not in name] == []
+
+
+class Drawn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*(models.Block(16) for _ in range(6)))
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.layers(value * float(np.random.rand()))
+
+
+def test_numpys_numbers_are_put_back() -> None:
+    np.random.seed(0)
+    _fit(Example(Drawn(), torch.randn(8, 16)))
+    drawn = np.random.rand()
+    np.random.seed(0)
+    assert drawn == np.random.rand()
