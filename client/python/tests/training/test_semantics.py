@@ -626,7 +626,7 @@ def test_a_buffer_that_is_not_a_number() -> None:
     for layer in layers:
         layer.register_buffer("seen", torch.zeros(1))
     plain, example = _pair(nn.Sequential(*layers), torch.randn(32, 16))
-    _fit(example, activations="5%", solver="rotor")
+    _fit(example, activations="5%", solver="rotor", layers=list(example.model))
     for one in (plain, example):
         train(one, steps=1)
         for layer in one.model:
