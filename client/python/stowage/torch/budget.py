@@ -37,7 +37,7 @@ def bytes_of(size: int | str, name: str, whole: int) -> int:
                 return int(value)
     raise BudgetError(
         f'{name}: is {size!r}; it must be bytes, as 12_000_000_000, or a text as "12GiB", "1.5GB" '
-        'or "80%"'
+        'or "80%", of 0 to 100'
     )
 
 

@@ -1,6 +1,6 @@
 """Finds the chain in a model: the layers that are called once each, one with the other's output.
 
-The sample runs once without gradients, with hooks on every module.
+The sample runs once, with hooks on every module and with a graph that keeps nothing for a backward.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ class Visit:
     links: tuple[int, ...] = ()
     # The other tensors, by id; kept alive by `Trace`.
     others: frozenset[int] = frozenset()
+    # Those of them that earlier layers may have made: no leaf, and with a gradient.
+    made: frozenset[int] = frozenset()
+    value_needs_gradient: bool = False  # whether what `links` names does
     takes_parents_input: bool = False
     writes_input: bool = False  # in place
     is_one_to_one: bool = False  # one tensor as its only argument, one as its output
@@ -65,7 +68,9 @@ def find_layers(
 
     `run` calls the model with a sample. Raises `NotAChainError`.
     """
-    with torch.no_grad(), _Trace(model, layers) as trace:
+    # The graph tells what depends on parameters; what a backward would need of it is dropped.
+    nothing_saved = torch.autograd.graph.saved_tensors_hooks(lambda tensor: None, _never)
+    with torch.enable_grad(), nothing_saved, _Trace(model, layers) as trace:
         run()
     if layers is not None:
         return _named_chain(trace, list(layers))
@@ -78,6 +83,12 @@ def find_layers(
         )
     best = max(runs, key=_worth)
     return _joined(best)
+
+
+def _never(saved: Any) -> Tensor:
+    raise NotAChainError(
+        "the model runs a backward inside its forward, whose values a recomputation would change"
+    )
 
 
 def _worth(run: Sequence[Visit]) -> float:
@@ -134,7 +145,13 @@ class _Trace:
         }
         visit.links = tuple(slot for slot, tensor in enumerate(tensors) if id(tensor) in last)
         others = [tensor for tensor in tensors if id(tensor) not in last]
+        made = [tensor for tensor in others if tensor.requires_grad and not tensor.is_leaf]
         visit.others = frozenset(id(tensor) for tensor in others)
+        visit.made = frozenset(id(tensor) for tensor in made)
+        visit.value_needs_gradient = any(tensors[slot].requires_grad for slot in visit.links)
+        # A table, such as that of rotary positions, is not the value where another tensor is.
+        if made and not visit.value_needs_gradient:
+            visit.links = ()
         self._kept += [tensor for tensor in others if parent.children]
         if self._stack:
             outer = {id(tensor) for tensor in self._stack[-1][1]}
@@ -175,29 +192,37 @@ def _expanded(visit: Visit) -> list[Visit]:
         or not all(part.links for part in parts[1:])
     ):
         return [visit]
-    parts[0].links, parts[0].others = visit.links, visit.others
+    first = parts[0]
+    first.links, first.others, first.made = visit.links, visit.others, visit.made
+    first.value_needs_gradient = visit.value_needs_gradient
     return [inner for part in parts for inner in _expanded(part)]
 
 
 def _runs(siblings: Sequence[Visit]) -> list[list[Visit]]:
     """The parts of the siblings, split where a chain ends."""
     runs: list[list[Visit]] = []
-    sides: frozenset[int] | None = None
     for visit in (inner for sibling in siblings for inner in _expanded(sibling)):
-        follows = bool(runs and runs[-1] and visit.links) and visit.calls == 1
-        # Besides the value, layers get the same tensors, as masks and tables are.
-        if follows and sides is not None and visit.others and sides != visit.others:
-            follows = False
-        if not follows:
+        if visit.calls > 1:
             runs.append([])
-            sides = None
-        if visit.calls == 1:
+        elif runs and runs[-1] and visit.links and _shares_sides(visit, runs[-1]):
             runs[-1].append(visit)
-            if len(runs[-1]) > 1 and visit.others:
-                sides = visit.others
         else:
-            runs.append([])
+            runs.append([visit])
     return runs
+
+
+def _shares_sides(visit: Visit, run: Sequence[Visit]) -> bool:
+    """Whether none of the tensors beside the value can come from layers of the run.
+
+    Tensors that all layers get come from before. So do leaves, and masks and tables, which no
+    gradient passes through, as soon as one passes through the value.
+    """
+    sides = [before for before in run[1:] if before.others]
+    if not visit.others or not sides:
+        return True
+    if visit.value_needs_gradient and sides[-1].value_needs_gradient:
+        return len({each.made for each in (*sides, visit) if each.made}) <= 1
+    return visit.others == sides[-1].others
 
 
 def _without_bad_start(run: list[Visit]) -> list[Visit]:
@@ -258,12 +283,12 @@ def _named_chain(trace: _Trace, layers: Sequence[nn.Module]) -> Layers:
                 "model changes the value between them. Make that change part of a layer, or end "
                 "the chain there"
             )
-    sides = [visit.others for visit in run[1:] if visit.others]
-    for visit in run[1:]:
-        if visit.others and visit.others != sides[0]:
+    for i, visit in enumerate(run):
+        if not _shares_sides(visit, run[:i]):
             raise NotAChainError(
                 f"layers: {visit.name} gets other tensors than {run[1].name} beside the value of "
-                "the chain: what a layer needs of earlier layers must be part of their output"
+                "the chain: what a layer needs of earlier layers must be part of their output, and "
+                "what is computed of parameters before them the same for all"
             )
     if len(_without_bad_start(run)) != len(run):
         bad = next(visit for visit in reversed(run) if visit.writes_input)

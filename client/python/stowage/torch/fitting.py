@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import sys
 import weakref
@@ -129,6 +130,7 @@ def fit(
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
+    _check_call(model, sample, optimizer, plan_options)
     _unfit_parts(model)
     device = _device_of(model)
     work = Workload(_caller(model, sample), loss or _loss_of, device)
@@ -248,6 +250,22 @@ def _predicted_peak(profile: Profile, platform: Platform, answer: Answer | None)
     return max(inside, profile.outside_backward_bytes) + profile.outside_bytes
 
 
+def _check_call(
+    model: nn.Module, sample: Any, optimizer: Any, plan_options: Mapping[str, Any]
+) -> None:
+    unknown = plan_options.keys() - inspect.signature(plan).parameters.keys()
+    if unknown:
+        raise TypeError(f"fit() got an unexpected keyword argument {min(unknown)!r}")
+    if isinstance(sample, list):
+        raise TypeError("sample: is a list; pass a tensor, a tuple of arguments or a dict of them")
+    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"optimizer: is {optimizer!r}; pass a torch.optim.Optimizer")
+    if not torch.is_grad_enabled():
+        raise StowageError("gradients are off: call stowage.fit outside of torch.no_grad()")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise StowageError("no parameter of the model needs a gradient: there is nothing to train")
+
+
 def _device_of(model: nn.Module) -> torch.device:
     devices = {parameter.device for parameter in model.parameters()}
     if len(devices) > 1:
@@ -353,11 +371,14 @@ def _answer(
     found = best_plan(profile, platform, memory, ask)
     if isinstance(found, Planned):
         return found.answer, found.source, found.notes
-    inside = max(found or 0, profile.outside_backward_bytes)
-    least = use.total + profile.outside_bytes + inside
+    activations = profile.outside_bytes + max(found or 0, profile.outside_backward_bytes)
+    if solver == "auto" and plain is not None:
+        activations = min(activations, plain)
+    least = use.total + activations
     raise InfeasibleError(
-        f"no schedule of {solver} fits into {text_of(budget)} of activations; memory={least} "
-        f"({text_of(least)}) is the least that works, of which {text_of(use.total)} are weights, "
-        "gradients and the optimizer's state",
+        f"no schedule of {solver} fits into {text_of(budget)} of activations; the least that works "
+        f"is activations={activations} ({text_of(activations)}), or memory={least} "
+        f"({text_of(least)}), of which {text_of(use.total)} are weights, gradients and the "
+        "optimizer's state",
         minimum_memory_bytes=least,
     )

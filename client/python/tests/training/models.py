@@ -86,6 +86,16 @@ def llama() -> Example:
     return Example(transformers.LlamaForCausalLM(config), _tokens())
 
 
+def gemma2() -> Example:
+    """Its layers get two masks in turn: of a window, and of all tokens before."""
+    config = transformers.Gemma2Config(
+        num_hidden_layers=5, hidden_size=32, intermediate_size=64, num_attention_heads=4,
+        num_key_value_heads=2, head_dim=8, vocab_size=_IDS, sliding_window=8, use_cache=False,
+        attn_implementation="eager",
+    )  # fmt: skip
+    return Example(transformers.Gemma2ForCausalLM(config), _tokens())
+
+
 def bert() -> Example:
     config = transformers.BertConfig(
         num_hidden_layers=5, hidden_size=32, intermediate_size=64, num_attention_heads=4,
@@ -105,7 +115,7 @@ def t5() -> Example:
 
 
 MODELS: dict[str, Callable[[], Example]] = {
-    make.__name__: make for make in (resnet50, densenet121, vit, gpt2, llama, bert, t5)
+    make.__name__: make for make in (resnet50, densenet121, vit, gpt2, llama, gemma2, bert, t5)
 }
 
 

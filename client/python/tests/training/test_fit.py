@@ -69,7 +69,7 @@ def test_plain_is_the_plan_where_it_fits() -> None:
 
 def test_says_the_least_memory_where_nothing_fits_and_that_works() -> None:
     example = models.make("gpt2")
-    with pytest.raises(stowage.InfeasibleError, match="is the least that works") as raised:
+    with pytest.raises(stowage.InfeasibleError, match="the least that works is") as raised:
         _fit(example, activations=None, memory=stowage_least(example) + 1)
     least = raised.value.minimum_memory_bytes
     assert least is not None
@@ -98,11 +98,74 @@ def test_one_of_memory_and_activations() -> None:
         _fit(models.make("blocks"), memory="1GiB")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"layer": []}, TypeError, r"fit\(\) got .* 'layer'"),
+        ({"optimizer": "sgd"}, TypeError, "optimizer: is 'sgd'"),
+    ],
+)
+def test_arguments_are_named(arguments: Any, error: type[Exception], match: str) -> None:
+    with pytest.raises(error, match=match):
+        _fit(models.make("blocks"), **arguments)
+
+
+def test_what_cannot_be_trained_is_said() -> None:
+    example = models.make("blocks")
+    with pytest.raises(TypeError, match="sample: is a list"):
+        stowage.fit(example.model, [example.sample], activations="20%")
+    with torch.no_grad(), pytest.raises(stowage.StowageError, match="gradients are off"):
+        _fit(example)
+    example.model.requires_grad_(False)
+    with pytest.raises(stowage.StowageError, match="no parameter of the model needs a gradient"):
+        _fit(example)
+
+
 def test_layers_are_taken_as_given() -> None:
     example = models.make("blocks")
     fitted = _fit(example, layers=[example.model[i] for i in range(2, 6)])
     assert [stage.name for stage in fitted.coordinator.stages] == ["2", "3", "4", "5"]
     assert differences(train(models.make("blocks")), train(example)) == []
+
+
+class Masked(nn.Module):
+    """Two tensors in turn beside the value, made before the layers, or by each for the next."""
+
+    def __init__(self, of_layers: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(models.Block(16) for _ in range(6))
+        for layer in self.layers:
+            layer.forward = functools.partial(self.run, layer)  # type: ignore[method-assign]
+        self.of_layers = of_layers
+
+    @staticmethod
+    def run(layer: models.Block, value: Tensor, scale: Tensor) -> Tensor:
+        return type(layer).forward(layer, value) * scale
+
+    def forward(self, value: Tensor) -> Tensor:
+        scales = [torch.full((16,), 0.5), torch.full((16,), 1.5)]
+        for number, layer in enumerate(self.layers):
+            scale = value.mean() if self.of_layers and number > 0 else scales[number % 2]
+            value = layer(value, scale)
+        return value
+
+
+def test_layers_may_get_different_tensors_that_no_gradient_passes_through() -> None:
+    def make() -> Example:
+        torch.manual_seed(0)
+        return Example(Masked(of_layers=False), torch.randn(8, 16))
+
+    example = make()
+    fitted = _fit(example)
+    assert [stage.name for stage in fitted.coordinator.stages] == [f"layers.{i}" for i in range(6)]
+    assert fitted.answer is not None
+    assert differences(train(make()), train(example)) == []
+
+
+def test_a_tensor_of_earlier_layers_ends_the_chain() -> None:
+    model = Masked(of_layers=True)
+    with pytest.raises(NotAChainError, match=r"layers\.2 gets other tensors than layers\.1"):
+        _fit(Example(model, torch.randn(8, 16)), layers=model.layers)
 
 
 class Twice(nn.Module):
@@ -352,13 +415,13 @@ def test_a_value_changed_in_place_is_refused() -> None:
             self.changes = False
 
         def forward(self, value: Tensor) -> Tensor:
-            kept = []
+            kept = [value]  # which is read again under every schedule
             for index, layer in enumerate(self.layers):
                 value = layer(value)
                 kept.append(value)
                 if index == 4 and self.changes:
                     with torch.no_grad():
-                        for early in kept[:3]:
+                        for early in kept[:4]:
                             early.add_(1.0)
             return value
 
