@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from stowage.torch.discover import NotAChainError
+from stowage.errors import NotAChainError
 from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.walk import Arguments, Walk
 from stowage.torch.workload import backward, synchronize
