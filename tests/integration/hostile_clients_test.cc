@@ -50,8 +50,8 @@ constexpr seconds kPromptly{10};
 // A server of its own for each test, which hundreds of solves of one host do not fill.
 class HostileClients : public testing::Test {
  protected:
-  // Its clients are all of one host.
-  HostileClients() : HostileClients({"--host-connections", "20000"}) {}
+  // Its clients are all of one host, whose connections and calls are not limited here.
+  HostileClients() : HostileClients({"--host-connections", "20000", "--client-rate", "0"}) {}
   explicit HostileClients(const std::vector<std::string>& arguments) : server_(arguments) {
     EXPECT_TRUE(remote_.Solve(cached_request_, &answer_).ok());
     files_ = OpenFiles();
