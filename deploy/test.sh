@@ -2,11 +2,11 @@
 # Installs what is missing, builds, and runs every test: the dev preset with all of them, then the
 # ones that concern threads under ThreadSanitizer, then all but LibTorch's and the real chains' again
 # under AddressSanitizer and UndefinedBehaviorSanitizer, for which dev's integration and golden tests
-# run asan's programs, then each fuzzer for seconds, then quickstart.sh with what is released, and
-# last the release preset, which is compiled whole. The Python package is built and tested after dev,
-# whose server its tests start. Ends with the time that each step took.
+# run asan's programs, then each fuzzer for seconds, and last quickstart.sh with what is released. The
+# Python package is built and tested after dev, whose server its tests start. Ends with the time that
+# each step took. The step `release` compiles that preset whole.
 # Safe to run again.
-#   deploy/test.sh [STEP…]    default: dev python tsan asan fuzz quickstart release
+#   deploy/test.sh [STEP…]    default: dev python tsan asan fuzz quickstart
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -69,5 +69,5 @@ times=()
 trap 'printf "test: %s\n" "${times[@]}"' EXIT
 run "packages checked" deploy/setup.sh test
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(dev python tsan asan fuzz quickstart release)
+[ ${#steps[@]} -gt 0 ] || steps=(dev python tsan asan fuzz quickstart)
 for step in "${steps[@]}"; do run_step "$step"; done
