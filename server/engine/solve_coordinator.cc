@@ -379,8 +379,9 @@ void SolveCoordinator::SimulateNext(const SolvePtr& solve, const std::string& cl
 void SolveCoordinator::EndSimulated(const SolvePtr& solve, const ToSimulate& simulation) {
   const Waiter& first = *simulation.waiters.front();
   const AnswerPtr answer = AnswerFromCached(first.request(), first.keys(), simulation.answer);
+  if (answer == nullptr) return SolveAgain(simulation.waiters);
   for (const WaiterPtr& waiter : simulation.waiters) {
-    answer != nullptr ? EndSolved(solve, waiter, answer, simulation.source) : SolveAgain(*waiter);
+    EndSolved(solve, waiter, answer, simulation.source);
   }
 }
 
@@ -415,17 +416,24 @@ void SolveCoordinator::EndSolved(const SolvePtr& solve, const WaiterPtr& waiter,
   End(waiter, SolveResult{answer, OriginFor(*solve, *waiter, source)});
 }
 
-// Takes over the request's count in pending_.
-void SolveCoordinator::SolveAgain(Waiter& waiter) {
-  Unwatch(waiter);
-  const auto again = std::make_shared<Waiter>(waiter.keyed, waiter.caller, waiter.listener,
-                                              waiter.arrived, waiter.due);
-  SolvePtr solve;
+// Takes over the requests' count in pending_. All join before the solve begins: a short one would
+// end before the last had come.
+void SolveCoordinator::SolveAgain(const std::vector<WaiterPtr>& waiters) {
+  std::vector<std::pair<SolvePtr, WaiterPtr>> joined;
+  joined.reserve(waiters.size());
+  for (const WaiterPtr& waiter : waiters) {
+    Unwatch(*waiter);
+    joined.emplace_back(nullptr,
+                        std::make_shared<Waiter>(waiter->keyed, waiter->caller, waiter->listener,
+                                                 waiter->arrived, waiter->due));
+  }
   {
     MutexLock lock(mutex_);
-    solve = JoinUnder(again->keys().exact, exact_solves_, again);
+    for (auto& [solve, again] : joined) {
+      solve = JoinUnder(again->keys().exact, exact_solves_, again);
+    }
   }
-  Begin(solve, again);
+  for (const auto& [solve, again] : joined) Begin(solve, again);
 }
 
 void SolveCoordinator::EndAll(const SolvePtr& solve, const absl::Status& status) {

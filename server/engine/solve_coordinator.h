@@ -90,7 +90,7 @@ class SolveCoordinator {
   void EndLate(const SolvePtr& solve, const ToSimulate& simulation);
   void EndSolved(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& answer,
                  Origin::Source source);
-  void SolveAgain(Waiter& waiter);
+  void SolveAgain(const std::vector<WaiterPtr>& waiters);
   void EndWithBest(const SolvePtr& solve, const WaiterPtr& waiter, const AnswerPtr& best,
                    const absl::Status& otherwise);
   void Unwatch(Waiter& waiter);
