@@ -41,6 +41,7 @@ struct TextOptions {
   std::string request_memory = "512MiB";
   std::string all_solves_memory;  // empty: twice solve_memory
   std::string max_solve_time = "60s";
+  std::string solve_turn = "1s";
   std::string cache_memory = "256MiB";
   std::string cache_disk = "1GiB";
   std::string grace = "30s";
@@ -138,6 +139,12 @@ void AddSolves(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->group("Solves");
   app.add_option("--max-solve-time", texts->max_solve_time,
                  "longest time that one solve may run; then its best schedule so far is the answer")
+      ->capture_default_str()
+      ->type_name("DURATION")
+      ->group("Solves");
+  app.add_option("--solve-turn", texts->solve_turn,
+                 "time after which a running solve no longer keeps other clients waiting: as many "
+                 "more solves may run beside those that take longer")
       ->capture_default_str()
       ->type_name("DURATION")
       ->group("Solves");
@@ -267,10 +274,11 @@ absl::Status ReadSolveMemory(const TextOptions& texts, EngineOptions* engine) {
       "--all-solves-memory: must be at least --solve-memory, which one solve may take");
 }
 
-absl::Status ReadMaxSolveTime(const TextOptions& texts, double* seconds) {
-  RETURN_IF_ERROR(Read("--max-solve-time", texts.max_solve_time, ParseSeconds, seconds));
+absl::Status ReadSolveTime(const char* name, const std::string& text, double* seconds) {
+  RETURN_IF_ERROR(Read(name, text, ParseSeconds, seconds));
   if (*seconds > 0 && *seconds <= kDaySeconds) return absl::OkStatus();
-  return absl::InvalidArgumentError("--max-solve-time: must be above 0 and at most a day (86400s)");
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": must be above 0 and at most a day (86400s)"));
 }
 
 absl::Status ReadMaxMessage(const TextOptions& texts, int* max_message_bytes) {
@@ -289,7 +297,9 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   if (!address.ok()) return Prefixed("--listen", address);
   RETURN_IF_ERROR(CheckSecurity(options->security));
   RETURN_IF_ERROR(ReadSolveMemory(texts, &options->engine));
-  RETURN_IF_ERROR(ReadMaxSolveTime(texts, &options->engine.max_solve_seconds));
+  RETURN_IF_ERROR(
+      ReadSolveTime("--max-solve-time", texts.max_solve_time, &options->engine.max_solve_seconds));
+  RETURN_IF_ERROR(ReadSolveTime("--solve-turn", texts.solve_turn, &options->engine.turn_seconds));
   RETURN_IF_ERROR(Read("--cache-memory", texts.cache_memory, ParseBytes, &options->cache_bytes));
   RETURN_IF_ERROR(Read("--cache-disk", texts.cache_disk, ParseBytes, &options->disk_bytes));
   if (options->cache_dir == "none") options->cache_dir.clear();

@@ -36,6 +36,8 @@ EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* 
              .most_waiting = kQuickQueue,
              .most_of_a_client = kQuickOfAClient}),
       solves({.threads = options.threads,
+              .spare_threads = options.threads,
+              .turn_seconds = options.turn_seconds,
               .short_threads = options.short_threads,
               .most_waiting = options.queue_length,
               .most_of_a_client = options.client_limit,

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -20,7 +21,9 @@ constexpr const char* kClientLimit = "client_limit";
 }  // namespace
 
 WorkQueue::WorkQueue(const Options& options) : options_(options) {
-  for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Run(Lane::kAll); });
+  for (int i = 0; i < options.threads + options.spare_threads; ++i) {
+    threads_.emplace_back([this] { Run(Lane::kAll); });
+  }
   for (int i = 0; i < options.short_threads; ++i) {
     threads_.emplace_back([this] { Run(Lane::kShort); });
     threads_.emplace_back([this] { Run(Lane::kSpare); });
@@ -55,7 +58,7 @@ absl::Status WorkQueue::Admit(const Work& work) const {
   }
   // Work that a free thread is about to take does not count as waiting.
   const auto threads = static_cast<size_t>(options_.threads);
-  size_t free_threads = threads - std::min(threads, held_);
+  size_t free_threads = threads - std::min(threads, began_.size());
   if (work.is_short) {
     const size_t with_short = threads + static_cast<size_t>(options_.short_threads);
     free_threads = with_short - std::min(with_short, stats_.running);
@@ -247,6 +250,11 @@ bool WorkQueue::MayStart(const Work& work) const {
   return stats_.running_bytes + work.bytes <= options_.most_bytes || work.stop.stop_requested();
 }
 
+bool WorkQueue::HasItsMemory(const Client& client, const Work& next) const {
+  if (client.running == 0 || next.stop.stop_requested()) return false;
+  return next.bytes > options_.most_bytes / 4 * 3 - client.running_bytes;
+}
+
 // Whether one more thread would be the last, and others wait. With a single thread turns are all
 // there is.
 bool WorkQueue::HasItsShare(const Client& client) const {
@@ -258,12 +266,23 @@ bool WorkQueue::Overstays(Clock::time_point began) const {
   return Clock::now() >= After(began, options_.overstay_seconds);
 }
 
-// When the last of the threads for short work will have overstayed; never as long as one is free.
-WorkQueue::Clock::time_point WorkQueue::SparesServeFrom() const {
-  if (short_began_.size() < static_cast<size_t>(options_.short_threads)) {
-    return Clock::time_point::max();
+// From when on a thread of the lane may take work. Once as much runs as there are threads, more may
+// start when less than that is within its turn. Spare threads for short work serve when the last of
+// the threads for it will have overstayed; never as long as one is free.
+WorkQueue::Clock::time_point WorkQueue::ServesFrom(Lane lane) const {
+  const auto threads = static_cast<size_t>(options_.threads);
+  const auto short_threads = static_cast<size_t>(options_.short_threads);
+  switch (lane) {
+    case Lane::kAll:
+      if (began_.size() < threads) return Clock::time_point::min();
+      return After(*std::prev(began_.end(), options_.threads), options_.turn_seconds);
+    case Lane::kShort:
+      return Clock::time_point::min();
+    case Lane::kSpare:
+      if (short_began_.size() < short_threads) return Clock::time_point::max();
+      return After(*short_began_.rbegin(), options_.overstay_seconds);
   }
-  return After(*short_began_.rbegin(), options_.overstay_seconds);
+  return Clock::time_point::max();
 }
 
 // Takes work of the client at `turn`, which goes to the end of the turns of this lane: a client
@@ -276,10 +295,11 @@ WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
   Client& client = clients_[name];
   ++client.running;
   ++stats_.running;
+  client.running_bytes += waiting_[ticket].work.bytes;
   const Clock::time_point now = Clock::now();
   if (lane == Lane::kAll) {
     ++client.holds;
-    ++held_;
+    began_.insert(now);
   } else {
     client.in_lane.insert(now);
   }
@@ -295,14 +315,18 @@ WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
 // The first work in turn that fits into memory, of a client that has not its share of the threads
 // yet, or else of one that has. nullopt where there is none, or where the first in turn has been
 // overtaken too often: nothing starts then until enough memory is free for it, so that large solves
-// are not starved by small ones.
+// are not starved by small ones. Once all threads run something, only clients that have none of
+// them are served, beside work that has outlasted its turn.
 std::optional<WorkQueue::Taken> WorkQueue::Next() {
   constexpr int kMostOvertakes = 16;
+  const bool is_spare = began_.size() >= static_cast<size_t>(options_.threads);
   std::optional<Turn> greedy;
   bool overtakes = false;
   for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
     const Client& client = clients_[*turn];
-    const bool may_start = MayStart(waiting_[client.tickets.front()].work);
+    const Work& first = waiting_[client.tickets.front()].work;
+    if (HasItsMemory(client, first) || (is_spare && client.holds > 0)) continue;
+    const bool may_start = MayStart(first);
     if (may_start && !HasItsShare(client)) {
       overtakes_ = overtakes ? overtakes_ + 1 : 0;
       return Take(turn, client.tickets.front(), Lane::kAll);
@@ -333,9 +357,8 @@ std::optional<WorkQueue::Taken> WorkQueue::NextShort(Lane lane) {
 std::optional<WorkQueue::Taken> WorkQueue::WaitForNext(Lane lane) {
   MutexLock lock(mutex_);
   while (true) {
-    Clock::time_point look_again = Clock::time_point::max();
-    if (lane == Lane::kSpare) look_again = SparesServeFrom();
-    if (lane != Lane::kSpare || look_again <= Clock::now()) {
+    Clock::time_point look_again = ServesFrom(lane);
+    if (look_again <= Clock::now()) {
       if (std::optional<Taken> next = lane == Lane::kAll ? Next() : NextShort(lane)) return next;
       look_again = Clock::time_point::max();
     }
@@ -355,9 +378,10 @@ void WorkQueue::Finished(Lane lane, const Taken& taken) {
   stats_.running_bytes -= taken.work.bytes;
   const auto client = clients_.find(taken.client);
   --client->second.running;
+  client->second.running_bytes -= taken.work.bytes;
   if (lane == Lane::kAll) {
     --client->second.holds;
-    --held_;
+    began_.erase(began_.find(taken.began));
   } else {
     client->second.in_lane.erase(client->second.in_lane.find(taken.began));
   }

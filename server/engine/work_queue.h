@@ -47,6 +47,10 @@ struct Work {
 // overtaken at most 16 times; then the others wait for it. Owns its threads; the destructor runs
 // the queued work and joins them. Thread-safe, except for the destructor.
 //
+// Work that outlasts its turn goes on, but no longer keeps others waiting: spare threads serve
+// clients that have nothing on a thread, as many as there is such work, and share the processors
+// with it. A client's work leaves them a quarter of the memory, unless one alone takes more.
+//
 // What is expected to be short may not be. A client with work that overstays on the threads for
 // short work gets no more of these until it ends, and as long as work overstays on all of them as
 // many spare threads serve the short work of others.
@@ -60,6 +64,8 @@ class WorkQueue {
  public:
   struct Options {
     int threads = 1;
+    int spare_threads = 0;  // beside those, while work outlasts its turn
+    double turn_seconds = 1;
     int short_threads = 0;               // beside those, for short work alone
     double overstay_seconds = 0.25;      // work that runs as long was not short
     size_t most_waiting = 0;             // beyond those that run
@@ -107,7 +113,8 @@ class WorkQueue {
     std::deque<uint64_t> short_tickets;  // those of them that are short
     size_t places = 0;                   // in the queue, of the tickets: without readmitted work
     size_t running = 0;                  // on all threads
-    size_t holds = 0;                    // threads of Lane::kAll
+    int64_t running_bytes = 0;
+    size_t holds = 0;                          // threads of Lane::kAll
     std::multiset<Clock::time_point> in_lane;  // when its work on the other threads began
   };
   using Clients = std::map<std::string, Client>;
@@ -135,9 +142,10 @@ class WorkQueue {
   std::optional<Taken> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<Taken> NextShort(Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayStart(const Work& work) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasItsMemory(const Client& client, const Work& next) const;
   bool HasItsShare(const Client& client) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool Overstays(Clock::time_point began) const;
-  Clock::time_point SparesServeFrom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Clock::time_point ServesFrom(Lane lane) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Taken Take(const Turn& turn, uint64_t ticket, Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Work Remove(uint64_t ticket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Append(uint64_t ticket, const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -163,9 +171,10 @@ class WorkQueue {
   std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> short_turns_ ABSL_GUARDED_BY(mutex_);
   int overtakes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often others overtook the first in turn
-  size_t held_ ABSL_GUARDED_BY(mutex_) = 0;    // threads of Lane::kAll that run something
-  std::multiset<Clock::time_point> short_began_ ABSL_GUARDED_BY(mutex_);  // on Lane::kShort
-  Stats stats_ ABSL_GUARDED_BY(mutex_);                                   // but for `waiting`
+  // When the running work of Lane::kAll and Lane::kShort began.
+  std::multiset<Clock::time_point> began_ ABSL_GUARDED_BY(mutex_);
+  std::multiset<Clock::time_point> short_began_ ABSL_GUARDED_BY(mutex_);
+  Stats stats_ ABSL_GUARDED_BY(mutex_);  // but for `waiting`
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // written only by the constructor
 };

@@ -361,6 +361,7 @@ TEST(Lifecycle, ABadFlagIsOneLineThatNamesIt) {
       {{"--solve-memory", "-1GiB"}, "--solve-memory"},
       {{"--max-message", "3GiB"}, "--max-message"},
       {{"--max-message", "1"}, "--max-message"},
+      {{"--solve-turn", "0s"}, "--solve-turn"},
       {{"--grace", "soon"}, "--grace"},
       {{"--grace", "nan"}, "--grace"},
       {{"--grace", "2000000s"}, "--grace"},

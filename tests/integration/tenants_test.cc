@@ -131,7 +131,7 @@ TEST(Tenants, WithoutATrustedProxyTheHeaderMeansNothing) {
 // Behind a proxy thousands of hosts share one address; each has its own place in the queue.
 TEST(Tenants, TheLimitOfSolvesIsEachClientsOwn) {
   ServerProcess server({"--trusted-proxy", "127.0.0.1", "--client-limit", "1", "--threads", "1",
-                        "--short-threads", "0"});
+                        "--short-threads", "0", "--solve-turn", "3600s"});
   const Remote remote(server.address());
   grpc::ClientContext context;
   context.AddMetadata("x-forwarded-for", "192.0.2.7");
@@ -146,6 +146,27 @@ TEST(Tenants, TheLimitOfSolvesIsEachClientsOwn) {
   context.TryCancel();
   greedy.join();
   other.join();
+}
+
+TEST(Tenants, ALongSolveKeepsOthersWaitingForItsTurnAlone) {
+  ServerProcess server({"--trusted-proxy", "127.0.0.1", "--threads", "1", "--short-threads", "0",
+                        "--max-solve-time", "3600s"});
+  const Remote remote(server.address());
+  grpc::ClientContext context;
+  context.AddMetadata("x-forwarded-for", "192.0.2.7");
+  v1::SolveResponse response;
+  std::atomic<bool> greedy_ended = false;
+  std::thread greedy([&] {
+    (void)remote.Solve(LongSolveRequest(), &response, &context);
+    greedy_ended = true;
+  });
+  WaitForMetric(server, "stowage_solves_running", 1);
+  for (const char* host : {"192.0.2.8", "192.0.2.9"}) {
+    EXPECT_EQ(Text(Ask(remote, "x-forwarded-for", host)), "OK");
+  }
+  EXPECT_FALSE(greedy_ended);
+  context.TryCancel();
+  greedy.join();
 }
 
 TEST(Tenants, CallsAboveAClientsRateAreRefusedLateAndCounted) {

@@ -228,7 +228,8 @@ class EngineTest : public testing::Test {
   Engine engine_{{.threads = 2,
                   .queue_length = 4,
                   .solve_bytes = int64_t{16} << 30,
-                  .all_solves_bytes = int64_t{64} << 30},
+                  .all_solves_bytes = int64_t{64} << 30,
+                  .turn_seconds = 1e6},
                  &cache_,
                  &observer_};
 };

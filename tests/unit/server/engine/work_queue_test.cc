@@ -169,6 +169,42 @@ TEST(WorkQueue, LeavesAThreadToOthersWhoWait) {
   EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
 }
 
+// Every turn is over at once.
+TEST(WorkQueue, WorkThatOutlastsItsTurnDoesNotKeepOthersWaiting) {
+  HeldWork held;
+  WorkQueue queue({.threads = 2, .spare_threads = 1, .turn_seconds = 0, .most_waiting = 100});
+  std::atomic<bool> third_ran{false};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_THAT(queue.Add({.run = held.Run(), .client = "greedy"}), IsOk());
+  }
+  held.WaitFor(2);
+  ASSERT_THAT(queue.Add({.run = [&third_ran] { third_ran = true; }, .client = "greedy"}), IsOk());
+  for (const char* client : {"modest", "other", "modest"}) {
+    std::promise<void> done;
+    ASSERT_THAT(queue.Add({.run = [&done] { done.set_value(); }, .client = client}), IsOk());
+    done.get_future().wait();
+  }
+  EXPECT_FALSE(third_ran) << "its client has threads, and it was queued before";
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_TRUE(third_ran);
+}
+
+TEST(WorkQueue, SpareThreadsWaitForTheEndOfATurn) {
+  HeldWork held;
+  std::string order;  // written by one thread at a time
+  WorkQueue queue({.threads = 1, .spare_threads = 1, .turn_seconds = 1e6, .most_waiting = 100});
+  ASSERT_THAT(queue.Add({.run = held.Run(), .client = "first"}), IsOk());
+  held.WaitFor(1);
+  for (const char* name : {"a", "b", "c"}) {
+    ASSERT_THAT(queue.Add({.run = [&order, name] { order += name; }, .client = name}), IsOk());
+  }
+  EXPECT_EQ(queue.stats().running, 1);
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_EQ(order, "abc");
+}
+
 TEST(WorkQueue, RunsShortWorkOnThreadsOfItsOwn) {
   HeldWork held;
   std::promise<void> short_done;
@@ -291,6 +327,36 @@ TEST(WorkQueue, NeverRunsMoreAtOnceThanMemoryHolds) {
   }
   EXPECT_LE(most, 100);
   EXPECT_GE(most, 60);
+}
+
+TEST(WorkQueue, AClientLeavesAQuarterOfTheMemoryToOthers) {
+  HeldWork held;
+  std::atomic<bool> third_ran{false};
+  WorkQueue queue({.threads = 4, .most_waiting = 100, .most_bytes = 100});
+  for (int64_t bytes : {50, 25}) {
+    ASSERT_THAT(queue.Add({.run = held.Run(), .client = "greedy", .bytes = bytes}), IsOk());
+  }
+  held.WaitFor(2);
+  ASSERT_THAT(
+      queue.Add({.run = [&third_ran] { third_ran = true; }, .client = "greedy", .bytes = 1}),
+      IsOk());
+  for (int i = 0; i < 20; ++i) {
+    std::promise<void> done;
+    ASSERT_THAT(queue.Add({.run = [&done] { done.set_value(); }, .client = "modest", .bytes = 25}),
+                IsOk());
+    done.get_future().wait();
+  }
+  EXPECT_FALSE(third_ran);
+  held.Release();
+  EXPECT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
+  EXPECT_TRUE(third_ran);
+}
+
+TEST(WorkQueue, OneAloneMayTakeAllTheMemory) {
+  std::promise<void> done;
+  WorkQueue queue({.threads = 2, .most_waiting = 100, .most_bytes = 100});
+  ASSERT_THAT(queue.Add({.run = [&done] { done.set_value(); }, .bytes = 100}), IsOk());
+  done.get_future().wait();
 }
 
 TEST(WorkQueue, MakesRoomByRemovingWorkWhoseCallerHasLeft) {
