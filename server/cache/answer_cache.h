@@ -13,7 +13,7 @@
 #include "server/cache/cache_keys.h"
 #include "server/cache/cache_tier.h"
 #include "server/cache/lru.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 

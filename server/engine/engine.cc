@@ -10,6 +10,7 @@
 #include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
 #include "server/engine/time_limit.h"
+#include "server/events/rejection.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/find_frontier.h"
 

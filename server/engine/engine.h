@@ -26,7 +26,7 @@
 #include "server/engine/shared_solve.h"
 #include "server/engine/solve_coordinator.h"
 #include "server/engine/work_queue.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 #include "solver/solve/answer_request.h"

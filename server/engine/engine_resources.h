@@ -16,7 +16,7 @@
 #include "server/engine/running_solves.h"
 #include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "solver/algorithms/solver.h"
 #include "solver/base/thread_pool.h"
 #include "solver/model/request.h"

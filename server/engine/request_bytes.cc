@@ -6,7 +6,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "server/observe/observer.h"
+#include "server/events/rejection.h"
 #include "solver/base/mutex.h"
 #include "solver/base/units.h"
 

@@ -11,6 +11,7 @@
 #include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
 #include "server/engine/time_limit.h"
+#include "server/events/rejection.h"
 #include "solver/solve/answer_request.h"
 
 namespace stowage {

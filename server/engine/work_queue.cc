@@ -9,7 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "server/engine/clock.h"
-#include "server/observe/observer.h"
+#include "server/events/rejection.h"
 #include "solver/base/units.h"
 
 namespace stowage {

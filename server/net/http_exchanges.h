@@ -14,8 +14,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "server/events/observer.h"
 #include "server/net/stream.h"
-#include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 
 struct ssl_ctx_st;
 

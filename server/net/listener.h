@@ -14,9 +14,9 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/engine/rate_limit.h"
+#include "server/events/observer.h"
 #include "server/net/host_connections.h"
 #include "server/net/peer.h"
-#include "server/observe/observer.h"
 
 namespace stowage {
 

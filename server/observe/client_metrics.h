@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "prometheus/metric_family.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {

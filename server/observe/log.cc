@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "server/events/rejection.h"
 #include "server/observe/log_writer.h"
 #include "solver/base/quote.h"
 #include "spdlog/pattern_formatter.h"

@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/engine/rate_limit.h"
+#include "server/events/observer.h"
 #include "server/observe/line_limit.h"
-#include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {

@@ -12,9 +12,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "server/events/observer.h"
 #include "server/observe/client_metrics.h"
 #include "server/observe/gauges.h"
-#include "server/observe/observer.h"
 #include "solver/base/mutex.h"
 
 namespace stowage {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_format.h"
 #include "grpcpp/security/auth_context.h"
-#include "server/observe/observer.h"
+#include "server/events/rejection.h"
 
 namespace stowage {
 namespace {

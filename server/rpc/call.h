@@ -23,7 +23,7 @@
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/request_bytes.h"
 #include "server/engine/shared_solve.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/read_request.h"

@@ -17,7 +17,7 @@
 #include "server/cache/answer_cache.h"
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "server/rpc/admission.h"
 #include "stowage/v1/operator.grpc.pb.h"
 

@@ -10,6 +10,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
+#include "server/events/rejection.h"
 #include "solver/solve/catalog.h"
 #include "solver/solve/request_violations.h"
 

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/status.h"
 #include "solver/base/status_macros.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
 #include "google/rpc/error_details.pb.h"
-#include "server/observe/observer.h"
+#include "server/events/rejection.h"
 #include "solver/base/quote.h"
 #include "stowage/v1/errors.pb.h"
 

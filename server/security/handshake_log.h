@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "absl/strings/string_view.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 
 namespace stowage {
 

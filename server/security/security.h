@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/security/server_credentials.h"
-#include "server/observe/observer.h"
+#include "server/events/observer.h"
 #include "server/security/file_permissions.h"
 #include "server/security/file_watch.h"
 #include "server/security/tls.h"

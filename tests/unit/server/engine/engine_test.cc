@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/events/rejection.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/observe/observer.h"
+#include "server/events/rejection.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/server/engine/one_thread.h"
 

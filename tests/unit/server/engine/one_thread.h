@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_join.h"
 #include "server/engine/work_queue.h"
-#include "server/observe/observer.h"
+#include "server/events/rejection.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/observe/observer.h"
+#include "server/events/rejection.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/events/rejection.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/server/engine/engine_fixture.h"

@@ -1,6 +1,7 @@
-// The interface through which the server reports to its log and its metrics.
-#ifndef STOWAGE_SERVER_OBSERVE_OBSERVER_H_
-#define STOWAGE_SERVER_OBSERVE_OBSERVER_H_
+// What happens in the server, and the interfaces through which its parts report it to the log and
+// the metrics.
+#ifndef STOWAGE_SERVER_EVENTS_OBSERVER_H_
+#define STOWAGE_SERVER_EVENTS_OBSERVER_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,9 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "solver/model/answer.h"
 #include "solver/model/execution_report.h"
 
@@ -49,44 +47,6 @@ struct OperatorAction {
   std::string peer = {};
   absl::Status status = {};
 };
-
-// Payloads of the status of a rejected request: the reason in a word ("queue_full"), unset where
-// the code is reason enough; and the seconds after which to try again, as decimal text.
-inline constexpr const char* kRejectionPayload = "stowage.rejection";
-inline constexpr const char* kRetryPayload = "stowage.retry_after_seconds";
-
-// RESOURCE_EXHAUSTED, for which trying again after `retry_after_seconds` helps; 0: it does not.
-inline absl::Status Rejected(const char* reason, absl::string_view message,
-                             double retry_after_seconds) {
-  absl::Status status = absl::ResourceExhaustedError(message);
-  status.SetPayload(kRejectionPayload, absl::Cord(reason));
-  if (retry_after_seconds > 0) {
-    status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(retry_after_seconds)));
-  }
-  return status;
-}
-
-// The reason of a rejection; empty: the status is none.
-inline std::string RejectionOf(const absl::Status& status) {
-  if (const auto reason = status.GetPayload(kRejectionPayload)) return std::string(*reason);
-  switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument:
-      return "invalid";
-    case absl::StatusCode::kResourceExhausted:
-      return "solve_memory";
-    case absl::StatusCode::kUnavailable:
-      return "draining";
-    case absl::StatusCode::kUnauthenticated:
-      return "unauthenticated";
-    default:
-      return "";
-  }
-}
-
-// The status of a request for which the machine, not a limit of the server, has too little memory.
-inline absl::Status TooLittleFreeMemory() {
-  return Rejected("memory", "the server has too little free memory; try again", 1);
-}
 
 // Thread-safe. Must be quick: every call calls it.
 class Observer {
@@ -151,4 +111,4 @@ class ConnectionObserver {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_OBSERVE_OBSERVER_H_
+#endif  // STOWAGE_SERVER_EVENTS_OBSERVER_H_
