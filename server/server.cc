@@ -13,7 +13,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "proto/convert/address.h"
-#include "server/cache/sqlite_tier.h"
+#include "server/cache/tiers/sqlite_tier.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/rpc/connection_limits.h"
@@ -25,18 +25,35 @@ namespace {
 // How long responses may take to be sent once the engine has drained.
 constexpr std::chrono::seconds kFlush{1};
 
-// The disk cache; null where there is none, or where it cannot be opened, which is reported: the
-// server then runs with the memory cache alone.
-std::unique_ptr<CacheTier> OpenStore(const ServerOptions& options, Observer& observer) {
-  if (options.cache_dir.empty()) return nullptr;
+// Without a store where there is none, or where it cannot be opened, which is reported.
+ServerTier OpenDisk(const ServerOptions& options, Observer& observer) {
+  ServerTier disk = {.name = "disk", .source = Origin::Source::kDiskCache};
+  if (options.cache_dir.empty()) return disk;
   absl::StatusOr<std::unique_ptr<SqliteTier>> tier =
       SqliteTier::Open(options.cache_dir, {options.disk_bytes, options.client_cache_share});
   if (!tier.ok()) {
     observer.StoreFailed(tier.status());
-    return nullptr;
+    return disk;
   }
   if (const absl::Status opening = (*tier)->opening(); !opening.ok()) observer.StoreFailed(opening);
-  return *std::move(tier);
+  disk.store = *std::move(tier);
+  disk.limit_bytes = options.disk_bytes;
+  return disk;
+}
+
+// The quickest first.
+std::vector<ServerTier> OpenTiers(const ServerOptions& options, Observer& observer) {
+  std::vector<ServerTier> tiers;
+  tiers.push_back(OpenDisk(options, observer));
+  return tiers;
+}
+
+std::vector<NamedTier> InUse(const std::vector<ServerTier>& tiers) {
+  std::vector<NamedTier> in_use;
+  for (const ServerTier& tier : tiers) {
+    if (tier.store != nullptr) in_use.push_back({tier.name, tier.source, tier.store.get()});
+  }
+  return in_use;
 }
 
 // Who calls is decided by tokens where there are some.
@@ -134,8 +151,8 @@ Server::Server(const ServerOptions& options, const std::string& version,
       reports_(std::make_unique<Reports>(options.log, *this)),
       handshakes_(*reports_),
       security_(std::move(security)),
-      disk_(OpenStore(options, *reports_)),
-      cache_({options.cache_bytes, options.client_cache_share}, disk_.get(), *reports_),
+      tiers_(OpenTiers(options, *reports_)),
+      cache_({options.cache_bytes, options.client_cache_share}, InUse(tiers_), *reports_),
       engine_(options.engine, &cache_, reports_.get()),
       admission_(AdmissionOptions(options, security_->tokens())),
       operator_admission_(AdmissionOptions(options, security_->operator_tokens())),
@@ -159,9 +176,11 @@ Server::~Server() = default;
 Gauges Server::gauges() const {
   Gauges gauges;
   gauges.engine = engine_.stats();
-  if (disk_ != nullptr) {
-    gauges.disk = disk_->stats();
-    gauges.disk_limit_bytes = options_.disk_bytes;
+  for (const ServerTier& tier : tiers_) gauges.tiers.push_back({{tier.name}, tier.limit_bytes});
+  for (TierStats& stats : cache_.tier_stats()) {
+    const auto gauge = absl::c_find_if(
+        gauges.tiers, [&stats](const TierGauges& tier) { return tier.stats.name == stats.name; });
+    gauge->stats = std::move(stats);
   }
   gauges.memory = cache_.memory_stats();
   gauges.responses = cache_.response_stats();

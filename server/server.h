@@ -3,6 +3,7 @@
 #define STOWAGE_SERVER_SERVER_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/server.h"
+#include "server/cache/answer_cache.h"
+#include "server/cache/cache_tier.h"
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
 #include "server/net/http_port.h"
@@ -24,8 +27,17 @@
 #include "server/security/security.h"
 #include "server/server_options.h"
 #include "solver/base/mutex.h"
+#include "solver/model/answer.h"
 
 namespace stowage {
+
+// A tier of the cache below memory. Without a store the server does without it.
+struct ServerTier {
+  std::string name;
+  Origin::Source source;
+  int64_t limit_bytes = 0;
+  std::unique_ptr<CacheTier> store = nullptr;
+};
 
 // Serves from Start() until Drain(), which must be called before it is destroyed.
 class Server {
@@ -76,7 +88,7 @@ class Server {
   std::unique_ptr<Reports> reports_;
   HandshakeLog handshakes_;
   std::unique_ptr<Security> security_;
-  std::unique_ptr<CacheTier> disk_;  // null: there is none
+  std::vector<ServerTier> tiers_;
   AnswerCache cache_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};  // or asked to, by an operator

@@ -1,21 +1,25 @@
-// The server's cache: answers in memory, the serialized responses in which they were sent, and a
-// tier below that outlives the process.
+// The server's cache: answers in memory, the serialized responses in which they were sent, and
+// tiers below that outlive the process. Storage alone: engine/reuse.h proves what is found.
 #ifndef STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 #define STOWAGE_SERVER_CACHE_ANSWER_CACHE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "server/cache/cache_keys.h"
 #include "server/cache/cache_tier.h"
 #include "server/cache/lru.h"
 #include "server/events/observer.h"
 #include "solver/model/answer.h"
-#include "solver/model/request.h"
 
 namespace stowage {
 
@@ -34,39 +38,58 @@ struct CachedResponse {
 };
 using CachedResponsePtr = std::shared_ptr<const CachedResponse>;
 
-// Where a cached answer is for exactly these sizes and times, or for others that round to the same
-// instance, it is simulated on the request's own chain before it is returned; what does not fit
-// there is a miss. Errors of the tier are reported to the observer and count as misses.
-// Thread-safe.
+// A tier, and how it is known. Borrows it.
+struct NamedTier {
+  std::string name;       // "disk", in the metrics
+  Origin::Source source;  // of the answers that are found in it
+  CacheTier* tier;
+};
+
+struct TierStats {
+  std::string name = {};
+  CacheStats stored = {};
+  // Look-ups since the start; one of a request counts once.
+  int64_t hits = 0;
+  int64_t misses = 0;
+  int64_t failures = 0;  // the tier did not work, or what it had was damaged
+};
+
+// Null: a miss.
+struct TierHit {
+  CachedAnswerPtr cached = {};
+  Origin::Source source = Origin::Source::kSolved;  // of the tier that had it
+};
+
+// Finds answers by their keys. Whether one does for a request is proved by the caller, who gets it
+// as a candidate. Errors of tiers are reported to the observer and count as misses. Thread-safe.
 class AnswerCache {
  public:
-  // A half of the memory is for answers, a half for responses. `tier` may be null. Borrows both.
-  AnswerCache(const CacheLimits& memory, CacheTier* tier, Observer& observer);
+  // A half of the memory is for answers, a half for responses. The tiers are in the order in which
+  // they are asked, the quickest first. Borrows the observer.
+  AnswerCache(const CacheLimits& memory, std::vector<NamedTier> tiers, Observer& observer);
 
-  // The cached answer to `request`; null: a miss. Never blocks.
-  AnswerPtr FindInMemory(const SolveRequest& request, const CacheKeys& keys);
-  // The same from the tier below, complete with prediction and explanation, for `client`, who asks:
-  // a copy in memory counts as that client's, whoever had it solved, so that nobody fills another's
-  // share by asking for its answers. Blocks on the tier.
-  //
-  // A tier's answer is believed in nothing but what its schedule shows on the request's chain: it
-  // is optimal where it meets the lower bound, else feasible; it has no least memory, and the notes
-  // are made anew. A miss for requests that ask for the rounding loss.
-  CachedAnswerPtr FindInTier(const SolveRequest& request, const CacheKeys& keys,
-                             const std::string& client);
+  // What a candidate proves to be; null: it does not do for the request.
+  using ProveInMemory = AnswerPtr(const CachedAnswerPtr& candidate);
+  using ProveInTier = CachedAnswerPtr(const Answer& candidate);
+
+  // The answer in memory under these keys; null: a miss. Never blocks.
+  AnswerPtr FindInMemory(const CacheKeys& keys, absl::FunctionRef<ProveInMemory> prove);
+  // The same from the first tier that has one, which is then written to the tiers above that one,
+  // as it was proved. Blocks on the tiers.
+  TierHit FindInTiers(const CacheKeys& keys, absl::FunctionRef<ProveInTier> prove);
 
   // Keeps the answer, in place of its owner's own of the same key; does nothing where there is one
   // of another owner.
   void PutInMemory(const CachedAnswerPtr& cached);
-  bool has_tier() const { return tier_ != nullptr; }
-  // The same in the tier, which is not given answers that it would not be believed: that nothing
-  // fits, or what rounding loses. Blocks on it. Requires: has_tier().
-  void PutInTier(const CachedAnswerPtr& cached);
+  bool has_tiers() const { return !tiers_.empty(); }
+  // The same in all tiers, which are not given answers that they would not be believed: that
+  // nothing fits, or what rounding loses. Blocks on them.
+  void PutInTiers(const CachedAnswerPtr& cached);
 
-  // Removes the answers with that CacheKeys::rounded from memory and from the tier, and the
+  // Removes the answers with that CacheKeys::rounded from memory and from the tiers, and the
   // responses whose origin has the fingerprint: those of the answers, or of a Frontier. Returns how
   // many answers there were; where there were none, how many responses. O(entries), blocks on the
-  // tier. Errors: those of the tier.
+  // tiers. Errors: those of the tiers.
   absl::StatusOr<int64_t> Remove(const Fingerprint& fingerprint);
 
   // Null: a miss.
@@ -78,6 +101,7 @@ class AnswerCache {
 
   CacheStats memory_stats() const;
   CacheStats response_stats() const;
+  std::vector<TierStats> tier_stats() const;  // in their order
 
  private:
   static constexpr size_t kShards = 8;
@@ -86,21 +110,21 @@ class AnswerCache {
   using Shard = Lru<Fingerprint, CachedAnswer>;
   Shard& ShardOf(const Fingerprint& key) { return answers_[key.bytes[0] % kShards]; }
 
+  struct Tier {
+    explicit Tier(NamedTier its) : named(std::move(its)) {}
+    const NamedTier named;
+    std::atomic<int64_t> hits = 0;
+    std::atomic<int64_t> misses = 0;
+    std::atomic<int64_t> failures = 0;
+  };
+  CachedAnswerPtr FindIn(Tier& tier, const CacheKeys& keys, absl::FunctionRef<ProveInTier> prove);
+  void PutIn(Tier& tier, const CachedAnswerPtr& cached);
+
   std::deque<Shard> answers_;                         // not movable, hence no vector
   Lru<absl::string_view, CachedResponse> responses_;  // keys point into the values
-  CacheTier* const tier_;
+  std::deque<Tier> tiers_;                            // likewise
   Observer& observer_;
 };
-
-// `cached` as an answer to `request`, simulated on the request's own chain; null: it does not fit
-// there, or memory runs out. Thread-safe.
-AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
-                           const CachedAnswerPtr& cached);
-
-// The same for the best schedule so far of a solve that is under way. Without a rounding loss.
-// `best_keys` are those of the request that is being solved.
-AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
-                         const CacheKeys& best_keys);
 
 }  // namespace stowage
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
+#include "server/engine/reuse.h"
 #include "server/engine/time_limit.h"
 #include "server/events/rejection.h"
 #include "solver/bounds/memory_range.h"
@@ -61,7 +62,7 @@ void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveLis
     return pending_.Finish();
   }
   if (keyed->request.options.use_cache) {
-    if (AnswerPtr cached = resources_.cache.FindInMemory(keyed->request, keyed->keys)) {
+    if (AnswerPtr cached = FindInMemory(resources_.cache, keyed->request, keyed->keys)) {
       listener->Done(SolveResult{.answer = std::move(cached),
                                  .origin = {.source = Origin::Source::kMemoryCache,
                                             .fingerprint = ToHex(keyed->keys.rounded)}});

@@ -10,6 +10,7 @@
 
 #include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
+#include "server/engine/reuse.h"
 #include "server/engine/time_limit.h"
 #include "server/events/rejection.h"
 #include "solver/solve/answer_request.h"
@@ -167,14 +168,14 @@ void SolveCoordinator::Improved(const SolvePtr& solve, Answer better) {
 void SolveCoordinator::LookUp(const SolvePtr& solve) {
   const auto look_up = [this, solve] {
     if (solve->stop_token().stop_requested()) return Forget(solve);
-    CachedAnswerPtr cached;
+    TierHit hit;
     if (solve->request().options.use_cache) {
-      cached = resources_.cache.FindInTier(solve->request(), solve->keys(), solve->owner().client);
+      hit = FindInTiers(resources_.cache, solve->request(), solve->keys(), solve->owner().client);
     }
-    if (cached == nullptr) return Enqueue(solve);
-    resources_.cache.PutInMemory(cached);
+    if (hit.cached == nullptr) return Enqueue(solve);
+    resources_.cache.PutInMemory(hit.cached);
     Forget(solve);
-    EndAll(solve, cached, Origin::Source::kDiskCache);
+    EndAll(solve, hit.cached, hit.source);
   };
   AddInTurn(solve, resources_.quick, &SharedSolve::SetLookUpTicket,
             [&](const Caller& /*owner*/) { return Work{.run = look_up}; });
@@ -298,13 +299,13 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
 
 void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
   resources_.cache.PutInMemory(answer);
-  if (!resources_.cache.has_tier()) return;
+  if (!resources_.cache.has_tiers()) return;
   const auto failed = [this](const absl::Status& status) {
     resources_.observer.StoreFailed(status);
   };
   // Callers do not wait for the tier below.
   const absl::StatusOr<uint64_t> added =
-      resources_.quick.Add({.run = [this, answer] { resources_.cache.PutInTier(answer); },
+      resources_.quick.Add({.run = [this, answer] { resources_.cache.PutInTiers(answer); },
                             .drop = [failed](const std::vector<std::string>&,
                                              const absl::Status& status) { failed(status); }});
   if (!added.ok()) failed(added.status());

@@ -136,7 +136,7 @@ void Scrape::AddCaches(const Gauges& gauges) {
   Family<Gauge>& entries = MakeGauge("stowage_cache_entries", "Cached entries.");
   Family<Counter>& evictions =
       MakeCounter("stowage_cache_evictions_total", "Entries evicted to make room.");
-  const auto add = [&](const char* tier, const CacheStats& stats, int64_t limit_bytes) {
+  const auto add = [&](const std::string& tier, const CacheStats& stats, int64_t limit_bytes) {
     const Labels labels = {{"tier", tier}};
     bytes.Add(labels).Set(AsDouble(stats.bytes));
     limits.Add(labels).Set(AsDouble(limit_bytes));
@@ -145,7 +145,9 @@ void Scrape::AddCaches(const Gauges& gauges) {
   };
   add("memory", gauges.memory, gauges.memory_limit_bytes - gauges.memory_limit_bytes / 2);
   add("responses", gauges.responses, gauges.memory_limit_bytes / 2);
-  add("disk", gauges.disk, gauges.disk_limit_bytes);
+  for (const TierGauges& tier : gauges.tiers) {
+    add(tier.stats.name, tier.stats.stored, tier.limit_bytes);
+  }
 }
 
 void Scrape::AddProcess(const Process& process) {

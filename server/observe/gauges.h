@@ -7,10 +7,17 @@
 #include <vector>
 
 #include "prometheus/metric_family.h"
+#include "server/cache/answer_cache.h"
 #include "server/cache/cache_tier.h"
 #include "server/engine/engine.h"
 
 namespace stowage {
+
+// A tier of the cache below memory; one that is not in use has a name alone.
+struct TierGauges {
+  TierStats stats;
+  int64_t limit_bytes = 0;
+};
 
 // The state that Metrics does not count itself; its owner reads it at every scrape.
 struct Gauges {
@@ -18,8 +25,7 @@ struct Gauges {
   CacheStats memory;               // cached answers
   CacheStats responses;            // the serialized responses beside them
   int64_t memory_limit_bytes = 0;  // of both, a half each
-  CacheStats disk;                 // all 0 without one
-  int64_t disk_limit_bytes = 0;
+  std::vector<TierGauges> tiers;
   int64_t solve_limit_bytes = 0;
   std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
   int64_t suppressed_lines = 0;                    // of the log, since the start

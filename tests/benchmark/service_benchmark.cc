@@ -28,7 +28,7 @@
 #include "grpcpp/grpcpp.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
-#include "server/cache/sqlite_tier.h"
+#include "server/cache/tiers/sqlite_tier.h"
 #include "solver/bounds/memory_range.h"
 #include "stowage/v1/scheduler.grpc.pb.h"
 #include "tests/benchmark/benchmark_flags.h"

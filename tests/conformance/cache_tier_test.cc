@@ -1,4 +1,4 @@
-// What every cache tier must do: one suite for all of them.
+// What every cache tier must do, and what those must that evict by themselves: a suite each.
 #include "server/cache/cache_tier.h"
 
 #include <gtest/gtest.h>
@@ -9,8 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "server/cache/sqlite_tier.h"
+#include "server/cache/tiers/sqlite_tier.h"
 #include "tests/support/chains.h"
+#include "tests/support/fake_tier.h"
 #include "tests/support/files.h"
 #include "tests/support/numbered_keys.h"
 #include "tests/support/status_matchers.h"
@@ -38,6 +39,8 @@ OwnedTier MakeSqlite() {
   return {std::move(folder), *std::move(tier)};
 }
 
+OwnedTier MakeFake() { return {nullptr, std::make_unique<FakeTier>()}; }
+
 // An answer that differs from those to other numbers.
 CachedAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
   CachedAnswer cached;
@@ -54,7 +57,7 @@ CachedAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
   return std::make_shared<const CachedAnswer>(std::move(cached));
 }
 
-class CacheTierTest : public testing::TestWithParam<TierKind> {
+class TierTest : public testing::TestWithParam<TierKind> {
  protected:
   CacheTier& tier() { return *owned_.tier; }
   CachedAnswerPtr Get(uint64_t number) {
@@ -65,6 +68,9 @@ class CacheTierTest : public testing::TestWithParam<TierKind> {
 
   OwnedTier owned_ = GetParam().make();
 };
+
+class CacheTierTest : public TierTest {};
+class BoundedTierTest : public TierTest {};
 
 TEST_P(CacheTierTest, GivesBackWhatWasPut) {
   EXPECT_EQ(Get(7), nullptr);
@@ -121,35 +127,6 @@ TEST_P(CacheTierTest, LeavesTheAnswerOfAnotherOwner) {
   EXPECT_EQ(Get(7)->answer.schedule.operations.size(), 60);
 }
 
-TEST_P(CacheTierTest, StaysWithinItsBytes) {
-  for (uint64_t number = 0; number < 3000; ++number) {
-    ASSERT_THAT(tier().Put(AnswerTo(number, 200)), IsOk());
-    ASSERT_LE(tier().stats().bytes, kMostBytes);
-  }
-  const CacheStats stats = tier().stats();
-  EXPECT_GT(stats.evictions, 0);
-  EXPECT_EQ(stats.entries + stats.evictions, 3000);
-  EXPECT_GT(stats.bytes, kMostBytes / 2) << "it holds less than it could";
-  EXPECT_NE(Get(2999), nullptr) << "the last one that came";
-  EXPECT_EQ(Get(0), nullptr) << "the first one that came";
-}
-
-// Of two owners each may fill the tier; neither can evict all that the other has.
-TEST_P(CacheTierTest, AnOwnerAboveItsShareGivesUpItsOwnAnswers) {
-  const auto put = [this](uint64_t number, const char* owner) {
-    CachedAnswer cached = *AnswerTo(number, 200);
-    cached.owner = owner;
-    ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
-  };
-  for (uint64_t number = 0; number < 100; ++number) put(number, "honest");
-  for (uint64_t number = 100; number < 3000; ++number) put(number, "hostile");
-  EXPECT_GT(tier().stats().evictions, 0);
-  int left = 0;
-  for (uint64_t number = 0; number < 100; ++number) left += Get(number) != nullptr ? 1 : 0;
-  EXPECT_EQ(left, 100);
-  EXPECT_EQ(Get(0)->owner, "honest");
-}
-
 // Also one that is stored under its exact sizes.
 TEST_P(CacheTierTest, RemovesTheAnswersWithAFingerprint) {
   ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
@@ -168,13 +145,6 @@ TEST_P(CacheTierTest, RemovesTheAnswersWithAFingerprint) {
   EXPECT_EQ(tier().stats().entries, 1);
 }
 
-TEST_P(CacheTierTest, LeavesOutWhatIsLargerThanAllOfIt) {
-  ASSERT_THAT(tier().Put(AnswerTo(1)), IsOk());
-  ASSERT_THAT(tier().Put(AnswerTo(2, 400'000)), IsOk());
-  EXPECT_EQ(Get(2), nullptr);
-  EXPECT_NE(Get(1), nullptr);
-}
-
 TEST_P(CacheTierTest, ServesManyThreads) {
   std::vector<std::jthread> threads;
   for (uint64_t thread = 0; thread < 4; ++thread) {
@@ -191,7 +161,48 @@ TEST_P(CacheTierTest, ServesManyThreads) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest, testing::Values(TierKind{"sqlite", MakeSqlite}),
+TEST_P(BoundedTierTest, StaysWithinItsBytes) {
+  for (uint64_t number = 0; number < 3000; ++number) {
+    ASSERT_THAT(tier().Put(AnswerTo(number, 200)), IsOk());
+    ASSERT_LE(tier().stats().bytes, kMostBytes);
+  }
+  const CacheStats stats = tier().stats();
+  EXPECT_GT(stats.evictions, 0);
+  EXPECT_EQ(stats.entries + stats.evictions, 3000);
+  EXPECT_GT(stats.bytes, kMostBytes / 2) << "it holds less than it could";
+  EXPECT_NE(Get(2999), nullptr) << "the last one that came";
+  EXPECT_EQ(Get(0), nullptr) << "the first one that came";
+}
+
+// Of two owners each may fill the tier; neither can evict all that the other has.
+TEST_P(BoundedTierTest, AnOwnerAboveItsShareGivesUpItsOwnAnswers) {
+  const auto put = [this](uint64_t number, const char* owner) {
+    CachedAnswer cached = *AnswerTo(number, 200);
+    cached.owner = owner;
+    ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
+  };
+  for (uint64_t number = 0; number < 100; ++number) put(number, "honest");
+  for (uint64_t number = 100; number < 3000; ++number) put(number, "hostile");
+  EXPECT_GT(tier().stats().evictions, 0);
+  int left = 0;
+  for (uint64_t number = 0; number < 100; ++number) left += Get(number) != nullptr ? 1 : 0;
+  EXPECT_EQ(left, 100);
+  EXPECT_EQ(Get(0)->owner, "honest");
+}
+
+TEST_P(BoundedTierTest, LeavesOutWhatIsLargerThanAllOfIt) {
+  ASSERT_THAT(tier().Put(AnswerTo(1)), IsOk());
+  ASSERT_THAT(tier().Put(AnswerTo(2, 400'000)), IsOk());
+  EXPECT_EQ(Get(2), nullptr);
+  EXPECT_NE(Get(1), nullptr);
+}
+
+constexpr TierKind kFake = {"fake", MakeFake};
+constexpr TierKind kSqlite = {"sqlite", MakeSqlite};
+
+INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest, testing::Values(kFake, kSqlite),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Tiers, BoundedTierTest, testing::Values(kSqlite),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "client/lib/plan_file.h"
 #include "proto/convert/answer_message.h"
-#include "proto/convert/stored_answer.h"
+#include "server/cache/tiers/stored_answer.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "tests/fuzz/targets.h"
@@ -31,12 +31,10 @@ void RequireFits(const Schedule& schedule) {
 }
 
 void TakeStored(absl::string_view bytes) {
-  v1::StoredAnswer stored;
-  if (!stored.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return;
-  const std::optional<Answer> known = FromStored(stored);
-  if (!known.has_value()) return;
+  const CachedAnswerPtr known = DecodeAnswer(bytes, "owner");
+  if (known == nullptr) return;
   for (const SameInstance same : {SameInstance::kExactly, SameInstance::kRounded}) {
-    const std::optional<Answer> answer = ReuseAnswer(TheRequest(), *known, same);
+    const std::optional<Answer> answer = ReuseAnswer(TheRequest(), known->answer, same);
     if (!answer.has_value()) continue;
     if (answer->outcome != Outcome::kInfeasible) RequireFits(answer->schedule);
     ToMessage({std::make_shared<const Answer>(*answer), {}}, TheRequest().platform);
@@ -69,7 +67,7 @@ std::vector<std::string> StoredSeeds() {
   const SavedPlan plan{{std::make_shared<const Answer>(*answer), {}}};
   const TempFolder folder;
   if (!SavePlan(folder.Path(""), request, plan).ok()) std::abort();
-  return {std::string(1, '\0') + ToStored(*answer).SerializeAsString(),
+  return {std::string(1, '\0') + EncodeAnswer({*answer, {}}),
           "\1" + ReadFile(folder.Path(PlanFileName(request)))};
 }
 

@@ -5,60 +5,29 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "solver/algorithms/solver.h"
-#include "solver/bounds/lower_bound.h"
-#include "solver/bounds/memory_range.h"
-#include "solver/solve/answer_request.h"
-#include "tests/support/chains.h"
-#include "tests/support/forged_requests.h"
+#include "tests/support/counting_observer.h"
+#include "tests/support/fake_tier.h"
+#include "tests/support/solved_requests.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
 namespace {
 
-class NullObserver final : public Observer {
- public:
-  void CallBegan(const std::string&) override {}
-  void CallEnded(const CallRecord&) override {}
-  void ExecutionReported(const ExecutionReport&, const CallRecord&) override {}
-  void OperatorActed(const OperatorAction& /*action*/) override {}
-  void StoreFailed(const absl::Status&) override {}
-  void CredentialsReplaced(const std::string&, const absl::Status&) override {}
-};
-
-// Different stages make different requests.
-SolveRequest Request(int stages, double time_factor = 1) {
-  SolveRequest request{
-      EqualChain(stages), Memory(int64_t{15} * stages), "rotor", {.time_precision = 0.01}};
-  for (Stage& stage : request.chain.stages) stage.forward_seconds *= time_factor;
-  return request;
-}
-
-CacheKeys KeysFor(const SolveRequest& request) {
-  return CacheKeysOf(request, Instance::Rounded(request));
-}
-
-CachedAnswerPtr Solve(const SolveRequest& request) {
-  absl::StatusOr<Answer> answer = AnswerRequest(request, SolveContext());
-  EXPECT_THAT(answer, IsOk());
-  return std::make_shared<const CachedAnswer>(
-      CachedAnswer{*std::move(answer), KeysFor(request), "client", /*is_explained=*/true});
-}
+// What is put needs no proof here.
+AnswerPtr AsItIs(const CachedAnswerPtr& candidate) { return {candidate, &candidate->answer}; }
 
 class AnswerCacheTest : public testing::Test {
  protected:
   AnswerPtr Find(const SolveRequest& request) {
-    return cache_.FindInMemory(request, KeysFor(request));
+    return cache_.FindInMemory(KeysFor(request), AsItIs);
   }
 
-  NullObserver observer_;
-  AnswerCache cache_{{1 << 20}, nullptr, observer_};
+  CountingObserver observer_;
+  AnswerCache cache_{{1 << 20}, {}, observer_};
 };
 
 TEST_F(AnswerCacheTest, FindsWhatWasPut) {
@@ -68,170 +37,6 @@ TEST_F(AnswerCacheTest, FindsWhatWasPut) {
   EXPECT_EQ(Find(Request(6)).get(), &cached->answer) << "an equal request shares the answer";
   EXPECT_EQ(Find(Request(7)), nullptr);
   EXPECT_EQ(cache_.memory_stats().entries, 1);
-}
-
-TEST_F(AnswerCacheTest, SimulatesTheScheduleOnTheTimesOfTheRequest) {
-  const CachedAnswerPtr cached = Solve(Request(6));
-  cache_.PutInMemory(cached);
-  const AnswerPtr noisy = Find(Request(6, 1.0001));
-  ASSERT_NE(noisy, nullptr);
-  EXPECT_EQ(noisy->schedule, cached->answer.schedule);
-  EXPECT_GT(noisy->prediction.makespan_seconds, cached->answer.prediction.makespan_seconds);
-}
-
-TEST_F(AnswerCacheTest, MissesWhereTheScheduleDoesNotFitTheChain) {
-  CachedAnswer wrong = *Solve(Request(6));
-  wrong.answer.schedule.operations.pop_back();
-  cache_.PutInMemory(std::make_shared<const CachedAnswer>(wrong));
-  EXPECT_EQ(Find(Request(6)), nullptr);
-  EXPECT_EQ(Find(Request(6, 1.0001)), nullptr);
-}
-
-TEST_F(AnswerCacheTest, KeepsInfeasibleAnswersForExactlyTheirSizes) {
-  SolveRequest tight = Request(6);
-  tight.platform.memory_bytes = 1;
-  const CachedAnswerPtr cached = Solve(tight);
-  ASSERT_EQ(cached->answer.outcome, Outcome::kInfeasible);
-  cache_.PutInMemory(cached);
-  EXPECT_NE(Find(tight), nullptr);
-  tight.platform.memory_bytes = 2;
-  EXPECT_EQ(Find(tight), nullptr);
-}
-
-TEST_F(AnswerCacheTest, DoesNotAnswerWithWhatWasForged) {
-  const CachedAnswerPtr forged = Solve(ForgedRequest());
-  ASSERT_EQ(forged->answer.outcome, Outcome::kInfeasible);
-  ASSERT_NE(Solve(VictimRequest())->answer.outcome, Outcome::kInfeasible);
-  cache_.PutInMemory(forged);
-  EXPECT_EQ(Find(VictimRequest()), nullptr);
-}
-
-// Returns one answer, whatever the key.
-class OneAnswerTier final : public CacheTier {
- public:
-  explicit OneAnswerTier(CachedAnswerPtr cached) : cached_(std::move(cached)) {}
-  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint&) override { return cached_; }
-  absl::Status Put(CachedAnswerPtr) override { return absl::OkStatus(); }
-  absl::StatusOr<int64_t> Remove(const Fingerprint&) override { return 0; }
-  CacheStats stats() const override { return {}; }
-
- private:
-  const CachedAnswerPtr cached_;
-};
-
-CachedAnswerPtr FindInTier(const SolveRequest& request, CachedAnswerPtr cached) {
-  NullObserver observer;
-  OneAnswerTier tier(std::move(cached));
-  AnswerCache cache({1 << 20}, &tier, observer);
-  return cache.FindInTier(request, KeysFor(request), "asker");
-}
-
-TEST(AnswersOfATier, AreUsedForTheirOwnRequestOnly) {
-  EXPECT_NE(FindInTier(Request(6), Solve(Request(6))), nullptr);
-  EXPECT_EQ(FindInTier(Request(6), Solve(Request(7))), nullptr);
-}
-
-TEST(AnswersOfATier, NeverSayThatNothingFits) {
-  SolveRequest tight = Request(6);
-  tight.platform.memory_bytes = FloorOfMemory(tight.chain).bytes - 1;
-  const CachedAnswerPtr infeasible = Solve(tight);
-  ASSERT_EQ(infeasible->answer.outcome, Outcome::kInfeasible);
-  EXPECT_EQ(FindInTier(tight, infeasible), nullptr);
-}
-
-// With exact times and as many slots as bytes nothing is rounded. A schedule outside rotor's class
-// is faster, so that the lower bound proves nothing.
-SolveRequest ExactRequest() {
-  SolveRequest request = Request(6);
-  request.chain = NonPersistentChain(5);
-  request.platform.memory_bytes = 9;
-  request.options = {.memory_slots = 1000, .time_precision = 0};
-  return request;
-}
-
-TEST(AnswersOfATier, AreBelievedInNothingButWhatTheirScheduleShows) {
-  CachedAnswer lie = *Solve(ExactRequest());
-  ASSERT_FALSE(MeetsBound(lie.answer.prediction));
-  lie.answer.outcome = Outcome::kOptimal;
-  lie.answer.limit = Limit::kNone;
-  lie.answer.minimum_memory_bytes = FloorOfMemory(ExactRequest().chain).bytes;
-  lie.answer.explanation.notes = {"buy more memory\x1b[2J"};
-  lie.answer.prediction.makespan_seconds = 1e-6;
-  lie.answer.rounding_loss.emplace();
-  const CachedAnswerPtr found =
-      FindInTier(ExactRequest(), std::make_shared<const CachedAnswer>(lie));
-  ASSERT_NE(found, nullptr);
-  const Answer& answer = found->answer;
-  EXPECT_EQ(answer.outcome, Outcome::kFeasible);
-  EXPECT_EQ(answer.limit, Limit::kHeuristic);
-  EXPECT_EQ(answer.minimum_memory_bytes, std::nullopt);
-  EXPECT_FALSE(answer.rounding_loss.has_value());
-  ASSERT_EQ(answer.explanation.notes.size(), 1);
-  EXPECT_THAT(answer.explanation.notes[0], testing::HasSubstr("kept from an earlier solve"));
-  EXPECT_EQ(answer.prediction.makespan_seconds,
-            Solve(ExactRequest())->answer.prediction.makespan_seconds);
-}
-
-TEST(AnswersOfATier, AreOptimalWhereTheyMeetTheLowerBound) {
-  SolveRequest roomy = Request(6);
-  roomy.platform.memory_bytes = StoreAllPeakBytes(roomy.chain);
-  CachedAnswer modest = *Solve(roomy);
-  modest.answer.outcome = Outcome::kFeasible;
-  modest.answer.limit = Limit::kRounding;
-  const CachedAnswerPtr found = FindInTier(roomy, std::make_shared<const CachedAnswer>(modest));
-  ASSERT_NE(found, nullptr);
-  EXPECT_EQ(found->answer.outcome, Outcome::kOptimal);
-  EXPECT_EQ(found->answer.limit, Limit::kNone);
-  EXPECT_TRUE(found->answer.explanation.notes.empty());
-}
-
-TEST(AnswersOfATier, AreAMissWhereTheRoundingLossIsAskedFor) {
-  SolveRequest request = Request(6);
-  request.options.report_rounding_loss = true;
-  EXPECT_EQ(FindInTier(request, Solve(request)), nullptr);
-}
-
-// Of which it would believe nothing.
-TEST(AnswersOfATier, AreNotStoredWhereTheyWouldNotBeUsed) {
-  class CountingTier final : public CacheTier {
-   public:
-    absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint&) override { return CachedAnswerPtr(); }
-    absl::Status Put(CachedAnswerPtr) override {
-      ++puts_;
-      return absl::OkStatus();
-    }
-    absl::StatusOr<int64_t> Remove(const Fingerprint&) override { return 0; }
-    CacheStats stats() const override { return {.entries = puts_}; }
-
-   private:
-    int64_t puts_ = 0;
-  };
-  NullObserver observer;
-  CountingTier tier;
-  AnswerCache cache({1 << 20}, &tier, observer);
-  SolveRequest tight = Request(6);
-  tight.platform.memory_bytes = 1;
-  cache.PutInTier(Solve(tight));
-  CachedAnswer with_loss = *Solve(Request(6));
-  with_loss.answer.rounding_loss.emplace();
-  cache.PutInTier(std::make_shared<const CachedAnswer>(with_loss));
-  EXPECT_EQ(tier.stats().entries, 0);
-  cache.PutInTier(Solve(Request(6)));
-  EXPECT_EQ(tier.stats().entries, 1);
-}
-
-TEST(AnswersOfATier, AreOfASolver) {
-  CachedAnswer lie = *Solve(Request(6));
-  for (const char* name : {"", "a solver\x1b[2J"}) {
-    lie.answer.solver = name;
-    EXPECT_EQ(FindInTier(Request(6), std::make_shared<const CachedAnswer>(lie)), nullptr);
-  }
-}
-
-TEST(AnswersOfATier, CountAsThoseOfWhoAsks) {
-  const CachedAnswerPtr solved = Solve(Request(6));
-  ASSERT_EQ(solved->owner, "client");
-  EXPECT_EQ(FindInTier(Request(6), solved)->owner, "asker");
 }
 
 TEST_F(AnswerCacheTest, LeavesTheAnswersAndResponsesOfAnotherOwner) {
@@ -252,7 +57,7 @@ TEST_F(AnswerCacheTest, LeavesTheAnswersAndResponsesOfAnotherOwner) {
 
 // An attacker who asks for all that another has, and then fills its own share.
 TEST_F(AnswerCacheTest, AClientCannotTakeOverTheAnswersOfOthersAndEvictThem) {
-  AnswerCache cache({.bytes = 4 << 20, .client_share = 0.5}, nullptr, observer_);
+  AnswerCache cache({.bytes = 4 << 20, .client_share = 0.5}, {}, observer_);
   const auto put = [&cache](int stages, const char* owner, size_t operations) {
     CachedAnswer answer = *Solve(Request(4));
     answer.keys = KeysFor(Request(stages));
@@ -291,7 +96,7 @@ TEST_F(AnswerCacheTest, EvictsTheLeastRecentlyUsedAnswers) {
 
 // A client that fills the cache evicts its own answers once it has its share.
 TEST_F(AnswerCacheTest, AClientCannotEvictAllAnswersOfOthers) {
-  AnswerCache cache({.bytes = 4 << 20, .client_share = 0.5}, nullptr, observer_);
+  AnswerCache cache({.bytes = 4 << 20, .client_share = 0.5}, {}, observer_);
   for (int stages = 4; stages < 20; ++stages) {
     CachedAnswer answer = *Solve(Request(stages));
     answer.owner = "honest";
@@ -300,7 +105,7 @@ TEST_F(AnswerCacheTest, AClientCannotEvictAllAnswersOfOthers) {
   const auto count = [&cache] {
     int found = 0;
     for (int stages = 4; stages < 20; ++stages) {
-      found += cache.FindInMemory(Request(stages), KeysFor(Request(stages))) != nullptr ? 1 : 0;
+      found += cache.FindInMemory(KeysFor(Request(stages)), AsItIs) != nullptr ? 1 : 0;
     }
     return found;
   };
@@ -375,6 +180,97 @@ TEST_F(AnswerCacheTest, ServesManyThreads) {
       }
     });
   }
+}
+
+class TiersOfACacheTest : public testing::Test {
+ protected:
+  // As a proof makes it: for who asks.
+  static CachedAnswerPtr Proved(const Answer& candidate) {
+    return std::make_shared<const CachedAnswer>(
+        CachedAnswer{candidate, KeysFor(Request(6)), "asker", /*is_explained=*/true});
+  }
+  TierHit Find() { return cache_.FindInTiers(KeysFor(Request(6)), Proved); }
+  static CachedAnswerPtr In(FakeTier& tier) { return *tier.Get(KeysFor(Request(6)).rounded); }
+
+  CountingObserver observer_;
+  FakeTier near_;
+  FakeTier far_;
+  AnswerCache cache_{
+      {1 << 20},
+      {{"near", Origin::Source::kMemoryCache, &near_}, {"far", Origin::Source::kDiskCache, &far_}},
+      observer_};
+};
+
+TEST_F(TiersOfACacheTest, AHitIsWrittenToTheTiersAboveForWhoAsked) {
+  ASSERT_THAT(far_.Put(Solve(Request(6))), IsOk());
+  const TierHit hit = Find();
+  ASSERT_NE(hit.cached, nullptr);
+  EXPECT_EQ(hit.source, Origin::Source::kDiskCache);
+  EXPECT_EQ(In(near_), hit.cached);
+  EXPECT_EQ(In(near_)->owner, "asker");
+  EXPECT_EQ(In(far_)->owner, "client") << "it stays where it was";
+  EXPECT_EQ(Find().source, Origin::Source::kMemoryCache);
+}
+
+TEST_F(TiersOfACacheTest, CountTheirLookUps) {
+  EXPECT_EQ(Find().cached, nullptr);
+  ASSERT_THAT(far_.Put(Solve(Request(6))), IsOk());
+  EXPECT_NE(Find().cached, nullptr);
+  EXPECT_NE(Find().cached, nullptr);
+  near_.Break();
+  EXPECT_NE(Find().cached, nullptr);
+  const std::vector<TierStats> stats = cache_.tier_stats();
+  ASSERT_EQ(stats.size(), 2);
+  EXPECT_EQ(stats[0].name, "near");
+  EXPECT_EQ(stats[0].misses, 2);
+  EXPECT_EQ(stats[0].hits, 1);
+  EXPECT_EQ(stats[0].failures, 1);
+  EXPECT_EQ(stats[0].stored.entries, 1);
+  EXPECT_EQ(stats[1].name, "far");
+  EXPECT_EQ(stats[1].misses, 1);
+  EXPECT_EQ(stats[1].hits, 2);
+  EXPECT_EQ(stats[1].failures, 0);
+}
+
+TEST_F(TiersOfACacheTest, ATierThatDoesNotWorkIsNotAskedTwice) {
+  near_.Break();
+  EXPECT_EQ(Find().cached, nullptr);
+  EXPECT_EQ(near_.reads(), 1);
+  EXPECT_EQ(far_.reads(), 2) << "under both keys";
+}
+
+// It would be a hit for ever, and the lower tier would never be asked.
+TEST_F(TiersOfACacheTest, WhatIsNotProvedIsLookedForInTheNextTier) {
+  ASSERT_THAT(near_.Put(Solve(Request(6))), IsOk());
+  CachedAnswer right = *Solve(Request(6));
+  right.answer.solver = "right";
+  ASSERT_THAT(far_.Put(std::make_shared<const CachedAnswer>(right)), IsOk());
+  const TierHit hit = cache_.FindInTiers(KeysFor(Request(6)), [](const Answer& candidate) {
+    return candidate.solver == "right" ? Proved(candidate) : nullptr;
+  });
+  ASSERT_NE(hit.cached, nullptr);
+  EXPECT_EQ(hit.cached->answer.solver, "right");
+  EXPECT_EQ(cache_.tier_stats()[0].misses, 1);
+}
+
+TEST_F(TiersOfACacheTest, AllAreWrittenAndRemovedFrom) {
+  cache_.PutInTiers(Solve(Request(6)));
+  EXPECT_NE(In(near_), nullptr);
+  EXPECT_NE(In(far_), nullptr);
+  EXPECT_EQ(*cache_.Remove(KeysFor(Request(6)).rounded), 1);
+  EXPECT_EQ(In(near_), nullptr);
+  EXPECT_EQ(In(far_), nullptr);
+}
+
+// Nothing of them would be believed.
+TEST_F(TiersOfACacheTest, AreNotGivenWhatTheyWouldNotBeBelieved) {
+  SolveRequest tight = Request(6);
+  tight.platform.memory_bytes = 1;
+  cache_.PutInTiers(Solve(tight));
+  CachedAnswer with_loss = *Solve(Request(6));
+  with_loss.answer.rounding_loss.emplace();
+  cache_.PutInTiers(std::make_shared<const CachedAnswer>(with_loss));
+  EXPECT_EQ(far_.stats().entries, 0);
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
-#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -22,22 +21,11 @@
 #include "server/engine/engine.h"
 #include "solver/bounds/memory_range.h"
 #include "tests/support/chains.h"
+#include "tests/support/counting_observer.h"
+#include "tests/support/fake_tier.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
-
-// Counts failures of the cache tier.
-class CountingObserver final : public Observer {
- public:
-  void CallBegan(const std::string&) override {}
-  void CallEnded(const CallRecord&) override {}
-  void ExecutionReported(const ExecutionReport&, const CallRecord&) override {}
-  void OperatorActed(const OperatorAction& /*action*/) override {}
-  void StoreFailed(const absl::Status&) override { ++failures; }
-  void CredentialsReplaced(const std::string&, const absl::Status&) override {}
-
-  std::atomic<int> failures{0};
-};
 
 // Records the events of one request and waits for its end.
 class RecordingListener final : public SolveListener {
@@ -67,73 +55,6 @@ class RecordingListener final : public SolveListener {
   std::promise<Result> promise_;
 };
 using ListenerPtr = std::shared_ptr<RecordingListener>;
-
-// A tier in memory that can be made to fail.
-class FakeTier final : public CacheTier {
- public:
-  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override {
-    MutexLock lock(mutex_);
-    ++blocked_;
-    while (paused_) resumed_.Wait(mutex_);
-    --blocked_;
-    ++reads_;
-    read_.push_back(ToHex(key));
-    if (broken_) return absl::UnavailableError("broken");
-    const auto found = entries_.find(ToHex(key));
-    return found != entries_.end() ? found->second : nullptr;
-  }
-  absl::Status Put(CachedAnswerPtr cached) override {
-    MutexLock lock(mutex_);
-    if (broken_) return absl::UnavailableError("broken");
-    const std::string key = ToHex(KeyOf(*cached));
-    entries_[key] = std::move(cached);
-    return absl::OkStatus();
-  }
-  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override {
-    MutexLock lock(mutex_);
-    return static_cast<int64_t>(entries_.erase(ToHex(rounded)));
-  }
-  CacheStats stats() const override {
-    MutexLock lock(mutex_);
-    return {.entries = static_cast<int64_t>(entries_.size())};
-  }
-  void Break() {
-    MutexLock lock(mutex_);
-    broken_ = true;
-  }
-  int reads() const {
-    MutexLock lock(mutex_);
-    return reads_;
-  }
-  std::vector<std::string> read_keys() const {
-    MutexLock lock(mutex_);
-    return read_;
-  }
-  // Reads wait from here on until Resume().
-  void Pause() {
-    MutexLock lock(mutex_);
-    paused_ = true;
-  }
-  void Resume() {
-    MutexLock lock(mutex_);
-    paused_ = false;
-    resumed_.SignalAll();
-  }
-  int blocked() const {
-    MutexLock lock(mutex_);
-    return blocked_;
-  }
-
- private:
-  mutable Mutex mutex_;
-  CondVar resumed_;
-  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
-  int blocked_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::string> read_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, CachedAnswerPtr> entries_ ABSL_GUARDED_BY(mutex_);
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
-  int reads_ ABSL_GUARDED_BY(mutex_) = 0;
-};
 
 class EngineTest : public testing::Test {
  protected:
@@ -224,7 +145,7 @@ class EngineTest : public testing::Test {
   std::array<std::stop_source, 3> stops_;  // of callers
   CountingObserver observer_;
   FakeTier tier_;
-  AnswerCache cache_{{2 << 20}, &tier_, observer_};
+  AnswerCache cache_{{2 << 20}, {{"disk", Origin::Source::kDiskCache, &tier_}}, observer_};
   Engine engine_{{.threads = 2,
                   .queue_length = 4,
                   .solve_bytes = int64_t{16} << 30,

@@ -76,7 +76,7 @@ TEST_F(EngineTest, CachesInfeasibleAnswersForExactlyTheirSizes) {
 TEST_F(EngineTest, FindsInTheTierWhatAnotherProcessStored) {
   const SolveResult first = Answered(Quick());
   engine_.Drain(Clock::now() + kLong);  // the tier has it now
-  AnswerCache cache({2 << 20}, &tier_, observer_);
+  AnswerCache cache({2 << 20}, {{"disk", Origin::Source::kDiskCache, &tier_}}, observer_);
   Engine next({.threads = 1}, &cache, &observer_);
   for (const Origin::Source source : {Origin::Source::kDiskCache, Origin::Source::kMemoryCache}) {
     auto listener = std::make_shared<RecordingListener>();

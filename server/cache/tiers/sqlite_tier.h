@@ -5,8 +5,8 @@
 // the solver's version, so that answers of older solvers are never found again; they are evicted
 // when room is needed, as the least recently used rows are. Every row carries a checksum. A damaged
 // file is renamed to "answers.db.damaged" and replaced by an empty one.
-#ifndef STOWAGE_SERVER_CACHE_SQLITE_TIER_H_
-#define STOWAGE_SERVER_CACHE_SQLITE_TIER_H_
+#ifndef STOWAGE_SERVER_CACHE_TIERS_SQLITE_TIER_H_
+#define STOWAGE_SERVER_CACHE_TIERS_SQLITE_TIER_H_
 
 #include <cstdint>
 #include <memory>
@@ -59,7 +59,8 @@ class SqliteTier final : public CacheTier {
     std::string value;
     std::string owner;
 
-    int64_t bytes() const;  // of the row in the file
+    int64_t bytes() const;     // of the row in the file
+    int64_t checksum() const;  // of the value under its key
   };
 
   SqliteTier(std::string path, const CacheLimits& limits);
@@ -94,4 +95,4 @@ class SqliteTier final : public CacheTier {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_CACHE_SQLITE_TIER_H_
+#endif  // STOWAGE_SERVER_CACHE_TIERS_SQLITE_TIER_H_

@@ -1,36 +1,32 @@
-#include "server/cache/sqlite_tier.h"
+#include "server/cache/tiers/sqlite_tier.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <filesystem>
-#include <optional>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/convert/stored_answer.h"
+#include "server/cache/tiers/stored_answer.h"
 #include "solver/base/status_macros.h"
-#include "stowage/v1/store.pb.h"
-#include "xxhash.h"
 
 namespace stowage {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kVersion = 2;              // of the tables and of StoredAnswer
 constexpr int64_t kRowBytes = 384;       // of a row beside its value, indexes included
 constexpr int64_t kTouchSeconds = 3600;  // a hit writes only where the last use is older than this
 constexpr double kRowsShare = 0.9;       // of the file; the rest is for half-filled pages
+
+static_assert(kStoredVersion == 2, "the version in kTables, which is that of the values as well");
 
 constexpr const char* kSetUp =
     "PRAGMA locking_mode = EXCLUSIVE;"  // before WAL: then it needs no shared memory
@@ -49,48 +45,10 @@ constexpr const char* kTables =
     "PRAGMA user_version = 2;"
     "COMMIT;";
 
-// Seeded with the key, so that a value under another's key is found, too.
-int64_t ChecksumOf(const Fingerprint& key, const void* value, size_t size) {
-  uint64_t seed = 0;
-  std::memcpy(&seed, key.bytes.data(), sizeof(seed));
-  return static_cast<int64_t>(XXH3_64bits_withSeed(value, size, seed));
-}
-
 int64_t Now() {
   using std::chrono::system_clock;
   return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
       .count();
-}
-
-std::string BytesOf(const Fingerprint& key) { return {key.bytes.begin(), key.bytes.end()}; }
-
-// nullopt: `bytes` are no fingerprint.
-std::optional<Fingerprint> KeyFrom(const std::string& bytes) {
-  Fingerprint key;
-  if (bytes.size() != key.bytes.size()) return std::nullopt;
-  std::copy(bytes.begin(), bytes.end(), key.bytes.begin());
-  return key;
-}
-
-std::string ValueOf(const CachedAnswer& cached) {
-  v1::StoredAnswer stored = ToStored(cached.answer);
-  stored.set_rounded(BytesOf(cached.keys.rounded));
-  stored.set_exact_sizes(BytesOf(cached.keys.exact_sizes));
-  stored.set_exact(BytesOf(cached.keys.exact));
-  return stored.SerializeAsString();
-}
-
-// Null: `value` is no stored answer.
-CachedAnswerPtr CachedFrom(const std::string& value, std::string owner) {
-  v1::StoredAnswer stored;
-  if (!stored.ParseFromString(value)) return nullptr;
-  std::optional<Answer> answer = FromStored(stored);
-  const std::optional<Fingerprint> rounded = KeyFrom(stored.rounded());
-  const std::optional<Fingerprint> exact_sizes = KeyFrom(stored.exact_sizes());
-  const std::optional<Fingerprint> exact = KeyFrom(stored.exact());
-  if (!answer.has_value() || !rounded || !exact_sizes || !exact) return nullptr;
-  return std::make_shared<const CachedAnswer>(
-      CachedAnswer{*std::move(answer), {*rounded, *exact_sizes, *exact}, std::move(owner)});
 }
 
 std::string TextOf(sqlite3_stmt* row, int column) {
@@ -247,7 +205,7 @@ absl::Status SqliteTier::SetUpOpen() {
     if (sqlite3_step(pragma.get()) != SQLITE_ROW) return Failed("cannot be read");
     version = sqlite3_column_int(pragma.get(), 0);
   }
-  if (version != kVersion) RETURN_IF_ERROR(Execute(kTables));
+  if (version != kStoredVersion) RETURN_IF_ERROR(Execute(kTables));
   return CountUp();
 }
 
@@ -293,7 +251,7 @@ absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
     return row.status();
   }
   RETURN_IF_ERROR(row.status());
-  CachedAnswerPtr cached = CachedFrom(row->value, row->owner);
+  CachedAnswerPtr cached = DecodeAnswer(row->value, row->owner);
   if (cached != nullptr && KeyOf(*cached) == key) return cached;
   (void)DeleteRow(key);
   return absl::DataLossError(absl::StrCat(path_, ": an answer cannot be read; it is dropped"));
@@ -311,8 +269,7 @@ absl::StatusOr<SqliteTier::Row> SqliteTier::Read(const Fingerprint& key) {
     if (code == SQLITE_DONE) return absl::NotFoundError("");
     if (code != SQLITE_ROW) return Failed("cannot be read");
     row.value = TextOf(select.get(), 0);
-    if (ChecksumOf(key, row.value.data(), row.value.size()) !=
-        sqlite3_column_int64(select.get(), 1)) {
+    if (row.checksum() != sqlite3_column_int64(select.get(), 1)) {
       return absl::DataLossError(absl::StrCat(path_, ": an answer is damaged; it is dropped"));
     }
     used = sqlite3_column_int64(select.get(), 2);
@@ -373,7 +330,7 @@ absl::StatusOr<int64_t> SqliteTier::Remove(const Fingerprint& rounded) {
 // Replaces the row and evicts others in one transaction: after a crash the file has the rows from
 // before or from after it.
 absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
-  const Row row = {KeyOf(*cached), cached->keys.rounded, ValueOf(*cached), cached->owner};
+  const Row row = {KeyOf(*cached), cached->keys.rounded, EncodeAnswer(*cached), cached->owner};
   MutexLock lock(mutex_);
   // What kept the file from being opened may be over.
   if (database_ == nullptr) RETURN_IF_ERROR(OpenFile());
@@ -390,6 +347,10 @@ absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
 
 int64_t SqliteTier::Row::bytes() const {
   return kRowBytes + static_cast<int64_t>(value.size() + owner.size());
+}
+
+int64_t SqliteTier::Row::checksum() const {
+  return static_cast<int64_t>(StoredChecksum(key, value));
 }
 
 // Whether another owner has a row of that key.
@@ -425,7 +386,7 @@ absl::Status SqliteTier::Insert(const Row& row) {
   BindText(insert.get(), 3, row.owner);
   sqlite3_bind_int64(insert.get(), 4, Now());
   sqlite3_bind_int64(insert.get(), 5, row.bytes());
-  sqlite3_bind_int64(insert.get(), 6, ChecksumOf(row.key, row.value.data(), row.value.size()));
+  sqlite3_bind_int64(insert.get(), 6, row.checksum());
   sqlite3_bind_blob64(insert.get(), 7, row.value.data(), row.value.size(), SQLITE_STATIC);
   if (sqlite3_step(insert.get()) != SQLITE_DONE) return Failed("cannot be written");
   stats_.bytes += row.bytes();

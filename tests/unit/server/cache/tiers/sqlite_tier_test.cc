@@ -1,5 +1,5 @@
 // What the disk cache must survive, beyond what every tier does (tests/conformance).
-#include "server/cache/sqlite_tier.h"
+#include "server/cache/tiers/sqlite_tier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,100 @@
+#include "server/engine/reuse.h"
+
+#include <memory>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "solver/simulator/simulator.h"
+#include "solver/solve/answer_request.h"
+
+namespace stowage {
+namespace {
+
+// An answer and the keys of the request that it was solved for.
+struct Earlier {
+  const Answer& answer;
+  const CacheKeys& keys;
+};
+
+// The earlier answer for `request`, with prediction and explanation from a simulation of its
+// schedule on the request's own chain; nullopt: it does not fit there. That a budget is infeasible
+// holds for equal sizes only.
+std::optional<Answer> Reuse(const SolveRequest& request, const CacheKeys& keys,
+                            const Earlier& earlier) {
+  const bool same_sizes = earlier.keys.exact_sizes == keys.exact_sizes;
+  if (earlier.answer.outcome == Outcome::kInfeasible && !same_sizes) return std::nullopt;
+  const bool same = earlier.keys.exact == keys.exact;
+  std::optional<Answer> answer =
+      ReuseAnswer(request, earlier.answer, same ? SameInstance::kExactly : SameInstance::kRounded);
+  // Sizes that differ by less than a granule may need a little more, or less.
+  if (answer.has_value() && !same_sizes) answer->minimum_memory_bytes.reset();
+  return answer;
+}
+
+// What the notes say of a tier's answer that the lower bound does not prove optimal.
+constexpr const char* kNotProvedAgain =
+    "kept from an earlier solve: its schedule was checked again, not whether a faster one exists";
+
+bool Fits(const SolveRequest& request, const Answer& answer) {
+  if (answer.outcome == Outcome::kInfeasible) return true;
+  const absl::StatusOr<Simulation> simulation =
+      Simulate(request.chain, request.platform, answer.schedule);
+  return simulation.ok() && simulation->feasible();
+}
+
+AnswerPtr Shared(std::optional<Answer> answer) {
+  return answer.has_value() ? std::make_shared<const Answer>(*std::move(answer)) : nullptr;
+}
+
+// What a tier kept, as an answer to `request`; nullopt: it shows none.
+std::optional<Answer> AnswerFromTier(const SolveRequest& request, const Answer& kept) {
+  std::optional<Answer> answer = AnswerWithSchedule(request, kept.schedule, kept.solver);
+  if (!answer.has_value()) return std::nullopt;
+  answer->from_exact_sizes = kept.from_exact_sizes;
+  if (answer->outcome != Outcome::kOptimal) answer->explanation.notes.push_back(kNotProvedAgain);
+  return answer;
+}
+
+}  // namespace
+
+AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
+                           const CachedAnswerPtr& cached) try {
+  if (cached->is_explained && cached->keys.exact == keys.exact) {
+    // Prediction and explanation are this request's. The schedule is simulated all the same: no
+    // schedule leaves the server unchecked.
+    return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
+  }
+  return Shared(Reuse(request, keys, {cached->answer, cached->keys}));
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+// Without a rounding loss, since that takes a solve of its own, for which there is no time.
+AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
+                         const CacheKeys& best_keys) try {
+  SolveRequest plain = request;
+  plain.options.report_rounding_loss = false;
+  return Shared(Reuse(plain, keys, {best, best_keys}));
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys) {
+  return cache.FindInMemory(
+      keys, [&](const CachedAnswerPtr& cached) { return AnswerFromCached(request, keys, cached); });
+}
+
+// The result carries the keys of this request, for which it was simulated, and is ready for memory.
+TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys,
+                    const std::string& client) {
+  if (request.options.report_rounding_loss) return {};
+  return cache.FindInTiers(keys, [&](const Answer& kept) -> CachedAnswerPtr {
+    std::optional<Answer> answer = AnswerFromTier(request, kept);
+    if (!answer.has_value()) return nullptr;
+    return std::make_shared<const CachedAnswer>(
+        CachedAnswer{*std::move(answer), keys, client, /*is_explained=*/true});
+  });
+}
+
+}  // namespace stowage
