@@ -36,7 +36,8 @@ ServerTier OpenDisk(const ServerOptions& options, Observer& observer) {
     return disk;
   }
   if (const absl::Status opening = (*tier)->opening(); !opening.ok()) observer.StoreFailed(opening);
-  disk.store = *std::move(tier);
+  disk.store =
+      std::make_unique<GuardedTier>(*std::move(tier), GuardOptions{.name = disk.name}, observer);
   disk.limit_bytes = options.disk_bytes;
   return disk;
 }
@@ -176,7 +177,12 @@ Server::~Server() = default;
 Gauges Server::gauges() const {
   Gauges gauges;
   gauges.engine = engine_.stats();
-  for (const ServerTier& tier : tiers_) gauges.tiers.push_back({{tier.name}, tier.limit_bytes});
+  for (const ServerTier& tier : tiers_) {
+    gauges.tiers.push_back(
+        {.stats = {.name = tier.name},
+         .guard = tier.store != nullptr ? tier.store->guard_stats() : GuardStats(),
+         .limit_bytes = tier.limit_bytes});
+  }
   for (TierStats& stats : cache_.tier_stats()) {
     const auto gauge = absl::c_find_if(
         gauges.tiers, [&stats](const TierGauges& tier) { return tier.stats.name == stats.name; });

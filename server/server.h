@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/server.h"
 #include "server/cache/answer_cache.h"
-#include "server/cache/cache_tier.h"
+#include "server/cache/tiers/guarded_tier.h"
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
 #include "server/net/http_port.h"
@@ -31,12 +31,12 @@
 
 namespace stowage {
 
-// A tier of the cache below memory. Without a store the server does without it.
+// A tier of the cache below memory. Without a store the server runs without it.
 struct ServerTier {
   std::string name;
   Origin::Source source;
   int64_t limit_bytes = 0;
-  std::unique_ptr<CacheTier> store = nullptr;
+  std::unique_ptr<GuardedTier> store = nullptr;
 };
 
 // Serves from Start() until Drain(), which must be called before it is destroyed.

@@ -209,6 +209,7 @@ void Engine::Drain(Clock::time_point deadline) {
   // Answers may still have to be written to the cache tier.
   resources_.solves.WaitUntilIdle(Clock::time_point::max());
   resources_.quick.WaitUntilIdle(Clock::time_point::max());
+  resources_.tier_calls.WaitUntilIdle(Clock::time_point::max());
 }
 
 bool Engine::draining() const { return pending_.closed(); }

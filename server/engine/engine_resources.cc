@@ -15,6 +15,7 @@ namespace {
 
 // Solver threads yield the cores to cached answers.
 constexpr int kSolveNiceness = 10;
+constexpr int kTierThreads = 2;
 constexpr int kQuickThreads = 2;
 constexpr size_t kQuickQueue = 4096;
 constexpr size_t kQuickOfAClient = 1024;
@@ -32,6 +33,9 @@ EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* 
       cache(*its_cache),
       observer(*its_observer),
       request_bytes(options.request_bytes),
+      tier_calls({.threads = kTierThreads,
+                  .most_waiting = kQuickQueue,
+                  .most_of_a_client = kQuickOfAClient}),
       quick({.threads = kQuickThreads,
              .most_waiting = kQuickQueue,
              .most_of_a_client = kQuickOfAClient}),

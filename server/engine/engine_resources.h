@@ -64,8 +64,9 @@ struct EngineResources {
 
   std::optional<ThreadPool> helpers;  // lent to one solve at a time
   Timers timers;
-  WorkQueue quick;   // milliseconds: the cache tier below, short simulations
-  WorkQueue solves;  // last, because its threads use all of the above
+  WorkQueue tier_calls;  // look-ups and writes of cache tiers, which may wait for a disk
+  WorkQueue quick;       // milliseconds: short simulations, answers at deadlines
+  WorkQueue solves;      // last, because its threads use all of the above
 };
 
 }  // namespace stowage

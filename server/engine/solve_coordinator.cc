@@ -162,8 +162,8 @@ void SolveCoordinator::Improved(const SolvePtr& solve, Answer better) {
   }
 }
 
-// Looks the request up in the cache tier, on a quick thread, and enqueues the solve on a miss. A
-// hit is put in memory before the solve is forgotten, so that an equal request that comes after
+// Looks the request up in the cache tiers, on a thread of theirs, and enqueues the solve on a miss.
+// A hit is put in memory before the solve is forgotten, so that an equal request that comes after
 // that is a hit in memory.
 void SolveCoordinator::LookUp(const SolvePtr& solve) {
   const auto look_up = [this, solve] {
@@ -177,7 +177,7 @@ void SolveCoordinator::LookUp(const SolvePtr& solve) {
     Forget(solve);
     EndAll(solve, hit.cached, hit.source);
   };
-  AddInTurn(solve, resources_.quick, &SharedSolve::SetLookUpTicket,
+  AddInTurn(solve, resources_.tier_calls, &SharedSolve::SetLookUpTicket,
             [&](const Caller& /*owner*/) { return Work{.run = look_up}; });
 }
 
@@ -246,7 +246,7 @@ void SolveCoordinator::UpdateLine(const SolvePtr& solve, const std::string& clie
     waits = solve->Has(client);
     const auto update = waits ? &WorkQueue::Share : &WorkQueue::Unshare;
     const SharedSolve::Tickets tickets = solve->tickets();
-    (resources_.quick.*update)(tickets.look_up, client);
+    (resources_.tier_calls.*update)(tickets.look_up, client);
     (resources_.solves.*update)(tickets.solve, client);
   } while (waits != solve->Has(client));
 }
@@ -303,11 +303,11 @@ void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
   const auto failed = [this](const absl::Status& status) {
     resources_.observer.StoreFailed(status);
   };
-  // Callers do not wait for the tier below.
+  // Callers do not wait for the tiers below.
   const absl::StatusOr<uint64_t> added =
-      resources_.quick.Add({.run = [this, answer] { resources_.cache.PutInTiers(answer); },
-                            .drop = [failed](const std::vector<std::string>&,
-                                             const absl::Status& status) { failed(status); }});
+      resources_.tier_calls.Add({.run = [this, answer] { resources_.cache.PutInTiers(answer); },
+                                 .drop = [failed](const std::vector<std::string>&,
+                                                  const absl::Status& status) { failed(status); }});
   if (!added.ok()) failed(added.status());
 }
 

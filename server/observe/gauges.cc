@@ -69,6 +69,7 @@ class Scrape {
   void AddSolves(const Gauges& gauges);
   void AddRunningSolves(const std::vector<RunningSolve>& running);
   void AddCaches(const Gauges& gauges);
+  void AddTiers(const std::vector<TierGauges>& tiers);
   void AddProcess(const Process& process);
   void AddGauge(const char* name, const char* help, double value) {
     MakeGauge(name, help).Add({}).Set(value);
@@ -150,6 +151,37 @@ void Scrape::AddCaches(const Gauges& gauges) {
   }
 }
 
+void Scrape::AddTiers(const std::vector<TierGauges>& tiers) {
+  Family<Counter>& lookups = MakeCounter("stowage_cache_tier_lookups_total",
+                                         "Look-ups in a tier below memory, by result.");
+  Family<Counter>& skipped =
+      MakeCounter("stowage_cache_tier_skipped_reads_total",
+                  "Reads of a tier that were not made, because it is left alone.");
+  Family<Counter>& dropped =
+      MakeCounter("stowage_cache_tier_dropped_writes_total",
+                  "Answers not written to a tier, because it is left alone or too many wait.");
+  Family<Gauge>& waiting =
+      MakeGauge("stowage_cache_tier_waiting_writes", "Answers that wait to be written to a tier.");
+  Family<Gauge>& open = MakeGauge("stowage_cache_tier_breaker_open",
+                                  "1 while a tier is left alone, because it keeps failing.");
+  Family<Counter>& opened = MakeCounter("stowage_cache_tier_breaker_opened_total",
+                                        "How often the server began to leave a tier alone.");
+  for (const auto& [stats, guard, limit_bytes] : tiers) {
+    const Labels labels = {{"tier", stats.name}};
+    const auto looked_up = [&](const char* result, int64_t count) {
+      lookups.Add({{"tier", stats.name}, {"result", result}}).Increment(AsDouble(count));
+    };
+    looked_up("hit", stats.hits);
+    looked_up("miss", stats.misses);
+    looked_up("failed", stats.failures);
+    skipped.Add(labels).Increment(AsDouble(guard.skipped_reads));
+    dropped.Add(labels).Increment(AsDouble(guard.dropped_writes));
+    waiting.Add(labels).Set(AsDouble(guard.waiting_writes));
+    open.Add(labels).Set(guard.is_open ? 1 : 0);
+    opened.Add(labels).Increment(AsDouble(guard.opened));
+  }
+}
+
 void Scrape::AddProcess(const Process& process) {
   AddGauge("process_resident_memory_bytes", "Resident memory of the process, in bytes.",
            process.resident_bytes);
@@ -172,6 +204,7 @@ std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
   scrape.AddSolves(gauges);
   scrape.AddRunningSolves(gauges.engine.running);
   scrape.AddCaches(gauges);
+  scrape.AddTiers(gauges.tiers);
   if (gauges.certificate_end_seconds.has_value()) {
     scrape.AddGauge("stowage_tls_certificate_end_seconds",
                     "When the server's certificate expires, in seconds since 1970.",

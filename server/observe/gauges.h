@@ -9,13 +9,15 @@
 #include "prometheus/metric_family.h"
 #include "server/cache/answer_cache.h"
 #include "server/cache/cache_tier.h"
+#include "server/cache/tiers/guarded_tier.h"
 #include "server/engine/engine.h"
 
 namespace stowage {
 
 // A tier of the cache below memory; one that is not in use has a name alone.
 struct TierGauges {
-  TierStats stats;
+  TierStats stats = {};
+  GuardStats guard = {};
   int64_t limit_bytes = 0;
 };
 

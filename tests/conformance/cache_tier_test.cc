@@ -3,14 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "server/cache/tiers/guarded_tier.h"
 #include "server/cache/tiers/sqlite_tier.h"
 #include "tests/support/chains.h"
+#include "tests/support/counting_observer.h"
 #include "tests/support/fake_tier.h"
 #include "tests/support/files.h"
 #include "tests/support/numbered_keys.h"
@@ -25,6 +29,7 @@ constexpr int64_t kMostBytes = 1 << 20;
 struct OwnedTier {
   std::unique_ptr<TempFolder> folder;
   std::unique_ptr<CacheTier> tier;
+  std::function<void()> settle = [] {};  // until what was put is written
 };
 
 struct TierKind {
@@ -37,6 +42,18 @@ OwnedTier MakeSqlite() {
   auto tier = SqliteTier::Open(folder->Path("cache"), {kMostBytes, /*client_share=*/0.5});
   EXPECT_THAT(tier, IsOk());
   return {std::move(folder), *std::move(tier)};
+}
+
+// Nothing is too slow for it, so that the suite sees the tier behind it.
+OwnedTier MakeGuarded() {
+  static auto& observer = *new CountingObserver;
+  OwnedTier sqlite = MakeSqlite();
+  auto guarded = std::make_unique<GuardedTier>(
+      std::move(sqlite.tier),
+      GuardOptions{.name = "sqlite", .timeout = std::chrono::minutes(1), .most_writes = 10'000},
+      observer);
+  GuardedTier* const guard = guarded.get();
+  return {std::move(sqlite.folder), std::move(guarded), [guard] { guard->Flush(); }};
 }
 
 OwnedTier MakeFake() { return {nullptr, std::make_unique<FakeTier>()}; }
@@ -60,6 +77,11 @@ CachedAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
 class TierTest : public testing::TestWithParam<TierKind> {
  protected:
   CacheTier& tier() { return *owned_.tier; }
+  absl::Status Put(CachedAnswerPtr cached) {
+    absl::Status put = tier().Put(std::move(cached));
+    owned_.settle();
+    return put;
+  }
   CachedAnswerPtr Get(uint64_t number) {
     const auto cached = tier().Get(NumberedKeys(number).rounded);
     EXPECT_THAT(cached, IsOk());
@@ -74,7 +96,7 @@ class BoundedTierTest : public TierTest {};
 
 TEST_P(CacheTierTest, GivesBackWhatWasPut) {
   EXPECT_EQ(Get(7), nullptr);
-  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(7)), IsOk());
   const CachedAnswerPtr cached = Get(7);
   ASSERT_NE(cached, nullptr);
   const CachedAnswerPtr original = AnswerTo(7);
@@ -90,7 +112,7 @@ TEST_P(CacheTierTest, GivesBackWhatWasPut) {
 TEST_P(CacheTierTest, StoresWhatDependsOnExactSizesUnderThem) {
   CachedAnswer cached = *AnswerTo(7);
   cached.answer.from_exact_sizes = true;
-  ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
+  ASSERT_THAT(Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
   EXPECT_EQ(Get(7), nullptr);
   const auto found = tier().Get(NumberedKeys(7).exact_sizes);
   ASSERT_THAT(found, IsOk());
@@ -98,14 +120,14 @@ TEST_P(CacheTierTest, StoresWhatDependsOnExactSizesUnderThem) {
 }
 
 TEST_P(CacheTierTest, ReplacesAnAnswerAndCountsItOnce) {
-  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(7)), IsOk());
   const CacheStats once = tier().stats();
   EXPECT_EQ(once.entries, 1);
   EXPECT_GT(once.bytes, 0);
-  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(7)), IsOk());
   EXPECT_EQ(tier().stats().entries, 1);
   EXPECT_EQ(tier().stats().bytes, once.bytes);
-  ASSERT_THAT(tier().Put(AnswerTo(7, 600)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(7, 600)), IsOk());
   EXPECT_EQ(Get(7)->answer.schedule.operations.size(), 600);
 }
 
@@ -113,7 +135,7 @@ TEST_P(CacheTierTest, LeavesTheAnswerOfAnotherOwner) {
   const auto put = [this](size_t operations, const char* owner) {
     CachedAnswer cached = *AnswerTo(7, operations);
     cached.owner = owner;
-    ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
+    ASSERT_THAT(Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
   };
   put(6, "victim");
   const int64_t bytes = tier().stats().bytes;
@@ -129,8 +151,8 @@ TEST_P(CacheTierTest, LeavesTheAnswerOfAnotherOwner) {
 
 // Also one that is stored under its exact sizes.
 TEST_P(CacheTierTest, RemovesTheAnswersWithAFingerprint) {
-  ASSERT_THAT(tier().Put(AnswerTo(7)), IsOk());
-  ASSERT_THAT(tier().Put(AnswerTo(8)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(7)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(8)), IsOk());
   const int64_t both = tier().stats().bytes;
   EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 1);
   EXPECT_EQ(Get(7), nullptr);
@@ -140,7 +162,7 @@ TEST_P(CacheTierTest, RemovesTheAnswersWithAFingerprint) {
   EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 0);
   CachedAnswer exact = *AnswerTo(7);
   exact.answer.from_exact_sizes = true;
-  ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(exact)), IsOk());
+  ASSERT_THAT(Put(std::make_shared<const CachedAnswer>(exact)), IsOk());
   EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 1);
   EXPECT_EQ(tier().stats().entries, 1);
 }
@@ -151,7 +173,7 @@ TEST_P(CacheTierTest, ServesManyThreads) {
     threads.emplace_back([this, thread] {
       for (uint64_t i = 0; i < 100; ++i) {
         const uint64_t number = (thread * 31 + i) % 50;
-        ASSERT_THAT(tier().Put(AnswerTo(number)), IsOk());
+        ASSERT_THAT(Put(AnswerTo(number)), IsOk());
         const CachedAnswerPtr cached = Get(number);
         if (cached != nullptr) {
           EXPECT_EQ(cached->keys.exact, NumberedKeys(number).exact);
@@ -163,7 +185,7 @@ TEST_P(CacheTierTest, ServesManyThreads) {
 
 TEST_P(BoundedTierTest, StaysWithinItsBytes) {
   for (uint64_t number = 0; number < 3000; ++number) {
-    ASSERT_THAT(tier().Put(AnswerTo(number, 200)), IsOk());
+    ASSERT_THAT(Put(AnswerTo(number, 200)), IsOk());
     ASSERT_LE(tier().stats().bytes, kMostBytes);
   }
   const CacheStats stats = tier().stats();
@@ -179,7 +201,7 @@ TEST_P(BoundedTierTest, AnOwnerAboveItsShareGivesUpItsOwnAnswers) {
   const auto put = [this](uint64_t number, const char* owner) {
     CachedAnswer cached = *AnswerTo(number, 200);
     cached.owner = owner;
-    ASSERT_THAT(tier().Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
+    ASSERT_THAT(Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
   };
   for (uint64_t number = 0; number < 100; ++number) put(number, "honest");
   for (uint64_t number = 100; number < 3000; ++number) put(number, "hostile");
@@ -191,18 +213,19 @@ TEST_P(BoundedTierTest, AnOwnerAboveItsShareGivesUpItsOwnAnswers) {
 }
 
 TEST_P(BoundedTierTest, LeavesOutWhatIsLargerThanAllOfIt) {
-  ASSERT_THAT(tier().Put(AnswerTo(1)), IsOk());
-  ASSERT_THAT(tier().Put(AnswerTo(2, 400'000)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(1)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(2, 400'000)), IsOk());
   EXPECT_EQ(Get(2), nullptr);
   EXPECT_NE(Get(1), nullptr);
 }
 
 constexpr TierKind kFake = {"fake", MakeFake};
+constexpr TierKind kGuarded = {"guarded", MakeGuarded};
 constexpr TierKind kSqlite = {"sqlite", MakeSqlite};
 
-INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest, testing::Values(kFake, kSqlite),
+INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest, testing::Values(kFake, kGuarded, kSqlite),
                          [](const auto& test) { return std::string(test.param.name); });
-INSTANTIATE_TEST_SUITE_P(Tiers, BoundedTierTest, testing::Values(kSqlite),
+INSTANTIATE_TEST_SUITE_P(Tiers, BoundedTierTest, testing::Values(kGuarded, kSqlite),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

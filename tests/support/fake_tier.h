@@ -54,6 +54,10 @@ class FakeTier final : public CacheTier {
     MutexLock lock(mutex_);
     broken_ = true;
   }
+  void Repair() {
+    MutexLock lock(mutex_);
+    broken_ = false;
+  }
   int reads() const {
     MutexLock lock(mutex_);
     return reads_;
@@ -71,6 +75,13 @@ class FakeTier final : public CacheTier {
     MutexLock lock(mutex_);
     paused_ = false;
     resumed_.SignalAll();
+  }
+  // Waits until Resume(), as a read does.
+  void AwaitResume() {
+    MutexLock lock(mutex_);
+    ++blocked_;
+    while (paused_) resumed_.Wait(mutex_);
+    --blocked_;
   }
   int blocked() const {
     MutexLock lock(mutex_);

@@ -177,8 +177,13 @@ absl::Status SqliteTier::opening() const {
   return opening_;
 }
 
-// A file that could not be set up is closed again, and the next Put() opens it again. Until then
-// the tier returns UNAVAILABLE.
+// What kept the file from being opened may be over.
+absl::Status SqliteTier::OpenAgain() {
+  return database_ == nullptr ? OpenFile() : absl::OkStatus();
+}
+
+// A file that could not be set up is closed again, and the next Get() or Put() opens it again.
+// Until then the tier returns UNAVAILABLE.
 absl::Status SqliteTier::SetUp() {
   absl::Status done = SetUpOpen();
   if (!done.ok()) database_.reset();
@@ -244,6 +249,7 @@ absl::Status SqliteTier::BeginAnew() {
 // the removal finds the file damaged, the whole file is replaced.
 absl::StatusOr<CachedAnswerPtr> SqliteTier::Get(const Fingerprint& key) {
   MutexLock lock(mutex_);
+  RETURN_IF_ERROR(OpenAgain());
   const absl::StatusOr<Row> row = Read(key);
   if (absl::IsNotFound(row.status())) return CachedAnswerPtr();
   if (absl::IsDataLoss(row.status())) {
@@ -332,8 +338,7 @@ absl::StatusOr<int64_t> SqliteTier::Remove(const Fingerprint& rounded) {
 absl::Status SqliteTier::Put(CachedAnswerPtr cached) {
   const Row row = {KeyOf(*cached), cached->keys.rounded, EncodeAnswer(*cached), cached->owner};
   MutexLock lock(mutex_);
-  // What kept the file from being opened may be over.
-  if (database_ == nullptr) RETURN_IF_ERROR(OpenFile());
+  RETURN_IF_ERROR(OpenAgain());
   absl::Status written = Execute("BEGIN IMMEDIATE");
   if (written.ok()) written = Write(row);
   if (written.ok()) written = Execute("COMMIT");

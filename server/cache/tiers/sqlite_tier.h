@@ -66,6 +66,7 @@ class SqliteTier final : public CacheTier {
   SqliteTier(std::string path, const CacheLimits& limits);
 
   absl::Status OpenFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status OpenAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SetUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status SetUpOpen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CountUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

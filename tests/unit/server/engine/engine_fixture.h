@@ -120,14 +120,17 @@ class EngineTest : public testing::Test {
   static SolveRequest OfRank(int rank, SolveRequest request) {
     return Similar(std::move(request), 1 + 1e-7 * rank);
   }
-  // Keeps all quick threads in the tier until it resumes: they have finished what they did before.
+  // Keeps all quick threads, and those of the tiers, until the tier resumes: they have finished
+  // what they did before.
   void BlockQuickThreads(Engine& engine, int variant = 5000) {
     tier_.Pause();
     for (int i = 0; i < 2; ++i) {
       blockers_.push_back(std::make_shared<RecordingListener>());
       engine.Solve(Quick(variant + i), {.client = "blocker"}, blockers_.back());
+      engine.Simulate({EqualChain(2), Memory(100), Ops("S1 S2 S3 B3 B2 B1")}, {.client = "blocker"},
+                      [this](const auto& /*result*/) { tier_.AwaitResume(); });
     }
-    while (tier_.blocked() < 2) std::this_thread::yield();
+    while (tier_.blocked() < 4) std::this_thread::yield();
   }
   void BlockQuickThreads() { BlockQuickThreads(engine_); }
   static SolveRequest Noisy(double factor) {
