@@ -70,7 +70,7 @@ absl::StatusOr<int64_t> GuardedTier::Remove(const Fingerprint& rounded) {
     }
   }
   return Ask<int64_t>(deadline, [this, rounded](CacheTier& tier) {
-    const absl::StatusOr<int64_t> removed = tier.Remove(rounded);
+    absl::StatusOr<int64_t> removed = tier.Remove(rounded);
     Refresh();
     return removed;
   });
