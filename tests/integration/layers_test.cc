@@ -40,7 +40,7 @@ class Layers : public testing::Test {
   }
 
   ProgramResult Check() const {
-    return RunProgram({"/bin/bash", folder_.Path("deploy/dev/layers")});
+    return RunProgram({folder_.Path("deploy/dev/layers")});
   }
 
   void ExpectReport(const testing::Matcher<const std::string&>& report) const {
