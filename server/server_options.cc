@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "absl/strings/string_view.h"
 #include "proto/convert/address.h"
 #include "server/observe/log.h"
 #include "solver/base/status_macros.h"
@@ -20,15 +22,24 @@ namespace {
 
 constexpr double kDaySeconds = 86400;
 
-absl::Status Prefixed(const char* option, const absl::Status& status) {
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", status.message()));
+// Payload of an error: the option that it is about, "--grace".
+constexpr const char* kOptionPayload = "stowage.option";
+
+absl::Status About(const char* option, absl::Status error) {
+  error.SetPayload(kOptionPayload, absl::Cord(option));
+  return error;
+}
+
+// "--grace: must be at most a day (86400s)".
+absl::Status Bad(const char* option, absl::string_view problem) {
+  return About(option, absl::InvalidArgumentError(absl::StrCat(option, ": ", problem)));
 }
 
 // Parses a size or a duration of `option` into `*value`.
 template <typename Text, typename Parser, typename Value>
 absl::Status Read(const char* option, const Text& text, Parser parse, Value* value) {
   const auto parsed = parse(text);
-  if (!parsed.ok()) return Prefixed(option, parsed.status());
+  if (!parsed.ok()) return Bad(option, parsed.status().message());
   *value = *parsed;
   return absl::OkStatus();
 }
@@ -171,8 +182,7 @@ void AddClients(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->group("Clients");
   app.add_option("--client-rate", options->client_calls_per_second,
                  "calls a second of one client, of which a request counts as one more for every 16 "
-                 "KiB or 200 stages; "
-                 "0: no limit")
+                 "KiB or 200 stages; 0: no limit")
       ->capture_default_str()
       ->check(CLI::Range(0, 1'000'000))
       ->type_name("N")
@@ -247,13 +257,14 @@ void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
 absl::Status CheckSecurity(const SecurityOptions& options) {
   const TlsFiles& tls = options.tls;
   if (tls.certificate.empty() != tls.key.empty()) {
-    return absl::InvalidArgumentError("--tls-cert, --tls-key: give both, or neither");
+    return About("--tls-cert",
+                 absl::InvalidArgumentError("--tls-cert, --tls-key: give both, or neither"));
   }
   if (!tls.client_authorities.empty() && tls.certificate.empty()) {
-    return absl::InvalidArgumentError("--tls-client-ca: needs --tls-cert and --tls-key");
+    return Bad("--tls-client-ca", "needs --tls-cert and --tls-key");
   }
   if (options.http_tls && tls.certificate.empty()) {
-    return absl::InvalidArgumentError("--http-tls: needs --tls-cert and --tls-key");
+    return Bad("--http-tls", "needs --tls-cert and --tls-key");
   }
   return absl::OkStatus();
 }
@@ -270,22 +281,20 @@ absl::Status ReadSolveMemory(const TextOptions& texts, EngineOptions* engine) {
                          &engine->all_solves_bytes));
   }
   if (engine->all_solves_bytes >= engine->solve_bytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "--all-solves-memory: must be at least --solve-memory, which one solve may take");
+  return Bad("--all-solves-memory", "must be at least --solve-memory, which one solve may take");
 }
 
 absl::Status ReadSolveTime(const char* name, const std::string& text, double* seconds) {
   RETURN_IF_ERROR(Read(name, text, ParseSeconds, seconds));
   if (*seconds > 0 && *seconds <= kDaySeconds) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(name, ": must be above 0 and at most a day (86400s)"));
+  return Bad(name, "must be above 0 and at most a day (86400s)");
 }
 
 absl::Status ReadMaxMessage(const TextOptions& texts, int* max_message_bytes) {
   int64_t bytes = 0;
   RETURN_IF_ERROR(Read("--max-message", texts.max_message, ParseBytes, &bytes));
   if (bytes < 1024 || bytes > INT32_MAX) {
-    return absl::InvalidArgumentError("--max-message: must be from 1KiB to below 2GiB");
+    return Bad("--max-message", "must be from 1KiB to below 2GiB");
   }
   *max_message_bytes = static_cast<int>(bytes);
   return absl::OkStatus();
@@ -294,7 +303,7 @@ absl::Status ReadMaxMessage(const TextOptions& texts, int* max_message_bytes) {
 // Checks the options and fills in those that are parsed from text.
 absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   const absl::Status address = CheckAddress(options->listen);
-  if (!address.ok()) return Prefixed("--listen", address);
+  if (!address.ok()) return Bad("--listen", address.message());
   RETURN_IF_ERROR(CheckSecurity(options->security));
   RETURN_IF_ERROR(ReadSolveMemory(texts, &options->engine));
   RETURN_IF_ERROR(
@@ -306,25 +315,24 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   if (options->http == "none") options->http.clear();
   if (!options->http.empty()) {
     const absl::Status http = CheckAddress(options->http);
-    if (!http.ok()) return Prefixed("--http", http);
+    if (!http.ok()) return Bad("--http", http.message());
   }
   RETURN_IF_ERROR(Read("--grace", texts.grace, ParseSeconds, &options->grace_seconds));
   RETURN_IF_ERROR(Read("--trusted-proxy", texts.trusted_proxies, TrustedProxies::Parse,
                        &options->trusted_proxies));
   RETURN_IF_ERROR(ReadMaxMessage(texts, &options->max_message_bytes));
   if (options->grace_seconds > kDaySeconds) {
-    return absl::InvalidArgumentError("--grace: must be at most a day (86400s)");
+    return Bad("--grace", "must be at most a day (86400s)");
   }
   const absl::Status level = CheckLogLevel(options->log_level);
-  return level.ok() ? level : Prefixed("--log-level", level);
+  return level.ok() ? level : Bad("--log-level", level.message());
 }
 
-// Names the file and the line in an error that begins with one of the options that a file has set.
+// Names the file and the line in an error about one of the options that a file has set.
 absl::Status WithPlace(const std::vector<SetByFile>& from_file, const absl::Status& error) {
+  const absl::optional<absl::Cord> about = error.GetPayload(kOptionPayload);
   for (const SetByFile& option : from_file) {
-    absl::string_view message = error.message();
-    if (!absl::ConsumePrefix(&message, absl::StrCat("--", option.name))) continue;
-    if (message.empty() || (message[0] != ':' && message[0] != ',')) continue;
+    if (about != absl::StrCat("--", option.name)) continue;
     return absl::Status(error.code(), absl::StrCat(option.place, ": ", error.message()));
   }
   return error;

@@ -25,6 +25,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
@@ -132,9 +133,10 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   }
   ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.solve.chain));
   ASSIGN_OR_RETURN(const FrontierRequest request, MakeRequest(arguments, file));
+  if (arguments.solve.local) RETURN_IF_ERROR(CheckRequest(RequestViolations(request)));
   ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
   const absl::StatusOr<FrontierResult> result = scheduler->FindFrontier(request);
-  if (!result.ok()) return InFlags(result.status());
+  if (!result.ok()) return InFlags(result.status(), SolverOf(arguments.solve));
   const std::string text = arguments.format == "json"
                                ? ToJson(ToMessage(*result))
                                : ChainLine(file.chain) + FrontierText(file.chain, *result);

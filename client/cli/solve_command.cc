@@ -24,6 +24,7 @@
 #include "solver/base/units.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/solve/answer_request.h"
+#include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
@@ -174,8 +175,9 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   // output.
   ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.solve.chain));
   ASSIGN_OR_RETURN(const SolveRequest request, MakeRequest(arguments, file));
+  if (arguments.solve.local) RETURN_IF_ERROR(CheckRequest(RequestViolations(request)));
   const absl::StatusOr<SolveResult> result = Solve(arguments, request);
-  if (!result.ok()) return InFlags(result.status());
+  if (!result.ok()) return InFlags(result.status(), SolverOf(arguments.solve));
   const Answer& answer = *result->answer;
   const bool feasible = answer.outcome != Outcome::kInfeasible;
   if (feasible && !arguments.output.empty()) {

@@ -1,8 +1,10 @@
 #include "client/cli/solve_flags.h"
 
-#include "absl/strings/match.h"
+#include <utility>
+
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "client/lib/failure.h"
 #include "client/lib/remote_scheduler.h"
 #include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
@@ -16,6 +18,25 @@ std::string SolverHelp() {
   std::string help = "one of";
   for (const SolverInfo& info : AllSolvers()) absl::StrAppend(&help, " ", info.description.name);
   return help + "; see stowage solvers; default auto";
+}
+
+// Validation names the fields of the API.
+std::vector<FieldViolation> InFlags(std::vector<FieldViolation> violations) {
+  static constexpr std::pair<absl::string_view, const char*> kFlags[] = {
+      {"options.memory_slots", "--slots"},
+      {"options.segments", "--segments"},
+      {"options.time_precision", "--time-precision"},
+      {"options.time_budget_seconds", "--time-budget"},
+      {"memory_bytes", "--budgets"},
+  };
+  for (FieldViolation& violation : violations) {
+    for (const auto& [field, flag] : kFlags) {
+      if (violation.field != field) continue;
+      violation.field = flag;
+      break;
+    }
+  }
+  return violations;
 }
 
 }  // namespace
@@ -111,26 +132,27 @@ absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
   return options;
 }
 
-// Replaces texts of RunLocally(), RequestViolations() and CheckWorkingBytes(), and must change with
-// them.
-absl::Status InFlags(const absl::Status& status) {
-  if (absl::IsUnavailable(status)) {
-    return absl::UnavailableError(absl::StrCat(status.message(), ", or solve here with --local"));
+absl::Status CheckRequest(const std::vector<FieldViolation>& violations) {
+  return ViolationsStatus(InFlags(violations));
+}
+
+absl::Status InFlags(const absl::Status& status, SolvedBy solver) {
+  const auto extended = [&status](absl::string_view advice) {
+    return absl::Status(status.code(), absl::StrCat(status.message(), advice));
+  };
+  const bool here = solver == SolvedBy::kThisProcess;
+  if (here ? absl::IsResourceExhausted(status) : ReasonOf(status) == "SOLVE_MEMORY") {
+    return extended(here ? "; --slots sets options.memory_slots, --solve-memory what a solve may "
+                           "take"
+                         : "; --slots sets options.memory_slots");
   }
-  if (absl::StartsWith(status.message(), "no answer within")) {
-    return {status.code(), absl::StrCat(status.message(),
-                                        "; raise --timeout, or ask for a coarser answer with "
-                                        "--slots")};
+  if (here && absl::IsDeadlineExceeded(status)) {
+    return extended("; raise --timeout, or ask for a coarser answer with --slots");
   }
-  // Validation names the fields of the API.
-  return {status.code(),
-          absl::StrReplaceAll(status.message(), {{"options.memory_slots", "--slots"},
-                                                 {"options.segments", "--segments"},
-                                                 {"memory_bytes: lists", "--budgets: lists"},
-                                                 {"options.time_precision", "--time-precision"},
-                                                 {"options.time_budget_seconds", "--time-budget"},
-                                                 {"set aside for one solve",
-                                                  "set aside for one solve (--solve-memory)"}})};
+  if (absl::IsUnavailable(status)) return extended(", or solve here with --local");
+  const std::vector<FieldViolation> violations = ViolationsOf(status);
+  if (violations.empty()) return status;
+  return WithMessage(status, CheckRequest(violations).message());
 }
 
 }  // namespace stowage

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "client/lib/local_scheduler.h"
 #include "client/lib/scheduler.h"
 #include "solver/model/request.h"
+#include "solver/model/validate.h"
 
 namespace stowage {
 
@@ -48,8 +50,17 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const SolveFlags& flags
 // Limits of a solve in this process. Errors name the flag.
 absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags);
 
-// `status` with flags in place of the API's field names, and with the flag that may help.
-absl::Status InFlags(const absl::Status& status);
+// OK where nothing is wrong with a request, else INVALID_ARGUMENT that names fields by their flags.
+absl::Status CheckRequest(const std::vector<FieldViolation>& violations);
+
+enum class SolvedBy { kServer, kThisProcess };
+inline SolvedBy SolverOf(const SolveFlags& flags) {
+  return flags.local ? SolvedBy::kThisProcess : SolvedBy::kServer;
+}
+
+// The failure of a request with flags in place of the fields that are wrong, or with the flags that
+// may help.
+absl::Status InFlags(const absl::Status& status, SolvedBy solver);
 
 }  // namespace stowage
 

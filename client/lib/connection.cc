@@ -1,13 +1,12 @@
 #include "client/lib/connection.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/lib/retry.h"
+#include "client/lib/failure.h"
+#include "client/lib/grpc_text.h"
 #include "google/rpc/error_details.pb.h"
 #include "stowage/v1/errors.pb.h"
 
@@ -20,15 +19,6 @@ constexpr int kMostReconnectMilliseconds = 1000;
 // The server allows pings so often (server/rpc/connection_limits.cc).
 constexpr int kKeepaliveMilliseconds = 30'000;
 constexpr int kKeepaliveAnswerMilliseconds = 10'000;
-
-// gRPC has no code for a connection that broke in mid-call. Other texts are a proxy's: it found no
-// server that takes the call.
-bool HasBroken(const std::string& message) {
-  constexpr const char* kTexts[] = {"Socket closed", "Connection reset",     "Broken pipe",
-                                    "GOAWAY",        "Connection timed out", "eepalive"};
-  return std::any_of(std::begin(kTexts), std::end(kTexts),
-                     [&message](const char* text) { return absl::StrContains(message, text); });
-}
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credentials& credentials,
                                        bool through_proxy, double connect_seconds) {
@@ -47,22 +37,36 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credenti
   return grpc::CreateCustomChannel(server, ChannelCredentialsOf(credentials), arguments);
 }
 
-// What FromGrpc() writes and Remedy() reads.
-constexpr const char* kThroughProxy = " through the proxy ";
-
-// Whether the text comes from a Stowage server, not from gRPC.
-bool IsFromServer(const grpc::Status& status) {
-  return absl::StartsWith(status.error_message(), "the server ");
+// The details of an error of a Stowage server; nullopt: something else made the error.
+std::optional<v1::ErrorStatus> DetailsOf(const grpc::Status& status) {
+  v1::ErrorStatus details;
+  if (!details.ParseFromString(status.error_details())) return std::nullopt;
+  for (const google::protobuf::Any& detail : details.details()) {
+    google::rpc::ErrorInfo info;
+    if (detail.UnpackTo(&info) && info.domain() == "stowage") return details;
+  }
+  return std::nullopt;
 }
 
-// What the details of an error say of a repetition.
+void AddViolations(const v1::Violations& message, absl::Status* status) {
+  if (message.more() > 0) return;
+  std::vector<FieldViolation> violations;
+  for (const v1::FieldViolation& violation : message.violations()) {
+    violations.push_back({violation.field(), violation.problem()});
+  }
+  SetViolations(violations, status);
+}
+
 void AddDetails(const v1::ErrorStatus& details, absl::Status* status) {
   for (const google::protobuf::Any& detail : details.details()) {
     v1::RetryAdvice advice;
     if (detail.UnpackTo(&advice)) SetAdvisedPause(advice.retry_after_seconds(), status);
+    v1::Violations violations;
+    if (detail.UnpackTo(&violations)) AddViolations(violations, status);
     google::rpc::ErrorInfo info;
-    if (detail.UnpackTo(&info) &&
-        (info.reason() == "CLIENT_RATE" || info.reason() == "CLIENT_LIMIT")) {
+    if (!detail.UnpackTo(&info)) continue;
+    SetReason(info.reason(), status);
+    if (info.reason() == "CLIENT_RATE" || info.reason() == "CLIENT_LIMIT") {
       SetCause(FailureCause::kCallersLimit, status);
     }
   }
@@ -82,27 +86,26 @@ absl::string_view RequestIdOf(const grpc::ClientContext& context) {
   return "";
 }
 
-std::string Remedy(absl::string_view failures) {
-  if (absl::StrContains(failures, "come to terms over TLS")) {
-    return "check --tls-ca, and --tls-cert where it asks for one, or leave them out where it does "
-           "not speak TLS";
-  }
-  if (absl::StrContains(failures, kThroughProxy)) {
-    return "check that the proxy runs and lets this server through, or name the server in no_proxy "
-           "where it is reached without; else start stowage-server, or name another with --server";
-  }
-  // A TLS server closes the connection on a client that speaks plain text, and on one without the
-  // client certificate that it requires.
-  if (absl::StrContains(failures, "Socket closed") ||
-      absl::StrContains(failures, "reset by peer")) {
-    return "if it speaks TLS give --tls-ca, and --tls-cert where it asks for one; else start "
-           "stowage-server, or name another with --server";
-  }
-  if (absl::StrContains(failures, "empty address list")) {
-    return "check that --tls-key is the key of --tls-cert";
-  }
-  if (absl::StrContains(failures, "no answer from a server")) {
-    return "start stowage-server, or name another with --server";
+const char* Remedy(Obstacle obstacle) {
+  switch (obstacle) {
+    case Obstacle::kTls:
+      return "check --tls-ca, and --tls-cert where it asks for one, or leave them out where it "
+             "does not speak TLS";
+    case Obstacle::kProxy:
+      return "check that the proxy runs and lets this server through, or name the server in "
+             "no_proxy where it is reached without; else start stowage-server, or name another "
+             "with --server";
+    // A TLS server closes the connection on a client that speaks plain text, and on one without the
+    // client certificate that it requires.
+    case Obstacle::kClosed:
+      return "if it speaks TLS give --tls-ca, and --tls-cert where it asks for one; else start "
+             "stowage-server, or name another with --server";
+    case Obstacle::kKey:
+      return "check that --tls-key is the key of --tls-cert";
+    case Obstacle::kNoServer:
+      return "start stowage-server, or name another with --server";
+    case Obstacle::kNone:
+      return "";
   }
   return "";
 }
@@ -125,32 +128,46 @@ void Connection::Prepare(std::optional<double> timeout_seconds,
                         std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
 }
 
+// An UNAVAILABLE that no Stowage server made.
+absl::Status Connection::NoAnswer(absl::string_view text) const {
+  const GrpcText said = GrpcText::Read(text);
+  absl::Status none;
+  if (said.tls) {
+    none = absl::UnavailableError(absl::StrCat(
+        "the server at ", server_, " and this side do not come to terms over TLS (", text, ")"));
+    SetObstacle(Obstacle::kTls, &none);
+  } else {
+    const std::string way =
+        proxy_.has_value()
+            ? absl::StrCat(" through the proxy ", proxy_->address, ", that of ", proxy_->variable)
+            : "";
+    none = absl::UnavailableError(
+        absl::StrCat("no answer from a server at ", server_, way, " (", text, ")"));
+    if (said.broken) SetCause(FailureCause::kBrokenConnection, &none);
+    SetObstacle(proxy_.has_value()      ? Obstacle::kProxy
+                : said.closed           ? Obstacle::kClosed
+                : said.key_does_not_fit ? Obstacle::kKey
+                                        : Obstacle::kNoServer,
+                &none);
+  }
+  if (said.never_connected) SetNotSent(&none);
+  return none;
+}
+
 absl::Status Connection::FromGrpc(const grpc::Status& status,
                                   std::optional<double> timeout_seconds) const {
   const auto code = static_cast<absl::StatusCode>(status.error_code());  // same numbers
-  if (code == absl::StatusCode::kUnavailable && absl::StrContains(status.error_message(), "SSL")) {
-    return absl::UnavailableError(absl::StrCat("the server at ", server_,
-                                               " and this side do not come to terms over TLS (",
-                                               status.error_message(), ")"));
-  }
+  const std::optional<v1::ErrorStatus> details = DetailsOf(status);
   // gRPC cancels calls that a stopping server has not begun; this client never cancels a call.
   if (code == absl::StatusCode::kCancelled) {
     return absl::UnavailableError(absl::StrCat(
         "the server at ", server_, " ended the call as it stopped; ask another server"));
   }
-  if (code == absl::StatusCode::kUnavailable && IsFromServer(status)) {
+  if (code == absl::StatusCode::kUnavailable) {
+    if (!details.has_value()) return NoAnswer(status.error_message());
     return absl::UnavailableError(absl::StrCat(server_, ": ", status.error_message()));
   }
-  if (code == absl::StatusCode::kUnavailable) {
-    const std::string way = proxy_.has_value() ? absl::StrCat(kThroughProxy, proxy_->address,
-                                                              ", that of ", proxy_->variable)
-                                               : "";
-    absl::Status none = absl::UnavailableError(absl::StrCat(
-        "no answer from a server at ", server_, way, " (", status.error_message(), ")"));
-    if (HasBroken(status.error_message())) SetCause(FailureCause::kBrokenConnection, &none);
-    return none;
-  }
-  if (absl::StrContains(status.error_message(), "message larger than max")) {
+  if (!details.has_value() && GrpcText::Read(status.error_message()).too_large) {
     return {code, absl::StrCat("the request is larger than the server at ", server_, " reads (",
                                status.error_message(), "); raise its --max-message")};
   }
@@ -161,32 +178,19 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
                      " s; give it more time, or ask for a coarser answer (fewer memory slots)"));
   }
   absl::Status result(code, status.error_message());
-  v1::ErrorStatus details;
-  if (details.ParseFromString(status.error_details())) AddDetails(details, &result);
+  if (details.has_value()) AddDetails(*details, &result);
   return result;
 }
 
 absl::Status Connection::FailureOf(const grpc::ClientContext& context, const grpc::Status& status,
                                    std::optional<double> timeout_seconds) const {
-  absl::Status failure = FromGrpc(status, timeout_seconds);
+  const absl::Status failure = FromGrpc(status, timeout_seconds);
   const absl::string_view id = RequestIdOf(context);
-  if (id.empty()) return failure;
-  absl::Status with_id(failure.code(), absl::StrCat(failure.message(), " (request ", id, ")"));
-  failure.ForEachPayload([&with_id](absl::string_view key, const absl::Cord& payload) {
-    with_id.SetPayload(key, payload);
-  });
-  return with_id;
-}
-
-// gRPC has no code for this; in these texts the call never got a connection.
-bool WasNotSent(const absl::Status& failure) {
-  return absl::IsUnavailable(failure) &&
-         (absl::StrContains(failure.message(), "(failed to connect to all addresses") ||
-          absl::StrContains(failure.message(), "(DNS resolution failed"));
+  return id.empty() ? failure : WithRequestId(failure, id);
 }
 
 absl::Status WithRemedy(const absl::Status& unavailable) {
-  const std::string remedy = Remedy(unavailable.message());
+  const absl::string_view remedy = Remedy(ObstacleOf(unavailable));
   if (remedy.empty()) return unavailable;
   return absl::UnavailableError(absl::StrCat(unavailable.message(), "; ", remedy));
 }

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/lib/credentials.h"
 #include "client/lib/proxy.h"
 #include "grpcpp/grpcpp.h"
@@ -31,8 +32,8 @@ class Connection {
   void Prepare(std::optional<double> timeout_seconds, grpc::ClientContext* context) const;
 
   // gRPC's error as one that names the server. Causes that a flag or another server remedies have a
-  // text of their own, which WithRemedy() reads; all others pass through with the service's
-  // message. Advice on when to retry travels in the details and becomes a payload (retry.h).
+  // text of their own; all others pass through with the service's message. What the details of the
+  // error say, and what kept the call from a server, becomes payloads (failure.h).
   absl::Status FromGrpc(const grpc::Status& status, std::optional<double> timeout_seconds) const;
   // The same of a call that has ended, with the id under which the server's log has it, where a
   // server sent one: "the queue is full: … (request 1f2e3d4c-17)".
@@ -53,18 +54,16 @@ class Connection {
   }
 
  private:
+  absl::Status NoAnswer(absl::string_view text) const;
+
   const std::string server_;
   const std::string token_;  // empty: none is sent
   const std::optional<Proxy> proxy_;
   const std::shared_ptr<grpc::Channel> channel_;
 };
 
-// Whether a call failed because no connection could be made: no server has seen the request. False
-// where that is not certain.
-bool WasNotSent(const absl::Status& failure);
-
-// The same UNAVAILABLE, of one or several servers, with advice that suits its message, as in "start
-// stowage-server, or name another with --server"; unchanged where the message has its own.
+// The same UNAVAILABLE, of one or several servers, with advice on its obstacle, as in "start
+// stowage-server, or name another with --server"; unchanged where it has none.
 absl::Status WithRemedy(const absl::Status& unavailable);
 
 }  // namespace stowage

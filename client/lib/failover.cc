@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/lib/failure.h"
 #include "client/lib/retry.h"
 
 namespace stowage {
@@ -88,8 +89,10 @@ bool AdvisesSooner(const absl::Status& a, const absl::Status& b) {
 // A call that ran out of time while it was repeated: why it was repeated says more.
 absl::Status After(const absl::Status& earlier, const absl::Status& deadline) {
   if (earlier.ok()) return deadline;
-  return absl::DeadlineExceededError(
+  absl::Status both = absl::DeadlineExceededError(
       absl::StrCat(deadline.message(), "; before that: ", earlier.message()));
+  SetObstacle(ObstacleOf(earlier), &both);
+  return both;
 }
 
 }  // namespace
@@ -148,9 +151,11 @@ absl::Status Failover::Call(std::optional<double> timeout_seconds, Rule may_repe
 absl::Status Failover::Summary(const Failures& failures, const absl::Status& last) const {
   std::vector<std::string> texts;
   absl::Status only;
+  Obstacle obstacle = Obstacle::kNone;
   for (size_t server = 0; server < failures.size(); ++server) {
     if (failures[server].ok()) continue;
     only = failures[server];
+    obstacle = std::min(obstacle, ObstacleOf(only));
     const std::string& address = options_.servers[server];
     const absl::string_view text = failures[server].message();
     texts.push_back(absl::StrContains(text, address) ? std::string(text)
@@ -158,6 +163,7 @@ absl::Status Failover::Summary(const Failures& failures, const absl::Status& las
   }
   if (texts.size() == 1) return only;
   absl::Status summary(last.code(), absl::StrJoin(texts, "; "));
+  SetObstacle(obstacle, &summary);
   if (const auto pause = AdvisedPause(last)) SetAdvisedPause(*pause, &summary);
   return summary;
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 
+#include "client/lib/failure.h"
 #include "client/lib/retry.h"
 #include "solver/base/status_macros.h"
 

@@ -37,11 +37,13 @@ double OpenedPerSecond(const ListenerOptions& options) {
   return std::max(options.host_connections, ListenerOptions::kLeastOpened) / kOpenedSeconds;
 }
 
+// ALREADY_EXISTS where another process has the address, else UNAVAILABLE with the system's reason.
 absl::Status SocketError(int error) {
-  return absl::UnavailableError(error == EADDRINUSE ? kInUse : std::strerror(error));
+  return error == EADDRINUSE ? absl::AlreadyExistsError(kInUse)
+                             : absl::UnavailableError(std::strerror(error));
 }
 
-// A socket that listens on `address`, non-blocking. Errors: UNAVAILABLE with the system's reason.
+// A socket that listens on `address`, non-blocking. Errors are those of SocketError().
 absl::StatusOr<int> Listen(const sockaddr* address, socklen_t size) {
   const int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return SocketError(errno);
@@ -168,7 +170,7 @@ absl::Status Listener::ListenOnHost(const std::string& host, std::string* port) 
       listeners_.push_back(*fd);
       in->sin_port = htons(static_cast<uint16_t>(PortOf(*fd)));
       seen.emplace(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen);
-    } else if (fd.status().message() == kInUse) {
+    } else if (absl::IsAlreadyExists(fd.status())) {
       return fd.status();
     } else {
       failed = fd.status();  // an address of a family that this machine does not have

@@ -1,4 +1,5 @@
-// deploy/dev/layers on small repositories: each test plants one fault and reads the report.
+// deploy/dev/layers and messages on small repositories: each test plants one fault and reads the
+// report.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,13 +19,15 @@ using testing::HasSubstr;
 // A line of comment. Built here, since the script reads this file as well.
 std::string Comment(const std::string& text) { return absl::StrCat("/", "/ ", text, "\n"); }
 
-// A repository with the script and the files that a test adds.
+// A repository with the scripts and the files that a test adds.
 class Layers : public testing::Test {
  protected:
   Layers() {
     std::filesystem::create_directories(folder_.Path("deploy/dev"));
-    std::filesystem::copy_file(absl::StrCat(STOWAGE_DEPLOY, "/dev/layers"),
-                               folder_.Path("deploy/dev/layers"));
+    for (const char* script : {"deploy/dev/layers", "deploy/dev/messages"}) {
+      std::filesystem::copy_file(absl::StrCat(STOWAGE_DEPLOY, "/../", script),
+                                 folder_.Path(script));
+    }
     const ProgramResult made =
         RunProgram({"/usr/bin/env", "git", "init", "--quiet", folder_.Path("")});
     EXPECT_EQ(made.exit_code, 0) << made;
@@ -42,6 +45,8 @@ class Layers : public testing::Test {
   ProgramResult Check() const {
     return RunProgram({folder_.Path("deploy/dev/layers")});
   }
+
+  ProgramResult CheckMessages() const { return RunProgram({folder_.Path("deploy/dev/messages")}); }
 
   void ExpectReport(const testing::Matcher<const std::string&>& report) const {
     const ProgramResult result = Check();
@@ -104,6 +109,28 @@ TEST_F(Layers, ReportACitedFileThatDoesNotExist) {
 TEST_F(Layers, ReportACitedHeadingThatDoesNotExist) {
   Add("solver/model/schedule.h", Comment(R"(Rules: solver/README.md, "Time".)"));
   ExpectReport(HasSubstr("cites \"Time\" of solver/README.md, which has no such heading"));
+}
+
+TEST_F(Layers, AcceptCodesReasonsAndTextsThatArePassedOn) {
+  Add("server/rpc/status.cc", Comment("status.message() == \"a word\"") +
+                                  "if (ReasonOf(status) == kFull) Log(status.message());\n"
+                                  "if (absl::StartsWith(address, \"unix:\")) return;\n");
+  const ProgramResult result = CheckMessages();
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(Layers, ReportComparisonsWithTheWordsOfAMessage) {
+  for (const char* line : {"if (status.message() == kFull) return;\n",
+                           "if (status().message().find(\"full\") > 0) return;\n",
+                           "return absl::StartsWith(\n    status.error_message(), \"full\");\n",
+                           "return absl::StrContains(note, \"was left out\");\n",
+                           "return absl::StartsWith(best->solver, \"mixed_mode\");\n"}) {
+    Add("client/lib/retry.cc", line);
+    const ProgramResult result = CheckMessages();
+    EXPECT_EQ(result.exit_code, 1) << line << result;
+    EXPECT_THAT(result.out, HasSubstr("client/lib/retry.cc:"));
+  }
 }
 
 TEST_F(Layers, AcceptCitedHeadingsAndBoldStarts) {

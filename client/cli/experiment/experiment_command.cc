@@ -75,7 +75,7 @@ absl::Status CheckSweep(const Sweep& sweep, const Network& network, int64_t slot
   for (const double bandwidth : sweep.bandwidths) {
     ASSIGN_OR_RETURN(const SolveRequest request,
                      RequestFor({&network, 1, 0, bandwidth, sweep.solvers.front()}, slots));
-    RETURN_IF_ERROR(InFlags(ViolationsStatus(RequestViolations(request))));
+    RETURN_IF_ERROR(CheckRequest(RequestViolations(request)));
   }
   return absl::OkStatus();
 }

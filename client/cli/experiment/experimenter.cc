@@ -44,7 +44,7 @@ absl::StatusOr<Answer> AnswerOf(const SolveRequest& request, const LocalOptions&
         ASSIGN_OR_RETURN(answer, AnswerRequest(request, context));
         return absl::OkStatus();
       });
-  if (!seconds.ok()) return InFlags(seconds.status());
+  if (!seconds.ok()) return InFlags(seconds.status(), SolvedBy::kThisProcess);
   if (answer.rejected.empty()) return answer;
   return absl::InternalError(
       absl::StrCat("the simulator refused the schedule of ", absl::StrJoin(answer.rejected, ", ")));

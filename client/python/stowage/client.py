@@ -358,7 +358,7 @@ def _error(failure: CallError) -> StowageError:
     if failure.violations:
         return InvalidRequestError(failure.message, failure.violations)
     message = failure.message
-    if failure.code == UNAVAILABLE and (helps := remedy(message)):
+    if failure.code == UNAVAILABLE and (helps := remedy(failure.obstacle)):
         message = f"{message}; {helps}"
     if failure.advised_pause is not None:
         return BusyError(message, failure.advised_pause)

@@ -15,7 +15,8 @@ from typing import Any
 from stowage import proto
 from stowage.credentials import Credentials
 from stowage.errors import FieldViolation, MissingExtraError
-from stowage.failover import DEADLINE_EXCEEDED, UNAVAILABLE, CallError, Cause
+from stowage.failover import DEADLINE_EXCEEDED, UNAVAILABLE, CallError, Cause, Obstacle
+from stowage.grpc_text import GrpcText
 
 try:
     import grpc
@@ -29,17 +30,8 @@ _LOG = logging.getLogger("stowage")
 _SERVICE = "/stowage.v1.Scheduler/"
 _CANCELLED = 1
 _DETAILS = "grpc-status-details-bin"
+_INFO = "google.rpc.ErrorInfo"
 _LONGEST_ID = 128  # that a server takes over from its caller
-# gRPC has no code for a connection that broke in mid-call. Other texts are a proxy's.
-_BROKEN = (
-    "Socket closed",
-    "Connection reset",
-    "Broken pipe",
-    "GOAWAY",
-    "Connection timed out",
-    "eepalive",
-)
-_THROUGH_PROXY = " through the proxy "  # what _failure() writes and remedy() reads
 CONNECT_SECONDS = 5.0
 
 _WARNED: set[str] = set()  # servers that get a token without TLS, which the log has
@@ -119,28 +111,48 @@ class Connection:
 
     def _failure(self, error: Any, timeout: float | None) -> CallError:
         code, text = error.code().value[0], error.details() or ""
-        if code == UNAVAILABLE and "SSL" in text:
-            message = f"the server at {self.server} and this side do not come to terms over TLS"
-            return CallError(UNAVAILABLE, f"{message} ({text})")
+        details = _details_of(error)
         if code == _CANCELLED:  # by a server that stops; this side cancels without reading on
             message = f"the server at {self.server} ended the call as it stopped"
             return CallError(UNAVAILABLE, f"{message}; ask another server")
-        if code == UNAVAILABLE and text.startswith("the server "):
-            return CallError(UNAVAILABLE, f"{self.server}: {text}")
         if code == UNAVAILABLE:
-            broken = any(part in text for part in _BROKEN)
-            cause = Cause.BROKEN_CONNECTION if broken else Cause.OTHER
-            through = f"{_THROUGH_PROXY}{self._proxy}" if self._proxy else ""
-            message = f"no answer from a server at {self.server}{through} ({text})"
-            return CallError(UNAVAILABLE, message, cause=cause)
-        if "message larger than max" in text:
+            if details:
+                return CallError(UNAVAILABLE, f"{self.server}: {text}")
+            return self._no_answer(GrpcText(text))
+        if not details and GrpcText(text).too_large:
             message = f"the request is larger than the server at {self.server} reads ({text})"
             return CallError(code, f"{message}; raise its --max-message")
         # Without a timeout it was the server's own limit, and the server says which.
         if code == DEADLINE_EXCEEDED and timeout is not None:
             message = f"the server at {self.server} did not answer within {timeout:.3g} s"
             return CallError(code, f"{message}; give it more time, or ask for fewer memory slots")
-        return _with_details(CallError(code, text), error)
+        failure = CallError(code, text)
+        for name, detail in details.items():
+            _add(name, detail, failure)
+        return failure
+
+    def _no_answer(self, said: GrpcText) -> CallError:
+        """Of an UNAVAILABLE that no Stowage server made."""
+        if said.tls:
+            message = f"the server at {self.server} and this side do not come to terms over TLS"
+            cause, obstacle = Cause.OTHER, Obstacle.TLS
+        else:
+            through = f" through the proxy {self._proxy}" if self._proxy else ""
+            message = f"no answer from a server at {self.server}{through}"
+            cause = Cause.BROKEN_CONNECTION if said.broken else Cause.OTHER
+            if self._proxy:
+                obstacle = Obstacle.PROXY
+            elif said.closed:
+                obstacle = Obstacle.CLOSED
+            else:
+                obstacle = Obstacle.KEY if said.key_does_not_fit else Obstacle.NO_SERVER
+        return CallError(
+            UNAVAILABLE,
+            f"{message} ({said.text})",
+            cause=cause,
+            obstacle=obstacle,
+            not_sent=said.never_connected,
+        )
 
 
 def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
@@ -182,28 +194,21 @@ def _is_this_machine(server: str) -> bool:
         return False
 
 
-def remedy(failures: str) -> str:
-    """What helps against such failures to connect; empty where the message says it itself."""
-    if "come to terms over TLS" in failures:
-        return (
-            "check tls_ca, and tls_cert where it asks for one, or leave them out where it does not "
-            "speak TLS"
-        )
-    if _THROUGH_PROXY in failures:
-        return (
-            "check that the proxy runs and lets this server through, or name the server in "
-            "no_proxy where it is reached without; else start stowage-server, or name another"
-        )
-    if "Socket closed" in failures or "reset by peer" in failures:
-        return (
-            "if it speaks TLS give tls_ca, and tls_cert where it asks for one; else start "
-            "stowage-server, or name another"
-        )
-    if "empty address list" in failures:
-        return "check that tls_key is the key of tls_cert"
-    if "no answer from a server" in failures:
-        return "start stowage-server, or name another"
-    return ""
+_REMEDIES = {
+    Obstacle.TLS: "check tls_ca, and tls_cert where it asks for one, or leave them out where it "
+    "does not speak TLS",
+    Obstacle.PROXY: "check that the proxy runs and lets this server through, or name the server "
+    "in no_proxy where it is reached without; else start stowage-server, or name another",
+    Obstacle.CLOSED: "if it speaks TLS give tls_ca, and tls_cert where it asks for one; else start "
+    "stowage-server, or name another",
+    Obstacle.KEY: "check that tls_key is the key of tls_cert",
+    Obstacle.NO_SERVER: "start stowage-server, or name another",
+}
+
+
+def remedy(obstacle: Obstacle) -> str:
+    """What helps against it; empty where the message says it itself."""
+    return _REMEDIES.get(obstacle, "")
 
 
 def _connect(
@@ -240,16 +245,19 @@ def _warn_of_plain_text(server: str) -> None:
     _LOG.warning("the token goes to %s unencrypted: anyone on the way can read it; use TLS", server)
 
 
-def _with_details(failure: CallError, error: Any) -> CallError:
-    """Adds what the details of the error say: violated fields, when to come back."""
+def _details_of(error: Any) -> dict[str, bytes]:
+    """The details of an error of a Stowage server, by the names of their types; none where
+    something else made the error.
+    """
+    found: dict[str, bytes] = {}
     for key, value in error.trailing_metadata() or ():
         if key != _DETAILS:
             continue
-        with contextlib.suppress(Exception):  # a server of another kind: its message has to do
+        with contextlib.suppress(Exception):  # a server of another kind
             status = proto.message_class("stowage.v1.ErrorStatus").FromString(value)
-            for detail in status.details:
-                _add(detail.type_url.rpartition("/")[2], detail.value, failure)
-    return failure
+            found = {one.type_url.rpartition("/")[2]: one.value for one in status.details}
+    info = proto.message_class(_INFO).FromString(found.get(_INFO, b""))
+    return found if info.domain == "stowage" else {}
 
 
 def _add(name: str, value: bytes, failure: CallError) -> None:
@@ -260,7 +268,7 @@ def _add(name: str, value: bytes, failure: CallError) -> None:
         )
     elif name == "stowage.v1.RetryAdvice":
         failure.advised_pause = proto.message_class(name).FromString(value).retry_after_seconds
-    elif name == "google.rpc.ErrorInfo":
+    elif name == _INFO:
         reason = proto.message_class(name).FromString(value).reason
         if reason in ("CLIENT_RATE", "CLIENT_LIMIT"):
             failure.cause = Cause.CALLERS_LIMIT

@@ -37,6 +37,22 @@ class Cause(enum.Enum):
     """The caller itself sends more than it may: not a matter of the server."""
 
 
+class Obstacle(enum.IntEnum):
+    """What kept a call from a server. Of several the first one here is what to advise on."""
+
+    TLS = 0
+    """The two sides do not come to terms over TLS."""
+    PROXY = 1
+    """No server answered through the proxy."""
+    CLOSED = 2
+    """The server closed the connection: it may speak TLS where this side does not."""
+    KEY = 3
+    """The client's key is not that of its certificate."""
+    NO_SERVER = 4
+    """None answered, for another reason."""
+    NONE = 5
+
+
 @dataclass
 class CallError(Exception):
     """A call that failed.
@@ -47,6 +63,8 @@ class CallError(Exception):
         advised_pause: Seconds after which the server says to come back.
         cause: Decides where the call is repeated.
         violations: The fields that are wrong.
+        obstacle: What kept the call from a server.
+        not_sent: No server has seen the request. False where that is not certain.
     """
 
     code: int
@@ -54,6 +72,8 @@ class CallError(Exception):
     advised_pause: float | None = None
     cause: Cause = Cause.OTHER
     violations: tuple[FieldViolation, ...] = ()
+    obstacle: Obstacle = Obstacle.NONE
+    not_sent: bool = False
 
     def __str__(self) -> str:
         return self.message
@@ -75,10 +95,7 @@ def is_retryable(failure: CallError) -> bool:
 
 def was_not_sent(failure: CallError) -> bool:
     """Whether no server has seen the request. False where that is not certain."""
-    return failure.code == UNAVAILABLE and any(
-        text in failure.message
-        for text in ("failed to connect to all addresses", "DNS resolution failed")
-    )
+    return failure.not_sent
 
 
 def pauses(rng: random.Random) -> Iterator[float]:
@@ -230,7 +247,8 @@ class Attempts:
         earlier = self._failures.get(server)
         if failure.code != DEADLINE_EXCEEDED or earlier is None:
             return failure
-        return CallError(DEADLINE_EXCEEDED, f"{failure.message}; before that: {earlier.message}")
+        message = f"{failure.message}; before that: {earlier.message}"
+        return CallError(DEADLINE_EXCEEDED, message, obstacle=earlier.obstacle)
 
     def _summary(self, last: CallError) -> CallError:
         """Names each server but where only one failed."""
@@ -241,7 +259,8 @@ class Attempts:
             address = self._owner._servers[server]
             text = failure.message
             texts.append(text if address in text else f"{address}: {text}")
-        return CallError(last.code, "; ".join(texts), last.advised_pause)
+        obstacle = min(failure.obstacle for failure in self._failures.values())
+        return CallError(last.code, "; ".join(texts), last.advised_pause, obstacle=obstacle)
 
 
 def _advises_sooner(a: CallError, b: CallError) -> bool:

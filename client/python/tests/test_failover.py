@@ -13,6 +13,7 @@ from stowage.failover import (
     CallError,
     Cause,
     Failover,
+    Obstacle,
     Time,
     pauses,
     was_not_sent,
@@ -118,11 +119,19 @@ def test_an_error_that_is_an_answer_is_not_repeated():
 
 
 def test_a_call_that_may_have_been_sent_is_not_repeated_by_that_rule():
-    refused = CallError(UNAVAILABLE, "x (failed to connect to all addresses; refused)")
+    refused = CallError(UNAVAILABLE, "refused", not_sent=True)
     calls = Calls(2, lambda _, attempt: refused if attempt == 1 else BROKEN)
     with pytest.raises(CallError):
         calls.call(may_repeat=was_not_sent)
     assert len(calls.asked) == 2
+
+
+def test_of_several_servers_the_first_obstacle_is_what_to_advise_on():
+    kept = [Obstacle.NO_SERVER, Obstacle.TLS, Obstacle.CLOSED]
+    calls = Calls(3, lambda server, _: CallError(UNAVAILABLE, "none", obstacle=kept[server]), 0.0)
+    with pytest.raises(CallError) as error:
+        calls.call()
+    assert error.value.obstacle == Obstacle.TLS
 
 
 def test_a_timeout_while_repeating_says_why_it_was_repeated():

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "solver/algorithms/modes/mixed_mode.h"
 #include "solver/algorithms/modes/mode_search.h"
@@ -107,6 +106,9 @@ class ModeChoiceSolve {
   }
 
  private:
+  // Who chose the modes of a candidate.
+  enum class ModesFrom { kAuto, kMixedMode };
+
   // Equal shares of the progress: four fixed choices, Mixed Mode, its modes, the search's modes.
   static constexpr size_t kShares = 7;
 
@@ -163,7 +165,7 @@ class ModeChoiceSolve {
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance_.platform().memory_bytes, share));
     if (!candidate.has_value()) return std::optional<Schedule>();
-    KeepIfBetter(*candidate);
+    KeepIfBetter(*candidate, ModesFrom::kMixedMode);
     return std::optional<Schedule>(std::move(candidate->schedule));
   }
 
@@ -194,7 +196,7 @@ class ModeChoiceSolve {
 
   // Replaces the incumbent if the candidate, simulated on the chain itself, fits and is faster; of
   // equally fast ones the lower peak wins.
-  void KeepIfBetter(Candidate candidate) {
+  void KeepIfBetter(Candidate candidate, ModesFrom modes_from = ModesFrom::kAuto) {
     const absl::StatusOr<Simulation> simulation =
         Simulate(chain_, instance_.platform(), candidate.schedule);
     assert(simulation.ok());
@@ -205,6 +207,7 @@ class ModeChoiceSolve {
     const bool faster = !best_.has_value() || std::get<0>(key) < std::get<0>(key_);
     key_ = key;
     best_ = std::move(candidate);
+    modes_from_ = modes_from;
     // A guarantee for one choice of modes holds for all only if no mode can be faster.
     if (best_->limit != Limit::kNone || std::get<0>(key) > ComputeSeconds(chain_)) {
       best_->limit = Limit::kHeuristic;
@@ -216,7 +219,7 @@ class ModeChoiceSolve {
   void Annotate() {
     if (!best_.has_value()) return;
     best_->notes = notes_;
-    if (HasGraphOperations(best_->schedule) && !absl::StartsWith(best_->solver, "mixed_mode")) {
+    if (HasGraphOperations(best_->schedule) && modes_from_ == ModesFrom::kAuto) {
       best_->notes.push_back(
           absl::StrCat("auto chose the modes that ", best_->solver, " ran with"));
     }
@@ -229,7 +232,8 @@ class ModeChoiceSolve {
   std::vector<std::string> notes_;  // without duplicates
   std::deque<Execution> tried_;  // a deque, since TryPlain() holds a reference to its last element
   std::optional<Candidate> best_;
-  std::tuple<double, int64_t> key_;  // makespan and peak of best_
+  std::tuple<double, int64_t> key_;          // makespan and peak of best_
+  ModesFrom modes_from_ = ModesFrom::kAuto;  // of best_
 };
 
 // Answers the instance's own budget, solved by Prepare(); solves every other budget in

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "client/lib/retry.h"
+#include "client/lib/failure.h"
 #include "google/rpc/error_details.pb.h"
 #include "stowage/v1/errors.pb.h"
 
@@ -16,19 +16,35 @@ namespace {
 
 using testing::HasSubstr;
 
-// As Connection reports them; tests/integration/failover_test.cc has real ones.
+// As gRPC reports them; tests/integration/failover_test.cc has real ones.
 constexpr const char* kRefused =
-    "no answer from a server at 127.0.0.1:1 (failed to connect to all addresses; last error: "
-    "UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused)";
-constexpr const char* kNoProxy =
-    "no answer from a server at one.example:1 through the proxy 127.0.0.1:2, that of http_proxy "
-    "(failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:2: Failed to connect "
-    "to remote host: Connection refused)";
-constexpr const char* kDied = "no answer from a server at 127.0.0.1:1 (Socket closed)";
-constexpr const char* kDraining = "127.0.0.1:1: the server is draining; ask another server";
+    "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect "
+    "to remote host: Connection refused";
+constexpr const char* kDied = "Socket closed";
 constexpr const char* kNoTls =
-    "the server at 127.0.0.1:1 and this side do not come to terms over TLS (failed to connect to "
-    "all addresses; last error: UNKNOWN: Ssl handshake failed: SSL_ERROR_SSL)";
+    "failed to connect to all addresses; last error: UNKNOWN: Ssl handshake failed: SSL_ERROR_SSL";
+
+absl::Status Unavailable(const char* text) {
+  const Connection connection("127.0.0.1:1", {}, 1);
+  return connection.FromGrpc({grpc::StatusCode::UNAVAILABLE, text}, std::nullopt);
+}
+
+// The error of a Stowage server.
+absl::Status FromServer(grpc::StatusCode code, const char* reason, const char* message,
+                        const v1::Violations& violations = {}) {
+  google::rpc::ErrorInfo info;
+  info.set_domain("stowage");
+  info.set_reason(reason);
+  v1::ErrorStatus details;
+  details.add_details()->PackFrom(info);
+  if (violations.violations_size() > 0) details.add_details()->PackFrom(violations);
+  const Connection connection("127.0.0.1:1", {}, 1);
+  return connection.FromGrpc({code, message, details.SerializeAsString()}, std::nullopt);
+}
+
+absl::Status Draining() {
+  return FromServer(grpc::StatusCode::UNAVAILABLE, "DRAINING", "draining; ask another server");
+}
 
 TEST(FromGrpc, TellsTheCallersTimeLimitFromTheServers) {
   const Connection connection("127.0.0.1:1", {}, 1);
@@ -38,60 +54,76 @@ TEST(FromGrpc, TellsTheCallersTimeLimitFromTheServers) {
 }
 
 TEST(FromGrpc, TellsConnectionsThatBrokeFromThoseThatWereNeverMade) {
-  const Connection connection("127.0.0.1:1", {}, 1);
-  const auto cause = [&connection](const char* message) {
-    return CauseOf(connection.FromGrpc({grpc::StatusCode::UNAVAILABLE, message}, std::nullopt));
-  };
-  EXPECT_EQ(cause("Socket closed"), FailureCause::kBrokenConnection);
+  const auto cause = [](const char* text) { return CauseOf(Unavailable(text)); };
+  EXPECT_EQ(cause(kDied), FailureCause::kBrokenConnection);
   EXPECT_EQ(cause("recvmsg:Connection reset by peer"), FailureCause::kBrokenConnection);
   EXPECT_EQ(cause("failed to connect to all addresses; last error: UNKNOWN"), FailureCause::kOther);
   EXPECT_EQ(cause("keepalive watchdog timeout"), FailureCause::kBrokenConnection);
-  EXPECT_EQ(cause("the server is draining; ask another server"), FailureCause::kOther);
+  EXPECT_EQ(CauseOf(Draining()), FailureCause::kOther);
   // A proxy without a server.
   EXPECT_EQ(cause("Received http2 header with status: 503"), FailureCause::kOther);
   EXPECT_EQ(cause("no healthy upstream"), FailureCause::kOther);
 }
 
+TEST(FromGrpc, TellsAServersErrorByItsReasonNotByItsWords) {
+  constexpr const char* kText = "the server is draining; ask another server";
+  EXPECT_EQ(FromServer(grpc::StatusCode::UNAVAILABLE, "DRAINING", kText).message(),
+            absl::StrCat("127.0.0.1:1: ", kText));
+  EXPECT_EQ(Unavailable(kText).message(),
+            absl::StrCat("no answer from a server at 127.0.0.1:1 (", kText, ")"));
+}
+
 TEST(FromGrpc, TellsTheCallersLimitsFromTheServers) {
-  const Connection connection("127.0.0.1:1", {}, 1);
-  const auto cause = [&connection](const char* reason) {
-    google::rpc::ErrorInfo info;
-    info.set_reason(reason);
-    v1::ErrorStatus details;
-    details.add_details()->PackFrom(info);
-    return CauseOf(connection.FromGrpc(
-        {grpc::StatusCode::RESOURCE_EXHAUSTED, "full", details.SerializeAsString()}, std::nullopt));
+  const auto cause = [](const char* reason) {
+    const absl::Status status =
+        FromServer(grpc::StatusCode::RESOURCE_EXHAUSTED, reason, "message larger than max");
+    EXPECT_EQ(status.message(), "message larger than max") << "the server's own words stay";
+    EXPECT_EQ(ReasonOf(status), reason);
+    return CauseOf(status);
   };
   EXPECT_EQ(cause("CLIENT_RATE"), FailureCause::kCallersLimit);
   EXPECT_EQ(cause("CLIENT_LIMIT"), FailureCause::kCallersLimit);
   EXPECT_EQ(cause("QUEUE_FULL"), FailureCause::kOther);
 }
 
+TEST(FromGrpc, KeepsTheViolatedFieldsWhereTheServerNamesAll) {
+  v1::Violations violations;
+  violations.add_violations()->set_field("options.segments");
+  const auto violations_of = [&violations] {
+    return ViolationsOf(FromServer(grpc::StatusCode::INVALID_ARGUMENT, "INVALID", "", violations));
+  };
+  EXPECT_THAT(violations_of(), testing::ElementsAre(FieldViolation{"options.segments", ""}));
+  violations.set_more(1);
+  EXPECT_THAT(violations_of(), testing::IsEmpty());
+}
+
 TEST(WasNotSent, IsTrueWhereNoConnectionWasMade) {
-  EXPECT_TRUE(WasNotSent(absl::UnavailableError(kRefused)));
-  EXPECT_TRUE(WasNotSent(absl::UnavailableError(kNoTls)));
-  EXPECT_TRUE(WasNotSent(absl::UnavailableError(
-      "no answer from a server at nobody:1 (DNS resolution failed for nobody:1: not found)")));
+  EXPECT_TRUE(WasNotSent(Unavailable(kRefused)));
+  EXPECT_TRUE(WasNotSent(Unavailable(kNoTls)));
+  EXPECT_TRUE(WasNotSent(Unavailable("DNS resolution failed for nobody:1: not found")));
 }
 
 TEST(WasNotSent, IsFalseWhereAServerMayHaveSeenTheRequest) {
-  EXPECT_FALSE(WasNotSent(absl::UnavailableError(kDied)));
-  EXPECT_FALSE(WasNotSent(absl::UnavailableError(kDraining)));
+  EXPECT_FALSE(WasNotSent(Unavailable(kDied)));
+  EXPECT_FALSE(WasNotSent(Draining()));
   EXPECT_FALSE(WasNotSent(absl::DeadlineExceededError(kRefused)));
   EXPECT_FALSE(WasNotSent(absl::OkStatus()));
 }
 
-std::string Remedied(const char* message) {
-  return std::string(WithRemedy(absl::UnavailableError(message)).message());
-}
-
-TEST(WithRemedy, DependsOnTheFailure) {
-  EXPECT_EQ(Remedied(kRefused),
-            absl::StrCat(kRefused, "; start stowage-server, or name another with --server"));
-  EXPECT_THAT(Remedied(kNoProxy), HasSubstr("; check that the proxy runs"));
-  EXPECT_THAT(Remedied(kDied), HasSubstr("; if it speaks TLS give --tls-ca"));
-  EXPECT_THAT(Remedied(kNoTls), HasSubstr("; check --tls-ca"));
-  EXPECT_EQ(Remedied(kDraining), kDraining);  // it says so itself
+TEST(WithRemedy, DependsOnWhatKeptTheCallFromTheServer) {
+  const auto remedied = [](const absl::Status& status) {
+    return std::string(WithRemedy(status).message());
+  };
+  EXPECT_EQ(remedied(Unavailable(kRefused)),
+            absl::StrCat("no answer from a server at 127.0.0.1:1 (", kRefused,
+                         "); start stowage-server, or name another with --server"));
+  EXPECT_THAT(remedied(Unavailable(kDied)), HasSubstr("; if it speaks TLS give --tls-ca"));
+  EXPECT_THAT(remedied(Unavailable(kNoTls)), HasSubstr("; check --tls-ca"));
+  EXPECT_THAT(remedied(Unavailable("empty address list:")), HasSubstr("the key of --tls-cert"));
+  absl::Status through_proxy = absl::UnavailableError("none");
+  SetObstacle(Obstacle::kProxy, &through_proxy);
+  EXPECT_THAT(remedied(through_proxy), HasSubstr("none; check that the proxy runs"));
+  EXPECT_EQ(remedied(Draining()), Draining().message());  // it says so itself
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/lib/failure.h"
 #include "client/lib/retry.h"
 #include "tests/support/status_matchers.h"
 

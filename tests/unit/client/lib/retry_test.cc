@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "client/lib/failure.h"
+
 namespace stowage {
 namespace {
 
@@ -21,17 +23,6 @@ TEST(IsRetryable, IsTrueWhereALaterAttemptMaySucceed) {
   EXPECT_FALSE(IsRetryable(absl::DeadlineExceededError("")));
   EXPECT_FALSE(IsRetryable(absl::InternalError("")));
   EXPECT_FALSE(IsRetryable(absl::OkStatus()));
-}
-
-TEST(FailureCause, TravelsWithTheStatus) {
-  absl::Status status = Full(1);
-  EXPECT_EQ(CauseOf(status), FailureCause::kOther);
-  for (const FailureCause cause :
-       {FailureCause::kBrokenConnection, FailureCause::kCallersLimit, FailureCause::kOther}) {
-    SetCause(cause, &status);
-    EXPECT_EQ(CauseOf(status), cause);
-    EXPECT_EQ(AdvisedPause(status), 1);
-  }
 }
 
 TEST(Backoff, DoublesUpToTwoSecondsAndNeverPausesLessThanHalf) {
