@@ -100,8 +100,7 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
   if (memory == MemoryFlag::kRequired) {
     add("--memory", flags->memory, "SIZE",
         "device memory for activations: 4GiB, 1.5GB, bytes without a unit; or 40% of the range "
-        "from "
-        "the least that any schedule needs (0%) to storing everything (100%)");
+        "from the memory floor, below which no schedule exists (0%), to storing everything (100%)");
   }
   add("--offload-bandwidth", flags->offload_bandwidth, "RATE",
       "device to host: 12GB/s, bytes a second without a unit; default 0: nothing is offloaded");

@@ -80,7 +80,7 @@ std::string TotalsText(const Chain& chain) {
   table.Add(
       {"saved", FormatBytes(totals.saved_bytes), "for all backwards together, outputs included"});
   table.Add(
-      {"least memory", FormatBytes(floor.bytes),
+      {"memory floor", FormatBytes(floor.bytes),
        absl::StrCat("which ", NamedOperation(chain, floor.operation), " needs by itself (0 %)")});
   table.Add({"most memory", FormatBytes(StoreAllPeakBytes(chain)), "to store everything (100 %)"});
   return table.ToString(2);
@@ -182,8 +182,8 @@ std::string SummaryJson(const Chain& chain) {
       {"input_bytes", absl::StrCat(chain.input_bytes)},
       {"output_bytes", absl::StrCat(totals.output_bytes)},
       {"saved_bytes", absl::StrCat(totals.saved_bytes)},
-      {"least_memory_bytes", absl::StrCat(floor.bytes)},
-      {"least_memory_operation", OperationName(floor.operation)},
+      {"memory_floor_bytes", absl::StrCat(floor.bytes)},
+      {"memory_floor_operation", OperationName(floor.operation)},
       {"most_memory_bytes", absl::StrCat(StoreAllPeakBytes(chain))},
   };
   if (HasGraphMode(chain)) {

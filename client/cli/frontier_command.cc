@@ -121,8 +121,9 @@ std::string FrontierText(const Chain& chain, const FrontierResult& result) {
   // Only where a budget was too small: name the least one that works, as a flag to copy.
   if (FeasiblePoints(frontier) < frontier.points.size() &&
       frontier.minimum_memory_bytes.has_value()) {
-    absl::StrAppend(&text, "  least that works: ", FormatBytes(*frontier.minimum_memory_bytes),
-                    ", --memory ", *frontier.minimum_memory_bytes, "\n");
+    absl::StrAppend(&text, "  least memory: ", FormatBytes(*frontier.minimum_memory_bytes),
+                    ", with which ", frontier.solver, " works: --memory ",
+                    *frontier.minimum_memory_bytes, "\n");
   }
   return text;
 }
@@ -153,10 +154,9 @@ void AddFrontierCommand(CLI::App& app, Command* chosen) {
   AddChainFlag(command, &arguments->solve);
   CLI::Option* const points =
       command
-          .add_option(
-              "--points", arguments->points,
-              "number of budgets, spaced geometrically from the least that works to storing "
-              "everything; default: 20")
+          .add_option("--points", arguments->points,
+                      "number of budgets, spaced geometrically from the least memory to storing "
+                      "everything; default: 20")
           ->check(CLI::Range(2, kMaxFrontierPoints))
           ->type_name("N")
           ->group("Budgets");

@@ -43,12 +43,12 @@ std::string HoldingName(const Chain& chain, const Holding& holding) {
   return "";
 }
 
-// "45 % of the way from 1 GiB (least of any schedule) to 4 GiB (store all)"; the range alone where
-// the budget is not inside it.
+// "45 % of the way from 1 GiB (memory floor) to 4 GiB (store all)"; the range alone where the
+// budget is not inside it.
 std::string BudgetShare(const Chain& chain, int64_t memory_bytes) {
   const int64_t low = FloorOfMemory(chain).bytes;
   const int64_t high = StoreAllPeakBytes(chain);
-  std::string range = absl::StrCat("from ", FormatBytes(low), " (least of any schedule) to ",
+  std::string range = absl::StrCat("from ", FormatBytes(low), " (memory floor) to ",
                                    FormatBytes(high), " (", StoreAllName(chain), ")");
   if (memory_bytes >= high || high == low) return range;
   return absl::StrCat(RangeShare(chain, memory_bytes), " of the way ", range);

@@ -90,17 +90,19 @@ absl::StatusOr<SolveResult> Solve(const Arguments& arguments, const SolveRequest
   return result;
 }
 
-// Tells apart what the solver cannot do (its least budget) from what no schedule can (the floor).
+// Tells apart what the solver cannot do (its least memory) from what no schedule can (the floor).
 std::string InfeasibleText(const Chain& chain, const Platform& platform, const Answer& answer) {
   std::string text =
       absl::StrCat("infeasible: ", answer.solver, " has no schedule within ",
                    FormatBytes(platform.memory_bytes), " (", platform.memory_bytes, " bytes)\n");
   if (answer.minimum_memory_bytes.has_value()) {
-    absl::StrAppend(&text, "  least that works  ", FormatBytes(*answer.minimum_memory_bytes),
-                    "  --memory ", *answer.minimum_memory_bytes, "\n");
+    absl::StrAppend(&text, "  least memory  ", FormatBytes(*answer.minimum_memory_bytes),
+                    "  with which ", answer.solver, " works: --memory ",
+                    *answer.minimum_memory_bytes, "\n");
   }
-  absl::StrAppend(&text, "  no solver below   ", FormatBytes(answer.memory_floor_bytes), "  which ",
-                  NamedOperation(chain, answer.memory_floor_operation), " needs by itself\n");
+  absl::StrAppend(&text, "  memory floor  ", FormatBytes(answer.memory_floor_bytes), "  which ",
+                  NamedOperation(chain, answer.memory_floor_operation),
+                  " needs by itself: no solver works below\n");
   return text;
 }
 

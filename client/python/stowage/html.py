@@ -23,8 +23,8 @@ def answer(answer: Answer) -> str:
     prediction = answer.prediction
     if prediction is None:
         if answer.minimum_memory_bytes is not None:
-            rows.append(("least that works", _core.format_bytes(answer.minimum_memory_bytes)))
-        rows.append(("no solver below", _core.format_bytes(answer.memory_floor_bytes)))
+            rows.append(("least memory", _core.format_bytes(answer.minimum_memory_bytes)))
+        rows.append(("memory floor", _core.format_bytes(answer.memory_floor_bytes)))
         return _table(head, rows)
     bound = _core.format_seconds(prediction.lower_bound_seconds)
     rows += [

@@ -66,7 +66,7 @@ def test_notebooks_show_tables_without_external_resources(solved):
         assert html.startswith("<table>")
         assert not re.search(r"(src|href)=|<script|url\(", html)
         assert html.count("<tr>") == html.count("</tr>")
-    assert "least that works" in infeasible._repr_html_()
+    assert "least memory" in infeasible._repr_html_()
 
 
 def test_what_a_table_shows_is_escaped(solved):
