@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "server/security/small_file.h"
+#include "solver/base/prefixed.h"
 #include "solver/base/quote.h"
 
 namespace stowage {
@@ -80,9 +81,7 @@ absl::Status SetItem(const CLI::Config& format, const CLI::ConfigItem& item, CLI
 // then keeps the first of two values, and its errors do not name the file.
 absl::StatusOr<std::vector<SetByFile>> ReadConfigFile(const std::string& path, CLI::App& app) {
   const absl::StatusOr<std::string> text = ReadSmallFile(path, Writers::kAnybody);
-  if (!text.ok()) {
-    return absl::Status(text.status().code(), absl::StrCat("--config: ", text.status().message()));
-  }
+  if (!text.ok()) return Prefixed("--config", text.status());
   const CLI::ConfigTOML format;
   std::vector<CLI::ConfigItem> items;
   try {
@@ -100,7 +99,7 @@ absl::StatusOr<std::vector<SetByFile>> ReadConfigFile(const std::string& path, C
     const std::string place = PlaceOf(path, *text, key);
     bool is_set = false;
     if (const absl::Status status = SetItem(format, item, app, &seen, &is_set); !status.ok()) {
-      return absl::Status(status.code(), absl::StrCat(place, ": ", status.message()));
+      return Prefixed(place, status);
     }
     if (is_set) options.push_back({item.name, place});
   }

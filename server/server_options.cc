@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "proto/convert/address.h"
 #include "server/observe/log.h"
+#include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 
@@ -332,8 +333,7 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
 absl::Status WithPlace(const std::vector<SetByFile>& from_file, const absl::Status& error) {
   const absl::optional<absl::Cord> about = error.GetPayload(kOptionPayload);
   for (const SetByFile& option : from_file) {
-    if (about != absl::StrCat("--", option.name)) continue;
-    return absl::Status(error.code(), absl::StrCat(option.place, ": ", error.message()));
+    if (about == absl::StrCat("--", option.name)) return Prefixed(option.place, error);
   }
   return error;
 }

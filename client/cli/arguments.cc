@@ -36,6 +36,13 @@ absl::Status Read(absl::string_view flag, const std::string& text, Parser parse,
   return absl::OkStatus();
 }
 
+// Adds options to the platform's group.
+auto AdderOf(CLI::App& command) {
+  return [&command](const char* name, std::string& value, const char* type, const char* help) {
+    command.add_option(name, value, help)->type_name(type)->group(kPlatformGroup);
+  };
+}
+
 absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
   if (path.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
@@ -44,11 +51,6 @@ absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
 }
 
 }  // namespace
-
-absl::Status Prefixed(absl::string_view where, const absl::Status& status) {
-  if (status.ok()) return status;
-  return {status.code(), absl::StrCat(where, ": ", status.message())};
-}
 
 absl::StatusOr<std::string> ReadInput(const std::string& path) {
   std::FILE* const file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
@@ -90,11 +92,19 @@ void AddFormat(CLI::App& command, std::string* format) {
       ->group("Output");
 }
 
+void AddLink(CLI::App& command, const char* prefetch_help, PlatformFlags* flags) {
+  const auto add = AdderOf(command);
+  add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE", prefetch_help);
+  add("--transfer-latency", flags->transfer_latency, "DURATION",
+      "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
+  add("--host-memory", flags->host_memory, "SIZE",
+      "limit of host memory for offloaded values; default 0: unlimited");
+  command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
+      ->group(kPlatformGroup);
+}
+
 void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
-  const auto add = [&command](const char* name, std::string& value, const char* type,
-                              const char* help) {
-    command.add_option(name, value, help)->type_name(type)->group(kPlatformGroup);
-  };
+  const auto add = AdderOf(command);
   add("--platform", flags->file, "FILE",
       "JSON of a platform; the flags below override it; - reads standard input");
   if (memory == MemoryFlag::kRequired) {
@@ -104,14 +114,7 @@ void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags) {
   }
   add("--offload-bandwidth", flags->offload_bandwidth, "RATE",
       "device to host: 12GB/s, bytes a second without a unit; default 0: nothing is offloaded");
-  add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE",
-      "host to device; default: as offload");
-  add("--transfer-latency", flags->transfer_latency, "DURATION",
-      "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
-  add("--host-memory", flags->host_memory, "SIZE",
-      "limit of host memory for offloaded values; default 0: unlimited");
-  command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
-      ->group(kPlatformGroup);
+  AddLink(command, "host to device; default: as offload", flags);
 }
 
 absl::StatusOr<Platform> ReadPlatform(const PlatformFlags& flags, const Chain& chain,

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/lib/failover_client.h"
+#include "solver/base/prefixed.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "stowage/v1/model.pb.h"
@@ -55,6 +56,8 @@ struct PlatformFlags {
 // Whether a command takes a single budget.
 enum class MemoryFlag { kRequired, kAbsent };
 void AddPlatform(CLI::App& command, MemoryFlag memory, PlatformFlags* flags);
+// Those of the link to the host alone, but for its bandwidth towards the host.
+void AddLink(CLI::App& command, const char* prefetch_help, PlatformFlags* flags);
 
 // The valid platform that the flags describe for `chain`. "--memory 40%" is relative to the range
 // from M_low (0 %) to M_high (100 %) of the chain. `otherwise` holds where there is neither a file
@@ -79,9 +82,6 @@ void AddServer(CLI::App& command, const std::string& when_absent, ServerFlags* f
 // and the address.
 absl::StatusOr<RemoteOptions> ReadServer(const ServerFlags& flags,
                                          const std::string& default_server = "");
-
-// `status` with `where` before its message.
-absl::Status Prefixed(absl::string_view where, const absl::Status& status);
 
 }  // namespace stowage
 

@@ -27,6 +27,7 @@
 #include "client/train/train_device.h"
 #include "client/train/train_options.h"
 #include "client/train/training_report.h"
+#include "solver/base/prefixed.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -40,11 +41,6 @@ constexpr int kExitOk = 0;
 constexpr int kExitError = 1;
 constexpr int kExitInfeasible = 2;
 constexpr int kMomenta = 1;  // the optimizer's numbers for each trained number
-
-// `status` with the flag before its message.
-absl::Status InFlag(const char* flag, const absl::Status& status) {
-  return {status.code(), absl::StrCat(flag, ": ", status.message())};
-}
 
 // One run of the program: profile, solve, train and compare.
 class Program {
@@ -91,12 +87,12 @@ class Program {
     LinkSpeed link;
     if (!options_.link.empty()) {
       const auto rate = ParseBytesPerSecond(options_.link);
-      if (!rate.ok()) return InFlag("--link", rate.status());
+      if (!rate.ok()) return Prefixed("--link", rate.status());
       link.offload_bytes_per_second = *rate;
       link.prefetch_bytes_per_second = *rate;
     }
     auto device = OpenDevice(options_.device, link);
-    if (!device.ok()) return InFlag("--device", device.status());
+    if (!device.ok()) return Prefixed("--device", device.status());
     device_ = *std::move(device);
     // Fails now if an output cannot be written, not after the training.
     for (const auto& [flag, path] : {std::pair("--trace", &options_.trace),
@@ -104,19 +100,19 @@ class Program {
                                      std::pair("--platform-output", &options_.platform_output)}) {
       if (path->empty()) continue;
       const absl::Status written = WriteFile(*path, "");
-      if (!written.ok()) return InFlag(flag, written);
+      if (!written.ok()) return Prefixed(flag, written);
     }
     const auto patience = ParseSeconds(options_.patience);
-    if (!patience.ok()) return InFlag("--patience", patience.status());
+    if (!patience.ok()) return Prefixed("--patience", patience.status());
     if (!options_.local) service_.servers = options_.servers;
     const absl::Status servers = CheckServers(service_.servers);
-    if (!servers.ok()) return InFlag("--server", servers);
+    if (!servers.ok()) return Prefixed("--server", servers);
     service_.patience_seconds = *patience;
     service_.plan_cache = options_.plan_cache;
     service_.credentials = options_.credentials;
     if (options_.device_memory.empty()) return absl::OkStatus();
     const auto bytes = ParseBytes(options_.device_memory);
-    if (!bytes.ok()) return InFlag("--device-memory", bytes.status());
+    if (!bytes.ok()) return Prefixed("--device-memory", bytes.status());
     device_.memory_bytes = *bytes;
     device_.used_bytes = 0;
     return absl::OkStatus();
@@ -158,7 +154,7 @@ class Program {
       platform_.memory_bytes = budget_.activation_bytes();
     } else {
       const auto bytes = ParseBudget(options_.memory, chain_);
-      if (!bytes.ok()) return InFlag("--memory", bytes.status());
+      if (!bytes.ok()) return Prefixed("--memory", bytes.status());
       platform_.memory_bytes = *bytes;
     }
     if (platform_.memory_bytes <= 0) {

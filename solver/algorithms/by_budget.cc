@@ -20,48 +20,42 @@ bool FitsWithin(const Instance& instance, const Schedule& schedule, int64_t memo
          simulation->prediction.peak_memory_bytes <= memory_bytes;
 }
 
-class BudgetSolution final : public Solution {
+class SolutionByBudget final : public Solution {
  public:
-  BudgetSolution(Algorithm algorithm, const Instance& instance)
-      : algorithm_(std::move(algorithm)), instance_(instance) {}
-
-  // Solves the instance's own budget, so that ScheduleWithin() need not solve it again.
-  absl::Status Prepare(const SolveContext& context) {
-    ASSIGN_OR_RETURN(own_, Find(instance_.platform().memory_bytes, context));
-    return absl::OkStatus();
-  }
+  SolutionByBudget(int64_t own_bytes, SolveBudget solve, std::optional<Candidate> own)
+      : own_bytes_(own_bytes), solve_(std::move(solve)), own_(std::move(own)) {}
 
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override {
-    if (memory_bytes == instance_.platform().memory_bytes) return own_;
-    return Find(memory_bytes, context);
+    if (memory_bytes == own_bytes_) return own_;
+    return solve_(memory_bytes, context);
   }
 
   bool solves_each_budget() const override { return true; }
 
  private:
-  absl::StatusOr<std::optional<Candidate>> Find(int64_t memory_bytes,
-                                                const SolveContext& context) const {
-    // 1. The algorithm. 2. If it finds nothing that fits, its least plan: that exists for every
-    // budget of LeastBytes() or more, as Solver::Solve() promises.
-    ASSIGN_OR_RETURN(std::optional<Schedule> schedule,
-                     algorithm_->Find(instance_, memory_bytes, context));
-    if (!schedule.has_value() || !FitsWithin(instance_, *schedule, memory_bytes)) {
-      ASSIGN_OR_RETURN(std::optional<LeastPlan> least, algorithm_->FindLeast(instance_, context));
-      if (!least.has_value() || least->memory_bytes > memory_bytes ||
-          !FitsWithin(instance_, least->schedule, memory_bytes)) {
-        return std::optional<Candidate>();
-      }
-      schedule = std::move(least->schedule);
-    }
-    return std::optional<Candidate>(
-        {*std::move(schedule), algorithm_->name(), Limit::kHeuristic, {}});
-  }
-
-  const Algorithm algorithm_;
-  const Instance instance_;       // a copy: the solution may outlive the solve
-  std::optional<Candidate> own_;  // written by Prepare()
+  const int64_t own_bytes_;
+  const SolveBudget solve_;
+  const std::optional<Candidate> own_;
 };
+
+// 1. The algorithm. 2. If it finds nothing that fits, its least plan: that exists for every budget
+// of LeastBytes() or more, as Solver::Solve() promises.
+absl::StatusOr<std::optional<Candidate>> Find(const BudgetAlgorithm& algorithm,
+                                              const Instance& instance, int64_t memory_bytes,
+                                              const SolveContext& context) {
+  ASSIGN_OR_RETURN(std::optional<Schedule> schedule,
+                   algorithm.Find(instance, memory_bytes, context));
+  if (!schedule.has_value() || !FitsWithin(instance, *schedule, memory_bytes)) {
+    ASSIGN_OR_RETURN(std::optional<LeastPlan> least, algorithm.FindLeast(instance, context));
+    if (!least.has_value() || least->memory_bytes > memory_bytes ||
+        !FitsWithin(instance, least->schedule, memory_bytes)) {
+      return std::optional<Candidate>();
+    }
+    schedule = std::move(least->schedule);
+  }
+  return std::optional<Candidate>({*std::move(schedule), algorithm.name(), Limit::kHeuristic, {}});
+}
 
 class BudgetSolver final : public Solver {
  public:
@@ -82,10 +76,12 @@ class BudgetSolver final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
-    auto solution = std::make_unique<BudgetSolution>(algorithm_, instance);
-    RETURN_IF_ERROR(solution->Prepare(context));
-    context.Report(1);
-    return solution;
+    // Copies: the solution may outlive the solve.
+    const auto solve = [algorithm = algorithm_, instance](int64_t memory_bytes,
+                                                          const SolveContext& query) {
+      return Find(*algorithm, instance, memory_bytes, query);
+    };
+    return SolveByBudget(instance.platform().memory_bytes, solve, context);
   }
 
  private:
@@ -93,6 +89,13 @@ class BudgetSolver final : public Solver {
 };
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<const Solution>> SolveByBudget(int64_t own_bytes, SolveBudget solve,
+                                                              const SolveContext& context) {
+  ASSIGN_OR_RETURN(std::optional<Candidate> own, solve(own_bytes, context));
+  context.Report(1);
+  return std::make_unique<SolutionByBudget>(own_bytes, std::move(solve), std::move(own));
+}
 
 std::unique_ptr<Solver> MakeBudgetSolver(std::unique_ptr<const BudgetAlgorithm> algorithm) {
   return std::make_unique<BudgetSolver>(std::move(algorithm));

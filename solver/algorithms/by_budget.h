@@ -1,9 +1,10 @@
-// The base of solvers that solve each budget separately. All offloading solvers do, because the
+// What solvers share that solve each budget separately. All offloading solvers do, because the
 // transfers that a link can hide depend on the budget.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_BY_BUDGET_H_
 #define STOWAGE_SOLVER_ALGORITHMS_BY_BUDGET_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -13,6 +14,15 @@
 #include "solver/model/schedule.h"
 
 namespace stowage {
+
+// The best schedule within a budget, from a solve of its own; as Solution::ScheduleWithin().
+using SolveBudget = std::function<absl::StatusOr<std::optional<Candidate>>(
+    int64_t memory_bytes, const SolveContext& context)>;
+
+// Solves the instance's own budget now and every other one in ScheduleWithin(). Reports all of the
+// progress. Errors: those of `solve`, which has to own what it uses.
+absl::StatusOr<std::unique_ptr<const Solution>> SolveByBudget(int64_t own_bytes, SolveBudget solve,
+                                                              const SolveContext& context);
 
 // The schedule with the lowest peak that an algorithm can produce.
 struct LeastPlan {

@@ -226,7 +226,6 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }
 
 constexpr const char* kSweepGroup = "Sweep";
-constexpr const char* kPlatformGroup = "Platform";
 constexpr const char* kSolverGroup = "Solver";
 constexpr const char* kOutputGroup = "Output";
 
@@ -264,21 +263,6 @@ void AddSweep(CLI::App& command, SweepFlags* flags) {
                   "all that recompute or offload")
       ->type_name("NAMES")
       ->group(kSweepGroup);
-}
-
-void AddLink(CLI::App& command, PlatformFlags* flags) {
-  const auto add = [&command](const char* name, std::string& value, const char* type,
-                              const char* help) {
-    command.add_option(name, value, help)->type_name(type)->group(kPlatformGroup);
-  };
-  add("--prefetch-bandwidth", flags->prefetch_bandwidth, "RATE",
-      "host to device: 12GB/s, bytes a second without a unit; default: as --bandwidths");
-  add("--transfer-latency", flags->transfer_latency, "DURATION",
-      "fixed cost of a transfer: 10us, 1ms, seconds without a unit; default 0");
-  add("--host-memory", flags->host_memory, "SIZE",
-      "limit of host memory for offloaded values; default 0: unlimited");
-  command.add_flag("--half-duplex", flags->half_duplex, "both directions share one link")
-      ->group(kPlatformGroup);
 }
 
 void AddLimits(CLI::App& command, SolveFlags* flags) {
@@ -331,7 +315,9 @@ void AddExperimentCommand(CLI::App& app, Command* chosen) {
       ->required()
       ->type_name("FILE");
   AddSweep(command, &arguments->sweep);
-  AddLink(command, &arguments->platform);
+  AddLink(command,
+          "host to device: 12GB/s, bytes a second without a unit; default: as --bandwidths",
+          &arguments->platform);
   AddLimits(command, &arguments->solve);
   AddOutput(command, arguments.get());
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/modes/mixed_mode.h"
 #include "solver/algorithms/modes/mode_search.h"
 #include "solver/algorithms/rematerialization/periodic.h"
@@ -236,32 +237,6 @@ class ModeChoiceSolve {
   ModesFrom modes_from_ = ModesFrom::kAuto;  // of best_
 };
 
-// Answers the instance's own budget, solved by Prepare(); solves every other budget in
-// ScheduleWithin().
-class ModesSolution final : public Solution {
- public:
-  ModesSolution(std::shared_ptr<const Solver> plain, const Instance& instance)
-      : plain_(std::move(plain)), instance_(instance) {}
-
-  absl::Status Prepare(const SolveContext& context) {
-    ASSIGN_OR_RETURN(own_, ModeChoiceSolve(*plain_, instance_, context).Run());
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
-      int64_t memory_bytes, const SolveContext& context) const override {
-    if (memory_bytes == instance_.platform().memory_bytes) return own_;
-    const Instance instance = instance_.WithMemory(memory_bytes);
-    return ModeChoiceSolve(*plain_, instance, context).Run();
-  }
-  bool solves_each_budget() const override { return true; }
-
- private:
-  const std::shared_ptr<const Solver> plain_;
-  const Instance instance_;
-  std::optional<Candidate> own_;
-};
-
 class AutoOverModes final : public Solver {
  public:
   explicit AutoOverModes(std::unique_ptr<const Solver> plain) : plain_(std::move(plain)) {}
@@ -303,10 +278,14 @@ class AutoOverModes final : public Solver {
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
     if (!HasGraphMode(instance.chain())) return plain_->Solve(instance, context);
-    auto solution = std::make_unique<ModesSolution>(plain_, instance);
-    RETURN_IF_ERROR(solution->Prepare(context));
-    context.Report(1);
-    return solution;
+    const int64_t own_bytes = instance.platform().memory_bytes;
+    // Copies: the solution may outlive the solve and its solver.
+    const auto solve = [plain = plain_, instance, own_bytes](int64_t memory_bytes,
+                                                             const SolveContext& query) {
+      if (memory_bytes == own_bytes) return ModeChoiceSolve(*plain, instance, query).Run();
+      return ModeChoiceSolve(*plain, instance.WithMemory(memory_bytes), query).Run();
+    };
+    return SolveByBudget(own_bytes, solve, context);
   }
 
  private:

@@ -13,6 +13,7 @@
 #include "solver/algorithms/auto/full_length.h"
 #include "solver/algorithms/auto/incumbent.h"
 #include "solver/algorithms/auto/merged_chain.h"
+#include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/pofo/pofo.h"
 #include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/algorithms/rematerialization/rotor.h"
@@ -254,35 +255,6 @@ class LevelsSolve {
   std::vector<std::string> notes_;
 };
 
-class LevelsSolution final : public Solution {
- public:
-  LevelsSolution(std::shared_ptr<const Solver> direct, std::span<const SolverInfo> solvers,
-                 const Instance& instance)
-      : direct_(std::move(direct)), solvers_(solvers), instance_(instance) {}
-
-  // Solves the instance's own budget.
-  absl::Status Prepare(const SolveContext& context) {
-    ASSIGN_OR_RETURN(own_, LevelsSolve(*direct_, solvers_, instance_, context).Run());
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
-      int64_t memory_bytes, const SolveContext& context) const override {
-    if (memory_bytes == instance_.platform().memory_bytes) return own_;
-    const Instance instance = instance_.WithMemory(memory_bytes);
-    SolveContext quiet = context.Quiet();
-    quiet.neighbour = context.neighbour;
-    return LevelsSolve(*direct_, solvers_, instance, quiet).Run();
-  }
-  bool solves_each_budget() const override { return true; }
-
- private:
-  const std::shared_ptr<const Solver> direct_;  // shared: a solution may outlive its solver
-  const std::span<const SolverInfo> solvers_;
-  const Instance instance_;
-  std::optional<Candidate> own_;  // written by Prepare()
-};
-
 class Levels final : public Solver {
  public:
   Levels(std::unique_ptr<const Solver> direct, std::span<const SolverInfo> solvers)
@@ -327,10 +299,16 @@ class Levels final : public Solver {
     if (IsShort(instance) || lowest >= StoreAllPeakBytes(instance.chain())) {
       return direct_->Solve(instance, context);
     }
-    auto solution = std::make_unique<LevelsSolution>(direct_, solvers_, instance);
-    RETURN_IF_ERROR(solution->Prepare(context));
-    context.Report(1);
-    return solution;
+    const int64_t own_bytes = instance.platform().memory_bytes;
+    // Copies: the solution may outlive the solve and its solver.
+    const auto solve = [direct = direct_, solvers = solvers_, instance, own_bytes](
+                           int64_t memory_bytes, const SolveContext& query) {
+      if (memory_bytes == own_bytes) return LevelsSolve(*direct, solvers, instance, query).Run();
+      SolveContext quiet = query.Quiet();
+      quiet.neighbour = query.neighbour;
+      return LevelsSolve(*direct, solvers, instance.WithMemory(memory_bytes), quiet).Run();
+    };
+    return SolveByBudget(own_bytes, solve, context);
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "solver/algorithms/fastest_steps.h"
 #include "solver/algorithms/part_sizes.h"
 #include "solver/base/status_macros.h"
 
@@ -48,7 +49,8 @@ class PartSequencesBuilder {
       : options_(options),
         sizes_(MakePartSizes<int64_t>(chain, Saving::kAlways, [](int64_t bytes) { return bytes; })),
         parts_(chain, std::min(options.most_stages, sizes_.stages())),
-        tries_split_(static_cast<size_t>(sizes_.stages())) {
+        tries_split_(static_cast<size_t>(sizes_.stages())),
+        fastest_(0, 0) {
     // Among equally fast sequences the one with fewer forwards wins: each forward of a sweep is
     // charged a tie-breaking time far above rounding errors and far below any measured time.
     constexpr double kTieShare = 1e-12;
@@ -56,6 +58,7 @@ class PartSequencesBuilder {
     const double total = parts_.forward_.back();
     tie_seconds_ = kTieShare * (total > 0 ? total : std::max(parts_.step_.back(), 1e-9));
     least_gain_ = kNoiseShare * total;
+    fastest_ = FastestSteps<Sequence>(options.memory_bytes, least_gain_);
   }
 
   PartSequencesBuilder(const PartSequencesBuilder&) = delete;  // sequences_ refers into parts_
@@ -67,9 +70,7 @@ class PartSequencesBuilder {
  private:
   void FillPart(int s, int t);
   void MarkSplits(int s, int t);
-  void LowerBySaving(int s, int t);
-  void LowerBySplitting(int s, int k, int t, int64_t sweep_need);
-  void AppendIfFaster(const Sequence& step);
+  void LowerBySplit(int s, int k, int t, int64_t sweep_bytes);
   void Thin(int s, int t);
   void AddSlower(int s, int t, double most_lost);
   void AddUnlessDominated(int s, int t, const Sequence& sequence);
@@ -84,8 +85,8 @@ class PartSequencesBuilder {
 
   // Of the part that is being filled.
   std::vector<uint8_t> tries_split_;  // by k: whether the part tries that split
-  std::vector<Sequence> best_;        // the lower envelope so far
-  std::vector<Sequence> merged_;      // the next best_
+  FastestSteps<Sequence> fastest_;
+  std::vector<Sequence>& best_ = fastest_.steps();
 };
 
 absl::Status PartSequencesBuilder::FillAll(const Chain& chain, const SolveContext& context) {
@@ -103,78 +104,24 @@ absl::Status PartSequencesBuilder::FillAll(const Chain& chain, const SolveContex
   return absl::OkStatus();
 }
 
-// Appends to merged_ unless the last entry, which needs no more memory, is as fast. Keeps merged_
-// ordered by growing peak and falling lost_seconds. Requires: calls come by growing peak.
-void PartSequencesBuilder::AppendIfFaster(const Sequence& step) {
-  if (merged_.empty()) {
-    merged_.push_back(step);
-  } else if (step.lost_seconds < merged_.back().lost_seconds - least_gain_) {
-    if (merged_.back().peak_bytes == step.peak_bytes) {
-      merged_.back() = step;
-    } else {
-      merged_.push_back(step);
-    }
-  }
-}
-
-// best_ = the sequences that save s and then run one of [s+1..t].
-void PartSequencesBuilder::LowerBySaving(int s, int t) {
-  const int64_t need = sizes_.SaveNeed(s, t);
-  const PartSequences::Range rest = parts_.RangeOf(s + 1, t);
-  merged_.clear();
-  for (int32_t i = rest.begin; i < rest.end; ++i) {
-    const int64_t peak = std::max(need, sizes_.saved[s] + sequences_[i].peak_bytes);
-    if (peak > options_.memory_bytes) break;
-    AppendIfFaster({peak, sequences_[i].lost_seconds, 0, -1, i, -1});
-  }
-  best_.swap(merged_);
-}
-
 // best_ = the lower envelope of best_ and of the sequences that checkpoint s and split after k.
-// Those are the pairs of a sequence of [k+1..t] and one of [s..k]; of each memory limit the pair of
-// the two fastest that fit it. `sweep_need`: what the forwards s..k and δ^t need.
-void PartSequencesBuilder::LowerBySplitting(int s, int k, int t, int64_t sweep_need) {
+void PartSequencesBuilder::LowerBySplit(int s, int k, int t, int64_t sweep_bytes) {
   const PartSequences::Range rest = parts_.RangeOf(k + 1, t);
   const PartSequences::Range front = parts_.RangeOf(s, k);
-  if (rest.begin == rest.end || front.begin == front.end) return;
-  const double sweep = parts_.forward_[k + 1] - parts_.forward_[s] + tie_seconds_ * (k + 1 - s);
-  const int64_t checkpoint = sizes_.output[k];
-  const int64_t least = std::max({sweep_need, checkpoint + sequences_[rest.begin].peak_bytes,
-                                  sequences_[front.begin].peak_bytes});
-  if (least > options_.memory_bytes) return;
-  // Skip the split if even its fastest pair is no faster than what best_ already has at the least
-  // memory that the split needs.
-  const double end =
-      sweep + sequences_[rest.end - 1].lost_seconds + sequences_[front.end - 1].lost_seconds;
-  const auto after =
-      std::upper_bound(best_.begin(), best_.end(), least,
-                       [](int64_t bytes, const Sequence& step) { return bytes < step.peak_bytes; });
-  if (after != best_.begin() && std::prev(after)->lost_seconds <= end) return;
-
-  // Merge: the sum of two step functions changes where either does. i and j are the fastest that
-  // fit `at`; `old` runs through best_ at the same pace.
-  int32_t i = rest.begin;
-  int32_t j = front.begin;
-  while (i + 1 < rest.end && checkpoint + sequences_[i + 1].peak_bytes <= least) ++i;
-  while (j + 1 < front.end && sequences_[j + 1].peak_bytes <= least) ++j;
-  merged_.clear();
-  auto old = best_.begin();
-  int64_t at = least;
-  while (true) {
-    const Sequence next{
-        at, sweep + sequences_[i].lost_seconds + sequences_[j].lost_seconds, 0, k, i, j};
-    while (old != best_.end() && old->peak_bytes <= at) AppendIfFaster(*old++);
-    AppendIfFaster(next);
-    const int64_t rest_at =
-        i + 1 < rest.end ? checkpoint + sequences_[i + 1].peak_bytes : INT64_MAX;
-    const int64_t front_at = j + 1 < front.end ? sequences_[j + 1].peak_bytes : INT64_MAX;
-    at = std::min(rest_at, front_at);
-    if (at > options_.memory_bytes) break;
-    if (rest_at == at) ++i;
-    if (front_at == at) ++j;
-  }
-  while (old != best_.end()) AppendIfFaster(*old++);
-  best_.swap(merged_);
+  fastest_.LowerBySplit(
+      {.rest = parts_.Fastest(k + 1, t),
+       .front = parts_.Fastest(s, k),
+       .checkpoint_bytes = sizes_.output[k],
+       .sweep_bytes = sweep_bytes,
+       .sweep_seconds = parts_.forward_[k + 1] - parts_.forward_[s] + tie_seconds_ * (k + 1 - s)},
+      [=](int64_t peak, double lost, size_t i, size_t j) {
+        return Sequence{peak,
+                        lost,
+                        0,
+                        k,
+                        rest.begin + static_cast<int32_t>(i),
+                        front.begin + static_cast<int32_t>(j)};
+      });
 }
 
 // Thins best_ to about most_steps_per_part entries. The first and the last stay; between them each
@@ -224,13 +171,18 @@ void PartSequencesBuilder::FillPart(int s, int t) {
     const int64_t need = sizes_.SaveNeed(s, t);
     if (need <= options_.memory_bytes) best_.push_back({need, 0, 0, -1, -1, -1});
   } else {
-    LowerBySaving(s, t);
+    const PartSequences::Range saved = parts_.RangeOf(s + 1, t);
+    fastest_.SetToSaving(parts_.Fastest(s + 1, t), sizes_.SaveNeed(s, t), sizes_.saved[s],
+                         [saved](int64_t peak, double lost, size_t i) {
+                           const auto rest = saved.begin + static_cast<int32_t>(i);
+                           return Sequence{peak, lost, 0, -1, rest, -1};
+                         });
     MarkSplits(s, t);
     int64_t sweep = 0;  // what the forwards s..k need, δ^t excluded; grows with k
     for (int k = s; k < t; ++k) {
       sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
       if (sweep + sizes_.gradient[t] > options_.memory_bytes) break;
-      if (tries_split_[k] != 0) LowerBySplitting(s, k, t, sweep + sizes_.gradient[t]);
+      if (tries_split_[k] != 0) LowerBySplit(s, k, t, sweep + sizes_.gradient[t]);
     }
   }
   const double most_lost = options_.most_recompute_seconds - parts_.ForwardSeconds(s, t);

@@ -1,6 +1,7 @@
 #include "solver/algorithms/rematerialization/rotor_steps.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -19,7 +20,8 @@ RotorSteps::RotorSteps(const Chain& chain, const Options& options)
       most_part_bytes_(options.memory_bytes - chain.input_bytes),
       sizes_(MakePartSizes<int64_t>(chain, options.saving, [](int64_t bytes) { return bytes; })),
       index_(sizes_.stages()),
-      parts_(index_.size()) {
+      parts_(index_.size()),
+      fastest_(0, 0) {
   // Every forward of a sweep costs a little more than it takes, so that of equally fast schedules
   // one with few operations is chosen.
   constexpr double kTieShare = 1e-12;
@@ -32,6 +34,7 @@ RotorSteps::RotorSteps(const Chain& chain, const Options& options)
   for (int l = 1; l <= sizes_.stages(); ++l) {
     prefix_.push_back(prefix_.back() + chain.stage(l).forward_seconds + tie);
   }
+  fastest_ = FastestSteps<Step>(most_part_bytes_, least_gain_);
 }
 
 absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,
@@ -47,112 +50,54 @@ absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,
       if (!steps.FillPart(s, t)) return std::optional<RotorSteps>();
     }
   }
-  steps.best_ = steps.merged_ = {};
+  steps.fastest_ = FastestSteps<Step>(0, 0);  // frees what only building needs
   return std::optional<RotorSteps>(std::move(steps));
-}
-
-// Appends a step to merged_ unless the last one, which needs no more memory, is as fast. Of equal
-// bytes the faster one stays. Requires: steps arrive by increasing bytes.
-void RotorSteps::AppendIfLower(const Step& step) {
-  if (merged_.empty()) {
-    merged_.push_back(step);
-  } else if (step.lost < merged_.back().lost - least_gain_) {
-    if (merged_.back().bytes == step.bytes) {
-      merged_.back() = step;
-    } else {
-      merged_.push_back(step);
-    }
-  }
-}
-
-// best_ = min(best_, the case of splitting after stage k).
-void RotorSteps::LowerBySplit(int s, int k, int t, int64_t sweep_need) {
-  const Part rest = PartOf(k + 1, t);
-  const Part front = PartOf(s, k);
-  if (rest.begin == rest.end || front.begin == front.end) return;
-  const double sweep = prefix_[k + 1] - prefix_[s];
-  const int64_t kept = sizes_.output[k];
-  // The least memory of this case: the sweep and both parts must fit.
-  const int64_t least =
-      std::max({sweep_need, kept + steps_[rest.begin].bytes, steps_[front.begin].bytes});
-  if (least > most_part_bytes_) return;
-  // Skip the case if even its fastest value is no better than best_ at its least memory.
-  const double end = sweep + steps_[rest.end - 1].lost + steps_[front.end - 1].lost;
-  const auto after =
-      std::upper_bound(best_.begin(), best_.end(), least,
-                       [](int64_t bytes, const Step& step) { return bytes < step.bytes; });
-  if (after != best_.begin() && std::prev(after)->lost <= end) return;
-
-  // Merge by increasing memory. The sum of the two step functions has a step where either has one.
-  // i and j are the current steps of the rest and the front.
-  size_t i = rest.begin;
-  size_t j = front.begin;
-  while (i + 1 < rest.end && kept + steps_[i + 1].bytes <= least) ++i;
-  while (j + 1 < front.end && steps_[j + 1].bytes <= least) ++j;
-  merged_.clear();
-  auto old = best_.begin();
-  Step next{least, sweep + steps_[i].lost + steps_[j].lost};
-  while (true) {
-    while (old != best_.end() && old->bytes <= next.bytes) AppendIfLower(*old++);
-    AppendIfLower(next);
-    const int64_t rest_at = i + 1 < rest.end ? kept + steps_[i + 1].bytes : INT64_MAX;
-    const int64_t front_at = j + 1 < front.end ? steps_[j + 1].bytes : INT64_MAX;
-    const int64_t at = std::min(rest_at, front_at);
-    if (at > most_part_bytes_) break;
-    if (rest_at == at) ++i;
-    if (front_at == at) ++j;
-    next = {at, sweep + steps_[i].lost + steps_[j].lost};
-  }
-  while (old != best_.end()) AppendIfLower(*old++);
-  work_ += static_cast<int64_t>(rest.end - rest.begin + front.end - front.begin + best_.size());
-  best_.swap(merged_);
-}
-
-// best_ = the case of saving stage s: the steps of [s+1..t] shifted by ā^s. The first case of a
-// part, so best_ is empty before.
-void RotorSteps::LowerBySaving(int s, int t) {
-  const int64_t need = sizes_.SaveNeed(s, t);
-  merged_.clear();
-  for (size_t i = PartOf(s + 1, t).begin; i < PartOf(s + 1, t).end; ++i) {
-    const int64_t bytes = std::max(need, sizes_.saved[s] + steps_[i].bytes);
-    if (bytes > most_part_bytes_) break;
-    AppendIfLower({bytes, steps_[i].lost});
-  }
-  best_.swap(merged_);
 }
 
 // Computes and stores the steps of part [s..t]. Returns false when a limit is exceeded.
 bool RotorSteps::FillPart(int s, int t) {
-  best_.clear();
+  std::vector<Step>& best = fastest_.steps();
+  best.clear();
   if (s == t) {
-    if (sizes_.SaveNeed(s, t) <= most_part_bytes_) best_.push_back({sizes_.SaveNeed(s, t), 0.0});
+    if (sizes_.SaveNeed(s, t) <= most_part_bytes_) best.push_back({sizes_.SaveNeed(s, t), 0.0});
   } else {
-    if (sizes_.may_save[s] != 0) LowerBySaving(s, t);
+    if (sizes_.may_save[s] != 0) {
+      fastest_.SetToSaving(StepsOf(s + 1, t), sizes_.SaveNeed(s, t), sizes_.saved[s],
+                           [](int64_t peak, double lost, size_t /*rest*/) {
+                             return Step{peak, lost};
+                           });
+    }
     int64_t sweep = 0;
     for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
       sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
       if (sweep + sizes_.gradient[t] > most_part_bytes_) break;
-      LowerBySplit(s, k, t, sweep + sizes_.gradient[t]);
+      work_ +=
+          fastest_.LowerBySplit({.rest = StepsOf(k + 1, t),
+                                 .front = StepsOf(s, k),
+                                 .checkpoint_bytes = sizes_.output[k],
+                                 .sweep_bytes = sweep + sizes_.gradient[t],
+                                 .sweep_seconds = prefix_[k + 1] - prefix_[s]},
+                                [](int64_t peak, double lost, size_t /*rest*/, size_t /*front*/) {
+                                  return Step{peak, lost};
+                                });
       if (work_ > options_.most_work) return false;
     }
   }
-  if (steps_.size() + best_.size() > options_.most_steps || work_ > options_.most_work)
-    return false;
-  parts_[index_(s, t)] = {steps_.size(), steps_.size() + best_.size()};
-  steps_.insert(steps_.end(), best_.begin(), best_.end());
+  if (steps_.size() + best.size() > options_.most_steps || work_ > options_.most_work) return false;
+  parts_[index_(s, t)] = {steps_.size(), best.size()};
+  steps_.insert(steps_.end(), best.begin(), best.end());
   return true;
 }
 
 // The lost seconds within `bytes`: those of the last step at or below it; infinite before the
 // first.
 double RotorSteps::LostAt(int s, int t, int64_t bytes) const {
-  const Part part = PartOf(s, t);
-  const auto begin = steps_.begin() + static_cast<std::ptrdiff_t>(part.begin);
-  const auto end = steps_.begin() + static_cast<std::ptrdiff_t>(part.end);
-  const auto after = std::upper_bound(begin, end, bytes,
-                                      [](int64_t at, const Step& step) { return at < step.bytes; });
-  if (after == begin) return kNone;
-  return std::prev(after)->lost;
+  const std::span<const Step> steps = StepsOf(s, t);
+  const auto after =
+      std::upper_bound(steps.begin(), steps.end(), bytes,
+                       [](int64_t at, const Step& step) { return at < step.peak_bytes; });
+  if (after == steps.begin()) return kNone;
+  return std::prev(after)->lost_seconds;
 }
 
 // Evaluates the recurrence at one amount of memory. A later split must gain more than rounding.

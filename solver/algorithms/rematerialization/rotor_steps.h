@@ -3,8 +3,7 @@
 //   C(s,t,.) = min( C(s+1,t, . - ā^s)  from SaveNeed(s,t) on,
 //                   min over k of  Σ_{s..k} uF + C(k+1,t, . - a^k) + C(s,k, .)
 //                                                                from SweepNeed(s..k) + δ^t on )
-// minus Σ(uF + uB): the time lost. Each is non-increasing and piecewise constant, stored as the
-// list of its steps. Sums and minima of such functions are merges of these lists.
+// minus Σ(uF + uB): the time lost, each as the list of its steps (fastest_steps.h).
 //
 // One table gives the optimum for every budget up to options.memory_bytes. The number of steps
 // depends on the chain, about 100 per part at 50 stages, so this is for short chains; Build() stops
@@ -15,9 +14,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "solver/algorithms/fastest_steps.h"
 #include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/rematerialization/rotor_part.h"
 #include "solver/algorithms/solver.h"
@@ -48,25 +49,24 @@ class RotorSteps {
   std::optional<Schedule> ScheduleWithin(int64_t memory_bytes) const;
 
  private:
-  // From `bytes` on, up to the next step, the part loses `lost` seconds.
   struct Step {
-    int64_t bytes = 0;
-    double lost = 0;
+    int64_t peak_bytes = 0;
+    double lost_seconds = 0;
   };
-  struct Part {  // steps_[begin, end): bytes increase and lost decreases, both strictly
+  struct Part {  // of steps_
     size_t begin = 0;
-    size_t end = 0;
+    size_t count = 0;
   };
 
   RotorSteps(const Chain& chain, const Options& options);
 
   bool FillPart(int s, int t);
-  void LowerBySplit(int s, int k, int t, int64_t sweep_need);
-  void LowerBySaving(int s, int t);
-  void AppendIfLower(const Step& step);
   double LostAt(int s, int t, int64_t bytes) const;
   RotorChoice BestChoice(const RotorPart& part) const;
-  const Part& PartOf(int s, int t) const { return parts_[index_(s, t)]; }
+  std::span<const Step> StepsOf(int s, int t) const {
+    const Part& part = parts_[index_(s, t)];
+    return {steps_.data() + part.begin, part.count};
+  }
 
   Options options_;
   int64_t input_bytes_;
@@ -80,8 +80,7 @@ class RotorSteps {
 
   // Only while building.
   int64_t work_ = 0;
-  std::vector<Step> best_;    // the minimum over the choices so far, of the current part
-  std::vector<Step> merged_;  // the next best_ while it is computed
+  FastestSteps<Step> fastest_;  // of the current part
 };
 
 }  // namespace stowage
