@@ -57,8 +57,9 @@ class Replay {
   Tensors states_;    // by generator, before the first run; undefined: the run drew no numbers
   Tensors buffers_;   // of the module, at the first run
   Tensors contents_;  // by buffer, before the first run; undefined: the run does not write it
-  std::vector<bool> written_;  // by buffer: whether first runs write it,
-  std::vector<bool> modes_;    // observed in these training modes of the module and its parts
+  std::vector<bool> written_;  // by buffer: whether first runs write it
+  // In which `written_` was observed: the training modes of the module and its parts.
+  std::vector<bool> modes_;
   bool missed_buffer_ = false;
 };
 

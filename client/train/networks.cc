@@ -65,9 +65,9 @@ class Stem : public nn::Module {
 enum class BlockKind { kBasic, kBottleneck };
 
 struct ResidualShape {
-  int in = 0;     // channels of the input,
-  int inner = 0;  // between the convolutions,
-  int out = 0;    // and of the output
+  int in = 0;     // channels of the input
+  int inner = 0;  // channels between the convolutions
+  int out = 0;    // channels of the output
   int stride = 1;
   BlockKind kind = BlockKind::kBasic;
 };

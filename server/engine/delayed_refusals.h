@@ -39,8 +39,8 @@ class DelayedRefusals {
 
     DelayedRefusals& all_;
     const std::string client_;
-    Send send_;         // empty: it was sent; it and
-    Timers::Id timer_;  // this are guarded by all_.mutex_
+    Send send_;         // guarded by all_.mutex_; empty: it was sent
+    Timers::Id timer_;  // guarded by all_.mutex_
   };
 
   // Borrows the timers.

@@ -29,8 +29,8 @@ struct EngineOptions {
   int short_threads = 0;                        // beside those, for short solves alone
   size_t queue_length = 256;                    // solves that wait beyond those
   size_t client_limit = 64;                     // of them, waiting or running, of one client
-  int64_t solve_bytes = int64_t{4} << 30;       // the most memory that one solve may take,
-  int64_t all_solves_bytes = int64_t{8} << 30;  // and all that run at once
+  int64_t solve_bytes = int64_t{4} << 30;       // the most memory that one solve may take
+  int64_t all_solves_bytes = int64_t{8} << 30;  // the most of all that run at once
   double max_solve_seconds = 60;                // then the best schedule so far is the answer
   double turn_seconds = 1;                      // then a solve keeps no others waiting
   int64_t request_bytes = int64_t{512} << 20;   // of requests in flight

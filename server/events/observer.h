@@ -19,8 +19,8 @@ struct AnswerRecord {
   std::string solver;  // whose schedule it is
   Outcome outcome = Outcome::kInfeasible;
   Origin origin;
-  double overhead = 0;                     // of the answer's prediction, as is
-  double gap = 0;                          // this
+  double overhead = 0;                     // of the answer's prediction
+  double gap = 0;                          // of the answer's prediction
   std::vector<std::string> rejected = {};  // solvers whose schedule the simulator refused: bugs
 };
 

@@ -13,8 +13,8 @@ namespace stowage {
 
 // The bytes of a v1::SolveRequest without the chain's provenance, which no answer depends on and
 // which holds maps, whose entries are serialized in any order. Different requests have different
-// texts. Empty: the bytes are not a message, or have too
-// many tiny fields to be worth caching. O(bytes). Thread-safe.
+// texts. Empty: the bytes are not a message, or have too many tiny fields to be worth caching.
+// O(bytes). Thread-safe.
 std::string RequestText(absl::string_view request);
 
 }  // namespace stowage

@@ -56,8 +56,8 @@ class FileWatch {
   const std::function<bool(ReadCause)> read_;
   Mutex mutex_;
   std::condition_variable_any changed_;
-  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;     // calls of ReadNow(),
-  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // and those for which the files were read
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;     // calls of ReadNow()
+  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // those for which the files were read
   std::jthread thread_;                            // last: it uses all of the above
 };
 

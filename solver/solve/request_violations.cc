@@ -24,10 +24,9 @@ std::vector<FieldViolation> Violations(const SolveOptions& options, int stages) 
   }
   if (options.segments < 0 || options.segments > stages) {
     violations.push_back(
-        {"options.segments", absl::StrCat("is ", options.segments,
-                                          "; it must be from 1 to the "
-                                          "chain's ",
-                                          stages, " stages, or 0 for the best of all")});
+        {"options.segments",
+         absl::StrCat("is ", options.segments, "; it must be from 1 to the chain's ", stages,
+                      " stages, or 0 for the best of all")});
   }
   const double precision = options.time_precision;
   if (precision != 0 && !(precision >= kMinTimePrecision && precision <= kMaxTimePrecision)) {
