@@ -1,6 +1,7 @@
 // What `auto` costs and how good its schedules are, on one core: every profile of tests/data under
-// several budgets and links, and chains of up to 10,000 stages. A budget is a percentage of the
-// range from the least memory of any schedule to what storing everything takes.
+// several budgets and links, chains that showed a defect, and chains of up to 10,000 stages. A
+// budget is a percentage of the range from the least memory of any schedule to what storing
+// everything takes.
 //   s         of the solve, in CPU time: the solve runs on the calling thread alone
 //   first     seconds until the first schedule, and how much slower it is than the last one
 //   1 % …     how much slower the best schedule is after that share of the solve's time; 1 s: after
@@ -209,6 +210,20 @@ class Comparison {
   std::map<std::string, Series> gaps_;  // percent, by budget and whether there is a link
 };
 
+// 24 layers of 10 and 20 ms, with 1 MiB of output and 10 MiB saved.
+Chain EqualLayers() {
+  Chain chain;
+  constexpr int64_t kMebibyte = 1 << 20;
+  chain.input_bytes = kMebibyte;
+  Stage layer;
+  layer.forward_seconds = 0.01;
+  layer.backward_seconds = 0.02;
+  layer.output_bytes = kMebibyte;
+  layer.saved_bytes = 10 * kMebibyte;
+  chain.stages.assign(24, layer);
+  return chain;
+}
+
 int RunAll() {
   Comparison comparison;
   if (!comparison.can_write()) {
@@ -222,6 +237,14 @@ int RunAll() {
     for (const int percent : options.percents) {
       for (const std::string& link : options.links) comparison.Run(name, chain, percent, link);
     }
+  }
+  for (const std::string& name : CaseProfiles()) {
+    if (!absl::StrContains(name, options.chains)) continue;
+    const Chain chain = LoadProfile(name);
+    for (const int percent : {5, 20, 50}) comparison.Run(name, chain, percent, "0");
+  }
+  if (absl::StrContains("equal-24", options.chains)) {
+    comparison.Run("equal-24", EqualLayers(), 5, "0");
   }
   for (const int stages : options.lengths) {
     for (const auto& [kind, chain] : {std::pair("resnet-like", ResnetLikeNetwork(stages)),

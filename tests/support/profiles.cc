@@ -64,16 +64,22 @@ Chain ToChain(const nlohmann::json& object) {
   return chain;
 }
 
-}  // namespace
-
-std::vector<std::string> AllProfiles() {
+std::vector<std::string> ProfilesIn(const std::string& folder) {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(STOWAGE_TEST_DATA)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  const std::string path = std::string(STOWAGE_TEST_DATA) + "/" + folder;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().extension() != ".json") continue;
+    names.push_back(folder + entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
 }
+
+}  // namespace
+
+std::vector<std::string> AllProfiles() { return ProfilesIn(""); }
+
+std::vector<std::string> CaseProfiles() { return ProfilesIn("cases/"); }
 
 std::vector<std::string> SampledProfiles() {
   std::vector<std::string> names = AllProfiles();

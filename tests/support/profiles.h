@@ -12,6 +12,8 @@ namespace stowage {
 // Their names, sorted: "torchvision-resnet101-32-224" is
 // tests/data/torchvision-resnet101-32-224.json.
 std::vector<std::string> AllProfiles();
+// Those of tests/data/cases, as "cases/harmony-vgg416".
+std::vector<std::string> CaseProfiles();
 // For matrices that take minutes: of the network with 339 stages, which comes with two batch sizes,
 // only the larger one.
 std::vector<std::string> SampledProfiles();
