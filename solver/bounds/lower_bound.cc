@@ -114,7 +114,11 @@ void RaiseBound(const Chain& chain, const Platform& platform, Prediction* predic
   try {
     const auto [plain, limits] = Plain(chain, RaisedLimits(platform, *prediction));
     SetBound(std::max(prediction->lower_bound_seconds,
-                      WithoutRounding(RecurrenceBoundSeconds(plain, limits, stop))),
+                      WithoutRounding(
+                          RecurrenceBoundSeconds(plain, limits,
+                                                 {.least_seconds = prediction->lower_bound_seconds,
+                                                  .most_seconds = prediction->makespan_seconds},
+                                                 stop))),
              prediction);
   } catch (const std::bad_alloc&) {
     // The bound stays as it is.

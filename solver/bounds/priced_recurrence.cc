@@ -14,14 +14,10 @@ constexpr size_t kMostChoices = 3;
 
 PricedRecurrence::PricedRecurrence(const Chain& chain, const Platform& platform,
                                    int64_t most_levels)
-    : chain_(chain), platform_(platform), rows_(chain.length() + 1) {
-  // Without a link, powers of two, so that the levels of a larger budget are those of a smaller
-  // one, joined: the bound never grows with memory. With one it may, since prices are searched for.
-  if (platform.has_link()) {
-    unit_bytes_ = FittingUnit(most_levels);
-  } else {
-    while (platform.memory_bytes / unit_bytes_ >= most_levels) unit_bytes_ *= 2;
-  }
+    : chain_(chain),
+      platform_(platform),
+      rows_(chain.length() + 1),
+      unit_bytes_(FittingUnit(most_levels)) {
   levels_ = LevelsOf(platform.memory_bytes) + 1;
   DescribeValues();
   const size_t entries = Offset(rows_, Late()) + levels_;
@@ -113,20 +109,32 @@ void PricedRecurrence::DescribeValues() {
   }
 }
 
-double PricedRecurrence::SecondsAt(const LinkPrices& prices) {
+double PricedRecurrence::SecondsAt(const LinkPrices& prices, const std::stop_token& stop) {
   prices_ = prices;
-  for (int s = rows_; s >= 1; --s) {
-    lowest_ = 0;
-    for (int t = s; t <= Late(); ++t) {
-      if (t <= rows_) lowest_ = std::min(levels_, std::max(lowest_, RowLevels(kCheckpoint, t)));
-      if (s < std::min(t, rows_)) FindRests(s, t);
-      FillPart(kCheckpoint, s, t);
-      if (s > 1) FillPart(kSaved, s, t);
+  // By blocks of s: what [k+1..t] costs is then read for a whole block at once.
+  constexpr int kBlock = 8;
+  std::vector<size_t> lowest(static_cast<size_t>(rows_) + 1);
+  for (int high = rows_; high >= 1; high -= kBlock) {
+    if (stop.stop_requested()) return 0;
+    const int low = std::max(1, high - kBlock + 1);
+    for (int t = low; t <= rows_; ++t) {
+      for (int s = std::min(high, t); s >= low; --s) {
+        lowest[s] = std::min(levels_, std::max(lowest[s], RowLevels(kCheckpoint, t)));
+        lowest_ = lowest[s];
+        FillParts(s, t);
+        if (t == rows_) FillParts(s, Late());
+      }
     }
   }
   const double held = PriceHeld(rows_, platform_.memory_bytes - need_bytes_[rows_]);
   return (1 - prices_.offload) * forwards_.back() + (1 - prices_.backward) * backward_seconds_ +
          Lost(kCheckpoint, 1, rows_)[levels_ - 1] - held;
+}
+
+void PricedRecurrence::FillParts(int s, int t) {
+  if (s < std::min(t, rows_)) FindRests(s, t);
+  FillPart(kCheckpoint, s, t);
+  if (s > 1) FillPart(kSaved, s, t);
 }
 
 // The least seconds lost of part [s..t] by level, what it hangs from included:

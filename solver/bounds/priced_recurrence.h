@@ -35,6 +35,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <vector>
 
 #include "solver/base/large_buffer.h"
@@ -58,9 +59,9 @@ class PricedRecurrence {
   // Requires: Violations() of both are empty. `chain` and `platform` must outlive the object.
   PricedRecurrence(const Chain& chain, const Platform& platform, int64_t most_levels);
 
-  // The bound in seconds; infinite where no schedule fits. O(stages^3 * levels). Without a link the
-  // prices have to be 0.
-  double SecondsAt(const LinkPrices& prices);
+  // The bound in seconds; infinite where no schedule fits, and 0 once `stop` is set.
+  // O(stages^3 * levels). Without a link the prices have to be 0.
+  double SecondsAt(const LinkPrices& prices, const std::stop_token& stop = {});
 
   // The additions of one SecondsAt().
   static double Work(int stages, int64_t levels, bool has_link);
@@ -97,6 +98,7 @@ class PricedRecurrence {
 
   int64_t FittingUnit(int64_t most_levels) const;
   void DescribeValues();
+  void FillParts(int s, int t);
   void FillPart(Root root, int s, int t);
   void LowerByStaying(Root root, int s, int t);
   void LowerByLeaving(Root root, int s, int t);
@@ -126,7 +128,7 @@ class PricedRecurrence {
   const Chain& chain_;
   const Platform& platform_;
   const int rows_;  // L + 1
-  int64_t unit_bytes_ = 1;
+  const int64_t unit_bytes_;
   size_t levels_ = 0;                // the budget is levels_ - 1
   std::vector<double> forwards_;     // seconds of forwards 1..l
   double backward_seconds_ = 0;      // of all

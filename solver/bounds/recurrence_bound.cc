@@ -87,18 +87,39 @@ class PriceSearch {
   double best_seconds_ = 0;
 };
 
+// On ever more levels until the bound is close enough to the known makespan.
+double BoundWithoutLink(const Chain& chain, const Platform& platform, const KnownRange& known,
+                        const std::stop_token& stop) {
+  constexpr double kCloseEnough = 0.002;
+  constexpr double kWork[] = {8e6, 25e6, 75e6};
+  // Long chains have few enough levels at a multiple of the time only: where the gap is wide.
+  constexpr double kWideGap = 0.05;
+  constexpr double kWorkOfLongChains = 1.6e9;
+  double best = 0;
+  int64_t tried = 0;
+  const auto try_levels = [&](int64_t levels) {
+    if (levels < kFewestLevels || levels <= tried || stop.stop_requested()) return;
+    tried = levels;
+    const double seconds = PricedRecurrence(chain, platform, levels).SecondsAt({}, stop);
+    if (std::isfinite(seconds)) best = std::max(best, seconds);
+  };
+  for (const double work : kWork) {
+    if (known.most_seconds <= best * (1 + kCloseEnough)) return best;
+    try_levels(LevelsWithin(work, chain, false));
+  }
+  const bool wide = known.most_seconds > known.least_seconds * (1 + kWideGap);
+  if (tried == 0 && wide) {
+    try_levels(std::min(kFewestLevels, LevelsWithin(kWorkOfLongChains, chain, false)));
+  }
+  return best;
+}
+
 }  // namespace
 
-double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform,
+double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform, const KnownRange& known,
                               const std::stop_token& stop) {
   if (stop.stop_requested()) return 0;
-  if (!platform.has_link()) {
-    constexpr double kWork = 25e6;
-    const int64_t levels = LevelsWithin(kWork, chain, false);
-    if (levels < kFewestLevels) return 0;
-    const double seconds = PricedRecurrence(chain, platform, levels).SecondsAt({});
-    return std::isfinite(seconds) ? seconds : 0;
-  }
+  if (!platform.has_link()) return BoundWithoutLink(chain, platform, known, stop);
   // About a tenth of what `auto` takes, which grows faster than the length. Good prices on few
   // levels are good prices on many, and all prices give a bound.
   constexpr double kWorkOfAStage = 2e6;

@@ -121,7 +121,7 @@ TEST(RecurrenceBound, EndsOnceItIsStopped) {
   const Chain chain = EqualChain(5);
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(RecurrenceBoundSeconds(chain, Memory(200), stop.get_token()), 0);
+  EXPECT_EQ(RecurrenceBoundSeconds(chain, Memory(200), {}, stop.get_token()), 0);
 }
 
 // On a real network the closer bound proves rotor's schedule.
