@@ -161,7 +161,7 @@ absl::StatusOr<std::string> ScheduleText(const Chain& chain, const Platform& pla
                                          const SolveResult& result) {
   const Schedule& schedule = result.answer->schedule;
   ASSIGN_OR_RETURN(ExplainedSimulation simulation, SimulateAndExplain(chain, platform, schedule));
-  RaiseBound(chain, platform, &simulation.simulation.prediction);
+  RaiseBound(chain, platform, &simulation.simulation.prediction, BoundTime::kLong);
   return absl::StrCat(OutcomeText(result), FiguresText(chain, platform, schedule, simulation));
 }
 

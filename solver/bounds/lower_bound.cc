@@ -5,7 +5,6 @@
 #include <new>
 
 #include "solver/bounds/cut_bound.h"
-#include "solver/bounds/recurrence_bound.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 
@@ -109,7 +108,7 @@ void FillBound(const Chain& chain, const Platform& platform, Prediction* predict
 }
 
 void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
-                const std::stop_token& stop) {
+                BoundTime time, const std::stop_token& stop) {
   if (MeetsBound(*prediction)) return;
   try {
     const auto [plain, limits] = Plain(chain, RaisedLimits(platform, *prediction));
@@ -117,7 +116,8 @@ void RaiseBound(const Chain& chain, const Platform& platform, Prediction* predic
                       WithoutRounding(
                           RecurrenceBoundSeconds(plain, limits,
                                                  {.least_seconds = prediction->lower_bound_seconds,
-                                                  .most_seconds = prediction->makespan_seconds},
+                                                  .most_seconds = prediction->makespan_seconds,
+                                                  .time = time},
                                                  stop))),
              prediction);
   } catch (const std::bad_alloc&) {

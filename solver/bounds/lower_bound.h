@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "solver/bounds/recurrence_bound.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "solver/model/prediction.h"
@@ -29,11 +30,10 @@ double LowerBoundSeconds(const Chain& chain, const Platform& platform);
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction);
 
 // Raises lower_bound_seconds of a prediction that FillBound() has filled to the recurrence bound of
-// recurrence_bound.h, and lowers its gap, unless the makespan meets the bound already. Takes up to
-// a tenth of a second, and returns without a better bound once `stop` is set; throws
-// std::bad_alloc.
+// recurrence_bound.h, and lowers its gap, unless the makespan meets the bound already. Takes as
+// long as that; returns without a better bound once `stop` is set; throws std::bad_alloc.
 void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
-                const std::stop_token& stop = {});
+                BoundTime time, const std::stop_token& stop = {});
 
 // Whether the makespan equals the lower bound, up to the rounding of sums: no schedule is faster
 // then.

@@ -19,21 +19,29 @@ int64_t LevelsWithin(double work, const Chain& chain, bool has_link) {
   return static_cast<int64_t>(std::min(work / one, static_cast<double>(kMostLevels)));
 }
 
+// Prices that are best of some short chains.
+constexpr LinkPrices kRarerPrices[] = {{0, 0, 1}, {0, 0, 0.25}, {0, 0.28, 0.34}, {0.5, 0.03, 0.04}};
+constexpr int kManyEvaluations = 20;
+
 // Search for the prices of the largest bound.
 class PriceSearch {
  public:
-  PriceSearch(PricedRecurrence* recurrence, int evaluations, const std::stop_token& stop)
-      : recurrence_(recurrence), left_(evaluations), stop_(stop) {}
+  // Ends where the bound is `enough_seconds`.
+  PriceSearch(PricedRecurrence* recurrence, int evaluations, double enough_seconds,
+              const std::stop_token& stop)
+      : recurrence_(recurrence), left_(evaluations), enough_seconds_(enough_seconds), stop_(stop) {}
 
-  // The directions in which the best prices lie: copies that compete with forwards, copies that
-  // return in gaps. Then a search around the best, by ever smaller steps.
+  // The directions in which the best prices lie: copies that compete with forwards, with backwards,
+  // copies that return in gaps. Then a search around the best, by ever smaller steps.
   void Run() {
-    Try({});
-    for (const double price : {0.06, 0.18, 0.45}) {
-      Try({.offload = price, .backward = price / 16, .gap = price / 12});
+    for (const double price : {0.13, 0.05, 0.3}) {
+      Try({.offload = price, .backward = price / 13, .gap = price / 10});
     }
-    for (const double price : {0.27, 0.5, 1.0}) Try({.gap = price});
+    Try({.gap = 0.5});
     Try({0.02, 0.05, 0.05});
+    if (left_ > kManyEvaluations) {
+      for (const LinkPrices& rarer : kRarerPrices) Try(rarer);
+    }
     Refine(0.4);
   }
   // The same search around prices that are known to be good.
@@ -68,7 +76,7 @@ class PriceSearch {
   }
 
   bool Try(LinkPrices prices) {
-    if (left_ <= 0 || stop_.stop_requested()) return false;
+    if (left_ <= 0 || best_seconds_ >= enough_seconds_ || stop_.stop_requested()) return false;
     prices.offload = std::clamp(prices.offload, 0.0, 1.0);
     prices.backward = std::clamp(prices.backward, 0.0, 1.0);
     prices.gap = std::clamp(prices.gap, prices.backward, 1.0);
@@ -82,34 +90,38 @@ class PriceSearch {
 
   PricedRecurrence* const recurrence_;
   int left_;
+  const double enough_seconds_;
   const std::stop_token& stop_;
   LinkPrices best_;
   double best_seconds_ = 0;
 };
 
-// On ever more levels until the bound is close enough to the known makespan.
+// On ever more levels, until the bound meets the known makespan or, for the last step, is close.
 double BoundWithoutLink(const Chain& chain, const Platform& platform, const KnownRange& known,
                         const std::stop_token& stop) {
-  constexpr double kCloseEnough = 0.002;
-  constexpr double kWork[] = {8e6, 25e6, 75e6};
-  // Long chains have few enough levels at a multiple of the time only: where the gap is wide.
-  constexpr double kWideGap = 0.05;
-  constexpr double kWorkOfLongChains = 1.6e9;
+  struct Step {
+    BoundTime time;
+    double work;
+    double least_gap;  // taken only where the gap is wider
+    int64_t most_levels;
+  };
+  // Few levels of a long chain take a multiple of the time: the last step is for wide gaps.
+  constexpr Step kSteps[] = {{BoundTime::kShort, 8e6, 0, kMostLevels},
+                             {BoundTime::kShort, 25e6, 0, kMostLevels},
+                             {BoundTime::kLong, 75e6, 0.002, kMostLevels},
+                             {BoundTime::kLong, 1.6e9, 0.05, kFewestLevels}};
   double best = 0;
   int64_t tried = 0;
-  const auto try_levels = [&](int64_t levels) {
-    if (levels < kFewestLevels || levels <= tried || stop.stop_requested()) return;
+  for (const Step& step : kSteps) {
+    if (step.time > known.time) break;
+    const double least = std::max(best, known.least_seconds);
+    const int64_t levels =
+        std::min(step.most_levels, LevelsWithin(step.work, chain, /*has_link=*/false));
+    if (known.most_seconds <= least * (1 + step.least_gap) || levels < kFewestLevels) continue;
+    if (levels <= tried || stop.stop_requested()) continue;
     tried = levels;
     const double seconds = PricedRecurrence(chain, platform, levels).SecondsAt({}, stop);
     if (std::isfinite(seconds)) best = std::max(best, seconds);
-  };
-  for (const double work : kWork) {
-    if (known.most_seconds <= best * (1 + kCloseEnough)) return best;
-    try_levels(LevelsWithin(work, chain, false));
-  }
-  const bool wide = known.most_seconds > known.least_seconds * (1 + kWideGap);
-  if (tried == 0 && wide) {
-    try_levels(std::min(kFewestLevels, LevelsWithin(kWorkOfLongChains, chain, false)));
   }
   return best;
 }
@@ -134,12 +146,12 @@ double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform, cons
   const double searches = std::min(kMostSearches, kSearchShare * work / one);
   if (searches < kFewestSearches) return 0;
   PricedRecurrence coarse(chain, platform, kSearchLevels);
-  PriceSearch search(&coarse, static_cast<int>(searches), stop);
+  PriceSearch search(&coarse, static_cast<int>(searches), known.most_seconds, stop);
   search.Run();
   const int64_t levels =
       LevelsWithin((work - std::floor(searches) * one) / kEvaluations, chain, true);
   PricedRecurrence fine(chain, platform, std::clamp(levels, kFewestLevels, kEnoughLevels));
-  PriceSearch refinement(&fine, kEvaluations, stop);
+  PriceSearch refinement(&fine, kEvaluations, known.most_seconds, stop);
   refinement.RunFrom(search.best());
   return std::max(search.best_seconds(), refinement.best_seconds());
 }

@@ -62,7 +62,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
   }
   answer->prediction = checked->simulation.prediction;
   if (effort == BoundEffort::kClose) {
-    RaiseBound(request.chain, request.platform, &answer->prediction, stop);
+    RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
   }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);

@@ -220,7 +220,7 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   RC_ASSERT(prediction.gap >= 0);
   RC_CLASSIFY(prediction.lower_bound_seconds > ComputeSeconds(chain), "memory costs time");
   Prediction closer = prediction;
-  RaiseBound(chain, platform, &closer);
+  RaiseBound(chain, platform, &closer, BoundTime::kLong);
   RC_ASSERT(closer.lower_bound_seconds >= prediction.lower_bound_seconds);
   RC_ASSERT(closer.lower_bound_seconds <= prediction.makespan_seconds * (1 + kRounding));
 }
