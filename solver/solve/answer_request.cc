@@ -48,7 +48,7 @@ void NoteClass(Answer* answer) {
 }
 
 // Which lower bound an answer gets: RaiseBound() takes its time.
-enum class BoundEffort { kQuick, kClose };
+enum class BoundEffort { kQuick, kClose, kClosest };
 
 // Simulates the candidate on the request's exact chain and fills the answer with it. False, with
 // the solver listed as rejected, where the simulator refuses the schedule.
@@ -61,8 +61,9 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
     return false;
   }
   answer->prediction = checked->simulation.prediction;
-  if (effort == BoundEffort::kClose) {
-    RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
+  if (effort != BoundEffort::kQuick) {
+    const BoundTime time = effort == BoundEffort::kClosest ? BoundTime::kLong : BoundTime::kShort;
+    RaiseBound(request.chain, request.platform, &answer->prediction, time, stop);
   }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);
@@ -183,7 +184,7 @@ class RequestSolve {
         }
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
-      if (!Accept(request_, *std::move(found->candidate), BoundEffort::kClose, &answer,
+      if (!Accept(request_, *std::move(found->candidate), BoundEffort::kClosest, &answer,
                   context_.stop)) {
         continue;
       }
@@ -407,7 +408,7 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
     const bool rounds = !exactly && IsProved(earlier.limit);
     Candidate candidate{earlier.schedule, earlier.solver.c_str(),
                         rounds ? Limit::kRounding : earlier.limit, earlier.explanation.notes};
-    const BoundEffort effort = exactly ? BoundEffort::kClose : BoundEffort::kQuick;
+    const BoundEffort effort = exactly ? BoundEffort::kClosest : BoundEffort::kQuick;
     if (!Accept(request, std::move(candidate), effort, &answer)) return std::nullopt;
     answer.rounding_loss = earlier.rounding_loss;
     return answer;

@@ -59,7 +59,7 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
 // An answer of which nothing but its schedule is believed, such as one from a file that others may
 // write: simulated, bounded and explained here. OPTIMAL where the makespan equals the lower bound,
 // else FEASIBLE with Limit::kHeuristic; without a least memory. nullopt: the schedule does not fit
-// here, or the catalog has no solver of that name. Takes up to half a second. Requires:
+// here, or the catalog has no solver of that name. Takes up to a tenth of a second. Requires:
 // RequestViolations(request) is empty. Thread-safe.
 std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
                                          const std::string& solver);
