@@ -11,11 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/grpcpp.h"
-#include "grpcpp/health_check_service_interface.h"
 #include "proto/convert/address.h"
 #include "server/cache/tiers/sqlite_tier.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
+#include "server/rpc/begun_streams.h"
 #include "server/rpc/connection_limits.h"
 #include "solver/base/status_macros.h"
 
@@ -58,9 +58,11 @@ std::vector<NamedTier> InUse(const std::vector<ServerTier>& tiers) {
 }
 
 // Who calls is decided by tokens where there are some.
-Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* tokens) {
+Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* tokens,
+                                    const ConnectionAccounts& accounts) {
   Admission::Options admission = {.proxies = options.trusted_proxies,
-                                  .calls_per_second = options.client_calls_per_second};
+                                  .calls_per_second = options.client_calls_per_second,
+                                  .accounts = &accounts};
   if (tokens == nullptr) return admission;
   admission.authenticate =
       [tokens](absl::string_view authorization) -> absl::StatusOr<NamedClient> {
@@ -68,6 +70,17 @@ Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* 
     return NamedClient{std::move(holder.name), holder.limits};
   };
   return admission;
+}
+
+// Health, reflection and unknown methods: apart from the jobs' rate, so that a busy client is not
+// taken for a dead one.
+Admission::Options OpenAdmissionOptions(const ServerOptions& options,
+                                        const ConnectionAccounts& accounts) {
+  // A thousand clients of one host, or behind one proxy, may check every ten seconds.
+  constexpr double kCallsPerSecond = 100;
+  return {.proxies = options.trusted_proxies,
+          .calls_per_second = kCallsPerSecond,
+          .accounts = &accounts};
 }
 
 // `draining`: a second signal would end the process at once.
@@ -129,6 +142,10 @@ class Server::Reports final : public Observer, public ConnectionObserver {
     log_.ConnectionRefused(connection);
     metrics_.ConnectionRefused(connection);
   }
+  void ConnectionCutOff(const CutConnection& connection) override {
+    log_.ConnectionCutOff(connection);
+    metrics_.ConnectionCutOff(connection);
+  }
   void HandshakeFailed(const FailedHandshake& handshake) override {
     log_.HandshakeFailed(handshake);
     metrics_.HandshakeFailed(handshake);
@@ -155,15 +172,19 @@ Server::Server(const ServerOptions& options, const std::string& version,
       tiers_(OpenTiers(options, *reports_)),
       cache_({options.cache_bytes, options.client_cache_share}, InUse(tiers_), *reports_),
       engine_(options.engine, &cache_, reports_.get()),
-      admission_(AdmissionOptions(options, security_->tokens())),
-      operator_admission_(AdmissionOptions(options, security_->operator_tokens())),
+      admission_(AdmissionOptions(options, security_->tokens(), accounts_)),
+      operator_admission_(AdmissionOptions(options, security_->operator_tokens(), accounts_)),
+      open_admission_(OpenAdmissionOptions(options, accounts_)),
       service_(engine_, cache_,
                {.observer = *reports_,
                 .admission = admission_,
                 .refusals = refusals_,
                 .version = version,
                 .limits = options.limits}),
-      reflection_service_(ServiceFiles(security_->operator_tokens() != nullptr), admission_) {
+      health_service_({v1::Scheduler::service_full_name()}, open_admission_, refusals_),
+      reflection_service_(ServiceFiles(security_->operator_tokens() != nullptr), open_admission_,
+                          refusals_),
+      unknown_methods_(open_admission_, refusals_) {
   if (security_->operator_tokens() != nullptr) {
     operator_service_ = std::make_unique<OperatorService>(
         OperatorService::Parts{engine_, cache_, *reports_, refusals_, operator_admission_},
@@ -228,22 +249,22 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                                       const std::string& version) {
   ASSIGN_OR_RETURN(std::unique_ptr<Security> security, Security::Load(options.security));
   std::unique_ptr<Server> server(new Server(options, version, std::move(security)));
-  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       server->security_->Credentials());
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
-  LimitConnections(int64_t{16} * options.max_message_bytes, builder);
+  const int64_t arriving_bytes = int64_t{16} * options.max_message_bytes;
+  LimitConnections(arriving_bytes, builder);
   builder.RegisterService(&server->service_);
+  builder.RegisterService(&server->health_service_);
   builder.RegisterService(&server->reflection_service_);
+  builder.RegisterCallbackGenericService(&server->unknown_methods_);
   if (server->operator_service_ != nullptr) {
     builder.RegisterService(server->operator_service_.get());
   }
   server->grpc_ = builder.BuildAndStart();
   if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
-  grpc::HealthCheckServiceInterface* const health = server->grpc_->GetHealthCheckService();
-  health->SetServingStatus(false);
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
       options.listen,
       {.most_descriptors = MostConnectionDescriptors(),
@@ -253,6 +274,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
              const absl::optional<IpAddress> ip = ParseIp(address);
              return ip.has_value() && proxies.Contains(*ip);
            },
+       .accounts = &server->accounts_,
+       .streams_of = [streams = std::make_shared<BegunStreams>()](
+                         const std::string& peer) { return streams->Of(peer); },
+       .governor = {.all_bytes = arriving_bytes},
        .observer = server->reports_.get()},
       [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -269,8 +294,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     server->Drain();
     return started;
   }
-  health->SetServingStatus(v1::Scheduler::service_full_name(), true);
-  health->SetServingStatus(true);
+  server->health_service_.SetServing(true);
   server->ready_ = true;
   server->LogWarnings();
   return server;
@@ -359,7 +383,7 @@ void Server::LogWarnings() {
 void Server::Drain() {
   draining_ = true;
   ready_ = false;
-  grpc_->GetHealthCheckService()->SetServingStatus(false);
+  health_service_.SetServing(false);
   const auto grace = std::chrono::duration<double>(grace_seconds_);
   engine_.Drain(std::chrono::steady_clock::now() +
                 std::chrono::duration_cast<std::chrono::steady_clock::duration>(grace));

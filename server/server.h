@@ -14,14 +14,17 @@
 #include "grpcpp/server.h"
 #include "server/cache/answer_cache.h"
 #include "server/cache/tiers/guarded_tier.h"
+#include "server/engine/connection_accounts.h"
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
 #include "server/net/http_port.h"
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
+#include "server/rpc/health_service.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/scheduler_service.h"
+#include "server/rpc/unknown_methods.h"
 #include "server/security/file_permissions.h"
 #include "server/security/handshake_log.h"
 #include "server/security/security.h"
@@ -93,13 +96,17 @@ class Server {
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};  // or asked to, by an operator
   Engine engine_;
+  ConnectionAccounts accounts_;
   Admission admission_;
   Admission operator_admission_;
+  Admission open_admission_;  // of what needs no token
   Timers timers_;
   DelayedRefusals refusals_{timers_, DelayedRefusals::Limits()};
   SchedulerService service_;
   std::unique_ptr<OperatorService> operator_service_;  // null: it is not served
+  HealthService health_service_;
   ReflectionService reflection_service_;
+  UnknownMethods unknown_methods_;
   std::unique_ptr<HttpPort> http_;
   std::unique_ptr<grpc::Server> grpc_;  // its calls use all of the above but `http_`
   std::unique_ptr<Listener> listener_;  // hands connections to it; null while draining

@@ -67,10 +67,21 @@ class Observer {
 // Why a connection is closed before it is served, in a word.
 inline constexpr const char* kTooManyOfHost = "host_limit";       // its host has as many as it may
 inline constexpr const char* kTooOften = "host_rate";             // its host connects too often
+inline constexpr const char* kBarred = "barred";                  // another of its host was cut off
 inline constexpr const char* kTooFewDescriptors = "descriptors";  // the rest is reserved
 inline constexpr const char* kTooManyOperators = "http";  // for a newer one of the HTTP port
 
 struct RefusedConnection {
+  std::string reason;  // one of the above
+  std::string peer;    // "ipv4:192.0.2.7:4711"
+};
+
+// Why a connection is cut off while it is served, in a word: see net/connection_governor.h.
+inline constexpr const char* kCutNoCalls = "no_calls";  // it sends much of which no call comes
+inline constexpr const char* kCutControl = "control";   // it asks for PING and SETTINGS answers
+inline constexpr const char* kCutResets = "resets";     // it begins calls and abandons them
+
+struct CutConnection {
   std::string reason;  // one of the above
   std::string peer;    // "ipv4:192.0.2.7:4711"
 };
@@ -105,6 +116,7 @@ class ConnectionObserver {
   virtual ~ConnectionObserver() = default;
   virtual void ConnectionAccepted(const std::string& peer) = 0;  // on the gRPC port
   virtual void ConnectionRefused(const RefusedConnection& connection) = 0;
+  virtual void ConnectionCutOff(const CutConnection& connection) = 0;
   virtual void HandshakeFailed(const FailedHandshake& handshake) = 0;
   virtual void ReaderRefused(const RefusedReader& reader) = 0;
 };

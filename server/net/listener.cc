@@ -30,6 +30,12 @@ constexpr const char* kInUse =
 // Before the next try when the system has no descriptor or memory for a connection.
 constexpr std::chrono::milliseconds kPause{100};
 
+// How long connections of barred hosts are kept, and how many.
+constexpr std::chrono::milliseconds kLate{1000};
+constexpr size_t kMostLate = 256;
+// Connections, before those that are open are looked at again.
+constexpr int kMostAtOnce = 256;
+
 constexpr double kOpenedSeconds = 10;
 
 double OpenedPerSecond(const ListenerOptions& options) {
@@ -75,7 +81,11 @@ Listener::Listener(ListenerOptions options, Accept accept)
     : options_(std::move(options)),
       hosts_(options_.host_connections),
       opened_(OpenedPerSecond(options_), kOpenedSeconds),
-      accept_(std::move(accept)) {}
+      accept_(std::move(accept)) {
+  if (options_.accounts != nullptr) {
+    governed_.emplace(options_.governor, *options_.accounts, options_.streams_of);
+  }
+}
 
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& address,
                                                           ListenerOptions options, Accept accept) {
@@ -99,6 +109,9 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::Start(const std::string& add
         absl::StrCat("cannot listen on ", address, ": ", status.message()));
   }
   listener->thread_ = std::thread([self = listener.get()] { self->Run(); });
+  if (listener->options_.accounts != nullptr) {
+    listener->governor_ = std::thread([self = listener.get()] { self->Govern(); });
+  }
   return listener;
 }
 
@@ -107,8 +120,13 @@ Listener::~Listener() {
     const uint64_t one = 1;
     (void)!write(wake_, &one, sizeof(one));
     thread_.join();
+    if (governor_.joinable()) governor_.join();
   }
   for (const int fd : listeners_) close(fd);
+  {
+    MutexLock lock(mutex_);
+    for (const Late& each : late_) close(each.fd);
+  }
   if (wake_ >= 0) close(wake_);
   if (!path_.empty()) unlink(path_.c_str());
 }
@@ -194,10 +212,33 @@ void Listener::Run() {
   }
 }
 
-// Accepts until nothing waits. Where the system has no descriptor or memory left, the connection
-// stays in the backlog and poll() reports it again; the pause keeps the thread from spinning.
+// On a thread of its own: the one that accepts may do gRPC's work for a connection for seconds.
+void Listener::Govern() {
+  pollfd stop{wake_, POLLIN, 0};
+  for (std::chrono::milliseconds pause{0}; poll(&stop, 1, static_cast<int>(pause.count())) <= 0;) {
+    const auto now = std::chrono::steady_clock::now();
+    std::vector<CutConnection> cut;
+    {
+      MutexLock lock(mutex_);
+      cut = governed_->CutOffFlooders(now);
+      pause = governed_->Pause(now);
+      CloseLate(now);
+    }
+    if (options_.observer == nullptr) continue;
+    for (const CutConnection& each : cut) options_.observer->ConnectionCutOff(each);
+  }
+}
+
+bool Listener::IsBarred(const std::string& host, std::chrono::steady_clock::time_point now) {
+  MutexLock lock(mutex_);
+  return governed_.has_value() && governed_->Bars(host, now);
+}
+
+// Accepts until nothing waits, or until the thread has other work. Where the system has no
+// descriptor or memory left, the connection stays in the backlog and poll() reports it again; the
+// pause keeps the thread from spinning.
 void Listener::AcceptAll(int listener) {
-  for (;;) {
+  for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
     sockaddr_storage from{};
     socklen_t size = sizeof(from);
     const int fd =
@@ -213,12 +254,32 @@ void Listener::AcceptAll(int listener) {
   }
 }
 
+bool Listener::IsLimited(const Peer& peer) const {
+  return !peer.host.empty() && !(options_.is_exempt && options_.is_exempt(peer.address));
+}
+
 std::string Listener::RefusalOf(int fd, const Peer& peer) {
   if (fd >= options_.most_descriptors) return kTooFewDescriptors;
-  if (peer.host.empty() || (options_.is_exempt && options_.is_exempt(peer.address))) return "";
+  if (!IsLimited(peer)) return "";
   const auto now = std::chrono::steady_clock::now();
+  if (IsBarred(peer.host, now)) return kBarred;
   if (!hosts_.Add(peer.host, fd, now)) return kTooManyOfHost;
   return opened_.Refuses(peer.host, now).has_value() ? kTooOften : "";
+}
+
+void Listener::Refuse(int fd, const std::string& reason) {
+  MutexLock lock(mutex_);
+  if (reason != kBarred || late_.size() >= kMostLate) {
+    close(fd);
+    return;
+  }
+  const int least_bytes = 0;  // the system takes its own least
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least_bytes, sizeof(least_bytes));
+  late_.push_back({fd, std::chrono::steady_clock::now() + kLate});
+}
+
+void Listener::CloseLate(std::chrono::steady_clock::time_point now) {
+  for (; !late_.empty() && late_.front().due <= now; late_.pop_front()) close(late_.front().fd);
 }
 
 void Listener::Admit(int fd, const Peer& peer) {
@@ -226,8 +287,14 @@ void Listener::Admit(int fd, const Peer& peer) {
   if (options_.observer != nullptr && reason.empty()) {
     options_.observer->ConnectionAccepted(peer.text);
   }
-  if (reason.empty()) return accept_(fd);
-  close(fd);
+  if (reason.empty()) {
+    if (options_.accounts != nullptr && IsLimited(peer)) {
+      MutexLock lock(mutex_);
+      governed_->Add(fd, peer);
+    }
+    return accept_(fd);
+  }
+  Refuse(fd, reason);
   if (options_.observer != nullptr) {
     options_.observer->ConnectionRefused({.reason = reason, .peer = peer.text});
   }

@@ -4,19 +4,26 @@
 #ifndef STOWAGE_SERVER_NET_LISTENER_H_
 #define STOWAGE_SERVER_NET_LISTENER_H_
 
+#include <chrono>
 #include <climits>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "server/engine/connection_accounts.h"
 #include "server/engine/rate_limit.h"
 #include "server/events/observer.h"
+#include "server/net/governed_connections.h"
 #include "server/net/host_connections.h"
 #include "server/net/peer.h"
+#include "solver/base/mutex.h"
 
 namespace stowage {
 
@@ -29,9 +36,14 @@ struct ListenerOptions {
   // sockets have none.
   int host_connections = 0;
   static constexpr int kLeastOpened = 1000;
-  // Whether an address (Peer::address) has no such limits; empty: all have it. Called by the
-  // listener's thread alone.
+  // Whether an address (Peer::address) has no limits, those of ConnectionGovernor among them;
+  // empty: all have them. Called by the listener's thread alone.
   std::function<bool(const std::string& address)> is_exempt = {};
+  // What calls account for, the limits that are compared with it, and where streams are counted.
+  // Null: no connection is cut off. It outlives the listener.
+  ConnectionAccounts* accounts = nullptr;
+  GovernedConnections::StreamsOf streams_of = {};
+  ConnectionGovernor::Limits governor = {};
   ConnectionObserver* observer = nullptr;  // null: nobody learns of connections
 };
 
@@ -62,18 +74,37 @@ class Listener {
   void Run();
   void AcceptAll(int listener);
   void Admit(int fd, const Peer& peer);
+  // Closes it, or keeps it for a second: a host whose connections were closed at once would open
+  // thousands a second.
+  void Refuse(int fd, const std::string& reason);
+  void CloseLate(std::chrono::steady_clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Cuts off connections that flood the server, until it is stopped.
+  void Govern();
+  bool IsBarred(const std::string& host, std::chrono::steady_clock::time_point now);
+
+  // Whether the limits of hosts and of ConnectionGovernor apply.
+  bool IsLimited(const Peer& peer) const;
   // Why a connection is not served, as RefusedConnection::reason; empty: it is.
   std::string RefusalOf(int fd, const Peer& peer);
 
   const ListenerOptions options_;
-  HostConnections hosts_;  // used by the thread only
-  RateLimit opened_;       // connections of each host
+  // Used by `thread_` only:
+  HostConnections hosts_;
+  RateLimit opened_;  // connections of each host
+  struct Late {
+    int fd;
+    std::chrono::steady_clock::time_point due;
+  };
+  Mutex mutex_;
+  std::deque<Late> late_ ABSL_GUARDED_BY(mutex_);  // connections of barred hosts, to be closed
+  std::optional<GovernedConnections> governed_ ABSL_GUARDED_BY(mutex_);
   Accept accept_;
   std::string address_;
   std::string path_;            // of a Unix socket, to be removed
   std::vector<int> listeners_;  // unchanged once the thread runs
   int wake_ = -1;               // readable: stop
   std::thread thread_;
+  std::thread governor_;
 };
 
 }  // namespace stowage

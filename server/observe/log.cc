@@ -248,6 +248,14 @@ void LogObserver::ConnectionRefused(const RefusedConnection& connection) {
       {{"reason", connection.reason}, {"peer", connection.peer}, {"count", absl::StrCat(*count)}});
 }
 
+void LogObserver::ConnectionCutOff(const CutConnection& connection) {
+  const std::optional<int64_t> count =
+      cut_off_.Admit(connection.reason, std::chrono::steady_clock::now());
+  if (!count.has_value()) return;
+  Log(LogLevel::kWarning, "connection_cut_off",
+      {{"reason", connection.reason}, {"peer", connection.peer}, {"count", absl::StrCat(*count)}});
+}
+
 void LogObserver::HandshakeFailed(const FailedHandshake& handshake) {
   const std::optional<int64_t> count =
       failed_handshakes_.Admit(handshake.reason, std::chrono::steady_clock::now());

@@ -68,6 +68,7 @@ class LogObserver final : public Observer, public ConnectionObserver {
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
   void ConnectionAccepted(const std::string& peer) override;
   void ConnectionRefused(const RefusedConnection& connection) override;
+  void ConnectionCutOff(const CutConnection& connection) override;
   void HandshakeFailed(const FailedHandshake& handshake) override;
   void ReaderRefused(const RefusedReader& reader) override;
 
@@ -94,6 +95,7 @@ class LogObserver final : public Observer, public ConnectionObserver {
   std::chrono::steady_clock::time_point last_failure_at_ ABSL_GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point last_suppressed_at_ ABSL_GUARDED_BY(mutex_);
   LineLimit refused_;            // connections, by reason
+  LineLimit cut_off_;            // connections, by reason
   LineLimit failed_handshakes_;  // by reason
   LineLimit refused_readers_;    // all as one
 };

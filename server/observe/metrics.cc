@@ -112,6 +112,10 @@ struct Metrics::Families {
   Family<Counter>& connections_refused =
       AddCounter("stowage_connections_refused_total",
                  "Connections that were closed before they were served, by reason.");
+  Family<Counter>& connections_cut_off =
+      AddCounter("stowage_connections_cut_off_total",
+                 "Connections that were cut off because they made the server work for nothing, by "
+                 "reason.");
   Family<Counter>& handshakes_failed =
       AddCounter("stowage_handshakes_failed_total", "Failed handshakes, by reason.");
   Family<Counter>& readers_refused =
@@ -132,8 +136,12 @@ struct Metrics::Families {
 
   // From 0: a rate does not see the increase with which a series begins.
   Families() {
-    for (const char* reason : {kTooManyOfHost, kTooOften, kTooFewDescriptors, kTooManyOperators}) {
+    for (const char* reason :
+         {kTooManyOfHost, kTooOften, kBarred, kTooFewDescriptors, kTooManyOperators}) {
       connections_refused.Add({{"reason", reason}});
+    }
+    for (const char* reason : {kCutNoCalls, kCutControl, kCutResets}) {
+      connections_cut_off.Add({{"reason", reason}});
     }
     for (const char* reason :
          {kHandshakeNotTls, kHandshakeNoCertificate, kHandshakeUntrusted, kHandshakeRejected,
@@ -282,6 +290,10 @@ void Metrics::ConnectionAccepted(const std::string& /*peer*/) {
 
 void Metrics::ConnectionRefused(const RefusedConnection& connection) {
   families_->connections_refused.Add({{"reason", connection.reason}}).Increment();
+}
+
+void Metrics::ConnectionCutOff(const CutConnection& connection) {
+  families_->connections_cut_off.Add({{"reason", connection.reason}}).Increment();
 }
 
 void Metrics::HandshakeFailed(const FailedHandshake& handshake) {

@@ -36,6 +36,7 @@ class Metrics final : public Observer, public ConnectionObserver {
   void CredentialsReplaced(const std::string& which, const absl::Status& status) override;
   void ConnectionAccepted(const std::string& peer) override;
   void ConnectionRefused(const RefusedConnection& connection) override;
+  void ConnectionCutOff(const CutConnection& connection) override;
   void HandshakeFailed(const FailedHandshake& handshake) override;
   void ReaderRefused(const RefusedReader& reader) override;
 

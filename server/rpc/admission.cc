@@ -57,9 +57,16 @@ std::string Admission::AddressOf(const grpc::CallbackServerContext& context) con
   return options_.proxies.CallerOf(context.peer(), forwarded_for);
 }
 
+CountedCall Admission::Count(const grpc::CallbackServerContext& context,
+                             size_t request_bytes) const {
+  if (options_.accounts == nullptr) return {};
+  return {options_.accounts->Of(PeerText(context.peer())), static_cast<int64_t>(request_bytes)};
+}
+
 // A caller whose token is refused is its address, so that guesses are limited, too.
-AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context) const {
-  AdmittedCaller caller;
+AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context,
+                                   size_t request_bytes) const {
+  AdmittedCaller caller{.counted = Count(context, request_bytes)};
   if (options_.authenticate) {
     const auto given = context.client_metadata().find("authorization");
     absl::StatusOr<NamedClient> named = options_.authenticate(
@@ -77,7 +84,7 @@ AdmittedCaller Admission::Identify(const grpc::CallbackServerContext& context) c
 }
 
 AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context, size_t request_bytes) {
-  AdmittedCaller caller = Identify(context);
+  AdmittedCaller caller = Identify(context, request_bytes);
   const std::optional<double> wait =
       rate_.Refuses(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second,
                     1 + static_cast<double>(request_bytes) / kCallBytes);

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/server_context.h"
 #include "server/engine/client_limits.h"
+#include "server/engine/connection_accounts.h"
 #include "server/engine/rate_limit.h"
 #include "server/rpc/caller_address.h"
 
@@ -30,6 +31,7 @@ struct AdmittedCaller {
   ClientLimits limits = {};
   absl::Status status = {};  // not OK: the call is refused
   double delay_seconds = 0;  // before the refusal is sent
+  CountedCall counted = {};  // on its connection, as long as this lives
 };
 
 // Decides for every call. Thread-safe.
@@ -41,13 +43,16 @@ class Admission {
     std::function<absl::StatusOr<NamedClient>(absl::string_view)> authenticate = {};
     TrustedProxies proxies = {};
     double calls_per_second = 0;  // of one client; 0: no limit
+    // Of the connections that calls are counted on; null: they are not. It outlives this.
+    const ConnectionAccounts* accounts = nullptr;
   };
   explicit Admission(Options options);
 
   // Status: UNAUTHENTICATED without a valid token; RESOURCE_EXHAUSTED above the client's rate. The
   // latter is sent after `delay_seconds`: a client that calls again and again, whatever it is
   // answered, would take the processor from the others.
-  // `request_bytes`: a large request costs as much as several small ones, and counts as such.
+  // Counts the call on its connection. `request_bytes`: a large request costs as much as several
+  // small ones, and counts as such.
   AdmittedCaller Admit(const grpc::CallbackServerContext& context, size_t request_bytes);
 
   // Counts the messages in the request of an admitted call, such as stages, beyond what its bytes
@@ -58,14 +63,14 @@ class Admission {
   // operations take longer to simulate than to read.
   void ChargeOperations(const AdmittedCaller& caller, size_t operations);
 
-  // The address of the caller, whatever its token or certificate: for calls that need neither.
-  std::string AddressOf(const grpc::CallbackServerContext& context) const;
-
   // For all clients without a limit of their own.
   void SetCallsPerSecond(double calls_per_second) { rate_.SetRate(calls_per_second); }
 
  private:
-  AdmittedCaller Identify(const grpc::CallbackServerContext& context) const;
+  // The caller's host, or its proxy's word for it.
+  std::string AddressOf(const grpc::CallbackServerContext& context) const;
+  CountedCall Count(const grpc::CallbackServerContext& context, size_t request_bytes) const;
+  AdmittedCaller Identify(const grpc::CallbackServerContext& context, size_t request_bytes) const;
 
   const Options options_;
   RateLimit rate_;

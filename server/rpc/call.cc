@@ -138,6 +138,7 @@ grpc::Status CallState::End(absl::Status status, size_t answer_bytes) {
   if (absl::IsCancelled(status) && std::chrono::system_clock::now() >= deadline_) {
     status = absl::DeadlineExceededError("the caller's deadline passed");
   }
+  if (status.ok()) CountAnswer(answer_bytes);
   grpc::Status wire = status.ok() ? grpc::Status::OK : Failure(status);
   record_.status = std::move(status);
   record_.seconds =

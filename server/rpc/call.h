@@ -76,7 +76,12 @@ class CallState {
 
   // Its stop token is set when the caller leaves or its deadline passes.
   Caller caller() const;
-  void Leave() { stop_.request_stop(); }
+  void Leave() {
+    admitted_.counted.Abandon();
+    stop_.request_stop();
+  }
+  // Before so many bytes of the answer are sent, beside those of End().
+  void CountAnswer(size_t bytes) const { admitted_.counted.Answer(bytes); }
   // Counts operations of a schedule in the client's rate, beside what Admission counts.
   void ChargeOperations(size_t operations);
 

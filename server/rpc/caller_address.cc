@@ -42,12 +42,12 @@ absl::optional<IpAddress> ParseWithoutPort(const std::string& text) {
   return absl::nullopt;
 }
 
-// The address in gRPC's name of a peer, in which brackets are percent-encoded.
+// The address in gRPC's name of a peer.
 absl::optional<IpAddress> AddressOf(absl::string_view peer) {
   if (!absl::ConsumePrefix(&peer, "ipv4:") && !absl::ConsumePrefix(&peer, "ipv6:")) {
     return absl::nullopt;
   }
-  return ParseIp(absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}}));
+  return ParseIp(PeerText(peer));
 }
 
 }  // namespace
@@ -56,6 +56,11 @@ absl::optional<IpAddress> ParseIp(absl::string_view text) {
   std::string host = WithoutPort(text);
   host.resize(std::min(host.size(), host.find('%')));  // the zone of a link-local address
   return ParseWithoutPort(host);
+}
+
+// Brackets are percent-encoded.
+std::string PeerText(absl::string_view peer) {
+  return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
 std::string HostName(const IpAddress& address) {

@@ -20,6 +20,10 @@ using IpAddress = std::array<uint8_t, 16>;
 // none of these.
 absl::optional<IpAddress> ParseIp(absl::string_view text);
 
+// The name that gRPC has for a peer, without its percent-encoding: "ipv4:192.0.2.7:4711",
+// "ipv6:[2001:db8::1]:4711".
+std::string PeerText(absl::string_view peer);
+
 // "10.0.0.7"; of IPv6 the network, "2001:db8:1:2::/64", since one host may have all its addresses.
 std::string HostName(const IpAddress& address);
 

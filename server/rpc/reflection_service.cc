@@ -12,8 +12,8 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "grpcpp/support/slice.h"
+#include "server/rpc/brief_call.h"
 #include "server/rpc/call.h"
-#include "server/rpc/status.h"
 #include "server/rpc/unsent_bytes.h"
 
 namespace stowage {
@@ -122,24 +122,29 @@ ServerReflectionResponse Answer(const ServerReflectionRequest& request,
 
 // Reads a request, answers it, reads the next: at any time it has one of either. Deletes itself
 // after its end.
-class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+class ReflectionStream final
+    : public BriefCall<grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>> {
  public:
   ReflectionStream(grpc::CallbackServerContext& context,
-                   const std::vector<const FileDescriptor*>& files, std::string client)
-      : context_(context), files_(files), client_(std::move(client)) {
-    StartRead(&request_);
+                   const std::vector<const FileDescriptor*>& files, Admission& admission,
+                   DelayedRefusals& refusals)
+      : BriefCall(context, admission, refusals), files_(files) {
+    if (!EndsAsRefused()) StartRead(&request_);
   }
 
  private:
   void OnReadDone(bool has_read) override {
     if (!has_read) return Finish(grpc::Status::OK);
+    // The first request was counted with the stream.
+    if (std::exchange(has_answered_, true) && EndsAsRefusedAgain()) return;
     ServerReflectionRequest request;
     absl::Status status = Read(request_, &request);
     request_.Clear();
     if (status.ok()) status = Serialize(Answer(request, files_), &response_);
     const auto bytes = static_cast<int64_t>(response_.Length());
-    if (status.ok()) status = unsent_.emplace().Take(bytes, client_);
-    if (!status.ok()) return Finish(ToGrpc(status, &context_));
+    if (status.ok()) status = unsent_.emplace().Take(bytes, caller().client);
+    if (!status.ok()) return EndWith(status);
+    caller().counted.Answer(response_.Length());
     StartWrite(&response_);
   }
   void OnWriteDone(bool has_written) override {
@@ -148,13 +153,11 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
     unsent_.reset();
     StartRead(&request_);
   }
-  void OnDone() override { delete this; }
 
-  grpc::CallbackServerContext& context_;  // valid until the end
   const std::vector<const FileDescriptor*>& files_;
-  const std::string client_;
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
+  bool has_answered_ = false;
   std::optional<UnsentBytes> unsent_;  // of the response
 };
 
@@ -162,7 +165,7 @@ class ReflectionStream final : public grpc::ServerBidiReactor<grpc::ByteBuffer, 
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
 ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* context) {
-  return new ReflectionStream(*context, files_, admission_.AddressOf(*context));
+  return new ReflectionStream(*context, files_, admission_, refusals_);
 }
 
 }  // namespace stowage

@@ -251,6 +251,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
         if (event.has_answer()) end_ = state_.Failure(status);
         continue;
       }
+      if (!event.has_answer()) state_.CountAnswer(bytes_.Length());
       if (event.has_improved()) written_unsent_ = std::move(pending_.improved_unsent);
       return true;
     }

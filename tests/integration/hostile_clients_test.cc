@@ -50,8 +50,9 @@ constexpr seconds kPromptly{10};
 // A server of its own for each test, which hundreds of solves of one host do not fill.
 class HostileClients : public testing::Test {
  protected:
-  // Its clients are all of one host, whose connections and calls are not limited here.
-  HostileClients() : HostileClients({"--host-connections", "20000", "--client-rate", "0"}) {}
+  // Its clients are all of one host, whose connections and calls are not limited here: it counts as
+  // a proxy.
+  HostileClients() : HostileClients({"--trusted-proxy", "127.0.0.1", "--client-rate", "0"}) {}
   explicit HostileClients(const std::vector<std::string>& arguments) : server_(arguments) {
     EXPECT_TRUE(remote_.Solve(cached_request_, &answer_).ok());
     files_ = OpenFiles();
@@ -177,7 +178,7 @@ class UnreadResponses : public HostileClients {
  protected:
   UnreadResponses()
       : HostileClients(
-            {"--host-connections", "20000", "--client-rate", "0", "--client-limit", "10000"}) {}
+            {"--trusted-proxy", "127.0.0.1", "--client-rate", "0", "--client-limit", "10000"}) {}
 };
 
 TEST_F(UnreadResponses, AreLimited) {

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+#include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -94,6 +95,11 @@ bool RawSocket::Send(absl::string_view bytes) {
   return true;
 }
 
+size_t RawSocket::SendSome(absl::string_view bytes) {
+  const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return static_cast<size_t>(std::max<ssize_t>(sent, 0));
+}
+
 std::string RawSocket::Receive(milliseconds wait) {
   pollfd ready{fd_, POLLIN, 0};
   if (poll(&ready, 1, static_cast<int>(wait.count())) <= 0) return "";
@@ -110,6 +116,31 @@ bool RawSocket::ClosedWithin(milliseconds patience) {
     Receive(std::chrono::ceil<milliseconds>(end - Clock::now()));
   }
   return closed_;
+}
+
+std::string FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  const bool is_bound = bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+                        getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  close(fd);
+  if (!is_bound) throw std::runtime_error("there is no free port");
+  return absl::StrCat(ntohs(address.sin_port));
+}
+
+void WaitUntilListening(const std::string& address) {
+  const Clock::time_point end = Clock::now() + std::chrono::minutes(2);
+  while (Clock::now() < end) {
+    try {
+      const RawSocket connected(address);
+      return;
+    } catch (const std::runtime_error&) {
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+  }
 }
 
 std::string Http2Preface(uint32_t window_bytes) {

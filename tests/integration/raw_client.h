@@ -22,6 +22,9 @@ class RawSocket {
   RawSocket(RawSocket&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   RawSocket& operator=(RawSocket&&) = delete;
 
+  // Sends as much as the system takes at once, and returns how much; 0 as well where the connection
+  // is closed, which Receive() finds.
+  size_t SendSome(absl::string_view bytes);
   // False once the other side has closed the connection.
   bool Send(absl::string_view bytes);
   // What has arrived, after waiting for it for so long; empty: nothing, or closed().
@@ -35,6 +38,11 @@ class RawSocket {
   int fd_;
   bool closed_ = false;
 };
+
+// A port that nobody had a moment ago.
+std::string FreePort();
+// Until somebody does at `address`, or two minutes are over.
+void WaitUntilListening(const std::string& address);
 
 // What every HTTP/2 client sends first, with a window for each stream of so many bytes.
 std::string Http2Preface(uint32_t window_bytes = 65535);

@@ -68,31 +68,6 @@ TEST(Tenants, BehindATrustedProxyAClientIsTheHostThatItNames) {
   EXPECT_EQ(CallsOf(server, "127.0.0.1"), 1);
 }
 
-// A port that nobody had a moment ago.
-std::string FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(fd);
-  return absl::StrCat(ntohs(address.sin_port));
-}
-
-void WaitUntilListening(const std::string& address) {
-  const auto end = system_clock::now() + kPatience;
-  while (system_clock::now() < end) {
-    try {
-      const RawSocket connected(address);
-      return;
-    } catch (const std::runtime_error&) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-  }
-}
-
 // A real one, which connects from another address than its clients.
 TEST(Tenants, BehindHaproxyAForgedHeaderMeansNothing) {
   const TempFolder folder;

@@ -28,6 +28,7 @@ class NullObserver final : public ConnectionObserver {
  public:
   void ConnectionAccepted(const std::string&) override {}
   void ConnectionRefused(const RefusedConnection&) override {}
+  void ConnectionCutOff(const CutConnection& /*connection*/) override {}
   void HandshakeFailed(const FailedHandshake&) override {}
   void ReaderRefused(const RefusedReader&) override {}
 };

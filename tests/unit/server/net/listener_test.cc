@@ -44,11 +44,19 @@ class Record final : public ConnectionObserver {
     reasons_.push_back(connection.reason);
     EXPECT_THAT(connection.peer, StartsWith("ipv4:127.0.0."));
   }
+  void ConnectionCutOff(const CutConnection& connection) override {
+    MutexLock lock(mutex_);
+    cut_off_.push_back(connection.reason);
+  }
   void HandshakeFailed(const FailedHandshake&) override {}
   void ReaderRefused(const RefusedReader&) override {}
   std::vector<std::string> reasons() {
     MutexLock lock(mutex_);
     return reasons_;
+  }
+  std::vector<std::string> cut_off() {
+    MutexLock lock(mutex_);
+    return cut_off_;
   }
 
   std::atomic<int> accepted = 0;
@@ -56,6 +64,7 @@ class Record final : public ConnectionObserver {
  private:
   Mutex mutex_;
   std::vector<std::string> reasons_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> cut_off_ ABSL_GUARDED_BY(mutex_);
 };
 
 TEST(Listener, ClosesConnectionsBeyondTheLastDescriptor) {
@@ -101,6 +110,31 @@ TEST(Listener, LimitsTheConnectionsOfAHostButNotOfOthers) {
   }
   EXPECT_EQ(record.accepted, 7);
   EXPECT_EQ(record.reasons(), std::vector<std::string>(2, "host_limit"));
+  for (const int fd : held) close(fd);
+}
+
+// Nobody reads here, so that what the system has received is thrown away with the connection.
+TEST(Listener, CutsOffAConnectionThatSendsMuchForNothingAndBarsItsHost) {
+  Record record;
+  ConnectionAccounts accounts;
+  std::vector<int> held;  // by the listener's thread
+  {
+    auto listener = Listener::Start("127.0.0.1:0",
+                                    {.accounts = &accounts,
+                                     .streams_of = [](const std::string&) { return 0; },
+                                     .governor = {.silent_bytes = 10'000},
+                                     .observer = &record},
+                                    [&held](int fd) { held.push_back(fd); });
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    RawSocket other((*listener)->address(), "127.0.0.3");
+    RawSocket flood((*listener)->address(), "127.0.0.2");
+    EXPECT_TRUE(flood.Send(std::string(30'000, 'x')));
+    EXPECT_TRUE(flood.ClosedWithin(kLong));
+    EXPECT_TRUE(RawSocket((*listener)->address(), "127.0.0.2").ClosedWithin(kLong));
+    EXPECT_FALSE(other.ClosedWithin(std::chrono::milliseconds(0)));
+  }
+  EXPECT_EQ(record.cut_off(), std::vector<std::string>{"no_calls"});
+  EXPECT_EQ(record.reasons(), std::vector<std::string>{"barred"});
   for (const int fd : held) close(fd);
 }
 

@@ -43,8 +43,10 @@ class ReflectionServiceTest : public testing::Test {
   }
 
   int port_ = 0;
-  const Admission admission_{{}};
-  ReflectionService service_{{v1::SolveRequest::descriptor()->file()}, admission_};
+  Admission admission_{{}};
+  Timers timers_;
+  DelayedRefusals refusals_{timers_, DelayedRefusals::Limits()};
+  ReflectionService service_{{v1::SolveRequest::descriptor()->file()}, admission_, refusals_};
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -91,6 +91,7 @@ class Record final : public ConnectionObserver {
  public:
   void ConnectionAccepted(const std::string&) override {}
   void ConnectionRefused(const RefusedConnection&) override {}
+  void ConnectionCutOff(const CutConnection& /*connection*/) override {}
   void HandshakeFailed(const FailedHandshake& handshake) override {
     reasons.push_back(handshake.reason);
   }
