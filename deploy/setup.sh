@@ -17,7 +17,7 @@ set -euo pipefail
 
 run=(
   libabsl20220623 libgrpc++1.51 libgrpc29 libprotobuf32 libhwy1
-  libspdlog1.10 libxxhash0 libsqlite3-0 libprometheus-cpp-core1.0 libcpp-httplib0.11 libssl3 libsystemd0
+  libspdlog1.10 libxxhash0 libsqlite3-0 libhiredis0.14 libprometheus-cpp-core1.0 libcpp-httplib0.11 libssl3 libsystemd0
 )
 build=(
   g++ cmake ninja-build ccache mold           # tools
@@ -29,6 +29,7 @@ build=(
   libcli11-dev                                # command lines
   libxxhash-dev                               # checksums of stored answers
   libsqlite3-dev                              # the cache on disk
+  libhiredis-dev                              # the protocol of Redis, for the shared cache
   prometheus-cpp-dev libcpp-httplib-dev       # metrics, and the port that serves them
   libsystemd-dev                              # tells systemd that the server serves, or stops
   nlohmann-json3-dev                          # where in a text a JSON error is; the JSON of `stowage chain`
@@ -43,6 +44,7 @@ test=(
   prometheus                                  # scrapes the server in a test
   systemd                                     # checks its unit
   haproxy                                     # stands before servers in a test
+  redis-server                                # holds the shared cache in a test
   openssl                                     # makes certificates for tests
   curl                                        # reads the port for operators in a test
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <utility>
@@ -12,9 +13,11 @@
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/convert/address.h"
+#include "server/cache/tiers/redis_tier.h"
 #include "server/cache/tiers/sqlite_tier.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
+#include "server/redis/cluster.h"
 #include "server/rpc/begun_streams.h"
 #include "server/rpc/connection_limits.h"
 #include "solver/base/status_macros.h"
@@ -42,10 +45,31 @@ ServerTier OpenDisk(const ServerOptions& options, Observer& observer) {
   return disk;
 }
 
+// Connects with its first call.
+ServerTier OpenShared(const ServerOptions& options, Observer& observer) {
+  ServerTier shared = {.name = "shared", .source = Origin::Source::kSharedCache};
+  if (options.shared_cache.seeds.empty()) return shared;
+  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(options.shared_cache_timeout_seconds));
+  // A first call connects, which may take longer than is waited for; the next ones do not.
+  const RedisTierOptions patience = {.timeout = std::max(timeout, RedisTierOptions().timeout)};
+  auto tier = std::make_unique<RedisTier>(
+      std::make_unique<RedisCluster>(
+          options.shared_cache.seeds,
+          [files = options.shared_cache_login] { return ReadRedisLogin(files); }),
+      patience);
+  const GuardOptions guard = {.name = shared.name,
+                              .timeout = timeout,
+                              .breaker = {.failures = 5, .pause = std::chrono::seconds(1)}};
+  shared.store = std::make_unique<GuardedTier>(std::move(tier), guard, observer);
+  return shared;
+}
+
 // The quickest first.
 std::vector<ServerTier> OpenTiers(const ServerOptions& options, Observer& observer) {
   std::vector<ServerTier> tiers;
   tiers.push_back(OpenDisk(options, observer));
+  tiers.push_back(OpenShared(options, observer));
   return tiers;
 }
 

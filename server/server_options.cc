@@ -54,6 +54,8 @@ struct TextOptions {
   std::string all_solves_memory;  // empty: twice solve_memory
   std::string max_solve_time = "60s";
   std::string solve_turn = "1s";
+  std::string shared_cache;
+  std::string shared_cache_timeout = "5ms";
   std::string cache_memory = "256MiB";
   std::string cache_disk = "1GiB";
   std::string grace = "30s";
@@ -223,6 +225,24 @@ void AddCache(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->capture_default_str()
       ->type_name("SIZE")
       ->group("Cache");
+  app.add_option("--shared-cache", texts->shared_cache,
+                 "Redis or Redis Cluster of answers that several servers share: "
+                 "redis://HOST:PORT,HOST:PORT, or rediss:// for TLS; default: none")
+      ->type_name("URL")
+      ->group("Cache");
+  app.add_option("--shared-cache-timeout", texts->shared_cache_timeout,
+                 "longest wait for an answer there; then it is solved here")
+      ->capture_default_str()
+      ->type_name("DURATION")
+      ->group("Cache");
+  app.add_option("--shared-cache-user-file", options->shared_cache_login.user_file,
+                 "its password, or user and password, in one line; read for each connection")
+      ->type_name("FILE")
+      ->group("Cache");
+  app.add_option("--shared-cache-ca", options->shared_cache_login.authorities,
+                 "authorities of its certificates, PEM, with rediss://; default: the system's")
+      ->type_name("FILE")
+      ->group("Cache");
 }
 
 void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
@@ -285,7 +305,7 @@ absl::Status ReadSolveMemory(const TextOptions& texts, EngineOptions* engine) {
   return Bad("--all-solves-memory", "must be at least --solve-memory, which one solve may take");
 }
 
-absl::Status ReadSolveTime(const char* name, const std::string& text, double* seconds) {
+absl::Status ReadLimit(const char* name, const std::string& text, double* seconds) {
   RETURN_IF_ERROR(Read(name, text, ParseSeconds, seconds));
   if (*seconds > 0 && *seconds <= kDaySeconds) return absl::OkStatus();
   return Bad(name, "must be above 0 and at most a day (86400s)");
@@ -301,6 +321,27 @@ absl::Status ReadMaxMessage(const TextOptions& texts, int* max_message_bytes) {
   return absl::OkStatus();
 }
 
+// Its files are read once, so that a wrong one stops the start.
+absl::Status ReadSharedCache(const TextOptions& texts, ServerOptions* options) {
+  RedisLoginFiles& login = options->shared_cache_login;
+  if (texts.shared_cache.empty()) {
+    if (login.user_file.empty() && login.authorities.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        "--shared-cache-user-file, --shared-cache-ca: need --shared-cache");
+  }
+  RETURN_IF_ERROR(
+      Read("--shared-cache", texts.shared_cache, ParseRedisUrl, &options->shared_cache));
+  RETURN_IF_ERROR(ReadLimit("--shared-cache-timeout", texts.shared_cache_timeout,
+                            &options->shared_cache_timeout_seconds));
+  login.has_tls = options->shared_cache.has_tls;
+  login.own = options->security.tls;
+  if (!login.authorities.empty() && !login.has_tls) {
+    return absl::InvalidArgumentError("--shared-cache-ca: needs a --shared-cache with rediss://");
+  }
+  const absl::Status files = ReadRedisLogin(login).status();
+  return files.ok() ? files : Prefixed("--shared-cache", files);
+}
+
 // Checks the options and fills in those that are parsed from text.
 absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   const absl::Status address = CheckAddress(options->listen);
@@ -308,11 +349,12 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
   RETURN_IF_ERROR(CheckSecurity(options->security));
   RETURN_IF_ERROR(ReadSolveMemory(texts, &options->engine));
   RETURN_IF_ERROR(
-      ReadSolveTime("--max-solve-time", texts.max_solve_time, &options->engine.max_solve_seconds));
-  RETURN_IF_ERROR(ReadSolveTime("--solve-turn", texts.solve_turn, &options->engine.turn_seconds));
+      ReadLimit("--max-solve-time", texts.max_solve_time, &options->engine.max_solve_seconds));
+  RETURN_IF_ERROR(ReadLimit("--solve-turn", texts.solve_turn, &options->engine.turn_seconds));
   RETURN_IF_ERROR(Read("--cache-memory", texts.cache_memory, ParseBytes, &options->cache_bytes));
   RETURN_IF_ERROR(Read("--cache-disk", texts.cache_disk, ParseBytes, &options->disk_bytes));
   if (options->cache_dir == "none") options->cache_dir.clear();
+  RETURN_IF_ERROR(ReadSharedCache(texts, options));
   if (options->http == "none") options->http.clear();
   if (!options->http.empty()) {
     const absl::Status http = CheckAddress(options->http);

@@ -12,6 +12,7 @@
 #include "server/observe/log.h"
 #include "server/rpc/call.h"
 #include "server/rpc/caller_address.h"
+#include "server/security/redis_login.h"
 #include "server/security/security.h"
 
 namespace stowage {
@@ -23,6 +24,9 @@ struct ServerOptions {
   std::string cache_dir;                     // empty: no cache on disk
   int64_t disk_bytes = int64_t{1} << 30;     // of answers there
   int host_connections = 1024;               // as ListenerOptions::host_connections
+  RedisUrl shared_cache;                     // no seeds: none
+  RedisLoginFiles shared_cache_login;
+  double shared_cache_timeout_seconds = 0.005;  // of a look-up there
   SecurityOptions security;
   RequestLimits limits;
   EngineOptions engine;

@@ -120,6 +120,8 @@ std::string OriginText(const Origin& origin) {
       return "from the server's cache";
     case Origin::Source::kDiskCache:
       return "from the server's cache on disk";
+    case Origin::Source::kSharedCache:
+      return "from the cache that several servers share";
     case Origin::Source::kCoalesced:
       return absl::StrCat("solved in ", seconds, " with an equal request");
     case Origin::Source::kSolved:

@@ -39,6 +39,7 @@ constexpr Enumerators<Origin::Source, v1::Origin::Source> kSources[] = {
     {Origin::Source::kSolved, v1::Origin::SOLVED},
     {Origin::Source::kMemoryCache, v1::Origin::MEMORY_CACHE},
     {Origin::Source::kDiskCache, v1::Origin::DISK_CACHE},
+    {Origin::Source::kSharedCache, v1::Origin::SHARED_CACHE},
     {Origin::Source::kCoalesced, v1::Origin::COALESCED},
 };
 constexpr Enumerators<Holding::Kind, v1::Holding::Kind> kHoldings[] = {

@@ -89,18 +89,42 @@ class TlsStream final : public Stream {
   short awaits_ = 0;  // set by the last Read() or Write() if it could not go on; else 0
 };
 
-}  // namespace
-
-std::unique_ptr<Stream> MakeTlsStream(int fd, ssl_ctx_st* context, HandshakeFailure failed) {
+// What both sides share; null, with the socket closed, where the library has no memory for it.
+Ssl NewSsl(int fd, ssl_ctx_st* context) {
   Ssl ssl(SSL_new(context), SSL_free);
   if (ssl == nullptr || SSL_set_fd(ssl.get(), fd) != 1) {
     ERR_clear_error();
     close(fd);
-    return nullptr;
+    return {nullptr, SSL_free};
   }
-  SSL_set_accept_state(ssl.get());
   // What is written next may lie elsewhere in memory, and a part of it may be all that fits.
   SSL_set_mode(ssl.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  return ssl;
+}
+
+}  // namespace
+
+std::unique_ptr<Stream> MakeTlsStream(int fd, ssl_ctx_st* context, HandshakeFailure failed) {
+  Ssl ssl = NewSsl(fd, context);
+  if (ssl == nullptr) return nullptr;
+  SSL_set_accept_state(ssl.get());
+  return std::make_unique<TlsStream>(fd, std::move(ssl), std::move(failed));
+}
+
+std::unique_ptr<Stream> MakeTlsClientStream(int fd, ssl_ctx_st* context, const std::string& host,
+                                            HandshakeFailure failed) {
+  Ssl ssl = NewSsl(fd, context);
+  if (ssl == nullptr) return nullptr;
+  SSL_set_connect_state(ssl.get());
+  SSL_set_verify(ssl.get(), SSL_VERIFY_PEER, nullptr);
+  // An address is compared with the addresses of the certificate, a name with its names.
+  X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl.get());
+  const bool is_address = X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) == 1;
+  if (!is_address) {
+    (void)SSL_set1_host(ssl.get(), host.c_str());
+    (void)SSL_set_tlsext_host_name(ssl.get(), host.c_str());
+  }
+  ERR_clear_error();
   return std::make_unique<TlsStream>(fd, std::move(ssl), std::move(failed));
 }
 

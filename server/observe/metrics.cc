@@ -199,7 +199,7 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
       .Set(UnixSeconds());  // with fractions: two servers in a second are two
   // Series exist, as 0, before the first event: rate() of an absent series has no value, and an
   // alert on it would miss that event.
-  for (const char* source : {"solved", "memory_cache", "disk_cache", "coalesced"}) {
+  for (const char* source : {"solved", "memory_cache", "disk_cache", "shared_cache", "coalesced"}) {
     families_->answers.Add({{"source", source}});
   }
   for (const char* reason : {"invalid", "queue_full", "client_limit", "client_rate", "solve_memory",

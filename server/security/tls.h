@@ -19,9 +19,10 @@ namespace stowage {
 
 // PEM files. `client_authorities` is optional; without the other two there is no TLS.
 struct TlsFiles {
-  std::string certificate;         // the chain, the server's own certificate first
-  std::string key;                 // without a passphrase
-  std::string client_authorities;  // not empty: callers need a certificate signed by one of these
+  std::string certificate = {};  // the chain, the server's own certificate first
+  std::string key = {};          // without a passphrase
+  std::string client_authorities =
+      {};  // not empty: callers need a certificate signed by one of these
 };
 
 // Serves the contents of the files, and after Reload() their new contents. gRPC can watch files by

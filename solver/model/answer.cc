@@ -22,6 +22,8 @@ absl::string_view SourceName(Origin::Source source) {
       return "MEMORY_CACHE";
     case Origin::Source::kDiskCache:
       return "DISK_CACHE";
+    case Origin::Source::kSharedCache:
+      return "SHARED_CACHE";
     case Origin::Source::kCoalesced:
       return "COALESCED";
   }

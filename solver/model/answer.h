@@ -72,6 +72,7 @@ struct Origin {
     kMemoryCache,  // by the server before, and kept in memory
     kDiskCache,    // likewise, and kept on disk
     kCoalesced,    // for an equal request at the same time
+    kSharedCache,  // by one of the servers that share a cache
   };
 
   Source source = Source::kSolved;

@@ -1,4 +1,5 @@
-// What every cache tier must do, and what those must that evict by themselves: a suite each.
+// What every cache tier must do, what those must that count what they hold, and what those must
+// that evict by themselves: a suite each.
 #include "server/cache/cache_tier.h"
 
 #include <gtest/gtest.h>
@@ -12,12 +13,14 @@
 #include <vector>
 
 #include "server/cache/tiers/guarded_tier.h"
+#include "server/cache/tiers/redis_tier.h"
 #include "server/cache/tiers/sqlite_tier.h"
 #include "tests/support/chains.h"
 #include "tests/support/counting_observer.h"
 #include "tests/support/fake_tier.h"
 #include "tests/support/files.h"
 #include "tests/support/numbered_keys.h"
+#include "tests/support/redis_nodes.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -25,9 +28,9 @@ namespace {
 
 constexpr int64_t kMostBytes = 1 << 20;
 
-// A tier, and the directory that it needs.
+// A tier, and the directory or the Redis that it needs.
 struct OwnedTier {
-  std::unique_ptr<TempFolder> folder;
+  std::shared_ptr<void> needs;
   std::unique_ptr<CacheTier> tier;
   std::function<void()> settle = [] {};  // until what was put is written
 };
@@ -53,7 +56,25 @@ OwnedTier MakeGuarded() {
       GuardOptions{.name = "sqlite", .timeout = std::chrono::minutes(1), .most_writes = 10'000},
       observer);
   GuardedTier* const guard = guarded.get();
-  return {std::move(sqlite.folder), std::move(guarded), [guard] { guard->Flush(); }};
+  return {sqlite.needs, std::move(guarded), [guard] { guard->Flush(); }};
+}
+
+std::unique_ptr<RedisTier> TierOf(const RedisNodes& nodes) {
+  const RedisTierOptions patient = {.timeout = kPatience};
+  return std::make_unique<RedisTier>(
+      std::make_unique<RedisCluster>(ParseRedisUrl(nodes.Url())->seeds,
+                                     [] { return RedisLogin(); }),
+      patient);
+}
+
+OwnedTier MakeRedis() {
+  auto nodes = std::make_shared<RedisNodes>(1);
+  return {nodes, TierOf(*nodes)};
+}
+
+OwnedTier MakeRedisCluster() {
+  auto nodes = std::make_shared<RedisClusterNodes>();
+  return {nodes, TierOf(*nodes)};
 }
 
 OwnedTier MakeFake() { return {nullptr, std::make_unique<FakeTier>()}; }
@@ -92,6 +113,7 @@ class TierTest : public testing::TestWithParam<TierKind> {
 };
 
 class CacheTierTest : public TierTest {};
+class CountingTierTest : public TierTest {};
 class BoundedTierTest : public TierTest {};
 
 TEST_P(CacheTierTest, GivesBackWhatWasPut) {
@@ -119,7 +141,13 @@ TEST_P(CacheTierTest, StoresWhatDependsOnExactSizesUnderThem) {
   EXPECT_NE(*found, nullptr);
 }
 
-TEST_P(CacheTierTest, ReplacesAnAnswerAndCountsItOnce) {
+TEST_P(CacheTierTest, ReplacesAnAnswer) {
+  ASSERT_THAT(Put(AnswerTo(7)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(7, 600)), IsOk());
+  EXPECT_EQ(Get(7)->answer.schedule.operations.size(), 600);
+}
+
+TEST_P(CountingTierTest, CountsAnAnswerOnce) {
   ASSERT_THAT(Put(AnswerTo(7)), IsOk());
   const CacheStats once = tier().stats();
   EXPECT_EQ(once.entries, 1);
@@ -127,8 +155,15 @@ TEST_P(CacheTierTest, ReplacesAnAnswerAndCountsItOnce) {
   ASSERT_THAT(Put(AnswerTo(7)), IsOk());
   EXPECT_EQ(tier().stats().entries, 1);
   EXPECT_EQ(tier().stats().bytes, once.bytes);
-  ASSERT_THAT(Put(AnswerTo(7, 600)), IsOk());
-  EXPECT_EQ(Get(7)->answer.schedule.operations.size(), 600);
+}
+
+TEST_P(CountingTierTest, CountsNoMoreWhatIsRemoved) {
+  ASSERT_THAT(Put(AnswerTo(7)), IsOk());
+  ASSERT_THAT(Put(AnswerTo(8)), IsOk());
+  const int64_t both = tier().stats().bytes;
+  EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 1);
+  EXPECT_EQ(tier().stats().entries, 1);
+  EXPECT_EQ(tier().stats().bytes, both / 2);
 }
 
 TEST_P(CacheTierTest, LeavesTheAnswerOfAnotherOwner) {
@@ -138,10 +173,10 @@ TEST_P(CacheTierTest, LeavesTheAnswerOfAnotherOwner) {
     ASSERT_THAT(Put(std::make_shared<const CachedAnswer>(cached)), IsOk());
   };
   put(6, "victim");
-  const int64_t bytes = tier().stats().bytes;
+  const CacheStats before = tier().stats();
   put(600, "hostile");
-  EXPECT_EQ(tier().stats().entries, 1);
-  EXPECT_EQ(tier().stats().bytes, bytes);
+  EXPECT_EQ(tier().stats().entries, before.entries);
+  EXPECT_EQ(tier().stats().bytes, before.bytes);
   const CachedAnswerPtr kept = Get(7);
   EXPECT_EQ(kept->owner, "victim");
   EXPECT_EQ(kept->answer.schedule.operations.size(), 6);
@@ -153,18 +188,16 @@ TEST_P(CacheTierTest, LeavesTheAnswerOfAnotherOwner) {
 TEST_P(CacheTierTest, RemovesTheAnswersWithAFingerprint) {
   ASSERT_THAT(Put(AnswerTo(7)), IsOk());
   ASSERT_THAT(Put(AnswerTo(8)), IsOk());
-  const int64_t both = tier().stats().bytes;
   EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 1);
   EXPECT_EQ(Get(7), nullptr);
   EXPECT_NE(Get(8), nullptr);
-  EXPECT_EQ(tier().stats().entries, 1);
-  EXPECT_EQ(tier().stats().bytes, both / 2);
   EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 0);
   CachedAnswer exact = *AnswerTo(7);
   exact.answer.from_exact_sizes = true;
   ASSERT_THAT(Put(std::make_shared<const CachedAnswer>(exact)), IsOk());
   EXPECT_EQ(*tier().Remove(NumberedKeys(7).rounded), 1);
-  EXPECT_EQ(tier().stats().entries, 1);
+  EXPECT_EQ(*tier().Get(NumberedKeys(7).exact_sizes), nullptr);
+  EXPECT_NE(Get(8), nullptr);
 }
 
 TEST_P(CacheTierTest, ServesManyThreads) {
@@ -221,9 +254,14 @@ TEST_P(BoundedTierTest, LeavesOutWhatIsLargerThanAllOfIt) {
 
 constexpr TierKind kFake = {"fake", MakeFake};
 constexpr TierKind kGuarded = {"guarded", MakeGuarded};
+constexpr TierKind kRedis = {"redis", MakeRedis};
+constexpr TierKind kRedisCluster = {"redis_cluster", MakeRedisCluster};
 constexpr TierKind kSqlite = {"sqlite", MakeSqlite};
 
-INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest, testing::Values(kFake, kGuarded, kSqlite),
+INSTANTIATE_TEST_SUITE_P(Tiers, CacheTierTest,
+                         testing::Values(kFake, kGuarded, kRedis, kRedisCluster, kSqlite),
+                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Tiers, CountingTierTest, testing::Values(kFake, kGuarded, kSqlite),
                          [](const auto& test) { return std::string(test.param.name); });
 INSTANTIATE_TEST_SUITE_P(Tiers, BoundedTierTest, testing::Values(kGuarded, kSqlite),
                          [](const auto& test) { return std::string(test.param.name); });

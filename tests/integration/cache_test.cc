@@ -16,9 +16,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
-#include "proto/convert/schedule_message.h"
 #include "solver/bounds/memory_range.h"
-#include "solver/simulator/simulator.h"
+#include "tests/integration/checked_answers.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
@@ -29,36 +28,6 @@ namespace stowage {
 namespace {
 
 using testing::Optional;
-
-// A real network at one of many budgets, so that no two numbers below 900 share a cache key.
-v1::SolveRequest DistinctRequest(int number) {
-  v1::SolveRequest request;
-  *request.mutable_chain() = Profile("torchvision-resnet18-16-500");
-  const Chain chain = FromMessage(request.chain());
-  const int64_t low = FloorOfMemory(chain).bytes;
-  const int64_t high = StoreAllPeakBytes(chain);
-  request.mutable_platform()->set_memory_bytes(high - (high - low) / 1000 * (number % 900 + 1));
-  request.set_solver("rotor");
-  return request;
-}
-
-// Simulates the schedule here: it fits, and costs what the answer says.
-void ExpectRight(const v1::SolveRequest& request, const v1::SolveResponse& response) {
-  std::vector<FieldViolation> violations;
-  const auto simulation = Simulate(FromMessage(request.chain()), FromMessage(request.platform()),
-                                   FromMessage(response.schedule(), &violations));
-  ASSERT_TRUE(simulation.ok()) << simulation.status();
-  EXPECT_TRUE(simulation->feasible());
-  EXPECT_EQ(simulation->prediction.makespan_seconds, response.prediction().makespan_seconds());
-}
-
-v1::Origin::Source SolveAndCheck(const Remote& remote, const v1::SolveRequest& request) {
-  v1::SolveResponse response;
-  const grpc::Status status = remote.Solve(request, &response);
-  EXPECT_TRUE(status.ok()) << Text(status);
-  ExpectRight(request, response);
-  return response.origin().source();
-}
 
 // After a hit in memory the serialized response is cached, too.
 TEST(Cache, EqualRequestTextsGetTheSameBytes) {

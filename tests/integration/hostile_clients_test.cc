@@ -321,7 +321,7 @@ TEST_P(MillionsOfFields, AreNotParsed) {
   }
   for (std::future<grpc::Status>& sender : senders) sender.wait();
   EXPECT_LE(OfProcess(server_, "VmHWM") >> 10, kQuotaMebibytes + 150 + SlackBytes() / kMiB);
-  EXPECT_EQ(Remote(server_.address()).Health(), HealthState::SERVING);
+  EXPECT_TRUE(Remote(server_.address()).Answers());
 }
 
 INSTANTIATE_TEST_SUITE_P(Services, MillionsOfFields,
@@ -458,14 +458,6 @@ TEST(Pings, WithoutACallAreAnswered) {
   client.Send(1, GrpcMessage("", 0), kPatience);
   client.End(1);
   EXPECT_THAT(client.FramesUntilEnd(1, kPatience), testing::MatchesRegex("HD+H"));
-}
-
-TEST(Pings, OneAfterTheOtherEndTheConnection) {
-  const ServerProcess server;
-  RawGrpc client(server.address());
-  for (int i = 0; i < 100 && client.Ping(kPatience); ++i) {
-  }
-  EXPECT_TRUE(client.closed());
 }
 
 TEST_F(HostileClients, SlowClientsOfTheHttpPortHoldNobodyUp) {

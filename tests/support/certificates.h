@@ -20,10 +20,11 @@ struct Pair {
 class Office {
  public:
   Pair Authority(const std::string& name) { return Make(name, {}); }
-  // Of the server at 127.0.0.1.
-  Pair Server(const std::string& name, const Pair& authority) {
+  // Of the server at an address.
+  Pair Server(const std::string& name, const Pair& authority,
+              const std::string& address = "127.0.0.1") {
     return Make(name, {"-CA", authority.certificate, "-CAkey", authority.key, "-addext",
-                       "subjectAltName=IP:127.0.0.1"});
+                       "subjectAltName=IP:" + address});
   }
   Pair Caller(const std::string& name, const Pair& authority) {
     return Make(name, {"-CA", authority.certificate, "-CAkey", authority.key});

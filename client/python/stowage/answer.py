@@ -51,6 +51,8 @@ class Source(enum.Enum):
     DISK_CACHE = 3
     COALESCED = 4
     """From the solve of an equal request that was in flight."""
+    SHARED_CACHE = 5
+    """From the cache that several servers share."""
 
 
 class HoldingKind(enum.Enum):

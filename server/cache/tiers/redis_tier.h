@@ -1,0 +1,48 @@
+// The shared cache: answers that several servers keep in a Redis, or a Redis Cluster.
+//
+// Each answer is a hash under "stowage:VERSION:{KEY}", KEY being its cache key in hex, which
+// contains the solver's version, and VERSION that of its encoding: servers of different releases
+// share what both can read. The answer carries a checksum. It ends after a time to live; before
+// that the cluster evicts what has not been used longest (maxmemory-policy allkeys-lru).
+#ifndef STOWAGE_SERVER_CACHE_TIERS_REDIS_TIER_H_
+#define STOWAGE_SERVER_CACHE_TIERS_REDIS_TIER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/cache/cache_tier.h"
+#include "server/redis/cluster.h"
+
+namespace stowage {
+
+struct RedisTierOptions {
+  std::chrono::milliseconds timeout{250};  // of each call of the tier
+  std::chrono::hours time_to_live{24 * 30};
+};
+
+// How much the cluster holds is the cluster's to say: stats() are empty. Thread-safe.
+class RedisTier final : public CacheTier {
+ public:
+  explicit RedisTier(std::unique_ptr<RedisCluster> cluster, const RedisTierOptions& options = {})
+      : cluster_(std::move(cluster)), options_(options) {}
+
+  absl::StatusOr<CachedAnswerPtr> Get(const Fingerprint& key) override;
+  absl::Status Put(CachedAnswerPtr cached) override;
+  absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override;
+  CacheStats stats() const override { return {}; }
+
+ private:
+  RedisCluster::Clock::time_point Deadline() const;
+  absl::StatusOr<int64_t> Unlink(absl::string_view key);
+
+  const std::unique_ptr<RedisCluster> cluster_;
+  const RedisTierOptions options_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_TIERS_REDIS_TIER_H_

@@ -1,0 +1,175 @@
+// Several servers and the Redis that they share.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/integration/checked_answers.h"
+#include "tests/integration/metrics.h"
+#include "tests/integration/rpc.h"
+#include "tests/support/fake_redis.h"
+#include "tests/support/files.h"
+#include "tests/support/process.h"
+#include "tests/support/redis_nodes.h"
+
+namespace stowage {
+namespace {
+
+using testing::HasSubstr;
+
+// Without a disk, and with patience: a busy machine is no reason for a miss here.
+std::vector<std::string> Flags(const std::string& url, const char* timeout = "60s") {
+  return {"--cache-dir", "none", "--shared-cache", url, "--shared-cache-timeout", timeout};
+}
+
+double Lookups(const ServerProcess& server, const char* result) {
+  return MetricOf(server, absl::StrCat("stowage_cache_tier_lookups_total{result=\"", result,
+                                       "\",tier=\"shared\"}"));
+}
+
+void WaitForKeys(const RedisNodes& nodes, int keys) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (std::stoi(nodes.Ask(0, {"DBSIZE"})) < keys) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
+
+TEST(SharedCache, AServerAnswersWhatAnotherHasSolved) {
+  const RedisNodes nodes(1);
+  const ServerProcess one(Flags(nodes.Url()));
+  const ServerProcess other(Flags(nodes.Url()));
+  EXPECT_EQ(SolveAndCheck(Remote(one.address()), DistinctRequest(1)), v1::Origin::SOLVED);
+  WaitForKeys(nodes, 1);
+  const Remote remote(other.address());
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::SHARED_CACHE);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
+  EXPECT_EQ(MetricOf(other, "stowage_answers_total{source=\"shared_cache\"}"), 1);
+  EXPECT_EQ(Lookups(other, "hit"), 1);
+  EXPECT_EQ(Lookups(one, "miss"), 1);
+}
+
+TEST(SharedCache, ACopyOnDiskOutlivesRedis) {
+  const TempFolder folder;
+  RedisNodes nodes(1);
+  const ServerProcess one(Flags(nodes.Url()));
+  EXPECT_EQ(SolveAndCheck(Remote(one.address()), DistinctRequest(1)), v1::Origin::SOLVED);
+  WaitForKeys(nodes, 1);
+  const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache"),     "--shared-cache",
+                                          nodes.Url(),   "--shared-cache-timeout", "60s"};
+  {
+    ServerProcess other(flags);
+    EXPECT_EQ(SolveAndCheck(Remote(other.address()), DistinctRequest(1)), v1::Origin::SHARED_CACHE);
+    WaitForMetric(other, "stowage_cache_entries{tier=\"disk\"}", 1);
+    other.Signal(SIGTERM);
+    other.WaitForExit();
+  }
+  nodes.Kill(0);
+  const ServerProcess next(flags);
+  EXPECT_EQ(SolveAndCheck(Remote(next.address()), DistinctRequest(1)), v1::Origin::DISK_CACHE);
+}
+
+// Killed and started again: the server does without it meanwhile, and finds it again.
+TEST(SharedCache, ARedisThatIsGoneCostsASolve) {
+  RedisNodes nodes(1);
+  const ServerProcess server(Flags(nodes.Url()));
+  const Remote remote(server.address());
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::SOLVED);
+  nodes.Kill(0);
+  for (int i = 2; i < 10; ++i) {
+    EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(i)), v1::Origin::SOLVED);
+  }
+  EXPECT_GE(Lookups(server, "failed"), 1);
+  WaitForMetric(server, "stowage_cache_tier_breaker_open{tier=\"shared\"}", 1);
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
+  nodes.Start(0);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (int i = 10; MetricOf(server, "stowage_cache_tier_breaker_open{tier=\"shared\"}") > 0; ++i) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    SolveAndCheck(remote, DistinctRequest(i));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+// A stopped process keeps its connections open and takes new ones, and never answers.
+TEST(SharedCache, ARedisThatHangsHoldsUpNobody) {
+  RedisNodes nodes(1);
+  const ServerProcess server(Flags(nodes.Url(), "5ms"));
+  const Remote remote(server.address());
+  SolveAndCheck(remote, DistinctRequest(1));
+  nodes.node(0).Signal(SIGSTOP);
+  for (int i = 2; i < 20; ++i) {
+    EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(i)), v1::Origin::SOLVED);
+  }
+  EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
+  WaitForMetric(server, "stowage_cache_tier_breaker_open{tier=\"shared\"}", 1);
+  nodes.node(0).Signal(SIGCONT);
+}
+
+TEST(SharedCache, WhateverRedisAnswersNoCallerNotices) {
+  for (const char* answer :
+       {"garbage\r\n", "-LOADING Redis is loading the dataset in memory\r\n",
+        "-CLUSTERDOWN The cluster is down\r\n", "-NOAUTH Authentication required.\r\n",
+        "*2\r\n$1\r\na\r\n$3\r\nabc\r\n", "*2\r\n$100\r\n", ""}) {
+    const FakeRedis fake([answer](const std::vector<std::string>& command) -> std::string {
+      return command[0] == "CLUSTER" ? "-ERR This instance has cluster support disabled\r\n"
+                                     : answer;
+    });
+    const ServerProcess server(Flags(absl::StrCat("redis://", ToText(fake.node())), "200ms"));
+    EXPECT_EQ(SolveAndCheck(Remote(server.address()), DistinctRequest(1)), v1::Origin::SOLVED)
+        << answer;
+    EXPECT_GE(Lookups(server, "failed"), 1) << answer;
+  }
+}
+
+TEST(SharedCache, AnOperatorDropsAnAnswerThere) {
+  const TempFolder folder;
+  const RedisNodes nodes(1);
+  std::vector<std::string> flags = Flags(nodes.Url());
+  flags.insert(flags.end(), {"--operator-token-file",
+                             folder.Write("operators", "ops token-of-ops-0123456789\n")});
+  const ServerProcess server(flags);
+  v1::SolveResponse response;
+  ASSERT_EQ(Text(Remote(server.address()).Solve(DistinctRequest(1), &response)), "OK");
+  WaitForKeys(nodes, 1);
+  const ProgramResult dropped = RunProgram(
+      {Program("stowage"), "operator", "drop", response.origin().fingerprint(), "--server",
+       server.address(), "--token-file", folder.Write("token", "token-of-ops-0123456789\n")});
+  EXPECT_EQ(dropped.exit_code, 0) << dropped;
+  EXPECT_EQ(nodes.Ask(0, {"DBSIZE"}), "0\n");
+}
+
+TEST(SharedCache, AWrongOptionStopsTheStart) {
+  const TempFolder folder;
+  const struct {
+    std::vector<std::string> flags;
+    const char* problem;
+  } cases[] = {
+      {{"--shared-cache", "cache.example"}, "--shared-cache: 'cache.example'"},
+      {{"--shared-cache", "redis://me:secret@cache.example"}, "--shared-cache-user-file"},
+      {{"--shared-cache", "redis://cache.example", "--shared-cache-ca", "ca.pem"}, "rediss://"},
+      {{"--shared-cache", "redis://cache.example", "--shared-cache-user-file", folder.Path("no")},
+       "No such file"},
+      {{"--shared-cache-user-file", folder.Path("no")}, "need --shared-cache"},
+      {{"--shared-cache", "redis://cache.example", "--shared-cache-timeout", "soon"},
+       "--shared-cache-timeout"},
+  };
+  for (const auto& [flags, problem] : cases) {
+    std::vector<std::string> argv = {Program("stowage-server"), "--listen", "127.0.0.1:0", "--http",
+                                     "none"};
+    argv.insert(argv.end(), flags.begin(), flags.end());
+    const ProgramResult result = RunProgram(argv);
+    EXPECT_EQ(result.exit_code, 1) << problem;
+    EXPECT_THAT(result.err, HasSubstr(problem));
+    EXPECT_THAT(result.err, testing::Not(HasSubstr("secret")));
+  }
+}
+
+}  // namespace
+}  // namespace stowage
