@@ -168,8 +168,8 @@ void Scrape::AddTiers(const std::vector<TierGauges>& tiers) {
                                         "How often the server began to leave a tier alone.");
   for (const auto& [stats, guard, limit_bytes] : tiers) {
     const Labels labels = {{"tier", stats.name}};
-    const auto looked_up = [&](const char* result, int64_t count) {
-      lookups.Add({{"tier", stats.name}, {"result", result}}).Increment(AsDouble(count));
+    const auto looked_up = [&lookups, &tier = stats.name](const char* result, int64_t count) {
+      lookups.Add({{"tier", tier}, {"result", result}}).Increment(AsDouble(count));
     };
     looked_up("hit", stats.hits);
     looked_up("miss", stats.misses);

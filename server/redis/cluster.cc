@@ -3,6 +3,7 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -209,8 +210,9 @@ std::vector<RedisNode> RedisCluster::NodesToAsk() const {
   for (const RedisNode& seed : seeds_) {
     if (std::find(nodes.begin(), nodes.end(), seed) == nodes.end()) nodes.push_back(seed);
   }
+  const std::optional<RedisNode> failed = failed_;
   std::stable_partition(nodes.begin(), nodes.end(),
-                        [&](const RedisNode& node) { return node != failed_; });
+                        [&failed](const RedisNode& node) { return node != failed; });
   return nodes;
 }
 
@@ -251,9 +253,8 @@ bool RedisCluster::ReadSlots(const RedisNode& asked, const RedisReply& reply) {
     const NodeIndex master = IndexOf(range.master);
     std::fill(masters_.begin() + range.first, masters_.begin() + range.last + 1, master);
   }
-  std::erase_if(idle_, [this](const auto& entry) {
-    return std::find(nodes_.begin(), nodes_.end(), entry.first) == nodes_.end();
-  });
+  const std::set<RedisNode> served(nodes_.begin(), nodes_.end());
+  std::erase_if(idle_, [&served](const auto& entry) { return !served.contains(entry.first); });
   is_stale_ = false;
   return true;
 }
