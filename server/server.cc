@@ -301,7 +301,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
        .accounts = &server->accounts_,
        .streams_of = [streams = std::make_shared<BegunStreams>()](
                          const std::string& peer) { return streams->Of(peer); },
-       .governor = {.all_bytes = arriving_bytes},
+       // What gRPC holds of requests, and as much again in the system's buffers.
+       .governor = {.all_bytes = 2 * arriving_bytes},
        .observer = server->reports_.get()},
       [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;

@@ -90,7 +90,11 @@ const char* ConnectionGovernor::ReasonAgainst(const Connection& connection, doub
   if (exceeds(connection.waiting, limits_.streams)) return kCutResets;
   if (exceeds(connection.abandoned, limits_.abandoned)) return kCutResets;
   if (exceeds(connection.answered, limits_.sent_bytes)) return kCutControl;
-  if (exceeds(connection.silent, limits_.silent_bytes)) return kCutNoCalls;
+  const int64_t arriving =
+      std::clamp<int64_t>(connection.last.streams - calls.begun, 0, limits_.streams);
+  if (exceeds(connection.silent, limits_.silent_bytes + arriving * limits_.stream_bytes)) {
+    return kCutNoCalls;
+  }
   return nullptr;
 }
 

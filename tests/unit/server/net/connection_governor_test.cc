@@ -117,6 +117,22 @@ TEST_F(ConnectionGovernorTest, TheLargestAreCutOffWhereAllTogetherAreTooMuch) {
   EXPECT_THAT(reasons, ElementsAre(kCutNoCalls)) << "the largest, until the others are within it";
 }
 
+// A busy server reads them all, and sends nothing, before it begins the first call.
+TEST_F(ConnectionGovernorTest, ManyLargeMessagesAtOnceAreNoFlood) {
+  Add(1);
+  of_[1].streams = 50;
+  EXPECT_EQ(Run(50, [](ConnectionFigures& its) { its.received_bytes += kMiB; }), "");
+  EXPECT_EQ(Run(10, [](ConnectionFigures& its) { its.received_bytes += kMiB; }), kCutNoCalls)
+      << "more than their windows hold";
+}
+
+TEST_F(ConnectionGovernorTest, StreamsThatBecameCallsLetNothingMorePass) {
+  Add(1);
+  of_[1].streams = 50;
+  of_[1].calls.begun = 50;
+  EXPECT_EQ(Run(10, [](ConnectionFigures& its) { its.received_bytes += kMiB; }), kCutNoCalls);
+}
+
 TEST_F(ConnectionGovernorTest, LargeMessagesOneAfterTheOtherAreNoFlood) {
   Add(1);
   EXPECT_EQ(Run(1000,
