@@ -97,7 +97,7 @@ struct Metrics::Families {
   Family<Counter>& operator_actions =
       AddCounter("stowage_operator_actions_total", "Calls of the operators' service, by action.");
   Family<Counter>& store_failures = AddCounter(
-      "stowage_store_failures_total", "Failed reads and writes of the disk cache, by reason.");
+      "stowage_store_failures_total", "Failed reads and writes of the cache's tiers, by reason.");
   Family<Counter>& credentials = AddCounter("stowage_credential_reloads_total",
                                             "Reloads of certificate and tokens, by result.");
   Family<Gauge>& current =
