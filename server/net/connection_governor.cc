@@ -53,10 +53,11 @@ void ConnectionGovernor::Update(int id, const ConnectionFigures& figures, Clock:
   const double ended = calls_since(&CallTotals::ended);
   const double abandoned = calls_since(&CallTotals::abandoned);
 
-  its.unexplained =
-      Sink(its.unexplained, received - kFraming * calls_since(&CallTotals::request_bytes) -
-                                kRequestMetadataBytes * begun - kForgivenReceivedBytes * seconds);
-  its.silent = sent > 0 ? 0 : std::min(its.unexplained, its.silent + received);
+  const double unexplained = received - kFraming * calls_since(&CallTotals::request_bytes) -
+                             kRequestMetadataBytes * begun;
+  its.unexplained = Sink(its.unexplained, unexplained - kForgivenReceivedBytes * seconds);
+  // Nothing is forgiven here: gRPC copies a header that has no end again for each part of it.
+  its.silent = sent > 0 ? 0 : Sink(its.silent, unexplained);
 
   // Answers are counted when they end, and are sent while their caller reads them.
   its.unsent =

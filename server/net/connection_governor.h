@@ -79,8 +79,8 @@ class ConnectionGovernor {
     double abandoned = 0;    // calls
     double unsent = 0;       // bytes of answers that are still to be sent
     int64_t answered_calls = 0;
-    double silent = 0;   // of `unexplained`, since the last byte was sent
     double waiting = 0;  // streams that are no calls
+    double silent = 0;   // bytes received since the last one was sent; does not sink with time
   };
   struct Barred {
     int times = 0;

@@ -58,6 +58,11 @@ TEST_F(ConnectionGovernorTest, BytesWithoutCallsOrAnswersAreCutOff) {
   EXPECT_EQ(Run(100, [](ConnectionFigures& its) { its.received_bytes += kMiB / 4; }), kCutNoCalls);
 }
 
+TEST_F(ConnectionGovernorTest, HoweverSlowlyTheyCome) {
+  Add(1);
+  EXPECT_EQ(Run(10'000, [](ConnectionFigures& its) { its.received_bytes += 1000; }), kCutNoCalls);
+}
+
 TEST_F(ConnectionGovernorTest, AnswersToControlFramesAreCutOff) {
   Add(1);
   EXPECT_EQ(Run(100,
