@@ -61,7 +61,9 @@ ServerTier OpenShared(const ServerOptions& options, Observer& observer) {
   const GuardOptions guard = {.name = shared.name,
                               .timeout = timeout,
                               .breaker = {.failures = 5, .pause = std::chrono::seconds(1)}};
+  RedisTier& leases = *tier;
   shared.store = std::make_unique<GuardedTier>(std::move(tier), guard, observer);
+  shared.leases = std::make_unique<GuardedLeases>(*shared.store, leases);
   return shared;
 }
 
@@ -79,6 +81,14 @@ std::vector<NamedTier> InUse(const std::vector<ServerTier>& tiers) {
     if (tier.store != nullptr) in_use.push_back({tier.name, tier.source, tier.store.get()});
   }
   return in_use;
+}
+
+// Null: no tier has leases.
+SolveLeases* LeasesOf(const std::vector<ServerTier>& tiers) {
+  for (const ServerTier& tier : tiers) {
+    if (tier.leases != nullptr) return tier.leases.get();
+  }
+  return nullptr;
 }
 
 // Who calls is decided by tokens where there are some.
@@ -195,7 +205,7 @@ Server::Server(const ServerOptions& options, const std::string& version,
       security_(std::move(security)),
       tiers_(OpenTiers(options, *reports_)),
       cache_({options.cache_bytes, options.client_cache_share}, InUse(tiers_), *reports_),
-      engine_(options.engine, &cache_, reports_.get()),
+      engine_(options.engine, &cache_, reports_.get(), LeasesOf(tiers_)),
       admission_(AdmissionOptions(options, security_->tokens(), accounts_)),
       operator_admission_(AdmissionOptions(options, security_->operator_tokens(), accounts_)),
       open_admission_(OpenAdmissionOptions(options, accounts_)),
@@ -233,6 +243,7 @@ Gauges Server::gauges() const {
         gauges.tiers, [&stats](const TierGauges& tier) { return tier.stats.name == stats.name; });
     gauge->stats = std::move(stats);
   }
+  if (const SolveLeases* const leases = LeasesOf(tiers_)) gauges.leases = leases->lease_stats();
   gauges.memory = cache_.memory_stats();
   gauges.responses = cache_.response_stats();
   gauges.memory_limit_bytes = options_.cache_bytes;

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/server.h"
 #include "server/cache/answer_cache.h"
+#include "server/cache/tiers/guarded_leases.h"
 #include "server/cache/tiers/guarded_tier.h"
 #include "server/engine/connection_accounts.h"
 #include "server/engine/delayed_refusals.h"
@@ -40,6 +41,7 @@ struct ServerTier {
   Origin::Source source;
   int64_t limit_bytes = 0;
   std::unique_ptr<GuardedTier> store = nullptr;
+  std::unique_ptr<GuardedLeases> leases = nullptr;  // of a tier that servers share
 };
 
 // Serves from Start() until Drain(), which must be called before it is destroyed.

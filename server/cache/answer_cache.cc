@@ -104,8 +104,7 @@ void AnswerCache::PutInMemory(const CachedAnswerPtr& cached) {
 }
 
 void AnswerCache::PutInTiers(const CachedAnswerPtr& cached) {
-  const Answer& answer = cached->answer;
-  if (answer.outcome == Outcome::kInfeasible || answer.rounding_loss.has_value()) return;
+  if (!BelongsInTiers(cached->answer)) return;
   for (Tier& tier : tiers_) PutIn(tier, cached);
 }
 

@@ -82,8 +82,12 @@ class AnswerCache {
   // of another owner.
   void PutInMemory(const CachedAnswerPtr& cached);
   bool has_tiers() const { return !tiers_.empty(); }
-  // The same in all tiers, which are not given answers that they would not be believed: that
-  // nothing fits, or what rounding loses. Blocks on them.
+  // Tiers are not given answers that they would not be believed: that nothing fits, or what
+  // rounding loses.
+  static bool BelongsInTiers(const Answer& answer) {
+    return answer.outcome != Outcome::kInfeasible && !answer.rounding_loss.has_value();
+  }
+  // The same in all tiers, where it belongs there. Blocks on them.
   void PutInTiers(const CachedAnswerPtr& cached);
 
   // Removes the answers with that CacheKeys::rounded from memory and from the tiers, and the

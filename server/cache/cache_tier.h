@@ -21,6 +21,8 @@ struct CachedAnswer {
   // Whether prediction and explanation are set, for the request of keys.exact. A tier stores the
   // schedule alone, and whose it is.
   bool is_explained = false;
+  // Of the lease under which it was solved (solve_leases.h); 0: without one.
+  int64_t lease_token = 0;
 };
 using CachedAnswerPtr = std::shared_ptr<const CachedAnswer>;
 

@@ -39,8 +39,9 @@ int64_t LargestBudget(const FrontierRequest& request) {
 
 }  // namespace
 
-Engine::Engine(const EngineOptions& options, AnswerCache* cache, Observer* observer)
-    : solves_(resources_, pending_), resources_(options, cache, observer) {}
+Engine::Engine(const EngineOptions& options, AnswerCache* cache, Observer* observer,
+               SolveLeases* leases)
+    : solves_(resources_, pending_), resources_(options, cache, observer, leases) {}
 
 Engine::~Engine() { Drain(Clock::now()); }
 

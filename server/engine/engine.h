@@ -17,6 +17,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
+#include "server/cache/solve_leases.h"
 #include "server/engine/engine_resources.h"
 #include "server/engine/frontiers_in_flight.h"
 #include "server/engine/pending_requests.h"
@@ -47,8 +48,10 @@ class Engine {
   using FrontierDone = FrontierCall::Done;
   using SimulateDone = absl::AnyInvocable<void(absl::StatusOr<ExplainedSimulation>)>;
 
-  // Borrows both.
-  Engine(const EngineOptions& options, AnswerCache* cache, Observer* observer);
+  // Borrows all three. `leases`: of servers that have a tier of the cache in common; null: this
+  // server solves whatever no tier has.
+  Engine(const EngineOptions& options, AnswerCache* cache, Observer* observer,
+         SolveLeases* leases = nullptr);
   ~Engine();  // Requires: Drain() has returned, or there was no request.
 
   // Calls the listener's Done() with the answer: from a thread of the engine, or from the caller's

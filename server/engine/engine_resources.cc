@@ -27,11 +27,12 @@ std::string SolverName(const std::string& requested) {
 }
 
 EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* its_cache,
-                                 Observer* its_observer)
+                                 Observer* its_observer, SolveLeases* its_leases)
     : options(its_options),
       max_solve_seconds(its_options.max_solve_seconds),
       cache(*its_cache),
       observer(*its_observer),
+      leases(its_leases),
       request_bytes(options.request_bytes),
       tier_calls({.threads = kTierThreads,
                   .most_waiting = kQuickQueue,

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "server/cache/answer_cache.h"
+#include "server/cache/solve_leases.h"
 #include "server/engine/client_limits.h"
 #include "server/engine/request_bytes.h"
 #include "server/engine/running_solves.h"
@@ -41,8 +42,10 @@ std::string SolverName(const std::string& requested);
 
 // The members are thread-safe. The destructor runs the queued work and joins the threads.
 struct EngineResources {
-  // Borrows the cache and the observer.
-  EngineResources(const EngineOptions& options, AnswerCache* cache, Observer* observer);
+  // Borrows all three. Null leases: it solves whatever no tier has.
+  EngineResources(const EngineOptions& options, AnswerCache* cache, Observer* observer,
+                  SolveLeases* leases);
+  ~EngineResources() { timers.Stop(); }  // its callbacks use the queues, which end first
 
   // The most memory that the solve of a request may take.
   int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
@@ -58,6 +61,7 @@ struct EngineResources {
   std::atomic<double> max_solve_seconds;  // at first as in the options
   AnswerCache& cache;
   Observer& observer;
+  SolveLeases* const leases;
   RunningSolves running;
   RequestBytes request_bytes;
   std::stop_source stop_all;  // set when the engine stops the solves that still run

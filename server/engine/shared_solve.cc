@@ -112,6 +112,16 @@ bool SharedSolve::ClaimFirst() {
   return has_late;
 }
 
+void SharedSolve::AwaitOther(Timers::Clock::time_point now) {
+  MutexLock lock(mutex_);
+  if (!awaits_other_.has_value()) awaits_other_ = now;
+}
+
+std::optional<Timers::Clock::time_point> SharedSolve::awaits_other_since() const {
+  MutexLock lock(mutex_);
+  return awaits_other_;
+}
+
 std::vector<WaiterPtr> SharedSolve::LeaveAllOf(const std::string& client) {
   std::vector<WaiterPtr> waiters;
   MutexLock lock(mutex_);

@@ -157,6 +157,10 @@ class SharedSolve {
   // True once, where the time of a waiter is up while the solve waits for its turn: the caller is
   // to find a first schedule, which a solve that runs begins with.
   bool ClaimFirst();
+  // It waits from `now` on, unless it has before, for another server that solves the request.
+  void AwaitOther(Timers::Clock::time_point now);
+  // When that began; nullopt: it has not.
+  std::optional<Timers::Clock::time_point> awaits_other_since() const;
   // Removes and returns all waiters of a client.
   std::vector<WaiterPtr> LeaveAllOf(const std::string& client);
 
@@ -249,6 +253,7 @@ class SharedSolve {
   double fraction_ ABSL_GUARDED_BY(mutex_) = 0;
   std::shared_ptr<const Answer> best_ ABSL_GUARDED_BY(mutex_);
   std::optional<Timers::Clock::time_point> started_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Timers::Clock::time_point> awaits_other_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_first_claimed_ ABSL_GUARDED_BY(mutex_) = false;
   CachedAnswerPtr answer_ ABSL_GUARDED_BY(mutex_);  // once it is known, and where it is from

@@ -168,17 +168,22 @@ void SolveCoordinator::Improved(const SolvePtr& solve, Answer better) {
 void SolveCoordinator::LookUp(const SolvePtr& solve) {
   const auto look_up = [this, solve] {
     if (solve->stop_token().stop_requested()) return Forget(solve);
-    TierHit hit;
-    if (solve->request().options.use_cache) {
-      hit = FindInTiers(resources_.cache, solve->request(), solve->keys(), solve->owner().client);
-    }
-    if (hit.cached == nullptr) return Enqueue(solve);
-    resources_.cache.PutInMemory(hit.cached);
-    Forget(solve);
-    EndAll(solve, hit.cached, hit.source);
+    if (!EndFromTiers(solve)) Enqueue(solve);
   };
   AddInTurn(solve, resources_.tier_calls, &SharedSolve::SetLookUpTicket,
             [&](const Caller& /*owner*/) { return Work{.run = look_up}; });
+}
+
+// False: no tier has the answer. Blocks on the tiers.
+bool SolveCoordinator::EndFromTiers(const SolvePtr& solve) {
+  if (!solve->request().options.use_cache) return false;
+  const TierHit hit =
+      FindInTiers(resources_.cache, solve->request(), solve->keys(), solve->owner().client);
+  if (hit.cached == nullptr) return false;
+  resources_.cache.PutInMemory(hit.cached);
+  Forget(solve);
+  EndAll(solve, hit.cached, hit.source);
+  return true;
 }
 
 // Declares the memory of the solve to the queue, which starts it when that much is free. The
@@ -198,6 +203,7 @@ void SolveCoordinator::Enqueue(const SolvePtr& solve) {
                 .bytes = bytes,
                 .most_of_client = owner.limits.solves,
                 .is_short = EngineResources::IsShort(request, bytes),
+                .is_readmitted = solve->awaits_other_since().has_value(),
                 .stop = solve->stop_token()};
   });
 }
@@ -253,11 +259,12 @@ void SolveCoordinator::UpdateLine(const SolvePtr& solve, const std::string& clie
 
 // What the solver may use, and whom it reports progress to. `place` must outlive the context.
 SolveContext SolveCoordinator::ContextOf(const SolvePtr& solve, RunningSolves::Place& place,
-                                         std::stop_token stop) {
+                                         std::stop_token stop, const HeldLeasePtr& lease) {
   constexpr double kStep = 0.01;  // smaller progress is not reported
   SolveContext context = resources_.ContextFor(std::move(stop));
-  context.progress = [solve, &place, reported = 0.0](double fraction) mutable {
+  context.progress = [solve, &place, lease, reported = 0.0](double fraction) mutable {
     place.Progressed(fraction);
+    if (lease != nullptr) lease->Progressed(fraction);
     if (fraction < reported + kStep) return;
     reported = fraction;
     solve->Progressed(fraction);
@@ -270,6 +277,8 @@ SolveContext SolveCoordinator::ContextOf(const SolvePtr& solve, RunningSolves::P
 // that the server stops ends its waiters with the best schedule so far, which is not cached.
 void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instances) {
   if (solve->stop_token().stop_requested()) return Forget(solve);
+  HeldLeasePtr lease;
+  if (IsLeftToOther(solve, &lease)) return;
   const EitherStop stop(solve->stop_token(), resources_.stop_all.get_token());
   const TimeLimit limit(resources_.max_solve_seconds, stop.token(), &resources_.timers);
   const SolveRequest& request = solve->request();
@@ -277,17 +286,24 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
                                             SolverName(request.solver), request.chain.length());
   solve->Started();
   absl::StatusOr<Answer> answer =
-      AnswerRequest(request, instances, ContextOf(solve, *place, limit.token()),
+      AnswerRequest(request, instances, ContextOf(solve, *place, limit.token(), lease),
                     [this, &solve](const Answer& better) { Improved(solve, better); });
   place.reset();  // metrics must not list a solve whose callers have their answer
   if (answer.ok()) {
     const auto cached = std::make_shared<const CachedAnswer>(
-        CachedAnswer{*std::move(answer), solve->keys(), solve->owner().client,
-                     /*is_explained=*/true});
+        CachedAnswer{.answer = *std::move(answer),
+                     .keys = solve->keys(),
+                     .owner = solve->owner().client,
+                     .is_explained = true,
+                     .lease_token = lease != nullptr ? lease->token() : 0});
+    if (lease != nullptr && AnswerCache::BelongsInTiers(cached->answer)) lease->LeaveToAnswer();
     Cache(cached);
+    if (lease != nullptr) lease->End(/*is_done=*/true);
     Forget(solve);
     return EndAll(solve, cached, Origin::Source::kSolved);
   }
+  // What was stopped here may still be solved elsewhere.
+  if (lease != nullptr) lease->End(!absl::IsCancelled(answer.status()) || limit.is_over());
   Forget(solve);
   const AnswerPtr best = solve->best();
   if (!absl::IsCancelled(answer.status())) return EndAll(solve, answer.status());
@@ -295,6 +311,66 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
       limit.is_over() ? limit.Exceeded() : Stopped(resources_.stop_all.get_token());
   if (best == nullptr) return EndAll(solve, stopped);
   for (const WaiterPtr& waiter : solve->End()) EndWithBest(solve, waiter, best, stopped);
+}
+
+// For a solve whose turn has come. False: it is to be solved here, under `lease`, or without one
+// where leases do not work, or where the answer of another does not do. True: another server solves
+// it, and this one waits; or has solved it, and the solve has ended.
+bool SolveCoordinator::IsLeftToOther(const SolvePtr& solve, HeldLeasePtr* lease) {
+  using State = SolveLease::State;
+  const SolveOptions& options = solve->request().options;
+  if (resources_.leases == nullptr || !options.use_cache || options.report_rounding_loss) {
+    return false;
+  }
+  const Clock::time_point now = Clock::now();
+  if (!MayAwaitOther(solve, now)) return false;
+  const Fingerprint& key = solve->keys().rounded;
+  const absl::StatusOr<SolveLease> asked = resources_.leases->Take(key);
+  if (!asked.ok()) return false;
+  if (asked->state == State::kHeld) {
+    AwaitOther(solve, now);
+    return true;
+  }
+  if (asked->state == State::kDone) return EndFromTiers(solve);
+  *lease = HeldLease::Hold({*resources_.leases, resources_.timers, resources_.tier_calls}, key,
+                           asked->token);
+  return false;
+}
+
+// Looks again after an eighth of the time that it has waited, and at a third of the lease at most.
+// `seen`: when the other server was last known to hold it.
+void SolveCoordinator::AwaitOther(const SolvePtr& solve, Clock::time_point seen) {
+  constexpr Clock::duration kLeast = std::chrono::milliseconds(2);
+  const Clock::time_point now = Clock::now();
+  solve->AwaitOther(now);
+  const Clock::duration waited = now - solve->awaits_other_since().value_or(now);
+  const Clock::duration most = resources_.leases->duration() / 3;
+  const Clock::duration pause = std::min(most, std::max(kLeast, waited / 8));
+  resources_.timers.At(now + pause, [this, solve, seen] { LookAgain(solve, seen); });
+}
+
+// On a thread of the tiers. A lease that is not held has left an answer, or its holder has died or
+// given up, and then this server may have its turn.
+void SolveCoordinator::LookAgain(const SolvePtr& solve, Clock::time_point seen) {
+  const auto look = [this, solve, seen] {
+    if (solve->stop_token().stop_requested()) return Forget(solve);
+    const absl::StatusOr<SolveLease> lease = resources_.leases->Look(solve->keys().rounded);
+    const bool is_held = lease.ok() && lease->state == SolveLease::State::kHeld;
+    if (is_held) solve->Progressed(lease->fraction);
+    const Clock::time_point last = is_held ? Clock::now() : seen;
+    if ((is_held || !lease.ok()) && MayAwaitOther(solve, last)) return AwaitOther(solve, last);
+    if (is_held || !EndFromTiers(solve)) Enqueue(solve);
+  };
+  AddInTurn(solve, resources_.tier_calls, &SharedSolve::SetLookUpTicket,
+            [&](const Caller& /*owner*/) { return Work{.run = look, .is_readmitted = true}; });
+}
+
+// For no longer than a solve may take here, and no longer than a lease where its store does not
+// answer: a caller never waits for another server in vain. Not while this server stops.
+bool SolveCoordinator::MayAwaitOther(const SolvePtr& solve, Clock::time_point seen) {
+  const Clock::time_point now = Clock::now();
+  return !resources_.stop_all.stop_requested() && now < seen + resources_.leases->duration() &&
+         now < After(solve->awaits_other_since().value_or(now), resources_.max_solve_seconds);
 }
 
 void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {

@@ -1,7 +1,8 @@
 // Takes a Solve request from its miss in memory to its answer: it joins the solve of an equal
 // request that is under way, or else goes to the cache tier below, the queue, a solver thread and
 // into both caches. A cached answer is simulated on the caller's chain; where it does not fit, the
-// request is solved.
+// request is solved. Where servers share a tier, the one that has the lease of a request solves it,
+// and the others wait until they find its answer in the tier.
 #ifndef STOWAGE_SERVER_ENGINE_SOLVE_COORDINATOR_H_
 #define STOWAGE_SERVER_ENGINE_SOLVE_COORDINATOR_H_
 
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
 #include "server/engine/engine_resources.h"
+#include "server/engine/held_lease.h"
 #include "server/engine/pending_requests.h"
 #include "server/engine/running_solves.h"
 #include "server/engine/shared_solve.h"
@@ -57,6 +59,7 @@ class SolveCoordinator {
 
  private:
   using SolvePtr = std::shared_ptr<SharedSolve>;
+  using HeldLeasePtr = std::shared_ptr<HeldLease>;
   using SolveMap = absl::flat_hash_map<Fingerprint, SolvePtr>;
 
   // The steps, in their order.
@@ -68,6 +71,7 @@ class SolveCoordinator {
   void FindFirst(const SolvePtr& solve);
   void Improved(const SolvePtr& solve, Answer better);
   void LookUp(const SolvePtr& solve);
+  bool EndFromTiers(const SolvePtr& solve);
   void Enqueue(const SolvePtr& solve);
   using TicketSetter = std::vector<std::string> (SharedSolve::*)(uint64_t ticket);
   void AddInTurn(const SolvePtr& solve, WorkQueue& queue, TicketSetter set_ticket,
@@ -76,7 +80,12 @@ class SolveCoordinator {
             const absl::Status& status);
   void UpdateLine(const SolvePtr& solve, const std::string& client);
   void Run(const SolvePtr& solve, const RequestInstances& instances);
-  SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop);
+  bool IsLeftToOther(const SolvePtr& solve, HeldLeasePtr* lease);
+  void AwaitOther(const SolvePtr& solve, Timers::Clock::time_point seen);
+  void LookAgain(const SolvePtr& solve, Timers::Clock::time_point seen);
+  bool MayAwaitOther(const SolvePtr& solve, Timers::Clock::time_point seen);
+  SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop,
+                         const HeldLeasePtr& lease);
   void Cache(const CachedAnswerPtr& answer);
   void Forget(const SolvePtr& solve);
 

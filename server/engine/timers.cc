@@ -4,13 +4,15 @@ namespace stowage {
 
 Timers::Timers() : thread_([this] { Run(); }) {}
 
-Timers::~Timers() {
+Timers::~Timers() { Stop(); }
+
+void Timers::Stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
     changed_.SignalAll();
   }
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 Timers::Id Timers::At(Clock::time_point due, Call call) {

@@ -15,7 +15,7 @@
 namespace stowage {
 
 // One thread that sleeps until the next deadline. The destructor drops the callbacks that are not
-// due yet. Thread-safe, except for the destructor.
+// due yet. Thread-safe, except for the destructor and Stop().
 class Timers {
  public:
   using Clock = std::chrono::steady_clock;
@@ -27,6 +27,9 @@ class Timers {
   ~Timers();
   Timers(const Timers&) = delete;
   Timers& operator=(const Timers&) = delete;
+
+  // From here on nothing is called; waits for a callback that is running.
+  void Stop();
 
   // Calls `call` once, from the thread, at `due`, or soon if that has passed. `call` may call At()
   // and Cancel().

@@ -70,6 +70,7 @@ class Scrape {
   void AddRunningSolves(const std::vector<RunningSolve>& running);
   void AddCaches(const Gauges& gauges);
   void AddTiers(const std::vector<TierGauges>& tiers);
+  void AddLeases(const LeaseStats& leases);
   void AddProcess(const Process& process);
   void AddGauge(const char* name, const char* help, double value) {
     MakeGauge(name, help).Add({}).Set(value);
@@ -182,6 +183,21 @@ void Scrape::AddTiers(const std::vector<TierGauges>& tiers) {
   }
 }
 
+void Scrape::AddLeases(const LeaseStats& leases) {
+  Family<Counter>& events =
+      MakeCounter("stowage_solve_leases_total",
+                  "Leases of solves in the tier that servers share, by what became of them.");
+  const auto add = [&events](const char* event, int64_t count) {
+    events.Add({{"event", event}}).Increment(AsDouble(count));
+  };
+  add("taken", leases.taken);
+  add("taken_over", leases.taken_over);
+  add("waited", leases.waited);
+  add("lost", leases.lost);
+  add("refused", leases.refused);
+  add("failed", leases.failures);
+}
+
 void Scrape::AddProcess(const Process& process) {
   AddGauge("process_resident_memory_bytes", "Resident memory of the process, in bytes.",
            process.resident_bytes);
@@ -205,6 +221,7 @@ std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
   scrape.AddRunningSolves(gauges.engine.running);
   scrape.AddCaches(gauges);
   scrape.AddTiers(gauges.tiers);
+  scrape.AddLeases(gauges.leases);
   if (gauges.certificate_end_seconds.has_value()) {
     scrape.AddGauge("stowage_tls_certificate_end_seconds",
                     "When the server's certificate expires, in seconds since 1970.",

@@ -9,6 +9,7 @@
 #include "prometheus/metric_family.h"
 #include "server/cache/answer_cache.h"
 #include "server/cache/cache_tier.h"
+#include "server/cache/solve_leases.h"
 #include "server/cache/tiers/guarded_tier.h"
 #include "server/engine/engine.h"
 
@@ -28,6 +29,7 @@ struct Gauges {
   CacheStats responses;            // the serialized responses beside them
   int64_t memory_limit_bytes = 0;  // of both, a half each
   std::vector<TierGauges> tiers;
+  LeaseStats leases;
   int64_t solve_limit_bytes = 0;
   std::optional<int64_t> certificate_end_seconds;  // since 1970; unset without TLS
   int64_t suppressed_lines = 0;                    // of the log, since the start

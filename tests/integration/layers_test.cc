@@ -42,9 +42,7 @@ class Layers : public testing::Test {
     folder_.Write(path, text);
   }
 
-  ProgramResult Check() const {
-    return RunProgram({folder_.Path("deploy/dev/layers")});
-  }
+  ProgramResult Check() const { return RunProgram({folder_.Path("deploy/dev/layers")}); }
 
   ProgramResult CheckMessages() const { return RunProgram({folder_.Path("deploy/dev/messages")}); }
 

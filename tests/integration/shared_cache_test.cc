@@ -4,12 +4,15 @@
 
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tests/integration/checked_answers.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
@@ -33,12 +36,24 @@ double Lookups(const ServerProcess& server, const char* result) {
                                        "\",tier=\"shared\"}"));
 }
 
-void WaitForKeys(const RedisNodes& nodes, int keys) {
+// The leases are other keys.
+void WaitForAnswers(const RedisNodes& nodes, int answers) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (std::stoi(nodes.Ask(0, {"DBSIZE"})) < keys) {
+  while (absl::c_count(nodes.Ask(0, {"KEYS", "*}"}), '\n') < answers) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+}
+
+double Leases(const ServerProcess& server, const char* event) {
+  return MetricOf(server, absl::StrCat("stowage_solve_leases_total{event=\"", event, "\"}"));
+}
+
+// Takes a second or more with so many stages.
+v1::SolveRequest SlowRequest(int stages = 5000) {
+  v1::SolveRequest request = LongSolveRequest(stages, int64_t{500} << 30);
+  request.mutable_options()->set_use_cache(true);
+  return request;
 }
 
 TEST(SharedCache, AServerAnswersWhatAnotherHasSolved) {
@@ -46,7 +61,7 @@ TEST(SharedCache, AServerAnswersWhatAnotherHasSolved) {
   const ServerProcess one(Flags(nodes.Url()));
   const ServerProcess other(Flags(nodes.Url()));
   EXPECT_EQ(SolveAndCheck(Remote(one.address()), DistinctRequest(1)), v1::Origin::SOLVED);
-  WaitForKeys(nodes, 1);
+  WaitForAnswers(nodes, 1);
   const Remote remote(other.address());
   EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::SHARED_CACHE);
   EXPECT_EQ(SolveAndCheck(remote, DistinctRequest(1)), v1::Origin::MEMORY_CACHE);
@@ -60,7 +75,7 @@ TEST(SharedCache, ACopyOnDiskOutlivesRedis) {
   RedisNodes nodes(1);
   const ServerProcess one(Flags(nodes.Url()));
   EXPECT_EQ(SolveAndCheck(Remote(one.address()), DistinctRequest(1)), v1::Origin::SOLVED);
-  WaitForKeys(nodes, 1);
+  WaitForAnswers(nodes, 1);
   const std::vector<std::string> flags = {"--cache-dir", folder.Path("cache"),     "--shared-cache",
                                           nodes.Url(),   "--shared-cache-timeout", "60s"};
   {
@@ -137,12 +152,92 @@ TEST(SharedCache, AnOperatorDropsAnAnswerThere) {
   const ServerProcess server(flags);
   v1::SolveResponse response;
   ASSERT_EQ(Text(Remote(server.address()).Solve(DistinctRequest(1), &response)), "OK");
-  WaitForKeys(nodes, 1);
+  WaitForAnswers(nodes, 1);
   const ProgramResult dropped = RunProgram(
       {Program("stowage"), "operator", "drop", response.origin().fingerprint(), "--server",
        server.address(), "--token-file", folder.Write("token", "token-of-ops-0123456789\n")});
   EXPECT_EQ(dropped.exit_code, 0) << dropped;
   EXPECT_EQ(nodes.Ask(0, {"DBSIZE"}), "0\n");
+}
+
+TEST(SolveLeases, ManyEqualQuestionsToThreeServersAreSolvedOnce) {
+  const RedisNodes nodes(1);
+  std::vector<std::string> flags = Flags(nodes.Url());
+  flags.insert(flags.end(), {"--client-rate", "0"});
+  const ServerProcess servers[] = {ServerProcess(flags), ServerProcess(flags),
+                                   ServerProcess(flags)};
+  const Remote remotes[] = {Remote(servers[0].address()), Remote(servers[1].address()),
+                            Remote(servers[2].address())};
+  const int questions = ServerIsSanitized() ? 150 : 1000;
+  const v1::SolveRequest question = SlowRequest(1500);
+  std::vector<std::unique_ptr<PendingSolve>> solves;
+  for (int i = 0; i < questions; ++i) {
+    solves.push_back(std::make_unique<PendingSolve>(remotes[i % 3], question));
+  }
+  int solved = 0;
+  for (const auto& solve : solves) {
+    EXPECT_EQ(Text(solve->Wait()), "OK");
+    solved += solve->response().origin().source() == v1::Origin::SOLVED ? 1 : 0;
+  }
+  EXPECT_EQ(solved, 1);
+  ExpectRight(question, solves.back()->response());
+  double taken = 0;
+  for (const ServerProcess& server : servers) taken += Leases(server, "taken");
+  EXPECT_EQ(taken, 1);
+}
+
+TEST(SolveLeases, WhereTheHolderIsKilledAnotherTakesOver) {
+  const RedisNodes nodes(1);
+  ServerProcess holder(Flags(nodes.Url()));
+  const ServerProcess other(Flags(nodes.Url()));
+  const Remote to_holder(holder.address());
+  PendingSolve lost(to_holder, SlowRequest());
+  WaitForMetric(holder, "stowage_solves_running", 1);
+  const Remote remote(other.address());
+  PendingSolve waits(remote, SlowRequest());
+  WaitForMetric(other, "stowage_solve_leases_total{event=\"waited\"}", 1);
+  holder.Signal(SIGKILL);
+  EXPECT_EQ(Text(waits.Wait()), "OK");
+  EXPECT_EQ(waits.response().origin().source(), v1::Origin::SOLVED);
+  ExpectRight(SlowRequest(), waits.response());
+  EXPECT_EQ(Leases(other, "taken_over"), 1);
+  EXPECT_FALSE(lost.Wait().ok());
+}
+
+// One that was stopped for so long that another has taken over.
+TEST(SolveLeases, AHolderThatComesTooLateStoresNothing) {
+  const RedisNodes nodes(1);
+  ServerProcess holder(Flags(nodes.Url()));
+  const ServerProcess other(Flags(nodes.Url()));
+  const Remote to_holder(holder.address());
+  PendingSolve late(to_holder, SlowRequest());
+  WaitForMetric(holder, "stowage_solves_running", 1);
+  holder.Signal(SIGSTOP);
+  EXPECT_EQ(SolveAndCheck(Remote(other.address()), SlowRequest()), v1::Origin::SOLVED);
+  EXPECT_EQ(Leases(other, "taken_over"), 1);
+  WaitForAnswers(nodes, 1);
+  holder.Signal(SIGCONT);
+  EXPECT_EQ(Text(late.Wait()), "OK") << "its caller has the answer all the same";
+  WaitForMetric(holder, "stowage_solve_leases_total{event=\"refused\"}", 1);
+}
+
+// The rights that deploy/README.md gives servers there are enough.
+TEST(SolveLeases, NeedNoMoreRightsThanTheServersHave) {
+  const TempFolder folder;
+  const RedisNodes nodes(1);
+  const std::string readme = ReadFile(STOWAGE_ROOT "/deploy/README.md");
+  const size_t begin = readme.find("ACL SETUSER stowage on >PASSWORD");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string line = readme.substr(begin, readme.find('`', begin) - begin);
+  EXPECT_EQ(nodes.Ask(0, absl::StrSplit(line, ' ')), "OK\n");
+  std::vector<std::string> flags = Flags(nodes.Url());
+  flags.insert(flags.end(),
+               {"--shared-cache-user-file", folder.Write("user", "stowage PASSWORD\n")});
+  const ServerProcess server(flags);
+  EXPECT_EQ(SolveAndCheck(Remote(server.address()), DistinctRequest(1)), v1::Origin::SOLVED);
+  WaitForAnswers(nodes, 1);
+  EXPECT_EQ(Leases(server, "taken"), 1);
+  EXPECT_EQ(Leases(server, "failed"), 0);
 }
 
 TEST(SharedCache, AWrongOptionStopsTheStart) {

@@ -34,8 +34,8 @@ GuardedTier::~GuardedTier() {
 absl::StatusOr<CachedAnswerPtr> GuardedTier::Get(const Fingerprint& key) {
   if (!MayRead()) return CachedAnswerPtr();
   absl::StatusOr<CachedAnswerPtr> cached =
-      Ask<CachedAnswerPtr>(Clock::now() + options_.timeout, [this, key](CacheTier& tier) {
-        absl::StatusOr<CachedAnswerPtr> found = tier.Get(key);
+      Ask<CachedAnswerPtr>(Clock::now() + options_.timeout, [this, key] {
+        absl::StatusOr<CachedAnswerPtr> found = tier_->Get(key);
         if (!found.ok()) Refresh();  // it may have dropped what was damaged
         return found;
       });
@@ -69,8 +69,8 @@ absl::StatusOr<int64_t> GuardedTier::Remove(const Fingerprint& rounded) {
       if (!ended_.WaitUntil(mutex_, deadline)) return TooSlow();
     }
   }
-  return Ask<int64_t>(deadline, [this, rounded](CacheTier& tier) {
-    absl::StatusOr<int64_t> removed = tier.Remove(rounded);
+  return Ask<int64_t>(deadline, [this, rounded] {
+    absl::StatusOr<int64_t> removed = tier_->Remove(rounded);
     Refresh();
     return removed;
   });
@@ -100,15 +100,9 @@ absl::Status GuardedTier::TooSlow() const {
       absl::StrCat("the cache tier '", options_.name, "' does not answer in time"));
 }
 
-// The answer is written by the thread that makes the call, and read once that has ended.
-template <typename Result>
-absl::StatusOr<Result> GuardedTier::Ask(
-    Clock::time_point deadline, std::function<absl::StatusOr<Result>(CacheTier&)> question) {
-  const auto answer = std::make_shared<absl::StatusOr<Result>>(TooSlow());
-  const auto call = std::make_shared<Call>();
-  call->make = [this, answer, question = std::move(question)] { *answer = question(*tier_); };
-  if (!Make(call, deadline)) return TooSlow();
-  return std::move(*answer);
+absl::Status GuardedTier::LeftAlone() const {
+  return absl::UnavailableError(
+      absl::StrCat("the cache tier '", options_.name, "' is left alone for a while"));
 }
 
 // False: it has not ended in time.

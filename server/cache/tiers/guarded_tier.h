@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -57,6 +58,10 @@ class GuardedTier final : public CacheTier {
   absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override;
   CacheStats stats() const override;
 
+  // Another call of the tier's store, guarded as a Get() is.
+  template <typename Result>
+  absl::StatusOr<Result> Guarded(std::function<absl::StatusOr<Result>()> call);
+
   GuardStats guard_stats() const;
   // Waits until nothing waits to be written.
   void Flush();
@@ -74,7 +79,7 @@ class GuardedTier final : public CacheTier {
 
   template <typename Result>
   absl::StatusOr<Result> Ask(Clock::time_point deadline,
-                             std::function<absl::StatusOr<Result>(CacheTier&)> question);
+                             std::function<absl::StatusOr<Result>()> question);
   bool Make(const std::shared_ptr<Call>& call, Clock::time_point deadline);
   bool MayRead();
   void Report(const absl::Status& status);
@@ -84,6 +89,7 @@ class GuardedTier final : public CacheTier {
   CachedAnswerPtr NextWrite();
   void WriteBehind();
   absl::Status TooSlow() const;
+  absl::Status LeftAlone() const;
 
   const GuardOptions options_;
   const std::unique_ptr<CacheTier> tier_;
@@ -102,6 +108,25 @@ class GuardedTier final : public CacheTier {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;  // last: they use all of the above
 };
+
+// The answer is written by the thread that makes the call, and read once that has ended.
+template <typename Result>
+absl::StatusOr<Result> GuardedTier::Ask(Clock::time_point deadline,
+                                        std::function<absl::StatusOr<Result>()> question) {
+  const auto answer = std::make_shared<absl::StatusOr<Result>>(TooSlow());
+  const auto call = std::make_shared<Call>();
+  call->make = [answer, question = std::move(question)] { *answer = question(); };
+  if (!Make(call, deadline)) return TooSlow();
+  return std::move(*answer);
+}
+
+template <typename Result>
+absl::StatusOr<Result> GuardedTier::Guarded(std::function<absl::StatusOr<Result>()> call) {
+  if (!MayRead()) return LeftAlone();
+  absl::StatusOr<Result> result = Ask<Result>(Clock::now() + options_.timeout, std::move(call));
+  Report(result.status());
+  return result;
+}
 
 }  // namespace stowage
 

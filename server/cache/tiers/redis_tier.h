@@ -4,9 +4,13 @@
 // contains the solver's version, and VERSION that of its encoding: servers of different releases
 // share what both can read. The answer carries a checksum. It ends after a time to live; before
 // that the cluster evicts what has not been used longest (maxmemory-policy allkeys-lru).
+//
+// The lease of a solve is a hash under the same key with ":lease" behind it, by the clock of its
+// node. Replication is asynchronous: a failover may lose an answer or a lease.
 #ifndef STOWAGE_SERVER_CACHE_TIERS_REDIS_TIER_H_
 #define STOWAGE_SERVER_CACHE_TIERS_REDIS_TIER_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -15,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/cache_tier.h"
+#include "server/cache/solve_leases.h"
 #include "server/redis/cluster.h"
 
 namespace stowage {
@@ -22,10 +27,11 @@ namespace stowage {
 struct RedisTierOptions {
   std::chrono::milliseconds timeout{250};  // of each call of the tier
   std::chrono::hours time_to_live{24 * 30};
+  std::chrono::milliseconds lease{3000};
 };
 
 // How much the cluster holds is the cluster's to say: stats() are empty. Thread-safe.
-class RedisTier final : public CacheTier {
+class RedisTier final : public CacheTier, public SolveLeases {
  public:
   explicit RedisTier(std::unique_ptr<RedisCluster> cluster, const RedisTierOptions& options = {})
       : cluster_(std::move(cluster)), options_(options) {}
@@ -35,12 +41,25 @@ class RedisTier final : public CacheTier {
   absl::StatusOr<int64_t> Remove(const Fingerprint& rounded) override;
   CacheStats stats() const override { return {}; }
 
+  std::chrono::milliseconds duration() const override { return options_.lease; }
+  absl::StatusOr<SolveLease> Take(const Fingerprint& key) override;
+  absl::StatusOr<SolveLease> Look(const Fingerprint& key) override;
+  absl::StatusOr<bool> Renew(const Fingerprint& key, int64_t token, double fraction) override;
+  absl::Status End(const Fingerprint& key, int64_t token, bool is_done) override;
+  LeaseStats lease_stats() const override;
+
  private:
   RedisCluster::Clock::time_point Deadline() const;
+  absl::StatusOr<SolveLease> Ask(const Fingerprint& key, absl::string_view how);
   absl::StatusOr<int64_t> Unlink(absl::string_view key);
 
   const std::unique_ptr<RedisCluster> cluster_;
   const RedisTierOptions options_;
+  std::atomic<int64_t> taken_ = 0;
+  std::atomic<int64_t> taken_over_ = 0;
+  std::atomic<int64_t> waited_ = 0;
+  std::atomic<int64_t> lost_ = 0;
+  std::atomic<int64_t> refused_ = 0;
 };
 
 }  // namespace stowage

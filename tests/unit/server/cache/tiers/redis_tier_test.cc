@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -67,6 +68,153 @@ TEST(RedisTierTest, AnswersEnd) {
   const int seconds = std::stoi(nodes.Ask(0, {"TTL", NameOf(7)}));
   EXPECT_GT(seconds, 29 * 24 * 3600);
   EXPECT_LE(seconds, 30 * 24 * 3600);
+}
+
+// The state of a lease that is asked for, or an error's text.
+std::string StateOf(const absl::StatusOr<SolveLease>& lease) {
+  if (!lease.ok()) return std::string(lease.status().message());
+  switch (lease->state) {
+    case SolveLease::State::kFree:
+      return "free";
+    case SolveLease::State::kTaken:
+      return "taken";
+    case SolveLease::State::kTakenOver:
+      return "taken over";
+    case SolveLease::State::kHeld:
+      return "held";
+    case SolveLease::State::kDone:
+      return "done";
+  }
+  return "";
+}
+
+class RedisLeasesTest : public testing::Test {
+ protected:
+  std::unique_ptr<RedisTier> Server(std::chrono::milliseconds lease = kPatience) {
+    return std::make_unique<RedisTier>(
+        std::make_unique<RedisCluster>(ParseRedisUrl(nodes_.Url())->seeds,
+                                       [] { return RedisLogin(); }),
+        RedisTierOptions{.timeout = kPatience, .lease = lease});
+  }
+  static CachedAnswerPtr AnswerUnder(int64_t token, std::string owner = "client") {
+    CachedAnswer cached = *AnswerTo(7);
+    cached.lease_token = token;
+    cached.owner = std::move(owner);
+    return std::make_shared<const CachedAnswer>(std::move(cached));
+  }
+  // Until it is no longer held.
+  static std::string AfterIt(RedisTier& server, const Fingerprint& key) {
+    std::string state;
+    while ((state = StateOf(server.Look(key))) == "held") std::this_thread::yield();
+    return state;
+  }
+
+  const RedisNodes nodes_{1};
+  const Fingerprint key_ = NumberedKeys(7).rounded;
+};
+
+TEST_F(RedisLeasesTest, OneServerHoldsItUntilItsAnswerIsThere) {
+  const auto one = Server();
+  const auto other = Server();
+  EXPECT_EQ(StateOf(other->Look(key_)), "free");
+  const auto taken = one->Take(key_);
+  ASSERT_EQ(StateOf(taken), "taken");
+  EXPECT_EQ(StateOf(other->Take(key_)), "held");
+  EXPECT_EQ(StateOf(other->Take(NumberedKeys(8).rounded)), "taken");
+
+  const auto renewed = one->Renew(key_, taken->token, 0.25);
+  ASSERT_THAT(renewed, IsOk());
+  EXPECT_TRUE(*renewed);
+  EXPECT_EQ(other->Look(key_)->fraction, 0.25);
+  ASSERT_THAT(one->Put(AnswerUnder(taken->token)), IsOk());
+  EXPECT_EQ(StateOf(other->Take(key_)), "done");
+  EXPECT_NE(*other->Get(key_), nullptr);
+  EXPECT_EQ(one->lease_stats().taken, 1);
+  EXPECT_EQ(other->lease_stats().waited, 1);
+}
+
+TEST_F(RedisLeasesTest, OneThatRanOutIsTakenOverAndItsHolderComesTooLate) {
+  const auto dead = Server(std::chrono::milliseconds(50));
+  const auto other = Server();
+  const auto lost = dead->Take(key_);
+  ASSERT_EQ(StateOf(lost), "taken");
+  EXPECT_EQ(AfterIt(*other, key_), "free");
+  const auto taken = other->Take(key_);
+  ASSERT_EQ(StateOf(taken), "taken over");
+  EXPECT_GT(taken->token, lost->token);
+
+  const auto renewed = dead->Renew(key_, lost->token, 0.5);
+  ASSERT_THAT(renewed, IsOk());
+  EXPECT_FALSE(*renewed);
+  ASSERT_THAT(dead->End(key_, lost->token, true), IsOk());
+  EXPECT_EQ(StateOf(dead->Look(key_)), "held") << "by the other";
+  ASSERT_THAT(dead->Put(AnswerUnder(lost->token, "late")), IsOk());
+  EXPECT_EQ(*other->Get(key_), nullptr) << "it stores nothing";
+  EXPECT_EQ(dead->lease_stats().lost, 1);
+  EXPECT_EQ(dead->lease_stats().refused, 1);
+
+  ASSERT_THAT(other->Put(AnswerUnder(taken->token)), IsOk());
+  ASSERT_THAT(dead->Put(AnswerUnder(lost->token)), IsOk());
+  nodes_.Ask(0, {"DEL", absl::StrCat(NameOf(7), ":lease")});
+  ASSERT_THAT(dead->Put(AnswerUnder(lost->token)), IsOk());
+  EXPECT_EQ(dead->lease_stats().refused, 3) << "the answer knows its token, too";
+}
+
+TEST_F(RedisLeasesTest, OneThatIsGivenUpIsFree) {
+  const auto one = Server();
+  const auto taken = one->Take(key_);
+  ASSERT_THAT(one->End(key_, taken->token, /*is_done=*/false), IsOk());
+  EXPECT_EQ(StateOf(Server()->Take(key_)), "taken");
+}
+
+TEST_F(RedisLeasesTest, OneThatEndsWithoutAnAnswerIsDoneForAWhile) {
+  const auto one = Server(std::chrono::milliseconds(50));
+  const auto taken = one->Take(key_);
+  ASSERT_THAT(one->End(key_, taken->token, /*is_done=*/true), IsOk());
+  const auto other = Server();
+  std::string state;
+  while ((state = StateOf(other->Take(key_))) == "done") std::this_thread::yield();
+  EXPECT_EQ(state, "taken");
+}
+
+TEST_F(RedisLeasesTest, NobodyHoldsTheLeaseOfWhatIsStored) {
+  const auto one = Server();
+  ASSERT_THAT(one->Put(AnswerUnder(0)), IsOk());
+  EXPECT_EQ(StateOf(one->Take(key_)), "done");
+  ASSERT_THAT(one->Remove(key_), IsOk());
+  EXPECT_EQ(StateOf(one->Take(key_)), "taken");
+}
+
+// It is the holder's to store.
+TEST_F(RedisLeasesTest, WhatWasSolvedWithoutALeaseDoesNotEndIt) {
+  const auto one = Server();
+  ASSERT_EQ(StateOf(one->Take(key_)), "taken");
+  ASSERT_THAT(one->Put(AnswerUnder(0)), IsOk());
+  EXPECT_EQ(*one->Get(key_), nullptr);
+  EXPECT_EQ(StateOf(one->Look(key_)), "held");
+}
+
+TEST_F(RedisLeasesTest, AnAnswerUnderItsExactSizesEndsIt) {
+  const auto one = Server();
+  const auto taken = one->Take(key_);
+  CachedAnswer exact = *AnswerUnder(taken->token);
+  exact.answer.from_exact_sizes = true;
+  ASSERT_THAT(one->Put(std::make_shared<const CachedAnswer>(exact)), IsOk());
+  EXPECT_EQ(StateOf(Server()->Look(key_)), "done");
+}
+
+TEST_F(RedisLeasesTest, AReplyThatIsNoLeaseIsAFailure) {
+  for (const char* reply :
+       {":1\r\n", "*2\r\n$4\r\nheld\r\n$1\r\nx\r\n", "*2\r\n$4\r\nheld\r\n$1\r\n2\r\n",
+        "*2\r\n$5\r\ntaken\r\n$1\r\n0\r\n", "*2\r\n$1\r\nx\r\n$1\r\n1\r\n"}) {
+    const FakeRedis fake([reply](const std::vector<std::string>& command) -> std::string {
+      return command[0] == "CLUSTER" ? "-ERR This instance has cluster support disabled\r\n"
+                                     : reply;
+    });
+    EXPECT_THAT(TierAt({fake.node()})->Take(key_),
+                Fails(absl::StatusCode::kUnavailable, testing::_))
+        << reply;
+  }
 }
 
 // What others wrote, what was cut off, what belongs to another key.

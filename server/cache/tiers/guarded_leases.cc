@@ -1,0 +1,42 @@
+#include "server/cache/tiers/guarded_leases.h"
+
+#include <utility>
+
+namespace stowage {
+
+template <typename Result>
+absl::StatusOr<Result> GuardedLeases::Guarded(std::function<absl::StatusOr<Result>()> call) {
+  absl::StatusOr<Result> result = guard_.Guarded<Result>(std::move(call));
+  if (!result.ok()) ++failures_;
+  return result;
+}
+
+absl::StatusOr<SolveLease> GuardedLeases::Take(const Fingerprint& key) {
+  return Guarded<SolveLease>([&leases = leases_, key] { return leases.Take(key); });
+}
+
+absl::StatusOr<SolveLease> GuardedLeases::Look(const Fingerprint& key) {
+  return Guarded<SolveLease>([&leases = leases_, key] { return leases.Look(key); });
+}
+
+absl::StatusOr<bool> GuardedLeases::Renew(const Fingerprint& key, int64_t token, double fraction) {
+  return Guarded<bool>(
+      [&leases = leases_, key, token, fraction] { return leases.Renew(key, token, fraction); });
+}
+
+absl::Status GuardedLeases::End(const Fingerprint& key, int64_t token, bool is_done) {
+  return Guarded<bool>([&leases = leases_, key, token, is_done]() -> absl::StatusOr<bool> {
+           const absl::Status ended = leases.End(key, token, is_done);
+           if (!ended.ok()) return ended;
+           return true;
+         })
+      .status();
+}
+
+LeaseStats GuardedLeases::lease_stats() const {
+  LeaseStats stats = leases_.lease_stats();
+  stats.failures = failures_;
+  return stats;
+}
+
+}  // namespace stowage
