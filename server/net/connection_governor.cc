@@ -53,8 +53,8 @@ void ConnectionGovernor::Update(int id, const ConnectionFigures& figures, Clock:
   const double ended = calls_since(&CallTotals::ended);
   const double abandoned = calls_since(&CallTotals::abandoned);
 
-  const double unexplained = received - kFraming * calls_since(&CallTotals::request_bytes) -
-                             kRequestMetadataBytes * begun;
+  const double unexplained =
+      received - kFraming * calls_since(&CallTotals::request_bytes) - kRequestMetadataBytes * begun;
   its.unexplained = Sink(its.unexplained, unexplained - kForgivenReceivedBytes * seconds);
   // Nothing is forgiven here: gRPC copies a header that has no end again for each part of it.
   its.silent = sent > 0 ? 0 : Sink(its.silent, unexplained);

@@ -176,8 +176,7 @@ class FrontierSearch {
   // With a link the closer bound would take as long as the point itself.
   void RaiseBoundWithoutLink(FrontierPoint* point) const {
     if (exact_.platform.has_link()) return;
-    RaiseBound(exact_.chain, exact_.platform, &point->prediction, BoundTime::kShort,
-               context_.stop);
+    RaiseBound(exact_.chain, exact_.platform, &point->prediction, BoundTime::kShort, context_.stop);
   }
 
   // A schedule fits every higher budget, too. Rounded tables may find a faster one for less memory.
