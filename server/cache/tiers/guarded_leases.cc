@@ -1,5 +1,6 @@
 #include "server/cache/tiers/guarded_leases.h"
 
+#include <memory>
 #include <utility>
 
 namespace stowage {
@@ -11,8 +12,17 @@ absl::StatusOr<Result> GuardedLeases::Guarded(std::function<absl::StatusOr<Resul
   return result;
 }
 
+// One that is taken after the time-out would be nobody's until it runs out.
 absl::StatusOr<SolveLease> GuardedLeases::Take(const Fingerprint& key) {
-  return Guarded<SolveLease>([&leases = leases_, key] { return leases.Take(key); });
+  const auto is_wanted = std::make_shared<std::atomic<bool>>(true);
+  absl::StatusOr<SolveLease> lease = Guarded<SolveLease>([&leases = leases_, key, is_wanted] {
+    absl::StatusOr<SolveLease> taken = leases.Take(key);
+    const bool is_ours = taken.ok() && taken->token > 0;
+    if (is_ours && !*is_wanted) (void)leases.End(key, taken->token, /*is_done=*/false);
+    return taken;
+  });
+  if (!lease.ok()) *is_wanted = false;
+  return lease;
 }
 
 absl::StatusOr<SolveLease> GuardedLeases::Look(const Fingerprint& key) {
