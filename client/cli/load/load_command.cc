@@ -32,6 +32,7 @@ struct Arguments {
   double rate = 0;
   std::string duration = "10s";
   std::string mix = "90,5,5";
+  bool repeats = false;
   std::string format = "text";
 };
 
@@ -64,6 +65,7 @@ absl::StatusOr<LoadOptions> ReadOptions(const Arguments& arguments, const Chain&
   ASSIGN_OR_RETURN(options.solve, ReadSolveOptions(arguments.solve));
   ASSIGN_OR_RETURN(options.remote, ReadServer(arguments.solve.server, kDefaultServer));
   options.concurrency = arguments.concurrency;
+  options.repeats = arguments.repeats;
   options.rate = arguments.rate;
   options.solver = arguments.solve.solver;
   return options;
@@ -198,6 +200,10 @@ void AddLoadCommand(CLI::App& app, Command* chosen) {
   add("--mix", arguments->mix, "H,M,D",
       "shares of requests that hit the server's cache, that miss it, and that ten callers send "
       "at once");
+  command
+      .add_flag("--repeat", arguments->repeats,
+                "repeat calls, at all servers, as jobs do: errors are those that a job would see")
+      ->group("Load");
   command.add_option("--solver", arguments->solve.solver, "see stowage solvers; default auto")
       ->check(Utf8Problem)
       ->type_name("NAME")

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
@@ -89,11 +91,25 @@ class Load {
   }
 
  private:
-  // One caller, at one server. gRPC lets all that are at it share a connection, as the threads of a
-  // process would.
-  void Call(uint64_t seed) {
+  using Ask = std::function<absl::StatusOr<v1::SolveResponse>(const v1::SolveRequest&)>;
+  // At one server, or at all of them where calls are repeated. gRPC lets all that are at it share a
+  // connection, as the threads of a process would.
+  Ask MakeClient(uint64_t seed) const {
     const RemoteOptions& remote = options_.remote;
-    RpcClient client(remote.servers[seed % remote.servers.size()], remote.credentials);
+    if (options_.repeats) {
+      return [client = std::make_shared<FailoverClient>(remote, static_cast<uint32_t>(seed))](
+                 const v1::SolveRequest& request) { return client->Solve(request); };
+    }
+    return [client = std::make_shared<RpcClient>(remote.servers[seed % remote.servers.size()],
+                                                 remote.credentials),
+            timeout = remote.timeout_seconds](const v1::SolveRequest& request) {
+      return client->Solve(request, timeout);
+    };
+  }
+
+  // One caller.
+  void Call(uint64_t seed) {
+    const Ask ask = MakeClient(seed);
     std::mt19937_64 random(seed);
     std::discrete_distribution<int> kinds(options_.mix.begin(), options_.mix.end());
     while (true) {
@@ -105,8 +121,7 @@ class Load {
       const auto kind = static_cast<LoadKind>(kinds(random));
       const Subject& subject = subjects_[SubjectFor(kind, number)];
       const v1::SolveRequest request = RequestFor(subject, BudgetFor(kind, subject, number));
-      const absl::StatusOr<v1::SolveResponse> response =
-          client.Solve(request, remote.timeout_seconds);
+      const absl::StatusOr<v1::SolveResponse> response = ask(request);
       const double latency = SecondsSince(due);
       Record(kind, latency, response, response.ok() ? WrongWith(subject, request, *response) : "");
     }

@@ -25,7 +25,8 @@ enum class LoadKind {
 inline constexpr std::array<const char*, 3> kLoadKindNames = {"hits", "misses", "duplicates"};
 
 struct LoadOptions {
-  RemoteOptions remote;                 // calls are not repeated: every error counts
+  RemoteOptions remote;
+  bool repeats = false;                 // calls, as jobs do; else every error counts
   int concurrency = 8;                  // callers, each with one request in flight
   double rate = 0;                      // requests a second of all callers; 0: no pauses
   double seconds = 10;                  // for how long requests are sent
