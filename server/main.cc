@@ -175,6 +175,7 @@ int Main(int argc, char** argv) {
   const absl::Status fits = FitIntoProcessLimits(&parsed->options);
   if (!fits.ok()) return Fail(fits.message());
   StartLogThread();
+  LogAbort();
   const int exit_code = Serve({argc, argv}, *parsed, signals);
   FlushLog();
   return exit_code;

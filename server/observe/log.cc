@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -133,6 +134,19 @@ void StartLogThread() { Writer().Start(); }
 
 void FlushLog() {
   (void)Writer().Flush(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+}
+
+// In a handler of signals nothing but write() is safe: neither the time nor the other lines' locks.
+void LogAbort() {
+  std::signal(SIGABRT, [](int signal) {
+    constexpr absl::string_view kLine =
+        "level=error event=aborted message=\"the process got no memory from the system, or met a "
+        "bug\" remedy=\"raise its memory limit, or lower --solve-memory, --request-memory or "
+        "--cache-memory; else report it with the lines above\"\n";
+    (void)!write(STDERR_FILENO, kLine.data(), kLine.size());
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  });
 }
 
 int64_t DroppedLogLines() { return Writer().dropped(); }

@@ -39,6 +39,8 @@ void LogAlways(LogLevel level, absl::string_view event, const std::vector<LogFie
 void StartLogThread();
 // Writes the lines that wait, for a second at most; call before exit.
 void FlushLog();
+// Has a line say so where the process aborts, as gRPC does when it gets no memory.
+void LogAbort();
 // Lines that were dropped since the start because nobody read them.
 int64_t DroppedLogLines();
 

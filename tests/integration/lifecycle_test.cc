@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/descriptor_database.h"
@@ -237,6 +238,16 @@ TEST(Lifecycle, ARunningSolveFinishesAfterSigtermWhileNewOnesAreRefused) {
   const std::string log = server.Log();
   const std::string after = log.substr(std::min(log.size(), log.find("event=draining")));
   EXPECT_THAT(after, AllOf(HasSubstr("origin=periodic"), HasSubstr("event=stopped")));
+}
+
+// As gRPC does where the system gives it no memory.
+TEST(Lifecycle, AnAbortIsTheLastLineOfTheLog) {
+  ServerProcess server;
+  server.Signal(SIGABRT);
+  EXPECT_THAT(server.WaitForExit(), Optional(128 + SIGABRT));
+  const std::vector<std::string> lines = absl::StrSplit(server.Log(), '\n', absl::SkipEmpty());
+  EXPECT_THAT(lines.back(),
+              AllOf(HasSubstr("level=error event=aborted"), HasSubstr("raise its memory limit")));
 }
 
 TEST(Lifecycle, ASolveThatOutlastsTheGraceIsStopped) {
