@@ -13,13 +13,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr uint8_t kData = 0;
-constexpr uint8_t kHeaders = 1;
-constexpr uint8_t kReset = 3;
-constexpr uint8_t kSettings = 4;
-constexpr uint8_t kPing = 6;
-constexpr uint8_t kContinuation = 9;
-constexpr uint8_t kEndHeaders = 4;
 constexpr int kBlockFrames = 500;
 
 // Of one byte each for the lengths; the receiver remembers it, so that it takes one byte next time.
@@ -44,10 +37,11 @@ class Frames {
   std::string Opening() {
     std::string frames = Http2Preface();
     const bool is_open_header = flood_ == Flood::kContinuations || flood_ == Flood::kLongHeader;
-    frames += Http2Frame(kHeaders, is_open_header ? 0 : kEndHeaders, 1, FirstHeaders());
+    frames +=
+        Http2Frame(Http2::kHeaders, is_open_header ? 0 : Http2::kEndHeaders, 1, FirstHeaders());
     // A value of two gigabytes, of which only the length is sent: 127 + 0x7fffff00, say.
     constexpr absl::string_view kLong("\0\1x\x7f\x80\x80\x80\x80\x07", 9);
-    if (flood_ == Flood::kLongHeader) frames += Http2Frame(kContinuation, 0, 1, kLong);
+    if (flood_ == Flood::kLongHeader) frames += Http2Frame(Http2::kContinuation, 0, 1, kLong);
     return frames;
   }
 
@@ -62,18 +56,19 @@ class Frames {
     switch (flood_) {
       case Flood::kResets:
         stream_ += 2;
-        return absl::StrCat(Http2Frame(kHeaders, kEndHeaders, stream_, kNextHeaders),
-                            Http2Frame(kReset, 0, stream_, absl::string_view("\0\0\0\x08", 4)));
+        return absl::StrCat(
+            Http2Frame(Http2::kHeaders, Http2::kEndHeaders, stream_, kNextHeaders),
+            Http2Frame(Http2::kReset, 0, stream_, absl::string_view("\0\0\0\x08", 4)));
       case Flood::kContinuations:
-        return Http2Frame(kContinuation, 0, 1, Small());
+        return Http2Frame(Http2::kContinuation, 0, 1, Small());
       case Flood::kLongHeader:
-        return Http2Frame(kContinuation, 0, 1, std::string(16 << 10, 'x'));
+        return Http2Frame(Http2::kContinuation, 0, 1, std::string(16 << 10, 'x'));
       case Flood::kPings:
-        return Http2Frame(kPing, 0, 0, "12345678");
+        return Http2Frame(Http2::kPing, 0, 0, "12345678");
       case Flood::kSettings:
-        return Http2Frame(kSettings, 0, 0, absl::string_view("\0\4\0\1\0\0", 6));
+        return Http2Frame(Http2::kSettings, 0, 0, absl::string_view("\0\4\0\1\0\0", 6));
       case Flood::kEmptyData:
-        return Http2Frame(kData, 0, 1, "");
+        return Http2Frame(Http2::kData, 0, 1, "");
     }
     return "";
   }

@@ -23,15 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr uint8_t kData = 0;
-constexpr uint8_t kHeaders = 1;
-constexpr uint8_t kReset = 3;
-constexpr uint8_t kSettings = 4;
-constexpr uint8_t kPing = 6;
-constexpr uint8_t kWindowUpdate = 8;
 constexpr uint8_t kEndStream = 1;
 constexpr uint8_t kAck = 1;
-constexpr uint8_t kEndHeaders = 4;
 constexpr uint16_t kInitialWindowSize = 4;
 constexpr size_t kFrameHeaderBytes = 9;
 constexpr size_t kMostFrameBytes = 16384;
@@ -146,7 +139,7 @@ void WaitUntilListening(const std::string& address) {
 std::string Http2Preface(uint32_t window_bytes) {
   const std::string setting =
       absl::StrCat(BigEndian(kInitialWindowSize, 2), BigEndian(window_bytes, 4));
-  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(kSettings, 0, 0, setting);
+  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Http2Frame(Http2::kSettings, 0, 0, setting);
 }
 
 std::string Http2Frame(uint8_t type, uint8_t flags, uint32_t stream, absl::string_view payload) {
@@ -168,7 +161,7 @@ void RawGrpc::Begin(uint32_t stream, absl::string_view method) {
       absl::StrCat(Literal(":method", "POST"), Literal(":scheme", "http"), Literal(":path", path),
                    Literal(":authority", "test"), Literal("content-type", "application/grpc"),
                    Literal("te", "trailers"));
-  open_ = open_ && socket_.Send(Http2Frame(kHeaders, kEndHeaders, stream, headers));
+  open_ = open_ && socket_.Send(Http2Frame(Http2::kHeaders, Http2::kEndHeaders, stream, headers));
   windows_[stream] = first_window_;
 }
 
@@ -182,7 +175,7 @@ size_t RawGrpc::Send(uint32_t stream, absl::string_view bytes, milliseconds pati
       continue;
     }
     const size_t size = std::min({kMostFrameBytes, static_cast<size_t>(room), bytes.size() - sent});
-    open_ = socket_.Send(Http2Frame(kData, 0, stream, bytes.substr(sent, size)));
+    open_ = socket_.Send(Http2Frame(Http2::kData, 0, stream, bytes.substr(sent, size)));
     sent += size;
     window_ -= static_cast<int64_t>(size);
     windows_[stream] -= static_cast<int64_t>(size);
@@ -193,7 +186,7 @@ size_t RawGrpc::Send(uint32_t stream, absl::string_view bytes, milliseconds pati
 }
 
 void RawGrpc::End(uint32_t stream) {
-  open_ = open_ && socket_.Send(Http2Frame(kData, kEndStream, stream, ""));
+  open_ = open_ && socket_.Send(Http2Frame(Http2::kData, kEndStream, stream, ""));
 }
 
 std::string RawGrpc::FramesUntilEnd(uint32_t stream, milliseconds patience) {
@@ -207,7 +200,7 @@ std::string RawGrpc::FramesUntilEnd(uint32_t stream, milliseconds patience) {
 bool RawGrpc::Ping(milliseconds patience) {
   const Clock::time_point end = Clock::now() + patience;
   const int answered = pings_answered_;
-  open_ = open_ && socket_.Send(Http2Frame(kPing, 0, 0, std::string(8, 'p')));
+  open_ = open_ && socket_.Send(Http2Frame(Http2::kPing, 0, 0, std::string(8, 'p')));
   while (open_ && pings_answered_ == answered && Clock::now() < end) {
     Receive(std::chrono::ceil<milliseconds>(end - Clock::now()));
   }
@@ -229,25 +222,27 @@ void RawGrpc::Receive(milliseconds wait) {
 }
 
 void RawGrpc::Understand(uint8_t type, uint8_t flags, uint32_t stream, absl::string_view payload) {
-  if (type == kReset) windows_.erase(stream);
-  if (type == kHeaders) frames_[stream] += 'H';
-  if (type == kData) frames_[stream] += 'D';
-  if ((type == kHeaders || type == kData) && (flags & kEndStream) != 0) ended_.insert(stream);
-  if (type == kWindowUpdate) {
+  if (type == Http2::kReset) windows_.erase(stream);
+  if (type == Http2::kHeaders) frames_[stream] += 'H';
+  if (type == Http2::kData) frames_[stream] += 'D';
+  if ((type == Http2::kHeaders || type == Http2::kData) && (flags & kEndStream) != 0)
+    ended_.insert(stream);
+  if (type == Http2::kWindowUpdate) {
     const uint32_t more = Number(payload);
     if (stream == 0) window_ += more;
     if (windows_.count(stream) != 0) windows_[stream] += more;
   }
-  if (type == kPing && (flags & kAck) != 0) ++pings_answered_;
-  if (type == kPing && (flags & kAck) == 0) socket_.Send(Http2Frame(kPing, kAck, 0, payload));
-  if (type != kSettings || (flags & kAck) != 0) return;
+  if (type == Http2::kPing && (flags & kAck) != 0) ++pings_answered_;
+  if (type == Http2::kPing && (flags & kAck) == 0)
+    socket_.Send(Http2Frame(Http2::kPing, kAck, 0, payload));
+  if (type != Http2::kSettings || (flags & kAck) != 0) return;
   for (; payload.size() >= 6; payload.remove_prefix(6)) {
     if (Number(payload.substr(0, 2)) != kInitialWindowSize) continue;
     const int64_t window = Number(payload.substr(2, 4));
     for (auto& [each, left] : windows_) left += window - first_window_;
     first_window_ = window;
   }
-  socket_.Send(Http2Frame(kSettings, kAck, 0, ""));
+  socket_.Send(Http2Frame(Http2::kSettings, kAck, 0, ""));
 }
 
 }  // namespace stowage

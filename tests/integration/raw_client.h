@@ -44,6 +44,18 @@ std::string FreePort();
 // Until somebody does at `address`, or two minutes are over.
 void WaitUntilListening(const std::string& address);
 
+// Types of frames, and a flag.
+struct Http2 {
+  static constexpr uint8_t kData = 0;
+  static constexpr uint8_t kHeaders = 1;
+  static constexpr uint8_t kReset = 3;
+  static constexpr uint8_t kSettings = 4;
+  static constexpr uint8_t kPing = 6;
+  static constexpr uint8_t kWindowUpdate = 8;
+  static constexpr uint8_t kContinuation = 9;
+  static constexpr uint8_t kEndHeaders = 4;
+};
+
 // What every HTTP/2 client sends first, with a window for each stream of so many bytes.
 std::string Http2Preface(uint32_t window_bytes = 65535);
 std::string Http2Frame(uint8_t type, uint8_t flags, uint32_t stream, absl::string_view payload);

@@ -25,11 +25,10 @@ class GuardedLeasesTest : public testing::Test {
   CountingObserver observer_;
   FakeTier store_;
   FakeLeases leases_{store_};
-  GuardedTier guard_{std::make_unique<FakeTier>(),
-                     {.name = "shared",
-                      .timeout = std::chrono::milliseconds(20),
-                      .breaker = {.failures = 100}},
-                     observer_};
+  GuardedTier guard_{
+      std::make_unique<FakeTier>(),
+      {.name = "shared", .timeout = std::chrono::milliseconds(20), .breaker = {.failures = 100}},
+      observer_};
   GuardedLeases guarded_{guard_, leases_};
   const Fingerprint key_ = NumberedKeys(1).rounded;
 };
