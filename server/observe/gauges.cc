@@ -9,10 +9,12 @@
 #include <fstream>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 
 namespace stowage {
@@ -21,6 +23,7 @@ namespace {
 using prometheus::Counter;
 using prometheus::Family;
 using prometheus::Gauge;
+using prometheus::Histogram;
 using Labels = prometheus::Labels;
 
 // Of the process itself; exported under the names that all Prometheus clients use.
@@ -89,6 +92,9 @@ class Scrape {
   Family<Counter>& MakeCounter(const char* name, const char* help) {
     return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
   }
+  Family<Histogram>& MakeHistogram(const char* name, const char* help) {
+    return prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
+  }
 
   prometheus::Registry registry_;
 };
@@ -152,6 +158,10 @@ void Scrape::AddCaches(const Gauges& gauges) {
   }
 }
 
+void AddTimes(const ReadTimes& times, Histogram& histogram) {
+  histogram.ObserveMultiple({times.counts.begin(), times.counts.end()}, times.seconds);
+}
+
 void Scrape::AddTiers(const std::vector<TierGauges>& tiers) {
   Family<Counter>& lookups = MakeCounter("stowage_cache_tier_lookups_total",
                                          "Look-ups in a tier below memory, by result.");
@@ -161,6 +171,9 @@ void Scrape::AddTiers(const std::vector<TierGauges>& tiers) {
   Family<Counter>& dropped =
       MakeCounter("stowage_cache_tier_dropped_writes_total",
                   "Answers not written to a tier, because it is left alone or too many wait.");
+  Family<Histogram>& reads =
+      MakeHistogram("stowage_cache_tier_read_seconds",
+                    "Time of a read of a tier, in seconds; a look-up makes one or two.");
   Family<Gauge>& waiting =
       MakeGauge("stowage_cache_tier_waiting_writes", "Answers that wait to be written to a tier.");
   Family<Gauge>& open = MakeGauge("stowage_cache_tier_breaker_open",
@@ -177,6 +190,9 @@ void Scrape::AddTiers(const std::vector<TierGauges>& tiers) {
     looked_up("failed", stats.failures);
     skipped.Add(labels).Increment(AsDouble(guard.skipped_reads));
     dropped.Add(labels).Increment(AsDouble(guard.dropped_writes));
+    AddTimes(guard.read_times,
+             reads.Add(labels, Histogram::BucketBoundaries(ReadTimes::kBounds.begin(),
+                                                           ReadTimes::kBounds.end())));
     waiting.Add(labels).Set(AsDouble(guard.waiting_writes));
     open.Add(labels).Set(guard.is_open ? 1 : 0);
     opened.Add(labels).Increment(AsDouble(guard.opened));

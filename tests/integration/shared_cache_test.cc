@@ -36,6 +36,11 @@ double Lookups(const ServerProcess& server, const char* result) {
                                        "\",tier=\"shared\"}"));
 }
 
+double Reads(const ServerProcess& server, const char* of) {
+  return MetricOf(server,
+                  absl::StrCat("stowage_cache_tier_read_seconds_", of, "{tier=\"shared\"}"));
+}
+
 // The leases are other keys.
 void WaitForAnswers(const RedisNodes& nodes, int answers) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
@@ -68,6 +73,8 @@ TEST(SharedCache, AServerAnswersWhatAnotherHasSolved) {
   EXPECT_EQ(MetricOf(other, "stowage_answers_total{source=\"shared_cache\"}"), 1);
   EXPECT_EQ(Lookups(other, "hit"), 1);
   EXPECT_EQ(Lookups(one, "miss"), 1);
+  EXPECT_GE(Reads(other, "count"), 1);
+  EXPECT_GT(Reads(other, "sum"), 0);
 }
 
 TEST(SharedCache, ACopyOnDiskOutlivesRedis) {

@@ -33,13 +33,15 @@ GuardedTier::~GuardedTier() {
 
 absl::StatusOr<CachedAnswerPtr> GuardedTier::Get(const Fingerprint& key) {
   if (!MayRead()) return CachedAnswerPtr();
+  const Clock::time_point begin = Clock::now();
   absl::StatusOr<CachedAnswerPtr> cached =
-      Ask<CachedAnswerPtr>(Clock::now() + options_.timeout, [this, key] {
+      Ask<CachedAnswerPtr>(begin + options_.timeout, [this, key] {
         absl::StatusOr<CachedAnswerPtr> found = tier_->Get(key);
         if (!found.ok()) Refresh();  // it may have dropped what was damaged
         return found;
       });
   Report(cached.status());
+  CountRead(Clock::now() - begin);
   return cached;
 }
 
@@ -129,6 +131,12 @@ bool GuardedTier::MayRead() {
 void GuardedTier::Report(const absl::Status& status) {
   MutexLock lock(mutex_);
   status.ok() || absl::IsDataLoss(status) ? breaker_.Succeeded() : breaker_.Failed(Clock::now());
+}
+
+void GuardedTier::CountRead(Clock::duration time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  MutexLock lock(mutex_);
+  guard_.read_times.Add(seconds);
 }
 
 // One thread at a time, so that what is counted last stays.

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "server/cache/cache_tier.h"
 #include "server/cache/tiers/circuit_breaker.h"
+#include "server/cache/tiers/read_times.h"
 #include "server/events/observer.h"
 #include "solver/base/mutex.h"
 
@@ -36,6 +37,7 @@ struct GuardStats {
   int64_t skipped_reads = 0;   // meanwhile, as if the tier were empty
   int64_t dropped_writes = 0;  // likewise, or because too many waited
   size_t waiting_writes = 0;
+  ReadTimes read_times = {};  // of Get(), as its caller waited, but for skipped reads
 };
 
 // Calls the tier on threads of its own. A Get() that takes longer than the time-out is
@@ -83,6 +85,7 @@ class GuardedTier final : public CacheTier {
   bool Make(const std::shared_ptr<Call>& call, Clock::time_point deadline);
   bool MayRead();
   void Report(const absl::Status& status);
+  void CountRead(Clock::duration time);
   void Refresh();
   std::shared_ptr<Call> NextCall();
   void MakeCalls();

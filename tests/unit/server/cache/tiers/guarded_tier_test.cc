@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "absl/algorithm/container.h"
 #include "tests/support/counting_observer.h"
 #include "tests/support/fake_tier.h"
 #include "tests/support/hanging_tier.h"
@@ -65,6 +66,27 @@ TEST_F(GuardedTierTest, GivesUpOnACallThatHangs) {
   gate_.Close();
   EXPECT_THAT(Get(guard), Fails(absl::StatusCode::kUnavailable, HasSubstr("'slow'")));
   gate_.Open();
+}
+
+TEST_F(GuardedTierTest, CountsHowLongReadsWereWaitedFor) {
+  GuardedTier& guard = Guard(kShort, kForever);
+  gate_.Close();
+  EXPECT_THAT(Get(guard), Fails(absl::StatusCode::kUnavailable, _));
+  EXPECT_THAT(Get(guard), IsOk()) << "skipped";
+  gate_.Open();
+  const ReadTimes times = guard.guard_stats().read_times;
+  EXPECT_EQ(absl::c_accumulate(times.counts, int64_t{0}), 1);
+  EXPECT_GE(times.seconds, 0.02);
+}
+
+TEST(ReadTimes, BoundsAreIncluded) {
+  ReadTimes times;
+  for (const double seconds : {0.0, 0.0001, 0.00011, 1.0, 1.1}) times.Add(seconds);
+  EXPECT_EQ(times.counts.front(), 2);
+  EXPECT_EQ(times.counts[1], 1);
+  EXPECT_EQ(times.counts[times.counts.size() - 2], 1);
+  EXPECT_EQ(times.counts.back(), 1);
+  EXPECT_DOUBLE_EQ(times.seconds, 2.10021);
 }
 
 // Nor do its statistics, and whoever writes to it.
