@@ -17,17 +17,23 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "solver/base/units.h"
+#include "tests/integration/checked_answers.h"
+#include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
+#include "tests/support/redis_nodes.h"
 #include "yaml-cpp/yaml.h"
 
 namespace stowage {
 namespace {
 
 using testing::Contains;
+using testing::HasSubstr;
 using testing::IsSubsetOf;
 using testing::StartsWith;
+
+using Labels = std::map<std::string, std::string>;
 
 std::string Deploy(const std::string& path) { return absl::StrCat(STOWAGE_DEPLOY, "/", path); }
 
@@ -62,8 +68,10 @@ std::string Lines(const std::string& path, const std::string& keep) {
 }
 
 // Of a manifest, by its kind and name.
-YAML::Node Object(const std::string& file, const std::string& kind, const std::string& name) {
-  for (const YAML::Node& object : YAML::LoadAllFromFile(Deploy("kubernetes/base/" + file))) {
+YAML::Node Object(const std::string& file, const std::string& kind, const std::string& name,
+                  const std::string& folder = "base") {
+  for (const YAML::Node& object :
+       YAML::LoadAllFromFile(Deploy(absl::StrCat("kubernetes/", folder, "/", file)))) {
     if (object["kind"].as<std::string>() == kind &&
         object["metadata"]["name"].as<std::string>() == name) {
       return object;
@@ -138,8 +146,9 @@ TEST(Container, PackagesAreThoseThatTheProgramsNeedAndNoOthers) {
 
 // Wherever else flags are named, but for those of other programs in comments.
 TEST(Deployment, FlagsAreTheServers) {
-  for (const char* file : {"systemd/stowage-server.service", "systemd/tls.conf",
-                           "kubernetes/tls/kustomization.yaml"}) {
+  for (const char* file :
+       {"systemd/stowage-server.service", "systemd/tls.conf", "kubernetes/tls/kustomization.yaml",
+        "kubernetes/redis/kustomization.yaml"}) {
     std::string text;
     for (const absl::string_view line : absl::StrSplit(ReadFile(Deploy(file)), '\n')) {
       if (!absl::StartsWith(line, "#   ")) absl::StrAppend(&text, line, "\n");
@@ -212,6 +221,56 @@ TEST(Kubernetes, LimitsLeaveTheServerWhatItsFlagsPromise) {
             2 * Bytes(arguments.at("--cache-disk")));
   EXPECT_THAT(arguments.at("--cache-dir"),
               StartsWith(Container()["volumeMounts"][0]["mountPath"].as<std::string>() + "/"));
+}
+
+TEST(Kubernetes, AutoscalerScalesTheDeployment) {
+  const YAML::Node deployment = Object("deployment.yaml", "Deployment", "stowage-server");
+  const YAML::Node spec =
+      Object("autoscaler.yaml", "HorizontalPodAutoscaler", "stowage-server")["spec"];
+  for (const char* key : {"apiVersion", "kind"}) {
+    EXPECT_EQ(spec["scaleTargetRef"][key].as<std::string>(), deployment[key].as<std::string>());
+  }
+  EXPECT_EQ(spec["scaleTargetRef"]["name"].as<std::string>(), "stowage-server");
+  EXPECT_EQ(spec["minReplicas"].as<int>(), deployment["spec"]["replicas"].as<int>());
+  const ServerProcess server;
+  EXPECT_THAT(HttpGet(server.http_address(), "/metrics"),
+              HasSubstr(spec["metrics"][1]["pods"]["metric"]["name"].as<std::string>() + " "));
+}
+
+// With the rights that the overlay gives the servers' user.
+TEST(Kubernetes, ServerSharesAnswersThroughTheOverlaysRedis) {
+  const TempFolder folder;
+  const std::string overlay = ReadFile(Deploy("kubernetes/redis/kustomization.yaml"));
+  const std::string rights = overlay.substr(overlay.find("~stowage:*"));
+  const RedisNodes nodes(1);
+  const std::string user =
+      absl::StrCat("ACL SETUSER stowage on >secret ", rights.substr(0, rights.find('\'')));
+  EXPECT_EQ(nodes.Ask(0, absl::StrSplit(user, ' ')), "OK\n");
+  const ServerProcess server({"--cache-dir", "none", "--shared-cache", nodes.Url(),
+                              "--shared-cache-timeout", "60s", "--shared-cache-user-file",
+                              folder.Write("login", "stowage secret\n")});
+  EXPECT_EQ(SolveAndCheck(Remote(server.address()), DistinctRequest(1)), v1::Origin::SOLVED);
+  EXPECT_EQ(MetricOf(server, "stowage_cache_tier_lookups_total{result=\"miss\",tier=\"shared\"}"),
+            1);
+}
+
+TEST(Kubernetes, RedisIsWhereTheOverlaySays) {
+  const YAML::Node pod =
+      Object("redis.yaml", "Deployment", "stowage-redis", "redis")["spec"]["template"];
+  const YAML::Node service = Object("redis.yaml", "Service", "stowage-redis", "redis")["spec"];
+  const std::string port = service["ports"][0]["port"].as<std::string>();
+  const std::string overlay = ReadFile(Deploy("kubernetes/redis/kustomization.yaml"));
+  EXPECT_THAT(overlay, HasSubstr("--shared-cache=redis://stowage-redis:" + port + "\n"));
+  const std::string conf = ReadFile(Deploy("kubernetes/redis/redis.conf"));
+  EXPECT_THAT(conf, HasSubstr("\nport " + port + "\n"));
+  const YAML::Node container = pod["spec"]["containers"][0];
+  EXPECT_EQ(container["ports"][0]["containerPort"].as<std::string>(), port);
+  EXPECT_EQ(service["selector"].as<Labels>(), pod["metadata"]["labels"].as<Labels>());
+  // Room for copies of what is sent.
+  EXPECT_THAT(conf, HasSubstr("\nmaxmemory 2gb\nmaxmemory-policy allkeys-lru\n"));
+  EXPECT_GE(Bytes(container["resources"]["limits"]["memory"].as<std::string>()), int64_t{3} << 30);
+  const std::string users = container["volumeMounts"][1]["mountPath"].as<std::string>();
+  EXPECT_THAT(conf, HasSubstr("\naclfile " + users + "/users.acl\n"));
 }
 
 // As seconds: draining takes the grace period, then a moment.
