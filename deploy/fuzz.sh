@@ -3,13 +3,13 @@
 # profiles, the golden files and all that was found before. What breaks a promise ends it and is left
 # in build/fuzz/found: fix it, keep the input in tests/fuzz/regressions/TARGET, where every build's
 # tests replay it.
-#   deploy/fuzz.sh [SECONDS [TARGET…]]    default: 60, all of json keys request schedule stored
+#   deploy/fuzz.sh [SECONDS [TARGET…]]    default: 60, all of json keys replies request schedule stored
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-60}
 targets=("${@:2}")
-[ ${#targets[@]} -gt 0 ] || targets=(json keys request schedule stored)
+[ ${#targets[@]} -gt 0 ] || targets=(json keys replies request schedule stored)
 deploy/setup.sh test
 deploy/build.sh fuzz
 

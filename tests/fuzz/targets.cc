@@ -18,8 +18,11 @@ constexpr int64_t kMostSolverBytes = 32 << 20;
 
 const std::vector<FuzzTarget>& FuzzTargets() {
   static const std::vector<FuzzTarget> targets = {
-      {"json", FuzzJson, JsonSeeds},          {"keys", FuzzKeys, KeysSeeds},
-      {"request", FuzzRequest, RequestSeeds}, {"schedule", FuzzSchedule, ScheduleSeeds},
+      {"json", FuzzJson, JsonSeeds},
+      {"keys", FuzzKeys, KeysSeeds},
+      {"replies", FuzzReplies, RepliesSeeds},
+      {"request", FuzzRequest, RequestSeeds},
+      {"schedule", FuzzSchedule, ScheduleSeeds},
       {"stored", FuzzStored, StoredSeeds},
   };
   return targets;

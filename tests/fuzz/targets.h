@@ -17,6 +17,8 @@ namespace stowage {
 void FuzzJson(absl::string_view bytes);
 // Two requests: their cache keys are equal only where the requests are. See keys_target.cc.
 void FuzzKeys(absl::string_view bytes);
+// Replies of Redis. See replies_target.cc.
+void FuzzReplies(absl::string_view bytes);
 // Messages as the server reads them; the first byte says of which method.
 void FuzzRequest(absl::string_view bytes);
 // Operations on a chain of a few stages: see schedule_target.cc for what each byte means.
@@ -29,11 +31,12 @@ struct FuzzTarget {
   void (*run)(absl::string_view bytes);
   std::vector<std::string> (*seeds)();  // inputs that get far
 };
-// "json", "keys", "request", "schedule", "stored"
+// "json", "keys", "replies", "request", "schedule", "stored"
 const std::vector<FuzzTarget>& FuzzTargets();
 
 std::vector<std::string> JsonSeeds();
 std::vector<std::string> KeysSeeds();
+std::vector<std::string> RepliesSeeds();
 std::vector<std::string> RequestSeeds();
 std::vector<std::string> ScheduleSeeds();
 std::vector<std::string> StoredSeeds();
