@@ -11,7 +11,7 @@ bin=build/release/bin
 chain=tests/data/torchvision-resnet101-32-224.json
 
 log=$(mktemp)
-"$bin/stowage-server" --listen 127.0.0.1:0 --http none --cache-dir none 2>"$log" &
+"$bin/stowage-server" --listen 127.0.0.1:0 --http none --cache-dir none --lame-duck 0s 2>"$log" &
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -f "$log"' EXIT
 

@@ -1,5 +1,5 @@
-// stowage-server: parses options, serves until SIGTERM or SIGINT, drains, exits 0. On SIGHUP it
-// reads its configuration again.
+// stowage-server: parses options, serves until SIGTERM or SIGINT, drains, exits 0. After SIGTERM it
+// is a lame duck before it drains. On SIGHUP it reads its configuration again.
 #include <malloc.h>
 
 #include <csignal>
@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "grpc/support/log.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
@@ -118,6 +119,18 @@ int ReloadUntilStopped(const CommandLine& line, const sigset_t& signals, Server*
   }
 }
 
+// Ends when balancers have had time to notice, or with a second signal.
+void ServeAsLameDuck(double seconds, Server* server) {
+  server->BecomeLameDuck();
+  Log(LogLevel::kInfo, "lame_duck", {{"seconds", absl::StrCat(seconds)}});
+  sigset_t ending;
+  sigemptyset(&ending);
+  sigaddset(&ending, SIGTERM);
+  sigaddset(&ending, SIGINT);
+  const timespec wait = absl::ToTimespec(absl::Seconds(seconds));
+  sigtimedwait(&ending, nullptr, &wait);
+}
+
 int Serve(const CommandLine& line, const ParsedOptions& parsed, const sigset_t& signals) {
   const ServerOptions& options = parsed.options;
   const std::terminate_handler usual = std::set_terminate(EndStart);
@@ -140,11 +153,14 @@ int Serve(const CommandLine& line, const ParsedOptions& parsed, const sigset_t& 
        {"threads", absl::StrCat(options.engine.threads)}});
   NotifyReady((*server)->address());
   const int signal = ReloadUntilStopped(line, signals, server->get(), parsed.texts);
+  // Whoever types Ctrl-C has no balancer.
+  const double lame_duck_seconds = signal == SIGTERM ? (*server)->lame_duck_seconds() : 0;
   const double grace_seconds = (*server)->grace_seconds();
+  NotifyStopping(lame_duck_seconds + grace_seconds + kLastWritesSeconds);
+  if (lame_duck_seconds > 0) ServeAsLameDuck(lame_duck_seconds, server->get());
   Log(LogLevel::kInfo, "draining",
       {{"signal", absl::StrCat(signal)}, {"grace_seconds", absl::StrCat(grace_seconds)}});
-  NotifyStopping(grace_seconds + kLastWritesSeconds);
-  // A second signal ends the process at once, unless it asks for a reload, which comes too late.
+  // Another signal ends the process at once, unless it asks for a reload, which comes too late.
   std::signal(SIGHUP, SIG_IGN);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*server)->Drain();

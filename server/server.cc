@@ -117,7 +117,7 @@ Admission::Options OpenAdmissionOptions(const ServerOptions& options,
           .accounts = &accounts};
 }
 
-// `draining`: a second signal would end the process at once.
+// `draining`: a second signal would end the wait, or the process, at once.
 OperatorService::Actions OperatorActions(std::atomic<bool>& draining) {
   return {.set_log_level = SetLogLevel,
           // main() waits for the signal, and drains.
@@ -198,6 +198,7 @@ class Server::Reports final : public Observer, public ConnectionObserver {
 Server::Server(const ServerOptions& options, const std::string& version,
                std::unique_ptr<Security> security)
     : options_(options),
+      lame_duck_seconds_(options.lame_duck_seconds),
       grace_seconds_(options.grace_seconds),
       metrics_(version),
       reports_(std::make_unique<Reports>(options.log, *this)),
@@ -350,6 +351,10 @@ bool Server::Apply(absl::string_view option, const ServerOptions& options) {
        }},
       {"grace",
        [](Server& self, const ServerOptions& to) { self.grace_seconds_ = to.grace_seconds; }},
+      {"lame-duck",
+       [](Server& self, const ServerOptions& to) {
+         self.lame_duck_seconds_ = to.lame_duck_seconds;
+       }},
       {"log-level", [](Server&, const ServerOptions& to) { (void)SetLogLevel(to.log_level); }},
       {"max-solve-time",
        [](Server& self, const ServerOptions& to) {
@@ -414,12 +419,16 @@ void Server::LogWarnings() {
   warnings_ = std::move(warnings);
 }
 
-// Connections are accepted until the engine has drained: callers that come meanwhile get
-// UNAVAILABLE, which they can act on, rather than a connection that is refused.
-void Server::Drain() {
+void Server::BecomeLameDuck() {
   draining_ = true;
   ready_ = false;
   health_service_.SetServing(false);
+}
+
+// Connections are accepted until the engine has drained: callers that come meanwhile get
+// UNAVAILABLE, which they can act on, rather than a connection that is refused.
+void Server::Drain() {
+  BecomeLameDuck();
   const auto grace = std::chrono::duration<double>(grace_seconds_);
   engine_.Drain(std::chrono::steady_clock::now() +
                 std::chrono::duration_cast<std::chrono::steady_clock::duration>(grace));

@@ -69,10 +69,14 @@ class Server {
   // reach without TLS or credentials, permissions of files. Thread-safe.
   void LogWarnings();
 
+  double lame_duck_seconds() const { return lame_duck_seconds_; }
   double grace_seconds() const { return grace_seconds_; }
 
-  // Health turns NOT_SERVING, new requests get UNAVAILABLE, running ones have the grace period to
-  // finish. Blocks until all is done.
+  // Health turns NOT_SERVING and /readyz 503, so that balancers send new calls elsewhere; those
+  // that come are answered as before.
+  void BecomeLameDuck();
+  // Becomes a lame duck if it is none, new requests get UNAVAILABLE, running ones have the grace
+  // period to finish. Blocks until all is done.
   void Drain();
 
  private:
@@ -86,6 +90,7 @@ class Server {
   std::vector<SecurityWarning> Warnings() const;
 
   const ServerOptions options_;  // of the start
+  double lame_duck_seconds_;
   double grace_seconds_;
   Mutex warnings_mutex_;
   std::vector<SecurityWarning> warnings_ ABSL_GUARDED_BY(warnings_mutex_);  // those logged last
@@ -96,7 +101,7 @@ class Server {
   std::vector<ServerTier> tiers_;
   AnswerCache cache_;
   std::atomic<bool> ready_{false};
-  std::atomic<bool> draining_{false};  // or asked to, by an operator
+  std::atomic<bool> draining_{false};  // or a lame duck, or asked to drain by an operator
   Engine engine_;
   ConnectionAccounts accounts_;
   Admission admission_;

@@ -58,6 +58,7 @@ struct TextOptions {
   std::string shared_cache_timeout = "5ms";
   std::string cache_memory = "256MiB";
   std::string cache_disk = "1GiB";
+  std::string lame_duck = "5s";
   std::string grace = "30s";
   std::vector<std::string> trusted_proxies;
 };
@@ -258,8 +259,14 @@ void AddOperation(CLI::App& app, ServerOptions* options, TextOptions* texts) {
       ->capture_default_str()
       ->type_name("ADDRESS")
       ->group("Operation");
+  app.add_option("--lame-duck", texts->lame_duck,
+                 "how long calls are answered after SIGTERM while health says NOT_SERVING, so that "
+                 "balancers send new ones elsewhere; then the server drains; 0s: at once")
+      ->capture_default_str()
+      ->type_name("DURATION")
+      ->group("Operation");
   app.add_option("--grace", texts->grace,
-                 "how long running solves may take after SIGTERM; e.g. 30s")
+                 "how long running solves may take while the server drains; e.g. 30s")
       ->capture_default_str()
       ->type_name("DURATION")
       ->group("Operation");
@@ -311,6 +318,13 @@ absl::Status ReadLimit(const char* name, const std::string& text, double* second
   return Bad(name, "must be above 0 and at most a day (86400s)");
 }
 
+// From 0.
+absl::Status ReadWait(const char* name, const std::string& text, double* seconds) {
+  RETURN_IF_ERROR(Read(name, text, ParseSeconds, seconds));
+  if (*seconds <= kDaySeconds) return absl::OkStatus();
+  return Bad(name, "must be at most a day (86400s)");
+}
+
 absl::Status ReadMaxMessage(const TextOptions& texts, int* max_message_bytes) {
   int64_t bytes = 0;
   RETURN_IF_ERROR(Read("--max-message", texts.max_message, ParseBytes, &bytes));
@@ -360,13 +374,11 @@ absl::Status Complete(const TextOptions& texts, ServerOptions* options) {
     const absl::Status http = CheckAddress(options->http);
     if (!http.ok()) return Bad("--http", http.message());
   }
-  RETURN_IF_ERROR(Read("--grace", texts.grace, ParseSeconds, &options->grace_seconds));
+  RETURN_IF_ERROR(ReadWait("--lame-duck", texts.lame_duck, &options->lame_duck_seconds));
+  RETURN_IF_ERROR(ReadWait("--grace", texts.grace, &options->grace_seconds));
   RETURN_IF_ERROR(Read("--trusted-proxy", texts.trusted_proxies, TrustedProxies::Parse,
                        &options->trusted_proxies));
   RETURN_IF_ERROR(ReadMaxMessage(texts, &options->max_message_bytes));
-  if (options->grace_seconds > kDaySeconds) {
-    return Bad("--grace", "must be at most a day (86400s)");
-  }
   const absl::Status level = CheckLogLevel(options->log_level);
   return level.ok() ? level : Bad("--log-level", level.message());
 }

@@ -34,7 +34,8 @@ struct ServerOptions {
   double client_calls_per_second = 2000;  // of one client; 0: no limit
   double client_cache_share = 0.5;        // of the cache, in memory and on disk
   int max_message_bytes = 16 << 20;       // larger requests are refused
-  double grace_seconds = 30;              // for running solves, after SIGTERM
+  double lame_duck_seconds = 5;           // of answering as NOT_SERVING, after SIGTERM
+  double grace_seconds = 30;              // for running solves, after that
   std::string log_level = "info";
   std::string config_file;  // that these come from in part; empty: none
   LogObserver::Options log = {.client_lines_per_second = 20, .hit_share = 0.01};

@@ -36,8 +36,8 @@ void NotifyReloading() {
 }
 
 void NotifyStopping(double seconds) {
-  Notify(absl::StrCat("STOPPING=1\nSTATUS=Running solves have ", seconds,
-                      " s to end\nEXTEND_TIMEOUT_USEC=", static_cast<int64_t>(seconds * 1e6)));
+  Notify(absl::StrCat("STOPPING=1\nSTATUS=Ends within ", seconds,
+                      " s\nEXTEND_TIMEOUT_USEC=", static_cast<int64_t>(seconds * 1e6)));
 }
 
 }  // namespace stowage

@@ -14,7 +14,7 @@ void NotifyReady(const std::string& address);
 // The server reads its configuration again; NotifyReady() says when it has.
 void NotifyReloading();
 
-// The server drains, and the process ends within `seconds`. systemd waits that long even where the
+// The server stops, and the process ends within `seconds`. systemd waits that long even where the
 // unit's TimeoutStopSec is shorter.
 void NotifyStopping(double seconds);
 

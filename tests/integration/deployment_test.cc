@@ -273,22 +273,24 @@ TEST(Kubernetes, RedisIsWhereTheOverlaySays) {
   EXPECT_THAT(conf, HasSubstr("\naclfile " + users + "/users.acl\n"));
 }
 
-// As seconds: draining takes the grace period, then a moment.
+// As seconds: a stop takes the lame duck and the grace period, then a moment.
 constexpr double kMoment = 10;
 
 TEST(Kubernetes, WaitsForTheGracePeriod) {
+  const double lame_duck = *ParseSeconds(DefaultOf("--lame-duck"));
   const double grace = *ParseSeconds(Arguments().at("--grace"));
   const YAML::Node command = Container()["lifecycle"]["preStop"]["exec"]["command"];
   ASSERT_EQ(command[0].as<std::string>(), "sleep");
   EXPECT_GE(PodSpec()["terminationGracePeriodSeconds"].as<double>(),
-            command[1].as<double>() + grace + kMoment);
+            command[1].as<double>() + lame_duck + grace + kMoment);
 }
 
 TEST(SystemdUnit, WaitsForTheGracePeriod) {
   const std::string line = Lines(Deploy("systemd/stowage-server.service"), "TimeoutStopSec=");
   ASSERT_NE(line, "");
-  EXPECT_GE(std::stod(line.substr(line.find('=') + 1)),
-            *ParseSeconds(DefaultOf("--grace")) + kMoment);
+  EXPECT_GE(
+      std::stod(line.substr(line.find('=') + 1)),
+      *ParseSeconds(DefaultOf("--lame-duck")) + *ParseSeconds(DefaultOf("--grace")) + kMoment);
 }
 
 }  // namespace

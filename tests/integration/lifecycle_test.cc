@@ -274,6 +274,38 @@ TEST(Lifecycle, ASecondSignalEndsItAtOnce) {
   EXPECT_EQ(running->Wait().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+// What a balancer relies on: it has time to notice.
+TEST(LameDuck, AnswersNewCallsButIsNotServingUntilASecondSignal) {
+  for (const int second : {SIGTERM, SIGINT}) {
+    ServerProcess server({"--lame-duck", "1000s"});
+    const Remote remote(server.address());
+    EXPECT_EQ(remote.Health(), HealthState::SERVING);
+    server.Signal(SIGTERM);
+    EXPECT_NE(server.WaitForLogLine({"event=lame_duck", "seconds=1000"}), "");
+    EXPECT_EQ(remote.Health(), HealthState::NOT_SERVING);
+    EXPECT_THAT(HttpGet(server.http_address(), "/readyz"), StartsWith("503"));
+    EXPECT_TRUE(remote.Answers());
+    EXPECT_TRUE(Remote(server.address()).Answers()) << "over a new connection";
+    server.Signal(second);
+    EXPECT_THAT(server.WaitForExit(), Optional(0));
+    EXPECT_THAT(server.Log(), AllOf(HasSubstr("event=draining"), HasSubstr("event=stopped")));
+  }
+}
+
+TEST(LameDuck, EndsByItself) {
+  ServerProcess server({"--lame-duck", "0.1s"});
+  server.Signal(SIGTERM);
+  EXPECT_THAT(server.WaitForExit(), Optional(0));
+  EXPECT_THAT(server.Log(), AllOf(HasSubstr("event=lame_duck"), HasSubstr("event=stopped")));
+}
+
+TEST(LameDuck, IsSkippedByCtrlC) {
+  ServerProcess server({"--lame-duck", "1000s"});
+  server.Signal(SIGINT);
+  EXPECT_THAT(server.WaitForExit(), Optional(0));
+  EXPECT_THAT(server.Log(), testing::Not(HasSubstr("event=lame_duck")));
+}
+
 TEST(Lifecycle, AKilledServerComesBackOnItsPort) {
   // An address of its own: ports that other tests get do not collide with the one to come back to.
   ServerProcess first({}, "127.0.0.2:0");
@@ -321,7 +353,7 @@ TEST(Lifecycle, CallsAndTheEndDoNotWaitForWhoeverReadsTheLog) {
   BackgroundProgram server(
       {"/bin/sh", "-c",
        absl::StrCat("exec ", Program("stowage-server"), " --listen ", address,
-                    " --http none --cache-dir none --log-level debug 2> ", log)});
+                    " --http none --cache-dir none --lame-duck 0s --log-level debug 2> ", log)});
   const Remote remote(address);
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!remote.Answers() && std::chrono::steady_clock::now() < deadline) {
@@ -376,6 +408,8 @@ TEST(Lifecycle, ABadFlagIsOneLineThatNamesIt) {
       {{"--grace", "soon"}, "--grace"},
       {{"--grace", "nan"}, "--grace"},
       {{"--grace", "2000000s"}, "--grace"},
+      {{"--lame-duck", "quack"}, "--lame-duck"},
+      {{"--lame-duck", "2000000s"}, "--lame-duck"},
       {{"--log-level", "loud"}, "--log-level"},
       {{"--no-such-flag"}, "--no-such-flag"},
       {{"--listen"}, "--listen"},
@@ -411,7 +445,8 @@ TEST(Lifecycle, VersionAndHelpGoToStandardOutput) {
 std::string StartWithin(int64_t bytes) {
   BackgroundProgram server({"/usr/bin/prlimit", absl::StrCat("--as=", bytes),
                             Program("stowage-server"), "--listen", "127.0.0.1:0", "--http",
-                            "127.0.0.1:0", "--cache-dir", "none", "--threads", "2"});
+                            "127.0.0.1:0", "--cache-dir", "none", "--lame-duck", "0s", "--threads",
+                            "2"});
   const std::string line = server.WaitForLogLine({"event=serving", " address="});
   if (!line.empty()) {
     EXPECT_TRUE(Remote(ValueOf(line, " address=")).Answers()) << bytes;

@@ -69,11 +69,11 @@ class Manager {
   const int fd_;
 };
 
-TEST(ServiceManager, IsToldOnceItServesAndAsSoonAsItDrains) {
+TEST(ServiceManager, IsToldOnceItServesAndAsSoonAsItStops) {
   const Manager manager;
   BackgroundProgram server(
       manager.ServerCommand({"--listen", "127.0.0.1:0", "--threads", "1", "--short-threads", "0",
-                             "--queue-length", "0", "--grace", "70s"}));
+                             "--queue-length", "0", "--lame-duck", "0.5s", "--grace", "70s"}));
   const std::string ready = manager.Next();
   ASSERT_THAT(ready, HasSubstr("READY=1\nSTATUS=Serving at 127.0.0.1:")) << server.Log();
   const std::string address = ValueOf(ready, "Serving at ");
@@ -84,9 +84,9 @@ TEST(ServiceManager, IsToldOnceItServesAndAsSoonAsItDrains) {
   const auto running = Occupy(remote, LongSolveRequest());
   EXPECT_EQ(manager.Next(std::chrono::milliseconds(0)), "") << "nothing has changed";
   server.Signal(SIGTERM);
-  // The grace period and ten seconds, whatever the unit says.
+  // The lame duck, the grace period and ten seconds, whatever the unit says.
   EXPECT_THAT(manager.Next(),
-              AllOf(HasSubstr("STOPPING=1\n"), HasSubstr("\nEXTEND_TIMEOUT_USEC=80000000")));
+              AllOf(HasSubstr("STOPPING=1\n"), HasSubstr("\nEXTEND_TIMEOUT_USEC=80500000")));
   EXPECT_FALSE(running->ended());
   running->Cancel();
   EXPECT_THAT(server.WaitForExit(), Optional(0)) << server.Log();

@@ -193,9 +193,10 @@ namespace {
 std::vector<std::string> ServerCommand(const std::vector<std::string>& flags,
                                        const std::string& listen) {
   std::vector<std::string> argv = {Program("stowage-server"), "--listen", listen};
-  // Nothing that two servers would share, but for tests that say so.
+  // Nothing that two servers would share, and no wait for a balancer, but for tests that say so.
   for (const auto& [flag, value] :
-       {std::pair("--http", "127.0.0.1:0"), std::pair("--cache-dir", "none")}) {
+       {std::pair("--http", "127.0.0.1:0"), std::pair("--cache-dir", "none"),
+        std::pair("--lame-duck", "0s")}) {
     if (std::find(flags.begin(), flags.end(), flag) != flags.end()) continue;
     argv.insert(argv.end(), {flag, value});
   }

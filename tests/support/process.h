@@ -74,7 +74,8 @@ class BackgroundProgram {
 // What follows `key` in a line, up to the next space: ValueOf(line, "address=").
 std::string ValueOf(const std::string& line, const std::string& key);
 
-// A stowage-server of its own for a test, on free ports of the loopback device. Thread-safe.
+// A stowage-server of its own for a test, on free ports of the loopback device. It drains as
+// soon as it is told to unless `flags` have --lame-duck. Thread-safe.
 class ServerProcess : public BackgroundProgram {
  public:
   // Returns once it serves. Throws std::runtime_error with its log when it does not.

@@ -66,7 +66,7 @@ class Server:
     def __init__(self, *options: str, address: str = "127.0.0.1:0") -> None:
         self._log = tempfile.NamedTemporaryFile("r", prefix="stowage-server-")  # noqa: SIM115
         program = str(PROGRAMS / "stowage-server")
-        own = ("--listen", address, "--http", "none", "--cache-dir", "none", "--log-level", "info")
+        own = ("--listen", address, "--http", "none", "--cache-dir", "none", "--lame-duck", "0s")
         with open(self._log.name, "w") as log:
             self.process = subprocess.Popen([program, *own, *options], stdout=log, stderr=log)
         wait_until(lambda: self._serving() is not None or self.process.poll() is not None)
