@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "client/lib/credentials.h"
 #include "client/lib/proxy.h"
+#include "client/lib/routing_key.h"
 #include "grpcpp/grpcpp.h"
 
 namespace stowage {
@@ -40,13 +41,16 @@ class Connection {
   absl::Status FailureOf(const grpc::ClientContext& context, const grpc::Status& status,
                          std::optional<double> timeout_seconds) const;
 
-  // A call of a generated stub.
+  // A call of a generated stub. `routing_key`: as routing_key.h has it; empty: none is sent.
   template <typename Stub, typename Request, typename Response>
-  absl::StatusOr<Response> Call(
-      Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-      const Request& request, std::optional<double> timeout_seconds) const {
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                             Response*),
+                                const Request& request, std::optional<double> timeout_seconds,
+                                const std::string& routing_key = "") const {
     grpc::ClientContext context;
     Prepare(timeout_seconds, &context);
+    if (!routing_key.empty()) context.AddMetadata(kRoutingKeyHeader, routing_key);
     Response response;
     const grpc::Status status = (stub.*method)(&context, request, &response);
     if (!status.ok()) return FailureOf(context, status, timeout_seconds);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/lib/routing_key.h"
 
 namespace stowage {
 
@@ -13,7 +14,8 @@ RpcClient::RpcClient(const std::string& server, const Credentials& credentials,
 
 absl::StatusOr<v1::SolveResponse> RpcClient::Solve(const v1::SolveRequest& request,
                                                    std::optional<double> timeout_seconds) {
-  return connection_.Call(*stub_, &v1::Scheduler::Stub::Solve, request, timeout_seconds);
+  return connection_.Call(*stub_, &v1::Scheduler::Stub::Solve, request, timeout_seconds,
+                          RoutingKey(request));
 }
 
 absl::StatusOr<v1::SolveResponse> RpcClient::SolveStream(
@@ -21,6 +23,7 @@ absl::StatusOr<v1::SolveResponse> RpcClient::SolveStream(
     absl::FunctionRef<void(const v1::SolveEvent&)> on_event) {
   grpc::ClientContext context;
   connection_.Prepare(timeout_seconds, &context);
+  context.AddMetadata(kRoutingKeyHeader, RoutingKey(request));
   const auto reader = stub_->SolveStream(&context, request);
   v1::SolveEvent event;
   std::optional<v1::SolveResponse> answer;  // the last event
@@ -40,7 +43,8 @@ absl::StatusOr<v1::SolveResponse> RpcClient::SolveStream(
 
 absl::StatusOr<v1::FrontierResponse> RpcClient::Frontier(const v1::FrontierRequest& request,
                                                          std::optional<double> timeout_seconds) {
-  return connection_.Call(*stub_, &v1::Scheduler::Stub::Frontier, request, timeout_seconds);
+  return connection_.Call(*stub_, &v1::Scheduler::Stub::Frontier, request, timeout_seconds,
+                          RoutingKey(request));
 }
 
 absl::StatusOr<v1::SimulateResponse> RpcClient::Simulate(const v1::SimulateRequest& request,

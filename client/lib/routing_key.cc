@@ -1,0 +1,42 @@
+#include "client/lib/routing_key.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+// FNV-1a: the same in every version of the client.
+uint64_t Hash(const std::string& bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  return hash;
+}
+
+// Without `provenance` there is no map, whose order in the bytes would vary.
+void ClearNames(v1::Chain& chain) {
+  chain.clear_name();
+  chain.clear_provenance();
+  for (v1::Stage& stage : *chain.mutable_stages()) stage.clear_name();
+  if (chain.has_loss()) chain.mutable_loss()->clear_name();
+}
+
+template <typename Request>
+std::string KeyOf(Request& request) {
+  if (request.has_chain()) ClearNames(*request.mutable_chain());
+  if (request.has_platform()) request.mutable_platform()->clear_name();
+  if (request.has_options()) {
+    request.mutable_options()->clear_use_cache();
+    request.mutable_options()->clear_time_budget_seconds();
+  }
+  return absl::StrCat(absl::Hex(Hash(request.SerializeAsString()), absl::kZeroPad16));
+}
+
+}  // namespace
+
+std::string RoutingKey(v1::SolveRequest request) { return KeyOf(request); }
+
+std::string RoutingKey(v1::FrontierRequest request) { return KeyOf(request); }
+
+}  // namespace stowage
