@@ -72,6 +72,13 @@ void AddDetails(const v1::ErrorStatus& details, absl::Status* status) {
   }
 }
 
+// A proxy ends a call whose server has died without a status, to which gRPC gives one of its own.
+bool EndedWithoutStatus(const grpc::Status& status) {
+  const bool is_grpcs = status.error_code() == grpc::StatusCode::UNKNOWN ||
+                        status.error_code() == grpc::StatusCode::INTERNAL;
+  return is_grpcs && GrpcText::Read(status.error_message()).broken;
+}
+
 // The id under which the server's log has a call that failed: in its trailers or, where these never
 // came, in its initial metadata. Empty: no server sent one.
 absl::string_view RequestIdOf(const grpc::ClientContext& context) {
@@ -128,7 +135,7 @@ void Connection::Prepare(std::optional<double> timeout_seconds,
                         std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
 }
 
-// An UNAVAILABLE that no Stowage server made.
+// A call that no Stowage server has answered.
 absl::Status Connection::NoAnswer(absl::string_view text) const {
   const GrpcText said = GrpcText::Read(text);
   absl::Status none;
@@ -163,6 +170,7 @@ absl::Status Connection::FromGrpc(const grpc::Status& status,
     return absl::UnavailableError(absl::StrCat(
         "the server at ", server_, " ended the call as it stopped; ask another server"));
   }
+  if (!details.has_value() && EndedWithoutStatus(status)) return NoAnswer(status.error_message());
   if (code == absl::StatusCode::kUnavailable) {
     if (!details.has_value()) return NoAnswer(status.error_message());
     return absl::UnavailableError(absl::StrCat(server_, ": ", status.error_message()));

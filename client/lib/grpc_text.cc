@@ -15,7 +15,8 @@ GrpcText GrpcText::Read(absl::string_view text) {
   return {
       .tls = contains_any({"SSL"}),
       .broken = contains_any({"Socket closed", "Connection reset", "Broken pipe", "GOAWAY",
-                              "Connection timed out", "eepalive"}),
+                              "Connection timed out", "eepalive", "Stream removed",
+                              "RST_STREAM with error code 2"}),
       .never_connected = absl::StartsWith(text, "failed to connect to all addresses") ||
                          absl::StartsWith(text, "DNS resolution failed"),
       .closed = contains_any({"Socket closed", "reset by peer"}),

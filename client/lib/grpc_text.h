@@ -8,7 +8,7 @@ namespace stowage {
 
 struct GrpcText {
   bool tls = false;              // the two sides do not come to terms over TLS
-  bool broken = false;           // the connection broke in mid-call
+  bool broken = false;           // the connection, or one behind a proxy, broke in mid-call
   bool never_connected = false;  // no connection could be made
   bool closed = false;           // the other side closed the connection
   bool key_does_not_fit = false;

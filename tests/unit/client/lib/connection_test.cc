@@ -63,6 +63,25 @@ TEST(FromGrpc, TellsConnectionsThatBrokeFromThoseThatWereNeverMade) {
   // A proxy without a server.
   EXPECT_EQ(cause("Received http2 header with status: 503"), FailureCause::kOther);
   EXPECT_EQ(cause("no healthy upstream"), FailureCause::kOther);
+  // REFUSED_STREAM: no server has begun the call.
+  EXPECT_EQ(cause("Received RST_STREAM with error code 7"), FailureCause::kOther);
+}
+
+// As HAProxy and others end a call whose server dies after it has begun to answer.
+TEST(FromGrpc, TakesAStreamThatAProxyEndsForABrokenConnection) {
+  const Connection connection("127.0.0.1:1", {}, 1);
+  for (const grpc::Status& status :
+       {grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed"),
+        grpc::Status(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2")}) {
+    const absl::Status failure = connection.FromGrpc(status, std::nullopt);
+    EXPECT_TRUE(absl::IsUnavailable(failure)) << failure;
+    EXPECT_EQ(CauseOf(failure), FailureCause::kBrokenConnection);
+    EXPECT_FALSE(WasNotSent(failure));
+  }
+  const grpc::Status other(grpc::StatusCode::UNKNOWN, "Unexpected error in RPC handling");
+  EXPECT_TRUE(absl::IsUnknown(connection.FromGrpc(other, std::nullopt)));
+  EXPECT_TRUE(absl::IsInternal(
+      FromServer(grpc::StatusCode::INTERNAL, "INTERNAL", "Received RST_STREAM with error code 2")));
 }
 
 TEST(FromGrpc, TellsAServersErrorByItsReasonNotByItsWords) {
