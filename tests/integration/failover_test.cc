@@ -152,7 +152,9 @@ TEST(Failover, StartsAgainAtAnotherServerWhereOneDiesInMidSolve) {
   EXPECT_THAT(client.Log(), HasSubstr("asking again"));
 }
 
-// HAProxy with deploy/haproxy/haproxy.cfg before a server.
+constexpr const char* kHaproxyConfiguration = STOWAGE_ROOT "/deploy/haproxy/haproxy.cfg";
+
+// HAProxy before a server.
 struct ServerBehindHaproxy {
   ServerBehindHaproxy() { WaitUntilListening(address); }
 
@@ -160,7 +162,7 @@ struct ServerBehindHaproxy {
   const std::string address = "127.0.0.1:" + FreePort();
   BackgroundProgram haproxy{{"/usr/bin/env", "STOWAGE_BIND=" + address,
                              "STOWAGE_SERVER=" + server.address(), "/usr/sbin/haproxy", "-db", "-f",
-                             STOWAGE_ROOT "/deploy/haproxy/haproxy.cfg"}};
+                             kHaproxyConfiguration}};
 };
 
 // HAProxy answers on, and ends the stream without a status.
