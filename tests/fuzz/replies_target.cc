@@ -103,13 +103,17 @@ void FuzzReplies(absl::string_view bytes) {
 }
 
 std::vector<std::string> RepliesSeeds() {
+  // A value and its checksum, a value that is not there, what scripts return.
+  const std::string values =
+      "*2\r\n$5\r\na\r\n\xff\x01\r\n$16\r\n0123456789abcdef\r\n"
+      "*2\r\n$-1\r\n$-1\r\n:1\r\n:-9\r\n+OK\r\n";
+  // CLUSTER SLOTS, with a replica and a node without a name.
+  const std::string slots =
+      "*2\r\n*4\r\n:0\r\n:8191\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$4\r\nabcd\r\n"
+      "*2\r\n$0\r\n\r\n:7003\r\n*3\r\n:8192\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:7001\r\n";
   const std::string replies[] = {
-      // A value and its checksum, a value that is not there, what scripts return.
-      "*2\r\n$5\r\na\r\n\xff\x01\r\n$16\r\n0123456789abcdef\r\n*2\r\n$-1\r\n$-1\r\n:1\r\n:-9\r\n+"
-      "OK\r\n",
-      // CLUSTER SLOTS, with a replica and a node without a name.
-      "*2\r\n*4\r\n:0\r\n:8191\r\n*3\r\n$9\r\n127.0.0.1\r\n:7000\r\n$4\r\nabcd\r\n*2\r\n$0\r\n\r\n"
-      ":7003\r\n*3\r\n:8192\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:7001\r\n",
+      values,
+      slots,
       "-MOVED 3999 127.0.0.1:6381\r\n-ASK 3999 :6381\r\n-NOSCRIPT No matching script.\r\n",
       "-LOADING Redis is loading the dataset in memory\r\n-CLUSTERDOWN The cluster is down\r\n",
       "*0\r\n*-1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n$0\r\n\r\n*100001\r\n",
