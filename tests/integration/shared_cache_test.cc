@@ -186,11 +186,15 @@ TEST(SolveLeases, ManyEqualQuestionsToThreeServersAreSolvedOnce) {
     EXPECT_EQ(Text(solve->Wait()), "OK");
     solved += solve->response().origin().source() == v1::Origin::SOLVED ? 1 : 0;
   }
-  EXPECT_EQ(solved, 1);
   ExpectRight(question, solves.back()->response());
   double taken = 0;
-  for (const ServerProcess& server : servers) taken += Leases(server, "taken");
+  double taken_over = 0;  // from a server that a busy machine kept from renewing it for 3 s
+  for (const ServerProcess& server : servers) {
+    taken += Leases(server, "taken");
+    taken_over += Leases(server, "taken_over");
+  }
   EXPECT_EQ(taken, 1);
+  EXPECT_EQ(solved, taken + taken_over);
 }
 
 TEST(SolveLeases, WhereTheHolderIsKilledAnotherTakesOver) {
