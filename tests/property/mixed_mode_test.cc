@@ -238,5 +238,43 @@ RC_GTEST_PROP(AutoOverModes, FindsTheBestChoiceOfModes, ()) {
   RC_ASSERT(answer->prediction.makespan_seconds <= *best * (1 + 1e-9));
 }
 
+// The modes of the second stage cost the same, so that two choices have one plain chain; the one
+// that enters graph mode once is faster. A shrunk chain of the property above.
+TEST(AutoOverModes, EntersGraphModeAsSeldomAsItCan) {
+  Chain chain;
+  chain.input_bytes = 4;
+  chain.graph_entry_seconds = 1;
+  chain.stages.resize(4);
+  std::vector<Stage>& stages = chain.stages;
+  stages[0].forward_seconds = 3;
+  stages[0].backward_seconds = 7;
+  stages[0].saved_bytes = 3;
+  stages[1].backward_seconds = 2;
+  stages[1].backward_overhead_bytes = 4;
+  stages[2].forward_seconds = 2;
+  stages[2].saved_bytes = 5;
+  stages[3].forward_seconds = 2;
+  stages[3].backward_seconds = 3;
+  stages[3].output_bytes = 1;
+  stages[3].saved_bytes = 1;
+  stages[3].backward_overhead_bytes = 9;
+  stages[0].graph = GraphCosts{.saved_bytes = 9};
+  stages[1].graph = GraphCosts{.saved_bytes = 3};
+  stages[2].graph = GraphCosts{.forward_seconds = 2, .saved_bytes = 5};
+  stages[3].graph = GraphCosts{.saved_bytes = 5};
+  for (Stage& stage : chain.stages) stage.no_recompute = true;
+  ASSERT_TRUE(Violations(chain).empty());
+  bool differs = false;
+  for (int64_t budget = 10; budget < 30; ++budget) {
+    const auto best = BestOverAllModes(chain, budget);
+    const auto answer = AnswerRequest(Exactly("auto", chain, budget), {});
+    ASSERT_TRUE(answer.ok());
+    if (!best.has_value()) continue;
+    EXPECT_LE(answer->prediction.makespan_seconds, *best) << budget;
+    differs = differs || *best == 13;
+  }
+  EXPECT_TRUE(differs) << "there is a budget at which it takes three units in graph mode";
+}
+
 }  // namespace
 }  // namespace stowage

@@ -141,10 +141,12 @@ class ModeChoiceSolve {
     return absl::OkStatus();
   }
 
-  // Solves the plain chain of `execution`, unless an equal one has been solved before.
+  // Solves the plain chain of `execution`, unless an equal one has been solved before. Where both
+  // modes of a unit cost the same, equal plain chains may enter graph mode more or less often.
   absl::Status TryNewExecution(Execution execution) {
     const auto same = [&execution](const Execution& other) {
-      return other.numbers() == execution.numbers() && other.chain() == execution.chain();
+      return other.numbers() == execution.numbers() && other.chain() == execution.chain() &&
+             other.Entries() <= execution.Entries();
     };
     if (std::any_of(tried_.begin(), tried_.end(), same)) return absl::OkStatus();
     tried_.push_back(std::move(execution));
