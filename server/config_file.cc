@@ -59,9 +59,9 @@ absl::Status SetItem(const CLI::Config& format, const CLI::ConfigItem& item, CLI
         absl::StrCat(Quoted(item.name), " is no option that a file can set; the keys are the ",
                      "flags of stowage-server --help, without dashes"));
   }
-  const auto most_values =
+  const auto max_values =
       static_cast<size_t>(std::max(1, option->get_items_expected_max()));  // 0: a flag
-  if (!seen->insert(item.name).second || item.inputs.size() > most_values) {
+  if (!seen->insert(item.name).second || item.inputs.size() > max_values) {
     return absl::InvalidArgumentError(
         absl::StrCat(item.name, ": has more than one value; set it once, and put quotes around a ",
                      "value with spaces or commas"));

@@ -24,7 +24,7 @@ namespace {
 // Messages that arrive or wait to be sent, and what libraries allocate.
 constexpr int64_t kMessageBytes = int64_t{32} << 20;
 // With less for caches, solves and allocators a server would refuse nearly every request.
-constexpr int64_t kLeastBytes = int64_t{64} << 20;
+constexpr int64_t kMinBytes = int64_t{64} << 20;
 // What the C library reserves for each arena but the first.
 constexpr int64_t kArenaBytes = int64_t{64} << 20;
 
@@ -83,9 +83,9 @@ int ThreadsOf(const EngineOptions& options, int processors) {
 absl::StatusOr<int64_t> ShareAddressSpace(const AddressSpace& space, int threads,
                                           ServerOptions* options) {
   const int64_t taken = space.mapped_bytes + threads * space.stack_bytes + kMessageBytes;
-  if (space.limit_bytes - taken < kLeastBytes) {
+  if (space.limit_bytes - taken < kMinBytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("needs ", FormatBytes(taken + kLeastBytes), " of address space for ", threads,
+        absl::StrCat("needs ", FormatBytes(taken + kMinBytes), " of address space for ", threads,
                      " threads, and the limit is ", FormatBytes(space.limit_bytes),
                      "; raise it (ulimit -v, LimitAS=), or lower --threads"));
   }

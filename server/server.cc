@@ -303,7 +303,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (server->grpc_ == nullptr) return absl::InternalError("gRPC does not start");
   absl::StatusOr<std::unique_ptr<Listener>> listener = Listener::Start(
       options.listen,
-      {.most_descriptors = MostConnectionDescriptors(),
+      {.max_descriptors = MostConnectionDescriptors(),
        .host_connections = options.host_connections,
        .is_exempt =
            [proxies = options.trusted_proxies](const std::string& address) {

@@ -19,8 +19,8 @@ namespace {
 
 using Align = Table::Align;
 
-constexpr int kColumns = 72;           // of the bars and of a line of stages
-constexpr size_t kMostStageLines = 4;  // more would not fit a screen
+constexpr int kColumns = 72;          // of the bars and of a line of stages
+constexpr size_t kMaxStageLines = 4;  // more would not fit a screen
 
 std::string StageName(const Chain& chain, int l) {
   if (l == 0) return "the input";
@@ -188,7 +188,7 @@ std::string StageMap(const std::vector<StageFate>& stages) {
     absl::StrAppend(&text, std::count(modes.begin(), modes.end(), 'g') + fused,
                     " in graph mode (g), ", fused, " of them fused into the next (-)\n");
   }
-  if (letters.size() > kMostStageLines * kColumns) return text;
+  if (letters.size() > kMaxStageLines * kColumns) return text;
   Table table({Align::kRight, Align::kLeft});
   for (size_t begin = 0; begin < letters.size(); begin += kColumns) {
     table.Add({absl::StrCat(begin + 1), letters.substr(begin, kColumns)});

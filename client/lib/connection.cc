@@ -15,7 +15,7 @@ namespace {
 
 // Between attempts to connect; gRPC's own are 1 s to 2 minutes.
 constexpr int kFirstReconnectMilliseconds = 100;
-constexpr int kMostReconnectMilliseconds = 1000;
+constexpr int kMaxReconnectMilliseconds = 1000;
 // The server allows pings so often (server/rpc/connection_limits.cc).
 constexpr int kKeepaliveMilliseconds = 30'000;
 constexpr int kKeepaliveAnswerMilliseconds = 10'000;
@@ -29,7 +29,7 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credenti
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, milliseconds);
   arguments.SetInt(GRPC_ARG_DNS_ARES_QUERY_TIMEOUT_MS, milliseconds);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostReconnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveAnswerMilliseconds);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // while a solve runs none is sent

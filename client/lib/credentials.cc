@@ -16,18 +16,18 @@ namespace {
 
 // The text of a file of at most a mebibyte; empty for an empty path.
 absl::StatusOr<std::string> Read(const std::string& path) {
-  constexpr size_t kMostBytes = 1 << 20;
+  constexpr size_t kMaxBytes = 1 << 20;
   if (path.empty()) return std::string();
   std::FILE* const file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return absl::ErrnoToStatus(errno, path);
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   // One byte more than is accepted, to tell a file of the limit from a larger one.
   text.resize(std::fread(text.data(), 1, text.size(), file));
   const int error = std::ferror(file) != 0 ? errno : 0;
   std::fclose(file);
   if (error != 0) return absl::ErrnoToStatus(error, path);
   if (text.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": is empty"));
-  if (text.size() <= kMostBytes) return text;
+  if (text.size() <= kMaxBytes) return text;
   return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than a mebibyte"));
 }
 

@@ -20,13 +20,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // With less time than this an attempt could only replace the error by a misleading one.
-constexpr double kLeastAttemptSeconds = 0.02;
+constexpr double kMinAttemptSeconds = 0.02;
 // Without a timeout, how long a call is repeated at servers that say when to come back.
 constexpr double kBusySeconds = 10;
 
 // A connection breaks where a server ends, and one server may end for any reason. At the second the
 // request is the likely reason, and would end the others, too.
-constexpr int kMostBroken = 1;
+constexpr int kMaxBroken = 1;
 
 std::vector<size_t> RandomOrder(size_t count, uint32_t seed) {
   std::vector<size_t> order(count);
@@ -51,7 +51,7 @@ class Limits {
 
   // Whether an attempt would come too late for the timeout.
   bool HasTimedOut(double next) const {
-    return timeout_.has_value() && next + kLeastAttemptSeconds >= *timeout_;
+    return timeout_.has_value() && next + kMinAttemptSeconds >= *timeout_;
   }
 
   // Counts an attempt that failed at `now`.
@@ -129,7 +129,7 @@ absl::Status Failover::Call(std::optional<double> timeout_seconds, Rule may_repe
     failures[server] = absl::IsDeadlineExceeded(status) ? After(failures[server], status) : status;
     if (!may_repeat(status)) return IsAnswer(status) ? status : Summary(failures, status);
     const FailureCause cause = CauseOf(status);
-    if (cause == FailureCause::kBrokenConnection && ++broken > kMostBroken) {
+    if (cause == FailureCause::kBrokenConnection && ++broken > kMaxBroken) {
       return Summary(failures, status);
     }
     now = elapsed();

@@ -15,10 +15,10 @@ namespace {
 double ConnectSeconds(const RemoteOptions& options) {
   const auto count = static_cast<double>(options.servers.size());
   if (count == 1) return Connection::kConnectSeconds;
-  constexpr double kMost = 2;
+  constexpr double kMax = 2;
   return options.timeout_seconds.has_value()
-             ? std::min(kMost, *options.timeout_seconds / (count + 1))
-             : kMost;
+             ? std::min(kMax, *options.timeout_seconds / (count + 1))
+             : kMax;
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ absl::StatusOr<int64_t> ParseBudget(absl::string_view text, const Chain& chain) 
   }
   const int64_t low = FloorOfMemory(chain).bytes;
   const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);
-  constexpr auto kMost = static_cast<long double>(kMaxTotalBytes);
-  return low + static_cast<int64_t>(std::min(std::floor(range * percent / 100), kMost));
+  constexpr auto kMax = static_cast<long double>(kMaxTotalBytes);
+  return low + static_cast<int64_t>(std::min(std::floor(range * percent / 100), kMax));
 }
 
 }  // namespace stowage

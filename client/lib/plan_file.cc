@@ -122,9 +122,9 @@ int VersionOf(const std::string& solver) {
 
 // The name only tells a directory's plans apart; LoadPlan() compares the requests themselves.
 std::string PlanFileName(const SolveRequest& request) {
-  constexpr size_t kMostLetters = 80;
+  constexpr size_t kMaxLetters = 80;
   std::string name;
-  for (const char letter : request.chain.name.substr(0, kMostLetters)) {
+  for (const char letter : request.chain.name.substr(0, kMaxLetters)) {
     const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0;
     name.push_back(plain || letter == '_' ? letter : '-');
   }

@@ -14,10 +14,10 @@ bool IsRetryable(const absl::Status& status) {
 // `share` is uniform in [1/2, 1): 32 random bits times 2^-33, plus 1/2. The advised pause gets
 // jitter upwards only, so that no caller comes back before it.
 double Backoff::NextSeconds(const absl::Status& failure) {
-  constexpr double kMostPause = 2;
+  constexpr double kMaxPause = 2;
   const double share = 0.5 + static_cast<double>(random_()) * 0x1p-33;
-  const double pause = most_seconds_ * share;
-  most_seconds_ = std::min(kMostPause, 2 * most_seconds_);
+  const double pause = max_seconds_ * share;
+  max_seconds_ = std::min(kMaxPause, 2 * max_seconds_);
   return std::max(pause, AdvisedPause(failure).value_or(0) * (0.5 + share));
 }
 

@@ -24,7 +24,7 @@ class Backoff {
 
  private:
   std::mt19937 random_;
-  double most_seconds_ = 0.1;
+  double max_seconds_ = 0.1;
 };
 
 }  // namespace stowage

@@ -25,7 +25,7 @@ constexpr double kFrameHeight = 190;
 constexpr double kEdge = 12;
 constexpr double kTitleHeight = 34;
 constexpr double kLegendRowHeight = 22;
-constexpr double kLeastWidth = 560;      // fits the title
+constexpr double kMinWidth = 560;        // fits the title
 constexpr double kCharacterWidth = 7;    // at least that of a text of 12 pixels
 constexpr size_t kTitleCharacters = 44;  // of a panel
 
@@ -229,7 +229,7 @@ std::string ToSvg(const Plot& plot) {
   const std::vector<std::string> names = NamesOf(plot);
   const size_t columns = ColumnsFor(plot.panels.size());
   const size_t rows = (plot.panels.size() + columns - 1) / columns;
-  const double width = std::max(kLeastWidth, static_cast<double>(columns) * kCellWidth + 2 * kEdge);
+  const double width = std::max(kMinWidth, static_cast<double>(columns) * kCellWidth + 2 * kEdge);
   const Legend legend = DrawnLegend(names, width);
   const double top = kTitleHeight + legend.height;
   std::string svg = Head(width, top + static_cast<double>(rows) * kCellHeight + kEdge);

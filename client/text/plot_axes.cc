@@ -9,7 +9,7 @@
 namespace stowage {
 namespace {
 
-constexpr int kMostTicks = 7;
+constexpr int kMaxTicks = 7;
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -73,7 +73,7 @@ Axis HorizontalAxis(const Plot& plot, double width) {
   // rounding.
   constexpr double kRounding = 1e-9;
   return {range.low - margin, range.high + margin, 0, width,
-          RoundTicks(range.low - kRounding * margin, range.high + kRounding * margin, kMostTicks)};
+          RoundTicks(range.low - kRounding * margin, range.high + kRounding * margin, kMaxTicks)};
 }
 
 Axis VerticalAxis(const Plot& plot, const PlotPanel& panel, double height) {
@@ -87,13 +87,13 @@ Axis VerticalAxis(const Plot& plot, const PlotPanel& panel, double height) {
     range.Add(std::min(heights.high, ceiling));
   }
   if (Flat(range)) range.high += range.low == 0 ? 1 : 0.1 * std::abs(range.low);
-  const double step = RoundTicks(range.low, range.high, kMostTicks).step;
+  const double step = RoundTicks(range.low, range.high, kMaxTicks).step;
   // A value that equals a tick up to rounding needs no further one.
   constexpr double kRounding = 1e-6;
   const double low = std::floor(range.low / step + kRounding) * step;
   const double high = std::ceil(range.high / step - kRounding) * step;
   return {low, high, height, 0,
-          RoundTicks(low - kRounding * step, high + kRounding * step, kMostTicks + 2)};
+          RoundTicks(low - kRounding * step, high + kRounding * step, kMaxTicks + 2)};
 }
 
 }  // namespace stowage

@@ -21,7 +21,7 @@ namespace stowage {
 namespace {
 
 // Protobuf's parser takes quadratic time for deeply nested texts, and its error names no field.
-constexpr size_t kMostLevels = 32;
+constexpr size_t kMaxLevels = 32;
 
 // Reads a text up to the first error in its JSON, and tracks the path of the field that it is in.
 // Protobuf's own parser reports only the characters around an error, and accepts duplicate keys.
@@ -85,7 +85,7 @@ class Inspector : public nlohmann::json_sax<nlohmann::json> {
   }
   bool Open(bool is_array) {
     if (levels_.empty() && is_array) return Stop("is an array, not a JSON object");
-    if (levels_.size() == kMostLevels) return Stop("is nested too deep");
+    if (levels_.size() == kMaxLevels) return Stop("is nested too deep");
     levels_.push_back({is_array, 0, "", {}});
     return true;
   }
@@ -159,8 +159,8 @@ std::string FieldProblem(absl::string_view message, absl::string_view root) {
 
 // What the parsers say repeats parts of the text, of any length and with any bytes.
 absl::Status Unreadable(absl::string_view problem) {
-  constexpr size_t kMostBytes = 900;
-  return absl::InvalidArgumentError(ValidUtf8(Shortened(problem, kMostBytes)));
+  constexpr size_t kMaxBytes = 900;
+  return absl::InvalidArgumentError(ValidUtf8(Shortened(problem, kMaxBytes)));
 }
 
 // By the byte order mark at its start, which is what editors and shells of Windows write; null for

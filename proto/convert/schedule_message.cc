@@ -69,11 +69,11 @@ void Fill(const Operation& operation, v1::Operation* to) {
 
 Schedule FromMessage(const v1::Schedule& message, std::vector<FieldViolation>* violations) {
   // A schedule of a newer client may have a million operations that are wrong in the same way.
-  constexpr int kMostReported = 10;
+  constexpr int kMaxReported = 10;
   Schedule schedule;
   schedule.operations.reserve(static_cast<size_t>(message.operations_size()));
   int reported = 0;
-  for (int i = 0; i < message.operations_size() && reported < kMostReported; ++i) {
+  for (int i = 0; i < message.operations_size() && reported < kMaxReported; ++i) {
     const v1::Operation& operation = message.operations(i);
     if (!v1::Operation::Mode_IsValid(operation.mode())) {
       violations->push_back({absl::StrCat("schedule.operations[", i, "].mode"),

@@ -160,7 +160,7 @@ void Engine::FindFrontier(FrontierRequest request, Caller caller, FrontierDone d
       }});
   Work work = WorkOf(job, caller);
   work.bytes = *bytes;
-  work.most_of_client = caller.limits.solves;
+  work.max_of_client = caller.limits.solves;
   const absl::StatusOr<uint64_t> added = resources_.solves.Add(std::move(work));
   if (added.ok()) return;
   job->done(added.status());

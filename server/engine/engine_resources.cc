@@ -35,18 +35,18 @@ EngineResources::EngineResources(const EngineOptions& its_options, AnswerCache* 
       leases(its_leases),
       request_bytes(options.request_bytes),
       tier_calls({.threads = kTierThreads,
-                  .most_waiting = kQuickQueue,
-                  .most_of_a_client = kQuickOfAClient}),
+                  .max_waiting = kQuickQueue,
+                  .max_of_a_client = kQuickOfAClient}),
       quick({.threads = kQuickThreads,
-             .most_waiting = kQuickQueue,
-             .most_of_a_client = kQuickOfAClient}),
+             .max_waiting = kQuickQueue,
+             .max_of_a_client = kQuickOfAClient}),
       solves({.threads = options.threads,
               .spare_threads = options.threads,
               .turn_seconds = options.turn_seconds,
               .short_threads = options.short_threads,
-              .most_waiting = options.queue_length,
-              .most_of_a_client = options.client_limit,
-              .most_bytes = options.all_solves_bytes,
+              .max_waiting = options.queue_length,
+              .max_of_a_client = options.client_limit,
+              .max_bytes = options.all_solves_bytes,
               .niceness = kSolveNiceness}) {
   // A thread inherits the niceness of the thread that creates it, so the helpers are created by a
   // thread that has taken the niceness of the solver threads.
@@ -71,7 +71,7 @@ absl::Status EngineResources::AddSimulation(int64_t steps, const ClientLimits& l
   constexpr int64_t kBytesOfStep = 256;  // in the timeline and the response
   if (steps <= kQuickSteps) return quick.Add(std::move(work)).status();
   work.bytes = std::min(options.solve_bytes, steps * kBytesOfStep);
-  work.most_of_client = limits.solves;
+  work.max_of_client = limits.solves;
   return solves.Add(std::move(work)).status();
 }
 
@@ -86,10 +86,10 @@ bool EngineResources::IsShort(const SolveRequest& request, int64_t bytes) {
   const bool chooses_modes =
       HasGraphMode(request.chain) && FindSolver(request.solver)->description.mixes_modes;
   const bool has_link = request.platform.has_link();
-  int most_stages = kShortChain;
-  if (chooses_modes || has_link) most_stages = kShortSearched;
-  if (chooses_modes && has_link) most_stages = kShortSearchedTwice;
-  return bytes <= kShortBytes && request.chain.length() <= most_stages;
+  int max_stages = kShortChain;
+  if (chooses_modes || has_link) max_stages = kShortSearched;
+  if (chooses_modes && has_link) max_stages = kShortSearchedTwice;
+  return bytes <= kShortBytes && request.chain.length() <= max_stages;
 }
 
 SolveContext EngineResources::ContextFor(std::stop_token stop) {

@@ -9,7 +9,7 @@ namespace stowage {
 RateLimit::Clock::time_point& RateLimit::DueOf(absl::string_view client, Clock::time_point now) {
   auto place = due_.find(client);
   if (place == due_.end()) {
-    if (due_.size() >= most_clients_) ForgetPassed(now);
+    if (due_.size() >= max_clients_) ForgetPassed(now);
     place = due_.emplace(std::string(client), now).first;
   }
   place->second = std::max(place->second, now);
@@ -44,12 +44,12 @@ void RateLimit::SetRate(double per_second) {
 
 // Doubling the bound keeps the cost of a client at O(1), however many are active at once.
 void RateLimit::ForgetPassed(Clock::time_point now) {
-  constexpr size_t kLeastBound = 1024;
+  constexpr size_t kMinBound = 1024;
   for (auto place = due_.begin(); place != due_.end();) {
     const auto each = place++;
     if (each->second <= now) due_.erase(each);
   }
-  most_clients_ = std::max(kLeastBound, 2 * due_.size());
+  max_clients_ = std::max(kMinBound, 2 * due_.size());
 }
 
 }  // namespace stowage

@@ -48,7 +48,7 @@ class RateLimit {
   double per_second_ ABSL_GUARDED_BY(mutex_);
   const double burst_seconds_;
   absl::flat_hash_map<std::string, Clock::time_point> due_ ABSL_GUARDED_BY(mutex_);
-  size_t most_clients_ ABSL_GUARDED_BY(mutex_) = 1024;  // then those that are due are forgotten
+  size_t max_clients_ ABSL_GUARDED_BY(mutex_) = 1024;  // then those that are due are forgotten
 };
 
 }  // namespace stowage

@@ -32,9 +32,9 @@ int64_t BytesOf(const Chain& chain) {
 }  // namespace
 
 struct RequestBytes::Totals {
-  explicit Totals(int64_t most) : most_bytes(most) {}
+  explicit Totals(int64_t most) : max_bytes(most) {}
 
-  const int64_t most_bytes;
+  const int64_t max_bytes;
   Mutex mutex;
   int64_t held ABSL_GUARDED_BY(mutex) = 0;
   absl::flat_hash_map<std::string, int64_t> of_clients ABSL_GUARDED_BY(mutex);  // above 0
@@ -46,7 +46,7 @@ struct RequestBytes::Totals {
   }
 };
 
-RequestBytes::RequestBytes(int64_t most_bytes) : totals_(std::make_shared<Totals>(most_bytes)) {}
+RequestBytes::RequestBytes(int64_t max_bytes) : totals_(std::make_shared<Totals>(max_bytes)) {}
 
 absl::StatusOr<RequestBytes::Hold> RequestBytes::Take(int64_t bytes, const std::string& client) {
   int64_t of_client = bytes;
@@ -54,7 +54,7 @@ absl::StatusOr<RequestBytes::Hold> RequestBytes::Take(int64_t bytes, const std::
     MutexLock lock(totals_->mutex);
     const auto before = totals_->of_clients.find(client);
     if (before != totals_->of_clients.end()) of_client += before->second;
-    if (of_client <= totals_->most_bytes - totals_->held - bytes) {
+    if (of_client <= totals_->max_bytes - totals_->held - bytes) {
       totals_->of_clients[client] = of_client;
       totals_->held += bytes;
       return Hold(totals_, client, bytes);

@@ -20,7 +20,7 @@ class RequestBytes {
   struct Totals;
 
  public:
-  explicit RequestBytes(int64_t most_bytes);
+  explicit RequestBytes(int64_t max_bytes);
 
   // Bytes of one client, until it is destroyed or assigned to. May outlive the RequestBytes. A
   // default one holds none.

@@ -201,7 +201,7 @@ void SolveCoordinator::Enqueue(const SolvePtr& solve) {
   AddInTurn(solve, resources_.solves, &SharedSolve::SetTicket, [&](const Caller& owner) {
     return Work{.run = [this, solve, instances] { Run(solve, *instances); },
                 .bytes = bytes,
-                .most_of_client = owner.limits.solves,
+                .max_of_client = owner.limits.solves,
                 .is_short = EngineResources::IsShort(request, bytes),
                 .is_readmitted = solve->awaits_other_since().has_value(),
                 .stop = solve->stop_token()};
@@ -340,12 +340,12 @@ bool SolveCoordinator::IsLeftToOther(const SolvePtr& solve, HeldLeasePtr* lease)
 // Looks again after an eighth of the time that it has waited, and at a third of the lease at most.
 // `seen`: when the other server was last known to hold it.
 void SolveCoordinator::AwaitOther(const SolvePtr& solve, Clock::time_point seen) {
-  constexpr Clock::duration kLeast = std::chrono::milliseconds(2);
+  constexpr Clock::duration kMin = std::chrono::milliseconds(2);
   const Clock::time_point now = Clock::now();
   solve->AwaitOther(now);
   const Clock::duration waited = now - solve->awaits_other_since().value_or(now);
   const Clock::duration most = resources_.leases->duration() / 3;
-  const Clock::duration pause = std::min(most, std::max(kLeast, waited / 8));
+  const Clock::duration pause = std::min(most, std::max(kMin, waited / 8));
   resources_.timers.At(now + pause, [this, solve, seen] { LookAgain(solve, seen); });
 }
 

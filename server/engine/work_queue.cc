@@ -37,18 +37,18 @@ WorkQueue::~WorkQueue() {
 
 absl::Status WorkQueue::Admit(const Work& work) const {
   if (closed_) return absl::UnavailableError("the server is draining; ask another server");
-  if (work.bytes > options_.most_bytes) {
+  if (work.bytes > options_.max_bytes) {
     return Rejected(
         "solve_memory",
         absl::StrCat("it would need ", FormatBytes(work.bytes), ", and ",
-                     FormatBytes(options_.most_bytes), " are set aside for all solves together"),
+                     FormatBytes(options_.max_bytes), " are set aside for all solves together"),
         /*retry_after_seconds=*/0);
   }
   if (work.is_readmitted) return absl::OkStatus();
   const auto client = clients_.find(work.client);
   if (client != clients_.end()) {
     const size_t unfinished = client->second.tickets.size() + client->second.running;
-    if (unfinished >= work.most_of_client.value_or(options_.most_of_a_client)) {
+    if (unfinished >= work.max_of_client.value_or(options_.max_of_a_client)) {
       return Rejected(kClientLimit,
                       absl::StrCat("this client has ", unfinished,
                                    " requests waiting or in work, and may have no more at a time; "
@@ -64,7 +64,7 @@ absl::Status WorkQueue::Admit(const Work& work) const {
     free_threads = with_short - std::min(with_short, stats_.running);
   }
   const size_t places = waiting_.size() - readmitted_;
-  if (places < options_.most_waiting + free_threads) return absl::OkStatus();
+  if (places < options_.max_waiting + free_threads) return absl::OkStatus();
   return Rejected(
       kQueueFull,
       absl::StrCat("the queue is full: ", places, " requests are waiting; try again in a second"),
@@ -247,12 +247,12 @@ WorkQueue::Stats WorkQueue::stats() const {
 }
 
 bool WorkQueue::MayStart(const Work& work) const {
-  return stats_.running_bytes + work.bytes <= options_.most_bytes || work.stop.stop_requested();
+  return stats_.running_bytes + work.bytes <= options_.max_bytes || work.stop.stop_requested();
 }
 
 bool WorkQueue::HasItsMemory(const Client& client, const Work& next) const {
   if (client.running == 0 || next.stop.stop_requested()) return false;
-  return next.bytes > options_.most_bytes / 4 * 3 - client.running_bytes;
+  return next.bytes > options_.max_bytes / 4 * 3 - client.running_bytes;
 }
 
 // Whether one more thread would be the last, and others wait. With a single thread turns are all
@@ -318,7 +318,7 @@ WorkQueue::Taken WorkQueue::Take(const Turn& turn, uint64_t ticket, Lane lane) {
 // are not starved by small ones. Once all threads run something, only clients that have none of
 // them are served, beside work that has outlasted its turn.
 std::optional<WorkQueue::Taken> WorkQueue::Next() {
-  constexpr int kMostOvertakes = 16;
+  constexpr int kMaxOvertakes = 16;
   const bool is_spare = began_.size() >= static_cast<size_t>(options_.threads);
   std::optional<Turn> greedy;
   bool overtakes = false;
@@ -332,7 +332,7 @@ std::optional<WorkQueue::Taken> WorkQueue::Next() {
       return Take(turn, client.tickets.front(), Lane::kAll);
     }
     if (may_start && !greedy.has_value()) greedy = turn;
-    if (!may_start && overtakes_ >= kMostOvertakes) return std::nullopt;
+    if (!may_start && overtakes_ >= kMaxOvertakes) return std::nullopt;
     overtakes |= !may_start;
   }
   if (!greedy.has_value()) return std::nullopt;

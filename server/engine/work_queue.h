@@ -24,11 +24,11 @@
 namespace stowage {
 
 struct Work {
-  absl::AnyInvocable<void()> run;             // must not throw
-  std::string client = {};                    // clients take turns
-  int64_t bytes = 0;                          // of memory, while it runs
-  std::optional<size_t> most_of_client = {};  // unset: Options::most_of_a_client
-  bool is_short = false;                      // expected to take milliseconds
+  absl::AnyInvocable<void()> run;            // must not throw
+  std::string client = {};                   // clients take turns
+  int64_t bytes = 0;                         // of memory, while it runs
+  std::optional<size_t> max_of_client = {};  // unset: Options::max_of_a_client
+  bool is_short = false;                     // expected to take milliseconds
   // Finishes requests that were admitted before: neither a full queue nor the limit of the client
   // refuses it, and it takes no place in the queue.
   bool is_readmitted = false;
@@ -66,12 +66,12 @@ class WorkQueue {
     int threads = 1;
     int spare_threads = 0;  // beside those, while work outlasts its turn
     double turn_seconds = 1;
-    int short_threads = 0;               // beside those, for short work alone
-    double overstay_seconds = 0.25;      // work that runs as long was not short
-    size_t most_waiting = 0;             // beyond those that run
-    size_t most_of_a_client = SIZE_MAX;  // of one client, waiting or running
-    int64_t most_bytes = INT64_MAX;      // of all that run at once
-    int niceness = 0;                    // of its threads, above the process's own
+    int short_threads = 0;              // beside those, for short work alone
+    double overstay_seconds = 0.25;     // work that runs as long was not short
+    size_t max_waiting = 0;             // beyond those that run
+    size_t max_of_a_client = SIZE_MAX;  // of one client, waiting or running
+    int64_t max_bytes = INT64_MAX;      // of all that run at once
+    int niceness = 0;                   // of its threads, above the process's own
   };
   explicit WorkQueue(const Options& options);
   ~WorkQueue();

@@ -19,12 +19,12 @@ constexpr double kForgivenSentBytes = 32 << 10;
 constexpr double kForgivenAbandoned = 500;
 constexpr double kForgivenStreams = 100;  // malformed, say, so that they never become calls
 // More answers than this never wait to be sent; see rpc/unsent_bytes.h.
-constexpr double kMostUnsentBytes = 128 << 20;
+constexpr double kMaxUnsentBytes = 128 << 20;
 
 constexpr double kShareOfBarred = 0.25;  // of the limits
 constexpr std::chrono::seconds kFirstBarred{60};
 constexpr std::chrono::seconds kLongestBarred{600};
-constexpr size_t kMostBarred = 10'000;  // hosts; then those whose time is over are forgotten
+constexpr size_t kMaxBarred = 10'000;  // hosts; then those whose time is over are forgotten
 
 double Sink(double level, double rise) { return std::max(0.0, level + rise); }
 
@@ -61,7 +61,7 @@ void ConnectionGovernor::Update(int id, const ConnectionFigures& figures, Clock:
 
   // Answers are counted when they end, and are sent while their caller reads them.
   its.unsent =
-      std::min(kMostUnsentBytes, its.unsent + kFraming * calls_since(&CallTotals::answer_bytes));
+      std::min(kMaxUnsentBytes, its.unsent + kFraming * calls_since(&CallTotals::answer_bytes));
   const double of_answers = std::min(its.unsent, sent);
   its.unsent -= of_answers;
   its.answered = Sink(its.answered, sent - of_answers - kAnswerMetadataBytes * ended -
@@ -138,15 +138,15 @@ void ConnectionGovernor::CutOff(int id, const char* reason, Clock::time_point no
 }
 
 void ConnectionGovernor::Bar(const std::string& host, Clock::time_point now) {
-  if (barred_.size() >= kMostBarred) {
+  if (barred_.size() >= kMaxBarred) {
     absl::erase_if(barred_, [now](const auto& each) { return each.second.until <= now; });
   }
   Barred& its = barred_[host];
   if (now > its.until + kLongestBarred) its.times = 0;
   if (now < its.until) return;  // several connections at a time are one offence
-  constexpr int kMostTimes = 6;
+  constexpr int kMaxTimes = 6;
   const auto barred = std::min(kFirstBarred * (1 << its.times), kLongestBarred);
-  its.times = std::min(its.times + 1, kMostTimes);
+  its.times = std::min(its.times + 1, kMaxTimes);
   its.until = now + barred;
 }
 

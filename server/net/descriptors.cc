@@ -8,7 +8,7 @@ namespace stowage {
 namespace {
 
 // A connection without calls takes about 12 KiB, so that many take half a GiB.
-constexpr rlim_t kMostConnections = 40'000;
+constexpr rlim_t kMaxConnections = 40'000;
 constexpr rlim_t kOwnFiles = 64;  // disk cache, log, listeners, libraries
 
 }  // namespace
@@ -24,8 +24,8 @@ void AllowAllFiles() {
 int MostConnectionDescriptors() {
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  const rlim_t reserve = std::min<rlim_t>(kMostHttpConnections + kOwnFiles, files.rlim_cur / 2);
-  return static_cast<int>(std::min(files.rlim_cur - reserve, kMostConnections));
+  const rlim_t reserve = std::min<rlim_t>(kMaxHttpConnections + kOwnFiles, files.rlim_cur / 2);
+  return static_cast<int>(std::min(files.rlim_cur - reserve, kMaxConnections));
 }
 
 }  // namespace stowage

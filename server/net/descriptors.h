@@ -5,7 +5,7 @@
 namespace stowage {
 
 // Connections to the HTTP port for operators.
-inline constexpr int kMostHttpConnections = 256;
+inline constexpr int kMaxHttpConnections = 256;
 
 // Raises the soft limit to the hard one. Call before threads start.
 void AllowAllFiles();

@@ -114,7 +114,7 @@ bool Exchanges::Receive(Exchange& exchange) {
   const size_t from = exchange.request.size() - std::min<size_t>(exchange.request.size(), 3);
   exchange.request.append(buffer.data(), read.bytes);
   const size_t end = exchange.request.find("\r\n\r\n", from);
-  if (end == std::string::npos) return exchange.request.size() <= kMostRequestBytes;
+  if (end == std::string::npos) return exchange.request.size() <= kMaxRequestBytes;
   exchange.request.resize(end + 4);
   exchange.answer = serve_(std::move(exchange.request), PeerOf(exchange.stream->fd()).text);
   exchange.deadline = Clock::now() + kPatience;

@@ -26,7 +26,7 @@ namespace stowage {
 class Exchanges {
  public:
   static constexpr std::chrono::seconds kPatience{5};
-  static constexpr size_t kMostRequestBytes = 16 << 10;
+  static constexpr size_t kMaxRequestBytes = 16 << 10;
 
   // Returns the response to a request header; a body is not read. `peer` as PeerOf() has it. Called
   // by the one thread, so it must be quick.

@@ -90,7 +90,7 @@ struct HttpPort::Parts {
       : observer(its_observer),
         sources(std::move(its_sources)),
         protection(std::move(its_protection)),
-        exchanges({.most = kMostHttpConnections, .open = OpenWith(protection)}, its_observer,
+        exchanges({.most = kMaxHttpConnections, .open = OpenWith(protection)}, its_observer,
                   [this](std::string request, const std::string& peer) {
                     return HasRangeHeader(request) ? kRangeRefused
                                                    : pages.Answer(std::move(request), peer);

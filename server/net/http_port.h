@@ -15,7 +15,7 @@ struct ssl_ctx_st;
 
 namespace stowage {
 
-// Serves from Start() until it is destroyed, on threads of its own. At most kMostHttpConnections
+// Serves from Start() until it is destroyed, on threads of its own. At most kMaxHttpConnections
 // connections are open at a time; beyond them the oldest is closed. The functions that it is given
 // are called from its thread and must be quick. Thread-safe.
 class HttpPort {

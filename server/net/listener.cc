@@ -32,15 +32,15 @@ constexpr std::chrono::milliseconds kPause{100};
 
 // How long connections of barred hosts are kept, and how many.
 constexpr std::chrono::milliseconds kLate{1000};
-constexpr size_t kMostLate = 256;
+constexpr size_t kMaxLate = 256;
 // Connections, before those that are open are looked at again.
-constexpr int kMostAtOnce = 256;
+constexpr int kMaxAtOnce = 256;
 
 constexpr double kOpenedSeconds = 10;
 
 double OpenedPerSecond(const ListenerOptions& options) {
   if (options.host_connections == 0) return 0;
-  return std::max(options.host_connections, ListenerOptions::kLeastOpened) / kOpenedSeconds;
+  return std::max(options.host_connections, ListenerOptions::kMinOpened) / kOpenedSeconds;
 }
 
 // ALREADY_EXISTS where another process has the address, else UNAVAILABLE with the system's reason.
@@ -238,7 +238,7 @@ bool Listener::IsBarred(const std::string& host, std::chrono::steady_clock::time
 // descriptor or memory left, the connection stays in the backlog and poll() reports it again; the
 // pause keeps the thread from spinning.
 void Listener::AcceptAll(int listener) {
-  for (int accepted = 0; accepted < kMostAtOnce; ++accepted) {
+  for (int accepted = 0; accepted < kMaxAtOnce; ++accepted) {
     sockaddr_storage from{};
     socklen_t size = sizeof(from);
     const int fd =
@@ -259,7 +259,7 @@ bool Listener::IsLimited(const Peer& peer) const {
 }
 
 std::string Listener::RefusalOf(int fd, const Peer& peer) {
-  if (fd >= options_.most_descriptors) return kTooFewDescriptors;
+  if (fd >= options_.max_descriptors) return kTooFewDescriptors;
   if (!IsLimited(peer)) return "";
   const auto now = std::chrono::steady_clock::now();
   if (IsBarred(peer.host, now)) return kBarred;
@@ -269,12 +269,12 @@ std::string Listener::RefusalOf(int fd, const Peer& peer) {
 
 void Listener::Refuse(int fd, const std::string& reason) {
   MutexLock lock(mutex_);
-  if (reason != kBarred || late_.size() >= kMostLate) {
+  if (reason != kBarred || late_.size() >= kMaxLate) {
     close(fd);
     return;
   }
-  const int least_bytes = 0;  // the system takes its own least
-  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least_bytes, sizeof(least_bytes));
+  const int min_bytes = 0;  // the system takes its own least
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &min_bytes, sizeof(min_bytes));
   late_.push_back({fd, std::chrono::steady_clock::now() + kLate});
 }
 

@@ -30,12 +30,12 @@ namespace stowage {
 struct ListenerOptions {
   // A connection that gets a file descriptor of this number or above is closed at once: descriptors
   // are given out from the lowest, so that many are in use then.
-  int most_descriptors = INT_MAX;
+  int max_descriptors = INT_MAX;
   // Connections of one host, as Peer::host names it, at a time; those beyond are closed at once. A
-  // host may open as many within ten seconds, or kLeastOpened where that is more. 0: no limit. Unix
+  // host may open as many within ten seconds, or kMinOpened where that is more. 0: no limit. Unix
   // sockets have none.
   int host_connections = 0;
-  static constexpr int kLeastOpened = 1000;
+  static constexpr int kMinOpened = 1000;
   // Whether an address (Peer::address) has no limits, those of ConnectionGovernor among them;
   // empty: all have them. Called by the listener's thread alone.
   std::function<bool(const std::string& address)> is_exempt = {};

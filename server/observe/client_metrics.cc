@@ -10,7 +10,7 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kMostRecent = 10'000;
+constexpr size_t kMaxRecent = 10'000;
 constexpr const char* kOthers = "other";
 
 bool IsRefused(const absl::Status& status) {
@@ -37,9 +37,9 @@ void ClientMetrics::Add(const CallRecord& record, Totals* totals) {
 
 void ClientMetrics::CallEnded(const CallRecord& record) {
   MutexLock lock(mutex_);
-  if (recent_.size() < kMostRecent || recent_.contains(record.client)) ++recent_[record.client];
+  if (recent_.size() < kMaxRecent || recent_.contains(record.client)) ++recent_[record.client];
   auto labelled = labelled_.find(record.client);
-  if (labelled == labelled_.end() && labelled_.size() < most_labels_) {
+  if (labelled == labelled_.end() && labelled_.size() < max_labels_) {
     labelled = labelled_.emplace(record.client, Totals()).first;
   }
   Add(record, labelled != labelled_.end() ? &labelled->second : &others_);

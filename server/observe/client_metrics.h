@@ -25,7 +25,7 @@ class ClientMetrics {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit ClientMetrics(size_t most_labels = 20) : most_labels_(most_labels) {}
+  explicit ClientMetrics(size_t max_labels = 20) : max_labels_(max_labels) {}
 
   void CallEnded(const CallRecord& record);
 
@@ -41,7 +41,7 @@ class ClientMetrics {
   static void Add(const CallRecord& record, Totals* totals);
   void ChooseLabels() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const size_t most_labels_;
+  const size_t max_labels_;
   Mutex mutex_;
   std::map<std::string, Totals> labelled_ ABSL_GUARDED_BY(mutex_);
   Totals others_ ABSL_GUARDED_BY(mutex_);

@@ -37,8 +37,8 @@ std::string DroppedLine(int64_t lines) {
 
 // Never destroyed: threads log late.
 LogWriter& Writer() {
-  constexpr size_t kMostBytes = 4 << 20;  // of lines that wait for a reader that is slow
-  static auto* const writer = new LogWriter(STDERR_FILENO, kMostBytes, DroppedLine);
+  constexpr size_t kMaxBytes = 4 << 20;  // of lines that wait for a reader that is slow
+  static auto* const writer = new LogWriter(STDERR_FILENO, kMaxBytes, DroppedLine);
   return *writer;
 }
 
@@ -87,8 +87,8 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
 // The value as it is where it is one plain word, else quoted, with control characters escaped: a
 // caller's text can neither begin a new line nor add a field. Long values are shortened.
 std::string Field(absl::string_view value) {
-  constexpr size_t kMostBytes = 2048;
-  const std::string shown = Shortened(value, kMostBytes);
+  constexpr size_t kMaxBytes = 2048;
+  const std::string shown = Shortened(value, kMaxBytes);
   const bool plain = !shown.empty() && std::all_of(shown.begin(), shown.end(), [](char c) {
     return absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '"' && c != '=' && c != '\\';
   });

@@ -28,8 +28,8 @@ void WaitForRoom(int fd, double seconds = 0.1) {
 // A pipe is opened once more, so that writes to it do not wait; the flag of the one that is
 // inherited is shared with other processes. Where that fails, there is room for a block whenever
 // poll() says so.
-LogWriter::LogWriter(int fd, size_t most_bytes, DroppedLine dropped_line)
-    : fd_(fd), most_bytes_(most_bytes), dropped_line_(std::move(dropped_line)) {
+LogWriter::LogWriter(int fd, size_t max_bytes, DroppedLine dropped_line)
+    : fd_(fd), max_bytes_(max_bytes), dropped_line_(std::move(dropped_line)) {
   struct stat file {};
   if (fstat(fd, &file) != 0) return;
   is_socket_ = S_ISSOCK(file.st_mode);
@@ -103,10 +103,10 @@ void LogWriter::Write(std::string line) {
   if (line.empty()) return;
   MutexLock lock(mutex_);
   // None waits where one alone is larger than the limit.
-  if (!lines_.empty() && bytes_ + line.size() > most_bytes_) {
+  if (!lines_.empty() && bytes_ + line.size() > max_bytes_) {
     // There may be room by now, if nobody has looked since.
     Drain();
-    if (!lines_.empty() && bytes_ + line.size() > most_bytes_) return Lose(1);
+    if (!lines_.empty() && bytes_ + line.size() > max_bytes_) return Lose(1);
   }
   Take(std::move(line));
   Drain();

@@ -28,8 +28,8 @@ class LogWriter {
   // The line that tells of so many dropped ones.
   using DroppedLine = std::function<std::string(int64_t)>;
 
-  // Borrows `fd`. At most `most_bytes` of lines wait.
-  LogWriter(int fd, size_t most_bytes, DroppedLine dropped_line);
+  // Borrows `fd`. At most `max_bytes` of lines wait.
+  LogWriter(int fd, size_t max_bytes, DroppedLine dropped_line);
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
   LogWriter& operator=(const LogWriter&) = delete;
@@ -53,7 +53,7 @@ class LogWriter {
   int fd_;
   bool owns_fd_ = false;
   bool is_socket_ = false;
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   const DroppedLine dropped_line_;
   std::atomic<int64_t> dropped_ = 0;
   Mutex mutex_;

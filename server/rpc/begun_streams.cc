@@ -43,7 +43,7 @@ void BegunStreams::FindSockets() {
   if (server_ == 0) {
     server_ = NumberAt(Take(grpc_channelz_get_servers(0)), "/server/0/ref/serverId");
   }
-  if (sockets_.size() >= most_sockets_) {
+  if (sockets_.size() >= max_sockets_) {
     sockets_.clear();
     next_socket_ = 0;
   }
@@ -57,7 +57,7 @@ void BegunStreams::FindSockets() {
       next_socket_ = std::max(next_socket_, id + 1);
     }
   }
-  most_sockets_ = std::max(most_sockets_, 2 * sockets_.size());
+  max_sockets_ = std::max(max_sockets_, 2 * sockets_.size());
 }
 
 int64_t BegunStreams::Of(const std::string& peer) {

@@ -24,7 +24,7 @@ class BegunStreams {
   int64_t server_ = 0;  // its id; 0: not known yet
   int64_t next_socket_ = 0;
   absl::flat_hash_map<std::string, int64_t> sockets_;  // ids, by peer; some are closed
-  size_t most_sockets_ = 1024;
+  size_t max_sockets_ = 1024;
 };
 
 }  // namespace stowage

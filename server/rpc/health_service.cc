@@ -14,17 +14,16 @@ namespace {
 
 using grpc::health::v1::HealthCheckRequest;
 
-constexpr size_t kMostRequestBytes = 4096;  // the name of a service, of which 1 KiB is long
+constexpr size_t kMaxRequestBytes = 4096;  // the name of a service, of which 1 KiB is long
 
 absl::Status Read(const grpc::ByteBuffer& bytes, HealthCheckRequest* request) {
   grpc::Slice slice;
-  if (bytes.Valid() && bytes.Length() <= kMostRequestBytes &&
-      bytes.DumpToSingleSlice(&slice).ok() &&
+  if (bytes.Valid() && bytes.Length() <= kMaxRequestBytes && bytes.DumpToSingleSlice(&slice).ok() &&
       request->ParseFromArray(slice.begin(), static_cast<int>(slice.size()))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("the request is not a HealthCheckRequest of at ",
-                                                 "most ", kMostRequestBytes, " bytes"));
+                                                 "most ", kMaxRequestBytes, " bytes"));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using google::protobuf::io::CodedInputStream;
 
 constexpr size_t kShortBytes = 64 << 10;
 // Three an operation, ten a stage, and some.
-constexpr int kMostFields = 3 * kMaxOperations + 10 * kMaxStages + 100'000;
+constexpr int kMaxFields = 3 * kMaxOperations + 10 * kMaxStages + 100'000;
 
 // Counts the fields of a message, those of its submessages included, in one pass over the bytes and
 // without storing any. Recursion is bounded by CodedInputStream's limit on nesting.
@@ -44,9 +44,9 @@ class Counter {
     std::vector<FieldViolation> violations;
     if (stages_ > kMaxStages) violations.push_back(TooManyStages(stages_));
     if (operations_ > kMaxOperations) violations.push_back(TooManyOperations(operations_));
-    if (violations.empty() && fields_ > kMostFields) {
+    if (violations.empty() && fields_ > kMaxFields) {
       violations.push_back({"request", absl::StrCat("has ", fields_, " fields; at most ",
-                                                    kMostFields, " are allowed")});
+                                                    kMaxFields, " are allowed")});
     }
     return violations;
   }

@@ -15,8 +15,7 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kMostRequestBytes =
-    4096;  // a fingerprint or a level, and what a later client adds
+constexpr size_t kMaxRequestBytes = 4096;  // a fingerprint or a level, and what a later client adds
 
 absl::StatusOr<Fingerprint> ReadFingerprint(const std::string& text) {
   const std::optional<Fingerprint> fingerprint = FingerprintFromHex(text);
@@ -52,9 +51,9 @@ void Fill(const FrontierInFlight& frontier, v1::SolveInFlight* message) {
 
 // Refuses what is too long before it is parsed: parsed it may take a hundred times as much memory.
 absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::Message* request) {
-  if (bytes.Length() > kMostRequestBytes) {
+  if (bytes.Length() > kMaxRequestBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the request has ", bytes.Length(), " bytes; at most ", kMostRequestBytes, " are allowed"));
+        "the request has ", bytes.Length(), " bytes; at most ", kMaxRequestBytes, " are allowed"));
   }
   grpc::Slice slice;
   if (bytes.Valid() && bytes.DumpToSingleSlice(&slice).ok() &&
@@ -86,7 +85,7 @@ grpc::ServerUnaryReactor* OperatorService::Act(const RawCall& call, OperatorActi
   parts_.observer.OperatorActed(*action);
   grpc::ServerUnaryReactor* const reactor = call.context.DefaultReactor();
   const grpc::Status end = ToGrpc(status, &call.context);
-  const bool is_late = !is_admitted && call.bytes.Length() <= kMostRequestBytes;
+  const bool is_late = !is_admitted && call.bytes.Length() <= kMaxRequestBytes;
   if (!is_late) {
     reactor->Finish(end);
   } else {

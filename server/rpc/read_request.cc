@@ -51,7 +51,7 @@ void Record(const std::string& solver, const v1::Chain& chain, CallRecord* recor
 }
 
 std::vector<FieldViolation> Violations(const v1::ReportExecutionRequest& message) {
-  constexpr size_t kMostBytes = 256;
+  constexpr size_t kMaxBytes = 256;
   std::vector<FieldViolation> violations;
   const auto positive = [&violations](const char* field, auto value) {
     if (std::isfinite(static_cast<double>(value)) && value > 0) return;
@@ -62,9 +62,9 @@ std::vector<FieldViolation> Violations(const v1::ReportExecutionRequest& message
   positive("predicted_peak_bytes", message.predicted_peak_bytes());
   positive("measured_peak_bytes", message.measured_peak_bytes());
   const auto name = [&violations](const char* field, const std::string& value) {
-    if (value.size() <= kMostBytes) return;
-    violations.push_back({field, absl::StrCat("has ", value.size(), " bytes; at most ", kMostBytes,
-                                              " are allowed")});
+    if (value.size() <= kMaxBytes) return;
+    violations.push_back(
+        {field, absl::StrCat("has ", value.size(), " bytes; at most ", kMaxBytes, " are allowed")});
   };
   name("fingerprint", message.fingerprint());
   name("agent", message.agent());

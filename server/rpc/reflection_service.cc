@@ -25,19 +25,19 @@ using google::protobuf::FileDescriptor;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 
-constexpr size_t kMostRequestBytes = 4096;  // a name, of which 1 KiB is long
+constexpr size_t kMaxRequestBytes = 4096;  // a name, of which 1 KiB is long
 
 const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
 
 absl::Status Read(const grpc::ByteBuffer& bytes, ServerReflectionRequest* request) {
   grpc::Slice slice;
-  if (bytes.Length() <= kMostRequestBytes && bytes.DumpToSingleSlice(&slice).ok() &&
+  if (bytes.Length() <= kMaxRequestBytes && bytes.DumpToSingleSlice(&slice).ok() &&
       request->ParseFromArray(slice.begin(), static_cast<int>(slice.size()))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("the request is not a ",
                                                  request->GetDescriptor()->full_name(),
-                                                 " of at most ", kMostRequestBytes, " bytes"));
+                                                 " of at most ", kMaxRequestBytes, " bytes"));
 }
 
 void NotFound(ServerReflectionResponse* response) {

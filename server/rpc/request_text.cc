@@ -58,19 +58,19 @@ void AppendFrame(int number, absl::string_view bytes, std::string* text) {
 }  // namespace
 
 // The fields of the request in their order, each with number and length; the chain's fields in its
-// place, without the provenance. No text is longer than kMostTimes its request and a little: stages
+// place, without the provenance. No text is longer than kMaxTimes its request and a little: stages
 // are longer than their frames, and a message of millions of tiny fields is not worth its memory.
 // Order is kept: a message with reordered fields is a miss, no error.
 std::string RequestText(absl::string_view request) {
-  constexpr size_t kMostTimes = 2;
+  constexpr size_t kMaxTimes = 2;
   constexpr size_t kAlwaysAllowed = 1024;
-  const size_t most_bytes = kMostTimes * request.size() + kAlwaysAllowed;
+  const size_t max_bytes = kMaxTimes * request.size() + kAlwaysAllowed;
   std::string text;
-  text.reserve(most_bytes);
+  text.reserve(max_bytes);
   bool is_message = true;
   bool is_too_long = false;
   const auto add = [&](int number, absl::string_view bytes) {
-    is_too_long |= text.size() + kFrameBytes + bytes.size() > most_bytes;
+    is_too_long |= text.size() + kFrameBytes + bytes.size() > max_bytes;
     if (!is_too_long) AppendFrame(number, bytes, &text);
   };
   const auto add_chain = [&](absl::string_view chain) {

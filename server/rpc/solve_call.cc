@@ -91,12 +91,12 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
 
  private:
   static constexpr size_t kFirstBlockBytes = 16 << 10;
-  static constexpr size_t kMostBlockBytes = 256 << 10;
+  static constexpr size_t kMaxBlockBytes = 256 << 10;
 
   static google::protobuf::ArenaOptions ArenaBlocks() {
     google::protobuf::ArenaOptions options;
     options.start_block_size = kFirstBlockBytes;
-    options.max_block_size = kMostBlockBytes;
+    options.max_block_size = kMaxBlockBytes;
     return options;
   }
 

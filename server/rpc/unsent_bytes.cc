@@ -21,9 +21,9 @@ Totals& AllTotals() {
   return *totals;
 }
 
-absl::Status TooMuchWaits(int64_t most_bytes) {
+absl::Status TooMuchWaits(int64_t max_bytes) {
   return Rejected("unread",
-                  absl::StrCat("more than ", most_bytes >> 20,
+                  absl::StrCat("more than ", max_bytes >> 20,
                                " MiB of answers wait to be read; read yours, try again"),
                   /*retry_after_seconds=*/1);
 }
@@ -32,14 +32,14 @@ absl::Status TooMuchWaits(int64_t most_bytes) {
 
 absl::Status UnsentBytes::Take(int64_t bytes, const std::string& client) {
   if (bytes == 0) return absl::OkStatus();
-  const int64_t most_of_all = bytes <= kSmallBytes ? kMostBytes : kMostBytes / 2;
-  constexpr int64_t kMostOfClient = kMostBytes / 4;
+  const int64_t max_of_all = bytes <= kSmallBytes ? kMaxBytes : kMaxBytes / 2;
+  constexpr int64_t kMaxOfClient = kMaxBytes / 4;
   Totals& totals = AllTotals();
   MutexLock lock(totals.mutex);
-  if (totals.all + bytes > most_of_all) return TooMuchWaits(most_of_all);
+  if (totals.all + bytes > max_of_all) return TooMuchWaits(max_of_all);
   const auto of_client = totals.of_clients.find(client);
   const int64_t waiting = of_client != totals.of_clients.end() ? of_client->second : 0;
-  if (waiting + bytes > kMostOfClient) return TooMuchWaits(kMostOfClient);
+  if (waiting + bytes > kMaxOfClient) return TooMuchWaits(kMaxOfClient);
   totals.of_clients[client] = waiting + bytes;
   totals.all += bytes;
   client_ = client;

@@ -16,7 +16,7 @@ class UnsentBytes {
   // Serialized; in memory up to ten times as many. Large answers may take half of them, so that
   // small ones, which most are, can still be sent while large ones wait; the answers of one client
   // a quarter.
-  static constexpr int64_t kMostBytes = int64_t{128} << 20;
+  static constexpr int64_t kMaxBytes = int64_t{128} << 20;
   static constexpr int64_t kSmallBytes = 64 << 10;
 
   UnsentBytes() = default;

@@ -20,7 +20,7 @@ namespace stowage {
 // Checks the permissions of the file that is open: another one may have its name by now. Opening
 // and reading a pipe or a device could wait for ever.
 absl::StatusOr<std::string> ReadSmallFile(const std::string& path, Writers writers) {
-  constexpr size_t kMostBytes = 1 << 20;
+  constexpr size_t kMaxBytes = 1 << 20;
   const auto failed = [&path](int error) {
     return absl::ErrnoToStatus(error, path);  // "PATH: No such file or directory"
   };
@@ -41,10 +41,10 @@ absl::StatusOr<std::string> ReadSmallFile(const std::string& path, Writers write
   }
   if (writers == Writers::kOwner) RETURN_IF_ERROR(CheckWriters(path, status));
   // One byte beyond the limit tells that a file is larger, whatever its size on disk says.
-  std::string text(kMostBytes + 1, '\0');
+  std::string text(kMaxBytes + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file.get()));
   if (std::ferror(file.get()) != 0) return failed(errno);
-  if (text.size() > kMostBytes) {
+  if (text.size() > kMaxBytes) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than a mebibyte"));
   }
   return text;

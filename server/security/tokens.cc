@@ -25,14 +25,14 @@ std::array<uint8_t, 32> Digest(absl::string_view token) {
   return digest;
 }
 
-constexpr int kMostOfALimit = 1'000'000;
+constexpr int kMaxOfALimit = 1'000'000;
 
 // Reads "calls=100" or "solves=8". False: it is neither, or is set already.
 bool ReadLimit(absl::string_view text, ClientLimits* limits) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits('=', 1));
   int number = 0;
-  if (!absl::SimpleAtoi(parts.second, &number) || number < 1 || number > kMostOfALimit) {
+  if (!absl::SimpleAtoi(parts.second, &number) || number < 1 || number > kMaxOfALimit) {
     return false;
   }
   if (parts.first == "calls" && !limits->calls_per_second.has_value()) {
@@ -91,11 +91,11 @@ absl::StatusOr<Tokens::Holders> Tokens::Read() const {
         return wrong(absl::StrCat("word ", i + 1,
                                   " is no limit; after the token write calls=N, a second, or "
                                   "solves=N, that wait or run, N from 1 to ",
-                                  kMostOfALimit));
+                                  kMaxOfALimit));
       }
     }
-    if (fields[1].size() < kLeastCharacters) {
-      return wrong(absl::StrCat("the token has fewer than ", kLeastCharacters,
+    if (fields[1].size() < kMinCharacters) {
+      return wrong(absl::StrCat("the token has fewer than ", kMinCharacters,
                                 " characters; make one with: openssl rand -hex 32"));
     }
     if (!holders.emplace(Digest(fields[1]), std::move(holder)).second) {

@@ -29,7 +29,7 @@ struct TokenHolder {
 // valid before the old one is removed. Thread-safe.
 class Tokens {
  public:
-  static constexpr size_t kLeastCharacters = 16;  // of a token: fewer can be guessed
+  static constexpr size_t kMinCharacters = 16;  // of a token: fewer can be guessed
 
   // Errors: INVALID_ARGUMENT, NOT_FOUND, PERMISSION_DENIED with the file, the line and the remedy;
   // never with a token.

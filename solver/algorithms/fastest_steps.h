@@ -29,10 +29,9 @@ class FastestSteps {
     double sweep_seconds = 0;
   };
 
-  // Steps beyond `most_bytes` are left out, and so are those that gain no more than `least_gain`
+  // Steps beyond `max_bytes` are left out, and so are those that gain no more than `min_gain`
   // seconds, which is rounding.
-  FastestSteps(int64_t most_bytes, double least_gain)
-      : most_bytes_(most_bytes), least_gain_(least_gain) {}
+  FastestSteps(int64_t max_bytes, double min_gain) : max_bytes_(max_bytes), min_gain_(min_gain) {}
 
   // By growing peak_bytes and falling lost_seconds.
   std::vector<Step>& steps() { return steps_; }
@@ -45,7 +44,7 @@ class FastestSteps {
     merged_.clear();
     for (size_t i = 0; i < rest.size(); ++i) {
       const int64_t peak = std::max(need_bytes, saved_bytes + rest[i].peak_bytes);
-      if (peak > most_bytes_) break;
+      if (peak > max_bytes_) break;
       AppendIfFaster(make(peak, rest[i].lost_seconds, i));
     }
     steps_.swap(merged_);
@@ -63,7 +62,7 @@ class FastestSteps {
     const int64_t least =
         std::max({split.sweep_bytes, split.checkpoint_bytes + rest.front().peak_bytes,
                   front.front().peak_bytes});
-    if (least > most_bytes_) return 0;
+    if (least > max_bytes_) return 0;
     // Skip the case if even its fastest value is no better than what there is at its least memory.
     const double end = split.sweep_seconds + rest.back().lost_seconds + front.back().lost_seconds;
     const auto after =
@@ -93,7 +92,7 @@ class FastestSteps {
       const int64_t rest_at = rest_peak(i + 1);
       const int64_t front_at = front_peak(j + 1);
       at = std::min(rest_at, front_at);
-      if (at > most_bytes_ || at == INT64_MAX) break;
+      if (at > max_bytes_ || at == INT64_MAX) break;
       if (rest_at == at) ++i;
       if (front_at == at) ++j;
     }
@@ -109,7 +108,7 @@ class FastestSteps {
   void AppendIfFaster(const Step& step) {
     if (merged_.empty()) {
       merged_.push_back(step);
-    } else if (step.lost_seconds < merged_.back().lost_seconds - least_gain_) {
+    } else if (step.lost_seconds < merged_.back().lost_seconds - min_gain_) {
       if (merged_.back().peak_bytes == step.peak_bytes) {
         merged_.back() = step;
       } else {
@@ -118,8 +117,8 @@ class FastestSteps {
     }
   }
 
-  int64_t most_bytes_;
-  double least_gain_;
+  int64_t max_bytes_;
+  double min_gain_;
   std::vector<Step> steps_;
   std::vector<Step> merged_;  // the next steps_ while it is computed
 };

@@ -58,10 +58,10 @@ double Misfit(const Chain& chain, double slots_per_byte) {
 SlotGrid BestFittingGrid(const Chain& chain, int64_t bytes, int64_t slots) {
   SlotGrid best{bytes, slots, SlotGrid::Rounding::kNearest};
   if (bytes == 0) return best;
-  constexpr int64_t kMostTried = 1000;  // grids; large numbers of slots are sampled
+  constexpr int64_t kMaxTried = 1000;  // grids; large numbers of slots are sampled
   const int64_t first = std::max<int64_t>(1, slots * 7 / 10);
   const int64_t last = slots + slots / 2;
-  const int64_t step = (last - first) / kMostTried + 1;
+  const int64_t step = (last - first) / kMaxTried + 1;
   double least = INFINITY;
   for (int64_t tried = first; tried <= last; tried += step) {
     const double slots_per_byte = static_cast<double>(tried) / static_cast<double>(bytes);
@@ -86,9 +86,9 @@ int64_t LevelsBeyond(const Chain& chain, const SlotGrid& grid) {
   }
   // If sizes are rounded up on average, the same share of additional levels is needed.
   const double bias = true_slots > 0 ? rounded_slots / true_slots - 1 : 0;
-  constexpr double kLeast = 0.05;
-  constexpr double kMost = 0.25;
-  const double share = std::clamp(kLeast + bias, kLeast, kMost);
+  constexpr double kMin = 0.05;
+  constexpr double kMax = 0.25;
+  const double share = std::clamp(kMin + bias, kMin, kMax);
   return grid.slots + 1 + static_cast<int64_t>(share * static_cast<double>(grid.slots));
 }
 

@@ -92,11 +92,11 @@ class Solver {
 
   // An upper bound on the bytes that Solve() and LeastBytes() allocate at once.
   virtual int64_t WorkingBytes(const Instance& instance) const = 0;
-  // The bytes that a solve allocates when it may use up to `most_bytes`
+  // The bytes that a solve allocates when it may use up to `max_bytes`
   // (SolveContext::working_bytes). Solvers that benefit from more memory than WorkingBytes()
   // override it.
-  virtual int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const {
-    return std::min(WorkingBytes(instance), most_bytes);
+  virtual int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const {
+    return std::min(WorkingBytes(instance), max_bytes);
   }
 
   // The least device memory, exact in bytes, with which this solver finds a schedule for the

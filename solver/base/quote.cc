@@ -33,9 +33,9 @@ size_t CharacterBytes(absl::string_view text) {
 
 }  // namespace
 
-std::string Shortened(absl::string_view text, size_t most_bytes) {
-  if (text.size() <= most_bytes) return std::string(text);
-  size_t end = most_bytes;
+std::string Shortened(absl::string_view text, size_t max_bytes) {
+  if (text.size() <= max_bytes) return std::string(text);
+  size_t end = max_bytes;
   // 10xxxxxx continues a character: go back to where it starts.
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
   return absl::StrCat(text.substr(0, end), "...");
@@ -66,8 +66,8 @@ std::string Printable(absl::string_view text) {
 }
 
 std::string Quoted(absl::string_view text) {
-  constexpr size_t kMostBytes = 60;
-  return absl::StrCat("'", ValidUtf8(Shortened(text, kMostBytes)), "'");
+  constexpr size_t kMaxBytes = 60;
+  return absl::StrCat("'", ValidUtf8(Shortened(text, kMaxBytes)), "'");
 }
 
 }  // namespace stowage

@@ -9,9 +9,9 @@
 
 namespace stowage {
 
-// The first `most_bytes` bytes of `text`, truncated at a UTF-8 character boundary and followed by
+// The first `max_bytes` bytes of `text`, truncated at a UTF-8 character boundary and followed by
 // "..." when it is longer.
-std::string Shortened(absl::string_view text, size_t most_bytes);
+std::string Shortened(absl::string_view text, size_t max_bytes);
 
 // `text` with "\xff" for each byte that is no part of a UTF-8 character.
 std::string ValidUtf8(absl::string_view text);

@@ -28,7 +28,7 @@ ChainCuts::ChainCuts(const Chain& chain, const Platform& platform)
   if (platform.has_link()) {
     host_bytes_ = platform.host_memory_bytes > 0 ? platform.host_memory_bytes : kMaxTotalBytes;
   }
-  least_latency_seconds_ = platform.transfer_latency_seconds;
+  min_latency_seconds_ = platform.transfer_latency_seconds;
   for (int k = 0; k < loss(); ++k) AddValue(k);
   for (size_t i = 0; i < values_.size(); ++i) {
     if ((values_[i].fates & kRunsAgain) != 0) cheapest_first_.push_back(static_cast<int>(i));
@@ -37,7 +37,7 @@ ChainCuts::ChainCuts(const Chain& chain, const Platform& platform)
     return values_[a].rerun_seconds_a_byte < values_[b].rerun_seconds_a_byte;
   });
   if (!platform.has_link()) return;
-  const double latency_a_byte = least_latency_seconds_ / static_cast<double>(largest_bytes_);
+  const double latency_a_byte = min_latency_seconds_ / static_cast<double>(largest_bytes_);
   offload_seconds_a_byte_ = latency_a_byte + 1 / platform.offload_bytes_per_second;
   prefetch_seconds_a_byte_ = latency_a_byte + 1 / platform.prefetch_rate();
 }
@@ -76,7 +76,7 @@ void ChainCuts::LetLeave(double latency_seconds, ValueAtCut* value) {
   value->offload_seconds = latency_seconds + bytes / platform_.offload_bytes_per_second;
   value->prefetch_seconds = latency_seconds + bytes / platform_.prefetch_rate();
   largest_bytes_ = std::max(largest_bytes_, value->bytes);
-  least_latency_seconds_ = std::min(least_latency_seconds_, latency_seconds);
+  min_latency_seconds_ = std::min(min_latency_seconds_, latency_seconds);
 }
 
 Cut ChainCuts::FirstForward(int l) const {

@@ -106,8 +106,8 @@ class ChainCuts {
   double offload_seconds_a_byte_ = 0;
   double prefetch_seconds_a_byte_ = 0;
   int64_t host_bytes_ = 0;
-  int64_t largest_bytes_ = 1;         // of those that may leave
-  double least_latency_seconds_ = 0;  // likewise
+  int64_t largest_bytes_ = 1;       // of those that may leave
+  double min_latency_seconds_ = 0;  // likewise
 };
 
 }  // namespace stowage

@@ -67,8 +67,8 @@ class CutBound {
     int value = -1;
     double need_bytes = 0;  // after the cheaper values
     double rerun_seconds = 0;
-    double least_bytes = 0;  // range of the bytes that leave
-    double most_bytes = 0;
+    double min_bytes = 0;  // range of the bytes that leave
+    double max_bytes = 0;
   };
   struct Estimate {
     double seconds = kNone;
@@ -188,13 +188,13 @@ CutBound::Estimate CutBound::LeastOfMixes(const Tally& tally, const Fates& fates
     Segment segment{.value = k,
                     .need_bytes = static_cast<double>(need),
                     .rerun_seconds = rerun_seconds,
-                    .most_bytes = static_cast<double>(std::min(need, tally.room_bytes))};
+                    .max_bytes = static_cast<double>(std::min(need, tally.room_bytes))};
     const int64_t part = std::min(need, v.bytes);
     need -= part;
     rerun_seconds += v.rerun_seconds_a_byte * static_cast<double>(part);
     if (need > tally.room_bytes) continue;
-    segment.least_bytes = static_cast<double>(need);
-    const double end = Seconds(tally, rerun_seconds, segment.least_bytes);
+    segment.min_bytes = static_cast<double>(need);
+    const double end = Seconds(tally, rerun_seconds, segment.min_bytes);
     if (end >= lowest_end || need == 0) Consider(tally, segment, &best);
     if (end >= lowest_end) break;
     lowest_end = end;
@@ -209,14 +209,14 @@ CutBound::Estimate CutBound::LeastOfMixes(const Tally& tally, const Fates& fates
 void CutBound::Consider(const Tally& tally, const Segment& segment, Estimate* best) const {
   const double slope = value(segment.value).rerun_seconds_a_byte;
   const auto try_bytes = [&](double bytes) {
-    bytes = std::clamp(bytes, segment.least_bytes, segment.most_bytes);
+    bytes = std::clamp(bytes, segment.min_bytes, segment.max_bytes);
     const double rerun = segment.rerun_seconds + slope * (segment.need_bytes - bytes);
     const double seconds = Seconds(tally, rerun, bytes);
     if (seconds < best->seconds) *best = {seconds, bytes, segment.value};
   };
-  try_bytes(segment.least_bytes);
-  try_bytes(segment.most_bytes);
-  if (segment.least_bytes == segment.most_bytes) return;
+  try_bytes(segment.min_bytes);
+  try_bytes(segment.max_bytes);
+  if (segment.min_bytes == segment.max_bytes) return;
   const double offload = chain_cuts_.offload_seconds_a_byte();
   const double prefetch = chain_cuts_.prefetch_seconds_a_byte();
   const double computing = tally.after_seconds + segment.rerun_seconds + slope * segment.need_bytes;

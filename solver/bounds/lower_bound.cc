@@ -115,8 +115,8 @@ void RaiseBound(const Chain& chain, const Platform& platform, Prediction* predic
     SetBound(std::max(prediction->lower_bound_seconds,
                       WithoutRounding(
                           RecurrenceBoundSeconds(plain, limits,
-                                                 {.least_seconds = prediction->lower_bound_seconds,
-                                                  .most_seconds = prediction->makespan_seconds,
+                                                 {.min_seconds = prediction->lower_bound_seconds,
+                                                  .max_seconds = prediction->makespan_seconds,
                                                   .time = time},
                                                  stop))),
              prediction);

@@ -8,16 +8,15 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 // Choices of a value that are told apart. More are joined to one that is no larger and no dearer.
-constexpr size_t kMostChoices = 3;
+constexpr size_t kMaxChoices = 3;
 
 }  // namespace
 
-PricedRecurrence::PricedRecurrence(const Chain& chain, const Platform& platform,
-                                   int64_t most_levels)
+PricedRecurrence::PricedRecurrence(const Chain& chain, const Platform& platform, int64_t max_levels)
     : chain_(chain),
       platform_(platform),
       rows_(chain.length() + 1),
-      unit_bytes_(FittingUnit(most_levels)) {
+      unit_bytes_(FittingUnit(max_levels)) {
   levels_ = LevelsOf(platform.memory_bytes) + 1;
   DescribeValues();
   const size_t entries = Offset(rows_, Late()) + levels_;
@@ -32,17 +31,17 @@ PricedRecurrence::PricedRecurrence(const Chain& chain, const Platform& platform,
   rest_.resize(levels_ * static_cast<size_t>(rows_));
 }
 
-// Of the units that make 2/3 of `most_levels` or more, the one that loses least by rounding sizes
+// Of the units that make 2/3 of `max_levels` or more, the one that loses least by rounding sizes
 // down. In chains of similar stages the same remainder is lost at every value. What is cut off the
 // budget makes the bound closer; one cut limits all values that are held at once.
-int64_t PricedRecurrence::FittingUnit(int64_t most_levels) const {
+int64_t PricedRecurrence::FittingUnit(int64_t max_levels) const {
   constexpr int kTried = 128;
   constexpr int64_t kBudget = 10;
-  const int64_t least_unit = platform_.memory_bytes / most_levels + 1;
-  int64_t best = least_unit;
+  const int64_t min_unit = platform_.memory_bytes / max_levels + 1;
+  int64_t best = min_unit;
   int64_t best_lost = INT64_MAX;
   for (int i = 0; i < kTried; ++i) {
-    const int64_t unit = least_unit + least_unit / 2 / kTried * i;
+    const int64_t unit = min_unit + min_unit / 2 / kTried * i;
     int64_t lost = -kBudget * (platform_.memory_bytes % unit);
     for (const Stage& stage : chain_.stages) {
       lost += stage.saved_bytes % unit + stage.output_bytes % unit;
@@ -80,28 +79,28 @@ void PricedRecurrence::DescribeValues() {
 
     // a^k itself, then a^p for smaller p as long as forwards p+1..k may run again.
     Value output{.bytes = chain_.output_bytes(k), .may_leave = may_leave};
-    int64_t least_bytes = INT64_MAX;
-    int64_t least_away_bytes = INT64_MAX;
+    int64_t min_bytes = INT64_MAX;
+    int64_t min_away_bytes = INT64_MAX;
     for (int p = k; p >= std::min(k, 1); --p) {
       const int64_t bytes = chain_.output_bytes(p);
       const double rerun_seconds = forwards_[k] - forwards_[p];
-      if (bytes < least_bytes) {
-        least_bytes = bytes;
+      if (bytes < min_bytes) {
+        min_bytes = bytes;
         output.held.push_back({bytes, rerun_seconds});
       }
       const bool leaves = platform_.has_link() && (p == 0 || !chain_.stage(p).no_offload);
-      if (leaves && bytes < least_away_bytes) {
-        least_away_bytes = bytes;
-        output.away.push_back({bytes, least_bytes, rerun_seconds});
+      if (leaves && bytes < min_away_bytes) {
+        min_away_bytes = bytes;
+        output.away.push_back({bytes, min_bytes, rerun_seconds});
       }
       if (!reruns_[p]) break;
     }
     const auto join = [](auto& choices) {
-      if (choices.size() <= kMostChoices) return;
-      const double rerun_seconds = choices[kMostChoices - 1].rerun_seconds;
-      choices[kMostChoices - 1] = choices.back();
-      choices[kMostChoices - 1].rerun_seconds = rerun_seconds;
-      choices.resize(kMostChoices);
+      if (choices.size() <= kMaxChoices) return;
+      const double rerun_seconds = choices[kMaxChoices - 1].rerun_seconds;
+      choices[kMaxChoices - 1] = choices.back();
+      choices[kMaxChoices - 1].rerun_seconds = rerun_seconds;
+      choices.resize(kMaxChoices);
     };
     join(output.held);
     join(output.away);

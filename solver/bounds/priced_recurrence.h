@@ -57,7 +57,7 @@ struct LinkPrices {
 class PricedRecurrence {
  public:
   // Requires: Violations() of both are empty. `chain` and `platform` must outlive the object.
-  PricedRecurrence(const Chain& chain, const Platform& platform, int64_t most_levels);
+  PricedRecurrence(const Chain& chain, const Platform& platform, int64_t max_levels);
 
   // The bound in seconds; infinite where no schedule fits, and 0 once `stop` is set.
   // O(stages^3 * levels). Without a link the prices have to be 0.
@@ -96,7 +96,7 @@ class PricedRecurrence {
     int64_t instead_bytes = INT64_MAX;  // of another value that may wait there instead of it
   };
 
-  int64_t FittingUnit(int64_t most_levels) const;
+  int64_t FittingUnit(int64_t max_levels) const;
   void DescribeValues();
   void FillParts(int s, int t);
   void FillPart(Root root, int s, int t);

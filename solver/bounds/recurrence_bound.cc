@@ -11,12 +11,12 @@ namespace {
 
 // Fewer levels round too much away.
 constexpr int64_t kFewestLevels = 64;
-constexpr int64_t kMostLevels = 4096;
+constexpr int64_t kMaxLevels = 4096;
 
 // The levels that `work` additions allow.
 int64_t LevelsWithin(double work, const Chain& chain, bool has_link) {
   const double one = PricedRecurrence::Work(chain.length(), 1, has_link);
-  return static_cast<int64_t>(std::min(work / one, static_cast<double>(kMostLevels)));
+  return static_cast<int64_t>(std::min(work / one, static_cast<double>(kMaxLevels)));
 }
 
 // Prices that are best of some short chains.
@@ -102,22 +102,22 @@ double BoundWithoutLink(const Chain& chain, const Platform& platform, const Know
   struct Step {
     BoundTime time;
     double work;
-    double least_gap;  // taken only where the gap is wider
-    int64_t most_levels;
+    double min_gap;  // taken only where the gap is wider
+    int64_t max_levels;
   };
   // Few levels of a long chain take a multiple of the time: the last step is for wide gaps.
-  constexpr Step kSteps[] = {{BoundTime::kShort, 8e6, 0, kMostLevels},
-                             {BoundTime::kShort, 25e6, 0, kMostLevels},
-                             {BoundTime::kLong, 75e6, 0.002, kMostLevels},
+  constexpr Step kSteps[] = {{BoundTime::kShort, 8e6, 0, kMaxLevels},
+                             {BoundTime::kShort, 25e6, 0, kMaxLevels},
+                             {BoundTime::kLong, 75e6, 0.002, kMaxLevels},
                              {BoundTime::kLong, 1.6e9, 0.05, kFewestLevels}};
   double best = 0;
   int64_t tried = 0;
   for (const Step& step : kSteps) {
     if (step.time > known.time) break;
-    const double least = std::max(best, known.least_seconds);
+    const double least = std::max(best, known.min_seconds);
     const int64_t levels =
-        std::min(step.most_levels, LevelsWithin(step.work, chain, /*has_link=*/false));
-    if (known.most_seconds <= least * (1 + step.least_gap) || levels < kFewestLevels) continue;
+        std::min(step.max_levels, LevelsWithin(step.work, chain, /*has_link=*/false));
+    if (known.max_seconds <= least * (1 + step.min_gap) || levels < kFewestLevels) continue;
     if (levels <= tried || stop.stop_requested()) continue;
     tried = levels;
     const double seconds = PricedRecurrence(chain, platform, levels).SecondsAt({}, stop);
@@ -137,21 +137,21 @@ double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform, cons
   constexpr double kWorkOfAStage = 2e6;
   constexpr double kSearchShare = 0.6;
   constexpr int64_t kSearchLevels = 32;
-  constexpr double kMostSearches = 40;
+  constexpr double kMaxSearches = 40;
   constexpr double kFewestSearches = 4;
   constexpr int kEvaluations = 3;
   constexpr int64_t kEnoughLevels = 512;
   const double work = kWorkOfAStage * (chain.length() + 1);
   const double one = PricedRecurrence::Work(chain.length(), kSearchLevels, true);
-  const double searches = std::min(kMostSearches, kSearchShare * work / one);
+  const double searches = std::min(kMaxSearches, kSearchShare * work / one);
   if (searches < kFewestSearches) return 0;
   PricedRecurrence coarse(chain, platform, kSearchLevels);
-  PriceSearch search(&coarse, static_cast<int>(searches), known.most_seconds, stop);
+  PriceSearch search(&coarse, static_cast<int>(searches), known.max_seconds, stop);
   search.Run();
   const int64_t levels =
       LevelsWithin((work - std::floor(searches) * one) / kEvaluations, chain, true);
   PricedRecurrence fine(chain, platform, std::clamp(levels, kFewestLevels, kEnoughLevels));
-  PriceSearch refinement(&fine, kEvaluations, known.most_seconds, stop);
+  PriceSearch refinement(&fine, kEvaluations, known.max_seconds, stop);
   refinement.RunFrom(search.best());
   return std::max(search.best_seconds(), refinement.best_seconds());
 }

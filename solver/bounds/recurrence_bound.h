@@ -21,8 +21,8 @@ enum class BoundTime {
 // What is known of the least makespan. A bound that meets the upper end is the last; how far the
 // ends are apart decides how long it may take.
 struct KnownRange {
-  double least_seconds = 0;                                       // a lower bound
-  double most_seconds = std::numeric_limits<double>::infinity();  // the makespan of a schedule
+  double min_seconds = 0;                                        // a lower bound
+  double max_seconds = std::numeric_limits<double>::infinity();  // the makespan of a schedule
   BoundTime time = BoundTime::kLong;
 };
 

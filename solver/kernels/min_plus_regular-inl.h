@@ -214,7 +214,7 @@ class RegularBlocks : public RowState {
   // The level from which stage s may be saved in every column of the block.
   HWY_INLINE int32_t SaveNeedOfBlock(int s) const {
     return std::max(
-        {table_.save_backward[s], table_.saved[s], table_.save_forward[s] + most_gradient_});
+        {table_.save_backward[s], table_.saved[s], table_.save_forward[s] + max_gradient_});
   }
 
   // Makes the case of saving infinite in the lanes below the need of each column. Rare, so kept out

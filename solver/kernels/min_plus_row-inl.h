@@ -130,7 +130,7 @@ class RowState {
       limit_ = table.sweep_limit[s];
       std::fill_n(prefixes_ + r * kBlock, kBlock, table.prefix[s]);
       limit_from_ = std::min(limit_from_, limit_);
-      if (s > 0) most_output_ = std::max(most_output_, table.output[s - 1]);
+      if (s > 0) max_output_ = std::max(max_output_, table.output[s - 1]);
       row_reaches_ = std::min(row_reaches_, table.top[s]);
       if (s > 0) right_row_[r] = ShiftedRow(table, chunk, s, table.output[s - 1]);
       if (s + 1 < table.stages) save_row_[r] = ShiftedRow(table, chunk, s + 1, table.saved[s]);
@@ -211,7 +211,7 @@ class RowState {
   int limit_ = 0;  // the first stage that no sweep of the rows from masked_ on may run
   int limit_from_ = std::numeric_limits<int>::max();  // the least of all rows
   int masked_ = 0;                                    // rows whose sweeps end inside the block
-  int32_t most_output_ = 0;                           // of the stages before the rows
+  int32_t max_output_ = 0;                            // of the stages before the rows
   int32_t row_reaches_ = std::numeric_limits<int32_t>::max();
 
   // State of the current column block.
@@ -223,7 +223,7 @@ class RowState {
   float* values_ = nullptr;
   bool binds_ = false;  // the need of some sweep binds in this chunk
   bool whole_ = false;  // every entry is a part and no lane is constant
-  int32_t most_gradient_ = 0;
+  int32_t max_gradient_ = 0;
   int zero_until_ = 0;  // for k below it the left part is 0 and not stored
 };
 

@@ -73,8 +73,8 @@ class RowFill : public RegularBlocks {
              std::min(needs.first_most, row_reaches_ + 1) >= base_ + kLanes;
     values_ = rows_.values + (column_block_ - rows_.begin) * kBlock * kStep;
     if constexpr (VectorLanes() == kLanes) {
-      most_gradient_ = *std::max_element(table_.gradient + t0_,
-                                         table_.gradient + std::min(t0_ + kBlock, table_.stages));
+      max_gradient_ = *std::max_element(table_.gradient + t0_,
+                                        table_.gradient + std::min(t0_ + kBlock, table_.stages));
       const bool regular = row_block_ < column_block_ &&
                            t0_ + kBlock <= std::min(table_.stages, limit_from_) && !binds_;
       if (regular && whole_) return ComputeRegular<true>();
@@ -329,7 +329,7 @@ class RowFill : public RegularBlocks {
   // too, the stored B is already correct and only the bounds are updated.
   void StoreRightOfZeros() {
     const int32_t zeros_from = std::max(table_.needs[pair_].last_most, table_.bottom[row_block_]);
-    if (row_block_ == column_block_ || zeros_from > base_ - kLanes - most_output_) {
+    if (row_block_ == column_block_ || zeros_from > base_ - kLanes - max_output_) {
       return StoreAllRight();
     }
     for (int r = 0; r < count_; ++r) {

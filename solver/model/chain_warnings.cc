@@ -16,9 +16,9 @@
 namespace stowage {
 namespace {
 
-constexpr double kLeastBackward = 0.5;  // of the forward
-constexpr double kMostBackward = 6;
-constexpr double kMostTimesApart = 10;      // of one kind of stage
+constexpr double kMinBackward = 0.5;  // of the forward
+constexpr double kMaxBackward = 6;
+constexpr double kMaxTimesApart = 10;       // of one kind of stage
 constexpr double kMeasurableShare = 0.001;  // of the step: shorter times are noise
 constexpr double kLongestStep = 120;
 constexpr double kShortestStep = 1e-4;
@@ -51,9 +51,9 @@ void AddTimes(const Stage& stage, int l, Survey* survey) {
   survey->step_seconds += forward + backward;
   if (forward == 0 && backward == 0) return;
   ++survey->timed;
-  if (backward < kLeastBackward * forward) {
+  if (backward < kMinBackward * forward) {
     if (survey->short_backwards++ == 0) survey->first_short = l;
-  } else if (backward > kMostBackward * forward) {
+  } else if (backward > kMaxBackward * forward) {
     if (survey->long_backwards++ == 0) survey->first_long = l;
   }
 }
@@ -182,9 +182,9 @@ struct Apart {
 // where a new kind replaces another one: of a chain with hundreds of kinds pairs may be missed.
 class KindTable {
  public:
-  // Times below `least_seconds` are noise.
-  KindTable(const Chain& chain, Time time, double least_seconds)
-      : chain_(chain), time_(time), least_seconds_(least_seconds) {}
+  // Times below `min_seconds` are noise.
+  KindTable(const Chain& chain, Time time, double min_seconds)
+      : chain_(chain), time_(time), min_seconds_(min_seconds) {}
 
   void Add(int l) {
     Kind& kind = kinds_[HashOfKind(chain_.stage(l)) % kinds_.size()];
@@ -193,7 +193,7 @@ class KindTable {
     if (Seconds(l) < Seconds(kind.fast)) kind.fast = l;
     const double slow = Seconds(kind.slow);
     const double fast = Seconds(kind.fast);
-    if (slow < least_seconds_ || slow <= kMostTimesApart * fast) return;
+    if (slow < min_seconds_ || slow <= kMaxTimesApart * fast) return;
     const double ratio = fast > 0 ? slow / fast : std::numeric_limits<double>::infinity();
     if (ratio > farthest_.ratio) farthest_ = {kind.slow, kind.fast, ratio};
   }
@@ -210,7 +210,7 @@ class KindTable {
 
   const Chain& chain_;
   const Time time_;
-  const double least_seconds_;
+  const double min_seconds_;
   std::array<Kind, 256> kinds_ = {};
   Apart farthest_;
 };

@@ -239,12 +239,12 @@ void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* viola
 }
 
 absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
-                              size_t most_characters) {
+                              size_t max_characters) {
   if (violations.empty()) return absl::OkStatus();
   std::string message;
   for (size_t i = 0; i < violations.size(); ++i) {
     const std::string one = absl::StrCat(violations[i].field, ": ", violations[i].problem);
-    if (i > 0 && message.size() + one.size() > most_characters) {
+    if (i > 0 && message.size() + one.size() > max_characters) {
       absl::StrAppend(&message, "; and ", violations.size() - i, " more violated fields");
       break;
     }

@@ -35,9 +35,9 @@ FieldViolation TooManyOperations(int64_t operations);
 void Append(std::vector<FieldViolation> more, std::vector<FieldViolation>* violations);
 
 // OK when `violations` is empty. Otherwise INVALID_ARGUMENT with "field: problem" of each, joined
-// by "; ". Violations beyond `most_characters` are counted, not listed; the first is always listed.
+// by "; ". Violations beyond `max_characters` are counted, not listed; the first is always listed.
 absl::Status ViolationsStatus(const std::vector<FieldViolation>& violations,
-                              size_t most_characters = SIZE_MAX);
+                              size_t max_characters = SIZE_MAX);
 
 }  // namespace stowage
 

@@ -31,7 +31,7 @@ namespace {
 struct Options {
   std::string chains;
   int every = 1;
-  int most_stages = 120;
+  int max_stages = 120;
   int points = 100;
   std::vector<std::string> links = {"0", "12h", "3"};
   double latency = 0;
@@ -158,7 +158,7 @@ int RunAll() {
   for (const std::string& name : AllProfiles()) {
     if (!absl::StrContains(name, options.chains)) continue;
     const Chain chain = LoadProfile(name);
-    if (chain.length() > options.most_stages) continue;
+    if (chain.length() > options.max_stages) continue;
     if (index++ % options.every != 0) continue;
     for (const std::string& link : options.links) sweeps.Run(name, chain, link);
   }
@@ -172,7 +172,7 @@ int Main(int argc, char** argv) {
   constexpr int kMany = 1'000'000;
   flags.AddText("--chains", &options.chains, "only chains whose name contains this");
   flags.AddNumber("--every", {1, kMany}, &options.every, "only one of so many chains");
-  flags.AddNumber("--most-stages", {1, kMaxStages}, &options.most_stages,
+  flags.AddNumber("--max-stages", {1, kMaxStages}, &options.max_stages,
                   "only chains of up to so many stages");
   flags.AddNumber("--points", {1, kMany}, &options.points,
                   "budgets of a sweep, evenly from the least memory to storing all");

@@ -59,12 +59,12 @@ class Draw {
     return stage;
   }
 
-  Chain NextChain(int most_stages) {
+  Chain NextChain(int max_stages) {
     Chain chain;
     const bool saves_much = OneIn(2);
     chain.input_bytes = Between(0, 6);
     if (OneIn(2)) chain.input_gradient_bytes = Between(0, 6);
-    const int64_t stages = Between(2, most_stages);
+    const int64_t stages = Between(2, max_stages);
     for (int64_t l = 0; l < stages; ++l) chain.stages.push_back(NextStage(saves_much));
     if (OneIn(2)) chain.loss = NextStage(saves_much);
     return chain;
@@ -173,7 +173,7 @@ void Run() {
     }
     const Case one = CaseOf(seed);
     const std::optional<ProgramResult> fastest =
-        FastestProgram(one.chain, one.platform, {.most_nodes = static_cast<size_t>(options.nodes)});
+        FastestProgram(one.chain, one.platform, {.max_nodes = static_cast<size_t>(options.nodes)});
     if (!fastest.has_value() || fastest->gave_up) continue;
     Add(seed, one, *fastest, &by_kind[one.kind]);
   }

@@ -104,7 +104,7 @@ std::pair<double, double> Exponents(const std::vector<Row>& rows, size_t column)
   return {(xz * yy - yz * xy) / determinant, (yz * xx - xz * xy) / determinant};
 }
 
-void PrintGrowth(int most_operators) {
+void PrintGrowth(int max_operators) {
   const Chain base = LoadProfile("modes/preact-resnet1001-8-224");
   constexpr double kShare = 0.2;
   std::printf("growth: seconds, preact-resnet1001 repeated, memory at %.0f %% of the range\n",
@@ -113,7 +113,7 @@ void PrintGrowth(int most_operators) {
               "proof", "searches", "convex/", "certified");
   std::vector<Row> rows;
   for (const int operators : {50, 100, 200, 400, 700, 1000}) {
-    if (operators > most_operators) break;
+    if (operators > max_operators) break;
     const Chain chain = Repeated(base, operators);
     for (const int slots : {100, 200, 300, 500}) {
       Progress(absl::StrFormat("growth: %d operators, %d slots", operators, slots));
@@ -390,11 +390,11 @@ void PrintGain() {
 int Main(int argc, char** argv) {
   BenchmarkFlags flags("stowage_mixed_mode_benchmark",
                        "Prints what Mixed Mode costs, gains and takes for granted.");
-  int most_operators = 1000;
-  flags.AddNumber("--most-operators", {1, kMaxStages}, &most_operators,
+  int max_operators = 1000;
+  flags.AddNumber("--max-operators", {1, kMaxStages}, &max_operators,
                   "of the chains whose growth is measured");
   if (const std::optional<int> code = flags.Parse(argc, argv)) return *code;
-  PrintGrowth(most_operators);
+  PrintGrowth(max_operators);
   PrintAssumptions();
   PrintGain();
   return 0;

@@ -41,9 +41,9 @@ struct Comparison {
 };
 
 std::vector<int> SegmentCounts(const Chain& chain) {
-  constexpr int kMostCounts = 10;
+  constexpr int kMaxCounts = 10;
   const int last = std::max(2, static_cast<int>(2 * std::sqrt(chain.length())));
-  const int steps = std::min(kMostCounts, last - 1) - 1;
+  const int steps = std::min(kMaxCounts, last - 1) - 1;
   std::vector<int> counts = {2};
   for (int i = 1; i <= steps; ++i) counts.push_back(2 + (last - 2) * i / steps);
   return counts;

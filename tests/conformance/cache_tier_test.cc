@@ -26,7 +26,7 @@
 namespace stowage {
 namespace {
 
-constexpr int64_t kMostBytes = 1 << 20;
+constexpr int64_t kMaxBytes = 1 << 20;
 
 // A tier, and the directory or the Redis that it needs.
 struct OwnedTier {
@@ -42,7 +42,7 @@ struct TierKind {
 
 OwnedTier MakeSqlite() {
   auto folder = std::make_unique<TempFolder>();
-  auto tier = SqliteTier::Open(folder->Path("cache"), {kMostBytes, /*client_share=*/0.5});
+  auto tier = SqliteTier::Open(folder->Path("cache"), {kMaxBytes, /*client_share=*/0.5});
   EXPECT_THAT(tier, IsOk());
   return {std::move(folder), *std::move(tier)};
 }
@@ -53,7 +53,7 @@ OwnedTier MakeGuarded() {
   OwnedTier sqlite = MakeSqlite();
   auto guarded = std::make_unique<GuardedTier>(
       std::move(sqlite.tier),
-      GuardOptions{.name = "sqlite", .timeout = std::chrono::minutes(1), .most_writes = 10'000},
+      GuardOptions{.name = "sqlite", .timeout = std::chrono::minutes(1), .max_writes = 10'000},
       observer);
   GuardedTier* const guard = guarded.get();
   return {sqlite.needs, std::move(guarded), [guard] { guard->Flush(); }};
@@ -219,12 +219,12 @@ TEST_P(CacheTierTest, ServesManyThreads) {
 TEST_P(BoundedTierTest, StaysWithinItsBytes) {
   for (uint64_t number = 0; number < 3000; ++number) {
     ASSERT_THAT(Put(AnswerTo(number, 200)), IsOk());
-    ASSERT_LE(tier().stats().bytes, kMostBytes);
+    ASSERT_LE(tier().stats().bytes, kMaxBytes);
   }
   const CacheStats stats = tier().stats();
   EXPECT_GT(stats.evictions, 0);
   EXPECT_EQ(stats.entries + stats.evictions, 3000);
-  EXPECT_GT(stats.bytes, kMostBytes / 2) << "it holds less than it could";
+  EXPECT_GT(stats.bytes, kMaxBytes / 2) << "it holds less than it could";
   EXPECT_NE(Get(2999), nullptr) << "the last one that came";
   EXPECT_EQ(Get(0), nullptr) << "the first one that came";
 }

@@ -72,19 +72,19 @@ class OffloadProfiles : public testing::TestWithParam<std::string> {
 
 // What was tried, and how close it came to failing.
 struct Tally {
-  int schedules = 0;         // simulated, of all solvers
-  int infeasible = 0;        // answers without one
-  double least_gain = 1e9;   // of auto over the best of the others
-  double most_gain = 0;      // likewise
-  double most_slowdown = 0;  // of auto with a faster link
+  int schedules = 0;        // simulated, of all solvers
+  int infeasible = 0;       // answers without one
+  double min_gain = 1e9;    // of auto over the best of the others
+  double max_gain = 0;      // likewise
+  double max_slowdown = 0;  // of auto with a faster link
 };
 
 std::ostream& operator<<(std::ostream& out, const Tally& tally) {
   return out << tally.schedules << " schedules simulated, " << tally.infeasible
              << " answers infeasible; auto faster than the best of the others by "
              << absl::StrFormat("%.3f to %.3f %%, slower with a faster link by at most %.3f %%",
-                                100 * tally.least_gain, 100 * tally.most_gain,
-                                100 * tally.most_slowdown);
+                                100 * tally.min_gain, 100 * tally.max_gain,
+                                100 * tally.max_slowdown);
 }
 
 TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
@@ -120,11 +120,11 @@ TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
         if (best->outcome == Outcome::kInfeasible) continue;
         ++tally.schedules;
         const double seconds = best->prediction.makespan_seconds;
-        tally.least_gain = std::min(tally.least_gain, others / seconds - 1);
-        tally.most_gain = std::max(tally.most_gain, others / seconds - 1);
+        tally.min_gain = std::min(tally.min_gain, others / seconds - 1);
+        tally.max_gain = std::max(tally.max_gain, others / seconds - 1);
         if (with_slower_link > 0) {
           EXPECT_LE(seconds, with_slower_link * 1.005);
-          tally.most_slowdown = std::max(tally.most_slowdown, seconds / with_slower_link - 1);
+          tally.max_slowdown = std::max(tally.max_slowdown, seconds / with_slower_link - 1);
         }
         with_slower_link = seconds;
       }

@@ -113,7 +113,7 @@ class TrainingTest : public testing::TestWithParam<const char*> {
   TrainDevice device_;
   const TorchOptions options_;
   MemoryMeter& memory_;
-  const double most_error_ = device_.torch.is_cpu() ? 0.05 : 0.3;  // of the predicted peak
+  const double max_error_ = device_.torch.is_cpu() ? 0.05 : 0.3;  // of the predicted peak
   Training planned_;
   std::vector<at::Tensor> expected_;
   std::unique_ptr<TorchStages> stages_;
@@ -139,7 +139,7 @@ TEST_P(TrainingTest, IsThePlainOneUnderEveryBudget) {
     ASSERT_NE(answer->outcome, Outcome::kInfeasible);
     double peak_ratio = 0;
     TrainUnder(answer->schedule, &peak_ratio);
-    EXPECT_NEAR(peak_ratio, 1, most_error_);
+    EXPECT_NEAR(peak_ratio, 1, max_error_);
   }
 }
 
@@ -156,7 +156,7 @@ TEST_P(TrainingTest, IsThePlainOneUnderEverySolverWithTransfers) {
     double peak_ratio = 0;
     TrainUnder(WithTransfers(chain_, answer->schedule, 0.7, &random), &peak_ratio);
     // Prefetched values may be allocated later than the schedule says, so the peak may be lower.
-    EXPECT_LE(peak_ratio, 1 + most_error_);
+    EXPECT_LE(peak_ratio, 1 + max_error_);
   }
 }
 
@@ -220,7 +220,7 @@ TEST_P(MixedTrainingTest, IsThePlainOneUnderEveryMixOfModes) {
       Count(schedule, &counts);
       double peak_ratio = 0;
       TrainUnder(schedule, &peak_ratio);
-      EXPECT_NEAR(peak_ratio, 1, most_error_);
+      EXPECT_NEAR(peak_ratio, 1, max_error_);
     }
   }
   EXPECT_GT(counts.eager, 0);
@@ -249,7 +249,7 @@ TEST_P(MixedTrainingTest, IsThePlainOneWithTransfers) {
       Count(schedule, &counts);
       double peak_ratio = 0;
       TrainUnder(schedule, &peak_ratio);
-      EXPECT_LE(peak_ratio, 1 + most_error_);
+      EXPECT_LE(peak_ratio, 1 + max_error_);
     }
   }
   EXPECT_GT(counts.graph, 0);

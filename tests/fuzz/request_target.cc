@@ -17,8 +17,8 @@
 namespace stowage {
 namespace {
 
-constexpr int kMostStages = 4;
-constexpr size_t kMostPoints = 8;
+constexpr int kMaxSmallStages = 4;
+constexpr size_t kMaxPoints = 8;
 
 // As the server reads a request; false: it is refused. A refusal must say why.
 template <typename Message, typename Request>
@@ -42,9 +42,9 @@ void FuzzSolve(absl::string_view bytes) {
 void FuzzFrontier(absl::string_view bytes) {
   FrontierRequest request;
   if (!Read<v1::FrontierRequest>(bytes, &request)) return;
-  if (request.chain.length() > kMostStages) return;
-  request.points = std::min<int>(request.points, kMostPoints);
-  if (request.budgets.size() > kMostPoints) request.budgets.resize(kMostPoints);
+  if (request.chain.length() > kMaxSmallStages) return;
+  request.points = std::min<int>(request.points, kMaxPoints);
+  if (request.budgets.size() > kMaxPoints) request.budgets.resize(kMaxPoints);
   const absl::StatusOr<Frontier> frontier = FindFrontier(request, SmallContext());
   if (!frontier.ok()) {
     return Require(absl::IsResourceExhausted(frontier.status()), frontier.status().ToString());

@@ -11,8 +11,8 @@
 namespace stowage {
 namespace {
 
-constexpr int kMostStages = 6;
-constexpr int64_t kMostSolverBytes = 32 << 20;
+constexpr int kMaxSmallStages = 6;
+constexpr int64_t kMaxSolverBytes = 32 << 20;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Chain SmallChain() {
 
 SolveContext SmallContext() {
   SolveContext context;
-  context.working_bytes = kMostSolverBytes;
+  context.working_bytes = kMaxSolverBytes;
   return context;
 }
 
@@ -53,7 +53,7 @@ void Require(bool holds, absl::string_view what) {
 }
 
 void SolveAndCheck(const SolveRequest& request) {
-  if (request.chain.length() > kMostStages) return;
+  if (request.chain.length() > kMaxSmallStages) return;
   // What a solver takes is declared before: sizes that would take more are refused.
   const absl::StatusOr<Answer> answer = AnswerRequest(request, SmallContext());
   if (!answer.ok()) {

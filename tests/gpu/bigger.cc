@@ -18,7 +18,7 @@
 namespace stowage {
 namespace {
 
-constexpr double kMostOverhead = 0.2;
+constexpr double kMaxOverhead = 0.2;
 constexpr double kResolution = 1.0 / 16;
 constexpr int kMomenta = 1;  // the optimizer's numbers for each trained number
 // Shares of the limit reserved for fragmentation. If a training runs out of memory with the first,
@@ -52,7 +52,7 @@ class Batches {
       return absl::OkStatus();
     }
     RETURN_IF_ERROR(ConfirmPlain());
-    const double enough = fastest_.samples_per_second / (1 + kMostOverhead);
+    const double enough = fastest_.samples_per_second / (1 + kMaxOverhead);
     RETURN_IF_ERROR(
         LargestBatch({.first = plain, .resolution = kResolution}, [&](int batch) {
           return Trains({"auto", batch, enough}, [&](Bench* b) { return TrainUnderAuto(b); });
@@ -73,7 +73,7 @@ class Batches {
   struct Attempt {
     std::string way;  // "plain", "auto"
     int batch = 0;
-    double least_samples_per_second = 0;  // exclusive
+    double min_samples_per_second = 0;  // exclusive
   };
 
   absl::Status ConfirmPlain() {
@@ -110,7 +110,7 @@ class Batches {
                  SamplesPerSecond(rate), Size(trial.peak_bytes), Words(trial.schedule)});
     absl::PrintF("%s, %s: batch %d, %.2f samples/s, %s\n", model_.name, attempt.way, attempt.batch,
                  rate, trial.schedule);
-    const bool trains = rate > attempt.least_samples_per_second;
+    const bool trains = rate > attempt.min_samples_per_second;
     if (is_plain && rate > fastest_.samples_per_second) fastest_ = {attempt.batch, rate};
     if (trains && !is_plain) trained_.insert(attempt.batch);
     return trains;
@@ -197,7 +197,7 @@ absl::Status Bigger(Lab* lab) {
       lab->Publish(lab->NameOf("bigger-trials"), "Bigger: every batch that was tried", trials, {}));
   return lab->Publish(
       lab->NameOf("bigger"),
-      absl::StrFormat("Bigger: the largest batch at less than %g %% overhead", 100 * kMostOverhead),
+      absl::StrFormat("Bigger: the largest batch at less than %g %% overhead", 100 * kMaxOverhead),
       sheet,
       {absl::StrFormat("Memory: all that LibTorch may take, weights included. Overhead: of a "
                        "sample's time, over that of plain training's best batch. Found by doubling "

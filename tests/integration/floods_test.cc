@@ -29,7 +29,7 @@ using std::chrono::seconds;
 using testing::Each;
 
 constexpr size_t kNoEnd = ~size_t{0};
-constexpr int64_t kMostMoreKibibytes = 300 << 10;
+constexpr int64_t kMaxMoreKibibytes = 300 << 10;
 
 double CutOff(const ServerProcess& server) {
   double all = 0;
@@ -80,11 +80,11 @@ class HonestClient {
 class Floods : public testing::TestWithParam<Flood> {};
 
 // Over four connections of another host than the honest client's.
-std::vector<bool> FourFloods(Flood flood, const std::string& address, size_t most_bytes) {
+std::vector<bool> FourFloods(Flood flood, const std::string& address, size_t max_bytes) {
   std::vector<std::future<bool>> floods;
   for (int i = 0; i < 4; ++i) {
     floods.push_back(std::async(std::launch::async, [&] {
-      return SendFlood(flood, address, "127.0.0.2", most_bytes, kPatience);
+      return SendFlood(flood, address, "127.0.0.2", max_bytes, kPatience);
     }));
   }
   std::vector<bool> closed;
@@ -99,7 +99,7 @@ TEST_P(Floods, AreCutOffWhileOthersAreServed) {
   EXPECT_THAT(FourFloods(GetParam(), server.address(), kNoEnd), Each(true));
   EXPECT_THAT(honest.Stop(), testing::IsEmpty());
   EXPECT_GE(CutOff(server), 1);
-  EXPECT_LE(MostKibibytes(server), before + kMostMoreKibibytes);
+  EXPECT_LE(MostKibibytes(server), before + kMaxMoreKibibytes);
   EXPECT_NE(server.WaitForLogLine({"event=connection_cut_off", "peer=ipv4:127.0.0.2:"}), "");
 
   EXPECT_TRUE(RawSocket(server.address(), "127.0.0.2").ClosedWithin(kPatience));
@@ -120,7 +120,7 @@ TEST_P(Floods, BehindHaproxyOthersAreServed) {
   constexpr size_t kMuch = 8 << 20;
   FourFloods(GetParam(), address, kMuch);
   EXPECT_THAT(honest.Stop(), testing::IsEmpty()) << haproxy.Log();
-  EXPECT_LE(MostKibibytes(server), before + kMostMoreKibibytes);
+  EXPECT_LE(MostKibibytes(server), before + kMaxMoreKibibytes);
   EXPECT_TRUE(Remote(address).Answers());
 }
 

@@ -105,14 +105,14 @@ std::ostream& operator<<(std::ostream& out, Flood flood) {
   return out;
 }
 
-bool SendFlood(Flood flood, const std::string& address, const std::string& from, size_t most_bytes,
+bool SendFlood(Flood flood, const std::string& address, const std::string& from, size_t max_bytes,
                milliseconds patience) {
   const Clock::time_point end = Clock::now() + patience;
   RawSocket socket(address, from);
   Frames frames(flood);
   std::string block = frames.Opening();
   size_t done = 0;  // of the block
-  for (size_t sent = 0; sent < most_bytes && Clock::now() < end && !socket.closed();) {
+  for (size_t sent = 0; sent < max_bytes && Clock::now() < end && !socket.closed();) {
     const size_t part = socket.SendSome(absl::string_view(block).substr(done));
     sent += part;
     done += part;

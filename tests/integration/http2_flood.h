@@ -19,9 +19,9 @@ enum class Flood {
 std::ostream& operator<<(std::ostream& out, Flood flood);
 
 // Sends frames over a connection of its own, as fast as they are taken, until the server closes it
-// or `most_bytes` have been sent, or `patience` is over. Reads whatever the server answers. Returns
+// or `max_bytes` have been sent, or `patience` is over. Reads whatever the server answers. Returns
 // whether the server closed it. `from`: the address to connect from. Throws as RawSocket does.
-bool SendFlood(Flood flood, const std::string& address, const std::string& from, size_t most_bytes,
+bool SendFlood(Flood flood, const std::string& address, const std::string& from, size_t max_bytes,
                std::chrono::milliseconds patience);
 
 }  // namespace stowage

@@ -27,7 +27,7 @@ constexpr uint8_t kEndStream = 1;
 constexpr uint8_t kAck = 1;
 constexpr uint16_t kInitialWindowSize = 4;
 constexpr size_t kFrameHeaderBytes = 9;
-constexpr size_t kMostFrameBytes = 16384;
+constexpr size_t kMaxFrameBytes = 16384;
 
 std::string BigEndian(uint64_t value, int bytes) {
   std::string text;
@@ -174,7 +174,7 @@ size_t RawGrpc::Send(uint32_t stream, absl::string_view bytes, milliseconds pati
       Receive(milliseconds(10));
       continue;
     }
-    const size_t size = std::min({kMostFrameBytes, static_cast<size_t>(room), bytes.size() - sent});
+    const size_t size = std::min({kMaxFrameBytes, static_cast<size_t>(room), bytes.size() - sent});
     open_ = socket_.Send(Http2Frame(Http2::kData, 0, stream, bytes.substr(sent, size)));
     sent += size;
     window_ -= static_cast<int64_t>(size);

@@ -126,7 +126,7 @@ RC_GTEST_PROP(ArenaExecutor, NeverHoldsMoreThanThePeakAtAnyInstant, ()) {
   RC_ASSERT(executor.ok());
   HashStages stages(some.executed, 4);
   RC_ASSERT((*executor)->Step(&stages).ok());
-  RC_ASSERT(device.most_bytes() <= plan->prediction.peak_memory_bytes);
+  RC_ASSERT(device.max_bytes() <= plan->prediction.peak_memory_bytes);
   RC_ASSERT(device.bytes() == some.executed.gradient_bytes(0));
 }
 

@@ -27,7 +27,7 @@ RC_GTEST_PROP(MergedChain, HasGroupsThatMayBeMergedAndFit, ()) {
   const auto stages = static_cast<int>(DrawBetween(1, 40));
   const int64_t most = DrawBetween(0, 200);
   const MergedChain merged =
-      *MergedChain::Of(chain, {.stages = stages, .most_group_bytes = most}, {});
+      *MergedChain::Of(chain, {.stages = stages, .max_group_bytes = most}, {});
   int next = 1;
   for (int m = 1; m <= merged.chain().length() + 1; ++m) {
     RC_ASSERT(merged.first(m) == next);
@@ -50,7 +50,7 @@ RC_GTEST_PROP(MergedChain, HasGroupsThatMayBeMergedAndFit, ()) {
 RC_GTEST_PROP(MergedChain, ExpandsASolversScheduleToOneThatNeedsNoMore, ()) {
   const Chain chain = DrawLinkedChain(24);
   const auto stages = static_cast<int>(DrawBetween(1, chain.length()));
-  MergedChain::Options options{.stages = stages, .most_group_bytes = DrawBetween(0, 300)};
+  MergedChain::Options options{.stages = stages, .max_group_bytes = DrawBetween(0, 300)};
   if (DrawBetween(0, 1) == 0) options.compact_bytes = DrawBetween(0, 60);
   const MergedChain merged = *MergedChain::Of(chain, options, {});
   RC_CLASSIFY(options.compact_bytes.has_value(), "compact");

@@ -60,8 +60,8 @@ void MakeLopsided(Stage& stage) {
   }
 }
 
-Chain SomeChain(int most_stages) {
-  Chain chain = *SmallChains(most_stages);
+Chain SomeChain(int max_stages) {
+  Chain chain = *SmallChains(max_stages);
   const bool runs_once = Below(4) == 0;
   const bool lopsided = Below(2) == 0;
   for (size_t i = 0; i < chain.stages.size(); ++i) {
@@ -95,7 +95,7 @@ Platform SomePlatform(const Chain& chain) {
 
 // nullopt when nothing fits, or when the search runs out of nodes.
 std::optional<double> FastestSeconds(const Chain& chain, const Platform& platform) {
-  const auto fastest = FastestProgram(chain, platform, {.most_nodes = 20'000});
+  const auto fastest = FastestProgram(chain, platform, {.max_nodes = 20'000});
   if (!fastest.has_value() || fastest->gave_up) return std::nullopt;
   return fastest->seconds;
 }

@@ -36,8 +36,8 @@ T OneOf(std::vector<T> values) {
 }
 
 // Small random chains with some no_offload stages.
-Chain SomeChain(int most_stages) {
-  Chain chain = *SmallChains(most_stages);
+Chain SomeChain(int max_stages) {
+  Chain chain = *SmallChains(max_stages);
   for (Stage& stage : chain.stages) stage.no_offload = Below(6) == 0;
   chain.loss.no_offload = Below(6) == 0;
   return chain;
@@ -232,7 +232,7 @@ RC_GTEST_PROP(ProgramSearch, IsNeverSlowerThanAnyShortProgram, ()) {
 RC_GTEST_PROP(ProgramSearch, LosesNothingByItsRules, ()) {
   const Chain chain = SomeChain(3);
   const Platform platform = SomeLink(SomeBudget(chain));
-  ProgramSearchOptions options{.most_nodes = 1000};
+  ProgramSearchOptions options{.max_nodes = 1000};
   bool* const rules[] = {&options.dominance, &options.lifting, &options.bound};
   *rules[Below(3)] = false;
   const double seconds = FastestSeconds(chain, platform);

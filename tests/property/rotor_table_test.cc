@@ -34,8 +34,8 @@ void showValue(Saving saving, std::ostream& out) {
 namespace {
 
 // Up to these lengths the references are fast enough for 5,000 chains.
-constexpr int kMostStages = 32;
-constexpr int kMostStagesOfSteps = 20;
+constexpr int kMaxSmallStages = 32;
+constexpr int kMaxStagesOfSteps = 20;
 
 Saving SomeSaving() { return *rc::gen::element(Saving::kAlways, Saving::kWhereForced); }
 
@@ -66,7 +66,7 @@ double ForwardSeconds(const Chain& chain) {
 }
 
 RC_GTEST_PROP(RotorTable, EqualsTheTextbookAtEveryLevel, ()) {
-  const Chain chain = *SmallChains(kMostStages);
+  const Chain chain = *SmallChains(kMaxSmallStages);
   const Saving saving = SomeSaving();
   const int64_t levels = SomeBudget(chain);
   const RotorTable table = OneSlotAByte(chain, levels, saving);
@@ -92,33 +92,31 @@ RC_GTEST_PROP(RotorTable, EqualsTheTextbookAtEveryLevel, ()) {
 }
 
 RC_GTEST_PROP(RotorMinimum, IsTheFirstFeasibleLevel, ()) {
-  const Chain chain = *SmallChains(kMostStages);
+  const Chain chain = *SmallChains(kMaxSmallStages);
   const Saving saving = SomeSaving();
   const RotorMinimum minimum = *RotorMinimum::Build(chain, saving, {});
-  const int64_t levels = minimum.least_bytes() + 1;
+  const int64_t levels = minimum.min_bytes() + 1;
   const TextbookRotor textbook(
       chain, [](int64_t bytes) { return bytes; }, static_cast<int>(levels), OutputsOnly(saving));
   int first = 0;
   while (first <= levels && textbook.Seconds(first) == TextbookRotor::kNone) ++first;
-  RC_ASSERT(minimum.least_bytes() == first);
+  RC_ASSERT(minimum.min_bytes() == first);
   const std::optional<Schedule> schedule = minimum.LeastSchedule();
   RC_ASSERT(schedule.has_value());
   SecondsWithin(first, chain, *schedule);
 }
 
 RC_GTEST_PROP(RotorSteps, EqualsOtherSteps, ()) {
-  const Chain chain = *SmallChains(kMostStagesOfSteps);
+  const Chain chain = *SmallChains(kMaxStagesOfSteps);
   const Saving saving = SomeSaving();
   const StepRotor expected(chain, OutputsOnly(saving));
   const int64_t least = expected.LeastBytes();
   const int64_t most = std::max(least, StoreAllPeakBytes(chain));
-  RC_ASSERT(RotorMinimum::Build(chain, saving, {})->least_bytes() == least);
-  const auto steps = *RotorSteps::Build(chain,
-                                        {.memory_bytes = most,
-                                         .saving = saving,
-                                         .most_steps = 1 << 20,
-                                         .most_work = int64_t{1} << 40},
-                                        {});
+  RC_ASSERT(RotorMinimum::Build(chain, saving, {})->min_bytes() == least);
+  const auto steps = *RotorSteps::Build(
+      chain,
+      {.memory_bytes = most, .saving = saving, .max_steps = 1 << 20, .max_work = int64_t{1} << 40},
+      {});
   RC_ASSERT(steps.has_value());
   RC_ASSERT(least == 0 || !steps->ScheduleWithin(least - 1).has_value());
   for (int i = 0; i < 10; ++i) {

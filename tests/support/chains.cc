@@ -96,13 +96,13 @@ Chain NonPersistentChain(int n) {
   return chain;
 }
 
-rc::Gen<Chain> SmallChains(int most_stages) {
+rc::Gen<Chain> SmallChains(int max_stages) {
   // Without the resize, RapidCheck's first cases are almost empty chains.
-  return rc::gen::resize(rc::kNominalSize, rc::gen::exec([most_stages] {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::exec([max_stages] {
                            Chain chain;
                            chain.input_bytes = Size();
                            if (*rc::gen::arbitrary<bool>()) chain.input_gradient_bytes = Size();
-                           const int stages = *rc::gen::inRange(1, most_stages + 1);
+                           const int stages = *rc::gen::inRange(1, max_stages + 1);
                            for (int l = 1; l <= stages; ++l) chain.stages.push_back(SmallStage());
                            if (*rc::gen::arbitrary<bool>()) chain.loss = SmallStage();
                            return chain;
@@ -128,10 +128,10 @@ void AddGraphCosts(Chain& chain, size_t first, size_t end) {
 
 }  // namespace
 
-rc::Gen<Chain> SmallModeChains(int most_stages) {
+rc::Gen<Chain> SmallModeChains(int max_stages) {
   return rc::gen::resize(
-      rc::kNominalSize, rc::gen::exec([most_stages] {
-        Chain chain = *SmallChains(most_stages);
+      rc::kNominalSize, rc::gen::exec([max_stages] {
+        Chain chain = *SmallChains(max_stages);
         chain.graph_entry_seconds = *rc::gen::inRange(0, 4);
         for (size_t first = 0; first < chain.stages.size();) {
           const size_t end = std::min(chain.stages.size(), first + *rc::gen::inRange<size_t>(1, 4));

@@ -30,13 +30,13 @@ Chain EqualChain(int stages);
 // n >= 2.
 Chain NonPersistentChain(int n);
 
-// Small random chains: 1 to `most_stages` stages, sizes 0..6, gradients of any size, all kinds of
+// Small random chains: 1 to `max_stages` stages, sizes 0..6, gradients of any size, all kinds of
 // overheads, zero times, a loss that may take memory and time, and no_recompute stages.
-rc::Gen<Chain> SmallChains(int most_stages);
+rc::Gen<Chain> SmallChains(int max_stages);
 
 // The same with graph costs at most stages, now and then cheaper or smaller than the eager ones,
 // fusion groups of up to three, control flow, and a price for entering graph mode.
-rc::Gen<Chain> SmallModeChains(int most_stages);
+rc::Gen<Chain> SmallModeChains(int max_stages);
 
 // For RapidCheck's and GoogleTest's failure messages.
 std::ostream& operator<<(std::ostream& out, const Chain& chain);

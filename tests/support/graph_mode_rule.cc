@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 constexpr double kEntrySeconds = 20e-6;
-constexpr size_t kMostBlocks = 4;  // in one unit
+constexpr size_t kMaxBlocks = 4;  // in one unit
 
 double BytesPerSecond(absl::string_view profile) {
   const bool a100 = absl::StrContains(profile, "gpt2xl") || absl::StrContains(profile, "llama");
@@ -41,7 +41,7 @@ bool JoinsTheStageBefore(absl::string_view profile, const Chain& chain, size_t i
                         (absl::StartsWith(name, "layer") || absl::StartsWith(name, "block") ||
                          absl::StartsWith(name, "dense."));
   return OpensWithNormalization(profile) && is_block && UpToDot(name) == UpToDot(before) &&
-         size < kMostBlocks;
+         size < kMaxBlocks;
 }
 
 // Bytes that fused operators read from registers.

@@ -37,9 +37,9 @@ class JitteryDevice final : public ForwardingDevice {
   // Before one in four pieces of work, sleeps on the queue for up to 200 us.
   void Delay(Queue queue) {
     constexpr uint32_t kOneIn = 4;
-    constexpr uint32_t kMostMicroseconds = 200;
+    constexpr uint32_t kMaxMicroseconds = 200;
     if (random_() % kOneIn != 0) return;
-    const std::chrono::microseconds pause(random_() % kMostMicroseconds);
+    const std::chrono::microseconds pause(random_() % kMaxMicroseconds);
     (void)device_.Launch(queue, [pause](void*) {
       std::this_thread::sleep_for(pause);
       return absl::OkStatus();

@@ -19,8 +19,8 @@ int64_t DrawBetween(int64_t least, int64_t most) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(least, most + 1));
 }
 
-Chain DrawLinkedChain(int most_stages) {
-  Chain chain = *SmallChains(most_stages);
+Chain DrawLinkedChain(int max_stages) {
+  Chain chain = *SmallChains(max_stages);
   const int64_t more = *rc::gen::arbitrary<bool>() ? 15 : 0;
   for (Stage& stage : chain.stages) {
     stage.no_offload = DrawBetween(0, 7) == 0;

@@ -15,7 +15,7 @@ int64_t DrawBetween(int64_t least, int64_t most);
 // Like SmallChains(), but one stage in eight is no_offload. In half of the chains the stages save
 // far more than they output, so that recomputing long parts pays, or have large overheads, so that
 // a recomputed part has to wait for transfers.
-Chain DrawLinkedChain(int most_stages);
+Chain DrawLinkedChain(int max_stages);
 
 // Memory from just below M_low to just above M_high; in half of the cases in the lower third of the
 // range, where more choices matter. From 1/8 to 32 bytes per second each way: stages take up to 5 s

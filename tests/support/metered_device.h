@@ -24,7 +24,7 @@ class MeteredDevice final : public ForwardingDevice {
     for (size_t block = 0; block < plan->device.blocks.size(); ++block) Schedule(block);
   }
 
-  int64_t most_bytes() {
+  int64_t max_bytes() {
     MutexLock lock(mutex_);
     return most_;
   }

@@ -30,7 +30,7 @@ struct Value {
 };
 
 template <typename T>
-using OfEachValue = std::array<T, kMostProgramStages + 2>;  // 0..L+1
+using OfEachValue = std::array<T, kMaxProgramStages + 2>;  // 0..L+1
 
 // The state: determines which operations are valid and what memory they need.
 struct Situation {
@@ -87,7 +87,7 @@ class Search {
  public:
   Search(const Chain& chain, const Platform& platform, const ProgramSearchOptions& options)
       : chain_(chain), platform_(platform), options_(options), loss_(chain.length() + 1) {
-    assert(chain.length() <= kMostProgramStages);
+    assert(chain.length() <= kMaxProgramStages);
     backwards_from_.assign(loss_ + 1, chain.stage(1).backward_seconds);
     for (int l = 2; l <= loss_; ++l) {
       backwards_from_[l] = backwards_from_[l - 1] + chain.stage(l).backward_seconds;
@@ -102,7 +102,7 @@ class Search {
     while (!queue_.empty()) {
       const Node& node = *queue_.top();
       if (node.situation->gradient == 0) return Result(node);
-      if (nodes_.size() >= options_.most_nodes) return GaveUp(node);
+      if (nodes_.size() >= options_.max_nodes) return GaveUp(node);
       queue_.pop();
       if (!node.dominated) Continue(node);
     }

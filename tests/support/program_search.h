@@ -36,10 +36,10 @@
 namespace stowage {
 
 // Longer chains would hardly be answered.
-inline constexpr int kMostProgramStages = 6;
+inline constexpr int kMaxProgramStages = 6;
 
 struct ProgramSearchOptions {
-  size_t most_nodes = 1'000'000;  // limit on stored nodes; 300 bytes each
+  size_t max_nodes = 1'000'000;  // limit on stored nodes; 300 bytes each
   // Switches for the rules above, for tests. Without dominance only equal nodes are dropped;
   // without the bound the node whose latest clock is earliest comes first.
   bool dominance = true;
@@ -50,7 +50,7 @@ struct ProgramSearchOptions {
 struct ProgramResult {
   double seconds = 0;    // the optimal makespan; a lower bound if gave_up
   Schedule schedule;     // empty if gave_up
-  bool gave_up = false;  // most_nodes was reached: feasibility is unknown
+  bool gave_up = false;  // max_nodes was reached: feasibility is unknown
   size_t nodes = 0;      // nodes stored
 };
 

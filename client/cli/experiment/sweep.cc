@@ -19,9 +19,9 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kMostNumbers = 1000;
-constexpr double kMostGigabytesPerSecond = 1e6;
-constexpr double kMostReduction = 1e6;
+constexpr size_t kMaxNumbers = 1000;
+constexpr double kMaxGigabytesPerSecond = 1e6;
+constexpr double kMaxReduction = 1e6;
 
 // An experiment with the parameters of its paper.
 struct Preset {
@@ -79,8 +79,8 @@ absl::Status AddNumbers(absl::string_view text, double most, std::vector<double>
   }
   // Includes the last number, even where steps of 0.1 miss it by rounding.
   const double steps = std::floor((values[1] - values[0]) / values[2] + 1e-9);
-  if (steps + 1 > static_cast<double>(kMostNumbers - numbers->size())) {
-    return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " makes more than ", kMostNumbers,
+  if (steps + 1 > static_cast<double>(kMaxNumbers - numbers->size())) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " makes more than ", kMaxNumbers,
                                                    " numbers; choose a larger step"));
   }
   for (int i = 0; i <= static_cast<int>(steps); ++i) {
@@ -134,7 +134,7 @@ absl::StatusOr<std::vector<std::string>> DefaultSolvers(const Preset& preset) {
 
 absl::StatusOr<std::vector<double>> ParseReductions(const std::string& text) {
   if (text.empty()) return std::vector<double>();
-  ASSIGN_OR_RETURN(std::vector<double> reductions, ParseNumbers(text, kMostReduction));
+  ASSIGN_OR_RETURN(std::vector<double> reductions, ParseNumbers(text, kMaxReduction));
   if (reductions.front() >= 1) return reductions;
   return absl::InvalidArgumentError(absl::StrCat(
       Quoted(text), " has a number below 1; write e.g. 4 for a quarter of the memory"));
@@ -168,7 +168,7 @@ absl::StatusOr<Sweep> ReadSweep(const SweepFlags& flags) {
   if (!alphas.ok()) return Prefixed("--alphas", alphas.status());
   if (flags.alphas.empty() && !reductions->empty()) alphas->clear();
   const auto bandwidths = ParseNumbers(
-      flags.bandwidths.empty() ? preset.bandwidths : flags.bandwidths, kMostGigabytesPerSecond);
+      flags.bandwidths.empty() ? preset.bandwidths : flags.bandwidths, kMaxGigabytesPerSecond);
   if (!bandwidths.ok()) return Prefixed("--bandwidths", bandwidths.status());
   const auto solvers = flags.solvers.empty() ? DefaultSolvers(preset) : ParseSolvers(flags.solvers);
   if (!solvers.ok()) return Prefixed("--solvers", solvers.status());

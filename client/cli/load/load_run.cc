@@ -26,7 +26,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kHitBudgets = 8;        // distinct budgets of a chain's hits
 constexpr uint64_t kDuplicates = 10;  // consecutive requests that are equal
-constexpr size_t kMostWrongKept = 5;
+constexpr size_t kMaxWrongKept = 5;
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -173,7 +173,7 @@ class Load {
     ++result_.sources[v1::Origin::Source_Name(response->origin().source())];
     if (wrong.empty()) return;
     ++result_.wrong_answers;
-    if (result_.wrong.size() < kMostWrongKept) result_.wrong.push_back(std::move(wrong));
+    if (result_.wrong.size() < kMaxWrongKept) result_.wrong.push_back(std::move(wrong));
   }
 
   const LoadOptions& options_;

@@ -25,7 +25,7 @@ namespace {
 constexpr std::chrono::seconds kConnectTimeout{2};
 constexpr std::chrono::seconds kReadTimeout{3};
 // Limits what a wrong address can make this program hold.
-constexpr size_t kMostBytes = size_t{16} << 20;  // of a response; typical are 10 KB
+constexpr size_t kMaxBytes = size_t{16} << 20;  // of a response; typical are 10 KB
 
 std::string ReasonOf(httplib::Error error) {
   switch (error) {
@@ -100,10 +100,10 @@ absl::StatusOr<Scrape> Scraper::Fetch() {
   const httplib::Result result =
       connection_->client->Get("/metrics", [&text](const char* data, size_t size) {
         text.append(data, size);
-        return text.size() <= kMostBytes;
+        return text.size() <= kMaxBytes;
       });
   // Before `result`, which is an error as well when the receiver ends the response.
-  if (text.size() > kMostBytes) {
+  if (text.size() > kMaxBytes) {
     return absl::FailedPreconditionError("its /metrics is longer than a stowage-server's ever is");
   }
   if (!result) return absl::UnavailableError(ReasonOf(result.error()));

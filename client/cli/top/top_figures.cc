@@ -10,7 +10,7 @@
 namespace stowage {
 namespace {
 
-constexpr double kMost = 1e18;  // clamps values before the conversion to int64_t
+constexpr double kMax = 1e18;  // clamps values before the conversion to int64_t
 
 double Value(const MetricSamples& samples, const std::string& name,
              const MetricLabels& labels = {}) {
@@ -20,7 +20,7 @@ double Value(const MetricSamples& samples, const std::string& name,
 
 int64_t Whole(const MetricSamples& samples, const std::string& name,
               const MetricLabels& labels = {}) {
-  return static_cast<int64_t>(std::clamp(Value(samples, name, labels), -kMost, kMost));
+  return static_cast<int64_t>(std::clamp(Value(samples, name, labels), -kMax, kMax));
 }
 
 // The difference of two scrapes of one process. An empty first one stands for its start, when all
@@ -136,7 +136,7 @@ std::map<std::string, int64_t> InFlight(const Counts& started, const Window& sin
   for (const auto& [method, count] : started) {
     // The server does not read the two counters atomically.
     const double open = std::max(0.0, count - since_start.calls.at(method).calls);
-    in_flight[method] = static_cast<int64_t>(std::min(open, kMost));
+    in_flight[method] = static_cast<int64_t>(std::min(open, kMax));
   }
   return in_flight;
 }

@@ -18,7 +18,7 @@ namespace stowage {
 namespace {
 
 constexpr int kWideCalls = 113;  // width of the table of calls with all columns
-constexpr int kMostBar = 40;     // columns of the bar of a running solve
+constexpr int kMaxBar = 40;      // columns of the bar of a running solve
 constexpr int kBeforeBar = 50;   // columns before it
 
 using Lines = std::vector<ScreenLine>;
@@ -256,7 +256,7 @@ std::string Bar(double fraction, int columns) {
 void AddRunning(Lines& lines, const TopFigures& figures, int width) {
   if (figures.running.empty()) return AddTitle(lines, "RUNNING         no solve");
   AddTitle(lines, absl::StrFormat("%-16s%-18s%8s%10s  done", "RUNNING", "solver", "stages", "for"));
-  const int columns = std::clamp(width - kBeforeBar - 12, 10, kMostBar);
+  const int columns = std::clamp(width - kBeforeBar - 12, 10, kMaxBar);
   for (const RunningFigures& solve : figures.running) {
     lines.push_back(
         {absl::StrFormat("%-16s%-18s%8d%10s  %s %3.0f %%", absl::StrCat("thread ", solve.thread),
@@ -277,7 +277,7 @@ std::string ClientColumns(const Window& window, const std::string& client) {
 // Those whose solves took the most time, then those with the most calls, lately where that is
 // known. Nothing where the server names none.
 void AddClients(Lines& lines, const TopFigures& figures) {
-  constexpr size_t kMostClients = 5;
+  constexpr size_t kMaxClients = 5;
   const Window& latest = figures.last.has_value() ? *figures.last : figures.since_start;
   std::vector<std::tuple<double, double, std::string>> busiest;
   for (const auto& [client, its] : latest.clients) {
@@ -287,7 +287,7 @@ void AddClients(Lines& lines, const TopFigures& figures) {
   }
   if (busiest.empty()) return;
   std::sort(busiest.begin(), busiest.end());
-  busiest.resize(std::min(busiest.size(), kMostClients));
+  busiest.resize(std::min(busiest.size(), kMaxClients));
   AddTitle(lines,
            absl::StrFormat("%-16s        %-28s  since start", "CLIENTS", LastTitle(figures)));
   lines.push_back({absl::StrFormat("%-16s%10s%10s%8s%10s%10s%8s", "", "/s", "refused", "cores",

@@ -6,7 +6,7 @@ namespace {
 namespace py = pybind11;
 
 // Of many equal mistakes the first ones say enough.
-constexpr size_t kMostViolations = 100;
+constexpr size_t kMaxViolations = 100;
 
 std::string Text(const Path& path) {
   const std::string before = path.parent != nullptr ? Text(*path.parent) : "";
@@ -27,12 +27,12 @@ std::optional<absl::string_view> Utf8(py::handle text) {
 }
 
 std::string Describe(py::handle value) {
-  constexpr size_t kMost = 60;
+  constexpr size_t kMax = 60;
   if (value.is_none()) return "None";
   if (PyUnicode_CheckExact(value.ptr())) {
     const std::optional<absl::string_view> text = Utf8(value);
     if (!text.has_value()) return "a string that is not Unicode";
-    if (text->size() > kMost) return absl::StrCat("a string of ", text->size(), " bytes");
+    if (text->size() > kMax) return absl::StrCat("a string of ", text->size(), " bytes");
     return absl::StrCat("\"", *text, "\"");
   }
   const bool is_plain = PyLong_CheckExact(value.ptr()) || PyBool_Check(value.ptr()) ||
@@ -44,11 +44,11 @@ std::string Describe(py::handle value) {
     return "an int of thousands of digits";
   }
   const std::string digits(Utf8(text).value_or(""));
-  return digits.size() > kMost ? absl::StrCat("an int of ", digits.size(), " digits") : digits;
+  return digits.size() > kMax ? absl::StrCat("an int of ", digits.size(), " digits") : digits;
 }
 
 void Reader::Add(const Path& path, std::string problem) {
-  if (violations_.size() < kMostViolations) violations_.push_back({Text(path), std::move(problem)});
+  if (violations_.size() < kMaxViolations) violations_.push_back({Text(path), std::move(problem)});
 }
 
 bool Reader::Refuse(const Path& path, py::handle value, absl::string_view wanted) {

@@ -47,10 +47,10 @@ absl::StatusOr<CachedAnswerPtr> GuardedTier::Get(const Fingerprint& key) {
 
 absl::Status GuardedTier::Put(CachedAnswerPtr cached) {
   MutexLock lock(mutex_);
-  if (writes_.size() >= options_.most_writes) {
+  if (writes_.size() >= options_.max_writes) {
     ++guard_.dropped_writes;
     return absl::UnavailableError(absl::StrCat("the cache tier '", options_.name, "' has ",
-                                               options_.most_writes,
+                                               options_.max_writes,
                                                " answers to write; no more are stored"));
   }
   writes_.push_back(std::move(cached));

@@ -28,7 +28,7 @@ struct GuardOptions {
   std::string name = {};                   // of the tier, in errors
   std::chrono::milliseconds timeout{500};  // of a Get()
   CircuitBreaker::Options breaker = {.failures = 2, .pause = std::chrono::seconds(5)};
-  size_t most_writes = 1024;  // that wait
+  size_t max_writes = 1024;  // that wait
 };
 
 struct GuardStats {

@@ -21,7 +21,7 @@ namespace stowage {
 namespace {
 
 // The longest chains for which a neighbour's schedule is improved by all of pofo's plans.
-constexpr int kMostPortfolioStages = 120;
+constexpr int kMaxPortfolioStages = 120;
 
 // The context of solver `index` of `count`: an equal share of the progress.
 SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
@@ -105,7 +105,7 @@ class AutoSolution final : public Solution {
     }
     SolveContext plans = context.Quiet();
     plans.improved = [&](const Candidate& found) { best->Consider(found, context); };
-    const PofoExtent extent = instance_.chain().length() <= kMostPortfolioStages
+    const PofoExtent extent = instance_.chain().length() <= kMaxPortfolioStages
                                   ? PofoExtent::kPortfolio
                                   : PofoExtent::kOnePlan;
     return ImproveByPlans(instance_, best->memory_bytes(), extent, best->seconds(), plans).status();
@@ -140,8 +140,8 @@ class Auto final : public Solver {
   }
 
   // All tables that stay, and beside them the largest need of a single step.
-  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
-    const SolverSelection selection = SelectSolvers(solvers_, instance, most_bytes);
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const override {
+    const SolverSelection selection = SelectSolvers(solvers_, instance, max_bytes);
     int64_t temporary = 0;
     for (const SelectedSolver& selected : selection.solvers) {
       temporary = std::max(temporary, selected.solver->WorkingBytes(selected.instance));
@@ -149,7 +149,7 @@ class Auto final : public Solver {
     if (instance.platform().has_link()) {
       temporary = std::max(temporary, Incumbent::ImproveBytes(instance.chain()));
     }
-    return most_bytes - std::max<int64_t>(0, selection.spare_bytes - temporary);
+    return max_bytes - std::max<int64_t>(0, selection.spare_bytes - temporary);
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,

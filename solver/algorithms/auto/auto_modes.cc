@@ -247,13 +247,13 @@ class AutoOverModes final : public Solver {
     return plain_->WorkingBytes(Eager(instance));
   }
 
-  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
-    const int64_t plain = plain_->WorkingBytesWithin(Eager(instance), most_bytes);
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const override {
+    const int64_t plain = plain_->WorkingBytesWithin(Eager(instance), max_bytes);
     if (!HasGraphMode(instance.chain())) return plain;
     const std::unique_ptr<Solver> mixed = MakeMixedMode();
-    const std::optional<Instance> with_slots = ForMixedMode(*mixed, instance, most_bytes);
+    const std::optional<Instance> with_slots = ForMixedMode(*mixed, instance, max_bytes);
     if (!with_slots.has_value()) return plain;
-    return std::max(plain, mixed->WorkingBytesWithin(*with_slots, most_bytes));
+    return std::max(plain, mixed->WorkingBytesWithin(*with_slots, max_bytes));
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,

@@ -5,14 +5,14 @@
 namespace stowage {
 namespace {
 
-constexpr int kMostDirectStages = 600;
-constexpr int kMostDirectStagesWithLink = 200;
+constexpr int kMaxDirectStages = 600;
+constexpr int kMaxDirectStagesWithLink = 200;
 
 // A limit for a solver on chains that are not solved directly.
 struct Limits {
   absl::string_view solver;
-  int most_stages = 0;
-  int most_stretch = 0;  // see HasShortStretches()
+  int max_stages = 0;
+  int max_stretch = 0;  // see HasShortStretches()
 };
 
 constexpr int kAny = 1'000'000;
@@ -39,14 +39,14 @@ bool HasShortStretches(const Chain& chain, int64_t most) {
 }  // namespace
 
 bool IsSolvedDirectly(const Chain& chain, const Platform& platform) {
-  return chain.length() <= (platform.has_link() ? kMostDirectStagesWithLink : kMostDirectStages);
+  return chain.length() <= (platform.has_link() ? kMaxDirectStagesWithLink : kMaxDirectStages);
 }
 
 bool AsksAtFullLength(absl::string_view solver, const Chain& chain, const Platform& platform) {
   if (IsSolvedDirectly(chain, platform)) return true;
   for (const Limits& limits : kLimits) {
     if (limits.solver != solver) continue;
-    return chain.length() <= limits.most_stages && HasShortStretches(chain, limits.most_stretch);
+    return chain.length() <= limits.max_stages && HasShortStretches(chain, limits.max_stretch);
   }
   return false;
 }

@@ -14,7 +14,7 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kMostOthers = 2;  // starts of the local search besides the candidate
+constexpr size_t kMaxOthers = 2;  // starts of the local search besides the candidate
 constexpr int kShortChain = 40;
 // The local search of longer chains only takes what gains at once.
 constexpr int kLongChain = 120;
@@ -22,19 +22,19 @@ constexpr int kLongChain = 120;
 // ImproveOptions::effort: half a second at most.
 int64_t EffortFor(const Chain& chain) {
   constexpr int64_t kPerStage = 400'000;
-  constexpr int64_t kMost = 8'000'000;
+  constexpr int64_t kMax = 8'000'000;
   constexpr int64_t kLong = 3'000'000;
   if (chain.length() > kLongChain) return kLong;
-  return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, kMost);
+  return std::clamp<int64_t>(kPerStage * chain.length(), 300'000, kMax);
 }
 
 int RoundsFor(const Chain& chain) { return chain.length() <= kLongChain ? 24 : 2; }
 
 // ImproveOptions::temperature. The longer the chain, the less a single move changes.
 double TemperatureFor(const Chain& chain) {
-  constexpr double kMost = 4e-3;
+  constexpr double kMax = 4e-3;
   if (chain.length() > kLongChain) return 1e-5;
-  return kMost * std::pow(std::min(1.0, kShortChain / std::max(1.0, 1.0 * chain.length())), 1.5);
+  return kMax * std::pow(std::min(1.0, kShortChain / std::max(1.0, 1.0 * chain.length())), 1.5);
 }
 
 // What parts the local search may use. No faster schedule recomputes for longer than the schedule
@@ -42,11 +42,11 @@ double TemperatureFor(const Chain& chain) {
 PartSequences::Options LocalSearchOptions(const Chain& chain, int64_t memory_bytes,
                                           double seconds) {
   constexpr int kStepsPerPart = 12;
-  const int most_stages = chain.length() <= kLongChain ? INT_MAX : chain.length() <= 1000 ? 48 : 16;
+  const int max_stages = chain.length() <= kLongChain ? INT_MAX : chain.length() <= 1000 ? 48 : 16;
   return {.memory_bytes = memory_bytes,
-          .most_recompute_seconds = seconds - ComputeSeconds(chain),
-          .most_steps_per_part = kStepsPerPart,
-          .most_stages = most_stages};
+          .max_recompute_seconds = seconds - ComputeSeconds(chain),
+          .max_steps_per_part = kStepsPerPart,
+          .max_stages = max_stages};
 }
 
 }  // namespace
@@ -79,7 +79,7 @@ void Incumbent::KeepOther(double seconds, Schedule schedule) {
   const bool known = at != others_.end() && at->first == seconds;
   if (known || seconds == this->seconds()) return;
   others_.insert(at, {seconds, std::move(schedule)});
-  if (others_.size() > kMostOthers) others_.pop_back();
+  if (others_.size() > kMaxOthers) others_.pop_back();
 }
 
 absl::Status Incumbent::Consider(const Solution& solution, const SolveContext& context) {
@@ -109,12 +109,12 @@ absl::Status Incumbent::Search(const Schedule& from, std::span<const Schedule> o
                                int64_t effort, int64_t spare_bytes, const SolveContext& context) {
   const Chain& chain = instance_.chain();
   // Before a schedule is found, recomputing everything twice is the limit.
-  const double most_seconds = found() ? seconds() : 3 * ComputeSeconds(chain);
+  const double max_seconds = found() ? seconds() : 3 * ComputeSeconds(chain);
   std::optional<PartSequences> sequences;
   if (ImproveBytes(chain) <= spare_bytes) {
     ASSIGN_OR_RETURN(sequences,
                      PartSequences::Build(
-                         chain, LocalSearchOptions(chain, memory_bytes_, most_seconds), context));
+                         chain, LocalSearchOptions(chain, memory_bytes_, max_seconds), context));
   }
   ASSIGN_OR_RETURN(std::optional<Schedule> better,
                    stowage::Improve(chain, instance_.platform(), from,

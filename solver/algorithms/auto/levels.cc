@@ -27,37 +27,37 @@ namespace stowage {
 namespace {
 
 // The levels of long chains, in stages.
-constexpr int kLeastLevels[] = {120, 400, 1000};  // of least plans: O(L^3), the last one 0.2 s
-constexpr int kRotorStages = 400;                 // of rotor's level
-constexpr int kSolversStages = 100;               // of the level at which every solver runs
-constexpr int kMostSolversStages = 120;           // at most, where stages may not be merged
-constexpr int kPlansStages = 700;                 // of the level of pofo's plans, at most
+constexpr int kMinLevels[] = {120, 400, 1000};  // of least plans: O(L^3), the last one 0.2 s
+constexpr int kRotorStages = 400;               // of rotor's level
+constexpr int kSolversStages = 100;             // of the level at which every solver runs
+constexpr int kMaxSolversStages = 120;          // at most, where stages may not be merged
+constexpr int kPlansStages = 700;               // of the level of pofo's plans, at most
 
 constexpr double kCompactShare = 0.5;  // of the memory, to recompute a compact group
 
 // The chain at a level: merged, or as it is where that is short enough. Groups need at most a
-// quarter of the memory, so that several fit; where that makes more of them than `most_stages`,
+// quarter of the memory, so that several fit; where that makes more of them than `max_stages`,
 // they are compact, and recomputed within that share of the memory.
-absl::StatusOr<MergedChain> LevelOf(const Chain& chain, int stages, int most_stages,
+absl::StatusOr<MergedChain> LevelOf(const Chain& chain, int stages, int max_stages,
                                     int64_t memory_bytes, double compact_share,
                                     const SolveContext& context) {
   ASSIGN_OR_RETURN(
       MergedChain merged,
-      MergedChain::Of(chain, {.stages = stages, .most_group_bytes = memory_bytes / 4}, context));
-  if (merged.chain().length() <= most_stages) return merged;
+      MergedChain::Of(chain, {.stages = stages, .max_group_bytes = memory_bytes / 4}, context));
+  if (merged.chain().length() <= max_stages) return merged;
   return MergedChain::Of(
       chain,
       {.stages = stages,
-       .most_group_bytes = INT64_MAX,
+       .max_group_bytes = INT64_MAX,
        .compact_bytes = static_cast<int64_t>(compact_share * static_cast<double>(memory_bytes))},
       context);
 }
 
-// The least plan at one of kLeastLevels: of groups that are recomputed within the least memory.
+// The least plan at one of kMinLevels: of groups that are recomputed within the least memory.
 absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int stages,
                                                    const SolveContext& context) {
   const MergedChain::Options options{
-      .stages = stages, .most_group_bytes = INT64_MAX, .compact_bytes = 0};
+      .stages = stages, .max_group_bytes = INT64_MAX, .compact_bytes = 0};
   ASSIGN_OR_RETURN(const MergedChain merged, MergedChain::Of(instance.chain(), options, context));
   const Platform& platform = instance.platform();
   ASSIGN_OR_RETURN(std::optional<LeastPlan> least,
@@ -130,7 +130,7 @@ class LevelsSolve {
 
   // A schedule that may be slow, and early.
   absl::Status TryLeastPlans() {
-    for (const int stages : kLeastLevels) {
+    for (const int stages : kMinLevels) {
       ASSIGN_OR_RETURN(std::optional<LeastPlan> least, FindLeast(instance_, stages, context_));
       if (least.has_value()) {
         best_.Consider({std::move(least->schedule), "auto", Limit::kHeuristic, {}}, context_);
@@ -203,10 +203,10 @@ class LevelsSolve {
 
   absl::Status TryAllSolvers() {
     ASSIGN_OR_RETURN(const MergedChain merged,
-                     LevelOf(chain_, kSolversStages, kMostSolversStages, best_.memory_bytes(),
+                     LevelOf(chain_, kSolversStages, kMaxSolversStages, best_.memory_bytes(),
                              kCompactShare, context_));
     // Stages that may not be merged can make the level too long for all solvers.
-    if (merged.chain().length() > kMostSolversStages) return absl::OkStatus();
+    if (merged.chain().length() > kMaxSolversStages) return absl::OkStatus();
     return TrySolver(direct_, merged, instance_.WithChain(merged.chain()), ShareOf(1));
   }
 
@@ -265,29 +265,29 @@ class Levels final : public Solver {
     if (IsShort(instance)) return direct_->WorkingBytes(instance);
     return LeastPlanBytes(LeastLevel(instance.chain()), Recomputation::kParts);
   }
-  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
-    if (IsShort(instance)) return direct_->WorkingBytesWithin(instance, most_bytes);
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const override {
+    if (IsShort(instance)) return direct_->WorkingBytesWithin(instance, max_bytes);
     const Chain& chain = instance.chain();
     const Instance rotor =
         instance.WithChain(MergedChain::Evenly(chain, std::min(kRotorStages, chain.length())));
     int64_t bytes = std::max(WorkingBytes(instance), MakeRotor()->WorkingBytes(rotor));
     if (instance.platform().has_link()) {
       const Instance level = instance.WithChain(MergedChain::Evenly(chain, kSolversStages));
-      bytes = std::max({bytes, direct_->WorkingBytesWithin(level, most_bytes),
+      bytes = std::max({bytes, direct_->WorkingBytesWithin(level, max_bytes),
                         ImproveByPlansBytes(std::min(kPlansStages, chain.length()))});
     }
     for (const SolverInfo& info : solvers_) {
       if (!AsksAtFullLength(info.description.name, chain, instance.platform())) continue;
       const int64_t needed = info.make()->WorkingBytes(instance);
-      if (needed <= most_bytes) bytes = std::max(bytes, needed);
+      if (needed <= max_bytes) bytes = std::max(bytes, needed);
     }
-    return std::min(most_bytes, std::max(bytes, Incumbent::ImproveBytes(chain)));
+    return std::min(max_bytes, std::max(bytes, Incumbent::ImproveBytes(chain)));
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
     if (IsShort(instance)) return direct_->LeastBytes(instance, context);
-    const int stages = kLeastLevels[std::size(kLeastLevels) - 1];
+    const int stages = kMinLevels[std::size(kMinLevels) - 1];
     ASSIGN_OR_RETURN(const std::optional<LeastPlan> least, FindLeast(instance, stages, context));
     if (!least.has_value()) return std::optional<int64_t>();
     return least->memory_bytes;
@@ -317,7 +317,7 @@ class Levels final : public Solver {
   }
   static Chain LeastLevel(const Chain& chain) {
     // Stages that may not be merged add some.
-    const int most = 3 * kLeastLevels[std::size(kLeastLevels) - 1] / 2;
+    const int most = 3 * kMinLevels[std::size(kMinLevels) - 1] / 2;
     return chain.length() <= most ? chain : MergedChain::Evenly(chain, most);
   }
 

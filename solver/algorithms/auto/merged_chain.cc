@@ -141,7 +141,7 @@ class Grouping {
   }
 
   bool Fits(int first, int last) const {
-    return Group::Of(chain_, first, last).NeedBytes() <= options_.most_group_bytes;
+    return Group::Of(chain_, first, last).NeedBytes() <= options_.max_group_bytes;
   }
 
   std::vector<int> EndsFor(double evenness) const {
@@ -219,13 +219,13 @@ absl::Status MergedChain::Compact(const Chain& chain, int m, int64_t compact_byt
   group.input_bytes = chain.output_bytes(first(m) - 1);
   group.input_gradient_bytes = chain.gradient_bytes(first(m) - 1);
   group.stages.assign(chain.stages.begin() + first(m) - 1, chain.stages.begin() + last(m));
-  constexpr double kMostForwards = 8;  // of each stage, more or less
+  constexpr double kMaxForwards = 8;  // of each stage, more or less
   ASSIGN_OR_RETURN(
       const PartSequences sequences,
       PartSequences::Build(group,
                            {.memory_bytes = compact_bytes,
-                            .most_recompute_seconds = kMostForwards * stage.forward_seconds,
-                            .most_steps_per_part = 8,
+                            .max_recompute_seconds = kMaxForwards * stage.forward_seconds,
+                            .max_steps_per_part = 8,
                             .all_splits_up_to = 4},
                            context));
   std::vector<Operation>& operations = recomputations_[static_cast<size_t>(m)];
@@ -239,7 +239,7 @@ absl::Status MergedChain::Compact(const Chain& chain, int m, int64_t compact_byt
                      RotorMinimum::Build(group, Saving::kAlways, context));
     std::optional<Schedule> least = minimum.LeastSchedule(0, count - 1);
     if (!least.has_value()) return absl::OkStatus();
-    peak = minimum.least_bytes(0, count - 1);
+    peak = minimum.min_bytes(0, count - 1);
     operations = std::move(least->operations);
   }
   stage.backward_seconds = 0;

@@ -44,7 +44,7 @@ class MergedChain {
     int stages = 0;  // aimed at, without the loss
     // Stages are not merged where the group would need more for its forwards or backwards, its
     // input excluded.
-    int64_t most_group_bytes = 0;
+    int64_t max_group_bytes = 0;
     // Set: groups are compact, and recomputed within so many bytes, or the least if that is more.
     std::optional<int64_t> compact_bytes = {};
   };

@@ -35,7 +35,7 @@ SolverSelection SelectSolvers(std::span<const SolverInfo> solvers, const Instanc
                               int64_t working_bytes) {
   SolverSelection selection;
   int64_t left = working_bytes;  // not taken by tables so far
-  int64_t most_temporary = 0;    // the most that a solver without a table needs while it runs
+  int64_t max_temporary = 0;     // the most that a solver without a table needs while it runs
   for (const SolverInfo& info : solvers) {
     if (!Applies(info, instance)) continue;
     std::unique_ptr<Solver> solver = info.make();
@@ -61,12 +61,12 @@ SolverSelection SelectSolvers(std::span<const SolverInfo> solvers, const Instanc
     if (KeepsTable(info)) {
       left -= bytes;
     } else {
-      most_temporary = std::max(most_temporary, bytes);
+      max_temporary = std::max(max_temporary, bytes);
     }
     selection.solvers.push_back({&info, std::move(solver), std::move(with_slots)});
   }
   // Before any table exists there is room for each of the others.
-  if (most_temporary > left) {
+  if (max_temporary > left) {
     std::stable_partition(
         selection.solvers.begin(), selection.solvers.end(),
         [](const SelectedSolver& selected) { return !KeepsTable(*selected.info); });

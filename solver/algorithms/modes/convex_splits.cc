@@ -34,7 +34,7 @@ struct PricedPath {
 class PricedQueue {
  public:
   PricedQueue(const ModeTables& tables, int64_t share, ConvexSplits* counts)
-      : tables_(tables), count_(tables.operators()), most_share_(share), counts_(*counts) {}
+      : tables_(tables), count_(tables.operators()), max_share_(share), counts_(*counts) {}
 
   // The path with the least charge at that price; nullopt when there is none. Errors: CANCELLED.
   absl::StatusOr<std::optional<std::vector<SubSequence>>> Solve(double price,
@@ -65,7 +65,7 @@ class PricedQueue {
 
   const ModeTables& tables_;
   const int count_;
-  const int64_t most_share_;
+  const int64_t max_share_;
   ConvexSplits& counts_;
   double price_ = 0;  // λ
   PricedPath path_;
@@ -79,7 +79,7 @@ class PricedQueue {
 template <typename Cost>
 void PricedQueue::SearchMode(const Cost& cost, Priced* best) const {
   int64_t low = 0;
-  int64_t high = most_share_;
+  int64_t high = max_share_;
   if (cost(high) == kNone) return;
   // Bisect for the first share that fits.
   while (low < high) {
@@ -87,7 +87,7 @@ void PricedQueue::SearchMode(const Cost& cost, Priced* best) const {
     (cost(middle) == kNone ? low : high) = cost(middle) == kNone ? middle + 1 : middle;
   }
   // Ternary search from there; the last few shares one by one.
-  high = most_share_;
+  high = max_share_;
   const auto consider = [&](int64_t share) {
     const double charged = cost(share) + price_ * static_cast<double>(share);
     if (charged < best->charged) *best = {charged, share};
@@ -109,7 +109,7 @@ Priced PricedQueue::Search(int begin, int end) {
   ++counts_.searches;
   Priced best;
   SearchMode([&](int64_t share) { return tables_.Eager(begin, end, share); }, &best);
-  if (tables_.Graph(begin, end, most_share_) < kNone) {
+  if (tables_.Graph(begin, end, max_share_) < kNone) {
     SearchMode([&](int64_t share) { return tables_.Graph(begin, end, share); }, &best);
   }
   return best;
@@ -133,12 +133,12 @@ bool PricedQueue::TryAllBegins(int end) {
 
 // Compares the queue's split at `end` with that of the previous position and with the newest run's,
 // and at a sample of positions with all. Where another one is better the assumptions fail, and all
-// splits are tried for the next positions, kMostTriedAll times a path at most: no more work than
+// splits are tried for the next positions, kMaxTriedAll times a path at most: no more work than
 // the queue itself.
 void PricedQueue::CheckQueue(int end) {
   constexpr int kSamples = 4;
   constexpr int kPositionsAfter = 4;
-  constexpr int kMostTriedAll = 16;
+  constexpr int kMaxTriedAll = 16;
   const auto at = static_cast<size_t>(end);
   const double before = path_.charged[at];
   LowerTo(end, path_.begin[at - 1]);
@@ -146,7 +146,7 @@ void PricedQueue::CheckQueue(int end) {
   bool wrong = path_.charged[at] < before * (1 - kTimeNoise);
   if (wrong) try_all_until_ = end + kPositionsAfter;
   const bool sampled = end % (1 + count_ / kSamples) == 0;
-  if ((sampled || end <= try_all_until_) && tried_all_ < kMostTriedAll) {
+  if ((sampled || end <= try_all_until_) && tried_all_ < kMaxTriedAll) {
     ++tried_all_;
     if (TryAllBegins(end)) {
       wrong = true;
@@ -228,8 +228,8 @@ double ScaleOf(const ModeTables& tables, int64_t share) {
       if (one < kNone) seconds += one;
     }
   }
-  constexpr double kLeast = 1e-200;  // so that its products with prices do not underflow
-  return seconds > 0 ? std::max(seconds, kLeast) : 1;
+  constexpr double kMin = 1e-200;  // so that its products with prices do not underflow
+  return seconds > 0 ? std::max(seconds, kMin) : 1;
 }
 
 }  // namespace

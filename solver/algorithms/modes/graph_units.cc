@@ -15,11 +15,11 @@ GraphUnits::GraphUnits(const Chain& chain, int64_t budget_bytes)
     if (unit.has_graph) {
       stage = GraphStage(chain, unit);
     } else {
-      constexpr int64_t kMostBytes = kMaxTotalBytes / 8;  // keeps sums of a few from overflowing
+      constexpr int64_t kMaxBytes = kMaxTotalBytes / 8;  // keeps sums of a few from overflowing
       stage.output_bytes = chain.output_bytes(unit.last);
       stage.gradient_bytes = chain.gradient_bytes(unit.last);
-      stage.saved_bytes = std::max(stage.output_bytes,
-                                   budget_bytes < kMostBytes / 4 ? 4 * budget_bytes : kMostBytes);
+      stage.saved_bytes =
+          std::max(stage.output_bytes, budget_bytes < kMaxBytes / 4 ? 4 * budget_bytes : kMaxBytes);
     }
     chain_.stages.push_back(std::move(stage));
     // Positions inside the unit stay -1; its end counts the unit.

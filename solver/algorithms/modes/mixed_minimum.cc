@@ -29,9 +29,9 @@ int64_t MixedMinimum::WorkingBytes(const Chain& chain) {
 
 // K of the header.
 int64_t MixedMinimum::LeastOf(int i, int j, Mode mode) const {
-  if (mode == Mode::kEager) return eager_.least_bytes(i, j - 1);
+  if (mode == Mode::kEager) return eager_.min_bytes(i, j - 1);
   if (!units_.IsRun(i, j)) return kInfeasible;
-  return graph_.least_bytes(units_.before(i), units_.before(j) - 1);
+  return graph_.min_bytes(units_.before(i), units_.before(j) - 1);
 }
 
 MixedMinimum::MixedMinimum(GraphUnits units, RotorMinimum eager, RotorMinimum graph)
@@ -61,7 +61,7 @@ absl::Status MixedMinimum::FindPath(const SolveContext& context) {
     sequences_.push_back(last[static_cast<size_t>(end)]);
   }
   std::reverse(sequences_.begin(), sequences_.end());
-  least_bytes_ = eager_.input_bytes() + least.back();
+  min_bytes_ = eager_.input_bytes() + least.back();
   return absl::OkStatus();
 }
 

@@ -29,8 +29,8 @@ class MixedMinimum {
   static int64_t WorkingBytes(const Chain& chain);
 
   // The shares of the split that needs the least, and the chain's input.
-  int64_t least_bytes() const { return least_bytes_; }
-  // A schedule with a peak of at most least_bytes(); nullopt when it would have more than
+  int64_t min_bytes() const { return min_bytes_; }
+  // A schedule with a peak of at most min_bytes(); nullopt when it would have more than
   // kMaxOperations operations.
   std::optional<Schedule> LeastSchedule() const;
 
@@ -44,7 +44,7 @@ class MixedMinimum {
   RotorMinimum eager_;
   RotorMinimum graph_;                  // over the units
   std::vector<SubSequence> sequences_;  // the path; shares in bytes
-  int64_t least_bytes_ = 0;
+  int64_t min_bytes_ = 0;
 };
 
 }  // namespace stowage

@@ -26,11 +26,11 @@ class MixedSolver final : public Solver {
 
   // Room for a table of rotor's beside its own: with it, splits that slots only nearly fit are
   // fitted in bytes.
-  int64_t WorkingBytesWithin(const Instance& instance, int64_t most_bytes) const override {
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const override {
     const int64_t least = WorkingBytes(instance);
-    if (!HasGraphMode(instance.chain())) return std::min(least, most_bytes);
+    if (!HasGraphMode(instance.chain())) return std::min(least, max_bytes);
     const int64_t rotor = MakeRotor()->WorkingBytes(instance);
-    return std::min(most_bytes, CheckedAdd(least, rotor).value_or(INT64_MAX));
+    return std::min(max_bytes, CheckedAdd(least, rotor).value_or(INT64_MAX));
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
@@ -38,7 +38,7 @@ class MixedSolver final : public Solver {
     if (!HasGraphMode(instance.chain())) return rotor_->LeastBytes(instance, context);
     ASSIGN_OR_RETURN(const MixedMinimum minimum, MixedMinimum::Build(instance.chain(), context));
     // Storing everything is no solution by shares and may need less.
-    return std::min(minimum.least_bytes(), FastestStored(instance.chain()).peak_bytes);
+    return std::min(minimum.min_bytes(), FastestStored(instance.chain()).peak_bytes);
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(

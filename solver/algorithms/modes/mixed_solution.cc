@@ -148,10 +148,10 @@ class LevelSearch {
 // excess over the budget. Where no level fits, or the limits on levels and proofs are reached:
 // step 3.
 absl::StatusOr<std::optional<Candidate>> LevelSearch::Run() {
-  constexpr int kMostLevels = 64;  // levels tried
+  constexpr int kMaxLevels = 64;  // levels tried
   const SlotGrid& grid = tables_.grid();
   int64_t level = grid.bytes > 0 ? FirstLevel() : -1;
-  for (int tried = 0; tried < kMostLevels && proofs_left_ > 0 && level >= 0; ++tried) {
+  for (int tried = 0; tried < kMaxLevels && proofs_left_ > 0 && level >= 0; ++tried) {
     ASSIGN_OR_RETURN(std::optional<SimulatedSplits> splits, SolveLevel(level));
     if (!splits.has_value()) break;
     if (Fits(*splits)) {
@@ -242,10 +242,10 @@ absl::Status LevelSearch::UseExactSplitsIfQuick() {
 
 // Whether it takes a few seconds at most.
 bool LevelSearch::FullRecurrenceIsQuick() const {
-  constexpr double kMostSums = 1.5e11;
+  constexpr double kMaxSums = 1.5e11;
   const double operators = tables_.operators();
   const auto shares = static_cast<double>(tables_.shares());
-  return operators * operators / 2 * shares * shares <= kMostSums;
+  return operators * operators / 2 * shares * shares <= kMaxSums;
 }
 
 // Step 3 of the header: the fastest of what fits without a level.
@@ -297,7 +297,7 @@ class MixedSolution final : public Solution {
       return std::optional<Candidate>(
           {programs_.fastest.schedule, NameOf(programs_.program), Limit::kNone, {}});
     }
-    if (memory_bytes < programs_.minimum->least_bytes()) return std::optional<Candidate>();
+    if (memory_bytes < programs_.minimum->min_bytes()) return std::optional<Candidate>();
     return LevelSearch(programs_, memory_bytes, context).Run();
   }
 
@@ -319,7 +319,7 @@ absl::Status MixedSolution::Build(const SolveContext& context) {
   const int64_t memory_bytes = instance.platform().memory_bytes;
   const int64_t lowest = std::min(context.lowest_bytes, memory_bytes);
   if (lowest >= programs_.fastest.peak_bytes) return absl::OkStatus();
-  if (memory_bytes < programs_.minimum->least_bytes()) return absl::OkStatus();
+  if (memory_bytes < programs_.minimum->min_bytes()) return absl::OkStatus();
   // The first schedule, long before the tables are there.
   ReportImproved(programs_, SimulateSplits(instance, programs_.minimum->LeastSchedule()),
                  memory_bytes, context);

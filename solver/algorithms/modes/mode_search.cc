@@ -23,9 +23,9 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 // microseconds a stage.
 int MostEvaluations(const Chain& chain, double fewest) {
   constexpr double kWork = 2e8;
-  constexpr double kMost = 2000;
+  constexpr double kMax = 2000;
   const double stages = chain.length() + 1;
-  return static_cast<int>(std::clamp(kWork / (stages * (stages * stages + 500)), fewest, kMost));
+  return static_cast<int>(std::clamp(kWork / (stages * (stages * stages + 500)), fewest, kMax));
 }
 
 // The rotor that evaluates choices: the exact one for short chains, where it is quick.
@@ -53,11 +53,11 @@ using Objective = std::function<absl::StatusOr<double>(const Execution&)>;
 // One search. best_ and least_ are the incumbent; every step starts from it.
 class ModeSearch {
  public:
-  ModeSearch(const Chain& chain, int most_evaluations, Objective objective)
+  ModeSearch(const Chain& chain, int max_evaluations, Objective objective)
       : chain_(chain),
         objective_(std::move(objective)),
         units_(UnitsOf(chain_)),
-        evaluations_left_(most_evaluations) {
+        evaluations_left_(max_evaluations) {
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].has_graph) free_.push_back(u);
     }
@@ -182,8 +182,8 @@ absl::Status ModeSearch::Climb() {
 absl::StatusOr<ModeChoice> ModeSearch::Run(const std::vector<ModeChoice>& starts) {
   best_ = starts.front();
   for (const ModeChoice& choice : starts) RETURN_IF_ERROR(Try(choice).status());
-  constexpr size_t kMostEnumerated = 10;  // free units of which all 2^n choices are tried
-  if (free_.size() <= kMostEnumerated && evaluations_left_ >> free_.size() > 0) {
+  constexpr size_t kMaxEnumerated = 10;  // free units of which all 2^n choices are tried
+  if (free_.size() <= kMaxEnumerated && evaluations_left_ >> free_.size() > 0) {
     RETURN_IF_ERROR(TryAll());
   } else {
     RETURN_IF_ERROR(TryWithoutLargest());
@@ -238,7 +238,7 @@ absl::StatusOr<ModeChoice> SearchLeastModes(const Chain& chain,
   const auto bytes_of = [&context](const Execution& execution) -> absl::StatusOr<double> {
     ASSIGN_OR_RETURN(const RotorMinimum minimum,
                      RotorMinimum::Build(execution.chain(), Saving::kAlways, context));
-    return static_cast<double>(minimum.least_bytes());
+    return static_cast<double>(minimum.min_bytes());
   };
   // Few evaluations for long chains: this runs before the first schedule of a solve is found.
   return ModeSearch(chain, MostEvaluations(chain, 5), bytes_of).Run(starts);

@@ -30,13 +30,13 @@ struct Remaining {
 // step only improves them, raises result_.bound_seconds or rules out more sub-sequences.
 class Certifier {
  public:
-  Certifier(const ModeTables& tables, int64_t share, const ConvexSplits& convex, double most_work,
+  Certifier(const ModeTables& tables, int64_t share, const ConvexSplits& convex, double max_work,
             const SolveContext& context)
       : tables_(tables),
         count_(tables.operators()),
         share_(share),
         first_price_(convex.price),
-        most_work_(most_work),
+        max_work_(max_work),
         context_(context),
         result_{.splits = convex.splits},
         index_(count_),
@@ -68,7 +68,7 @@ class Certifier {
   const int count_;
   const int64_t share_;
   const double first_price_;
-  const double most_work_;
+  const double max_work_;
   const SolveContext& context_;
   SplitCertificate result_;
   std::vector<PricedPairs> pass_;  // the last pass over the tables, one element for each price
@@ -283,10 +283,10 @@ double Certifier::WorkOf(const std::vector<Remaining>& remaining, double least) 
   return work;
 }
 
-// Drops the sub-sequences with the highest bounds until the rest is within most_work_; true when
+// Drops the sub-sequences with the highest bounds until the rest is within max_work_; true when
 // none has to be dropped.
 absl::StatusOr<bool> Certifier::CutToWork(std::vector<Remaining>* remaining) const {
-  if (WorkOf(*remaining, kNone) <= most_work_) return true;
+  if (WorkOf(*remaining, kNone) <= max_work_) return true;
   // Bisect for the highest bound that is still within the work.
   double low = 0;
   double high = target();
@@ -294,9 +294,9 @@ absl::StatusOr<bool> Certifier::CutToWork(std::vector<Remaining>* remaining) con
   for (int i = 0; i < kBisections; ++i) {
     RETURN_IF_ERROR(context_.CheckStop());
     const double middle = low + (high - low) / 2;
-    (WorkOf(*remaining, middle) <= most_work_ ? low : high) = middle;
+    (WorkOf(*remaining, middle) <= max_work_ ? low : high) = middle;
   }
-  if (WorkOf(*remaining, low) > most_work_) {
+  if (WorkOf(*remaining, low) > max_work_) {
     remaining->clear();
   } else {
     std::erase_if(*remaining, [low](const Remaining& one) { return one.least > low; });
@@ -350,8 +350,8 @@ absl::StatusOr<SplitCertificate> Certifier::Run() {
 
 absl::StatusOr<SplitCertificate> CertifySplits(const ModeTables& tables, int64_t share,
                                                const ConvexSplits& convex,
-                                               const SolveContext& context, double most_work) {
-  return Certifier(tables, share, convex, most_work, context).Run();
+                                               const SolveContext& context, double max_work) {
+  return Certifier(tables, share, convex, max_work, context).Run();
 }
 
 int64_t SplitCertificateBytes(int operators, int64_t levels) {

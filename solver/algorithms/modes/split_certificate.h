@@ -34,7 +34,7 @@ struct SplitCertificate {
 };
 
 // The additions that step 2 may make, about 0.1 ns each.
-inline constexpr double kMostCertificateWork = 1e10;
+inline constexpr double kMaxCertificateWork = 1e10;
 
 // Starts from `convex`, the result of FindConvexSplits() for the same tables and share. O(N^2 M)
 // time a pass, of which there are three at most. Thread-safe. Errors: CANCELLED once context.stop
@@ -42,7 +42,7 @@ inline constexpr double kMostCertificateWork = 1e10;
 absl::StatusOr<SplitCertificate> CertifySplits(const ModeTables& tables, int64_t share,
                                                const ConvexSplits& convex,
                                                const SolveContext& context,
-                                               double most_work = kMostCertificateWork);
+                                               double max_work = kMaxCertificateWork);
 
 // An upper bound on the bytes that CertifySplits() allocates, for N = `operators`.
 int64_t SplitCertificateBytes(int operators, int64_t levels);

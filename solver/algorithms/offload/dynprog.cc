@@ -15,9 +15,9 @@ namespace {
 
 // The limit on states before each stage; lower in chains of more than 400 stages.
 size_t MostStates(int stages) {
-  constexpr int kMost = 1000;
+  constexpr int kMax = 1000;
   constexpr int kInTotal = 400'000;
-  return static_cast<size_t>(std::clamp(kInTotal / std::max(1, stages), 32, kMost));
+  return static_cast<size_t>(std::clamp(kInTotal / std::max(1, stages), 32, kMax));
 }
 
 // A state before a stage, in slots. What a link copies during a stage is rounded to whole slots,
@@ -120,8 +120,8 @@ class Program {
 
   // Rounds to whole slots. The limit is above any need and keeps the sum over all stages finite.
   static int64_t SlotsCopied(double slots) {
-    constexpr double kMost = 0x1p40;
-    return std::llround(std::min(slots, kMost));
+    constexpr double kMax = 0x1p40;
+    return std::llround(std::min(slots, kMax));
   }
 
   // The seconds until a link has freed what `need` exceeds the memory by.

@@ -9,7 +9,7 @@
 namespace stowage {
 namespace {
 
-constexpr size_t kMostThresholds = 1000;
+constexpr size_t kMaxThresholds = 1000;
 
 struct Ranked {
   int value = 0;
@@ -39,7 +39,7 @@ class OffloadVdnn final : public StoringAlgorithm {
     double best_seconds = 0;
     // Long chains try only every stride-th threshold, and always the lowest, which moves every
     // value.
-    const size_t stride = 1 + ranked.size() / kMostThresholds;
+    const size_t stride = 1 + ranked.size() / kMaxThresholds;
     for (size_t left = ranked.size() / stride + 1; left > 0; --left) {
       const size_t count = ranked.size() - (left - 1) * stride;
       // Values with equal ratios belong to the same thresholds.

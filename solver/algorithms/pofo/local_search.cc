@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 // Share of a makespan: smaller differences come from the order of additions.
-constexpr double kLeastGain = 1e-9;
+constexpr double kMinGain = 1e-9;
 
 // Simulated annealing. A state's cost is its makespan, placed and timed as a whole. bests_ are
 // always feasible states, so BestSchedule() is a schedule; moves that lead to an infeasible state
@@ -92,8 +92,8 @@ class Annealing {
   Best StateFrom(const Schedule& schedule) {
     moves_.Start(schedule);
     repairs_ = has_link_;
-    constexpr int kMostRepairs = 10'000;  // of a schedule for more memory
-    const double seconds = EvaluateWithRepairs(kMostRepairs);
+    constexpr int kMaxRepairs = 10'000;  // of a schedule for more memory
+    const double seconds = EvaluateWithRepairs(kMaxRepairs);
     return {moves_.state(), seconds};
   }
 
@@ -120,10 +120,10 @@ class Annealing {
   }
 
   // The same, after offloading further values wherever memory is short.
-  double EvaluateWithRepairs(int most_repairs) {
+  double EvaluateWithRepairs(int max_repairs) {
     double seconds = Evaluate();
     const bool repairs = repairs_ || (has_link_ && moves_.needs_repair());
-    for (int i = 0; repairs && i < most_repairs && seconds == kInfeasible; ++i) {
+    for (int i = 0; repairs && i < max_repairs && seconds == kInfeasible; ++i) {
       const TransferPlacement::Shortage shortage = placement_.shortage();
       if (context_.stop.stop_requested()) break;
       if (shortage.operation < 0 || !moves_.Free(shortage.operation, shortage.bytes)) break;
@@ -138,8 +138,8 @@ class Annealing {
     // Drawn first: moves that compute for longer need not be placed.
     const double limit = seconds_ + temperature * -std::log(random_.Fraction());
     if (!moves_.TryMove(limit)) return;
-    constexpr int kMostRepairs = 8;
-    const double seconds = EvaluateWithRepairs(kMostRepairs);
+    constexpr int kMaxRepairs = 8;
+    const double seconds = EvaluateWithRepairs(kMaxRepairs);
     if (seconds > limit) {
       moves_.Undo();
       return;
@@ -147,7 +147,7 @@ class Annealing {
     seconds_ = seconds;
     moves_.NoteUsed(placement_);
     Best& best = bests_[best_];
-    if (seconds < best.seconds * (1 - kLeastGain)) best = {moves_.state(), seconds};
+    if (seconds < best.seconds * (1 - kMinGain)) best = {moves_.state(), seconds};
   }
 
   const ImproveOptions& options_;
@@ -179,7 +179,7 @@ absl::StatusOr<std::optional<Schedule>> Improve(const Chain& chain, const Platfo
   RETURN_IF_ERROR(annealing.Run());
   const bool fits =
       before->feasible() && before->prediction.peak_memory_bytes <= options.memory_bytes;
-  const double worth = before->prediction.makespan_seconds * (1 - kLeastGain);
+  const double worth = before->prediction.makespan_seconds * (1 - kMinGain);
   if (fits && annealing.best_seconds() >= worth) return std::optional<Schedule>();
   return annealing.BestSchedule();
 }

@@ -19,8 +19,8 @@ constexpr int kStepsPerPart = 24;  // of PartSequences
 
 PartSequences::Options SequenceOptions(int64_t memory_bytes) {
   return {.memory_bytes = memory_bytes,
-          .most_recompute_seconds = std::numeric_limits<double>::infinity(),
-          .most_steps_per_part = kStepsPerPart};
+          .max_recompute_seconds = std::numeric_limits<double>::infinity(),
+          .max_steps_per_part = kStepsPerPart};
 }
 
 // Stages first..last as a chain by itself, so that PartSequences fills only its parts.

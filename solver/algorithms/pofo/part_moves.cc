@@ -51,8 +51,8 @@ std::optional<ForwardPart> PartMoves::RecomputedPart(int first, int last) {
 }
 
 PartMoves::Recomputation PartMoves::RecomputationOf(int first, int last, int32_t sequence) {
-  constexpr size_t kMostKept = 20'000;
-  if (recomputations_.size() >= kMostKept) recomputations_.clear();
+  constexpr size_t kMaxKept = 20'000;
+  if (recomputations_.size() >= kMaxKept) recomputations_.clear();
   Recomputation& kept = recomputations_[sequence];
   if (kept == nullptr) {
     std::vector<Operation> operations;

@@ -12,13 +12,13 @@
 namespace stowage {
 namespace {
 
-constexpr int kMostSlower = 32;  // slower sequences kept a part, at most
+constexpr int kMaxSlower = 32;  // slower sequences kept a part, at most
 
 }  // namespace
 
-PartSequences::PartSequences(const Chain& chain, int most_stages)
-    : most_stages_(most_stages),
-      ranges_(static_cast<size_t>(chain.length() + 1) * static_cast<size_t>(most_stages)) {
+PartSequences::PartSequences(const Chain& chain, int max_stages)
+    : max_stages_(max_stages),
+      ranges_(static_cast<size_t>(chain.length() + 1) * static_cast<size_t>(max_stages)) {
   forward_.push_back(0);
   step_.push_back(0);
   for (int l = 1; l <= chain.length() + 1; ++l) {
@@ -30,13 +30,13 @@ PartSequences::PartSequences(const Chain& chain, int most_stages)
 
 int64_t PartSequences::WorkingBytes(int stages, const Options& options) {
   const int64_t count = stages + 1;
-  const int64_t parts = count * std::min<int64_t>(options.most_stages, count);
-  const int64_t slower = count * options.slower_up_to * kMostSlower;
+  const int64_t parts = count * std::min<int64_t>(options.max_stages, count);
+  const int64_t slower = count * options.slower_up_to * kMaxSlower;
   const int64_t held =
-      (parts * (options.most_steps_per_part + 2) + slower) * static_cast<int64_t>(sizeof(Sequence));
+      (parts * (options.max_steps_per_part + 2) + slower) * static_cast<int64_t>(sizeof(Sequence));
   // A growing vector has up to twice the capacity that it uses, and its old half beside it. Without
   // a limit on part length half of the parts [s..t] are empty (t >= count).
-  const int64_t grown = options.most_stages < count ? 3 * held : 3 * held / 2;
+  const int64_t grown = options.max_stages < count ? 3 * held : 3 * held / 2;
   return grown + parts * static_cast<int64_t>(sizeof(Range));
 }
 
@@ -48,7 +48,7 @@ class PartSequencesBuilder {
   PartSequencesBuilder(const Chain& chain, const PartSequences::Options& options)
       : options_(options),
         sizes_(MakePartSizes<int64_t>(chain, Saving::kAlways, [](int64_t bytes) { return bytes; })),
-        parts_(chain, std::min(options.most_stages, sizes_.stages())),
+        parts_(chain, std::min(options.max_stages, sizes_.stages())),
         tries_split_(static_cast<size_t>(sizes_.stages())),
         fastest_(0, 0) {
     // Among equally fast sequences the one with fewer forwards wins: each forward of a sweep is
@@ -57,8 +57,8 @@ class PartSequencesBuilder {
     constexpr double kNoiseShare = 1e-14;
     const double total = parts_.forward_.back();
     tie_seconds_ = kTieShare * (total > 0 ? total : std::max(parts_.step_.back(), 1e-9));
-    least_gain_ = kNoiseShare * total;
-    fastest_ = FastestSteps<Sequence>(options.memory_bytes, least_gain_);
+    min_gain_ = kNoiseShare * total;
+    fastest_ = FastestSteps<Sequence>(options.memory_bytes, min_gain_);
   }
 
   PartSequencesBuilder(const PartSequencesBuilder&) = delete;  // sequences_ refers into parts_
@@ -72,7 +72,7 @@ class PartSequencesBuilder {
   void MarkSplits(int s, int t);
   void LowerBySplit(int s, int k, int t, int64_t sweep_bytes);
   void Thin(int s, int t);
-  void AddSlower(int s, int t, double most_lost);
+  void AddSlower(int s, int t, double max_lost);
   void AddUnlessDominated(int s, int t, const Sequence& sequence);
   double ReachOf(int s, int t, const Sequence& sequence) const;
 
@@ -81,7 +81,7 @@ class PartSequencesBuilder {
   PartSequences parts_;
   std::vector<Sequence>& sequences_ = parts_.sequences_;
   double tie_seconds_;  // charged for each forward of a sweep, to break ties
-  double least_gain_;   // seconds; smaller differences are rounding errors
+  double min_gain_;     // seconds; smaller differences are rounding errors
 
   // Of the part that is being filled.
   std::vector<uint8_t> tries_split_;  // by k: whether the part tries that split
@@ -93,11 +93,11 @@ absl::Status PartSequencesBuilder::FillAll(const Chain& chain, const SolveContex
   const int count = chain.length();  // the loss is never recomputed
   // By falling s, then growing t: [s+1..t], [k+1..t] and [s..k] are complete before [s..t].
   for (int s = count - 1; s >= 0; --s) {
-    for (int t = s; t < std::min(count, s + parts_.most_stages_); ++t) {
+    for (int t = s; t < std::min(count, s + parts_.max_stages_); ++t) {
       if (t % 64 == 0 || t == s) RETURN_IF_ERROR(context.CheckStop());
       // No recomputed part contains a no_recompute stage, so no longer part from s is possible.
       if (chain.stage(t + 1).no_recompute) break;
-      if (parts_.ForwardSeconds(s, t) > options_.most_recompute_seconds) break;
+      if (parts_.ForwardSeconds(s, t) > options_.max_recompute_seconds) break;
       FillPart(s, t);
     }
   }
@@ -124,14 +124,14 @@ void PartSequencesBuilder::LowerBySplit(int s, int k, int t, int64_t sweep_bytes
       });
 }
 
-// Thins best_ to about most_steps_per_part entries. The first and the last stay; between them each
+// Thins best_ to about max_steps_per_part entries. The first and the last stay; between them each
 // must be faster than its predecessor by a constant factor of recompute time, so that cheap
 // sequences keep a finer resolution than expensive ones.
 void PartSequencesBuilder::Thin(int s, int t) {
-  if (best_.size() <= static_cast<size_t>(options_.most_steps_per_part)) return;
+  if (best_.size() <= static_cast<size_t>(options_.max_steps_per_part)) return;
   const double once = parts_.ForwardSeconds(s, t);
   const double range = (once + best_.front().lost_seconds) / (once + best_.back().lost_seconds);
-  const double factor = std::pow(range, 1.0 / options_.most_steps_per_part);
+  const double factor = std::pow(range, 1.0 / options_.max_steps_per_part);
   size_t count = 1;
   for (size_t i = 1; i < best_.size(); ++i) {
     const bool gains =
@@ -185,8 +185,8 @@ void PartSequencesBuilder::FillPart(int s, int t) {
       if (tries_split_[k] != 0) LowerBySplit(s, k, t, sweep + sizes_.gradient[t]);
     }
   }
-  const double most_lost = options_.most_recompute_seconds - parts_.ForwardSeconds(s, t);
-  std::erase_if(best_, [most_lost](const Sequence& step) { return step.lost_seconds > most_lost; });
+  const double max_lost = options_.max_recompute_seconds - parts_.ForwardSeconds(s, t);
+  std::erase_if(best_, [max_lost](const Sequence& step) { return step.lost_seconds > max_lost; });
   Thin(s, t);
   const auto envelope = best_.size();
   if (options_.prefetch_bytes_per_second > 0) {
@@ -198,7 +198,7 @@ void PartSequencesBuilder::FillPart(int s, int t) {
         step.earlier = best_[step.earlier].earlier;
       }
     }
-    if (t - s < options_.slower_up_to) AddSlower(s, t, most_lost);
+    if (t - s < options_.slower_up_to) AddSlower(s, t, max_lost);
   }
   const auto begin = static_cast<int32_t>(sequences_.size());
   parts_.ranges_[parts_.PlaceOf(s, t)] = {begin, begin + static_cast<int32_t>(envelope),
@@ -207,11 +207,11 @@ void PartSequencesBuilder::FillPart(int s, int t) {
 }
 
 // Appends to best_, unordered, the combinations of smaller parts' sequences (fastest and slower)
-// that no other dominates in peak, lost_seconds and V at once; kMostSlower at most.
-void PartSequencesBuilder::AddSlower(int s, int t, double most_lost) {
-  const size_t most = best_.size() + kMostSlower;
-  const auto add_within_limits = [this, s, t, most, most_lost](const Sequence& sequence) {
-    if (best_.size() == most || sequence.lost_seconds > most_lost) return;
+// that no other dominates in peak, lost_seconds and V at once; kMaxSlower at most.
+void PartSequencesBuilder::AddSlower(int s, int t, double max_lost) {
+  const size_t most = best_.size() + kMaxSlower;
+  const auto add_within_limits = [this, s, t, most, max_lost](const Sequence& sequence) {
+    if (best_.size() == most || sequence.lost_seconds > max_lost) return;
     if (sequence.peak_bytes > options_.memory_bytes) return;
     AddUnlessDominated(s, t, sequence);
   };
@@ -247,8 +247,8 @@ void PartSequencesBuilder::AddUnlessDominated(int s, int t, const Sequence& sequ
   const double reach = ReachOf(s, t, sequence);
   const bool dominated = std::any_of(best_.begin(), best_.end(), [&](const Sequence& other) {
     return other.peak_bytes <= sequence.peak_bytes &&
-           other.lost_seconds <= sequence.lost_seconds + least_gain_ &&
-           other.reach_seconds <= reach + least_gain_;
+           other.lost_seconds <= sequence.lost_seconds + min_gain_ &&
+           other.reach_seconds <= reach + min_gain_;
   });
   if (dominated) return;
   best_.push_back(sequence);

@@ -43,11 +43,11 @@ namespace stowage {
 class PartSequences {
  public:
   struct Options {
-    int64_t memory_bytes = 0;           // the memory limit M of a part
-    double most_recompute_seconds = 0;  // parts and sequences with more recomputation are left out
+    int64_t memory_bytes = 0;          // the memory limit M of a part
+    double max_recompute_seconds = 0;  // parts and sequences with more recomputation are left out
     double prefetch_bytes_per_second = 0;  // βp; 0: V is not computed
-    int most_steps_per_part = 64;          // sequences kept a part, about
-    int most_stages = INT_MAX;             // of a part
+    int max_steps_per_part = 64;           // sequences kept a part, about
+    int max_stages = INT_MAX;              // of a part
     int all_splits_up_to = 16;  // stages: longer parts try only splits that neighbours use
     int slower_up_to = 5;       // stages: longer parts keep no slower sequences
   };
@@ -73,7 +73,7 @@ class PartSequences {
   // The sequences of part [s..t], by growing peak and falling lost_seconds. Empty when the part
   // exceeds the limits in Options.
   std::span<const Sequence> Fastest(int s, int t) const {
-    if (t - s >= most_stages_) return {};
+    if (t - s >= max_stages_) return {};
     const Range& range = RangeOf(s, t);
     return {sequences_.data() + range.begin, static_cast<size_t>(range.end - range.begin)};
   }
@@ -81,7 +81,7 @@ class PartSequences {
   // smaller than that of every faster one. They are the better choice for a few parts in a hundred
   // thousand, while many bytes have yet to be prefetched.
   std::span<const Sequence> Slower(int s, int t) const {
-    if (t - s >= most_stages_) return {};
+    if (t - s >= max_stages_) return {};
     const Range& range = RangeOf(s, t);
     return {sequences_.data() + range.end, static_cast<size_t>(range.slower_end - range.end)};
   }
@@ -106,16 +106,16 @@ class PartSequences {
   };
 
   friend class PartSequencesBuilder;
-  PartSequences(const Chain& chain, int most_stages);
+  PartSequences(const Chain& chain, int max_stages);
 
   size_t PlaceOf(int s, int t) const {
-    return static_cast<size_t>(s) * static_cast<size_t>(most_stages_) + static_cast<size_t>(t - s);
+    return static_cast<size_t>(s) * static_cast<size_t>(max_stages_) + static_cast<size_t>(t - s);
   }
   const Range& RangeOf(int s, int t) const { return ranges_[PlaceOf(s, t)]; }
 
   std::vector<double> forward_;  // seconds of all forwards before each stage
   std::vector<double> step_;     // likewise, forwards and backwards
-  int most_stages_;              // of a part
+  int max_stages_;               // of a part
   std::vector<Range> ranges_;    // by s, then by t - s
   std::vector<Sequence> sequences_;
 };

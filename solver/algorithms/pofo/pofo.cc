@@ -23,12 +23,12 @@ namespace {
 
 // How much work a chain gets, by its length.
 struct Effort {
-  int steps_per_part = 0;     // PartSequences::Options::most_steps_per_part
-  int width = 0;              // PofoProgram::Options::width
-  int kept_points = 0;        // likewise
-  int moving_points = 0;      // likewise
-  int memory_shares = 0;      // how many of kMemoryShares are tried
-  int most_stages = INT_MAX;  // PartSequences::Options::most_stages
+  int steps_per_part = 0;    // PartSequences::Options::max_steps_per_part
+  int width = 0;             // PofoProgram::Options::width
+  int kept_points = 0;       // likewise
+  int moving_points = 0;     // likewise
+  int memory_shares = 0;     // how many of kMemoryShares are tried
+  int max_stages = INT_MAX;  // PartSequences::Options::max_stages
 };
 
 // Chains up to this length do not prune by estimate: interpolation errs most there, and a search
@@ -37,7 +37,7 @@ constexpr int kLongestUnpruned = 8;
 
 // Chosen so that a solve takes half a second at 100 stages and a few at any length.
 Effort EffortFor(int stages) {
-  // Columns: steps_per_part, width, kept_points, moving_points, memory_shares, most_stages.
+  // Columns: steps_per_part, width, kept_points, moving_points, memory_shares, max_stages.
   if (stages <= kLongestUnpruned) return {96, 128, 16, 32, 6};
   if (stages <= 60) return {96, 24, 10, 20, 3};
   if (stages <= 120) return {48, 20, 8, 15, 3};
@@ -54,7 +54,7 @@ Effort CoarseEffort(const Effort& effort) {
           .kept_points = 6,
           .moving_points = 12,
           .memory_shares = 1,
-          .most_stages = effort.most_stages};
+          .max_stages = effort.max_stages};
 }
 
 // For a chain whose makespan is known to a percent or less.
@@ -63,14 +63,14 @@ Effort ImprovingEffort(int stages) {
   effort.steps_per_part = std::min(16, effort.steps_per_part);
   effort.width = 20;
   effort.memory_shares = stages <= 400 ? 2 : 1;
-  effort.most_stages = stages <= 400 ? 64 : 48;
+  effort.max_stages = stages <= 400 ? 64 : 48;
   return effort;
 }
 
 int64_t ProgramBytes(int stages, const Effort& effort) {
   constexpr int64_t kPerStage = 64 << 10;  // relaxations, labels and schedules
   const int64_t sequences = PartSequences::WorkingBytes(
-      stages, {.most_steps_per_part = effort.steps_per_part, .most_stages = effort.most_stages});
+      stages, {.max_steps_per_part = effort.steps_per_part, .max_stages = effort.max_stages});
   return sequences + kPerStage * (stages + 2);
 }
 
@@ -181,10 +181,10 @@ class Portfolio {
     ASSIGN_OR_RETURN(sequences_,
                      PartSequences::Build(chain_,
                                           {.memory_bytes = memory_,
-                                           .most_recompute_seconds = MostLostSeconds(),
+                                           .max_recompute_seconds = MostLostSeconds(),
                                            .prefetch_bytes_per_second = platform_.prefetch_rate(),
-                                           .most_steps_per_part = effort.steps_per_part,
-                                           .most_stages = effort.most_stages},
+                                           .max_steps_per_part = effort.steps_per_part,
+                                           .max_stages = effort.max_stages},
                                           context_));
     return absl::OkStatus();
   }
@@ -201,7 +201,7 @@ class Portfolio {
                                     .pruning = chain_.length() > kLongestUnpruned
                                                    ? PofoProgram::Pruning::kByEstimate
                                                    : PofoProgram::Pruning::kByLoss,
-                                    .most_lost_seconds = MostLostSeconds(),
+                                    .max_lost_seconds = MostLostSeconds(),
                                     .offload_penalties = std::move(penalties)},
                                    context_));
     for (const RelaxedPlan& plan : plans) {

@@ -29,7 +29,7 @@ class PofoSearch {
         sequences_(sequences),
         options_(options),
         loss_(steps.loss()),
-        limit_(options.most_lost_seconds),
+        limit_(options.max_lost_seconds),
         equal_bytes_(
             static_cast<int64_t>(kEqualBytesShare * static_cast<double>(options.memory_bytes))),
         equal_seconds_(kEqualSecondsShare * EagerSeconds(steps.chain())) {}
@@ -322,7 +322,7 @@ absl::StatusOr<std::vector<RelaxedPlan>> PofoProgram::Solve(const Options& optio
                    PofoRelaxation::Build(steps,
                                          {.kept_points = options.kept_points,
                                           .moving_points = options.moving_points,
-                                          .limit_seconds = options.most_lost_seconds},
+                                          .limit_seconds = options.max_lost_seconds},
                                          context));
   return PofoSearch(steps, relaxation, sequences_, options).Run(context);
 }

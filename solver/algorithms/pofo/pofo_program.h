@@ -48,7 +48,7 @@ struct RelaxedPlan {
 // Borrows its arguments. Immutable, thread-safe.
 class PofoProgram {
  public:
-  // Which states are dropped once they reach most_lost_seconds.
+  // Which states are dropped once they reach max_lost_seconds.
   enum class Pruning {
     kByEstimate,  // by g plus the estimate of the rest; that may be too high and lose a good plan
     kByLoss       // by g alone
@@ -59,7 +59,7 @@ class PofoProgram {
     int kept_points = 12;      // of the relaxation's axis A
     int moving_points = 24;    // of its axes ΔF and ΔB
     Pruning pruning = Pruning::kByEstimate;
-    double most_lost_seconds = 0;  // only plans that lose less are wanted
+    double max_lost_seconds = 0;  // only plans that lose less are wanted
     // One search for each: the seconds charged, when states are ranked, for each second of copying
     // to the host. The relaxation has many equally good plans, and each penalty picks another.
     std::vector<double> offload_penalties = {0.003};

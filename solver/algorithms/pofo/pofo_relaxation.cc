@@ -86,7 +86,7 @@ PofoRelaxation::PofoRelaxation(const PofoSteps& steps, const Options& options)
       limit_(options.limit_seconds),
       kept_points_(std::max(2, options.kept_points)),
       moving_points_(std::max(2, options.moving_points)),
-      most_kept_(Row({loss_ + 1, 0}), -1),
+      max_kept_(Row({loss_ + 1, 0}), -1),
       leaving_(Begin(Row({loss_ + 1, 0}), 0), kInfeasible),
       returning_(leaving_),
       fluid_leaving_(Row({loss_ + 1, 0}) * kFluidPoints, kInfeasible),
@@ -114,7 +114,7 @@ absl::StatusOr<PofoRelaxation> PofoRelaxation::Build(const PofoSteps& steps, con
 void PofoRelaxation::FillMostKept(PofoPosition at) {
   const int64_t input = steps_.InputBytes(at);
   const int64_t keeps = steps_.MayOffload(at.i - 1) ? 0 : input;
-  int64_t& most = most_kept_[Row(at)];
+  int64_t& most = max_kept_[Row(at)];
   const auto raise = [&](const PofoStep& step, int64_t need) {
     const int64_t after = step.last == loss_ ? memory_ : MostKept(After(step)) - keeps;
     most = std::max(most, std::min(memory_ - input - need, after));

@@ -51,7 +51,7 @@ class PofoRelaxation {
 
   // The largest A, in bytes, with which a plan can go on from there, whatever time it takes.
   // Negative: no plan can.
-  int64_t MostKept(PofoPosition at) const { return most_kept_[Row(at)]; }
+  int64_t MostKept(PofoPosition at) const { return max_kept_[Row(at)]; }
   // Estimates of the seconds lost from stage i on. Requires: load.kept <= MostKept(at).
   double Fluid(PofoPosition at, const PofoLoad& load) const;
   double Grid(PofoPosition at, const PofoLoad& load) const;
@@ -110,7 +110,7 @@ class PofoRelaxation {
   // The axis A runs from 0 to MostKept(); the axis ΔF, or ΔB, from 0 to the room that memory has
   // beside A and I.
   double KeptAt(size_t row, int point) const {
-    return static_cast<double>(most_kept_[row]) * point / (kept_points_ - 1);
+    return static_cast<double>(max_kept_[row]) * point / (kept_points_ - 1);
   }
   double Room(PofoPosition at, double kept) const {
     return static_cast<double>(memory_ - steps_.InputBytes(at)) - kept;
@@ -126,7 +126,7 @@ class PofoRelaxation {
   const double limit_;
   const int kept_points_;
   const int moving_points_;
-  std::vector<int64_t> most_kept_;      // by row
+  std::vector<int64_t> max_kept_;       // by row
   std::vector<float> leaving_;          // grid by row, A and ΔF
   std::vector<float> returning_;        // grid by row, A and ΔB
   std::vector<float> fluid_leaving_;    // by row and A + ΔF

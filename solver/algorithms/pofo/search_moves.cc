@@ -75,30 +75,30 @@ void SearchMoves::FillChoices(std::vector<GapChoice>* choices) {
 
 // Half of the moves are compound, a fifth change parts, where the state has any; the others change
 // a gap.
-bool SearchMoves::TryMove(double most_seconds) {
+bool SearchMoves::TryMove(double max_seconds) {
   moved_parts_ = false;
   thinned_ = false;
   gap_moves_.Begin();
   if (!state_.parts.empty()) {
     const uint32_t kind = random_.Below(10);
-    if (kind < 5) return TryCompound(most_seconds);
-    if (kind < 7) return TryParts(most_seconds, 1);
+    if (kind < 5) return TryCompound(max_seconds);
+    if (kind < 7) return TryParts(max_seconds, 1);
   }
   return gap_moves_.Change(sequence().gaps, used_);
 }
 
 // Up to so many changes of parts. Most recompute for too long, which costs little to see: several
 // are drawn.
-bool SearchMoves::TryParts(double most_seconds, size_t most_changes) {
+bool SearchMoves::TryParts(double max_seconds, size_t max_changes) {
   constexpr int kDraws = 4;
   for (int draw = 0; draw < kDraws; ++draw) {
     part_moves_.Begin();
     bool changed = false;
-    for (size_t left = 1 + random_.Below(most_changes); left > 0; --left) {
+    for (size_t left = 1 + random_.Below(max_changes); left > 0; --left) {
       changed = part_moves_.Change() || changed;
     }
     if (!changed) continue;
-    if (seconds_ + part_moves_.added_seconds() <= most_seconds) {
+    if (seconds_ + part_moves_.added_seconds() <= max_seconds) {
       moved_parts_ = true;
       seconds_before_ = seconds_;
       seconds_ += part_moves_.added_seconds();
@@ -115,8 +115,8 @@ bool SearchMoves::TryParts(double most_seconds, size_t most_changes) {
 
 // Several changes at once, each of which may be a loss by itself: one stage is recomputed instead
 // of another, and other values are offloaded.
-bool SearchMoves::TryCompound(double most_seconds) {
-  if (!TryParts(most_seconds, 3)) return false;
+bool SearchMoves::TryCompound(double max_seconds) {
+  if (!TryParts(max_seconds, 3)) return false;
   thinned_ = random_.OneIn(4);
   if (thinned_) {
     gap_moves_.Thin();

@@ -51,8 +51,8 @@ class SearchMoves {
   void FillChoices(std::vector<GapChoice>* choices);
 
   // Applies a random move. False, and nothing has changed, when the moves drawn are not possible or
-  // their computations alone take more than `most_seconds`.
-  bool TryMove(double most_seconds);
+  // their computations alone take more than `max_seconds`.
+  bool TryMove(double max_seconds);
   // Whether the last TryMove() took offloads away that Free() is to replace.
   bool needs_repair() const { return thinned_; }
   // Offloads further values during operation `index` of sequence(), until those chosen free at
@@ -71,8 +71,8 @@ class SearchMoves {
     int64_t bytes = 0;
   };
 
-  bool TryParts(double most_seconds, size_t most_changes);
-  bool TryCompound(double most_seconds);
+  bool TryParts(double max_seconds, size_t max_changes);
+  bool TryCompound(double max_seconds);
   void CountSeconds();
   void ReadChoices(const Schedule& schedule);
   void Reassemble();

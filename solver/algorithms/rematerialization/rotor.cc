@@ -25,8 +25,8 @@ constexpr int64_t kFewSlots = 50;
 
 // The longest chain for which exact steps are tried before slots, and the limit on their work:
 // about 50 ms on real networks, twice that on chains of random sizes.
-constexpr int kMostStagesOfSteps = 64;
-constexpr int64_t kMostWorkOfSteps = 10'000'000;
+constexpr int kMaxStagesOfSteps = 64;
+constexpr int64_t kMaxWorkOfSteps = 10'000'000;
 
 // The budget beyond which more memory makes no difference. Revolve may save a stage while a
 // gradient is held, which storing everything never does, so it may need more.
@@ -162,13 +162,13 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
   ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
   const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
   if (saving == Saving::kAlways && lowest >= StoreAllPeakBytes(chain)) return solution;
-  if (options.exact_steps == ExactSteps::kTry && chain.length() <= kMostStagesOfSteps) {
+  if (options.exact_steps == ExactSteps::kTry && chain.length() <= kMaxStagesOfSteps) {
     // As much memory as the table would take: WorkingBytes() covers either.
-    const auto most_steps = static_cast<size_t>(plan.table_bytes) / RotorSteps::BytesPerStep();
+    const auto max_steps = static_cast<size_t>(plan.table_bytes) / RotorSteps::BytesPerStep();
     const RotorSteps::Options step_options{.memory_bytes = plan.table.grid.bytes,
                                            .saving = saving,
-                                           .most_steps = most_steps,
-                                           .most_work = kMostWorkOfSteps};
+                                           .max_steps = max_steps,
+                                           .max_work = kMaxWorkOfSteps};
     ASSIGN_OR_RETURN(solution->steps_, RotorSteps::Build(chain, step_options, context));
   }
   if (!solution->steps_.has_value()) RETURN_IF_ERROR(solution->BuildTable(context));
@@ -249,7 +249,7 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
   ASSIGN_OR_RETURN(std::vector<Measured> measured, FastestOfTable(useful, context));
   // Close to the least memory a single slot matters, and the table's schedules fit badly or not at
   // all: try guided schedules and the least one.
-  if (measured.empty() || useful / 2 < minimum_->least_bytes()) {
+  if (measured.empty() || useful / 2 < minimum_->min_bytes()) {
     for (const int64_t levels_up : {0, 1, 2, 4, 8, 16}) {
       RETURN_IF_ERROR(context.CheckStop());
       Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &measured);
@@ -287,7 +287,7 @@ class PersistentSolver final : public Solver {
                                                     const SolveContext& context) const override {
     ASSIGN_OR_RETURN(const RotorMinimum minimum,
                      RotorMinimum::Build(instance.chain(), options_.saving, context));
-    return minimum.least_bytes();
+    return minimum.min_bytes();
   }
 
   // Revolve checkpoints every stage but the loss before it saves it.

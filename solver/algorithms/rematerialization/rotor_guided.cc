@@ -25,7 +25,7 @@ class Guided {
     double least = std::numeric_limits<double>::infinity();
     const int64_t after_saving = part.level - sizes_.saved[s];
     if (sizes_.may_save[s] != 0 && part.level >= sizes_.SaveNeed(s, t) &&
-        after_saving >= minimum_.least_bytes(s + 1, t)) {
+        after_saving >= minimum_.min_bytes(s + 1, t)) {
       best = {0, after_saving};
       least = Estimate(s + 1, t, after_saving);
     }
@@ -35,7 +35,7 @@ class Guided {
       if (part.level < sweep + sizes_.gradient[t]) break;
       const int64_t rest = part.level - sizes_.output[k];
       // Both parts of the split must remain feasible.
-      if (rest < minimum_.least_bytes(k + 1, t) || part.level < minimum_.least_bytes(s, k)) {
+      if (rest < minimum_.min_bytes(k + 1, t) || part.level < minimum_.min_bytes(s, k)) {
         continue;
       }
       const double lost =
@@ -63,7 +63,7 @@ class Guided {
 
 std::optional<Schedule> GuidedSchedule(const RotorTable& table, const RotorMinimum& minimum,
                                        int64_t memory_bytes, int64_t levels_up) {
-  if (memory_bytes < minimum.least_bytes()) return std::nullopt;
+  if (memory_bytes < minimum.min_bytes()) return std::nullopt;
   const Guided guided(table, minimum, levels_up);
   return UnrollChoices({1, minimum.sizes().stages(), memory_bytes - minimum.input_bytes()},
                        [&guided](const RotorPart& part) { return guided.BestChoice(part); });

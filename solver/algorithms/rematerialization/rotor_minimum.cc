@@ -59,7 +59,7 @@ RotorChoice RotorMinimum::BestChoice(const RotorPart& part) const {
   return best;
 }
 
-int64_t RotorMinimum::least_bytes() const {
+int64_t RotorMinimum::min_bytes() const {
   return input_bytes_ + least_[index_(0, sizes_.stages() - 1)];
 }
 

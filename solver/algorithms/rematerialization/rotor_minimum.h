@@ -28,12 +28,12 @@ class RotorMinimum {
   static int64_t WorkingBytes(const Chain& chain);
 
   // The least peak of the whole chain, its input included.
-  int64_t least_bytes() const;
+  int64_t min_bytes() const;
   // K(s,t): stages numbered from 0, without the part's input.
-  int64_t least_bytes(int s, int t) const { return least_[index_(s, t)]; }
+  int64_t min_bytes(int s, int t) const { return least_[index_(s, t)]; }
   int64_t input_bytes() const { return input_bytes_; }
   const PartSizes<int64_t>& sizes() const { return sizes_; }
-  // A schedule whose peak is least_bytes(); nullopt when it would have more than kMaxOperations.
+  // A schedule whose peak is min_bytes(); nullopt when it would have more than kMaxOperations.
   std::optional<Schedule> LeastSchedule() const { return LeastSchedule(0, sizes_.stages() - 1); }
   // The same for part [s..t] alone, stages numbered from 0; its input is not counted.
   std::optional<Schedule> LeastSchedule(int s, int t) const;

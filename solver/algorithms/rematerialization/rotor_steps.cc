@@ -17,7 +17,7 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 RotorSteps::RotorSteps(const Chain& chain, const Options& options)
     : options_(options),
       input_bytes_(chain.input_bytes),
-      most_part_bytes_(options.memory_bytes - chain.input_bytes),
+      max_part_bytes_(options.memory_bytes - chain.input_bytes),
       sizes_(MakePartSizes<int64_t>(chain, options.saving, [](int64_t bytes) { return bytes; })),
       index_(sizes_.stages()),
       parts_(index_.size()),
@@ -29,19 +29,19 @@ RotorSteps::RotorSteps(const Chain& chain, const Options& options)
   double total = 0;
   for (int l = 1; l <= sizes_.stages(); ++l) total += chain.stage(l).forward_seconds;
   const double tie = total > 0 ? kTieShare * total : 1;
-  least_gain_ = total > 0 ? kNoiseShare * total : 0;
+  min_gain_ = total > 0 ? kNoiseShare * total : 0;
   prefix_.push_back(0);
   for (int l = 1; l <= sizes_.stages(); ++l) {
     prefix_.push_back(prefix_.back() + chain.stage(l).forward_seconds + tie);
   }
-  fastest_ = FastestSteps<Step>(most_part_bytes_, least_gain_);
+  fastest_ = FastestSteps<Step>(max_part_bytes_, min_gain_);
 }
 
 absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,
                                                             const Options& options,
                                                             const SolveContext& context) {
   RotorSteps steps(chain, options);
-  steps.steps_.reserve(options.most_steps);  // growing would need up to three times the memory
+  steps.steps_.reserve(options.max_steps);  // growing would need up to three times the memory
   const int count = steps.sizes_.stages();
   // A part depends on parts that start later and on shorter ones with the same start.
   for (int s = count - 1; s >= 0; --s) {
@@ -59,7 +59,7 @@ bool RotorSteps::FillPart(int s, int t) {
   std::vector<Step>& best = fastest_.steps();
   best.clear();
   if (s == t) {
-    if (sizes_.SaveNeed(s, t) <= most_part_bytes_) best.push_back({sizes_.SaveNeed(s, t), 0.0});
+    if (sizes_.SaveNeed(s, t) <= max_part_bytes_) best.push_back({sizes_.SaveNeed(s, t), 0.0});
   } else {
     if (sizes_.may_save[s] != 0) {
       fastest_.SetToSaving(StepsOf(s + 1, t), sizes_.SaveNeed(s, t), sizes_.saved[s],
@@ -70,7 +70,7 @@ bool RotorSteps::FillPart(int s, int t) {
     int64_t sweep = 0;
     for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
       sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
-      if (sweep + sizes_.gradient[t] > most_part_bytes_) break;
+      if (sweep + sizes_.gradient[t] > max_part_bytes_) break;
       work_ +=
           fastest_.LowerBySplit({.rest = StepsOf(k + 1, t),
                                  .front = StepsOf(s, k),
@@ -80,10 +80,10 @@ bool RotorSteps::FillPart(int s, int t) {
                                 [](int64_t peak, double lost, size_t /*rest*/, size_t /*front*/) {
                                   return Step{peak, lost};
                                 });
-      if (work_ > options_.most_work) return false;
+      if (work_ > options_.max_work) return false;
     }
   }
-  if (steps_.size() + best.size() > options_.most_steps || work_ > options_.most_work) return false;
+  if (steps_.size() + best.size() > options_.max_steps || work_ > options_.max_work) return false;
   parts_[index_(s, t)] = {steps_.size(), best.size()};
   steps_.insert(steps_.end(), best.begin(), best.end());
   return true;
@@ -117,7 +117,7 @@ RotorChoice RotorSteps::BestChoice(const RotorPart& part) const {
     const int64_t rest = part.level - sizes_.output[k];
     const double lost =
         prefix_[k + 1] - prefix_[s] + LostAt(k + 1, t, rest) + LostAt(s, k, part.level);
-    if (lost < least - least_gain_) {
+    if (lost < least - min_gain_) {
       least = lost;
       best = {k + 2, rest};
     }

@@ -33,11 +33,11 @@ class RotorSteps {
   struct Options {
     int64_t memory_bytes = 0;  // the highest budget, inclusive
     Saving saving = Saving::kAlways;
-    size_t most_steps = 0;  // limit on stored steps, of BytesPerStep() bytes each
-    int64_t most_work = 0;  // limit on merged steps: about 3 ns each
+    size_t max_steps = 0;  // limit on stored steps, of BytesPerStep() bytes each
+    int64_t max_work = 0;  // limit on merged steps: about 3 ns each
   };
 
-  // nullopt if the table exceeds most_steps or most_work. Allocates most_steps steps at once.
+  // nullopt if the table exceeds max_steps or max_work. Allocates max_steps steps at once.
   // Errors: CANCELLED once context.stop is set.
   static absl::StatusOr<std::optional<RotorSteps>> Build(const Chain& chain, const Options& options,
                                                          const SolveContext& context);
@@ -70,10 +70,10 @@ class RotorSteps {
 
   Options options_;
   int64_t input_bytes_;
-  int64_t most_part_bytes_;  // the budget without the chain's input
+  int64_t max_part_bytes_;  // the budget without the chain's input
   PartSizes<int64_t> sizes_;
   std::vector<double> prefix_;  // forward seconds before each stage, tie costs included
-  double least_gain_;           // seconds; a smaller difference is rounding
+  double min_gain_;             // seconds; a smaller difference is rounding
   Triangle index_;
   std::vector<Part> parts_;
   std::vector<Step> steps_;

@@ -15,7 +15,7 @@ namespace stowage {
 namespace {
 
 // More levels could overflow the 32-bit sum of three sizes in slots.
-constexpr int64_t kMostLevels = int64_t{1} << 28;
+constexpr int64_t kMaxLevels = int64_t{1} << 28;
 // Floats before and after the values of each row of blocks, which LanesOf() guarantees readable.
 constexpr size_t kPadding = kLanes;
 constexpr size_t kBlockFloats = size_t{kBlock} * kBlock * kLanes;
@@ -174,7 +174,7 @@ RotorTable::RotorTable(const Chain& chain, const Options& options)
 }
 
 int64_t RotorTable::WorkingBytes(const Chain& chain, int64_t levels) {
-  if (levels >= kMostLevels) return INT64_MAX;
+  if (levels >= kMaxLevels) return INT64_MAX;
   const int stages = chain.length() + 1;
   const int64_t blocks = Blocks(stages);
   const int64_t block_pairs = blocks * (blocks + 1) / 2;
@@ -371,11 +371,11 @@ std::optional<double> RotorTable::LostSecondsAt(int64_t level) const {
 
 double RotorTable::EstimateLostSeconds(int s, int t, int64_t bytes, int64_t levels_up) const {
   // The rounding errors of a part may add up to several slots. Stop the search after this many.
-  constexpr int64_t kMostSlotsUp = 64;
+  constexpr int64_t kMaxSlotsUp = 64;
   const TableView view = View();
   const int64_t top = top_[s];
   const int64_t level = std::min(top, options_.grid.Slots(bytes) + levels_up);
-  for (int64_t up = 0; up <= kMostSlotsUp && level + up <= top; ++up) {
+  for (int64_t up = 0; up <= kMaxSlotsUp && level + up <= top; ++up) {
     const float lost = LostAt(view, s, t, level + up);
     if (lost < kNever) return seconds_ * static_cast<double>(lost);
   }

@@ -74,10 +74,10 @@ class Search {
 
   // The number of states kept for one position: fewer in long chains, where each costs more.
   size_t MostStates() const {
-    constexpr int kMost = 32;
+    constexpr int kMax = 32;
     constexpr int kFewest = 4;
     constexpr int kLongChain = 200;
-    return static_cast<size_t>(std::clamp(kMost * kLongChain / last_, kFewest, kMost));
+    return static_cast<size_t>(std::clamp(kMax * kLongChain / last_, kFewest, kMax));
   }
 
   // The Pareto front of (A, H), thinned evenly to MostStates(). Without a limit on host memory, H
@@ -120,7 +120,7 @@ class Search {
       need =
           std::max(need, input + chain_.output_bytes(j) + chain_.stage(j).forward_overhead_bytes);
       if (need > free) break;
-      if (minimum_->least_bytes(i - 1, j - 1) <= free) Push({j + 1, 0}, at, index);
+      if (minimum_->min_bytes(i - 1, j - 1) <= free) Push({j + 1, 0}, at, index);
     }
     return false;
   }
@@ -149,10 +149,10 @@ class Search {
 
   // Without a limit on host memory, only the state with the least A is kept.
   void Add(const State& state, std::vector<State>* bucket) const {
-    constexpr size_t kMostWaiting = 512;
+    constexpr size_t kMaxWaiting = 512;
     if (platform_.host_memory_bytes > 0 || bucket->empty()) {
       bucket->push_back(state);
-      if (bucket->size() >= kMostWaiting) *bucket = Pareto(std::move(*bucket));
+      if (bucket->size() >= kMaxWaiting) *bucket = Pareto(std::move(*bucket));
     } else if (state.kept < bucket->front().kept) {
       bucket->front() = state;
     }

@@ -188,7 +188,7 @@ TEST(ProgramSearch, DropsWhatItHasReadWhereThatIsFaster) {
 }
 
 TEST(ProgramSearch, GivesUpWithABoundThatHolds) {
-  const auto early = FastestProgram(OneValueInTheWay(), Link(10, 2), {.most_nodes = 20});
+  const auto early = FastestProgram(OneValueInTheWay(), Link(10, 2), {.max_nodes = 20});
   ASSERT_TRUE(early.has_value());
   EXPECT_TRUE(early->gave_up);
   EXPECT_TRUE(early->schedule.operations.empty());

@@ -14,7 +14,7 @@ namespace stowage {
 namespace {
 
 TEST(FullQueue, TakesFromTheClientWithTheLongestLine) {
-  OneThread work({.most_waiting = 5});
+  OneThread work({.max_waiting = 5});
   for (const char* name : {"a", "b", "c"}) ASSERT_THAT(work.Add("many", name), IsOk());
   for (const char* name : {"x", "y"}) ASSERT_THAT(work.Add("some", name), IsOk());
   EXPECT_THAT(work.Add("many", "d"), Fails(absl::StatusCode::kResourceExhausted, testing::_));
@@ -28,7 +28,7 @@ TEST(FullQueue, TakesFromTheClientWithTheLongestLine) {
 }
 
 TEST(FullQueue, SharedWorkIsLostAsThatOfItsClientWithTheShortestLine) {
-  OneThread work({.most_waiting = 4});
+  OneThread work({.max_waiting = 4});
   work.AddShared({"many"}, "a");
   work.AddShared({"many"}, "b");
   work.AddShared({"many", "other"}, "S");
@@ -46,7 +46,7 @@ TEST(FullQueue, SharedWorkIsLostAsThatOfItsClientWithTheShortestLine) {
 
 TEST(FullQueue, ClientsThatShareAllOfTheirWorkDoNotFillTheQueue) {
   const std::vector<std::string> colluding = {"eve", "mallory", "trudy", "oscar"};
-  OneThread work({.most_waiting = 8});
+  OneThread work({.max_waiting = 8});
   for (int i = 0; i < 8; ++i) {
     std::vector<std::string> clients = colluding;
     std::swap(clients.front(), clients[i % 4]);  // each asks for two
@@ -60,7 +60,7 @@ TEST(FullQueue, ClientsThatShareAllOfTheirWorkDoNotFillTheQueue) {
 
 // A client with little in the queue shares the work of one with much, which keeps that much more.
 TEST(FullQueue, AClientWithAShortLineKeepsNoMoreThanThatOfOthersInTheQueue) {
-  OneThread work({.most_waiting = 6});
+  OneThread work({.max_waiting = 6});
   for (const char* name : {"a", "b", "c", "d"}) work.AddShared({"many"}, name);
   for (const char* name : {"S", "T"}) work.AddShared({"many", "few"}, name);
   for (int i = 0; i < 4; ++i) EXPECT_THAT(work.Add("new" + std::to_string(i), "N"), IsOk());
@@ -68,7 +68,7 @@ TEST(FullQueue, AClientWithAShortLineKeepsNoMoreThanThatOfOthersInTheQueue) {
 }
 
 TEST(FullQueue, JoiningTheWorkOfOthersDoesNotCostThemTheirPlaces) {
-  OneThread work({.most_waiting = 3});
+  OneThread work({.max_waiting = 3});
   std::vector<uint64_t> tickets;
   for (const char* client : {"alice", "bob", "carol"}) {
     const auto ticket = work.Add(client, std::string(client, 1));
@@ -84,7 +84,7 @@ TEST(FullQueue, JoiningTheWorkOfOthersDoesNotCostThemTheirPlaces) {
 
 // Her own is in the longer line still, though that of the others is newer there.
 TEST(FullQueue, JoiningTheWorkOfOthersDoesNotMakeItLostBeforeOnesOwn) {
-  OneThread work({.most_waiting = 7});
+  OneThread work({.max_waiting = 7});
   for (const char* name : {"m", "n", "o", "p"}) work.AddShared({"mallory"}, name);
   for (const char* name : {"a", "b", "c"}) work.AddShared({"alice", "mallory"}, name);
   EXPECT_THAT(work.Add("new", "1"), IsOk());
@@ -92,7 +92,7 @@ TEST(FullQueue, JoiningTheWorkOfOthersDoesNotMakeItLostBeforeOnesOwn) {
 }
 
 TEST(FullQueue, WorkThatOthersHaveLeftCountsInItsLastClientsLine) {
-  OneThread work({.most_waiting = 3});
+  OneThread work({.max_waiting = 3});
   for (const char* name : {"a", "b", "c"}) {
     const auto shared = work.Add("many", name);
     ASSERT_THAT(shared, IsOk());
@@ -105,7 +105,7 @@ TEST(FullQueue, WorkThatOthersHaveLeftCountsInItsLastClientsLine) {
 }
 
 TEST(FullQueue, ReadmittedWorkIsNotRefusedAndTakesNoPlaceButWaitsForItsTurn) {
-  OneThread work({.most_waiting = 2, .most_of_a_client = 2});
+  OneThread work({.max_waiting = 2, .max_of_a_client = 2});
   for (const char* name : {"a", "b"}) ASSERT_THAT(work.Add("many", name), IsOk());
   for (const char* name : {"R", "S", "T"}) ASSERT_THAT(work.Readmit("many", name), IsOk());
   ASSERT_THAT(work.Readmit("few", "Q"), IsOk());

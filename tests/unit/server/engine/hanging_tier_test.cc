@@ -39,7 +39,7 @@ class HangingTierTest : public EngineTest {
                      {.name = "disk",
                       .timeout = std::chrono::milliseconds(100),
                       .breaker = {.failures = 2, .pause = std::chrono::milliseconds(1)},
-                      .most_writes = 4},
+                      .max_writes = 4},
                      observer_};
   AnswerCache cached_here_{{2 << 20}, {{"disk", Origin::Source::kDiskCache, &guard_}}, observer_};
   Engine here_{{.threads = 2,

@@ -25,9 +25,9 @@ class OneThread {
  public:
   explicit OneThread(WorkQueue::Options options = {})
       : queue_({.threads = 1,
-                .most_waiting = options.most_waiting > 0 ? options.most_waiting : 100,
-                .most_of_a_client = options.most_of_a_client,
-                .most_bytes = options.most_bytes}) {
+                .max_waiting = options.max_waiting > 0 ? options.max_waiting : 100,
+                .max_of_a_client = options.max_of_a_client,
+                .max_bytes = options.max_bytes}) {
     std::promise<void> begun;
     EXPECT_THAT(queue_.Add({.run =
                                 [this, &begun] {

@@ -24,7 +24,7 @@ constexpr std::chrono::seconds kLong{60};
 TEST(WorkQueue, RunsEverythingOnce) {
   std::atomic<int> runs{0};
   {
-    WorkQueue queue({.threads = 4, .most_waiting = 1000});
+    WorkQueue queue({.threads = 4, .max_waiting = 1000});
     for (int i = 0; i < 500; ++i) ASSERT_THAT(queue.Add({.run = [&runs] { ++runs; }}), IsOk());
   }  // the destructor runs what is queued
   EXPECT_EQ(runs, 500);
@@ -33,7 +33,7 @@ TEST(WorkQueue, RunsEverythingOnce) {
 TEST(WorkQueue, RefusesWhatDoesNotFitAndSaysWhen) {
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
-  WorkQueue queue({.threads = 1, .most_waiting = 2});
+  WorkQueue queue({.threads = 1, .max_waiting = 2});
   // One runs (or is about to), two wait.
   for (int i = 0; i < 3; ++i) ASSERT_THAT(queue.Add({.run = [gone] { gone.wait(); }}), IsOk());
   EXPECT_THAT(queue.Add({.run = [] {}}),
@@ -44,7 +44,7 @@ TEST(WorkQueue, RefusesWhatDoesNotFitAndSaysWhen) {
 }
 
 TEST(WorkQueue, TakesWorkForAFreeThreadEvenWithNoRoomToWait) {
-  WorkQueue queue({.threads = 2, .most_waiting = 0});
+  WorkQueue queue({.threads = 2, .max_waiting = 0});
   for (int i = 0; i < 100; ++i) {
     ASSERT_THAT(queue.Add({.run = [] {}}), IsOk());
     ASSERT_TRUE(queue.WaitUntilIdle(Clock::now() + kLong));
@@ -53,7 +53,7 @@ TEST(WorkQueue, TakesWorkForAFreeThreadEvenWithNoRoomToWait) {
 
 TEST(WorkQueue, FinishesWhatItHasAfterClose) {
   std::atomic<int> runs{0};
-  WorkQueue queue({.threads = 2, .most_waiting = 100});
+  WorkQueue queue({.threads = 2, .max_waiting = 100});
   for (int i = 0; i < 50; ++i) ASSERT_THAT(queue.Add({.run = [&runs] { ++runs; }}), IsOk());
   queue.Close();
   EXPECT_THAT(queue.Add({.run = [] {}}),
@@ -64,7 +64,7 @@ TEST(WorkQueue, FinishesWhatItHasAfterClose) {
 
 TEST(WorkQueue, GivesUpWaitingAtTheDeadline) {
   std::promise<void> go;
-  WorkQueue queue({.threads = 1, .most_waiting = 0});
+  WorkQueue queue({.threads = 1, .max_waiting = 0});
   ASSERT_THAT(queue.Add({.run = [gone = go.get_future().share()] { gone.wait(); }}), IsOk());
   EXPECT_FALSE(queue.WaitUntilIdle(Clock::now() + std::chrono::milliseconds(5)));
   go.set_value();
@@ -90,7 +90,7 @@ TEST(WorkQueue, StartsSharedWorkAtTheFirstTurnOfAnyOfItsClients) {
 }
 
 TEST(WorkQueue, WorkLeavesTheLineOfAClientThatNoLongerWaits) {
-  OneThread work({.most_of_a_client = 3});
+  OneThread work({.max_of_a_client = 3});
   const auto shared = work.Add("gone", "S");
   ASSERT_THAT(shared, IsOk());
   for (const char* name : {"a", "b"}) ASSERT_THAT(work.Add("gone", name), IsOk());
@@ -154,7 +154,7 @@ TEST(WorkQueue, LeavesAThreadToOthersWhoWait) {
   HeldWork greedy;
   HeldWork blocker;
   std::promise<void> begun;
-  WorkQueue queue({.threads = 2, .most_waiting = 100});
+  WorkQueue queue({.threads = 2, .max_waiting = 100});
   ASSERT_THAT(queue.Add({.run = blocker.Run(), .client = "other"}), IsOk());
   ASSERT_THAT(queue.Add({.run = greedy.Run(), .client = "greedy"}), IsOk());
   blocker.WaitFor(1);
@@ -172,7 +172,7 @@ TEST(WorkQueue, LeavesAThreadToOthersWhoWait) {
 // Every turn is over at once.
 TEST(WorkQueue, WorkThatOutlastsItsTurnDoesNotKeepOthersWaiting) {
   HeldWork held;
-  WorkQueue queue({.threads = 2, .spare_threads = 1, .turn_seconds = 0, .most_waiting = 100});
+  WorkQueue queue({.threads = 2, .spare_threads = 1, .turn_seconds = 0, .max_waiting = 100});
   std::atomic<bool> third_ran{false};
   for (int i = 0; i < 2; ++i) {
     ASSERT_THAT(queue.Add({.run = held.Run(), .client = "greedy"}), IsOk());
@@ -193,7 +193,7 @@ TEST(WorkQueue, WorkThatOutlastsItsTurnDoesNotKeepOthersWaiting) {
 TEST(WorkQueue, SpareThreadsWaitForTheEndOfATurn) {
   HeldWork held;
   std::string order;  // written by one thread at a time
-  WorkQueue queue({.threads = 1, .spare_threads = 1, .turn_seconds = 1e6, .most_waiting = 100});
+  WorkQueue queue({.threads = 1, .spare_threads = 1, .turn_seconds = 1e6, .max_waiting = 100});
   ASSERT_THAT(queue.Add({.run = held.Run(), .client = "first"}), IsOk());
   held.WaitFor(1);
   for (const char* name : {"a", "b", "c"}) {
@@ -208,7 +208,7 @@ TEST(WorkQueue, SpareThreadsWaitForTheEndOfATurn) {
 TEST(WorkQueue, RunsShortWorkOnThreadsOfItsOwn) {
   HeldWork held;
   std::promise<void> short_done;
-  WorkQueue queue({.threads = 1, .short_threads = 1, .most_waiting = 100});
+  WorkQueue queue({.threads = 1, .short_threads = 1, .max_waiting = 100});
   ASSERT_THAT(queue.Add({.run = held.Run()}), IsOk());
   held.WaitFor(1);
   std::atomic<bool> long_done{false};
@@ -225,7 +225,7 @@ TEST(WorkQueue, RunsShortWorkOnThreadsOfItsOwn) {
 TEST(WorkQueue, ShortWorkDoesNotCostItsClientTheTurnOfItsLongWork) {
   HeldWork held;
   std::string order;  // written by the one long thread
-  WorkQueue queue({.threads = 1, .short_threads = 1, .most_waiting = 100});
+  WorkQueue queue({.threads = 1, .short_threads = 1, .max_waiting = 100});
   ASSERT_THAT(queue.Add({.run = held.Run(), .client = "busy"}), IsOk());
   held.WaitFor(1);
   for (const char* client : {"a", "b"}) {
@@ -246,7 +246,7 @@ TEST(WorkQueue, ShortWorkDoesNotCostItsClientTheTurnOfItsLongWork) {
 TEST(WorkQueue, ClientsTakeTurnsWithShortWorkToo) {
   HeldWork held;
   std::string order;  // written by the one short thread
-  WorkQueue queue({.threads = 0, .short_threads = 1, .overstay_seconds = 1e6, .most_waiting = 100});
+  WorkQueue queue({.threads = 0, .short_threads = 1, .overstay_seconds = 1e6, .max_waiting = 100});
   ASSERT_THAT(queue.Add({.run = held.Run(), .client = "busy", .is_short = true}), IsOk());
   held.WaitFor(1);
   for (const char* name : {"a1", "a2", "a3", "b1", "b2"}) {
@@ -263,7 +263,7 @@ TEST(WorkQueue, ClientsTakeTurnsWithShortWorkToo) {
 // Whatever runs overstays at once.
 TEST(WorkQueue, AClientWhoseShortWorkOverstaysDoesNotHoldUpOthers) {
   HeldWork held;
-  WorkQueue queue({.threads = 1, .short_threads = 1, .overstay_seconds = 0, .most_waiting = 100});
+  WorkQueue queue({.threads = 1, .short_threads = 1, .overstay_seconds = 0, .max_waiting = 100});
   for (int i = 0; i < 2; ++i) {
     ASSERT_THAT(queue.Add({.run = held.Run(), .client = "hostile", .is_short = true}), IsOk());
   }
@@ -286,7 +286,7 @@ TEST(WorkQueue, AClientWhoseShortWorkOverstaysDoesNotHoldUpOthers) {
 }
 
 TEST(WorkQueue, RefusesMoreThanAClientMayHave) {
-  OneThread work({.most_of_a_client = 2});
+  OneThread work({.max_of_a_client = 2});
   ASSERT_THAT(work.Add("a", "1"), IsOk());
   ASSERT_THAT(work.Add("a", "2"), IsOk());
   EXPECT_THAT(work.Add("a", "3"),
@@ -296,7 +296,7 @@ TEST(WorkQueue, RefusesMoreThanAClientMayHave) {
 }
 
 TEST(WorkQueue, RefusesWhatNeedsMoreMemoryThanThereIs) {
-  OneThread work({.most_bytes = 100});
+  OneThread work({.max_bytes = 100});
   EXPECT_THAT(work.Add("a", "1", 101),
               Fails(absl::StatusCode::kResourceExhausted, testing::HasSubstr("set aside")));
   EXPECT_THAT(work.Add("a", "2", 100), IsOk());
@@ -307,7 +307,7 @@ TEST(WorkQueue, NeverRunsMoreAtOnceThanMemoryHolds) {
   std::atomic<int64_t> bytes{0};
   std::atomic<int64_t> most{0};
   {
-    WorkQueue queue({.threads = 4, .most_waiting = 1000, .most_bytes = 100});
+    WorkQueue queue({.threads = 4, .max_waiting = 1000, .max_bytes = 100});
     for (int i = 0; i < 200; ++i) {
       const int64_t needs = i % 7 == 0 ? 90 : 30;
       ASSERT_THAT(
@@ -332,7 +332,7 @@ TEST(WorkQueue, NeverRunsMoreAtOnceThanMemoryHolds) {
 TEST(WorkQueue, AClientLeavesAQuarterOfTheMemoryToOthers) {
   HeldWork held;
   std::atomic<bool> third_ran{false};
-  WorkQueue queue({.threads = 4, .most_waiting = 100, .most_bytes = 100});
+  WorkQueue queue({.threads = 4, .max_waiting = 100, .max_bytes = 100});
   for (int64_t bytes : {50, 25}) {
     ASSERT_THAT(queue.Add({.run = held.Run(), .client = "greedy", .bytes = bytes}), IsOk());
   }
@@ -354,7 +354,7 @@ TEST(WorkQueue, AClientLeavesAQuarterOfTheMemoryToOthers) {
 
 TEST(WorkQueue, OneAloneMayTakeAllTheMemory) {
   std::promise<void> done;
-  WorkQueue queue({.threads = 2, .most_waiting = 100, .most_bytes = 100});
+  WorkQueue queue({.threads = 2, .max_waiting = 100, .max_bytes = 100});
   ASSERT_THAT(queue.Add({.run = [&done] { done.set_value(); }, .bytes = 100}), IsOk());
   done.get_future().wait();
 }
@@ -362,7 +362,7 @@ TEST(WorkQueue, OneAloneMayTakeAllTheMemory) {
 TEST(WorkQueue, MakesRoomByRemovingWorkWhoseCallerHasLeft) {
   std::promise<void> go;
   std::atomic<int> told{0};
-  WorkQueue queue({.threads = 1, .most_waiting = 2});
+  WorkQueue queue({.threads = 1, .max_waiting = 2});
   std::promise<void> begun;
   ASSERT_THAT(queue.Add({.run =
                              [&] {
@@ -384,7 +384,7 @@ TEST(WorkQueue, MakesRoomByRemovingWorkWhoseCallerHasLeft) {
 
 TEST(WorkQueue, FreesWorkBeforeItIsIdle) {
   std::vector<size_t> running;  // whenever something that the work holds is freed
-  WorkQueue queue({.threads = 1, .most_waiting = 0});
+  WorkQueue queue({.threads = 1, .max_waiting = 0});
   const auto held = [&] {
     return std::shared_ptr<int>(new int(1), [&](const int* value) {
       running.push_back(queue.stats().running);

@@ -72,7 +72,7 @@ TEST(Listener, ClosesConnectionsBeyondTheLastDescriptor) {
   std::atomic<int> handed_over = 0;
   {
     // Descriptors below that are those of this test.
-    auto listener = Listener::Start("127.0.0.1:0", {.most_descriptors = 3, .observer = &record},
+    auto listener = Listener::Start("127.0.0.1:0", {.max_descriptors = 3, .observer = &record},
                                     [&](int) { ++handed_over; });
     ASSERT_TRUE(listener.ok()) << listener.status();
     for (int i = 0; i < 10; ++i) {
@@ -145,15 +145,15 @@ TEST(Listener, LimitsHowOftenAHostConnects) {
     auto listener = Listener::Start("127.0.0.1:0", {.host_connections = 2, .observer = &record},
                                     [](int fd) { close(fd); });
     ASSERT_TRUE(listener.ok()) << listener.status();
-    for (int i = 0; i < ListenerOptions::kLeastOpened + 1000; ++i) {
+    for (int i = 0; i < ListenerOptions::kMinOpened + 1000; ++i) {
       EXPECT_TRUE(RawSocket((*listener)->address()).ClosedWithin(kLong));
     }
     EXPECT_TRUE(RawSocket((*listener)->address(), "127.0.0.2").ClosedWithin(kLong));
   }
-  EXPECT_GE(record.accepted, ListenerOptions::kLeastOpened + 1);
+  EXPECT_GE(record.accepted, ListenerOptions::kMinOpened + 1);
   EXPECT_THAT(record.reasons(), testing::Contains("host_rate"));
   EXPECT_EQ(record.accepted + static_cast<int>(record.reasons().size()),
-            ListenerOptions::kLeastOpened + 1001);
+            ListenerOptions::kMinOpened + 1001);
 }
 
 // A live server keeps its socket; the file of a server that was killed is replaced.

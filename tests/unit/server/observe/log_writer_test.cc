@@ -24,7 +24,7 @@ using std::chrono::seconds;
 using testing::EndsWith;
 using testing::StartsWith;
 
-constexpr size_t kMostBytes = 100'000;
+constexpr size_t kMaxBytes = 100'000;
 constexpr seconds kPatience{120};
 
 std::string DroppedLine(int64_t lines) { return absl::StrCat("dropped ", lines, "\n"); }
@@ -77,14 +77,14 @@ class LogWriterTest : public testing::TestWithParam<bool> {
 };
 
 TEST_P(LogWriterTest, WritesALineAtOnce) {
-  LogWriter writer(channel_.in(), kMostBytes, DroppedLine);
+  LogWriter writer(channel_.in(), kMaxBytes, DroppedLine);
   writer.Write("a line\n");
   EXPECT_EQ(channel_.ReadUntil("\n"), "a line\n");
   EXPECT_EQ(writer.dropped(), 0);
 }
 
 TEST_P(LogWriterTest, DropsLinesThatNobodyReadsAndSaysHowMany) {
-  LogWriter writer(channel_.in(), kMostBytes, DroppedLine);
+  LogWriter writer(channel_.in(), kMaxBytes, DroppedLine);
   writer.Start();
   int lines = 0;
   while (writer.dropped() < 10) writer.Write(Line(lines++));
@@ -104,7 +104,7 @@ TEST_P(LogWriterTest, DropsLinesThatNobodyReadsAndSaysHowMany) {
 TEST_P(LogWriterTest, LosesNothingOfWhatASlowReaderReads) {
   constexpr int kThreads = 4;
   constexpr int kLines = 100;  // all of them take more than a pipe, and less than may wait
-  LogWriter writer(channel_.in(), /*most_bytes=*/10 << 20, DroppedLine);
+  LogWriter writer(channel_.in(), /*max_bytes=*/10 << 20, DroppedLine);
   writer.Start();
   {
     std::vector<std::jthread> threads;
@@ -122,7 +122,7 @@ TEST_P(LogWriterTest, LosesNothingOfWhatASlowReaderReads) {
 }
 
 TEST_P(LogWriterTest, FlushesUntilItsDeadlineAtMost) {
-  LogWriter writer(channel_.in(), kMostBytes, DroppedLine);
+  LogWriter writer(channel_.in(), kMaxBytes, DroppedLine);
   EXPECT_TRUE(writer.Flush(Clock::now()));
   while (writer.dropped() == 0) writer.Write(Line(0));
   EXPECT_FALSE(writer.Flush(Clock::now()));
@@ -131,7 +131,7 @@ TEST_P(LogWriterTest, FlushesUntilItsDeadlineAtMost) {
 }
 
 TEST_P(LogWriterTest, ALineThatIsLongerThanAPipeArrivesWhole) {
-  LogWriter writer(channel_.in(), kMostBytes, DroppedLine);
+  LogWriter writer(channel_.in(), kMaxBytes, DroppedLine);
   writer.Start();
   const std::string line = std::string(3'000'000, 'x') + "\n";
   writer.Write(line);
@@ -140,7 +140,7 @@ TEST_P(LogWriterTest, ALineThatIsLongerThanAPipeArrivesWhole) {
 
 TEST_P(LogWriterTest, LeavesTheFlagsOfWhatItIsGiven) {
   const int flags = fcntl(channel_.in(), F_GETFL);
-  LogWriter writer(channel_.in(), kMostBytes, DroppedLine);
+  LogWriter writer(channel_.in(), kMaxBytes, DroppedLine);
   writer.Write("a line\n");
   EXPECT_EQ(fcntl(channel_.in(), F_GETFL), flags);
 }
@@ -155,7 +155,7 @@ TEST(LogWriterFile, AppendsToAFile) {
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   ASSERT_GE(fd, 0);
   {
-    LogWriter writer(fd, kMostBytes, DroppedLine);
+    LogWriter writer(fd, kMaxBytes, DroppedLine);
     writer.Write("after\n");
   }
   close(fd);
@@ -165,7 +165,7 @@ TEST(LogWriterFile, AppendsToAFile) {
 TEST(LogWriterFile, CountsWhatItsFileDoesNotTake) {
   const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(full, 0);
-  LogWriter writer(full, kMostBytes, DroppedLine);
+  LogWriter writer(full, kMaxBytes, DroppedLine);
   writer.Write("a line\n");
   writer.Write("another\n");
   EXPECT_EQ(writer.dropped(), 2);

@@ -55,7 +55,7 @@ TEST_F(ReflectionServiceTest, ItsAnswersCountAmongThoseThatWaitToBeRead) {
   {
     constexpr int64_t kPart = UnsentBytes::kSmallBytes;
     UnsentBytes others;
-    for (int64_t taken = 0; taken < UnsentBytes::kMostBytes / 4; taken += kPart) {
+    for (int64_t taken = 0; taken < UnsentBytes::kMaxBytes / 4; taken += kPart) {
       ASSERT_THAT(others.Take(kPart, "127.0.0.1"), IsOk());
     }
     const grpc::Status refused = ListServices();

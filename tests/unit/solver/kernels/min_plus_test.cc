@@ -27,24 +27,24 @@ class MinPlus : public testing::Test {
 
 struct ChainKind {
   const char* name;
-  int most_output = 0;    // bytes
-  int most_gradient = 0;  // 0: as large as the output
-  bool grows = false;     // the sizes, along the chain
-  bool equal = false;     // every stage like the first
+  int max_output = 0;    // bytes
+  int max_gradient = 0;  // 0: as large as the output
+  bool grows = false;    // the sizes, along the chain
+  bool equal = false;    // every stage like the first
   bool whole_times = true;
   bool fixed_stages = false;  // one in eight is no_recompute
 };
 
 constexpr ChainKind kKinds[] = {
-    {.name = "equal", .most_output = 4, .equal = true},
-    {.name = "growing", .most_output = 6, .grows = true},
-    {.name = "with_zeros", .most_output = 3, .fixed_stages = true},
-    {.name = "of_odd_times", .most_output = 5, .whole_times = false},
+    {.name = "equal", .max_output = 4, .equal = true},
+    {.name = "growing", .max_output = 6, .grows = true},
+    {.name = "with_zeros", .max_output = 3, .fixed_stages = true},
+    {.name = "of_odd_times", .max_output = 5, .whole_times = false},
     // Large gradients: the need of a sweep then depends mostly on the held gradient.
-    {.name = "with_large_gradients", .most_output = 3, .most_gradient = 40},
+    {.name = "with_large_gradients", .max_output = 3, .max_gradient = 40},
     {.name = "of_all_sorts",
-     .most_output = 5,
-     .most_gradient = 20,
+     .max_output = 5,
+     .max_gradient = 20,
      .whole_times = false,
      .fixed_stages = true},
 };
@@ -66,14 +66,14 @@ class Random {
 Chain MakeChain(const ChainKind& kind, int stages) {
   Random random(static_cast<uint32_t>(stages));
   Chain chain;
-  chain.input_bytes = random.UpTo(kind.most_output);
+  chain.input_bytes = random.UpTo(kind.max_output);
   for (int l = 1; l <= stages; ++l) {
     Stage stage;
     stage.forward_seconds = random.Seconds(kind.whole_times);
     stage.backward_seconds = random.Seconds(kind.whole_times);
-    stage.output_bytes = random.UpTo(kind.most_output) + (kind.grows ? l / 10 : 0);
-    stage.saved_bytes = stage.output_bytes + random.UpTo(2 * kind.most_output);
-    if (kind.most_gradient > 0) stage.gradient_bytes = random.UpTo(kind.most_gradient);
+    stage.output_bytes = random.UpTo(kind.max_output) + (kind.grows ? l / 10 : 0);
+    stage.saved_bytes = stage.output_bytes + random.UpTo(2 * kind.max_output);
+    if (kind.max_gradient > 0) stage.gradient_bytes = random.UpTo(kind.max_gradient);
     stage.forward_overhead_bytes = random.UpTo(2) == 0 ? random.UpTo(9) : 0;
     stage.backward_overhead_bytes = random.UpTo(2) == 0 ? random.UpTo(9) : 0;
     stage.no_recompute = kind.fixed_stages && random.UpTo(7) == 0;
@@ -83,10 +83,10 @@ Chain MakeChain(const ChainKind& kind, int stages) {
   return chain;
 }
 
-// One slot per byte if that makes at most `most_slots`; otherwise sizes are rounded up.
-RotorTable::Options TableOf(const Chain& chain, int64_t most_slots, Saving saving) {
+// One slot per byte if that makes at most `max_slots`; otherwise sizes are rounded up.
+RotorTable::Options TableOf(const Chain& chain, int64_t max_slots, Saving saving) {
   const int64_t bytes = StoreAllPeakBytes(chain);
-  const int64_t slots = std::min(bytes, most_slots);
+  const int64_t slots = std::min(bytes, max_slots);
   return {{bytes, slots, SlotGrid::Rounding::kUp}, slots, saving};
 }
 

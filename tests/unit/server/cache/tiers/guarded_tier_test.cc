@@ -26,11 +26,11 @@ class GuardedTierTest : public testing::Test {
   ~GuardedTierTest() override { gate_.Open(); }
 
   GuardedTier& Guard(milliseconds timeout, CircuitBreaker::Options breaker,
-                     size_t most_writes = 100) {
+                     size_t max_writes = 100) {
     guard_ = std::make_unique<GuardedTier>(
         std::make_unique<HangingTier>(tier_, gate_),
         GuardOptions{
-            .name = "slow", .timeout = timeout, .breaker = breaker, .most_writes = most_writes},
+            .name = "slow", .timeout = timeout, .breaker = breaker, .max_writes = max_writes},
         observer_);
     return *guard_;
   }
@@ -137,7 +137,7 @@ TEST_F(GuardedTierTest, DropsAndCountsWritesWhileItIsLeftAlone) {
 }
 
 TEST_F(GuardedTierTest, HoldsNoMoreWritesThanItMay) {
-  GuardedTier& guard = Guard(kLong, kNever, /*most_writes=*/2);
+  GuardedTier& guard = Guard(kLong, kNever, /*max_writes=*/2);
   gate_.Close();
   ASSERT_THAT(guard.Put(Solve(Request(6))), IsOk());
   gate_.AwaitWaiting(1);

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 
-constexpr int64_t kMostBytes = 4 << 20;
+constexpr int64_t kMaxBytes = 4 << 20;
 constexpr uint64_t kAnswers = 200;
 
 CachedAnswerPtr AnswerTo(uint64_t number) {
@@ -39,7 +39,7 @@ class DiskTierTest : public testing::Test {
   using Tier = std::unique_ptr<SqliteTier>;
 
   Tier Open() {
-    auto tier = SqliteTier::Open(folder_.Path("cache"), {kMostBytes});
+    auto tier = SqliteTier::Open(folder_.Path("cache"), {kMaxBytes});
     EXPECT_THAT(tier, IsOk());
     return tier.ok() ? *std::move(tier) : nullptr;
   }
@@ -76,13 +76,13 @@ TEST_F(DiskTierTest, ReturnsAfterARestartWhatWasStoredBefore) {
 
 TEST_F(DiskTierTest, BelongsToOneProcess) {
   const Tier tier = Open();
-  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMaxBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("another process uses it")));
 }
 
 TEST_F(DiskTierTest, NamesADirectoryThatItCannotUse) {
   const std::string file = folder_.Write("file", "");
-  EXPECT_THAT(SqliteTier::Open(file + "/cache", {kMostBytes}),
+  EXPECT_THAT(SqliteTier::Open(file + "/cache", {kMaxBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("--cache-dir")));
 }
 
@@ -106,7 +106,7 @@ TEST_F(DiskTierTest, DoesNotFollowALinkInPlaceOfItsFiles) {
     fs::create_directory(folder_.Path("cache"));
     fs::create_symlink(target, link);
     EXPECT_THAT(
-        SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
+        SqliteTier::Open(folder_.Path("cache"), {kMaxBytes}),
         Fails(absl::StatusCode::kUnavailable, HasSubstr(folder_.Path("cache") + "/answers.db")))
         << name;
     EXPECT_EQ(ReadFile(target), "") << name;
@@ -117,7 +117,7 @@ TEST_F(DiskTierTest, DoesNotFollowALinkInPlaceOfItsFiles) {
 TEST_F(DiskTierTest, SaysThatItsFileIsALink) {
   fs::create_directory(folder_.Path("cache"));
   fs::create_symlink(folder_.Path("target"), File());
-  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMaxBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("symbolic link")));
   EXPECT_FALSE(fs::exists(folder_.Path("target")));
 }
@@ -128,7 +128,7 @@ TEST_F(DiskTierTest, LeavesAHardLinkAlone) {
   fs::permissions(target, fs::perms::owner_all | fs::perms::others_read);
   fs::create_directory(folder_.Path("cache"));
   fs::create_hard_link(target, File());
-  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMaxBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("hard link: remove it")));
   EXPECT_EQ(ReadFile(target), "of somebody else");
   EXPECT_EQ(fs::status(target).permissions(), fs::perms::owner_all | fs::perms::others_read);
@@ -138,7 +138,7 @@ TEST_F(DiskTierTest, LeavesAHardLinkAlone) {
 TEST_F(DiskTierTest, DoesNotWaitForAPipeInPlaceOfItsFile) {
   fs::create_directory(folder_.Path("cache"));
   ASSERT_EQ(mkfifo(File().c_str(), 0600), 0);
-  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMostBytes}),
+  EXPECT_THAT(SqliteTier::Open(folder_.Path("cache"), {kMaxBytes}),
               Fails(absl::StatusCode::kUnavailable, HasSubstr("no regular file")));
 }
 
@@ -174,7 +174,7 @@ TEST_F(DiskTierTest, NeverServesWhatIsDamaged) {
       for (int i = 0; i < 20; ++i) damaged[random() % damaged.size()] = static_cast<char>(random());
     }
     WriteFile(File(), damaged);
-    auto tier = SqliteTier::Open(folder_.Path("cache"), {kMostBytes});
+    auto tier = SqliteTier::Open(folder_.Path("cache"), {kMaxBytes});
     ASSERT_THAT(tier, IsOk()) << round;
     lost += kAnswers - CountRight(**tier);
     // One put may find the damage, and begins anew then; the next works.
@@ -200,7 +200,7 @@ TEST_F(DiskTierTest, KeepsTheFileWithinItsBytes) {
     ASSERT_THAT(tier->Put(AnswerTo(number)), IsOk());
   }
   EXPECT_GT(tier->stats().evictions, 0);
-  EXPECT_LE(fs::file_size(File()), kMostBytes);
+  EXPECT_LE(fs::file_size(File()), kMaxBytes);
 }
 
 }  // namespace

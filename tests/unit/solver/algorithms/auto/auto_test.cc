@@ -32,7 +32,7 @@ Platform Linked(const Chain& chain, int percent, double bytes_per_second) {
 class Bounded final : public Solver {
  public:
   static int solves;
-  static double least_seconds;
+  static double min_seconds;
 
   int64_t WorkingBytes(const Instance& instance) const override {
     return MakeStoreAll()->WorkingBytes(instance);
@@ -41,7 +41,7 @@ class Bounded final : public Solver {
                                                     const SolveContext& context) const override {
     return MakeStoreAll()->LeastBytes(instance, context);
   }
-  double LeastSeconds(const Instance&) const override { return least_seconds; }
+  double LeastSeconds(const Instance&) const override { return min_seconds; }
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
     ++solves;
@@ -49,16 +49,16 @@ class Bounded final : public Solver {
   }
 };
 int Bounded::solves = 0;
-double Bounded::least_seconds = 0;
+double Bounded::min_seconds = 0;
 
 // EqualChain(10) within 200 bytes, by periodic and by Bounded.
 TEST(Auto, LeavesOutASolverThatCannotWin) {
   SolverInfo bounded = *FindSolver("store_all");
   bounded.make = []() -> std::unique_ptr<Solver> { return std::make_unique<Bounded>(); };
   const SolverInfo solvers[] = {*FindSolver("periodic"), bounded};
-  const auto solves = [&](double least_seconds, double bytes_per_second, int64_t lowest_bytes) {
+  const auto solves = [&](double min_seconds, double bytes_per_second, int64_t lowest_bytes) {
     Bounded::solves = 0;
-    Bounded::least_seconds = least_seconds;
+    Bounded::min_seconds = min_seconds;
     Platform platform = Memory(200);
     platform.offload_bytes_per_second = bytes_per_second;
     SolveContext context;

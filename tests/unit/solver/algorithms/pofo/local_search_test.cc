@@ -25,8 +25,8 @@ class Improvement : public testing::Test {
                                                    const SolveContext& context = {}) const {
     const auto sequences = PartSequences::Build(chain_,
                                                 {.memory_bytes = platform_.memory_bytes,
-                                                 .most_recompute_seconds = 100,
-                                                 .most_steps_per_part = 12},
+                                                 .max_recompute_seconds = 100,
+                                                 .max_steps_per_part = 12},
                                                 {});
     return Improve(chain_, platform_, schedule,
                    {.memory_bytes = platform_.memory_bytes,
