@@ -1,18 +1,10 @@
 #include "client/lib/routing_key.h"
 
-#include <cstdint>
-
 #include "absl/strings/str_cat.h"
+#include "solver/base/fnv1a.h"
 
 namespace stowage {
 namespace {
-
-// FNV-1a: the same in every version of the client.
-uint64_t Hash(const std::string& bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
-  return hash;
-}
 
 // Without `provenance` there is no map, whose order in the bytes would vary.
 void ClearNames(v1::Chain& chain) {
@@ -30,7 +22,7 @@ std::string KeyOf(Request& request) {
     request.mutable_options()->clear_use_cache();
     request.mutable_options()->clear_time_budget_seconds();
   }
-  return absl::StrCat(absl::Hex(Hash(request.SerializeAsString()), absl::kZeroPad16));
+  return absl::StrCat(absl::Hex(Fnv1a(request.SerializeAsString()), absl::kZeroPad16));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct Process {
   double resident_bytes = 0;
   double virtual_bytes = 0;
   double open_files = 0;
-  double most_files = 0;
+  double max_files = 0;
   double threads = 0;
 };
 
@@ -60,7 +60,7 @@ Process ReadProcess() {
   }
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
-  process.most_files = static_cast<double>(files.rlim_cur);
+  process.max_files = static_cast<double>(files.rlim_cur);
   process.open_files = CountEntries("/proc/self/fd");
   process.threads = CountEntries("/proc/self/task");
   return process;
@@ -220,7 +220,7 @@ void Scrape::AddProcess(const Process& process) {
   AddGauge("process_virtual_memory_bytes", "Address space of the process, in bytes.",
            process.virtual_bytes);
   AddGauge("process_open_fds", "Open files and sockets.", process.open_files);
-  AddGauge("process_max_fds", "Most files and sockets that may be open.", process.most_files);
+  AddGauge("process_max_fds", "Most files and sockets that may be open.", process.max_files);
   AddGauge("process_threads", "Threads of the process.", process.threads);
   MakeCounter("process_cpu_seconds_total", "CPU time of the process, in seconds.")
       .Add({})
@@ -231,7 +231,8 @@ void Scrape::AddProcess(const Process& process) {
 
 std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
   Scrape scrape;
-  scrape.AddGauge("stowage_ready", "1 while the server accepts calls, 0 while it starts or drains.",
+  scrape.AddGauge("stowage_ready",
+                  "1 while new calls should come here, 0 while it starts or stops.",
                   gauges.ready ? 1 : 0);
   scrape.AddSolves(gauges);
   scrape.AddRunningSolves(gauges.engine.running);

@@ -18,6 +18,7 @@
 #include "client/python/core/job.h"
 #include "client/python/core/read.h"
 #include "client/python/core/write.h"
+#include "solver/base/fnv1a.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/chain_warnings.h"
@@ -204,6 +205,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("format_bytes", &FormatBytes, "bytes"_a);
   module.def("format_seconds", &FormatSeconds, "seconds"_a);
   module.def("memory_range", &MemoryRange, "chain"_a);
+  module.def("fnv1a", [](const py::bytes& bytes) { return Fnv1a(std::string(bytes)); }, "bytes"_a);
   module.def("reuse", &Reuse, "request"_a, "answer"_a, "exactly"_a);
 }
 

@@ -17,6 +17,7 @@ from stowage.credentials import Credentials
 from stowage.errors import FieldViolation, MissingExtraError
 from stowage.failover import DEADLINE_EXCEEDED, UNAVAILABLE, CallError, Cause, Obstacle
 from stowage.grpc_text import GrpcText
+from stowage.routing_key import HEADER, KEYED_METHODS, routing_key
 
 try:
     import grpc
@@ -61,7 +62,7 @@ class Connection:
             request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
         )
-        call = stub.future(request, timeout=timeout, metadata=self._metadata())
+        call = stub.future(request, timeout=timeout, metadata=self._metadata(method, request))
         try:
             return call.result()
         except grpc.RpcError as error:
@@ -82,7 +83,7 @@ class Connection:
             request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString,
         )
-        call = stub(request, timeout=timeout, metadata=self._metadata())
+        call = stub(request, timeout=timeout, metadata=self._metadata(method, request))
         try:
             yield from call
         except grpc.RpcError as error:
@@ -94,8 +95,11 @@ class Connection:
         """Ends the connection, and calls in progress."""
         self._channel.close()
 
-    def _metadata(self) -> list[tuple[str, str]]:
-        return [("authorization", f"Bearer {self._token}")] if self._token else []
+    def _metadata(self, method: str, request: Any) -> list[tuple[str, str]]:
+        metadata = [("authorization", f"Bearer {self._token}")] if self._token else []
+        if method in KEYED_METHODS:
+            metadata.append((HEADER, routing_key(request)))
+        return metadata
 
     def _error(self, error: Any, timeout: float | None) -> CallError:
         """The failure, with the id under which the server's log has the call: in its trailers
