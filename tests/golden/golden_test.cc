@@ -1,6 +1,7 @@
 // Compares the programs' output with reviewed files: <name>.txt beside this file, one for each
 // case, with a command line and all that it prints. Inputs are the *.json files beside them. Also
-// covers the screen of `stowage top` for two scrapes of a server, top_before.prom and top_now.prom.
+// covers the screen of `stowage top` for two scrapes of a server, top_before.prom and top_now.prom,
+// and a server's /metrics.
 //   stowage_golden_tests --update    rewrites the files; review the diff
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -22,6 +23,9 @@
 #include "client/cli/top/top_figures.h"
 #include "client/cli/top/top_json.h"
 #include "client/cli/top/top_text.h"
+#include "server/events/rejection.h"
+#include "server/observe/gauges.h"
+#include "server/observe/metrics.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
@@ -221,11 +225,92 @@ INSTANTIATE_TEST_SUITE_P(Each, GoldenDrawing, testing::ValuesIn(kDrawings),
 
 TEST(GoldenTopJson, IsAsReviewed) { ExpectAsReviewed(FileOf(kTopJson), TopJson(BusyServer())); }
 
+constexpr const char* kMetrics = "metrics";
+
+CallRecord Answered(Origin::Source source, double seconds) {
+  AnswerRecord answer;
+  answer.solver = "rotor";
+  answer.outcome = Outcome::kFeasible;
+  answer.origin.source = source;
+  answer.origin.queue_seconds = 0.002;
+  answer.origin.solve_seconds = 1.5;
+  answer.overhead = 0.03;
+  answer.gap = 0.004;
+  CallRecord call;
+  call.method = "Solve";
+  call.client = "trainer";
+  call.seconds = seconds;
+  call.solver = "auto";
+  call.answer = answer;
+  return call;
+}
+
+// Every kind of event once or twice.
+void Happen(Metrics& metrics) {
+  for (const char* method : {"Solve", "Solve", "Solve", "SolveStream"}) metrics.CallBegan(method);
+  metrics.CallEnded(Answered(Origin::Source::kSolved, 1.6));
+  metrics.CallEnded(Answered(Origin::Source::kMemoryCache, 0.0003));
+  CallRecord refused;
+  refused.method = "SolveStream";
+  refused.client = "vision";
+  refused.status = Rejected("queue_full", "the queue is full", 1);
+  refused.seconds = 0.0004;
+  metrics.CallEnded(refused);
+  ExecutionReport report;
+  report.predicted_step_seconds = 1;
+  report.measured_step_seconds = 1.25;
+  report.predicted_peak_bytes = 1000;
+  report.measured_peak_bytes = 1010;
+  metrics.ExecutionReported(report, {});
+  metrics.OperatorActed({.action = "drain"});
+  metrics.StoreFailed(absl::UnavailableError("the disk is full"));
+  metrics.CredentialsReplaced("tokens", absl::InvalidArgumentError("line 1: no token"));
+  metrics.ConnectionAccepted("ipv4:192.0.2.7:4711");
+  metrics.ConnectionRefused({.reason = kTooOften, .peer = "ipv4:192.0.2.7:4711"});
+  metrics.ConnectionCutOff({.reason = kCutResets, .peer = "ipv4:192.0.2.7:4711"});
+  metrics.HandshakeFailed({.reason = kHandshakeClosed, .message = "closed"});
+  metrics.ReaderRefused({.message = "authorization: is missing", .peer = "ipv4:192.0.2.7:4711"});
+}
+
+Gauges BusyGauges() {
+  Gauges gauges;
+  gauges.engine = {
+      .solves = {.waiting = 3, .running = 1, .running_bytes = 600'000'000},
+      .running = {{.thread = 1, .solver = "auto", .stages = 339, .seconds = 3.5, .fraction = 0.25}},
+      .requests = 4,
+      .threads = 2,
+      .queue_length = 256};
+  gauges.memory = {.entries = 50, .bytes = 300'000, .evictions = 7};
+  gauges.responses = {.entries = 20, .bytes = 200'000, .evictions = 1};
+  gauges.memory_limit_bytes = 256 << 20;
+  TierGauges disk = {.stats = {.name = "disk", .hits = 5, .misses = 9, .failures = 1},
+                     .limit_bytes = 1 << 30};
+  disk.stats.stored = {.entries = 60, .bytes = 400'000, .evictions = 2};
+  disk.guard.read_times.Add(0.004);
+  gauges.tiers = {disk, {.stats = {.name = "shared"}}};
+  gauges.leases = {.taken = 4, .taken_over = 1, .waited = 2};
+  gauges.solve_limit_bytes = int64_t{8} << 30;
+  gauges.certificate_end_seconds = 1'900'000'000;
+  gauges.suppressed_lines = 11;
+  gauges.dropped_lines = 12;
+  gauges.ready = true;
+  return gauges;
+}
+
+// But for what the process is like.
+TEST(GoldenMetrics, AreAsReviewed) {
+  Metrics metrics("0.1.0");
+  Happen(metrics);
+  static const std::regex of_process("\n(process_[a-z_]*) [-+.e0-9]+");
+  ExpectAsReviewed(FileOf(kMetrics),
+                   std::regex_replace(metrics.Text(BusyGauges()), of_process, "\n$1 VALUE"));
+}
+
 TEST(GoldenFiles, BelongToACase) {
-  std::set<std::string> expected = {FileOf(kTopJson)};
+  std::set<std::string> expected = {FileOf(kTopJson), FileOf(kMetrics)};
   for (const Case& golden : kCases) expected.insert(FileOf(golden.name));
   for (const Drawing& drawing : kDrawings) expected.insert(FileOf(drawing.name));
-  EXPECT_EQ(expected.size(), 1 + std::size(kCases) + std::size(kDrawings))
+  EXPECT_EQ(expected.size(), 2 + std::size(kCases) + std::size(kDrawings))
       << "two cases have one name";
   for (const auto& entry : std::filesystem::directory_iterator(".")) {
     const std::string name = entry.path().filename().string();
