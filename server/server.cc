@@ -15,6 +15,7 @@
 #include "proto/convert/address.h"
 #include "server/cache/tiers/redis_tier.h"
 #include "server/cache/tiers/sqlite_tier.h"
+#include "server/http_routes.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/redis/cluster.h"
@@ -230,13 +231,14 @@ Server::Server(const ServerOptions& options, const std::string& version,
 
 Server::~Server() = default;
 
-Gauges Server::gauges() const {
+MetricsSnapshot Server::Snapshot() const {
   Gauges gauges;
   gauges.engine = engine_.stats();
   for (const ServerTier& tier : tiers_) {
     gauges.tiers.push_back(
         {.stats = {.name = tier.name},
          .guard = tier.store != nullptr ? tier.store->guard_stats() : GuardStats(),
+         .in_use = tier.store != nullptr,
          .limit_bytes = tier.limit_bytes});
   }
   for (TierStats& stats : cache_.tier_stats()) {
@@ -253,7 +255,13 @@ Gauges Server::gauges() const {
   gauges.suppressed_lines = reports_->suppressed_lines();
   gauges.dropped_lines = DroppedLogLines();
   gauges.ready = ready_;
-  return gauges;
+  gauges.process = ReadProcess();
+  return metrics_.Collect(std::move(gauges));
+}
+
+void Server::RememberStatus() {
+  history_.Remember(Snapshot());
+  timers_.At(Timers::Clock::now() + StatusHistory::kPeriod, [this] { RememberStatus(); });
 }
 
 absl::Status Server::StartHttp() {
@@ -271,10 +279,12 @@ absl::Status Server::StartHttp() {
       return tokens->HolderOf(authorization).status();
     };
   }
-  ASSIGN_OR_RETURN(http_, HttpPort::Start(options_.http, *reports_,
-                                          {.metrics = [this] { return metrics_.Text(gauges()); },
-                                           .ready = [this] { return ready_.load(); }},
-                                          std::move(protection)));
+  const HttpSources sources = {.snapshot = [this] { return Snapshot(); },
+                               .ready = [this] { return ready_.load(); },
+                               .history = history_};
+  ASSIGN_OR_RETURN(
+      http_, HttpPort::Start(options_.http, *reports_, HttpRoutes(sources), std::move(protection)));
+  RememberStatus();
   return absl::OkStatus();
 }
 

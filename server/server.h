@@ -21,6 +21,7 @@
 #include "server/net/http_port.h"
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
+#include "server/observe/status.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/reflection_service.h"
@@ -85,7 +86,8 @@ class Server {
 
   Server(const ServerOptions& options, const std::string& version,
          std::unique_ptr<Security> security);
-  Gauges gauges() const;
+  MetricsSnapshot Snapshot() const;
+  void RememberStatus();
   absl::Status StartHttp();
   std::vector<SecurityWarning> Warnings() const;
 
@@ -95,6 +97,7 @@ class Server {
   Mutex warnings_mutex_;
   std::vector<SecurityWarning> warnings_ ABSL_GUARDED_BY(warnings_mutex_);  // those logged last
   Metrics metrics_;
+  StatusHistory history_;
   std::unique_ptr<Reports> reports_;
   HandshakeLog handshakes_;
   std::unique_ptr<Security> security_;

@@ -85,29 +85,25 @@ Exchanges::Open OpenWith(const HttpPort::Protection& protection) {
 }  // namespace
 
 struct HttpPort::Parts {
-  Parts(ConnectionObserver& its_observer, HttpPort::Sources its_sources,
+  Parts(ConnectionObserver& its_observer, const std::vector<HttpRoute>& routes,
         HttpPort::Protection its_protection)
       : observer(its_observer),
-        sources(std::move(its_sources)),
         protection(std::move(its_protection)),
         exchanges({.most = kMaxHttpConnections, .open = OpenWith(protection)}, its_observer,
                   [this](std::string request, const std::string& peer) {
                     return HasRangeHeader(request) ? kRangeRefused
                                                    : pages.Answer(std::move(request), peer);
                   }) {
-    pages.Get("/metrics", [this](const httplib::Request& request, httplib::Response& response) {
-      if (IsAdmitted(request, response)) {
-        response.set_content(sources.metrics(), "text/plain; version=0.0.4");
-      }
-    });
-    pages.Get("/livez", [](const httplib::Request&, httplib::Response& response) {
-      response.set_content("ok\n", "text/plain");
-    });
-    pages.Get("/readyz", [this](const httplib::Request&, httplib::Response& response) {
-      const bool ready = sources.ready();
-      response.status = ready ? 200 : 503;
-      response.set_content(ready ? "ok\n" : "not ready: starting or draining\n", "text/plain");
-    });
+    for (const HttpRoute& route : routes) {
+      pages.Get(route.path,
+                [this, route](const httplib::Request& request, httplib::Response& response) {
+                  const bool is_open = route.access == HttpRoute::Access::kOpen;
+                  if (!is_open && !IsAdmitted(request, response)) return;
+                  const HttpResponse answer = route.answer(request.params);
+                  response.status = answer.status;
+                  response.set_content(answer.body, answer.type);
+                });
+    }
   }
 
   // Otherwise the response says why not.
@@ -123,7 +119,6 @@ struct HttpPort::Parts {
   }
 
   ConnectionObserver& observer;
-  const HttpPort::Sources sources;
   const HttpPort::Protection protection;
   Pages pages;
   Exchanges exchanges;
@@ -139,8 +134,9 @@ const std::string& HttpPort::address() const { return parts_->listener->address(
 // The listener accepts without a limit on descriptors: Exchanges bounds the connections itself.
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Start(const std::string& address,
                                                           ConnectionObserver& observer,
-                                                          Sources sources, Protection protection) {
-  auto parts = std::make_unique<Parts>(observer, std::move(sources), std::move(protection));
+                                                          const std::vector<HttpRoute>& routes,
+                                                          Protection protection) {
+  auto parts = std::make_unique<Parts>(observer, routes, std::move(protection));
   absl::StatusOr<std::unique_ptr<Listener>> listener =
       Listener::Start(address, {}, [to = parts.get()](int fd) { to->exchanges.Add(fd); });
   if (!listener.ok()) {

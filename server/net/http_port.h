@@ -1,10 +1,13 @@
-// The HTTP port for operators: /metrics, /livez, /readyz. The only user of the HTTP library here.
+// The HTTP port: one answer a route to GET, for those whom the route admits. The only user of the
+// HTTP library here.
 #ifndef STOWAGE_SERVER_NET_HTTP_PORT_H_
 #define STOWAGE_SERVER_NET_HTTP_PORT_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,24 +18,39 @@ struct ssl_ctx_st;
 
 namespace stowage {
 
+struct HttpResponse {
+  int status = 200;
+  std::string type = "text/plain";  // of the body
+  std::string body = {};
+};
+
+struct HttpRoute {
+  // Who may read it.
+  enum class Access {
+    kOpen,     // everybody
+    kReaders,  // whom Protection::authenticate admits
+  };
+  // The parameters after the "?", decoded.
+  using Query = std::multimap<std::string, std::string>;
+
+  std::string path;  // "/metrics"
+  Access access = Access::kReaders;
+  // Called from the port's thread; must be quick.
+  std::function<HttpResponse(const Query& query)> answer;
+};
+
 // Serves from Start() until it is destroyed, on threads of its own. At most kMaxHttpConnections
-// connections are open at a time; beyond them the oldest is closed. The functions that it is given
-// are called from its thread and must be quick. Thread-safe.
+// connections are open at a time; beyond them the oldest is closed. Thread-safe.
 class HttpPort {
  public:
-  // What the pages show.
-  struct Sources {
-    std::function<std::string()> metrics;  // in Prometheus' text format
-    std::function<bool()> ready;           // whether /readyz answers 200 or 503
-  };
-  // Who can read them.
+  // How connections and readers are told from others. Called from the port's thread.
   struct Protection {
     // Each connection speaks TLS with what this returns then, OpenSSL's SSL_CTX; empty: none does.
     std::function<std::shared_ptr<ssl_ctx_st>()> tls = {};
     // Gets the library's message and the peer, without a reason; empty only where `tls` is.
     std::function<void(FailedHandshake handshake)> handshake_failed = {};
-    // Whether the value of a request's header "authorization" admits it to /metrics. Errors: the
-    // response has their text and the status 401. Empty: no header is needed.
+    // Whether the value of a request's header "authorization" admits it. Errors: the response has
+    // their text and the status 401. Empty: no header is needed.
     std::function<absl::Status(absl::string_view authorization)> authenticate = {};
   };
   // `address` is host:port, with port 0 for any free one; `observer` outlives the port. Errors:
@@ -40,7 +58,8 @@ class HttpPort {
   // Address already in use: ...".
   static absl::StatusOr<std::unique_ptr<HttpPort>> Start(const std::string& address,
                                                          ConnectionObserver& observer,
-                                                         Sources sources, Protection protection);
+                                                         const std::vector<HttpRoute>& routes,
+                                                         Protection protection);
   ~HttpPort();
 
   // Where it listens, with the port that was chosen.

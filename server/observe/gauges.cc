@@ -26,44 +26,10 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Labels = prometheus::Labels;
 
-// Of the process itself; exported under the names that all Prometheus clients use.
-struct Process {
-  double cpu_seconds = 0;
-  double resident_bytes = 0;
-  double virtual_bytes = 0;
-  double open_files = 0;
-  double max_files = 0;
-  double threads = 0;
-};
-
 double CountEntries(const char* directory) {
   std::error_code error;
   const std::filesystem::directory_iterator entries(directory, error);
   return static_cast<double>(std::distance(begin(entries), end(entries)));
-}
-
-Process ReadProcess() {
-  Process process;
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  process.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
-  std::ifstream pages("/proc/self/statm");
-  double total = 0;
-  double resident = 0;
-  if (pages >> total >> resident) {
-    const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
-    process.resident_bytes = resident * page_bytes;
-    process.virtual_bytes = total * page_bytes;
-  }
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  process.max_files = static_cast<double>(files.rlim_cur);
-  process.open_files = CountEntries("/proc/self/fd");
-  process.threads = CountEntries("/proc/self/task");
-  return process;
 }
 
 // The registry of one scrape.
@@ -74,7 +40,7 @@ class Scrape {
   void AddCaches(const Gauges& gauges);
   void AddTiers(const std::vector<TierGauges>& tiers);
   void AddLeases(const LeaseStats& leases);
-  void AddProcess(const Process& process);
+  void AddProcess(const ProcessStats& process);
   void AddGauge(const char* name, const char* help, double value) {
     MakeGauge(name, help).Add({}).Set(value);
   }
@@ -136,7 +102,6 @@ void Scrape::AddRunningSolves(const std::vector<RunningSolve>& running) {
   }
 }
 
-// The answers and the responses in memory share one limit, a half each.
 void Scrape::AddCaches(const Gauges& gauges) {
   Family<Gauge>& bytes = MakeGauge("stowage_cache_bytes", "Size of the cached entries, in bytes.");
   Family<Gauge>& limits =
@@ -151,8 +116,8 @@ void Scrape::AddCaches(const Gauges& gauges) {
     entries.Add(labels).Set(AsDouble(stats.entries));
     evictions.Add(labels).Increment(AsDouble(stats.evictions));
   };
-  add("memory", gauges.memory, gauges.memory_limit_bytes - gauges.memory_limit_bytes / 2);
-  add("responses", gauges.responses, gauges.memory_limit_bytes / 2);
+  add("memory", gauges.memory, gauges.answers_limit_bytes());
+  add("responses", gauges.responses, gauges.responses_limit_bytes());
   for (const TierGauges& tier : gauges.tiers) {
     add(tier.stats.name, tier.stats.stored, tier.limit_bytes);
   }
@@ -180,7 +145,7 @@ void Scrape::AddTiers(const std::vector<TierGauges>& tiers) {
                                   "1 while a tier is left alone, because it keeps failing.");
   Family<Counter>& opened = MakeCounter("stowage_cache_tier_breaker_opened_total",
                                         "How often the server began to leave a tier alone.");
-  for (const auto& [stats, guard, limit_bytes] : tiers) {
+  for (const auto& [stats, guard, in_use, limit_bytes] : tiers) {
     const Labels labels = {{"tier", stats.name}};
     const auto looked_up = [&lookups, &tier = stats.name](const char* result, int64_t count) {
       lookups.Add({{"tier", tier}, {"result", result}}).Increment(AsDouble(count));
@@ -214,7 +179,8 @@ void Scrape::AddLeases(const LeaseStats& leases) {
   add("failed", leases.failures);
 }
 
-void Scrape::AddProcess(const Process& process) {
+// Under the names that all Prometheus clients use.
+void Scrape::AddProcess(const ProcessStats& process) {
   AddGauge("process_resident_memory_bytes", "Resident memory of the process, in bytes.",
            process.resident_bytes);
   AddGauge("process_virtual_memory_bytes", "Address space of the process, in bytes.",
@@ -228,6 +194,30 @@ void Scrape::AddProcess(const Process& process) {
 }
 
 }  // namespace
+
+ProcessStats ReadProcess() {
+  ProcessStats process;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  process.cpu_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  std::ifstream pages("/proc/self/statm");
+  double total = 0;
+  double resident = 0;
+  if (pages >> total >> resident) {
+    const auto page_bytes = static_cast<double>(sysconf(_SC_PAGESIZE));
+    process.resident_bytes = resident * page_bytes;
+    process.virtual_bytes = total * page_bytes;
+  }
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  process.max_files = static_cast<double>(files.rlim_cur);
+  process.open_files = CountEntries("/proc/self/fd");
+  process.threads = CountEntries("/proc/self/task");
+  return process;
+}
 
 std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
   Scrape scrape;
@@ -250,7 +240,7 @@ std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges) {
   scrape.AddCounter("stowage_log_lines_dropped_total",
                     "Log lines that were lost because nobody read them.",
                     AsDouble(gauges.dropped_lines));
-  scrape.AddProcess(ReadProcess());
+  scrape.AddProcess(gauges.process);
   return scrape.Collect();
 }
 

@@ -1,4 +1,4 @@
-// The state of the server at a scrape, as metric families.
+// The state of the server at one moment, and its metric families.
 #ifndef STOWAGE_SERVER_OBSERVE_GAUGES_H_
 #define STOWAGE_SERVER_OBSERVE_GAUGES_H_
 
@@ -19,15 +19,27 @@ namespace stowage {
 struct TierGauges {
   TierStats stats = {};
   GuardStats guard = {};
-  int64_t limit_bytes = 0;
+  bool in_use = false;
+  int64_t limit_bytes = 0;  // 0: it has none of its own
 };
 
-// The state that Metrics does not count itself; its owner reads it at every scrape.
+// Of the process itself.
+struct ProcessStats {
+  double cpu_seconds = 0;
+  double resident_bytes = 0;
+  double virtual_bytes = 0;
+  double open_files = 0;
+  double max_files = 0;
+  double threads = 0;
+};
+ProcessStats ReadProcess();
+
+// The state that Metrics does not count itself; its owner reads it at every look.
 struct Gauges {
   EngineStats engine;
   CacheStats memory;               // cached answers
   CacheStats responses;            // the serialized responses beside them
-  int64_t memory_limit_bytes = 0;  // of both, a half each
+  int64_t memory_limit_bytes = 0;  // of both
   std::vector<TierGauges> tiers;
   LeaseStats leases;
   int64_t solve_limit_bytes = 0;
@@ -35,10 +47,14 @@ struct Gauges {
   int64_t suppressed_lines = 0;                    // of the log, since the start
   int64_t dropped_lines = 0;                       // likewise
   bool ready = false;
+  ProcessStats process;
+
+  // Answers and responses have a half of the memory each.
+  int64_t answers_limit_bytes() const { return memory_limit_bytes - memory_limit_bytes / 2; }
+  int64_t responses_limit_bytes() const { return memory_limit_bytes / 2; }
 };
 
-// One family for each gauge, and for evictions and the process's own figures. Reads /proc/self.
-// Thread-safe.
+// One family for each gauge, and for evictions and the process's own figures.
 std::vector<prometheus::MetricFamily> CollectGauges(const Gauges& gauges);
 
 }  // namespace stowage

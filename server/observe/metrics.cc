@@ -184,7 +184,10 @@ Metrics::Method& Metrics::Of(const std::string& name) {
   return *method;
 }
 
-Metrics::Metrics(const std::string& version) : families_(std::make_unique<Families>()) {
+Metrics::Metrics(const std::string& version)
+    : version_(version),
+      start_unix_seconds_(UnixSeconds()),
+      families_(std::make_unique<Families>()) {
   prometheus::BuildGauge()
       .Name("stowage_build_info")
       .Help("1, with the version as a label.")
@@ -196,7 +199,7 @@ Metrics::Metrics(const std::string& version) : families_(std::make_unique<Famili
       .Help("When the process began, in seconds since 1970.")
       .Register(families_->registry)
       .Add({})
-      .Set(UnixSeconds());  // with fractions: two servers in a second are two
+      .Set(start_unix_seconds_);  // with fractions: two servers in a second are two
   // Series exist, as 0, before the first event: rate() of an absent series has no value, and an
   // alert on it would miss that event.
   for (const char* source : {"solved", "memory_cache", "disk_cache", "shared_cache", "coalesced"}) {
@@ -304,15 +307,35 @@ void Metrics::ReaderRefused(const RefusedReader& /*reader*/) {
   families_->readers_refused_all.Increment();
 }
 
-std::string Metrics::Text(const Gauges& gauges) const {
-  std::vector<prometheus::MetricFamily> all = families_->registry.Collect();
-  const auto append = [&all](std::vector<prometheus::MetricFamily> families) {
+MetricsSnapshot Metrics::Collect(Gauges gauges) const {
+  const auto now = std::chrono::steady_clock::now();
+  const auto uptime = std::chrono::floor<std::chrono::microseconds>(now - start_);
+  MetricsSnapshot snapshot = {.version = version_,
+                              .start_unix_seconds = start_unix_seconds_,
+                              .uptime_seconds = std::chrono::duration<double>(uptime).count(),
+                              .gauges = std::move(gauges),
+                              .families = families_->registry.Collect()};
+  const auto append = [&all = snapshot.families](std::vector<prometheus::MetricFamily> families) {
     std::move(families.begin(), families.end(), std::back_inserter(all));
   };
-  append(CollectGauges(gauges));
-  append(clients_.Collect(std::chrono::steady_clock::now()));
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  return prometheus::TextSerializer().Serialize(all);
+  append(CollectGauges(snapshot.gauges));
+  append(clients_.Collect(now));
+  std::sort(snapshot.families.begin(), snapshot.families.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  return snapshot;
+}
+
+const std::vector<prometheus::ClientMetric>& MetricsSnapshot::SeriesOf(
+    absl::string_view name) const {
+  static const std::vector<prometheus::ClientMetric> kNone;
+  const auto family = std::lower_bound(
+      families.begin(), families.end(), name,
+      [](const prometheus::MetricFamily& a, absl::string_view b) { return a.name < b; });
+  return family != families.end() && family->name == name ? family->metric : kNone;
+}
+
+std::string MetricsSnapshot::Text() const {
+  return prometheus::TextSerializer().Serialize(families);
 }
 
 }  // namespace stowage

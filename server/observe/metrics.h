@@ -1,17 +1,19 @@
 // What operators watch: counters and histograms of calls, answers and executions, and the engine's
-// state at every scrape, in Prometheus' text format. deploy/README.md says what each means and what
-// to do about it. It and gauges.h alone use the metrics library.
+// state at every look. deploy/README.md says what each means and what to do about it.
 #ifndef STOWAGE_SERVER_OBSERVE_METRICS_H_
 #define STOWAGE_SERVER_OBSERVE_METRICS_H_
 
-#include <cstdint>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "prometheus/metric_family.h"
 #include "server/events/observer.h"
 #include "server/observe/client_metrics.h"
 #include "server/observe/gauges.h"
@@ -19,14 +21,28 @@
 
 namespace stowage {
 
+// The server at one moment: what /metrics and /status show.
+struct MetricsSnapshot {
+  std::string version;
+  double start_unix_seconds = 0;
+  double uptime_seconds = 0;  // since the start, by a monotonic clock, in whole microseconds
+  Gauges gauges;
+  std::vector<prometheus::MetricFamily> families;  // of counters and gauges, by name
+
+  // Empty where there are none.
+  const std::vector<prometheus::ClientMetric>& SeriesOf(absl::string_view name) const;
+  // In Prometheus' text format 0.0.4.
+  std::string Text() const;
+};
+
 // Thread-safe.
 class Metrics final : public Observer, public ConnectionObserver {
  public:
   explicit Metrics(const std::string& version);
   ~Metrics() override;
 
-  // All metrics, in text format 0.0.4.
-  std::string Text(const Gauges& gauges) const;
+  // `gauges`: as they are now.
+  MetricsSnapshot Collect(Gauges gauges) const;
 
   void CallBegan(const std::string& method) override;
   void CallEnded(const CallRecord& record) override;
@@ -45,6 +61,9 @@ class Metrics final : public Observer, public ConnectionObserver {
   struct Method;
   Method& Of(const std::string& name);
 
+  const std::string version_;
+  const double start_unix_seconds_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const std::unique_ptr<Families> families_;
   mutable ClientMetrics clients_;
   // The series of each method, created at its first call: looking them up by their labels at every

@@ -16,5 +16,5 @@ int main() {
   }
   stowage::Gauges gauges;
   gauges.certificate_end_seconds = 0;
-  std::fputs(metrics.Text(gauges).c_str(), stdout);
+  std::fputs(metrics.Collect(gauges).Text().c_str(), stdout);
 }

@@ -8,9 +8,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "proto/convert/json.h"
+#include "stowage/v1/status.pb.h"
 #include "tests/integration/prometheus.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/process.h"
+#include "tests/support/status_matchers.h"
 
 namespace stowage {
 namespace {
@@ -86,6 +90,41 @@ TEST(Metrics, ReportedExecutionsFeedThePredictionErrors) {
   ASSERT_TRUE(stub->ReportExecution(&context, report, &response).ok());
   EXPECT_EQ(MetricOf(server, "stowage_prediction_time_error_ratio_sum"), 0.5);
   EXPECT_NEAR(MetricOf(server, "stowage_prediction_peak_error_ratio_sum"), 0.01, 1e-12);
+}
+
+// The status as JSON, since an earlier look where there is one.
+v1::ServerStatus StatusOf(const ServerProcess& server, const std::string& query = "") {
+  const std::string answer = HttpGet(server.http_address(), absl::StrCat("/status", query));
+  EXPECT_THAT(answer, StartsWith("200 "));
+  v1::ServerStatus status;
+  EXPECT_THAT(FromJson(answer.substr(4), "status", &status), IsOk());
+  return status;
+}
+
+TEST(Status, HasWhatHappenedSinceALook) {
+  ServerProcess server;
+  const Remote remote(server.address());
+  EXPECT_TRUE(remote.Answers());
+  const v1::ServerStatus first = StatusOf(server);
+  EXPECT_FALSE(first.has_last());
+  EXPECT_EQ(first.since_start().calls(0).calls(), 1);
+  EXPECT_TRUE(remote.Answers());
+  EXPECT_TRUE(remote.Answers());
+  const v1::ServerStatus second =
+      StatusOf(server, absl::StrFormat("?since=%.6f", first.uptime_seconds()));
+  EXPECT_EQ(second.start_unix_seconds(), first.start_unix_seconds());
+  EXPECT_NEAR(second.last().seconds(), second.uptime_seconds() - first.uptime_seconds(), 1e-6);
+  EXPECT_EQ(second.last().calls(0).calls(), 2);
+  EXPECT_EQ(second.since_start().calls(0).calls(), 3);
+  EXPECT_EQ(second.recent_size(), 3);
+}
+
+TEST(Status, SaysWhatSinceMustBe) {
+  ServerProcess server;
+  for (const char* since : {"yesterday", "-1", "nan", ""}) {
+    EXPECT_EQ(HttpGet(server.http_address(), absl::StrCat("/status?since=", since)),
+              "400 since: must be the uptime_seconds of an earlier answer, as in 12.5\n");
+  }
 }
 
 TEST(Metrics, PromtoolFindsNothingToImprove) {

@@ -91,10 +91,11 @@ TEST_F(OperatorsPort, ShowsMetricsToThoseWithATokenAndItsStateToAll) {
   EXPECT_THAT(CurlMetrics(kOtherToken).out,
               AllOf(refused, HasSubstr("\r\n\r\nauthorization: this server does not know")));
   EXPECT_THAT(Curl(Url("/metrics"), {"-u", absl::StrCat("prometheus:", kToken)}).out, refused);
+  EXPECT_THAT(Curl(Url("/status")).out, AllOf(refused, Not(HasSubstr("version"))));
   EXPECT_NE(server_.WaitForLogLine({"level=warning event=http_refused", "peer=ipv4:127.0.0.1:",
                                     "authorization: is missing", "count=1"}),
             "");
-  EXPECT_EQ(ValueIn(CurlMetrics(kToken).out, "stowage_http_refused_total"), 3);
+  EXPECT_EQ(ValueIn(CurlMetrics(kToken).out, "stowage_http_refused_total"), 4);
   EXPECT_THAT(server_.Log(), AllOf(Not(HasSubstr(kToken)), Not(HasSubstr(kOtherToken))));
 }
 

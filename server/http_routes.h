@@ -1,0 +1,25 @@
+// The routes of the HTTP port (README.md, "The HTTP port").
+#ifndef STOWAGE_SERVER_HTTP_ROUTES_H_
+#define STOWAGE_SERVER_HTTP_ROUTES_H_
+
+#include <functional>
+#include <vector>
+
+#include "server/net/http_port.h"
+#include "server/observe/metrics.h"
+#include "server/observe/status.h"
+
+namespace stowage {
+
+// What the routes show. Thread-safe.
+struct HttpSources {
+  std::function<MetricsSnapshot()> snapshot;  // of now
+  std::function<bool()> ready;                // whether /readyz answers 200 or 503
+  StatusHistory& history;                     // outlives the routes
+};
+
+std::vector<HttpRoute> HttpRoutes(const HttpSources& sources);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_HTTP_ROUTES_H_
