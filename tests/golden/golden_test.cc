@@ -1,7 +1,7 @@
 // Compares the programs' output with reviewed files: <name>.txt beside this file, one for each
 // case, with a command line and all that it prints. Inputs are the *.json files beside them. Also
-// covers the screen of `stowage top` for two scrapes of a server, top_before.prom and top_now.prom,
-// and a server's /metrics.
+// covers the screen of `stowage top` for a server's status, top_status.json, and a server's
+// /metrics.
 //   stowage_golden_tests --update    rewrites the files; review the diff
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,11 +18,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/top/metrics_text.h"
 #include "client/cli/top/screen.h"
-#include "client/cli/top/top_figures.h"
 #include "client/cli/top/top_json.h"
 #include "client/cli/top/top_text.h"
+#include "proto/convert/json.h"
 #include "server/events/rejection.h"
 #include "server/observe/gauges.h"
 #include "server/observe/metrics.h"
@@ -196,19 +195,13 @@ constexpr Drawing kDrawings[] = {{"top_screen", {80, 40}},
                                  {"top_screen_wide", {132, 40}}};
 constexpr const char* kTopJson = "top_json";
 
-Scrape ReadScrape(const std::string& file, double unix_seconds) {
-  absl::StatusOr<MetricSamples> samples = ParseMetricsText(ReadFile(file));
-  EXPECT_TRUE(samples.ok()) << samples.status();
-  return {samples.ok() ? *std::move(samples) : MetricSamples{}, unix_seconds, unix_seconds};
-}
-
 TopView BusyServer() {
-  const Scrape before = ReadScrape("top_before.prom", 1'795'351'998);
-  const Scrape now = ReadScrape("top_now.prom", 1'795'352'000);
   TopView view;
   view.address = "127.0.0.1:50052";
   view.time = "2026-11-22 12:53:20";
-  view.figures = FiguresOf(now, &before);
+  view.unix_seconds = 1'795'352'000;
+  const absl::Status read = FromJson(ReadFile("top_status.json"), "status", &view.status);
+  EXPECT_TRUE(read.ok()) << read;
   return view;
 }
 

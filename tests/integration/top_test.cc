@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "httplib.h"
 #include "nlohmann/json.hpp"
 #include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
@@ -141,7 +142,7 @@ TEST(Top, SaysSoWhenNobodyAnswers) {
   const ProgramResult result = RunProgram(Top("127.0.0.1:1", {}));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err,
-              HasSubstr("no metrics from 127.0.0.1:1 (cannot connect); start stowage-server"));
+              HasSubstr("no status from 127.0.0.1:1 (cannot connect); start stowage-server"));
   EXPECT_EQ(result.out, "");
 }
 
@@ -150,6 +151,22 @@ TEST(Top, TellsTheMetricsPortFromTheOther) {
   const ProgramResult result = RunProgram(Top(server.address(), {}));
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("(not --listen)"));
+}
+
+// Such as one from before /status.
+TEST(Top, SaysThatAServerIsTooOld) {
+  httplib::Server old;
+  old.Get("/metrics", [](const httplib::Request&, httplib::Response& response) {
+    response.set_content("stowage_build_info{version=\"0.0.9\"} 1\n", "text/plain");
+  });
+  const int port = old.bind_to_any_port("127.0.0.1");
+  std::thread thread([&old] { old.listen_after_bind(); });
+  const ProgramResult result = RunProgram(Top(absl::StrCat("127.0.0.1:", port), {}));
+  old.stop();
+  thread.join();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("it has no /status: not the --http of a stowage-server, or of "
+                                    "an older one, which needs a stowage of its own version"));
 }
 
 TEST(Top, GoesOnWhileTheServerIsAwayAndSaysThatItCameBackAnew) {

@@ -12,9 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
-#include "client/cli/top/scrape.h"
 #include "client/cli/top/screen.h"
-#include "client/cli/top/top_figures.h"
+#include "client/cli/top/status_reader.h"
 #include "client/cli/top/top_json.h"
 #include "client/cli/top/top_text.h"
 #include "client/lib/credentials.h"
@@ -54,46 +53,55 @@ std::string LocalTime(double unix_seconds) {
   return {text, std::strftime(text, sizeof(text), "%F %T", &local)};
 }
 
-// Turns successive scrapes into the view of each interval. A failed scrape leaves the figures of
-// the last successful one in the view, with the problem beside them. After a restart there is no
-// interval: its counters began at 0 again.
+// Turns successive answers into the view of each interval. A failed fetch leaves the last status in
+// the view, with the problem beside it. After a restart there is no interval: the new process began
+// to count at 0.
 class Watch {
  public:
   explicit Watch(const std::string& address) { view_.address = address; }
 
-  void Add(absl::StatusOr<Scrape> scrape) {
-    if (!scrape.ok()) {
-      view_.problem = std::string(scrape.status().message());
+  void Add(absl::StatusOr<v1::ServerStatus> status) {
+    if (!status.ok()) {
+      view_.problem = std::string(status.status().message());
       view_.problem_seconds = std::chrono::duration<double>(Clock::now() - answered_).count();
       return;
     }
+    const v1::ServerStatus& before = view_.status;
+    const bool restarted =
+        since_.has_value() && status->start_unix_seconds() != before.start_unix_seconds();
+    if (restarted) {
+      ++view_.restarts;
+      status->clear_last();
+    }
     answered_ = Clock::now();
-    const bool restarted = before_.has_value() && Restarted(*before_, *scrape);
-    if (restarted) ++view_.restarts;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    view_.unix_seconds = std::chrono::duration<double>(now).count();
+    view_.time = LocalTime(view_.unix_seconds);
     view_.problem.clear();
-    view_.time = LocalTime(scrape->unix_seconds);
-    view_.figures = FiguresOf(*scrape, before_.has_value() && !restarted ? &*before_ : nullptr);
-    before_ = *std::move(scrape);
+    view_.status = *std::move(status);
+    since_ = view_.status.uptime_seconds();
   }
 
   const TopView& view() const { return view_; }
+  // For StatusReader::Fetch().
+  std::optional<double> since_seconds() const { return since_; }
 
  private:
   TopView view_;
-  std::optional<Scrape> before_;               // the last successful one
-  Clock::time_point answered_ = Clock::now();  // when the last scrape succeeded
+  std::optional<double> since_;                // uptime at the last success
+  Clock::time_point answered_ = Clock::now();  // when that was
 };
 
 // Prints a block after each interval, about that interval.
-absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, Scraper& scraper,
-                          Watch& watch) {
+absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval,
+                          StatusReader& reader, Watch& watch) {
   // `next` advances by the interval, not from the end of a fetch, so that blocks do not drift;
   // after a slow fetch it skips what it missed.
   Clock::time_point next = Clock::now();
   for (int64_t i = 0; arguments.count == 0 || i < arguments.count; ++i) {
     next = std::max(next + interval, Clock::now());
     std::this_thread::sleep_until(next);
-    watch.Add(scraper.Fetch());
+    watch.Add(reader.Fetch(watch.since_seconds()));
     const TopView& view = watch.view();
     std::string text;
     if (arguments.format == "json") {
@@ -114,25 +122,25 @@ absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval, 
   return kExitOk;
 }
 
-// Redraws the terminal after each interval until the user quits. Scrapes run in the background, one
+// Redraws the terminal after each interval until the user quits. Fetches run in the background, one
 // at a time, so that keys and resizing work while a server does not answer.
-absl::StatusOr<int> Draw(Clock::duration interval, const ScrapeTarget& target, Watch& watch) {
+absl::StatusOr<int> Draw(Clock::duration interval, const StatusTarget& target, Watch& watch) {
   Screen screen;
   // Constructed after the screen, so that its thread inherits the screen's blocked signals.
-  ASSIGN_OR_RETURN(const std::unique_ptr<Scraper> scraper, Scraper::Make(target));
+  ASSIGN_OR_RETURN(const std::unique_ptr<StatusReader> reader, StatusReader::Make(target));
   Clock::time_point next = Clock::now() + interval;
   bool fetching = false;
   for (;;) {
     const ScreenSize size = screen.size();
     if (!screen.Show(Fit(DrawTop(watch.view(), size.columns), size))) return kExitOk;
-    switch (screen.Wait(fetching ? Clock::time_point::max() : next, scraper->ready_fd())) {
+    switch (screen.Wait(fetching ? Clock::time_point::max() : next, reader->ready_fd())) {
       case Screen::Event::kTime:
-        scraper->StartFetch();
+        reader->StartFetch(watch.since_seconds());
         fetching = true;
         next = std::max(next + interval, Clock::now());
         break;
       case Screen::Event::kReady:
-        watch.Add(scraper->FinishFetch());
+        watch.Add(reader->FinishFetch());
         fetching = false;
         break;
       case Screen::Event::kRedraw:
@@ -147,21 +155,21 @@ absl::StatusOr<int> Run(Arguments arguments) {
   ASSIGN_OR_RETURN(const Clock::duration interval, ReadInterval(arguments.interval));
   if (arguments.once) arguments.count = 1;
   ASSIGN_OR_RETURN(const Credentials credentials, ReadCredentials(arguments.credentials));
-  const ScrapeTarget target = {.address = arguments.http,
+  const StatusTarget target = {.address = arguments.http,
                                .tls = credentials.tls,
                                .authorities_file = arguments.credentials.authorities,
                                .token = credentials.token};
-  // The first scrape is an error of the command; later failures are shown and retried.
-  absl::StatusOr<std::unique_ptr<Scraper>> scraper = Scraper::Make(target);
-  if (!scraper.ok()) return Prefixed("--http", scraper.status());
-  absl::StatusOr<Scrape> first = (*scraper)->Fetch();
+  // A first failure is an error of the command; later ones are shown and retried.
+  absl::StatusOr<std::unique_ptr<StatusReader>> reader = StatusReader::Make(target);
+  if (!reader.ok()) return Prefixed("--http", reader.status());
+  absl::StatusOr<v1::ServerStatus> first = (*reader)->Fetch(std::nullopt);
   if (absl::IsUnauthenticated(first.status())) {
     return absl::UnauthenticatedError(
-        absl::StrCat("no metrics from ", arguments.http, ": ", first.status().message()));
+        absl::StrCat("no status from ", arguments.http, ": ", first.status().message()));
   }
   if (!first.ok()) {
     return absl::UnavailableError(absl::StrCat(
-        "no metrics from ", arguments.http, " (", first.status().message(),
+        "no status from ", arguments.http, " (", first.status().message(),
         "); start stowage-server, or name the address of its --http (not --listen) with --http"));
   }
   Watch watch(arguments.http);
@@ -169,7 +177,7 @@ absl::StatusOr<int> Run(Arguments arguments) {
   if (arguments.count == 0 && arguments.format == "text" && Screen::IsSupported()) {
     return Draw(interval, target, watch);
   }
-  return Print(arguments, interval, **scraper, watch);
+  return Print(arguments, interval, **reader, watch);
 }
 
 // Without the environment variables of the other commands: those are for the server's other port,

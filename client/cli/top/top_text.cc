@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -28,15 +30,9 @@ void AddTitle(Lines& lines, std::string text) {
   lines.push_back({std::move(text), LineStyle::kTitle});
 }
 
-std::string Whole(double count) { return absl::StrFormat("%.0f", count); }
-
 // "412.5", "12345"
 std::string Rate(double per_second) {
   return absl::StrFormat("%.*f", per_second < 9999.95 ? 1 : 0, per_second);
-}
-
-std::string Share(std::optional<double> share) {
-  return share.has_value() ? FormatPercent(*share) : "-";
 }
 
 // A name from the server, truncated and printable.
@@ -44,154 +40,166 @@ std::string Name(const std::string& name, size_t columns) {
   return Printable(name).substr(0, columns);
 }
 
-std::string LastTitle(const TopFigures& figures) {
-  if (!figures.last.has_value()) return "last interval";
-  return absl::StrFormat("last %.1f s", figures.last->seconds);
+std::string LastTitle(const v1::ServerStatus& status) {
+  if (!status.has_last()) return "last interval";
+  return absl::StrFormat("last %.1f s", status.last().seconds());
 }
 
 // Three columns of seven characters.
-std::string QuantileColumns(const std::optional<Quantiles>& quantiles) {
-  if (!quantiles.has_value()) return absl::StrFormat("%8s%8s%8s", "-", "-", "-");
-  return absl::StrFormat("%8s%8s%8s", ShortSeconds(quantiles->p50), ShortSeconds(quantiles->p90),
-                         ShortSeconds(quantiles->p99));
+std::string QuantileColumns(bool has_any, const v1::Quantiles& quantiles) {
+  if (!has_any) return absl::StrFormat("%8s%8s%8s", "-", "-", "-");
+  return absl::StrFormat("%8s%8s%8s", ShortSeconds(quantiles.p50()), ShortSeconds(quantiles.p90()),
+                         ShortSeconds(quantiles.p99()));
 }
+
+using Counts = std::map<std::string, int64_t>;
 
 // "3 invalid, 12 queue_full"; empty where all counts are 0.
 std::string Listed(const Counts& counts) {
   std::vector<std::string> parts;
-  for (const auto& [label, count] : counts) {
-    if (count > 0) parts.push_back(absl::StrCat(Whole(count), " ", Name(label, 24)));
+  for (const auto& [name, count] : counts) {
+    if (count > 0) parts.push_back(absl::StrCat(count, " ", Name(name, 24)));
   }
   return absl::StrJoin(parts, ", ");
 }
 
-// Events of one kind in both windows.
-struct EventCounts {
-  std::string what;
-  Counts last;
-  Counts since_start;
-};
-
-// "errors: last 2.0 s: 2 Canceled; since start: 14 Canceled"
-void AddListed(Lines& lines, const TopFigures& figures, const EventCounts& events) {
-  if (SumOf(events.since_start) == 0) return;
-  const std::string last = Listed(events.last);
-  std::string text = events.what + ": ";
-  if (!last.empty()) absl::StrAppend(&text, LastTitle(figures), ": ", last, "; ");
-  lines.push_back({absl::StrCat(text, "since start: ", Listed(events.since_start))});
+Counts CountsOf(const NamedCounts& named) {
+  Counts counts;
+  for (const v1::NamedCount& count : named) counts[count.name()] += count.count();
+  return counts;
 }
 
-// Errors of all methods, by code.
-Counts ErrorsOf(const Window& window) {
+int64_t SumOf(const NamedCounts& counts) {
+  int64_t sum = 0;
+  for (const v1::NamedCount& count : counts) sum += count.count();
+  return sum;
+}
+
+int64_t CountOf(const NamedCounts& counts, const std::string& name) {
+  for (const v1::NamedCount& count : counts) {
+    if (count.name() == name) return count.count();
+  }
+  return 0;
+}
+
+// "errors: last 2.0 s: 2 Canceled; since start: 14 Canceled", of events of one kind.
+void AddListed(Lines& lines, const v1::ServerStatus& status, const char* what,
+               Counts (*events)(const v1::StatusWindow&)) {
+  const std::string all = Listed(events(status.since_start()));
+  if (all.empty()) return;
+  const std::string last = Listed(events(status.last()));
+  std::string text = absl::StrCat(what, ": ");
+  if (!last.empty()) absl::StrAppend(&text, LastTitle(status), ": ", last, "; ");
+  lines.push_back({absl::StrCat(text, "since start: ", all)});
+}
+
+// Of all methods, by code.
+Counts ErrorsOf(const v1::StatusWindow& window) {
   Counts errors;
-  for (const auto& [method, calls] : window.calls) {
-    for (const auto& [code, count] : calls.errors) errors[code] += count;
+  for (const v1::MethodCalls& calls : window.calls()) {
+    for (const v1::NamedCount& error : calls.errors()) errors[error.name()] += error.count();
   }
   return errors;
 }
 
-const Counts& CountsOf(const TopFigures& figures, Counts Window::*counts) {
-  static const Counts kNone;
-  return figures.last.has_value() ? (*figures.last).*counts : kNone;
-}
-
-double CountOf(const Counts& counts, const std::string& label) {
-  const auto found = counts.find(label);
-  return found != counts.end() ? found->second : 0;
-}
-
-// Version, uptime and resources. Failing scrapes and restarts are alarms.
+// Version, uptime and resources. Failing fetches and restarts are alarms.
 void AddServer(Lines& lines, const TopView& view) {
-  const TopFigures& figures = view.figures;
+  const v1::ServerStatus& status = view.status;
   if (!view.problem.empty()) {
     lines.push_back(
         {absl::StrCat("NO ANSWER for ", FormatUptime(view.problem_seconds), ": ",
                       Printable(view.problem), "; trying again; the figures below are its last"),
          LineStyle::kAlarm});
   }
-  lines.push_back({absl::StrCat("stowage ", Name(figures.version, 20), " at ", view.address, ", ",
-                                figures.ready ? "ready" : "NOT READY", ", up ",
-                                FormatUptime(figures.uptime_seconds), ", ", view.time),
-                   figures.ready ? LineStyle::kTitle : LineStyle::kAlarm});
-  const Window& all = figures.since_start;
-  const std::string cores =
-      figures.last.has_value()
-          ? absl::StrFormat("%.2f cores (%.2f since start)",
-                            figures.last->PerSecond(figures.last->cpu_seconds),
-                            all.PerSecond(all.cpu_seconds))
-          : absl::StrFormat("%.2f cores since start", all.PerSecond(all.cpu_seconds));
-  lines.push_back({absl::StrCat("memory ", FormatBytes(figures.resident_bytes), ", CPU ", cores,
-                                ", open files ", figures.open_files)});
+  lines.push_back({absl::StrCat("stowage ", Name(status.version(), 20), " at ", view.address, ", ",
+                                status.ready() ? "ready" : "NOT READY", ", up ",
+                                FormatUptime(status.uptime_seconds()), ", ", view.time),
+                   status.ready() ? LineStyle::kTitle : LineStyle::kAlarm});
+  const auto cores = [](const v1::StatusWindow& window) {
+    return PerSecond(window.cpu_seconds(), window);
+  };
+  const std::string text =
+      status.has_last() ? absl::StrFormat("%.2f cores (%.2f since start)", cores(status.last()),
+                                          cores(status.since_start()))
+                        : absl::StrFormat("%.2f cores since start", cores(status.since_start()));
+  lines.push_back({absl::StrCat("memory ", FormatBytes(status.resident_bytes()), ", CPU ", text,
+                                ", open files ", status.open_files())});
   if (view.restarts > 0) {
     lines.push_back(
         {absl::StrCat("RESTARTED ", view.restarts, view.restarts == 1 ? " time" : " times",
-                      " while watched, last ", FormatUptime(figures.uptime_seconds), " ago"),
+                      " while watched, last ", FormatUptime(status.uptime_seconds()), " ago"),
          LineStyle::kAlarm});
   }
 }
 
 enum class CallColumns { kSome, kAll };
 
-// A method's calls in the last interval, "-" where there is none, and since the start.
-std::string CallLine(const TopFigures& figures, const std::string& method, CallColumns columns) {
-  const auto open = figures.calls_in_flight.find(method);
-  std::string line = absl::StrFormat("%-16s%6d", Name(method, 16),
-                                     open != figures.calls_in_flight.end() ? open->second : 0);
-  const CallFigures& all = figures.since_start.calls.at(method);
-  const auto last =
-      figures.last.has_value() ? figures.last->calls.find(method) : figures.since_start.calls.end();
-  if (!figures.last.has_value() || last == figures.last->calls.end()) {
-    absl::StrAppendFormat(&line, "%8s%8s", "-", "-");
-    absl::StrAppend(&line, QuantileColumns(std::nullopt));
-  } else {
-    absl::StrAppendFormat(&line, "%8s%8s", Rate(figures.last->PerSecond(last->second.calls)),
-                          Whole(SumOf(last->second.errors)));
-    absl::StrAppend(&line, QuantileColumns(last->second.latency));
+// Null: the window has none of that method.
+const v1::MethodCalls* CallsOf(const v1::StatusWindow& window, const std::string& method) {
+  for (const v1::MethodCalls& calls : window.calls()) {
+    if (calls.method() == method) return &calls;
   }
-  absl::StrAppendFormat(&line, "%10s%8s", Whole(all.calls), Whole(SumOf(all.errors)));
-  if (columns == CallColumns::kSome) return line;
-  absl::StrAppendFormat(&line, "%9s", Rate(figures.since_start.PerSecond(all.calls)));
-  return line + QuantileColumns(all.latency);
+  return nullptr;
 }
 
-void AddCalls(Lines& lines, const TopFigures& figures, CallColumns columns) {
-  AddTitle(lines, absl::StrFormat("%-22s   %-37s   since start", "CALLS", LastTitle(figures)));
-  if (figures.since_start.calls.empty()) return lines.push_back({"none yet"});
+// A method's calls in the last interval, "-" where there is none, and since the start.
+std::string CallLine(const v1::ServerStatus& status, const v1::MethodCalls& all,
+                     CallColumns columns) {
+  std::string line = absl::StrFormat("%-16s%6d", Name(all.method(), 16),
+                                     CountOf(status.calls_in_flight(), all.method()));
+  if (const v1::MethodCalls* const last = CallsOf(status.last(), all.method())) {
+    absl::StrAppendFormat(&line, "%8s%8d", Rate(PerSecond(last->calls(), status.last())),
+                          SumOf(last->errors()));
+    absl::StrAppend(&line, QuantileColumns(last->has_latency_seconds(), last->latency_seconds()));
+  } else {
+    absl::StrAppendFormat(&line, "%8s%8s", "-", "-");
+    absl::StrAppend(&line, QuantileColumns(false, {}));
+  }
+  absl::StrAppendFormat(&line, "%10d%8d", all.calls(), SumOf(all.errors()));
+  if (columns == CallColumns::kSome) return line;
+  absl::StrAppendFormat(&line, "%9s", Rate(PerSecond(all.calls(), status.since_start())));
+  return line + QuantileColumns(all.has_latency_seconds(), all.latency_seconds());
+}
+
+void AddCalls(Lines& lines, const v1::ServerStatus& status, CallColumns columns) {
+  AddTitle(lines, absl::StrFormat("%-22s   %-37s   since start", "CALLS", LastTitle(status)));
+  if (status.since_start().calls().empty()) return lines.push_back({"none yet"});
   std::string header = absl::StrFormat("%-16s%6s%8s%8s%8s%8s%8s%10s%8s", "", "open", "/s", "errors",
                                        "p50", "p90", "p99", "calls", "errors");
   if (columns == CallColumns::kAll)
     absl::StrAppendFormat(&header, "%9s%8s%8s%8s", "/s", "p50", "p90", "p99");
   lines.push_back({header});
-  for (const auto& [method, calls] : figures.since_start.calls) {
-    lines.push_back({CallLine(figures, method, columns)});
+  for (const v1::MethodCalls& calls : status.since_start().calls()) {
+    lines.push_back({CallLine(status, calls, columns)});
   }
-  AddListed(lines, figures,
-            {"errors", figures.last.has_value() ? ErrorsOf(*figures.last) : Counts{},
-             ErrorsOf(figures.since_start)});
+  AddListed(lines, status, "errors", ErrorsOf);
 }
 
-void AddAnswers(Lines& lines, const TopFigures& figures) {
+// "-" where there is no last interval.
+std::string LastRate(const v1::ServerStatus& status, const NamedCounts& counts,
+                     const std::string& name) {
+  return status.has_last() ? Rate(PerSecond(CountOf(counts, name), status.last())) : "-";
+}
+
+void AddAnswers(Lines& lines, const v1::ServerStatus& status) {
   // The sources of this version in a fixed order, then those that only the server has.
   std::vector<std::string> sources = {"memory_cache", "disk_cache", "coalesced", "solved"};
-  for (const auto& [source, count] : figures.since_start.answers) {
-    if (std::find(sources.begin(), sources.end(), source) == sources.end()) {
-      sources.push_back(source);
+  const NamedCounts& counts = status.since_start().answers();
+  for (const v1::NamedCount& count : counts) {
+    if (std::find(sources.begin(), sources.end(), count.name()) == sources.end()) {
+      sources.push_back(count.name());
     }
   }
+  const auto ratio = [](const v1::StatusWindow& window) {
+    return window.has_hit_ratio() ? FormatPercent(window.hit_ratio()) : "-";
+  };
   std::string title = absl::StrFormat("%-16s%12s", "ANSWERS", "hit ratio");
-  std::string last = absl::StrFormat("%-16s", LastTitle(figures) + ", /s");
-  std::string all =
-      absl::StrFormat("%-16s%12s", "since start", Share(figures.since_start.HitRatio()));
-  absl::StrAppendFormat(&last, "%12s",
-                        Share(figures.last.has_value() ? figures.last->HitRatio() : std::nullopt));
+  std::string last = absl::StrFormat("%-16s%12s", LastTitle(status) + ", /s", ratio(status.last()));
+  std::string all = absl::StrFormat("%-16s%12s", "since start", ratio(status.since_start()));
   for (const std::string& source : sources) {
     absl::StrAppendFormat(&title, "%13s", Name(source, 12));
-    absl::StrAppendFormat(&all, "%13s", Whole(CountOf(figures.since_start.answers, source)));
-    absl::StrAppendFormat(
-        &last, "%13s",
-        figures.last.has_value()
-            ? Rate(figures.last->PerSecond(CountOf(figures.last->answers, source)))
-            : "-");
+    absl::StrAppendFormat(&last, "%13s", LastRate(status, status.last().answers(), source));
+    absl::StrAppendFormat(&all, "%13d", CountOf(counts, source));
   }
   AddTitle(lines, title);
   lines.push_back({last});
@@ -200,50 +208,43 @@ void AddAnswers(Lines& lines, const TopFigures& figures) {
 
 // Waiting and running solves against their limits, waiting times, and requests that the queue
 // rejected.
-void AddQueue(Lines& lines, const TopFigures& figures) {
+void AddQueue(Lines& lines, const v1::ServerStatus& status) {
+  const v1::SolveCapacity& solves = status.solves();
   AddTitle(lines, absl::StrFormat("%-16s%d/%d waiting, %d/%d running, %s/%s memory", "QUEUE",
-                                  figures.solves_waiting, figures.solves_waiting_limit,
-                                  figures.solves_running, figures.solves_running_limit,
-                                  FormatBytes(figures.solve_bytes),
-                                  FormatBytes(figures.solve_limit_bytes)));
+                                  solves.waiting(), solves.waiting_limit(), solves.running(),
+                                  solves.running_limit(), FormatBytes(solves.bytes()),
+                                  FormatBytes(solves.limit_bytes())));
   lines.push_back({absl::StrFormat("%-16s%8s%8s%8s  rejected", "waited", "p50", "p90", "p99")});
-  const auto line = [](const std::string& name, const std::optional<Quantiles>& wait,
-                       const std::string& rejected) {
-    return ScreenLine{absl::StrFormat("%-16s%s  %s", name, QuantileColumns(wait), rejected)};
+  const auto add = [&lines](const std::string& name, const v1::StatusWindow& window,
+                            const char* nothing) {
+    const std::string rejected = Listed(CountsOf(window.rejected()));
+    lines.push_back({absl::StrFormat(
+        "%-16s%s  %s", name, QuantileColumns(window.has_queue_seconds(), window.queue_seconds()),
+        rejected.empty() ? nothing : rejected)});
   };
-  const auto listed = [](const Counts& rejected) {
-    return SumOf(rejected) > 0 ? Listed(rejected) : "0";
-  };
-  if (figures.last.has_value()) {
-    lines.push_back(
-        line(LastTitle(figures), figures.last->queue_wait, listed(figures.last->rejected)));
-  } else {
-    lines.push_back(line(LastTitle(figures), std::nullopt, "-"));
-  }
-  lines.push_back(
-      line("since start", figures.since_start.queue_wait, listed(figures.since_start.rejected)));
+  add(LastTitle(status), status.last(), status.has_last() ? "0" : "-");
+  add("since start", status.since_start(), "0");
 }
 
-void AddCaches(Lines& lines, const TopFigures& figures) {
+void AddCaches(Lines& lines, const v1::ServerStatus& status) {
   AddTitle(lines, absl::StrFormat("%-16s%12s%12s%8s%10s%10s%9s", "CACHES", "size", "limit", "full",
                                   "entries", "evicted", "/s"));
-  for (const CacheFigures& cache : figures.caches) {
-    if (cache.limit_bytes <= 0) {
-      lines.push_back({absl::StrFormat("%-16s%12s", cache.tier, "none")});
+  for (const v1::CacheStatus& cache : status.caches()) {
+    const std::string name = Name(cache.name(), 16);
+    if (cache.limit_bytes() <= 0) {
+      lines.push_back({absl::StrFormat("%-16s%12s", name, cache.in_use() ? "in use" : "none")});
       continue;
     }
-    const double full = static_cast<double>(cache.bytes) / static_cast<double>(cache.limit_bytes);
-    lines.push_back({absl::StrFormat(
-        "%-16s%12s%12s%8s%10d%10s%9s", cache.tier, FormatBytes(cache.bytes),
-        FormatBytes(cache.limit_bytes), FormatPercent(full), cache.entries,
-        Whole(CountOf(figures.since_start.evictions, cache.tier)),
-        figures.last.has_value()
-            ? Rate(figures.last->PerSecond(CountOf(figures.last->evictions, cache.tier)))
-            : "-")});
+    const double full =
+        static_cast<double>(cache.bytes()) / static_cast<double>(cache.limit_bytes());
+    lines.push_back(
+        {absl::StrFormat("%-16s%12s%12s%8s%10d%10d%9s", name, FormatBytes(cache.bytes()),
+                         FormatBytes(cache.limit_bytes()), FormatPercent(full), cache.entries(),
+                         CountOf(status.since_start().evictions(), cache.name()),
+                         LastRate(status, status.last().evictions(), cache.name()))});
   }
-  AddListed(lines, figures,
-            {"store failures", CountsOf(figures, &Window::store_failures),
-             figures.since_start.store_failures});
+  AddListed(lines, status, "store failures",
+            [](const v1::StatusWindow& window) { return CountsOf(window.store_failures()); });
 }
 
 std::string Bar(double fraction, int columns) {
@@ -253,51 +254,56 @@ std::string Bar(double fraction, int columns) {
   return bar;
 }
 
-void AddRunning(Lines& lines, const TopFigures& figures, int width) {
-  if (figures.running.empty()) return AddTitle(lines, "RUNNING         no solve");
+void AddRunning(Lines& lines, const v1::ServerStatus& status, int width) {
+  if (status.running().empty()) return AddTitle(lines, "RUNNING         no solve");
   AddTitle(lines, absl::StrFormat("%-16s%-18s%8s%10s  done", "RUNNING", "solver", "stages", "for"));
   const int columns = std::clamp(width - kBeforeBar - 12, 10, kMaxBar);
-  for (const RunningFigures& solve : figures.running) {
+  for (const v1::SolveProgress& solve : status.running()) {
+    // Also where it is no number.
+    const double done = solve.fraction() > 0 ? std::min(solve.fraction(), 1.0) : 0;
     lines.push_back(
-        {absl::StrFormat("%-16s%-18s%8d%10s  %s %3.0f %%", absl::StrCat("thread ", solve.thread),
-                         Name(solve.solver, 18), solve.stages, ShortSeconds(solve.seconds),
-                         Bar(solve.fraction, columns), std::floor(solve.fraction * 100))});
+        {absl::StrFormat("%-16s%-18s%8d%10s  %s %3.0f %%", absl::StrCat("thread ", solve.thread()),
+                         Name(solve.solver(), 18), solve.stages(), ShortSeconds(solve.seconds()),
+                         Bar(done, columns), std::floor(done * 100))});
   }
 }
 
 // A client's figures in a window: calls, refused ones, and the share of a core that its solves
 // took.
-std::string ClientColumns(const Window& window, const std::string& client) {
-  const auto found = window.clients.find(client);
-  const ClientFigures figures = found != window.clients.end() ? found->second : ClientFigures();
-  return absl::StrFormat("%10s%10s%8.2f", Rate(window.PerSecond(figures.calls)),
-                         Whole(figures.refused), window.PerSecond(figures.solve_seconds));
+std::string ClientColumns(const v1::StatusWindow& window, const std::string& name) {
+  v1::ClientCalls calls;
+  for (const v1::ClientCalls& client : window.clients()) {
+    if (client.client() == name) calls = client;
+  }
+  return absl::StrFormat("%10s%10d%8.2f", Rate(PerSecond(calls.calls(), window)), calls.refused(),
+                         PerSecond(calls.solve_seconds(), window));
 }
 
 // Those whose solves took the most time, then those with the most calls, lately where that is
 // known. Nothing where the server names none.
-void AddClients(Lines& lines, const TopFigures& figures) {
+void AddClients(Lines& lines, const v1::ServerStatus& status) {
   constexpr size_t kMaxClients = 5;
-  const Window& latest = figures.last.has_value() ? *figures.last : figures.since_start;
-  std::vector<std::tuple<double, double, std::string>> busiest;
-  for (const auto& [client, its] : latest.clients) {
-    if (figures.since_start.clients.at(client).calls > 0) {
-      busiest.emplace_back(-its.solve_seconds, -its.calls, client);
+  std::set<std::string> callers;
+  for (const v1::ClientCalls& client : status.since_start().clients()) {
+    if (client.calls() > 0) callers.insert(client.client());
+  }
+  std::vector<std::tuple<double, int64_t, std::string>> busiest;
+  for (const auto& client : (status.has_last() ? status.last() : status.since_start()).clients()) {
+    if (callers.count(client.client()) > 0) {
+      busiest.emplace_back(-client.solve_seconds(), -client.calls(), client.client());
     }
   }
   if (busiest.empty()) return;
   std::sort(busiest.begin(), busiest.end());
   busiest.resize(std::min(busiest.size(), kMaxClients));
-  AddTitle(lines,
-           absl::StrFormat("%-16s        %-28s  since start", "CLIENTS", LastTitle(figures)));
+  AddTitle(lines, absl::StrFormat("%-16s        %-28s  since start", "CLIENTS", LastTitle(status)));
   lines.push_back({absl::StrFormat("%-16s%10s%10s%8s%10s%10s%8s", "", "/s", "refused", "cores",
                                    "/s", "refused", "cores")});
   for (const auto& [solving, calls, client] : busiest) {
-    const std::string last = figures.last.has_value()
-                                 ? ClientColumns(*figures.last, client)
-                                 : absl::StrFormat("%10s%10s%8s", "-", "-", "-");
+    const std::string last = status.has_last() ? ClientColumns(status.last(), client)
+                                               : absl::StrFormat("%10s%10s%8s", "-", "-", "-");
     lines.push_back({absl::StrFormat("%-16s%s%s", Name(client, 16), last,
-                                     ClientColumns(figures.since_start, client))});
+                                     ClientColumns(status.since_start(), client))});
   }
 }
 
@@ -328,7 +334,7 @@ std::string ShortSeconds(double seconds) {
 }
 
 std::string FormatUptime(double seconds) {
-  const auto whole = static_cast<int64_t>(std::clamp(seconds, 0.0, 1e15));
+  const auto whole = static_cast<int64_t>(seconds > 0 ? std::min(seconds, 1e15) : 0);
   const auto two = [](int64_t large, const char* its, int64_t small, const char* other) {
     return absl::StrCat(large, " ", its, " ", small, " ", other);
   };
@@ -341,12 +347,12 @@ std::string FormatUptime(double seconds) {
 std::vector<ScreenLine> DrawTop(const TopView& view, int width) {
   Lines lines;
   AddServer(lines, view);
-  AddCalls(lines, view.figures, width >= kWideCalls ? CallColumns::kAll : CallColumns::kSome);
-  AddAnswers(lines, view.figures);
-  AddQueue(lines, view.figures);
-  AddCaches(lines, view.figures);
-  AddRunning(lines, view.figures, width);
-  AddClients(lines, view.figures);
+  AddCalls(lines, view.status, width >= kWideCalls ? CallColumns::kAll : CallColumns::kSome);
+  AddAnswers(lines, view.status);
+  AddQueue(lines, view.status);
+  AddCaches(lines, view.status);
+  AddRunning(lines, view.status, width);
+  AddClients(lines, view.status);
   return lines;
 }
 

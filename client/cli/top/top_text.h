@@ -2,24 +2,33 @@
 #ifndef STOWAGE_CLIENT_CLI_TOP_TOP_TEXT_H_
 #define STOWAGE_CLIENT_CLI_TOP_TOP_TEXT_H_
 
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "client/cli/top/screen.h"
-#include "client/cli/top/top_figures.h"
+#include "stowage/v1/status.pb.h"
 
 namespace stowage {
 
-// The state of `stowage top` after a scrape.
+// The state of `stowage top` after a fetch.
 struct TopView {
   std::string address;         // of the server
-  std::string time;            // of the last successful scrape, local time
-  TopFigures figures;          // of the last successful scrape
-  std::string problem;         // why the last scrape failed; empty: it succeeded
-  double problem_seconds = 0;  // since the last successful scrape
+  v1::ServerStatus status;     // of the last successful fetch
+  double unix_seconds = 0;     // when that was, on this machine's clock
+  std::string time;            // the same, local time
+  std::string problem;         // why the last fetch failed; empty: it succeeded
+  double problem_seconds = 0;  // since the last successful one
   int restarts = 0;            // of the server, since this program started
 };
+
+using NamedCounts = google::protobuf::RepeatedPtrField<v1::NamedCount>;
+
+// 0 for a window of 0 s.
+template <typename Number>
+double PerSecond(Number count, const v1::StatusWindow& window) {
+  return window.seconds() > 0 ? static_cast<double>(count) / window.seconds() : 0;
+}
 
 // Uses the columns that fit `width`, at least 80. Names from the server are truncated and have no
 // control characters.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "client/text/table.h"
@@ -18,7 +19,7 @@ std::string Drawn(const TopView& view) { return PlainText(DrawTop(view, 80)); }
 
 TEST(TopText, SaysThatThereIsNoAnswerAndForHowLong) {
   TopView view;
-  view.figures.ready = true;
+  view.status.set_ready(true);
   EXPECT_THAT(Drawn(view), Not(HasSubstr("NO ANSWER")));
   view.problem = "cannot connect";
   view.problem_seconds = 75;
@@ -31,18 +32,39 @@ TEST(TopText, SaysThatTheServerWasRestarted) {
   TopView view;
   EXPECT_THAT(Drawn(view), Not(HasSubstr("RESTARTED")));
   view.restarts = 2;
-  view.figures.uptime_seconds = 7;
+  view.status.set_uptime_seconds(7);
   EXPECT_THAT(Drawn(view), HasSubstr("RESTARTED 2 times while watched, last 7 s ago"));
 }
 
 TEST(TopText, HasNoControlCharactersFromTheServer) {
   TopView view;
-  view.figures.version = "1\x1b[2J\n2";
-  view.figures.running.emplace_back().solver = "a\rb";
-  view.figures.since_start.calls["x\ty"];
+  view.status.set_version("1\x1b[2J\n2");
+  view.status.add_running()->set_solver("a\rb");
+  view.status.add_caches()->set_name("c\nd");
+  view.status.mutable_since_start()->add_calls()->set_method("x\ty");
   for (const ScreenLine& line : DrawTop(view, 80)) {
     EXPECT_EQ(line.text.find_first_of("\x1b\r\n\t"), std::string::npos) << line.text;
   }
+}
+
+TEST(TopText, SharesOfASolveThatAreNoneAreDrawnAsFullOrEmpty) {
+  TopView view;
+  for (const double fraction : {std::nan(""), -1.0, HUGE_VAL}) {
+    view.status.add_running()->set_fraction(fraction);
+  }
+  const std::string drawn = Drawn(view);
+  EXPECT_THAT(drawn, HasSubstr("░   0 %\n"));
+  EXPECT_THAT(drawn, HasSubstr("█ 100 %\n"));
+}
+
+TEST(TopText, ACacheWithoutALimitIsInUseOrThereIsNone) {
+  TopView view;
+  view.status.add_caches()->set_name("disk");
+  v1::CacheStatus* const shared = view.status.add_caches();
+  shared->set_name("shared");
+  shared->set_in_use(true);
+  EXPECT_THAT(Drawn(view),
+              HasSubstr("disk                    none\nshared                in use\n"));
 }
 
 TEST(Fit, TruncatesLinesBetweenCharacters) {
@@ -67,10 +89,9 @@ TEST(Fit, SaysHowManyLinesItLeftOut) {
 TEST(Fit, IsNeverLargerThanTheTerminal) {
   TopView view;
   for (int i = 0; i < 20; ++i) {
-    RunningFigures solve;
-    solve.thread = i;
-    solve.fraction = 0.5;
-    view.figures.running.push_back(solve);
+    v1::SolveProgress* const solve = view.status.add_running();
+    solve->set_thread(i);
+    solve->set_fraction(0.5);
   }
   for (int columns : {1, 7, 80, 113, 300}) {
     for (int lines : {1, 2, 24, 100}) {

@@ -1,4 +1,4 @@
-#include "client/cli/top/scrape.h"
+#include "client/cli/top/status_reader.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -12,7 +12,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/top/metrics_text.h"
+#include "absl/strings/str_format.h"
+#include "google/protobuf/util/json_util.h"
 #include "httplib.h"
 #include "proto/convert/address.h"
 #include "solver/base/quote.h"
@@ -25,7 +26,7 @@ namespace {
 constexpr std::chrono::seconds kConnectTimeout{2};
 constexpr std::chrono::seconds kReadTimeout{3};
 // Limits what a wrong address can make this program hold.
-constexpr size_t kMaxBytes = size_t{16} << 20;  // of a response; typical are 10 KB
+constexpr size_t kMaxBytes = size_t{16} << 20;  // of a response; typical are 30 KB
 
 std::string ReasonOf(httplib::Error error) {
   switch (error) {
@@ -47,9 +48,21 @@ std::string ReasonOf(httplib::Error error) {
   }
 }
 
+// A newer server's has fields that this version lacks.
+absl::StatusOr<v1::ServerStatus> ParseStatus(const std::string& text) {
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  v1::ServerStatus status;
+  if (!google::protobuf::util::JsonStringToMessage(text, &status, options).ok() ||
+      status.version().empty()) {
+    return absl::FailedPreconditionError("its /status is not that of a stowage-server");
+  }
+  return status;
+}
+
 }  // namespace
 
-struct Scraper::Connection {
+struct StatusReader::Connection {
   explicit Connection(std::unique_ptr<httplib::ClientImpl> its_client)
       : client(std::move(its_client)) {
     client->set_connection_timeout(kConnectTimeout);
@@ -59,7 +72,7 @@ struct Scraper::Connection {
   const std::unique_ptr<httplib::ClientImpl> client;
 };
 
-absl::StatusOr<std::unique_ptr<Scraper>> Scraper::Make(const ScrapeTarget& target) {
+absl::StatusOr<std::unique_ptr<StatusReader>> StatusReader::Make(const StatusTarget& target) {
   const std::string& address = target.address;
   RETURN_IF_ERROR(CheckAddress(address));
   const size_t colon = address.rfind(':');
@@ -75,13 +88,14 @@ absl::StatusOr<std::unique_ptr<Scraper>> Scraper::Make(const ScrapeTarget& targe
                  : std::make_unique<httplib::ClientImpl>(host, port);
   if (!target.authorities_file.empty()) client->set_ca_cert_path(target.authorities_file);
   if (!target.token.empty()) client->set_bearer_token_auth(target.token);
-  return std::unique_ptr<Scraper>(new Scraper(std::make_unique<Connection>(std::move(client))));
+  return std::unique_ptr<StatusReader>(
+      new StatusReader(std::make_unique<Connection>(std::move(client))));
 }
 
-Scraper::Scraper(std::unique_ptr<Connection> connection)
+StatusReader::StatusReader(std::unique_ptr<Connection> connection)
     : connection_(std::move(connection)), ready_fd_(eventfd(0, EFD_CLOEXEC)) {}
 
-Scraper::~Scraper() {
+StatusReader::~StatusReader() {
   if (thread_.joinable()) {
     pollfd ready{ready_fd_, POLLIN, 0};
     // In a loop: stop() has no effect on a fetch that has not connected yet.
@@ -94,53 +108,44 @@ Scraper::~Scraper() {
 
 // The order of checks goes from the transport to the contents, so that the message names the first
 // thing that is wrong with the address.
-absl::StatusOr<Scrape> Scraper::Fetch() {
+absl::StatusOr<v1::ServerStatus> StatusReader::Fetch(std::optional<double> since_seconds) {
+  std::string path = "/status";
+  if (since_seconds.has_value()) absl::StrAppendFormat(&path, "?since=%.6f", *since_seconds);
   std::string text;
   // The receiver returns false to end a response that is too long.
   const httplib::Result result =
-      connection_->client->Get("/metrics", [&text](const char* data, size_t size) {
+      connection_->client->Get(path.c_str(), [&text](const char* data, size_t size) {
         text.append(data, size);
         return text.size() <= kMaxBytes;
       });
   // Before `result`, which is an error as well when the receiver ends the response.
   if (text.size() > kMaxBytes) {
-    return absl::FailedPreconditionError("its /metrics is longer than a stowage-server's ever is");
+    return absl::FailedPreconditionError("its /status is longer than a stowage-server's ever is");
   }
   if (!result) return absl::UnavailableError(ReasonOf(result.error()));
   if (result->status == 404) {
-    return absl::FailedPreconditionError("it has no /metrics: not the --http of a stowage-server");
+    return absl::FailedPreconditionError(
+        "it has no /status: not the --http of a stowage-server, or of an older one, which needs a "
+        "stowage of its own version");
   }
   if (result->status == 401) {
     return absl::UnauthenticatedError(absl::StripAsciiWhitespace(text));
   }
   if (result->status != 200) {
-    return absl::UnavailableError(absl::StrCat("it answers /metrics with ", result->status));
+    return absl::UnavailableError(absl::StrCat("it answers /status with ", result->status));
   }
-  Scrape scrape;
-  absl::StatusOr<MetricSamples> samples = ParseMetricsText(text);
-  if (!samples.ok()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("its /metrics is not what it should be: ", samples.status().message()));
-  }
-  if (SamplesOf(*samples, "stowage_build_info").empty()) {
-    return absl::FailedPreconditionError("its metrics are not those of a stowage-server");
-  }
-  scrape.samples = *std::move(samples);
-  const auto seconds = [](auto since) { return std::chrono::duration<double>(since).count(); };
-  scrape.unix_seconds = seconds(std::chrono::system_clock::now().time_since_epoch());
-  scrape.elapsed_seconds = seconds(std::chrono::steady_clock::now().time_since_epoch());
-  return scrape;
+  return ParseStatus(text);
 }
 
 // The thread writes result_ before it signals ready_fd_; FinishFetch() joins it before reading.
-void Scraper::StartFetch() {
-  thread_ = std::thread([this] {
-    result_ = Fetch();
+void StatusReader::StartFetch(std::optional<double> since_seconds) {
+  thread_ = std::thread([this, since_seconds] {
+    result_ = Fetch(since_seconds);
     eventfd_write(ready_fd_, 1);
   });
 }
 
-absl::StatusOr<Scrape> Scraper::FinishFetch() {
+absl::StatusOr<v1::ServerStatus> StatusReader::FinishFetch() {
   thread_.join();
   // Resets ready_fd_, which would stay readable.
   eventfd_t value = 0;
