@@ -1,24 +1,18 @@
 #include "server/server.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "proto/convert/address.h"
-#include "server/cache/tiers/redis_tier.h"
-#include "server/cache/tiers/sqlite_tier.h"
 #include "server/http_routes.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
-#include "server/redis/cluster.h"
 #include "server/rpc/begun_streams.h"
 #include "server/rpc/connection_limits.h"
 #include "solver/base/status_macros.h"
@@ -28,69 +22,6 @@ namespace {
 
 // How long responses may take to be sent once the engine has drained.
 constexpr std::chrono::seconds kFlush{1};
-
-// Without a store where there is none, or where it cannot be opened, which is reported.
-ServerTier OpenDisk(const ServerOptions& options, Observer& observer) {
-  ServerTier disk = {.name = "disk", .source = Origin::Source::kDiskCache};
-  if (options.cache_dir.empty()) return disk;
-  absl::StatusOr<std::unique_ptr<SqliteTier>> tier =
-      SqliteTier::Open(options.cache_dir, {options.disk_bytes, options.client_cache_share});
-  if (!tier.ok()) {
-    observer.StoreFailed(tier.status());
-    return disk;
-  }
-  if (const absl::Status opening = (*tier)->opening(); !opening.ok()) observer.StoreFailed(opening);
-  disk.store =
-      std::make_unique<GuardedTier>(*std::move(tier), GuardOptions{.name = disk.name}, observer);
-  disk.limit_bytes = options.disk_bytes;
-  return disk;
-}
-
-// Connects with its first call.
-ServerTier OpenShared(const ServerOptions& options, Observer& observer) {
-  ServerTier shared = {.name = "shared", .source = Origin::Source::kSharedCache};
-  if (options.shared_cache.seeds.empty()) return shared;
-  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(
-      std::chrono::duration<double>(options.shared_cache_timeout_seconds));
-  // A first call connects, which may take longer than is waited for; the next ones do not.
-  const RedisTierOptions patience = {.timeout = std::max(timeout, RedisTierOptions().timeout)};
-  auto tier = std::make_unique<RedisTier>(
-      std::make_unique<RedisCluster>(
-          options.shared_cache.seeds,
-          [files = options.shared_cache_login] { return ReadRedisLogin(files); }),
-      patience);
-  const GuardOptions guard = {.name = shared.name,
-                              .timeout = timeout,
-                              .breaker = {.failures = 5, .pause = std::chrono::seconds(1)}};
-  RedisTier& leases = *tier;
-  shared.store = std::make_unique<GuardedTier>(std::move(tier), guard, observer);
-  shared.leases = std::make_unique<GuardedLeases>(*shared.store, leases);
-  return shared;
-}
-
-// The quickest first.
-std::vector<ServerTier> OpenTiers(const ServerOptions& options, Observer& observer) {
-  std::vector<ServerTier> tiers;
-  tiers.push_back(OpenDisk(options, observer));
-  tiers.push_back(OpenShared(options, observer));
-  return tiers;
-}
-
-std::vector<NamedTier> InUse(const std::vector<ServerTier>& tiers) {
-  std::vector<NamedTier> in_use;
-  for (const ServerTier& tier : tiers) {
-    if (tier.store != nullptr) in_use.push_back({tier.name, tier.source, tier.store.get()});
-  }
-  return in_use;
-}
-
-// Null: no tier has leases.
-SolveLeases* LeasesOf(const std::vector<ServerTier>& tiers) {
-  for (const ServerTier& tier : tiers) {
-    if (tier.leases != nullptr) return tier.leases.get();
-  }
-  return nullptr;
-}
 
 // Who calls is decided by tokens where there are some.
 Admission::Options AdmissionOptions(const ServerOptions& options, const Tokens* tokens,
@@ -139,80 +70,24 @@ std::vector<const google::protobuf::FileDescriptor*> ServiceFiles(bool has_opera
 
 }  // namespace
 
-class Server::Reports final : public Observer, public ConnectionObserver {
- public:
-  Reports(const LogObserver::Options& log, Server& server)
-      : server_(server), log_(log), metrics_(server.metrics_) {}
-
-  int64_t suppressed_lines() const { return log_.suppressed(); }
-  void SetLog(const LogObserver::Options& log) { log_.Set(log); }
-
-  void CallBegan(const std::string& method) override { metrics_.CallBegan(method); }
-  void CallEnded(const CallRecord& record) override {
-    log_.CallEnded(record);
-    metrics_.CallEnded(record);
-  }
-  void ExecutionReported(const ExecutionReport& report, const CallRecord& call) override {
-    log_.ExecutionReported(report, call);
-    metrics_.ExecutionReported(report, call);
-  }
-  void OperatorActed(const OperatorAction& action) override {
-    log_.OperatorActed(action);
-    metrics_.OperatorActed(action);
-  }
-  void StoreFailed(const absl::Status& status) override {
-    log_.StoreFailed(status);
-    metrics_.StoreFailed(status);
-  }
-  void CredentialsReplaced(const std::string& which, const absl::Status& status) override {
-    log_.CredentialsReplaced(which, status);
-    metrics_.CredentialsReplaced(which, status);
-    server_.LogWarnings();  // of the new files
-  }
-  void ConnectionAccepted(const std::string& peer) override {
-    log_.ConnectionAccepted(peer);
-    metrics_.ConnectionAccepted(peer);
-  }
-  void ConnectionRefused(const RefusedConnection& connection) override {
-    log_.ConnectionRefused(connection);
-    metrics_.ConnectionRefused(connection);
-  }
-  void ConnectionCutOff(const CutConnection& connection) override {
-    log_.ConnectionCutOff(connection);
-    metrics_.ConnectionCutOff(connection);
-  }
-  void HandshakeFailed(const FailedHandshake& handshake) override {
-    log_.HandshakeFailed(handshake);
-    metrics_.HandshakeFailed(handshake);
-  }
-  void ReaderRefused(const RefusedReader& reader) override {
-    log_.ReaderRefused(reader);
-    metrics_.ReaderRefused(reader);
-  }
-
- private:
-  Server& server_;
-  LogObserver log_;
-  Metrics& metrics_;
-};
-
 Server::Server(const ServerOptions& options, const std::string& version,
                std::unique_ptr<Security> security)
     : options_(options),
       lame_duck_seconds_(options.lame_duck_seconds),
       grace_seconds_(options.grace_seconds),
       metrics_(version),
-      reports_(std::make_unique<Reports>(options.log, *this)),
-      handshakes_(*reports_),
+      reports_(options.log, metrics_, [this] { unsafe_.LogNew(); }),
+      handshakes_(reports_),
       security_(std::move(security)),
-      tiers_(OpenTiers(options, *reports_)),
-      cache_({options.cache_bytes, options.client_cache_share}, InUse(tiers_), *reports_),
-      engine_(options.engine, &cache_, reports_.get(), LeasesOf(tiers_)),
+      unsafe_(options_, *security_),
+      tiers_(options, reports_),
+      cache_({options.cache_bytes, options.client_cache_share}, tiers_.in_use(), reports_),
+      engine_(options.engine, &cache_, &reports_, tiers_.leases()),
       admission_(AdmissionOptions(options, security_->tokens(), accounts_)),
       operator_admission_(AdmissionOptions(options, security_->operator_tokens(), accounts_)),
       open_admission_(OpenAdmissionOptions(options, accounts_)),
       service_(engine_, cache_,
-               {.observer = *reports_,
+               {.observer = reports_,
                 .admission = admission_,
                 .refusals = refusals_,
                 .version = version,
@@ -223,10 +98,10 @@ Server::Server(const ServerOptions& options, const std::string& version,
       unknown_methods_(open_admission_, refusals_) {
   if (security_->operator_tokens() != nullptr) {
     operator_service_ = std::make_unique<OperatorService>(
-        OperatorService::Parts{engine_, cache_, *reports_, refusals_, operator_admission_},
+        OperatorService::Parts{engine_, cache_, reports_, refusals_, operator_admission_},
         OperatorActions(draining_));
   }
-  security_->Watch(*reports_);
+  security_->Watch(reports_);
 }
 
 Server::~Server() = default;
@@ -234,25 +109,14 @@ Server::~Server() = default;
 MetricsSnapshot Server::Snapshot() const {
   Gauges gauges;
   gauges.engine = engine_.stats();
-  for (const ServerTier& tier : tiers_) {
-    gauges.tiers.push_back(
-        {.stats = {.name = tier.name},
-         .guard = tier.store != nullptr ? tier.store->guard_stats() : GuardStats(),
-         .in_use = tier.store != nullptr,
-         .limit_bytes = tier.limit_bytes});
-  }
-  for (TierStats& stats : cache_.tier_stats()) {
-    const auto gauge = absl::c_find_if(
-        gauges.tiers, [&stats](const TierGauges& tier) { return tier.stats.name == stats.name; });
-    gauge->stats = std::move(stats);
-  }
-  if (const SolveLeases* const leases = LeasesOf(tiers_)) gauges.leases = leases->lease_stats();
+  gauges.tiers = tiers_.gauges(cache_);
+  if (const SolveLeases* const leases = tiers_.leases()) gauges.leases = leases->lease_stats();
   gauges.memory = cache_.memory_stats();
   gauges.responses = cache_.response_stats();
   gauges.memory_limit_bytes = options_.cache_bytes;
   gauges.solve_limit_bytes = options_.engine.all_solves_bytes;
   gauges.certificate_end_seconds = security_->certificate_end_seconds();
-  gauges.suppressed_lines = reports_->suppressed_lines();
+  gauges.suppressed_lines = reports_.suppressed_lines();
   gauges.dropped_lines = DroppedLogLines();
   gauges.ready = ready_;
   gauges.process = ReadProcess();
@@ -271,7 +135,7 @@ absl::Status Server::StartHttp() {
     protection.tls = [this] { return security_->HttpContext(); };
     protection.handshake_failed = [this](FailedHandshake handshake) {
       handshake.reason = HandshakeFailureReason(handshake.message);
-      reports_->HandshakeFailed(handshake);
+      reports_.HandshakeFailed(handshake);
     };
   }
   if (const Tokens* const tokens = security_->http_tokens(); tokens != nullptr) {
@@ -283,7 +147,7 @@ absl::Status Server::StartHttp() {
                                .ready = [this] { return ready_.load(); },
                                .history = history_};
   ASSIGN_OR_RETURN(
-      http_, HttpPort::Start(options_.http, *reports_, HttpRoutes(sources), std::move(protection)));
+      http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources), std::move(protection)));
   RememberStatus();
   return absl::OkStatus();
 }
@@ -325,7 +189,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                          const std::string& peer) { return streams->Of(peer); },
        // What gRPC holds of requests, and as much again in the system's buffers.
        .governor = {.all_bytes = 2 * arriving_bytes},
-       .observer = server->reports_.get()},
+       .observer = &server->reports_},
       [acceptor = std::move(acceptor)](int fd) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;
@@ -351,9 +215,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
 bool Server::Apply(absl::string_view option, const ServerOptions& options) {
   using Setter = void (*)(Server&, const ServerOptions&);
   static constexpr std::pair<absl::string_view, Setter> kSetters[] = {
-      {"access-log", [](Server& self, const ServerOptions& to) { self.reports_->SetLog(to.log); }},
+      {"access-log", [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},
       {"client-log-rate",
-       [](Server& self, const ServerOptions& to) { self.reports_->SetLog(to.log); }},
+       [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},
       {"client-rate",
        [](Server& self, const ServerOptions& to) {
          self.admission_.SetCallsPerSecond(to.client_calls_per_second);
@@ -377,56 +241,6 @@ bool Server::Apply(absl::string_view option, const ServerOptions& options) {
     return true;
   }
   return false;
-}
-
-std::vector<SecurityWarning> Server::Warnings() const {
-  std::vector<SecurityWarning> warnings = security_->Warnings();
-  const SecurityOptions& security = options_.security;
-  if (!IsLocal(options_.listen)) {
-    if (security.tls.certificate.empty()) {
-      warnings.push_back({options_.listen,
-                          "requests, answers and tokens cross the network in clear",
-                          "set --tls-cert and --tls-key, or listen on 127.0.0.1"});
-    }
-    if (security.token_file.empty() && security.tls.client_authorities.empty()) {
-      warnings.push_back({options_.listen, "everybody who reaches the address is served",
-                          "set --token-file or --tls-client-ca, or listen on 127.0.0.1"});
-    }
-  }
-  if (!options_.http.empty() && !IsLocal(options_.http) && security.http_token_file.empty()) {
-    warnings.push_back({options_.http,
-                        "everybody who reaches the address reads the metrics, with clients' names",
-                        "set --http-token-file, or keep it inside a trusted network"});
-  }
-  for (const std::string& range : options_.trusted_proxies.wide_ranges()) {
-    warnings.push_back(
-        {absl::StrCat("--trusted-proxy ", range),
-         "each of its hosts may pass for any client, and has no limit of connections",
-         "name the addresses of the proxies alone"});
-  }
-  const auto add = [&warnings](const std::optional<SecurityWarning>& warning) {
-    if (warning.has_value()) warnings.push_back(*warning);
-  };
-  struct stat file {};
-  if (!options_.cache_dir.empty() && stat(options_.cache_dir.c_str(), &file) == 0) {
-    add(WarnOfWriters(options_.cache_dir, file, "the cached answers"));
-  }
-  if (!options_.config_file.empty() && stat(options_.config_file.c_str(), &file) == 0) {
-    add(WarnOfWriters(options_.config_file, file, "the options of the server"));
-    add(WarnOfFolder(options_.config_file, "the options of the server"));
-  }
-  return warnings;
-}
-
-void Server::LogWarnings() {
-  std::vector<SecurityWarning> warnings = Warnings();
-  MutexLock lock(warnings_mutex_);
-  for (const SecurityWarning& warning : warnings) {
-    if (absl::c_linear_search(warnings_, warning)) continue;
-    Log(LogLevel::kWarning, "unsafe",
-        {{"subject", warning.subject}, {"problem", warning.problem}, {"remedy", warning.remedy}});
-  }
-  warnings_ = std::move(warnings);
 }
 
 void Server::BecomeLameDuck() {

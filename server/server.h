@@ -3,18 +3,14 @@
 #define STOWAGE_SERVER_SERVER_H_
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/server.h"
 #include "server/cache/answer_cache.h"
-#include "server/cache/tiers/guarded_leases.h"
-#include "server/cache/tiers/guarded_tier.h"
+#include "server/cache_tiers.h"
 #include "server/engine/connection_accounts.h"
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
@@ -22,28 +18,18 @@
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
 #include "server/observe/status.h"
+#include "server/reports.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/operator_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/scheduler_service.h"
 #include "server/rpc/unknown_methods.h"
-#include "server/security/file_permissions.h"
 #include "server/security/handshake_log.h"
 #include "server/security/security.h"
 #include "server/server_options.h"
-#include "solver/base/mutex.h"
-#include "solver/model/answer.h"
+#include "server/unsafe_log.h"
 
 namespace stowage {
-
-// A tier of the cache below memory. Without a store the server runs without it.
-struct ServerTier {
-  std::string name;
-  Origin::Source source;
-  int64_t limit_bytes = 0;
-  std::unique_ptr<GuardedTier> store = nullptr;
-  std::unique_ptr<GuardedLeases> leases = nullptr;  // of a tier that servers share
-};
 
 // Serves from Start() until Drain(), which must be called before it is destroyed.
 class Server {
@@ -66,9 +52,8 @@ class Server {
   bool Apply(absl::string_view option, const ServerOptions& options);
   // Reads certificates and tokens again. What is wrong with them is logged, and changes nothing.
   void ReadCredentials() { security_->ReadNow(); }
-  // Logs what is unsafe and has not been logged since it became so: an address that others can
-  // reach without TLS or credentials, permissions of files. Thread-safe.
-  void LogWarnings();
+  // As UnsafeLog::LogNew().
+  void LogWarnings() { unsafe_.LogNew(); }
 
   double lame_duck_seconds() const { return lame_duck_seconds_; }
   double grace_seconds() const { return grace_seconds_; }
@@ -81,27 +66,22 @@ class Server {
   void Drain();
 
  private:
-  // Reports to the log and the metrics.
-  class Reports;
-
   Server(const ServerOptions& options, const std::string& version,
          std::unique_ptr<Security> security);
   MetricsSnapshot Snapshot() const;
   void RememberStatus();
   absl::Status StartHttp();
-  std::vector<SecurityWarning> Warnings() const;
 
   const ServerOptions options_;  // of the start
   double lame_duck_seconds_;
   double grace_seconds_;
-  Mutex warnings_mutex_;
-  std::vector<SecurityWarning> warnings_ ABSL_GUARDED_BY(warnings_mutex_);  // those logged last
   Metrics metrics_;
   StatusHistory history_;
-  std::unique_ptr<Reports> reports_;
+  Reports reports_;
   HandshakeLog handshakes_;
   std::unique_ptr<Security> security_;
-  std::vector<ServerTier> tiers_;
+  UnsafeLog unsafe_;
+  CacheTiers tiers_;
   AnswerCache cache_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};  // or a lame duck, or asked to drain by an operator

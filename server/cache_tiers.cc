@@ -1,0 +1,92 @@
+#include "server/cache_tiers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "server/cache/tiers/redis_tier.h"
+#include "server/cache/tiers/sqlite_tier.h"
+#include "server/redis/cluster.h"
+
+namespace stowage {
+namespace {
+
+// Without a store where there is none, or where it cannot be opened, which is reported.
+ServerTier OpenDisk(const ServerOptions& options, Observer& observer) {
+  ServerTier disk = {.name = "disk", .source = Origin::Source::kDiskCache};
+  if (options.cache_dir.empty()) return disk;
+  absl::StatusOr<std::unique_ptr<SqliteTier>> tier =
+      SqliteTier::Open(options.cache_dir, {options.disk_bytes, options.client_cache_share});
+  if (!tier.ok()) {
+    observer.StoreFailed(tier.status());
+    return disk;
+  }
+  if (const absl::Status opening = (*tier)->opening(); !opening.ok()) observer.StoreFailed(opening);
+  disk.store =
+      std::make_unique<GuardedTier>(*std::move(tier), GuardOptions{.name = disk.name}, observer);
+  disk.limit_bytes = options.disk_bytes;
+  return disk;
+}
+
+// Connects with its first call.
+ServerTier OpenShared(const ServerOptions& options, Observer& observer) {
+  ServerTier shared = {.name = "shared", .source = Origin::Source::kSharedCache};
+  if (options.shared_cache.seeds.empty()) return shared;
+  const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(
+      std::chrono::duration<double>(options.shared_cache_timeout_seconds));
+  // A first call connects, which may take longer than is waited for; the next ones do not.
+  const RedisTierOptions patience = {.timeout = std::max(timeout, RedisTierOptions().timeout)};
+  auto tier = std::make_unique<RedisTier>(
+      std::make_unique<RedisCluster>(
+          options.shared_cache.seeds,
+          [files = options.shared_cache_login] { return ReadRedisLogin(files); }),
+      patience);
+  const GuardOptions guard = {.name = shared.name,
+                              .timeout = timeout,
+                              .breaker = {.failures = 5, .pause = std::chrono::seconds(1)}};
+  RedisTier& leases = *tier;
+  shared.store = std::make_unique<GuardedTier>(std::move(tier), guard, observer);
+  shared.leases = std::make_unique<GuardedLeases>(*shared.store, leases);
+  return shared;
+}
+
+}  // namespace
+
+CacheTiers::CacheTiers(const ServerOptions& options, Observer& observer) {
+  tiers_.push_back(OpenDisk(options, observer));
+  tiers_.push_back(OpenShared(options, observer));
+}
+
+std::vector<NamedTier> CacheTiers::in_use() const {
+  std::vector<NamedTier> in_use;
+  for (const ServerTier& tier : tiers_) {
+    if (tier.store != nullptr) in_use.push_back({tier.name, tier.source, tier.store.get()});
+  }
+  return in_use;
+}
+
+SolveLeases* CacheTiers::leases() const {
+  for (const ServerTier& tier : tiers_) {
+    if (tier.leases != nullptr) return tier.leases.get();
+  }
+  return nullptr;
+}
+
+std::vector<TierGauges> CacheTiers::gauges(const AnswerCache& cache) const {
+  std::vector<TierGauges> gauges;
+  const std::vector<TierStats> counted = cache.tier_stats();
+  for (const ServerTier& tier : tiers_) {
+    TierGauges& its = gauges.emplace_back();
+    its.stats.name = tier.name;
+    its.limit_bytes = tier.limit_bytes;
+    its.in_use = tier.store != nullptr;
+    if (!its.in_use) continue;
+    its.guard = tier.store->guard_stats();
+    its.stats = *absl::c_find_if(
+        counted, [&tier](const TierStats& stats) { return stats.name == tier.name; });
+  }
+  return gauges;
+}
+
+}  // namespace stowage

@@ -1,0 +1,48 @@
+// The tiers of the cache below memory, as the options want them.
+#ifndef STOWAGE_SERVER_CACHE_TIERS_H_
+#define STOWAGE_SERVER_CACHE_TIERS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/cache/answer_cache.h"
+#include "server/cache/solve_leases.h"
+#include "server/cache/tiers/guarded_leases.h"
+#include "server/cache/tiers/guarded_tier.h"
+#include "server/events/observer.h"
+#include "server/observe/gauges.h"
+#include "server/server_options.h"
+#include "solver/model/answer.h"
+
+namespace stowage {
+
+// Without a store the server runs without the tier.
+struct ServerTier {
+  std::string name;
+  Origin::Source source;
+  int64_t limit_bytes = 0;
+  std::unique_ptr<GuardedTier> store = nullptr;
+  std::unique_ptr<GuardedLeases> leases = nullptr;  // of a tier that servers share
+};
+
+// Immutable; the stores are thread-safe.
+class CacheTiers {
+ public:
+  // Borrows the observer, to which a tier that cannot be opened is reported.
+  CacheTiers(const ServerOptions& options, Observer& observer);
+
+  // For AnswerCache: those with a store, the quickest first.
+  std::vector<NamedTier> in_use() const;
+  SolveLeases* leases() const;  // null: no tier has leases
+  // Of all, with what `cache` counted of those in use.
+  std::vector<TierGauges> gauges(const AnswerCache& cache) const;
+
+ private:
+  std::vector<ServerTier> tiers_;  // the quickest first
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SERVER_CACHE_TIERS_H_
