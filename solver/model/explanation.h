@@ -35,6 +35,14 @@ struct Peak {
 inline constexpr size_t kPeaksShown = 3;
 inline constexpr size_t kHoldingsShown = 8;
 
+// Device memory while one operation runs, by what takes it.
+struct MemoryByKind {
+  int64_t output_bytes = 0;
+  int64_t saved_bytes = 0;
+  int64_t gradient_bytes = 0;
+  int64_t overhead_bytes = 0;
+};
+
 // Time in which the compute queue waits.
 struct Idle {
   // The compute operation that waits. One past the last operation: the wait for final transfers.

@@ -139,7 +139,29 @@ std::vector<StageFate> ToChain(const Execution& execution, const std::vector<Sta
   return fates;
 }
 
+std::vector<MemoryByKind> EagerMemory(const Chain& chain, const Platform& platform,
+                                      const Schedule& schedule) {
+  std::vector<MemoryByKind> memory;
+  memory.reserve(schedule.operations.size());
+  MemoryWalk walk(chain, platform);
+  for (const Operation& operation : schedule.operations) {
+    memory.push_back(walk.BytesDuring(operation));
+    const absl::Status status = walk.Execute(operation);
+    assert(status.ok());
+    (void)status;
+  }
+  return memory;
+}
+
 }  // namespace
+
+std::vector<MemoryByKind> ExplainMemory(const Chain& chain, const Platform& platform,
+                                        const Schedule& schedule) {
+  if (!HasGraphOperations(schedule)) return EagerMemory(chain, platform, schedule);
+  const absl::StatusOr<Execution> execution = Execution::Of(chain, schedule);
+  assert(execution.ok());
+  return EagerMemory(execution->chain(), platform, execution->FromChain(schedule));
+}
 
 Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
                     const std::vector<TimelineEntry>& timeline) {

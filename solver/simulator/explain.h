@@ -18,6 +18,11 @@ namespace stowage {
 Explanation Explain(const Chain& chain, const Platform& platform, const Schedule& schedule,
                     const std::vector<TimelineEntry>& timeline);
 
+// What takes the memory of each operation: the sum is its TimelineEntry::memory_bytes.
+// Requires: Simulate() accepts the schedule. O(operations + stages), thread-safe.
+std::vector<MemoryByKind> ExplainMemory(const Chain& chain, const Platform& platform,
+                                        const Schedule& schedule);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_SOLVER_SIMULATOR_EXPLAIN_H_

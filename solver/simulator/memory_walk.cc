@@ -1,6 +1,7 @@
 // Each operation is handled in three steps: check its preconditions (the table and "Errors" of
 // solver/README.md), account for its memory, then change the state. Invariants between operations:
 //   device_bytes_ = Σ bytes of values on the device + |δ^gradient_|
+//   saved_bytes_ = the part of that sum that is in form kSaved
 //   host_after_bytes_ = Σ bytes of values with place kDeviceAndHost or kHost
 // A value has at most one form, so a stage is either a^l or ā^l, never both.
 #include "solver/simulator/memory_walk.h"
@@ -85,7 +86,7 @@ absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
   // The input is still there while the forward runs: FORWARD_DISCARD drops it at the end.
   Account(added + chain_.stage(l).forward_overhead_bytes);
   values_[l] = {saves ? Form::kSaved : Form::kOutput, Place::kDevice, /*forward_done=*/true};
-  device_bytes_ += added;
+  Take(l);
   if (kind == OperationKind::kForwardDiscard) Drop(l - 1);
   return absl::OkStatus();
 }
@@ -149,7 +150,7 @@ absl::Status MemoryWalk::Release(int l) {
   }
   Account(0);
   // Memory comes back at the RELEASE, in program order, whenever the copy ends.
-  device_bytes_ -= Bytes(l);
+  Free(l);
   values_[l].place = Place::kHost;
   return absl::OkStatus();
 }
@@ -164,7 +165,7 @@ absl::Status MemoryWalk::Prefetch(int l) {
   if (OnDevice(l)) return Invalid(absl::StrCat(ValueText(l), " is already on the device"));
   // The device memory is taken at once, when the copy starts.
   Account(Bytes(l));
-  device_bytes_ += Bytes(l);
+  Take(l);
   values_[l].place = Place::kDevice;
   host_after_bytes_ -= Bytes(l);
   return absl::OkStatus();
@@ -204,6 +205,27 @@ std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) cons
   return out;
 }
 
+MemoryByKind MemoryWalk::BytesDuring(const Operation& operation) const {
+  const int l = operation.stage;
+  MemoryByKind bytes;
+  bytes.saved_bytes = saved_bytes_;
+  bytes.gradient_bytes = chain_.gradient_bytes(gradient_);
+  bytes.output_bytes = device_bytes_ - bytes.saved_bytes - bytes.gradient_bytes;
+  if (operation.kind == OperationKind::kBackward) {
+    bytes.gradient_bytes += chain_.gradient_bytes(l - 1);
+    bytes.overhead_bytes = chain_.stage(l).backward_overhead_bytes;
+  } else if (operation.kind == OperationKind::kPrefetch) {
+    (values_[l].form == Form::kSaved ? bytes.saved_bytes : bytes.output_bytes) += Bytes(l);
+  } else if (operation.kind == OperationKind::kForwardSave) {
+    bytes.saved_bytes += chain_.saved_bytes(l);
+    bytes.overhead_bytes = chain_.stage(l).forward_overhead_bytes;
+  } else if (IsForward(operation.kind)) {
+    bytes.output_bytes += chain_.output_bytes(l);
+    bytes.overhead_bytes = chain_.stage(l).forward_overhead_bytes;
+  }
+  return bytes;
+}
+
 absl::Status MemoryWalk::NeedOnDevice(int l) const {
   if (OnDevice(l)) return absl::OkStatus();
   return Invalid(absl::StrCat(ValueText(l), " is not on device: it ", Whereabouts(l)));
@@ -240,8 +262,18 @@ int64_t MemoryWalk::Bytes(int l) const {
   return values_[l].form == Form::kSaved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
 }
 
-void MemoryWalk::Drop(int l) {
+void MemoryWalk::Take(int l) {
+  device_bytes_ += Bytes(l);
+  if (values_[l].form == Form::kSaved) saved_bytes_ += Bytes(l);
+}
+
+void MemoryWalk::Free(int l) {
   device_bytes_ -= Bytes(l);
+  if (values_[l].form == Form::kSaved) saved_bytes_ -= Bytes(l);
+}
+
+void MemoryWalk::Drop(int l) {
+  Free(l);
   values_[l].form = Form::kNone;
 }
 

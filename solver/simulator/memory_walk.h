@@ -45,6 +45,8 @@ class MemoryWalk {
   // The device memory by owner while `operation` runs next, unordered. O(stages).
   // Requires: `operation` is valid.
   std::vector<Holding> HoldingsDuring(const Operation& operation) const;
+  // The sums of these holdings by kind. O(1). Requires: `operation` is valid.
+  MemoryByKind BytesDuring(const Operation& operation) const;
 
  private:
   enum class Form : uint8_t { kNone, kOutput, kSaved };  // absent, a^l or ā^l
@@ -79,6 +81,9 @@ class MemoryWalk {
   std::string BackwardText(int l) const;
   int Number(int l) const { return numbers_ == nullptr ? l : (*numbers_)[static_cast<size_t>(l)]; }
   void Drop(int l);
+  // Counts the bytes of value l as taken or freed on the device.
+  void Take(int l);
+  void Free(int l);
   // Sets memory_bytes_ for an operation that needs `extra_bytes` beyond what is on the device.
   void Account(int64_t extra_bytes);
 
@@ -88,6 +93,7 @@ class MemoryWalk {
   std::vector<Value> values_;  // 0..L+1
   int gradient_;               // g: BACKWARD g is next and δ^g is held; L+1 at first
   int64_t device_bytes_;       // after the last operation
+  int64_t saved_bytes_ = 0;    // the part of it that values in form kSaved take
   // After the last operation. A PREFETCH still counts in host_bytes_ while it runs.
   int64_t host_after_bytes_ = 0;
   int64_t memory_bytes_ = 0;

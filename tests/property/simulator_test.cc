@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rapidcheck/gtest.h"
+#include "solver/simulator/memory_walk.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
 
@@ -69,6 +70,42 @@ RC_GTEST_PROP(Simulator, KeepsEachQueueInOrder, ()) {
     if (kind == OperationKind::kPrefetch) queue = platform.half_duplex ? 1 : 2;
     RC_ASSERT(timeline[i].start_seconds >= ends[queue]);
     ends[queue] = timeline[i].end_seconds;
+  }
+}
+
+// Each holding is counted under its kind, and the kinds add up to what the simulator counts.
+RC_GTEST_PROP(MemoryWalk, SumsUpTheHoldingsOfEachKind, ()) {
+  const Chain chain = *SmallChains(3);
+  Platform platform = Memory(1000);
+  platform.offload_bytes_per_second = 1;
+  MemoryWalk walk(chain, platform);
+  for (const Operation& operation : ValidPrefix(chain, platform).operations) {
+    MemoryByKind sums;
+    for (const Holding& holding : walk.HoldingsDuring(operation)) {
+      switch (holding.kind) {
+        case Holding::Kind::kOutput:
+          sums.output_bytes += holding.bytes;
+          break;
+        case Holding::Kind::kSaved:
+          sums.saved_bytes += holding.bytes;
+          break;
+        case Holding::Kind::kGradient:
+          sums.gradient_bytes += holding.bytes;
+          break;
+        case Holding::Kind::kOverhead:
+          sums.overhead_bytes += holding.bytes;
+          break;
+      }
+    }
+    const MemoryByKind bytes = walk.BytesDuring(operation);
+    RC_ASSERT(bytes.output_bytes == sums.output_bytes);
+    RC_ASSERT(bytes.saved_bytes == sums.saved_bytes);
+    RC_ASSERT(bytes.gradient_bytes == sums.gradient_bytes);
+    RC_ASSERT(bytes.overhead_bytes == sums.overhead_bytes);
+    RC_ASSERT(walk.Execute(operation).ok());
+    RC_ASSERT(bytes.output_bytes + bytes.saved_bytes + bytes.gradient_bytes +
+                  bytes.overhead_bytes ==
+              walk.memory_bytes());
   }
 }
 
