@@ -48,7 +48,10 @@ test=(
   openssl                                     # makes certificates for tests
   curl                                        # reads the port for operators in a test
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
+  chromium                                    # shows the page in a test
 )
+# Build the page of server/web again. Node's own packages hold both, and conflict with Debian's npm.
+command -v npm >/dev/null || test+=(nodejs npm)
 pip=(python3-pip python3-venv python3-dev)  # fetches wheels; the Python package, and its tests' venv
 python_wheels=(
   grpcio==1.85.1 grpcio-status==1.85.1        # a generic client, which reads our errors

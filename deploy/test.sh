@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test: the dev preset with all of them, then the
-# ones that concern threads under ThreadSanitizer, then all but LibTorch's and the real chains' again
-# under AddressSanitizer and UndefinedBehaviorSanitizer, for which dev's integration and golden tests
-# run asan's programs, then each fuzzer for seconds, and last quickstart.sh with what is released. The
-# Python package is built and tested after dev, whose server its tests start. Ends with the time that
-# each step took. The step `release` compiles that preset whole.
+# Installs what is missing, builds, and runs every test: the dev preset with all of them; the Python
+# package and the page, which need dev's programs; then the tests that concern threads under
+# ThreadSanitizer, then all but LibTorch's and the real chains' again under AddressSanitizer and
+# UndefinedBehaviorSanitizer, for which dev's integration and golden tests run asan's programs, then
+# each fuzzer for seconds, and last quickstart.sh with what is released. Ends with the time that each
+# step took. The step `release` compiles that preset whole.
 # Safe to run again.
-#   deploy/test.sh [STEP…]    default: dev python tsan asan fuzz quickstart
+#   deploy/test.sh [STEP…]    default: dev python web tsan asan fuzz quickstart
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,6 +43,10 @@ run_step() {
       build dev
       run "python built and tested" deploy/python.sh
       ;;
+    web)
+      build dev
+      run "page built and tested" deploy/web.sh
+      ;;
     tsan)
       build tsan
       run "tsan tested" sanitized --preset tsan --exclude-regex "$not_sanitized"
@@ -59,7 +63,7 @@ run_step() {
     quickstart) run "quickstart built and run" deploy/quickstart.sh ;;
     release) build release ;;
     *)
-      echo "test: no step $1; steps: dev python tsan asan fuzz quickstart release" >&2
+      echo "test: no step $1; steps: dev python web tsan asan fuzz quickstart release" >&2
       exit 2
       ;;
   esac
@@ -69,5 +73,5 @@ times=()
 trap 'printf "test: %s\n" "${times[@]}"' EXIT
 run "packages checked" deploy/setup.sh test
 steps=("$@")
-[ ${#steps[@]} -gt 0 ] || steps=(dev python tsan asan fuzz quickstart)
+[ ${#steps[@]} -gt 0 ] || steps=(dev python web tsan asan fuzz quickstart)
 for step in "${steps[@]}"; do run_step "$step"; done

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "client/cli/html_page.h"
 #include "client/cli/schedule_text.h"
 #include "client/cli/solve_flags.h"
 #include "client/lib/memory_budget.h"
@@ -35,6 +36,7 @@ struct Arguments {
   PlatformFlags platform;
   int points = 0;
   std::string budgets;
+  std::string html;
   std::string format = "text";
 };
 
@@ -128,6 +130,23 @@ std::string FrontierText(const Chain& chain, const FrontierResult& result) {
   return text;
 }
 
+// The page of a frontier, with a schedule for each budget: a point has none, so each is solved.
+absl::StatusOr<v1::View> FrontierView(const ChainFile& file, const FrontierRequest& request,
+                                      const FrontierResult& result, Scheduler& scheduler) {
+  v1::View view = ViewOf(file.message, request.chain);
+  v1::ViewedFrontier& viewed = *view.add_frontiers();
+  *viewed.mutable_platform() = ToMessage(request.platform);
+  *viewed.mutable_frontier() = ToMessage(result);
+  SolveRequest solve{request.chain, request.platform, request.solver, request.options};
+  for (const FrontierPoint& point : result.frontier.points) {
+    if (point.outcome == Outcome::kInfeasible) continue;
+    solve.platform.memory_bytes = point.memory_bytes;
+    ASSIGN_OR_RETURN(const SolveResult solved, scheduler.Solve(solve, {}));
+    ASSIGN_OR_RETURN(*view.add_schedules(), ViewedAnswer(request.chain, solve.platform, solved));
+  }
+  return view;
+}
+
 absl::StatusOr<int> Run(const Arguments& arguments) {
   if (arguments.solve.chain == "-" && arguments.platform.file == "-") {
     return absl::InvalidArgumentError("--platform: standard input is already read by --chain");
@@ -138,6 +157,11 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
   const absl::StatusOr<FrontierResult> result = scheduler->FindFrontier(request);
   if (!result.ok()) return InFlags(result.status(), SolverOf(arguments.solve));
+  if (!arguments.html.empty()) {
+    const absl::StatusOr<v1::View> view = FrontierView(file, request, *result, *scheduler);
+    if (!view.ok()) return InFlags(view.status(), SolverOf(arguments.solve));
+    RETURN_IF_ERROR(WriteHtml(arguments.html, *view));
+  }
   const std::string text = arguments.format == "json"
                                ? ToJson(ToMessage(*result))
                                : ChainLine(file.chain) + FrontierText(file.chain, *result);
@@ -169,6 +193,7 @@ void AddFrontierCommand(CLI::App& app, Command* chosen) {
       ->excludes(points);
   AddPlatform(command, MemoryFlag::kAbsent, &arguments->platform);
   AddSolveFlags(command, &arguments->solve);
+  AddHtml(command, &arguments->html);
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }

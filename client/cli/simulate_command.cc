@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "client/cli/html_page.h"
 #include "client/cli/schedule_text.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/remote_scheduler.h"
@@ -29,11 +30,13 @@ struct Arguments {
   std::string schedule;
   PlatformFlags platform;
   ServerFlags server;
+  std::string html;
   std::string format = "text";
 };
 
 struct Input {
-  Chain chain;  // as in the request, with printable names
+  v1::Chain message;  // as in the file
+  Chain chain;        // as in the request, with printable names
   SimulateRequest request;
 };
 
@@ -52,6 +55,7 @@ absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
   ASSIGN_OR_RETURN(ChainFile file, ReadChain(arguments.chain));
   input.chain = std::move(file.chain);
   input.request.chain = FromMessage(file.message);
+  input.message = std::move(file.message);
   ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.schedule));
   absl::StatusOr<ScheduleFile> schedule = ScheduleFromJson(json);
   if (!schedule.ok()) return Prefixed(arguments.schedule, schedule.status());
@@ -98,6 +102,11 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const ExplainedSimulation local, LocalScheduler({}).Simulate(request));
   const ExplainedSimulation& result = remote.has_value() ? *remote : local;
   const bool feasible = result.simulation.feasible();
+  if (!arguments.html.empty()) {
+    v1::View view = ViewOf(input.message, request.chain);
+    ASSIGN_OR_RETURN(*view.add_schedules(), ViewedSimulation(request));
+    RETURN_IF_ERROR(WriteHtml(arguments.html, view));
+  }
   if (arguments.format == "json") {
     Print(ToJson(ToMessage(result)));
   } else if (feasible == local.simulation.feasible()) {
@@ -132,6 +141,7 @@ void AddSimulateCommand(CLI::App& app, Command* chosen) {
       ->type_name("FILE");
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
   AddServer(command, "none, simulate in this process", &arguments->server);
+  AddHtml(command, &arguments->html);
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "client/cli/html_page.h"
 #include "client/cli/schedule_text.h"
 #include "client/cli/solve_flags.h"
 #include "client/lib/scheduler.h"
@@ -35,6 +36,7 @@ struct Arguments {
   bool rounding_loss = false;
   bool progress = false;
   std::string output;
+  std::string html;
   std::string format = "text";
 };
 
@@ -188,6 +190,11 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
     const std::string json = ToJson(ToMessage(answer.schedule));
     RETURN_IF_ERROR(Prefixed("--output", WriteFile(arguments.output, json)));
   }
+  if (!arguments.html.empty()) {
+    v1::View view = ViewOf(file.message, request.chain);
+    ASSIGN_OR_RETURN(*view.add_schedules(), ViewedAnswer(request.chain, request.platform, *result));
+    RETURN_IF_ERROR(WriteHtml(arguments.html, view));
+  }
   std::string text;
   if (arguments.format == "json") {
     text = ToJson(ToMessage(*result, request.platform));
@@ -224,6 +231,7 @@ void AddSolveCommand(CLI::App& app, Command* chosen) {
   command.add_option("--output", arguments->output, "file to write the schedule to, as JSON")
       ->type_name("FILE")
       ->group("Output");
+  AddHtml(command, &arguments->html);
   AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }

@@ -197,6 +197,16 @@ absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_u
   return Unreadable(FieldProblem(problem, root));
 }
 
+std::string Print(const google::protobuf::Message& message, bool add_whitespace) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = add_whitespace;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
+  return status.ok() ? json : "";
+}
+
 }  // namespace
 
 absl::Status FromJson(absl::string_view json, absl::string_view root,
@@ -225,19 +235,18 @@ absl::StatusOr<ScheduleFile> ScheduleFromJson(absl::string_view json) {
 }
 
 std::string ToJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);
-  if (!status.ok()) return "";
+  std::string json = Print(message, /*add_whitespace=*/true);
   // Most chains give no reason to warn: their answers are as those of versions without warnings.
   // Only a field of the message itself has this indentation, since strings have no line breaks.
   if (message.GetDescriptor() == v1::SolveResponse::descriptor()) {
     json = absl::StrReplaceAll(json, {{",\n \"warnings\": []", ""}});
   }
   return json;
+}
+
+std::string ToHtmlJson(const google::protobuf::Message& message) {
+  // Outside of strings JSON has no "<".
+  return absl::StrReplaceAll(Print(message, /*add_whitespace=*/false), {{"<", "\\u003c"}});
 }
 
 }  // namespace stowage

@@ -33,6 +33,8 @@ absl::StatusOr<ScheduleFile> ScheduleFromJson(absl::string_view json);
 // Indented, every field without presence printed but for the warnings of an answer without any,
 // 64-bit integers as strings, ends with a newline.
 std::string ToJson(const google::protobuf::Message& message);
+// The same fields without white space, safe between HTML's tags: holds no "<".
+std::string ToHtmlJson(const google::protobuf::Message& message);
 
 }  // namespace stowage
 

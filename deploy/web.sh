@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Checks the page of server/web: builds it again from its lock file and compares it byte for byte with
+# what is committed, then tries it in Debian's Chromium. Needs build/dev/bin/stowage, or that in the
+# folder that STOWAGE_PROGRAMS names. Arguments go to Node's test runner.
+#   deploy/web.sh
+#   deploy/web.sh --test-name-pattern=axe
+#   deploy/web.sh --update    only builds the page, into what is committed
+set -euo pipefail
+cd "$(dirname "$0")/.."
+web=server/web
+
+# A file that is written last says for which lock file the modules are complete.
+install_modules() {
+  cmp -s "$web/package-lock.json" "$web/node_modules/complete" && return
+  echo "web: installing the modules that $web/package-lock.json names, from npm"
+  if ! (cd "$web" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error); then
+    echo "web: npm's registry cannot be reached, or lacks what the lock file names; see above" >&2
+    exit 1
+  fi
+  cp "$web/package-lock.json" "$web/node_modules/complete"
+}
+
+install_modules
+if [ "${1:-}" = "--update" ]; then
+  exec node "$web/build.mjs"
+fi
+built=$(mktemp)
+trap 'rm -f "$built"' EXIT
+node "$web/build.mjs" "$built"
+if ! cmp "$built" "$web/bundle/page.html"; then
+  echo "web: $web/bundle/page.html is not what its sources give; deploy/web.sh --update builds it" >&2
+  exit 1
+fi
+echo "web: the bundle is what its sources give"
+node --test "$@" tests/web/page_test.mjs

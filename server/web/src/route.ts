@@ -1,0 +1,66 @@
+// What is shown, as the part of the address after "#": it can be kept, or sent with the file.
+//   #/schedule/0?op=59&stage=27&from=0.1&to=0.2    #/budgets    #/chain?stage=27
+import { useCallback, useEffect, useState } from "preact/hooks";
+
+export const kViews = ["schedule", "budgets", "chain"] as const;
+export type ViewName = (typeof kViews)[number];
+
+export interface Route {
+  view: ViewName;
+  schedule: number;  // index in View.schedules
+  op?: number | undefined;       // index in its operations
+  stage?: number | undefined;    // from 1
+  from?: number | undefined;     // the seconds that are shown
+  to?: number | undefined;
+}
+
+function readNumber(value: string | null): number | undefined {
+  const number = Number(value ?? "");
+  return value === null || value === "" || !Number.isFinite(number) || number < 0 ? undefined : number;
+}
+
+export function parseRoute(hash: string): Route {
+  const [path = "", query = ""] = hash.replace(/^#/, "").split("?", 2);
+  const [, name, index] = path.split("/");
+  const route: Route = {
+    view: kViews.find((view) => view === name) ?? "schedule",
+    schedule: Math.floor(readNumber(index ?? null) ?? 0),
+  };
+  const values = new URLSearchParams(query);
+  for (const key of ["op", "stage", "from", "to"] as const) {
+    const number = readNumber(values.get(key));
+    if (number !== undefined) route[key] = number;
+  }
+  return route;
+}
+
+export function routeText(route: Route): string {
+  const values = new URLSearchParams();
+  for (const key of ["op", "stage", "from", "to"] as const) {
+    const number = route[key];
+    if (number !== undefined) values.set(key, String(number));
+  }
+  const query = values.toString();
+  const path = route.view === "schedule" ? `schedule/${route.schedule}` : route.view;
+  return `#/${path}${query === "" ? "" : `?${query}`}`;
+}
+
+export type Go = (change: Partial<Route>) => void;
+
+// The route, and a function that changes it. A change of view is a step of the browser's history.
+export function useRoute(): [Route, Go] {
+  const [route, setRoute] = useState(() => parseRoute(location.hash));
+  useEffect(() => {
+    const read = () => setRoute(parseRoute(location.hash));
+    addEventListener("popstate", read);
+    return () => removeEventListener("popstate", read);
+  }, []);
+  const go = useCallback((change: Partial<Route>) => {
+    const before = parseRoute(location.hash);
+    const after = { ...before, ...change };
+    const isStep = after.view !== before.view || after.schedule !== before.schedule;
+    history[isStep ? "pushState" : "replaceState"](null, "", routeText(after));
+    setRoute(after);
+  }, []);
+  return [route, go];
+}
