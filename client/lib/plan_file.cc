@@ -44,6 +44,7 @@ void ClearNameAndTimes(Stage* stage) {
   stage->name.clear();
   stage->forward_seconds = 0;
   stage->backward_seconds = 0;
+  stage->replay_seconds.reset();
   if (!stage->graph.has_value()) return;
   stage->graph->forward_seconds = 0;
   stage->graph->backward_seconds = 0;

@@ -56,7 +56,7 @@ void ChainCuts::AddValue(int k) {
   ValueAtCut value{.bytes = bytes - held_bytes,
                    .ready_seconds = forwards_[k],
                    .rest_seconds = backwards_[k + 1]};
-  if (may_run_again) LetRunAgain(chain_.stage(k).forward_seconds, &value);
+  if (may_run_again) LetRunAgain(chain_.stage(k).ReplaySeconds(), &value);
   const bool may_leave = host_bytes_ > 0 && (k == 0 || !chain_.stage(k).no_offload);
   const double latency = platform_.transfer_latency_seconds;
   if (may_leave) LetLeave(held_bytes > 0 ? 0 : latency, &value);
@@ -112,7 +112,7 @@ ValueAtCut ChainCuts::ReadByCut(int l) const {
   ValueAtCut value{.bytes = may_run_again ? BytesOf(l) - chain_.output_bytes(l) : 0,
                    .ready_seconds = forwards_[l],
                    .rest_seconds = backwards_[l + 1]};
-  if (may_run_again) LetRunAgain(chain_.stage(l).forward_seconds, &value);
+  if (may_run_again) LetRunAgain(chain_.stage(l).ReplaySeconds(), &value);
   return value;
 }
 

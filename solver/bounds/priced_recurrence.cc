@@ -62,10 +62,12 @@ void PricedRecurrence::DescribeValues() {
   forwards_ = {0};
   need_bytes_ = {0};
   reruns_ = {false};
+  replay_gains_ = {0};
   for (int s = 1; s <= rows_; ++s) {
     const Stage& stage = chain_.stage(s);
     forwards_.push_back(forwards_.back() + stage.forward_seconds);
     backward_seconds_ += stage.backward_seconds;
+    replay_gains_.push_back(stage.forward_seconds - stage.ReplaySeconds());
     need_bytes_.push_back(stage.saved_bytes + chain_.gradient_bytes(s) +
                           chain_.gradient_bytes(s - 1) + stage.backward_overhead_bytes);
     reruns_.push_back(!stage.no_recompute && s < rows_);
@@ -251,7 +253,7 @@ void PricedRecurrence::FindRests(int s, int t) {
   splits_.clear();
   for (int k = s; k < std::min(t, rows_) && reruns_[k]; ++k) {
     splits_.push_back({.a = Rest(kCheckpoint, k + 1, t, SweepSeconds(s, k), splits_.size() + 1),
-                       .base = (1 - prices_.gap) * SweepSeconds(s, k)});
+                       .base = (1 - prices_.gap) * (SweepSeconds(s, k) - replay_gains_[k])});
   }
   terms_.resize(splits_.size());
 }

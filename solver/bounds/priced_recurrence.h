@@ -129,11 +129,12 @@ class PricedRecurrence {
   const Platform& platform_;
   const int rows_;  // L + 1
   const int64_t unit_bytes_;
-  size_t levels_ = 0;                // the budget is levels_ - 1
-  std::vector<double> forwards_;     // seconds of forwards 1..l
-  double backward_seconds_ = 0;      // of all
-  std::vector<int64_t> need_bytes_;  // of BACKWARD s besides value s-1
-  std::vector<bool> reruns_;         // whether forward s may run again
+  size_t levels_ = 0;                 // the budget is levels_ - 1
+  std::vector<double> forwards_;      // seconds of forwards 1..l
+  double backward_seconds_ = 0;       // of all
+  std::vector<double> replay_gains_;  // by stage: u_F - u_R
+  std::vector<int64_t> need_bytes_;   // of BACKWARD s besides value s-1
+  std::vector<bool> reruns_;          // whether forward s may run again
   std::vector<Value> values_[kRoots];
 
   // By what the part hangs from, part [s..t] and level: the seconds lost; and the same with the

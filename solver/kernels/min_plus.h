@@ -1,11 +1,12 @@
 // The inner loops of the dynamic programs over the parts [s..t] of a chain and memory levels m:
 //
 //   C(s,t,m) = min( C(s+1, t, m - saved[s])                             if m >= SaveNeed(s,t),
-//                   min over k in s..t-1 of  prefix[k+1] - prefix[s]
+//                   min over k in s..t-1 of  sweep_end[k+1] - prefix[s]
 //                       + C(s, k, m) + C(k+1, t, m - output[k])         if m >= SweepNeed(s,k,t) )
 //   C(t,t,m) = 0                                                        if m >= SaveNeed(t,t)
 //
-// and infinite where no case applies; prefix[s] is the time of the forwards before s. This is
+// and infinite where no case applies; prefix[s] is the time of the forwards before s, sweep_end[s]
+// the same with the last of them a replay, and at most prefix[s]. This is
 // RR-9302's Theorem 1 minus Σ(uF + uB), with stages numbered from 0 (see rotor_table.h). C(s,t,.)
 // is non-increasing in m.
 //
@@ -18,7 +19,7 @@
 // 1. Chunks. C(.,.,m) depends on C(.,.,m') with m' <= m only. The outermost loop is over chunks of
 //    kLanes levels, one vector.
 // 2. Matrix product. Inside a chunk, the minimum over k is a min-plus matrix product of
-//      left  A[s][k] = C(s,k,m)   and   right  B[k][t] = C(k+1, t, m - output[k]) + prefix[k+1],
+//      left  A[s][k] = C(s,k,m)   and   right  B[k][t] = C(k+1, t, m - output[k]) + sweep_end[k+1],
 //    computed in blocks of kBlock x kBlock parts held in registers, k innermost. Both operands are
 //    stored in the order in which they are read.
 // 3. Constant entries are not computed: levels below a part's minimum (`least`), levels at which

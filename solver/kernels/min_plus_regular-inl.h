@@ -143,6 +143,7 @@ class RegularBlocks : public RowState {
     const D d;
     const int s = s0_ + kRow;
     const V prefix = hn::Set(d, table_.prefix[s]);
+    const V sweep_end = hn::Set(d, table_.sweep_end[s]);
     V value[kBlock];
     // 1. The splits inside this row block.
     const bool zero = row_block_ < rows_.begin;
@@ -190,7 +191,7 @@ class RegularBlocks : public RowState {
     V least = hn::LoadU(d, bound);
     HWY_UNROLL(kBlock)
     for (int q = 0; q < kBlock; ++q) {
-      const V b = hn::Add(right_row_[kRow].Load(columns, q, 0), prefix);
+      const V b = hn::Add(right_row_[kRow].Load(columns, q, 0), sweep_end);
       if (kRow > 0) behind[kRow > 0 ? kRow - 1 : 0][q] = b;
       hn::StoreU(b, d, Right(s - 1, q));
       least = hn::Min(least, b);

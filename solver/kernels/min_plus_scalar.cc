@@ -18,7 +18,7 @@ float* Right(const TableView& table, int k, int t) {
 }
 
 // The recurrence for one part and level. The order of additions is that of the vectorized kernel:
-// left + (right + prefix) first, prefix[s] subtracted last.
+// left + (right + sweep_end) first, prefix[s] subtracted last.
 float Best(const TableView& table, int s, int t, int level) {
   const int lane = level % kLanes;
   if (s == t) return 0;
@@ -61,7 +61,7 @@ void FillPart(const TableView& table, int chunk, int s, int t) {
   if (s == 0) return;
   for (int lane = 0; lane < kLanes; ++lane) {
     const int level = chunk * kLanes + lane - table.output[s - 1];
-    Right(table, s - 1, t)[lane] = ValueAt(table, s, t, level) + table.prefix[s];
+    Right(table, s - 1, t)[lane] = ValueAt(table, s, t, level) + table.sweep_end[s];
   }
 }
 

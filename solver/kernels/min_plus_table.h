@@ -56,6 +56,8 @@ struct TableView {
 
   // By stage, `stages` long (prefix one more).
   const float* prefix = nullptr;  // time of the forwards before a stage
+  // The same, where the forward right before it is a replay: the end of a sweep. At most `prefix`.
+  const float* sweep_end = nullptr;
   // The memory needs are those of PartSizes (algorithms/part_sizes.h).
   const int32_t* output = nullptr;
   const int32_t* saved = nullptr;

@@ -336,9 +336,9 @@ class RowFill : public RegularBlocks {
       const int s = s0_ + r;
       if (s == 0) continue;
       float* const bound = right_bound_ + ((s - 1) / kGroup) * kLanes;
-      const V prefix = hn::Set(D(), table_.prefix[s]);
+      const V sweep_end = hn::Set(D(), table_.sweep_end[s]);
       for (int p = 0; p < kLanes; p += VectorLanes()) {
-        hn::StoreU(hn::Min(prefix, hn::LoadU(D(), bound + p)), D(), bound + p);
+        hn::StoreU(hn::Min(sweep_end, hn::LoadU(D(), bound + p)), D(), bound + p);
       }
     }
   }
@@ -351,12 +351,12 @@ class RowFill : public RegularBlocks {
     const ShiftedRow& row = right_row_[r];
     const ShiftedRow::Columns columns = row.At(column_block_);
     float* const bound = right_bound_ + ((s - 1) / kGroup) * kLanes;
-    const V prefix = hn::Set(d, table_.prefix[s]);
+    const V sweep_end = hn::Set(d, table_.sweep_end[s]);
     for (int p = 0; p < kLanes; p += VectorLanes()) {
       V least = hn::LoadU(d, bound + p);
       for (int q = 0; q < kBlock; ++q) {
         V v = hn::Set(d, kNever);
-        if (IsPart(r, q)) v = hn::Add(row.Load(columns, q, p), prefix);
+        if (IsPart(r, q)) v = hn::Add(row.Load(columns, q, p), sweep_end);
         hn::StoreU(v, d, Right(s - 1, q) + p);
         least = hn::Min(least, v);
       }

@@ -43,6 +43,11 @@ struct Stage {
   std::optional<GraphCosts> graph = {};   // unset: no graph mode
   std::string fusion_group = {};          // neighbours that graph mode fuses; empty: none
   bool control_flow = false;              // excludes the stage and its group from graph mode
+  // u_R: of a forward right before its own backward; unset: u_F.
+  std::optional<double> replay_seconds = {};
+
+  // u_R: what a forward takes whose output nobody reads, because its backward follows at once.
+  double ReplaySeconds() const { return replay_seconds.value_or(forward_seconds); }
 
   bool operator==(const Stage&) const = default;
 };

@@ -62,6 +62,9 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   rounded.gradient_bytes = rounding.Up(chain.gradient_bytes(l));
   rounded.forward_overhead_bytes = rounding.Up(stage.forward_overhead_bytes);
   rounded.backward_overhead_bytes = rounding.Up(stage.backward_overhead_bytes);
+  if (stage.replay_seconds.has_value()) {
+    rounded.replay_seconds = rounding.Nearest(*stage.replay_seconds);
+  }
   rounded.no_recompute = stage.no_recompute;
   rounded.no_offload = stage.no_offload;
   return rounded;

@@ -12,6 +12,17 @@ bool IsForward(OperationKind kind) {
 
 bool IsCompute(OperationKind kind) { return IsForward(kind) || kind == OperationKind::kBackward; }
 
+bool IsReplay(const std::vector<Operation>& operations, size_t index) {
+  const Operation& forward = operations[index];
+  if (forward.kind != OperationKind::kForwardSave) return false;
+  for (size_t next = index + 1; next < operations.size(); ++next) {
+    const Operation& operation = operations[next];
+    if (!IsCompute(operation.kind)) continue;
+    return operation.kind == OperationKind::kBackward && operation.stage == forward.stage;
+  }
+  return false;
+}
+
 absl::string_view KindName(OperationKind kind) {
   switch (kind) {
     case OperationKind::kForwardSave:

@@ -49,6 +49,10 @@ struct Schedule {
 bool IsForward(OperationKind kind);
 bool IsCompute(OperationKind kind);  // a forward or a backward
 
+// Whether operation `index` is a FORWARD_SAVE whose backward is the next compute operation, so that
+// nobody else reads its output: it takes Stage::ReplaySeconds(). O(transfers in between).
+bool IsReplay(const std::vector<Operation>& operations, size_t index);
+
 absl::string_view KindName(OperationKind kind);  // "FORWARD_SAVE", as in JSON
 // "BACKWARD 4", "BACKWARD 4 graph"; for a fusion group "BACKWARD 2-4 graph".
 std::string OperationName(const Operation& operation);

@@ -114,6 +114,38 @@ std::string StagePath(const Chain& chain, int l) {
   return l > chain.length() ? "chain.loss." : absl::StrCat("chain.stages[", l - 1, "].");
 }
 
+// A replay is a second forward, no longer than the first.
+void CheckReplay(const Chain& chain, int l, Checker& checker) {
+  const Stage& stage = chain.stage(l);
+  if (!stage.replay_seconds.has_value()) return;
+  checker.Seconds("replay_seconds", *stage.replay_seconds);
+  if (l > chain.length()) checker.Add("replay_seconds", "is set; the loss runs once");
+  if (stage.no_recompute) {
+    checker.Add("replay_seconds", "is set, and so is no_recompute; leave out one of them");
+  }
+  if (*stage.replay_seconds > stage.forward_seconds) {
+    checker.Add("replay_seconds",
+                absl::StrCat("is ", *stage.replay_seconds, ", more than forward_seconds ",
+                             stage.forward_seconds, "; leave it out"));
+  }
+}
+
+// No solver of graph mode knows replays.
+void CheckReplays(const Chain& chain, std::vector<FieldViolation>* out) {
+  int graph = 0;  // the first stage with costs in graph mode
+  for (int l = chain.length() + 1; l >= 1; --l) {
+    if (chain.stage(l).graph.has_value()) graph = l;
+  }
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    Checker checker(StagePath(chain, l), out);
+    CheckReplay(chain, l, checker);
+    if (graph == 0 || !chain.stage(l).replay_seconds.has_value()) continue;
+    checker.Add("replay_seconds", absl::StrCat("is set, and ", StagePath(chain, graph),
+                                               "graph is too; a chain has one or the other"));
+    break;
+  }
+}
+
 // Checks that all stages of the unit have graph costs or none has, and that what the unit saves
 // includes its output. Requires: the sums of sizes do not overflow.
 void CheckUnit(const Chain& chain, const Unit& unit, std::vector<FieldViolation>* out) {
@@ -198,6 +230,7 @@ std::vector<FieldViolation> Violations(const Chain& chain) {
   CheckStage(chain.loss, "chain.loss.", total, &out);
   checker.Seconds("graph_entry_seconds", chain.graph_entry_seconds);
   CheckNames(chain, &out);
+  CheckReplays(chain, &out);
   // CheckUnit() adds sizes, which is safe only below the limit.
   if (!total.exceeded()) CheckGroups(chain, &out);
   return out;

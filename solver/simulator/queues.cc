@@ -26,7 +26,7 @@ const Event& Later(const Event& a, const Event& b) {
 Queues::Queues(const Chain& chain, const Platform& platform)
     : chain_(chain), platform_(platform), values_(static_cast<size_t>(chain.length()) + 2) {}
 
-Queues::Span Queues::Run(const Operation& operation, double entry_seconds) {
+Queues::Span Queues::Run(const Operation& operation, const Duration& duration) {
   const int l = operation.stage;
   Span span;
   switch (operation.kind) {
@@ -40,7 +40,7 @@ Queues::Span Queues::Run(const Operation& operation, double entry_seconds) {
       span = Prefetch(l);
       break;
     default:
-      span = Compute(operation, entry_seconds);
+      span = Compute(operation, duration);
       break;
   }
   makespan_ = std::max(makespan_, span.end_seconds);
@@ -48,15 +48,16 @@ Queues::Span Queues::Run(const Operation& operation, double entry_seconds) {
   return span;
 }
 
-Queues::Span Queues::Compute(const Operation& operation, double entry_seconds) {
+Queues::Span Queues::Compute(const Operation& operation, const Duration& duration) {
   const int l = operation.stage;
   const bool backward = operation.kind == OperationKind::kBackward;
   Event ready = Later(compute_, released_);
   ready = Later(ready, values_[l - 1].prefetched);
   if (backward) ready = Later(ready, values_[l].prefetched);
   const Stage& stage = chain_.stage(l);
+  const double forward_seconds = duration.replay ? stage.ReplaySeconds() : stage.forward_seconds;
   const double seconds =
-      (backward ? stage.backward_seconds : stage.forward_seconds) + entry_seconds;
+      (backward ? stage.backward_seconds : forward_seconds) + duration.entry_seconds;
   Span span{ready.seconds, ready.seconds + seconds, std::nullopt};
   if (ready.seconds > compute_.seconds) span.waits_for = ready.operation;
   compute_ = {span.end_seconds, index_};

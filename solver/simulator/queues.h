@@ -27,9 +27,15 @@ class Queues {
 
   Queues(const Chain& chain, const Platform& platform);
 
-  // Runs the next operation of a valid schedule and returns its times in seconds. `entry_seconds`
-  // is added to the duration of a forward or backward: the cost of entering graph mode. O(1).
-  Span Run(const Operation& operation, double entry_seconds = 0);
+  // What the duration of a forward or backward depends on besides its stage.
+  struct Duration {
+    double entry_seconds = 0;  // added: the cost of entering graph mode
+    bool replay = false;       // see IsReplay()
+  };
+
+  // Runs the next operation of a valid schedule and returns its times in seconds. O(1).
+  Span Run(const Operation& operation, const Duration& duration);
+  Span Run(const Operation& operation) { return Run(operation, Duration{}); }
 
   double compute_seconds() const { return compute_seconds_; }  // of all forwards and backwards
   double makespan_seconds() const { return makespan_; }
@@ -46,7 +52,7 @@ class Queues {
     Event prefetched;    // end of its latest PREFETCH
   };
 
-  Span Compute(const Operation& operation, double entry_seconds);
+  Span Compute(const Operation& operation, const Duration& duration);
   Span Offload(int l);
   Span Release(int l);
   Span Prefetch(int l);

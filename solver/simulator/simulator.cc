@@ -69,9 +69,17 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
     const bool runs_first = IsForward(operation.kind) && !has_run[l];
     // Entering graph mode is paid by the first forward of each run of stages in graph mode, once.
     const bool enters = runs_first && execution.has_value() && execution->Enters(l);
-    const Queues::Span span = queues.Run(operation, enters ? chain.graph_entry_seconds : 0);
+    // Only a stage that says so runs faster there; l may be value 0, which has no stage.
+    const bool replays = IsForward(operation.kind) &&
+                         executed.stage(l).replay_seconds.has_value() &&
+                         IsReplay(schedule.operations, i);
+    const Queues::Span span = queues.Run(
+        operation, {.entry_seconds = enters ? chain.graph_entry_seconds : 0, .replay = replays});
     if (IsForward(operation.kind)) {
-      if (!runs_first) prediction.recompute_seconds += executed.stage(l).forward_seconds;
+      const Stage& stage = executed.stage(l);
+      if (!runs_first) {
+        prediction.recompute_seconds += replays ? stage.ReplaySeconds() : stage.forward_seconds;
+      }
       has_run[l] = true;
     }
     prediction.peak_memory_bytes = std::max(prediction.peak_memory_bytes, memory.memory_bytes());

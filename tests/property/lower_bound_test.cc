@@ -61,7 +61,7 @@ void MakeLopsided(Stage& stage) {
 }
 
 Chain SomeChain(int max_stages) {
-  Chain chain = *SmallChains(max_stages);
+  Chain chain = Below(3) == 0 ? *SmallReplayChains(max_stages) : *SmallChains(max_stages);
   const bool runs_once = Below(4) == 0;
   const bool lopsided = Below(2) == 0;
   for (size_t i = 0; i < chain.stages.size(); ++i) {
@@ -71,6 +71,9 @@ Chain SomeChain(int max_stages) {
     if (lopsided && i > 0 && Below(4) == 0) stage = chain.stages[i - 1];
     stage.no_offload = Below(6) == 0;
     if (runs_once) stage.no_recompute = Below(2) == 0;
+    if (stage.replay_seconds > stage.forward_seconds || stage.no_recompute) {
+      stage.replay_seconds.reset();
+    }
   }
   // Equal stages exercise the search's dominance rules most.
   if (Below(4) == 0) chain.stages.assign(chain.stages.size(), chain.stages.front());
@@ -173,7 +176,7 @@ double RerunsOfStage(const Chain& chain, int l, int64_t memory_bytes) {
     const bool output_stays = k == l - 1 || chain.stage(k + 1).no_recompute;
     const int64_t bytes = chain.saved_bytes(k) - (output_stays ? chain.output_bytes(k) : 0);
     if (bytes == 0 || chain.stage(k).no_recompute) continue;
-    freed.emplace_back(chain.stage(k).forward_seconds, bytes);
+    freed.emplace_back(chain.stage(k).ReplaySeconds(), bytes);
   }
   std::sort(freed.begin(), freed.end(), [](const auto& a, const auto& b) {
     return a.first * static_cast<double>(b.second) < b.first * static_cast<double>(a.second);
@@ -280,6 +283,7 @@ RC_GTEST_PROP(LowerBound, IsTwiceAsLongWhenAllTimesAre, ()) {
   for (Stage& stage : chain.stages) {
     stage.forward_seconds *= 2;
     stage.backward_seconds *= 2;
+    if (stage.replay_seconds.has_value()) *stage.replay_seconds *= 2;
   }
   chain.loss.forward_seconds *= 2;
   chain.loss.backward_seconds *= 2;

@@ -39,6 +39,10 @@ constexpr int kMaxStagesOfSteps = 20;
 
 Saving SomeSaving() { return *rc::gen::element(Saving::kAlways, Saving::kWhereForced); }
 
+Chain SomeChain(int max_stages) {
+  return *rc::gen::oneOf(SmallChains(max_stages), SmallReplayChains(max_stages));
+}
+
 // From just below the memory floor to just above the peak of storing everything.
 int64_t SomeBudget(const Chain& chain) {
   const int64_t least = std::max<int64_t>(0, FloorOfMemory(chain).bytes - 1);
@@ -66,7 +70,7 @@ double ForwardSeconds(const Chain& chain) {
 }
 
 RC_GTEST_PROP(RotorTable, EqualsTheTextbookAtEveryLevel, ()) {
-  const Chain chain = *SmallChains(kMaxSmallStages);
+  const Chain chain = SomeChain(kMaxSmallStages);
   const Saving saving = SomeSaving();
   const int64_t levels = SomeBudget(chain);
   const RotorTable table = OneSlotAByte(chain, levels, saving);
@@ -130,7 +134,7 @@ RC_GTEST_PROP(RotorSteps, EqualsOtherSteps, ()) {
 
 // With every SIMD target of the kernel in turn.
 void ExpectTheTimeOfTheBruteForce(Saving saving, ScheduleClass schedules) {
-  const Chain chain = *SmallChains(5);
+  const Chain chain = SomeChain(5);
   const int64_t budget = SomeBudget(chain);
   const auto fastest = FastestByBruteForce(chain, budget, schedules);
   RC_CLASSIFY(!fastest.has_value(), "infeasible");

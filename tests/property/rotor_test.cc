@@ -23,6 +23,10 @@ SolveRequest ExactRotor(const Chain& chain, int64_t memory_bytes) {
   return {chain, Memory(memory_bytes), "rotor", {.memory_slots = 1000}};
 }
 
+Chain SomeChain(int max_stages) {
+  return *rc::gen::oneOf(SmallChains(max_stages), SmallReplayChains(max_stages));
+}
+
 // From just below the memory floor to just above the peak of storing everything.
 int64_t SomeBudget(const Chain& chain) {
   const int64_t least = std::max<int64_t>(0, FloorOfMemory(chain).bytes - 1);
@@ -30,7 +34,7 @@ int64_t SomeBudget(const Chain& chain) {
 }
 
 RC_GTEST_PROP(Rotor, HasExactlyTheMakespanOfTheBruteForce, ()) {
-  const Chain chain = *SmallChains(5);
+  const Chain chain = SomeChain(5);
   const int64_t budget = SomeBudget(chain);
   const auto fastest = FastestByBruteForce(chain, budget, ScheduleClass::kNestedPersistent);
   const absl::StatusOr<Answer> answer = AnswerRequest(ExactRotor(chain, budget), {});
@@ -49,7 +53,7 @@ RC_GTEST_PROP(Rotor, HasExactlyTheMakespanOfTheBruteForce, ()) {
 }
 
 RC_GTEST_PROP(Revolve, HasExactlyTheMakespanOfTheBruteForce, ()) {
-  const Chain chain = *SmallChains(5);
+  const Chain chain = SomeChain(5);
   const int64_t budget = SomeBudget(chain) + *rc::gen::inRange<int64_t>(0, 20);
   const auto fastest = FastestByBruteForce(chain, budget, ScheduleClass::kOutputsOnly);
   const absl::StatusOr<Answer> answer = AnswerRequest({chain, Memory(budget), "revolve", {}}, {});
@@ -61,7 +65,7 @@ RC_GTEST_PROP(Revolve, HasExactlyTheMakespanOfTheBruteForce, ()) {
 // With gradients no larger than outputs and no size of zero, RR-9302's proof holds: no persistent
 // schedule is faster, nested or not.
 RC_GTEST_PROP(Rotor, IsTheBestOfAllPersistentSchedulesOfOrdinaryChains, ()) {
-  Chain chain = *SmallChains(4);
+  Chain chain = SomeChain(4);
   chain.input_bytes += 1;
   for (Stage& stage : chain.stages) {
     stage.output_bytes += 1;
@@ -78,7 +82,7 @@ RC_GTEST_PROP(Rotor, IsTheBestOfAllPersistentSchedulesOfOrdinaryChains, ()) {
 }
 
 RC_GTEST_PROP(Rotor, NamesTheLeastMemoryThatWorks, ()) {
-  const Chain chain = *SmallChains(4);
+  const Chain chain = SomeChain(4);
   const absl::StatusOr<Answer> answer = AnswerRequest(ExactRotor(chain, 0), {});
   RC_ASSERT(answer.ok());
   RC_PRE(answer->outcome == Outcome::kInfeasible);
@@ -92,7 +96,7 @@ RC_GTEST_PROP(Rotor, NamesTheLeastMemoryThatWorks, ()) {
 
 // The simulator and the brute force count memory and time by separate code; they must agree.
 RC_GTEST_PROP(Simulator, AgreesWithTheBruteForceOnItsSchedules, ()) {
-  const Chain chain = *SmallChains(4);
+  const Chain chain = SomeChain(4);
   const int64_t budget = SomeBudget(chain);
   const auto fastest = FastestByBruteForce(chain, budget, ScheduleClass::kAny);
   RC_PRE(fastest.has_value());
@@ -105,7 +109,7 @@ RC_GTEST_PROP(Simulator, AgreesWithTheBruteForceOnItsSchedules, ()) {
 // Rounding to few slots may cost time, but the schedule stays valid and every feasible budget has
 // one.
 RC_GTEST_PROP(Rotor, WithFewSlotsStillAnswersEveryFeasibleBudget, ()) {
-  const Chain chain = *SmallChains(5);
+  const Chain chain = SomeChain(5);
   SolveRequest request = ExactRotor(chain, SomeBudget(chain));
   const absl::StatusOr<Answer> exact = AnswerRequest(request, {});
   request.options.memory_slots = *rc::gen::inRange<int64_t>(1, 12);
@@ -118,7 +122,7 @@ RC_GTEST_PROP(Rotor, WithFewSlotsStillAnswersEveryFeasibleBudget, ()) {
 }
 
 RC_GTEST_PROP(Rotor, GainsFromMemoryAndNeverFromSizeOrTime, ()) {
-  Chain chain = *SmallChains(5);
+  Chain chain = SomeChain(5);
   const int64_t budget = SomeBudget(chain);
   const absl::StatusOr<Answer> answer = AnswerRequest(ExactRotor(chain, budget), {});
   RC_PRE(answer->outcome != Outcome::kInfeasible);
@@ -138,6 +142,7 @@ RC_GTEST_PROP(Rotor, GainsFromMemoryAndNeverFromSizeOrTime, ()) {
   for (Stage& each : chain.stages) {
     each.forward_seconds *= 2;
     each.backward_seconds *= 2;
+    if (each.replay_seconds.has_value()) *each.replay_seconds *= 2;
   }
   chain.loss.forward_seconds *= 2;
   chain.loss.backward_seconds *= 2;

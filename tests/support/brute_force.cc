@@ -20,10 +20,12 @@ struct State {
   // By stage: whether it has run forward (tracked for no_recompute stages only).
   std::vector<bool> has_run;
   int gradient = 0;  // δ^gradient is held; L+1 before the backward of the loss
+  // The last forward ran as a replay: nothing but its backward may follow.
+  bool replayed = false;
 
   bool operator<(const State& other) const {
-    return std::tie(live, was_read, has_run, gradient) <
-           std::tie(other.live, other.was_read, other.has_run, other.gradient);
+    return std::tie(live, was_read, has_run, gradient, replayed) <
+           std::tie(other.live, other.was_read, other.has_run, other.gradient, other.replayed);
   }
 };
 
@@ -103,7 +105,7 @@ class Search {
 
   std::vector<Step> Steps(const State& state) const {
     std::vector<Step> steps;
-    for (int l = 1; l <= state.gradient; ++l) {
+    for (int l = 1; l <= state.gradient && !state.replayed; ++l) {
       AddForward(state, OperationKind::kForwardSave, l, &steps);
       AddForward(state, OperationKind::kForwardCheckpoint, l, &steps);
       AddForward(state, OperationKind::kForwardDiscard, l, &steps);
@@ -133,7 +135,10 @@ class Search {
     to.was_read[l - 1] = !discards;
     if (discards) to.live[l - 1] = ' ';
     if (chain_.stage(l).no_recompute) to.has_run[l] = true;
-    steps->push_back({std::move(to), {kind, l}, chain_.stage(l).forward_seconds});
+    steps->push_back({to, {kind, l}, chain_.stage(l).forward_seconds});
+    if (!saves || l != state.gradient || !chain_.stage(l).replay_seconds.has_value()) return;
+    to.replayed = true;
+    steps->push_back({std::move(to), {kind, l}, *chain_.stage(l).replay_seconds});
   }
 
   void AddBackward(const State& state, std::vector<Step>* steps) const {
@@ -144,6 +149,7 @@ class Search {
     State to = state;
     to.live[l] = ' ';
     to.was_read[l] = false;
+    to.replayed = false;
     if (to.live[l - 1] == 'a') {
       to.live[l - 1] = ' ';
       to.was_read[l - 1] = false;

@@ -109,6 +109,17 @@ rc::Gen<Chain> SmallChains(int max_stages) {
                          }));
 }
 
+rc::Gen<Chain> SmallReplayChains(int max_stages) {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::exec([max_stages] {
+                           Chain chain = *SmallChains(max_stages);
+                           for (Stage& stage : chain.stages) {
+                             if (stage.no_recompute || *rc::gen::inRange(0, 4) == 0) continue;
+                             stage.replay_seconds = std::min(stage.forward_seconds, Seconds());
+                           }
+                           return chain;
+                         }));
+}
+
 namespace {
 
 // Adds graph costs to stages [first, end), which have none. The saved bytes of the group include
@@ -158,8 +169,10 @@ std::ostream& operator<<(std::ostream& out, const Chain& chain) {
     out << "\n  " << l << ": uF=" << stage.forward_seconds << " uB=" << stage.backward_seconds
         << " a=" << stage.output_bytes << " saved=" << stage.saved_bytes
         << " d=" << chain.gradient_bytes(l) << " oF=" << stage.forward_overhead_bytes
-        << " oB=" << stage.backward_overhead_bytes << (stage.no_recompute ? " no_recompute" : "")
-        << (stage.no_offload ? " no_offload" : "") << (stage.control_flow ? " control_flow" : "");
+        << " oB=" << stage.backward_overhead_bytes;
+    if (stage.replay_seconds.has_value()) out << " uR=" << *stage.replay_seconds;
+    out << (stage.no_recompute ? " no_recompute" : "") << (stage.no_offload ? " no_offload" : "")
+        << (stage.control_flow ? " control_flow" : "");
     if (!stage.fusion_group.empty()) out << " of " << stage.fusion_group;
     if (!stage.graph.has_value()) continue;
     out << " graph: uF=" << stage.graph->forward_seconds << " uB=" << stage.graph->backward_seconds

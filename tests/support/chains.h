@@ -34,8 +34,12 @@ Chain NonPersistentChain(int n);
 // overheads, zero times, a loss that may take memory and time, and no_recompute stages.
 rc::Gen<Chain> SmallChains(int max_stages);
 
-// The same with graph costs at most stages, now and then cheaper or smaller than the eager ones,
-// fusion groups of up to three, control flow, and a price for entering graph mode.
+// The same with a replay_seconds at most stages that may have one, equal to the forward now and
+// then.
+rc::Gen<Chain> SmallReplayChains(int max_stages);
+
+// SmallChains() with graph costs at most stages, now and then cheaper or smaller than the eager
+// ones, fusion groups of up to three, control flow, and a price for entering graph mode.
 rc::Gen<Chain> SmallModeChains(int max_stages);
 
 // For RapidCheck's and GoogleTest's failure messages.

@@ -36,9 +36,11 @@ using OfEachValue = std::array<T, kMaxProgramStages + 2>;  // 0..L+1
 struct Situation {
   int gradient = 0;  // δ^gradient is held; L+1 before the backward of the loss
   OfEachValue<Value> values;
+  bool replayed = false;  // the last forward was a replay: its backward is next to compute
 
   bool operator<(const Situation& other) const {
-    return std::tie(gradient, values) < std::tie(other.gradient, other.values);
+    return std::tie(gradient, values, replayed) <
+           std::tie(other.gradient, other.values, other.replayed);
   }
 };
 
@@ -118,8 +120,15 @@ class Search {
             OperationKind::kRelease, OperationKind::kPrefetch}) {
         if (l == 0 && IsCompute(kind)) continue;
         if (!MayRun(*node.situation, {kind, l})) continue;
-        const Clocks clocks = ClocksAfter(*node.situation, node.clocks, {kind, l});
-        Keep(SituationAfter(*node.situation, {kind, l}), clocks, &node, {kind, l});
+        Clocks clocks = ClocksAfter(*node.situation, node.clocks, {kind, l});
+        Situation next = SituationAfter(*node.situation, {kind, l});
+        Keep(next, clocks, &node, {kind, l});
+        const Stage& stage = chain_.stage(std::max(1, l));
+        if (kind != OperationKind::kForwardSave || l != node.situation->gradient) continue;
+        if (!stage.replay_seconds.has_value()) continue;
+        next.replayed = true;
+        clocks.compute += *stage.replay_seconds - stage.forward_seconds;
+        Keep(next, clocks, &node, {kind, l});
       }
     }
   }
@@ -148,7 +157,7 @@ class Search {
   bool MayForward(const Situation& now, OperationKind kind, int l) const {
     const bool saves = kind == OperationKind::kForwardSave;
     if (!now.values[l - 1].on_device() || now.values[l].form != Form::kAbsent) return false;
-    if (l > now.gradient) return false;
+    if (l > now.gradient || now.replayed) return false;
     // No need to track that a no_recompute stage runs once: its value stays until its BACKWARD, see
     // below.
     if (!saves && (l == loss_ || chain_.stage(l).no_recompute)) return false;
@@ -215,6 +224,7 @@ class Search {
         next.values[l] = Value{};
         if (now.values[l - 1].form == Form::kOutput) next.values[l - 1] = Value{};
         next.gradient = l - 1;
+        next.replayed = false;
         break;
       case OperationKind::kOffload:
         next.values[l].place = Place::kDeviceAndCopied;
@@ -327,7 +337,9 @@ class Search {
     double seconds = 0;
     for (int l = 1; l <= situation.gradient; ++l) {
       seconds += chain_.stage(l).backward_seconds;
-      if (situation.values[l].form != Form::kSaved) seconds += chain_.stage(l).forward_seconds;
+      const Stage& stage = chain_.stage(l);
+      if (situation.values[l].form == Form::kSaved) continue;
+      seconds += stage.replay_seconds.value_or(stage.forward_seconds);
     }
     return seconds;
   }

@@ -12,7 +12,7 @@ namespace {
 // A chain in slots and seconds, by stage from 1. Symbols as in solver/README.md.
 struct Letters {
   std::vector<int> a, saved, delta, all_f, all_b, ck, ck_first;
-  std::vector<double> uf, ub;
+  std::vector<double> uf, ub, ur;
   std::vector<bool> fixed;  // no_recompute
 
   Letters(const Chain& chain, const std::function<int(int64_t)>& slots) {
@@ -30,6 +30,7 @@ struct Letters {
       ck.push_back(slots(input + stage.output_bytes + stage.forward_overhead_bytes));
       uf.push_back(stage.forward_seconds);
       ub.push_back(stage.backward_seconds);
+      ur.push_back(stage.replay_seconds.value_or(stage.forward_seconds));
       fixed.push_back(stage.no_recompute);
     }
   }
@@ -51,7 +52,7 @@ TextbookRotor::TextbookRotor(const Chain& chain, const std::function<int64_t(int
   };
   const auto save_first = [&](int m, int s, int t) {
     if (m < c.all_f[s] + c.delta[t] || m < c.all_b[s]) return kNone;
-    if (s == t) return c.uf[s] + c.ub[s];
+    if (s == t) return c.ur[s] + c.ub[s];  // its forward ran before, unless it is the loss
     if ((keep_outputs_only && !c.fixed[s]) || m < c.saved[s]) return kNone;
     return c.uf[s] + c.ub[s] + at(m - c.saved[s], s + 1, t);
   };

@@ -61,6 +61,8 @@ bool ReadStage(Reader& reader, const Path& path, py::handle object, Stage* to) {
                              return reader.Read(at, value, &to->fusion_group);
                            if (key == "control_flow")
                              return reader.Read(at, value, &to->control_flow);
+                           if (key == "replay_seconds")
+                             return reader.Read(at, value, &to->replay_seconds);
                            return false;
                          });
 }

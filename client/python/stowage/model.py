@@ -79,6 +79,7 @@ class Stage(Message):
         graph: The costs in graph mode; None: the stage only runs in eager mode.
         fusion_group: Neighbouring stages of one group run as one in graph mode.
         control_flow: Excludes the stage and its group from graph mode.
+        replay_seconds: Of a forward that its own backward follows at once; None: forward_seconds.
     """
 
     name: str = ""
@@ -94,6 +95,7 @@ class Stage(Message):
     graph: GraphCosts | None = None
     fusion_group: str | None = None
     control_flow: bool | None = None
+    replay_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

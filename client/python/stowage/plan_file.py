@@ -196,7 +196,14 @@ def _without_times(request: SolveRequest) -> SolveRequest:
 
 def _timeless(stage: Stage) -> Stage:
     graph = stage.graph and replace(stage.graph, forward_seconds=0.0, backward_seconds=0.0)
-    return replace(stage, name="", forward_seconds=0.0, backward_seconds=0.0, graph=graph)
+    return replace(
+        stage,
+        name="",
+        forward_seconds=0.0,
+        backward_seconds=0.0,
+        graph=graph,
+        replay_seconds=None,
+    )
 
 
 def _version_of(answer: Answer) -> int:

@@ -57,6 +57,10 @@ class Group {
     Stage stage = merged_;
     const Stage& last = chain_.stage(last_);
     stage.output_bytes = last.output_bytes;
+    // Of the forwards of a saved group, the last one's backward follows at once.
+    if (last.replay_seconds.has_value() && !stage.no_recompute) {
+      stage.replay_seconds = stage.forward_seconds - (last.forward_seconds - *last.replay_seconds);
+    }
     stage.gradient_bytes = chain_.gradient_bytes(last_);
     stage.forward_overhead_bytes =
         std::max<int64_t>({0, saving_ - stage.saved_bytes, sweeping_ - stage.output_bytes});

@@ -296,7 +296,7 @@ class PersistentSolver final : public Solver {
     double seconds = EagerSeconds(chain);
     if (options_.saving == Saving::kAlways) return seconds;
     for (const Stage& stage : chain.stages) {
-      if (!stage.no_recompute) seconds += stage.forward_seconds;
+      if (!stage.no_recompute) seconds += stage.ReplaySeconds();
     }
     return seconds;
   }

@@ -31,8 +31,11 @@ RotorSteps::RotorSteps(const Chain& chain, const Options& options)
   const double tie = total > 0 ? kTieShare * total : 1;
   min_gain_ = total > 0 ? kNoiseShare * total : 0;
   prefix_.push_back(0);
+  sweep_end_.push_back(0);
   for (int l = 1; l <= sizes_.stages(); ++l) {
-    prefix_.push_back(prefix_.back() + chain.stage(l).forward_seconds + tie);
+    const Stage& stage = chain.stage(l);
+    sweep_end_.push_back(prefix_.back() + stage.ReplaySeconds() + tie);
+    prefix_.push_back(prefix_.back() + stage.forward_seconds + tie);
   }
   fastest_ = FastestSteps<Step>(max_part_bytes_, min_gain_);
 }
@@ -76,7 +79,7 @@ bool RotorSteps::FillPart(int s, int t) {
                                  .front = StepsOf(s, k),
                                  .checkpoint_bytes = sizes_.output[k],
                                  .sweep_bytes = sweep + sizes_.gradient[t],
-                                 .sweep_seconds = prefix_[k + 1] - prefix_[s]},
+                                 .sweep_seconds = sweep_end_[k + 1] - prefix_[s]},
                                 [](int64_t peak, double lost, size_t /*rest*/, size_t /*front*/) {
                                   return Step{peak, lost};
                                 });
@@ -116,7 +119,7 @@ RotorChoice RotorSteps::BestChoice(const RotorPart& part) const {
     if (part.level < sweep + sizes_.gradient[t]) break;
     const int64_t rest = part.level - sizes_.output[k];
     const double lost =
-        prefix_[k + 1] - prefix_[s] + LostAt(k + 1, t, rest) + LostAt(s, k, part.level);
+        sweep_end_[k + 1] - prefix_[s] + LostAt(k + 1, t, rest) + LostAt(s, k, part.level);
     if (lost < least - min_gain_) {
       least = lost;
       best = {k + 2, rest};

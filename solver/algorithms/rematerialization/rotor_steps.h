@@ -72,8 +72,9 @@ class RotorSteps {
   int64_t input_bytes_;
   int64_t max_part_bytes_;  // the budget without the chain's input
   PartSizes<int64_t> sizes_;
-  std::vector<double> prefix_;  // forward seconds before each stage, tie costs included
-  double min_gain_;             // seconds; a smaller difference is rounding
+  std::vector<double> prefix_;     // forward seconds before each stage, tie costs included
+  std::vector<double> sweep_end_;  // the same with the last of them a replay
+  double min_gain_;                // seconds; a smaller difference is rounding
   Triangle index_;
   std::vector<Part> parts_;
   std::vector<Step> steps_;

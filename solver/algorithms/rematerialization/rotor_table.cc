@@ -23,9 +23,9 @@ constexpr size_t kBlockFloats = size_t{kBlock} * kBlock * kLanes;
 int Blocks(int stages) { return (stages + kBlock - 1) / kBlock; }
 int Groups(int stages) { return (stages + kGroup - 1) / kGroup; }
 
-// Forward seconds before each stage with tie costs, and the unit of time. The unit is a power of
-// two, so that dividing by it is exact.
-std::vector<float> PrefixOf(const Chain& chain, double* unit) {
+// Forward seconds before each stage with tie costs, with the last forward a replay (`sweep_end`),
+// and the unit of time. The unit is a power of two, so that dividing by it is exact.
+std::vector<float> PrefixOf(const Chain& chain, std::vector<float>* sweep_end, double* unit) {
   constexpr double kTieShare = 1e-6;
   const int count = chain.length() + 1;
   double total = 0;
@@ -35,8 +35,11 @@ std::vector<float> PrefixOf(const Chain& chain, double* unit) {
   *unit = total > 0 ? std::ldexp(1.0, std::ilogb(total)) : kNoTime;
   const double tie = total > 0 ? kTieShare * total / count : *unit;
   std::vector<float> prefix = {0};
+  sweep_end->assign(1, 0);
   double sum = 0;
   for (int l = 1; l <= count; ++l) {
+    sweep_end->push_back(
+        static_cast<float>((sum + (chain.stage(l).ReplaySeconds() + tie)) / *unit));
     sum += chain.stage(l).forward_seconds + tie;
     prefix.push_back(static_cast<float>(sum / *unit));
   }
@@ -158,7 +161,7 @@ class TableFiller {
 }  // namespace
 
 RotorTable::RotorTable(const Chain& chain, const Options& options)
-    : options_(options), prefix_(PrefixOf(chain, &seconds_)) {
+    : options_(options), prefix_(PrefixOf(chain, &sweep_end_, &seconds_)) {
   const int64_t never = options.levels + 1;
   const auto slots = [&options, never](int64_t bytes) {
     return static_cast<int32_t>(std::min(never, options.grid.Slots(bytes)));
@@ -291,6 +294,7 @@ TableView RotorTable::View() const {
   view.stages = sizes_.stages();
   view.blocks = Blocks(view.stages);
   view.prefix = prefix_.data();
+  view.sweep_end = sweep_end_.data();
   view.output = sizes_.output.data();
   view.saved = sizes_.saved.data();
   view.gradient = sizes_.gradient.data();
@@ -351,9 +355,9 @@ RotorChoice RotorTable::BestChoice(const TableView& view, const RotorPart& part)
   int32_t sweep = 0;
   for (int k = s; k < std::min(t, sizes_.sweep_limit[s]) && least > table_value; ++k) {
     sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
-    if (m < sweep + sizes_.gradient[t] || prefix_[k + 1] - prefix_[s] >= least) break;
+    if (m < sweep + sizes_.gradient[t] || sweep_end_[k + 1] - prefix_[s] >= least) break;
     const int64_t rest = m - sizes_.output[k];
-    const float sum = LostAt(view, s, k, m) + (LostAt(view, k + 1, t, rest) + prefix_[k + 1]);
+    const float sum = LostAt(view, s, k, m) + (LostAt(view, k + 1, t, rest) + sweep_end_[k + 1]);
     const float lost = sum - prefix_[s];
     if (lost < least) {
       least = lost;

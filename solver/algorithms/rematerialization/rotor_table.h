@@ -87,7 +87,7 @@ class RotorTable {
   // The fastest schedule of the part; nullopt as for ScheduleAt().
   std::optional<Schedule> PartScheduleAt(int s, int t, int64_t level) const;
   // The seconds of one forward of each of the stages s..k, tie costs included.
-  double SweepSeconds(int s, int k) const { return seconds_ * (prefix_[k + 1] - prefix_[s]); }
+  double SweepSeconds(int s, int k) const { return seconds_ * (sweep_end_[k + 1] - prefix_[s]); }
   // The fastest schedule of the whole chain within `level`. nullopt if there is none or it would
   // have more than kMaxOperations operations. Requires: lowest_level() <= level <= levels().
   std::optional<Schedule> ScheduleAt(int64_t level) const;
@@ -105,7 +105,8 @@ class RotorTable {
   Options options_;
   int64_t input_slots_;
   PartSizes<int32_t> sizes_;
-  double seconds_;  // the table's unit of time; a power of two, or kNoTime
+  double seconds_;                // the table's unit of time; a power of two, or kNoTime
+  std::vector<float> sweep_end_;  // see TableView
   std::vector<float> prefix_;
   std::vector<int32_t> top_;     // by row: the highest level that is ever read
   std::vector<int32_t> bottom_;  // by block of rows: the lowest level that is ever read

@@ -255,7 +255,9 @@ double TransferPlacement::Time(const ComputeSequence& sequence) {
       start = std::max(start, prefetched_[l]);
       compute = start + stage.backward_seconds;
     } else {
-      compute = start + stage.forward_seconds;
+      const bool replays =
+          stage.replay_seconds.has_value() && IsReplay(sequence.operations, static_cast<size_t>(k));
+      compute = start + (replays ? stage.ReplaySeconds() : stage.forward_seconds);
       prefetched_[l] = 0;
     }
   }

@@ -177,4 +177,5 @@ def _grown(stage: Stage, factor: float) -> Stage:
         backward_seconds=stage.backward_seconds * factor,
         forward_overhead_bytes=int(stage.forward_overhead_bytes * factor),
         backward_overhead_bytes=int(stage.backward_overhead_bytes * factor),
+        replay_seconds=stage.replay_seconds and stage.replay_seconds * factor,
     )

@@ -178,6 +178,7 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
   chain.stages[1].graph = GraphCosts{15, 16, 17, 18, 19};
   chain.stages[1].fusion_group = "group";
   chain.stages[1].control_flow = true;
+  chain.stages[0].replay_seconds = 0;
   EXPECT_EQ(FromMessage(ToMessage(chain)), chain);
   const Platform platform = {"gpu", 1, 2, 3, 4, true, 5};
   EXPECT_EQ(FromMessage(ToMessage(platform)), platform);

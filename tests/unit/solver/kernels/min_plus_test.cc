@@ -33,6 +33,7 @@ struct ChainKind {
   bool equal = false;    // every stage like the first
   bool whole_times = true;
   bool fixed_stages = false;  // one in eight is no_recompute
+  bool replays = false;       // replays take no more than forwards
 };
 
 constexpr ChainKind kKinds[] = {
@@ -47,6 +48,7 @@ constexpr ChainKind kKinds[] = {
      .max_gradient = 20,
      .whole_times = false,
      .fixed_stages = true},
+    {.name = "with_replays", .most_output = 5, .whole_times = false, .replays = true},
 };
 
 void PrintTo(const ChainKind& kind, std::ostream* out) { *out << kind.name; }
@@ -77,6 +79,7 @@ Chain MakeChain(const ChainKind& kind, int stages) {
     stage.forward_overhead_bytes = random.UpTo(2) == 0 ? random.UpTo(9) : 0;
     stage.backward_overhead_bytes = random.UpTo(2) == 0 ? random.UpTo(9) : 0;
     stage.no_recompute = kind.fixed_stages && random.UpTo(7) == 0;
+    if (kind.replays) stage.replay_seconds = stage.forward_seconds * random.UpTo(4) / 4;
     if (kind.equal && l > 1) stage = chain.stages[0];
     chain.stages.push_back(stage);
   }

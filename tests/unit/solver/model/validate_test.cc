@@ -47,6 +47,27 @@ TEST(Violations, NameEveryFieldAtOnce) {
                           Names("chain.loss.forward_seconds", "is inf")));
 }
 
+TEST(Violations, OfReplaysNameTheField) {
+  Chain chain = EqualChain(4);
+  chain.stages[0].replay_seconds = 1;
+  EXPECT_THAT(Violations(chain), IsEmpty());
+  chain.stages[0].replay_seconds = 1.5;
+  chain.stages[1].replay_seconds = -1;
+  chain.stages[2].replay_seconds = 0;
+  chain.stages[2].no_recompute = true;
+  chain.loss.replay_seconds = 0;
+  EXPECT_THAT(Violations(chain),
+              ElementsAre(Names("chain.stages[0].replay_seconds", "more than forward_seconds 1"),
+                          Names("chain.stages[1].replay_seconds", "is -1"),
+                          Names("chain.stages[2].replay_seconds", "so is no_recompute"),
+                          Names("chain.loss.replay_seconds", "the loss runs once")));
+  Chain graph = EqualChain(4);
+  graph.stages[3].replay_seconds = 1;
+  graph.stages[1].graph = GraphCosts{1, 2, 30, 0, 0};
+  EXPECT_THAT(Violations(graph),
+              ElementsAre(Names("chain.stages[3].replay_seconds", "chain.stages[1].graph is too")));
+}
+
 // EqualChain(4) with a group of stages 2 and 3.
 Chain GroupedChain() {
   Chain chain = EqualChain(4);

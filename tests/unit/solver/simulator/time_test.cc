@@ -51,6 +51,17 @@ TEST_F(Time, AddsUpWithoutTransfers) {
   EXPECT_DOUBLE_EQ(prediction.gap, 1.0 / 3);
 }
 
+TEST_F(Time, OfAForwardRightBeforeItsBackwardIsThatOfAReplay) {
+  chain_.stages[0].replay_seconds = 0.5;
+  chain_.stages[1].replay_seconds = 0.25;
+  // The second forward of stage 2 is a replay, that of stage 1 is not: stage 2 reads its output.
+  const Prediction prediction = Run("C1 D2 S3 B3 S1 S2 B2 B1");
+  EXPECT_EQ(prediction.makespan_seconds, 7.25);
+  EXPECT_EQ(prediction.recompute_seconds, 1.25);
+  // Copies in between do not read the output of stage 1 either.
+  EXPECT_EQ(Run("C1 D2 S3 B3 C1 S2 B2 S1 O0 R0 P0 B1").recompute_seconds, 1.75);
+}
+
 TEST_F(Time, LetsCopiesRunBesideCompute) {
   // S1 0-1; O1 1-4; S2 1-2; S3 (0 s) at 2; R1 waits for the copy: 4; B3 at 4; P1 4-7; B2 needs it:
   // 7-9.
