@@ -119,15 +119,14 @@ class CommandBuilder {
 
   void Forward(OperationKind kind, int l) {
     Value& value = values_[l];
-    value.saved = kind == OperationKind::kForwardSave;
+    value.saved = Saves(kind);
     value.bytes = value.saved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
     value.device = AddBlock(device_, value.bytes);
     Command* const command = Append(kind, l, Queue::kCompute);
     command->run = value.runs++;
     command->input = values_[l - 1].device;
     command->workspace = AddWorkspace(chain_.stage(l).forward_overhead_bytes);
-    // FORWARD_DISCARD drops its input.
-    if (kind == OperationKind::kForwardDiscard) EndBlock(device_, &values_[l - 1].device);
+    if (Discards(kind)) EndBlock(device_, &values_[l - 1].device);
   }
 
   void Backward(int l) {
@@ -343,6 +342,14 @@ absl::StatusOr<ArenaPlan> MakeArenaPlan(const Chain& chain, const Platform& plat
 absl::StatusOr<FrameworkPlan> MakeFrameworkPlan(const Chain& chain, const Platform& platform,
                                                 const Schedule& schedule,
                                                 const FrameworkPlanOptions& options) {
+  // A framework's backward takes its input from the stage's value, which is then gone.
+  for (size_t i = 0; i < schedule.operations.size(); ++i) {
+    if (schedule.operations[i].kind != OperationKind::kForwardSaveDiscard) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(OperationPath(schedule, i, chain.length()),
+                     ": a framework's stages keep their inputs; solve the chain again without "
+                     "input_unread"));
+  }
   FrameworkPlan plan;
   RETURN_IF_ERROR(StartPlan(chain, platform, schedule, &plan));
   CommandBuilder builder(plan.chain(), platform, &plan, /*device=*/nullptr);

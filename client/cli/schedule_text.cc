@@ -80,7 +80,7 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
     const OperationKind kind = schedule.operations[i].kind;
     const int l = schedule.operations[i].stage;
     const double seconds = timeline[i].end_seconds - timeline[i].start_seconds;
-    if (IsForward(kind)) saved[static_cast<size_t>(l)] = kind == OperationKind::kForwardSave;
+    if (IsForward(kind)) saved[static_cast<size_t>(l)] = Saves(kind);
     if (kind == OperationKind::kPrefetch) traffic.in_seconds += seconds;
     if (kind != OperationKind::kOffload) continue;
     traffic.bytes += saved[static_cast<size_t>(l)] ? chain.saved_bytes(l) : chain.output_bytes(l);

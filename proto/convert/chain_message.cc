@@ -42,6 +42,7 @@ Stage FromMessage(const v1::Stage& message) {
   if (message.has_graph()) stage.graph = FromMessage(message.graph());
   stage.fusion_group = message.fusion_group();
   stage.control_flow = message.control_flow();
+  stage.input_unread = message.input_unread();
   if (message.has_replay_seconds()) stage.replay_seconds = message.replay_seconds();
   return stage;
 }
@@ -61,6 +62,7 @@ v1::Stage ToMessage(const Stage& stage) {
   if (stage.graph.has_value()) *message.mutable_graph() = ToMessage(*stage.graph);
   if (!stage.fusion_group.empty()) message.set_fusion_group(stage.fusion_group);
   if (stage.control_flow) message.set_control_flow(true);
+  if (stage.input_unread) message.set_input_unread(true);
   if (stage.replay_seconds.has_value()) message.set_replay_seconds(*stage.replay_seconds);
   return message;
 }

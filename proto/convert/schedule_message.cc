@@ -24,6 +24,8 @@ std::optional<OperationKind> FromMessage(v1::Operation::Kind kind) {
       return OperationKind::kRelease;
     case v1::Operation::PREFETCH:
       return OperationKind::kPrefetch;
+    case v1::Operation::FORWARD_SAVE_DISCARD:
+      return OperationKind::kForwardSaveDiscard;
     default:
       return std::nullopt;  // unset, or from a newer client
   }
@@ -54,6 +56,8 @@ v1::Operation::Kind ToMessage(OperationKind kind) {
       return v1::Operation::RELEASE;
     case OperationKind::kPrefetch:
       return v1::Operation::PREFETCH;
+    case OperationKind::kForwardSaveDiscard:
+      return v1::Operation::FORWARD_SAVE_DISCARD;
   }
   return v1::Operation::KIND_UNSPECIFIED;
 }

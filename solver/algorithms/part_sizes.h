@@ -40,11 +40,17 @@ struct PartSizes {
   std::vector<T> sweep_first;    // |a^s| + oF_s: the first forward of a sweep, likewise
   std::vector<int32_t> sweep_limit;  // the first no_recompute stage >= s, or stages()
   std::vector<uint8_t> may_save;     // 1: a part of two or more may begin with FORWARD_SAVE s
+  std::vector<T> input;              // |a^(s-1)|
+  std::vector<uint8_t> may_leave;    // 1: BACKWARD s does not read it
 
   int stages() const { return static_cast<int>(output.size()); }
   // The need of running stage s saved, as the first of part [s..t]: its forward and its backward.
   T SaveNeed(int s, int t) const {
     return std::max(save_forward[s] + gradient[t], save_backward[s]);
+  }
+  // The same where the input leaves after the forward: the backward has its memory, too.
+  T LeaveNeed(int s, int t) const {
+    return std::max(save_forward[s] + gradient[t], save_backward[s] - input[s]);
   }
 };
 
@@ -66,6 +72,8 @@ PartSizes<T> MakePartSizes(const Chain& chain, Saving saving, const Unit& unit) 
     const int64_t sweep_first = stage.output_bytes + stage.forward_overhead_bytes;
     sizes.sweep.push_back(unit(chain.output_bytes(l - 1) + sweep_first));
     sizes.sweep_first.push_back(unit(sweep_first));
+    sizes.input.push_back(unit(chain.output_bytes(l - 1)));
+    sizes.may_leave.push_back(stage.input_unread ? 1 : 0);
     sizes.may_save.push_back(saving == Saving::kAlways || stage.no_recompute ? 1 : 0);
   }
   // The first no_recompute stage from s on, found from the last stage down.

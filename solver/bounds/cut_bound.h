@@ -10,7 +10,7 @@ namespace stowage {
 
 // A lower bound in seconds on the makespan of every schedule within the platform's limits, up to
 // the rounding of sums. 0 where memory is sufficient at every cut. O(stages * log(stages)).
-// Requires: Violations() of chain and platform are empty. Thread-safe.
+// Requires: Violations() of chain and platform are empty; no stage is input_unread. Thread-safe.
 double CutBoundSeconds(const Chain& chain, const Platform& platform);
 
 }  // namespace stowage

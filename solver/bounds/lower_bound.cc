@@ -60,13 +60,31 @@ Chain CheapestChain(const Chain& chain) {
   return cheapest;
 }
 
-// A chain without graph mode and a platform, every bound of which is one of the given two.
+// A chain without graph mode and input_unread stages and a platform, every bound of which is one of
+// the given two.
 struct PlainProblem {
   Chain chain;
   Platform platform;
 };
 
+// A relaxation for input_unread stages: their inputs take no memory, so that they can stay where
+// they would leave.
+Chain WithoutUnreadInputs(Chain chain) {
+  for (int l = 1; l <= chain.length(); ++l) {
+    if (!chain.stage(l + 1).input_unread) continue;
+    Stage& stage = chain.stages[static_cast<size_t>(l) - 1];
+    stage.gradient_bytes = chain.gradient_bytes(l);
+    stage.output_bytes = 0;
+  }
+  if (chain.stage(1).input_unread) {
+    chain.input_gradient_bytes = chain.gradient_bytes(0);
+    chain.input_bytes = 0;
+  }
+  return chain;
+}
+
 PlainProblem Plain(const Chain& chain, const Platform& platform) {
+  if (HasUnreadInputs(chain)) return {WithoutUnreadInputs(chain), platform};
   if (!HasGraphMode(chain)) return {chain, platform};
   // A unit in graph mode pays the latency once, its stages here several times: leave it out.
   PlainProblem plain{CheapestChain(chain), platform};

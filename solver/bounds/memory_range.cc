@@ -14,11 +14,25 @@ int64_t LeastValueBytes(const Chain& chain, int l) {
   return saves ? chain.saved_bytes(l) : chain.output_bytes(l);
 }
 
+// What is on the device of value l-1 while BACKWARD l runs: nothing where nobody reads it and its
+// own stage may save it later.
+int64_t BesideBackwardBytes(const Chain& chain, int l) {
+  const bool gone = chain.stage(l).input_unread && (l == 1 || !chain.stage(l - 1).no_recompute);
+  return gone ? 0 : LeastValueBytes(chain, l - 1);
+}
+
+// Value l-1 beside FORWARD_SAVE l and BACKWARD l.
+struct ReadBytes {
+  int64_t forward = 0;
+  int64_t backward = 0;
+};
+
 // The larger need of FORWARD_SAVE l and BACKWARD l, and the operation that has it.
-MemoryFloor FloorOfStage(const Stage& stage, int l, int64_t read_bytes, int64_t gradients_bytes) {
-  const int64_t values = read_bytes + stage.saved_bytes;
-  const int64_t forward = values + stage.forward_overhead_bytes;
-  const int64_t backward = values + gradients_bytes + stage.backward_overhead_bytes;
+MemoryFloor FloorOfStage(const Stage& stage, int l, const ReadBytes& read,
+                         int64_t gradients_bytes) {
+  const int64_t forward = read.forward + stage.saved_bytes + stage.forward_overhead_bytes;
+  const int64_t backward =
+      read.backward + stage.saved_bytes + gradients_bytes + stage.backward_overhead_bytes;
   return backward > forward ? MemoryFloor{backward, {OperationKind::kBackward, l}}
                             : MemoryFloor{forward, {OperationKind::kForwardSave, l}};
 }
@@ -30,14 +44,16 @@ MemoryFloor FloorOfMemory(const Chain& chain) {
   for (const Unit& unit : UnitsOf(chain)) {
     MemoryFloor eager{-1, {}};
     for (int l = unit.first; l <= unit.last; ++l) {
-      const MemoryFloor one = FloorOfStage(chain.stage(l), l, LeastValueBytes(chain, l - 1),
-                                           chain.gradient_bytes(l) + chain.gradient_bytes(l - 1));
+      const MemoryFloor one = FloorOfStage(
+          chain.stage(l), l, {LeastValueBytes(chain, l - 1), BesideBackwardBytes(chain, l)},
+          chain.gradient_bytes(l) + chain.gradient_bytes(l - 1));
       if (one.bytes > eager.bytes) eager = one;
     }
     MemoryFloor least = eager;
     if (unit.has_graph) {
+      const int64_t read = LeastValueBytes(chain, unit.first - 1);
       MemoryFloor graph =
-          FloorOfStage(GraphStage(chain, unit), unit.last, LeastValueBytes(chain, unit.first - 1),
+          FloorOfStage(GraphStage(chain, unit), unit.last, {read, read},
                        chain.gradient_bytes(unit.last) + chain.gradient_bytes(unit.first - 1));
       graph.operation.mode = Mode::kGraph;
       if (unit.first != unit.last) graph.operation.first_stage = unit.first;

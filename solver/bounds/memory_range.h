@@ -18,8 +18,9 @@ struct MemoryFloor {
 
 // M_low: the maximum over the operations FORWARD_SAVE l and BACKWARD l, which every schedule runs,
 // of the memory that the operation needs by itself. The value that it reads counts as a^(l-1), or
-// as ā^(l-1) where stage l-1 is no_recompute and hence always saved. A unit with a graph mode
-// counts in the mode that needs less. O(stages).
+// as ā^(l-1) where stage l-1 is no_recompute and hence always saved; beside a backward that does
+// not read it, it counts in the latter case only. A unit with a graph mode counts in the mode that
+// needs less. O(stages).
 MemoryFloor FloorOfMemory(const Chain& chain);
 
 // M_high: the peak of storing everything in eager mode. O(stages).

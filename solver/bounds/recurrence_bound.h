@@ -34,7 +34,7 @@ struct KnownRange {
 // half a second for chains of more than some 140 stages, which are bounded only where the ends of
 // `known` are 5 % apart. With a link it takes some 20 ms for 50 stages and 80 ms for 100. More
 // memory may raise it by what rounding sizes loses. Allocates up to 100 MB; throws std::bad_alloc.
-// Requires: Violations() of both are empty. Thread-safe.
+// Requires: Violations() of both are empty; no stage is input_unread. Thread-safe.
 double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform,
                               const KnownRange& known = {}, const std::stop_token& stop = {});
 

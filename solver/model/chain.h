@@ -45,6 +45,7 @@ struct Stage {
   bool control_flow = false;              // excludes the stage and its group from graph mode
   // u_R: of a forward right before its own backward; unset: u_F.
   std::optional<double> replay_seconds = {};
+  bool input_unread = false;  // the backward does not read a^(l-1)
 
   // u_R: what a forward takes whose output nobody reads, because its backward follows at once.
   double ReplaySeconds() const { return replay_seconds.value_or(forward_seconds); }

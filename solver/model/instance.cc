@@ -65,6 +65,7 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   if (stage.replay_seconds.has_value()) {
     rounded.replay_seconds = rounding.Nearest(*stage.replay_seconds);
   }
+  rounded.input_unread = stage.input_unread;
   rounded.no_recompute = stage.no_recompute;
   rounded.no_offload = stage.no_offload;
   return rounded;

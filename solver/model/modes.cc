@@ -124,6 +124,11 @@ bool HasGraphMode(const Chain& chain) {
   return std::any_of(units.begin(), units.end(), [](const Unit& unit) { return unit.has_graph; });
 }
 
+bool HasUnreadInputs(const Chain& chain) {
+  const auto unread = [](const Stage& stage) { return stage.input_unread; };
+  return unread(chain.loss) || std::any_of(chain.stages.begin(), chain.stages.end(), unread);
+}
+
 std::vector<bool> FastestModes(const Chain& chain) {
   // T(u, mode), the least time of units 1..u with unit u in `mode`:
   //   T(u, eager) = min over m of T(u-1, m) + eager time of u

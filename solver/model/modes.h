@@ -26,6 +26,8 @@ std::vector<Unit> UnitsOf(const Chain& chain);
 
 // Whether any stage can run in graph mode. O(L).
 bool HasGraphMode(const Chain& chain);
+// Whether some stage is input_unread; then no unit has a graph mode. O(stages).
+bool HasUnreadInputs(const Chain& chain);
 
 // The fastest choice of modes with unlimited memory: by unit, whether it runs in graph mode. Eager
 // on ties. A dynamic program over units with the last unit's mode as state. O(L).

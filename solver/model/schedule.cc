@@ -4,17 +4,24 @@
 
 namespace stowage {
 
-// The three kinds of forward differ only in which values they leave and drop.
+bool Saves(OperationKind kind) {
+  return kind == OperationKind::kForwardSave || kind == OperationKind::kForwardSaveDiscard;
+}
+
+bool Discards(OperationKind kind) {
+  return kind == OperationKind::kForwardDiscard || kind == OperationKind::kForwardSaveDiscard;
+}
+
+// The kinds of forward differ only in which values they leave and drop.
 bool IsForward(OperationKind kind) {
-  return kind == OperationKind::kForwardSave || kind == OperationKind::kForwardCheckpoint ||
-         kind == OperationKind::kForwardDiscard;
+  return Saves(kind) || Discards(kind) || kind == OperationKind::kForwardCheckpoint;
 }
 
 bool IsCompute(OperationKind kind) { return IsForward(kind) || kind == OperationKind::kBackward; }
 
 bool IsReplay(const std::vector<Operation>& operations, size_t index) {
   const Operation& forward = operations[index];
-  if (forward.kind != OperationKind::kForwardSave) return false;
+  if (!Saves(forward.kind)) return false;
   for (size_t next = index + 1; next < operations.size(); ++next) {
     const Operation& operation = operations[next];
     if (!IsCompute(operation.kind)) continue;
@@ -39,6 +46,8 @@ absl::string_view KindName(OperationKind kind) {
       return "RELEASE";
     case OperationKind::kPrefetch:
       return "PREFETCH";
+    case OperationKind::kForwardSaveDiscard:
+      return "FORWARD_SAVE_DISCARD";
   }
   return "UNKNOWN";  // not reached: every enumerator is handled above
 }

@@ -14,13 +14,14 @@ namespace stowage {
 inline constexpr int kMaxOperations = 1'000'000;
 
 enum class OperationKind {
-  kForwardSave,        // F_all: leaves ā^l
-  kForwardCheckpoint,  // F_ck: leaves a^l, keeps value l-1
-  kForwardDiscard,     // F_∅: leaves a^l, drops value l-1
-  kBackward,           // B
-  kOffload,            // starts copying value l to the host
-  kRelease,            // waits for that copy, then value l leaves the device
-  kPrefetch,           // starts copying value l back
+  kForwardSave,         // F_all: leaves ā^l
+  kForwardCheckpoint,   // F_ck: leaves a^l, keeps value l-1
+  kForwardDiscard,      // F_∅: leaves a^l, drops value l-1
+  kBackward,            // B
+  kOffload,             // starts copying value l to the host
+  kRelease,             // waits for that copy, then value l leaves the device
+  kPrefetch,            // starts copying value l back
+  kForwardSaveDiscard,  // leaves ā^l, drops a^(l-1): only where the backward of l does not read it
 };
 
 // How a stage executes. Every operation of a stage has the same mode throughout a schedule.
@@ -47,10 +48,13 @@ struct Schedule {
 };
 
 bool IsForward(OperationKind kind);
+bool Saves(OperationKind kind);      // a forward that leaves ā^l
+bool Discards(OperationKind kind);   // a forward that drops value l-1
 bool IsCompute(OperationKind kind);  // a forward or a backward
 
-// Whether operation `index` is a FORWARD_SAVE whose backward is the next compute operation, so that
-// nobody else reads its output: it takes Stage::ReplaySeconds(). O(transfers in between).
+// Whether operation `index` is a forward that saves and whose backward is the next compute
+// operation, so that nobody else reads its output: it takes Stage::ReplaySeconds(). O(transfers in
+// between).
 bool IsReplay(const std::vector<Operation>& operations, size_t index);
 
 absl::string_view KindName(OperationKind kind);  // "FORWARD_SAVE", as in JSON

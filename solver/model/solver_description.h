@@ -18,6 +18,7 @@ struct SolverDescription {
   bool recomputes;
   bool offloads;
   bool mixes_modes = false;              // false: every stage runs in eager mode
+  bool drops_inputs = false;             // false: every input stays, input_unread or not
   std::span<const SolveOption> options;  // that it reads
 };
 

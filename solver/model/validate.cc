@@ -130,19 +130,20 @@ void CheckReplay(const Chain& chain, int l, Checker& checker) {
   }
 }
 
-// No solver of graph mode knows replays.
-void CheckReplays(const Chain& chain, std::vector<FieldViolation>* out) {
+// No solver of graph mode knows either field. Reports the first stage that has one.
+void CheckNotInGraphMode(const Chain& chain, std::vector<FieldViolation>* out) {
   int graph = 0;  // the first stage with costs in graph mode
   for (int l = chain.length() + 1; l >= 1; --l) {
     if (chain.stage(l).graph.has_value()) graph = l;
   }
-  for (int l = 1; l <= chain.length() + 1; ++l) {
-    Checker checker(StagePath(chain, l), out);
-    CheckReplay(chain, l, checker);
-    if (graph == 0 || !chain.stage(l).replay_seconds.has_value()) continue;
-    checker.Add("replay_seconds", absl::StrCat("is set, and ", StagePath(chain, graph),
-                                               "graph is too; a chain has one or the other"));
-    break;
+  for (int l = 1; graph > 0 && l <= chain.length() + 1; ++l) {
+    const Stage& stage = chain.stage(l);
+    if (!stage.replay_seconds.has_value() && !stage.input_unread) continue;
+    out->push_back(
+        {absl::StrCat(StagePath(chain, l), stage.input_unread ? "input_unread" : "replay_seconds"),
+         absl::StrCat("is set, and ", StagePath(chain, graph),
+                      "graph is too; a chain has one or the other")});
+    return;
   }
 }
 
@@ -230,7 +231,11 @@ std::vector<FieldViolation> Violations(const Chain& chain) {
   CheckStage(chain.loss, "chain.loss.", total, &out);
   checker.Seconds("graph_entry_seconds", chain.graph_entry_seconds);
   CheckNames(chain, &out);
-  CheckReplays(chain, &out);
+  for (int l = 1; l <= chain.length() + 1; ++l) {
+    Checker stage_checker(StagePath(chain, l), &out);
+    CheckReplay(chain, l, stage_checker);
+  }
+  CheckNotInGraphMode(chain, &out);
   // CheckUnit() adds sizes, which is safe only below the limit.
   if (!total.exceeded()) CheckGroups(chain, &out);
   return out;

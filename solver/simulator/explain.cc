@@ -86,8 +86,8 @@ std::vector<Idle> Idles(const Schedule& schedule, const std::vector<TimelineEntr
   return idles;
 }
 
-// What the first forward of each stage leaves, and how often it is recomputed and offloaded. A
-// FORWARD_DISCARD also removes what the stage before it left.
+// What the first forward of each stage leaves, and how often it is recomputed and offloaded. One
+// that discards also removes what the stage before it left.
 std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
   using FirstSweep = StageFate::FirstSweep;
   const int loss = chain.length() + 1;
@@ -102,9 +102,8 @@ std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
       ++fates[l].recomputed;
       continue;
     }
-    const bool saves = operation.kind == OperationKind::kForwardSave;
-    fates[l].first_sweep = saves ? FirstSweep::kSaved : FirstSweep::kOutput;
-    if (operation.kind == OperationKind::kForwardDiscard) {
+    fates[l].first_sweep = Saves(operation.kind) ? FirstSweep::kSaved : FirstSweep::kOutput;
+    if (Discards(operation.kind)) {
       fates[l - 1].first_sweep = FirstSweep::kNothing;
     }
   }

@@ -42,6 +42,7 @@ absl::Status MemoryWalk::Execute(const Operation& operation) {
     case OperationKind::kForwardSave:
     case OperationKind::kForwardCheckpoint:
     case OperationKind::kForwardDiscard:
+    case OperationKind::kForwardSaveDiscard:
       return Forward(operation.kind, l);
     case OperationKind::kBackward:
       return Backward(l);
@@ -57,7 +58,7 @@ absl::Status MemoryWalk::Execute(const Operation& operation) {
 
 absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
   const Stage& stage = chain_.stage(l);
-  const bool saves = kind == OperationKind::kForwardSave;
+  const bool saves = Saves(kind);
   if (!saves && l == chain_.length() + 1) return Invalid("the loss can only run as FORWARD_SAVE");
   // Backwards run from the loss down, so those above gradient_ are done.
   if (l > gradient_)
@@ -74,20 +75,31 @@ absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
   }
   // The input must be readable, and FORWARD_DISCARD must be allowed to drop it.
   RETURN_IF_ERROR(NeedOnDevice(l - 1));
-  if (kind != OperationKind::kForwardDiscard) return absl::OkStatus();
-  if (l == 1) return Invalid("would drop the chain's input, which nothing can bring back");
+  if (!Discards(kind)) return absl::OkStatus();
+  if (saves) {
+    if (!stage.input_unread) {
+      return Invalid(absl::StrCat("would drop ", ValueText(l - 1), ", which the backward of ",
+                                  StageText(l), " reads: the stage is not input_unread"));
+    }
+    if (values_[l - 1].form == Form::kSaved) {
+      return Invalid(absl::StrCat("would drop ", ValueText(l - 1), ", which is saved for ",
+                                  BackwardText(l - 1)));
+    }
+  } else if (l == 1) {
+    return Invalid("would drop the chain's input, which nothing can bring back");
+  }
   return MayDrop(l - 1);
 }
 
 absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
   RETURN_IF_ERROR(CheckForward(kind, l));
-  const bool saves = kind == OperationKind::kForwardSave;
+  const bool saves = Saves(kind);
   const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
-  // The input is still there while the forward runs: FORWARD_DISCARD drops it at the end.
+  // The input is still there while the forward runs: a discarding one drops it at the end.
   Account(added + chain_.stage(l).forward_overhead_bytes);
   values_[l] = {saves ? Form::kSaved : Form::kOutput, Place::kDevice, /*forward_done=*/true};
   Take(l);
-  if (kind == OperationKind::kForwardDiscard) Drop(l - 1);
+  if (Discards(kind)) Drop(l - 1);
   return absl::OkStatus();
 }
 
@@ -105,7 +117,9 @@ absl::Status MemoryWalk::CheckBackward(int l) const {
                                 "FORWARD_SAVE ",
                                 Number(l), " saves"));
   }
-  RETURN_IF_ERROR(NeedOnDevice(l - 1));
+  // An input that the backward does not read may be gone, but not be on the host.
+  const bool gone = chain_.stage(l).input_unread && values_[l - 1].form == Form::kNone;
+  if (!gone) RETURN_IF_ERROR(NeedOnDevice(l - 1));
   RETURN_IF_ERROR(MayDrop(l));
   // ā^(l-1) is kept for BACKWARD l-1; a^(l-1) is dropped.
   return values_[l - 1].form == Form::kOutput ? MayDrop(l - 1) : absl::OkStatus();
@@ -195,7 +209,7 @@ std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) cons
   if (operation.kind == OperationKind::kBackward) {
     add(Holding::Kind::kGradient, l - 1, chain_.gradient_bytes(l - 1));
     add(Holding::Kind::kOverhead, l, chain_.stage(l).backward_overhead_bytes);
-  } else if (operation.kind == OperationKind::kForwardSave) {
+  } else if (Saves(operation.kind)) {
     add(Holding::Kind::kSaved, l, chain_.saved_bytes(l));
     add(Holding::Kind::kOverhead, l, chain_.stage(l).forward_overhead_bytes);
   } else if (IsForward(operation.kind)) {
@@ -216,7 +230,7 @@ MemoryByKind MemoryWalk::BytesDuring(const Operation& operation) const {
     bytes.overhead_bytes = chain_.stage(l).backward_overhead_bytes;
   } else if (operation.kind == OperationKind::kPrefetch) {
     (values_[l].form == Form::kSaved ? bytes.saved_bytes : bytes.output_bytes) += Bytes(l);
-  } else if (operation.kind == OperationKind::kForwardSave) {
+  } else if (Saves(operation.kind)) {
     bytes.saved_bytes += chain_.saved_bytes(l);
     bytes.overhead_bytes = chain_.stage(l).forward_overhead_bytes;
   } else if (IsForward(operation.kind)) {

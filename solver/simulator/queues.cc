@@ -65,7 +65,7 @@ Queues::Span Queues::Compute(const Operation& operation, const Duration& duratio
   if (!backward) {
     // A forward creates a new value, which has not been transferred yet.
     values_[l] = Value{};
-    values_[l].saved = operation.kind == OperationKind::kForwardSave;
+    values_[l].saved = Saves(operation.kind);
   }
   return span;
 }

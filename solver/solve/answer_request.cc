@@ -90,6 +90,14 @@ void NoteUnusedModes(const SolveRequest& request, const SolverInfo& info, Answer
                    "mixed_mode weigh them"));
 }
 
+void NoteUnusedInputs(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
+  if (info.description.drops_inputs || !HasUnreadInputs(request.chain)) return;
+  answer->explanation.notes.push_back(
+      absl::StrCat(info.description.name,
+                   " keeps every input until the backward of its stage: input_unread makes no "
+                   "difference; auto and rotor weigh it"));
+}
+
 // Of the catalog; FindSolver() takes an empty name for "auto".
 bool IsSolverName(const std::string& name) { return !name.empty() && FindSolver(name) != nullptr; }
 
@@ -190,6 +198,7 @@ class RequestSolve {
       }
       NoteUnusedLink(request_, *next, &answer);
       NoteUnusedModes(request_, *next, &answer);
+      NoteUnusedInputs(request_, *next, &answer);
       // Callers whose time ends during the rest have this schedule.
       if (improved_ && answer.prediction.makespan_seconds < fastest_) improved_(answer);
       RETURN_IF_ERROR(FindMinimum(&answer));
@@ -427,6 +436,7 @@ std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Sche
     if (!Accept(request, std::move(candidate), BoundEffort::kClose, &answer)) return std::nullopt;
     NoteUnusedLink(request, info, &answer);
     NoteUnusedModes(request, info, &answer);
+    NoteUnusedInputs(request, info, &answer);
     return answer;
   } catch (const std::bad_alloc&) {
     return std::nullopt;

@@ -58,6 +58,7 @@ Stage ReadStage(Choices& choices) {
   }
   stage.fusion_group = choices.Of(kGroups);
   stage.control_flow = choices.Flag();
+  stage.input_unread = choices.Flag();
   if (choices.Flag()) stage.replay_seconds = choices.Of(kTimes);
   return stage;
 }

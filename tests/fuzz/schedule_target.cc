@@ -27,9 +27,10 @@ namespace stowage {
 namespace {
 
 constexpr OperationKind kKinds[] = {
-    OperationKind::kForwardSave, OperationKind::kForwardCheckpoint, OperationKind::kForwardDiscard,
-    OperationKind::kBackward,    OperationKind::kOffload,           OperationKind::kRelease,
-    OperationKind::kPrefetch,
+    OperationKind::kForwardSave,    OperationKind::kForwardCheckpoint,
+    OperationKind::kForwardDiscard, OperationKind::kBackward,
+    OperationKind::kOffload,        OperationKind::kRelease,
+    OperationKind::kPrefetch,       OperationKind::kForwardSaveDiscard,
 };
 
 // 0 past the end.
@@ -56,6 +57,7 @@ Stage TakeStage(absl::string_view* bytes) {
   stage.no_recompute = flags % 4 == 3;
   stage.no_offload = flags / 4 % 4 == 3;
   stage.control_flow = flags / 16 % 4 == 3;
+  stage.input_unread = flags / 64 == 3;
   return stage;
 }
 
@@ -64,6 +66,8 @@ void TakeGraphCosts(absl::string_view* bytes, Chain* chain) {
   const int modes = Take(bytes);
   if (modes % 2 == 0) return;
   chain->graph_entry_seconds = modes / 2 % 4;
+  for (Stage& stage : chain->stages) stage.input_unread = false;
+  chain->loss.input_unread = false;
   for (size_t i = 0; i < chain->stages.size(); ++i) {
     Stage& stage = chain->stages[i];
     const int shape = Take(bytes);

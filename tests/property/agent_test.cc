@@ -53,10 +53,14 @@ Chain WithSomeModes(Chain chain) {
   return chain;
 }
 
-Case SomeCase() {
+// Whether the executor runs backwards whose input is gone.
+enum class Inputs { kMayBeGone, kStay };
+
+Case SomeCase(Inputs inputs) {
   Case result;
-  result.chain = *SmallChains(8);
-  if (*rc::gen::arbitrary<bool>()) result.chain = WithSomeModes(std::move(result.chain));
+  const bool unread = inputs == Inputs::kMayBeGone && *rc::gen::arbitrary<bool>();
+  result.chain = unread ? *SmallUnreadChains(8) : *SmallChains(8);
+  if (!unread && *rc::gen::arbitrary<bool>()) result.chain = WithSomeModes(std::move(result.chain));
   const Chain& chain = result.chain;
   const int64_t low = FloorOfMemory(chain).bytes;
   const auto solvers = AllSolvers();
@@ -87,7 +91,7 @@ HostDevice& TheDevice() {
 }
 
 RC_GTEST_PROP(ArenaExecutor, DoesWhatAPlainStepDoes, ()) {
-  const Case some = SomeCase();
+  const Case some = SomeCase(Inputs::kMayBeGone);
   const auto plan = MakeArenaPlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
   ExpectSound(plan->device.blocks, plan->device.layout, 1);
@@ -105,7 +109,7 @@ RC_GTEST_PROP(ArenaExecutor, DoesWhatAPlainStepDoes, ()) {
 }
 
 RC_GTEST_PROP(FrameworkExecutor, DoesWhatAPlainStepDoes, ()) {
-  const Case some = SomeCase();
+  const Case some = SomeCase(Inputs::kStay);
   const auto plan = MakeFrameworkPlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
   JitteryDevice device(&TheDevice(), *rc::gen::arbitrary<uint32_t>());
@@ -118,7 +122,7 @@ RC_GTEST_PROP(FrameworkExecutor, DoesWhatAPlainStepDoes, ()) {
 }
 
 RC_GTEST_PROP(ArenaExecutor, NeverHoldsMoreThanThePeakAtAnyInstant, ()) {
-  const Case some = SomeCase();
+  const Case some = SomeCase(Inputs::kMayBeGone);
   const auto plan = MakeArenaPlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
   MeteredDevice device(&*plan, &TheDevice());

@@ -61,7 +61,7 @@ void MakeLopsided(Stage& stage) {
 }
 
 Chain SomeChain(int max_stages) {
-  Chain chain = Below(3) == 0 ? *SmallReplayChains(max_stages) : *SmallChains(max_stages);
+  Chain chain = Below(3) == 0 ? *SmallUnreadChains(max_stages) : *SmallChains(max_stages);
   const bool runs_once = Below(4) == 0;
   const bool lopsided = Below(2) == 0;
   for (size_t i = 0; i < chain.stages.size(); ++i) {
@@ -77,6 +77,14 @@ Chain SomeChain(int max_stages) {
   }
   // Equal stages exercise the search's dominance rules most.
   if (Below(4) == 0) chain.stages.assign(chain.stages.size(), chain.stages.front());
+  return chain;
+}
+
+// Without input_unread stages.
+Chain SomeReadingChain(int max_stages) {
+  Chain chain = SomeChain(max_stages);
+  for (Stage& stage : chain.stages) stage.input_unread = false;
+  chain.loss.input_unread = false;
   return chain;
 }
 
@@ -137,7 +145,7 @@ LinkPrices SomePrices() {
 }
 
 RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllSchedulesWithoutALink, ()) {
-  const Chain chain = SomeChain(5);
+  const Chain chain = SomeReadingChain(5);
   const Platform platform = Memory(SomeBudget(chain));
   const auto fastest = FastestByBruteForce(chain, platform.memory_bytes, ScheduleClass::kAny);
   RC_PRE(fastest.has_value());
@@ -148,7 +156,7 @@ RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllSchedulesWithoutALink, ()
 }
 
 RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllProgramsAtAnyPrices, ()) {
-  const Chain chain = SomeChain(3);
+  const Chain chain = SomeReadingChain(3);
   const Platform platform = SomePlatform(chain);
   const std::optional<double> seconds = FastestSeconds(chain, platform);
   RC_PRE(seconds.has_value());
@@ -192,7 +200,7 @@ double RerunsOfStage(const Chain& chain, int l, int64_t memory_bytes) {
 }
 
 RC_GTEST_PROP(LowerBound, CountsWhatAnyStageHasRunAgain, ()) {
-  const Chain chain = SomeChain(80);
+  const Chain chain = SomeReadingChain(80);
   const Platform platform = Memory(SomeBudget(chain));
   double reruns = 0;
   for (int l = 1; l <= chain.length() + 1; ++l) {

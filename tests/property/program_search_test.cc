@@ -37,7 +37,7 @@ T OneOf(std::vector<T> values) {
 
 // Small random chains with some no_offload stages.
 Chain SomeChain(int max_stages) {
-  Chain chain = *rc::gen::oneOf(SmallChains(max_stages), SmallReplayChains(max_stages));
+  Chain chain = *rc::gen::oneOf(SmallChains(max_stages), SmallUnreadChains(max_stages));
   for (Stage& stage : chain.stages) stage.no_offload = Below(6) == 0;
   chain.loss.no_offload = Below(6) == 0;
   return chain;
@@ -126,7 +126,7 @@ RC_GTEST_PROP(ProgramSearch, IsNeverSlowerThanSchedulesWithTransfersThrownIn, ()
 
 std::vector<Operation> AllOperations(const Chain& chain) {
   std::vector<Operation> operations;
-  for (int kind = 0; kind < 7; ++kind) {
+  for (int kind = 0; kind < 8; ++kind) {
     for (int l = 0; l <= chain.length() + 1; ++l) {
       operations.push_back({static_cast<OperationKind>(kind), l});
     }

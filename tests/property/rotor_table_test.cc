@@ -13,6 +13,8 @@
 #include <string>
 
 #include "rapidcheck/gtest.h"
+#include "solver/algorithms/rematerialization/leaving_minimum.h"
+#include "solver/algorithms/rematerialization/leaving_table.h"
 #include "solver/algorithms/rematerialization/rotor_minimum.h"
 #include "solver/algorithms/rematerialization/rotor_steps.h"
 #include "solver/bounds/memory_range.h"
@@ -156,6 +158,38 @@ RC_GTEST_PROP(RotorTable, HasExactlyTheTimeOfTheBruteForceOnEveryTarget, ()) {
 
 RC_GTEST_PROP(RotorTable, HasExactlyTheTimeOfTheBruteForceOnEveryTargetWhenOnlyOutputsAreKept, ()) {
   ExpectTheTimeOfTheBruteForce(Saving::kWhereForced, ScheduleClass::kOutputsOnly);
+}
+
+RC_GTEST_PROP(LeavingTable, HasExactlyTheTimeOfTheBruteForce, ()) {
+  const Chain chain = *SmallUnreadChains(5);
+  const int64_t budget = SomeBudget(chain);
+  const Saving saving = SomeSaving();
+  const auto fastest = FastestByBruteForce(
+      chain, budget,
+      OutputsOnly(saving) ? ScheduleClass::kOutputsOnly : ScheduleClass::kNestedPersistent);
+  const LeavingTable table =
+      *LeavingTable::Build(chain, {{budget, budget, SlotGrid::Rounding::kUp}, budget, saving}, {});
+  const std::optional<Schedule> schedule = table.ScheduleAt(budget);
+  RC_ASSERT(schedule.has_value() == fastest.has_value());
+  if (!fastest.has_value()) return;
+  RC_ASSERT(SecondsWithin(budget, chain, *schedule) == fastest->seconds);
+  RC_CLASSIFY(std::any_of(schedule->operations.begin(), schedule->operations.end(),
+                          [](const Operation& operation) {
+                            return operation.kind == OperationKind::kForwardSaveDiscard;
+                          }),
+              "inputs leave");
+}
+
+RC_GTEST_PROP(LeavingMinimum, IsTheFirstFeasibleBudget, ()) {
+  const Chain chain = *SmallUnreadChains(4);
+  const Saving saving = SomeSaving();
+  const ScheduleClass schedules =
+      OutputsOnly(saving) ? ScheduleClass::kOutputsOnly : ScheduleClass::kNestedPersistent;
+  const LeavingMinimum minimum = *LeavingMinimum::Build(chain, saving, {});
+  const std::optional<Schedule> schedule = minimum.LeastSchedule();
+  RC_ASSERT(schedule.has_value());
+  SecondsWithin(minimum.least_bytes(), chain, *schedule);
+  RC_ASSERT(!FastestByBruteForce(chain, minimum.least_bytes() - 1, schedules).has_value());
 }
 
 }  // namespace

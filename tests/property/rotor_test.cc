@@ -24,7 +24,8 @@ SolveRequest ExactRotor(const Chain& chain, int64_t memory_bytes) {
 }
 
 Chain SomeChain(int max_stages) {
-  return *rc::gen::oneOf(SmallChains(max_stages), SmallReplayChains(max_stages));
+  return *rc::gen::oneOf(SmallChains(max_stages), SmallReplayChains(max_stages),
+                         SmallUnreadChains(max_stages));
 }
 
 // From just below the memory floor to just above the peak of storing everything.
@@ -65,7 +66,7 @@ RC_GTEST_PROP(Revolve, HasExactlyTheMakespanOfTheBruteForce, ()) {
 // With gradients no larger than outputs and no size of zero, RR-9302's proof holds: no persistent
 // schedule is faster, nested or not.
 RC_GTEST_PROP(Rotor, IsTheBestOfAllPersistentSchedulesOfOrdinaryChains, ()) {
-  Chain chain = SomeChain(4);
+  Chain chain = *rc::gen::oneOf(SmallChains(4), SmallReplayChains(4));
   chain.input_bytes += 1;
   for (Stage& stage : chain.stages) {
     stage.output_bytes += 1;

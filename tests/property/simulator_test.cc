@@ -17,7 +17,7 @@ Schedule AnyOperations(const Chain& chain) {
   Schedule schedule;
   const int count = *rc::gen::inRange(0, 40);
   for (int i = 0; i < count; ++i) {
-    schedule.operations.push_back({static_cast<OperationKind>(*rc::gen::inRange(0, 7)),
+    schedule.operations.push_back({static_cast<OperationKind>(*rc::gen::inRange(0, 8)),
                                    *rc::gen::inRange(-1, chain.length() + 3)});
   }
   return schedule;
@@ -37,7 +37,7 @@ Schedule ValidPrefix(const Chain& chain, const Platform& platform) {
 }
 
 RC_GTEST_PROP(Simulator, AnswersOrNamesAnOperationForAnyList, ()) {
-  const Chain chain = *SmallChains(4);
+  const Chain chain = *rc::gen::oneOf(SmallChains(4), SmallUnreadChains(4));
   Platform platform = Memory(30);
   platform.offload_bytes_per_second = *rc::gen::inRange(0, 3);
   platform.host_memory_bytes = *rc::gen::inRange(0, 10);
@@ -50,7 +50,7 @@ RC_GTEST_PROP(Simulator, AnswersOrNamesAnOperationForAnyList, ()) {
 }
 
 RC_GTEST_PROP(Simulator, KeepsEachQueueInOrder, ()) {
-  const Chain chain = *SmallChains(3);
+  const Chain chain = *rc::gen::oneOf(SmallChains(3), SmallUnreadChains(3));
   Platform platform = Memory(1000);
   platform.offload_bytes_per_second = *rc::gen::inRange(1, 4);
   platform.half_duplex = *rc::gen::arbitrary<bool>();

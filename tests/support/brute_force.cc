@@ -109,19 +109,22 @@ class Search {
       AddForward(state, OperationKind::kForwardSave, l, &steps);
       AddForward(state, OperationKind::kForwardCheckpoint, l, &steps);
       AddForward(state, OperationKind::kForwardDiscard, l, &steps);
+      AddForward(state, OperationKind::kForwardSaveDiscard, l, &steps);
     }
     AddBackward(state, &steps);
     return steps;
   }
 
   void AddForward(const State& state, OperationKind kind, int l, std::vector<Step>* steps) const {
-    const bool saves = kind == OperationKind::kForwardSave;
-    const bool discards = kind == OperationKind::kForwardDiscard;
+    const bool both = kind == OperationKind::kForwardSaveDiscard;
+    const bool saves = both || kind == OperationKind::kForwardSave;
+    const bool discards = both || kind == OperationKind::kForwardDiscard;
     if (state.live[l - 1] == ' ' || state.live[l] != ' ') return;
     if (!saves && (l == loss_ || chain_.stage(l).no_recompute)) return;
     if (chain_.stage(l).no_recompute && state.has_run[l]) return;
-    if (discards && l == 1) return;
-    if (discards && schedules_ != ScheduleClass::kAny && state.was_read[l - 1]) return;
+    if (both && (!chain_.stage(l).input_unread || state.live[l - 1] != 'a')) return;
+    if (discards && !both && l == 1) return;
+    if (discards && !both && schedules_ != ScheduleClass::kAny && state.was_read[l - 1]) return;
     if (Nested() && AnythingLiveFrom(state, l)) return;
     if (schedules_ == ScheduleClass::kOutputsOnly && saves && !chain_.stage(l).no_recompute &&
         l != state.gradient) {
@@ -143,7 +146,8 @@ class Search {
 
   void AddBackward(const State& state, std::vector<Step>* steps) const {
     const int l = state.gradient;
-    if (state.live[l] != 'A' || state.live[l - 1] == ' ') return;
+    if (state.live[l] != 'A') return;
+    if (state.live[l - 1] == ' ' && !chain_.stage(l).input_unread) return;
     const int64_t added = chain_.gradient_bytes(l - 1) + chain_.stage(l).backward_overhead_bytes;
     if (OnDevice(state) + added > memory_bytes_) return;
     State to = state;

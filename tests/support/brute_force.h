@@ -19,7 +19,8 @@ enum class ScheduleClass {
   // The "revolve" subset of RR-9302: a stage that may run again is saved only right before its
   // backward.
   kOutputsOnly,
-  // A value that the next forward does not drop stays until the BACKWARD that drops it.
+  // A value that the next forward does not drop stays until the BACKWARD that drops it, or until
+  // a FORWARD_SAVE_DISCARD.
   kPersistent,
   // A value may be dropped whenever an operation allows it.
   kAny,

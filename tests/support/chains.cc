@@ -12,7 +12,7 @@
 namespace stowage {
 namespace {
 
-constexpr absl::string_view kLetters = "SCDBORP";  // in the order of OperationKind
+constexpr absl::string_view kLetters = "SCDBORPX";  // in the order of OperationKind
 
 int64_t Size() { return *rc::gen::inRange<int64_t>(0, 7); }
 double Seconds() { return static_cast<double>(*rc::gen::inRange(0, 6)); }
@@ -120,6 +120,17 @@ rc::Gen<Chain> SmallReplayChains(int max_stages) {
                          }));
 }
 
+rc::Gen<Chain> SmallUnreadChains(int max_stages) {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::exec([max_stages] {
+                           Chain chain = *SmallReplayChains(max_stages);
+                           for (Stage& stage : chain.stages) {
+                             stage.input_unread = *rc::gen::arbitrary<bool>();
+                           }
+                           chain.loss.input_unread = *rc::gen::arbitrary<bool>();
+                           return chain;
+                         }));
+}
+
 namespace {
 
 // Adds graph costs to stages [first, end), which have none. The saved bytes of the group include
@@ -171,7 +182,8 @@ std::ostream& operator<<(std::ostream& out, const Chain& chain) {
         << " d=" << chain.gradient_bytes(l) << " oF=" << stage.forward_overhead_bytes
         << " oB=" << stage.backward_overhead_bytes;
     if (stage.replay_seconds.has_value()) out << " uR=" << *stage.replay_seconds;
-    out << (stage.no_recompute ? " no_recompute" : "") << (stage.no_offload ? " no_offload" : "")
+    out << (stage.input_unread ? " input_unread" : "")
+        << (stage.no_recompute ? " no_recompute" : "") << (stage.no_offload ? " no_offload" : "")
         << (stage.control_flow ? " control_flow" : "");
     if (!stage.fusion_group.empty()) out << " of " << stage.fusion_group;
     if (!stage.graph.has_value()) continue;

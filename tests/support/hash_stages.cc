@@ -48,7 +48,9 @@ absl::Status HashStages::Forward(const ForwardCall& call, const ForwardSpans& sp
 }
 
 absl::Status HashStages::Backward(const BackwardCall& call, const BackwardSpans& spans) {
-  uint64_t read = Mixed(static_cast<uint64_t>(call.stage), HashOf(spans.input));
+  // An input that the backward does not read may be gone.
+  const bool reads = !chain_.stage(call.stage).input_unread;
+  uint64_t read = Mixed(static_cast<uint64_t>(call.stage), reads ? HashOf(spans.input) : 0);
   read = Mixed(read, HashOf(spans.value));
   read = Mixed(read, HashOf(spans.gradient));
   digest_.backwards[static_cast<size_t>(call.stage)] = read;

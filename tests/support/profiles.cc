@@ -42,6 +42,7 @@ Stage ToStage(const nlohmann::json& object) {
   stage.no_offload = object.value("no_offload", false);
   stage.fusion_group = object.value("fusion_group", "");
   stage.control_flow = object.value("control_flow", false);
+  stage.input_unread = object.value("input_unread", false);
   if (object.contains("replay_seconds")) stage.replay_seconds = object["replay_seconds"];
   if (object.contains("graph")) {
     const nlohmann::json& graph = object["graph"];

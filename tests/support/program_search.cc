@@ -117,14 +117,15 @@ class Search {
       for (const OperationKind kind :
            {OperationKind::kForwardSave, OperationKind::kForwardCheckpoint,
             OperationKind::kForwardDiscard, OperationKind::kBackward, OperationKind::kOffload,
-            OperationKind::kRelease, OperationKind::kPrefetch}) {
+            OperationKind::kRelease, OperationKind::kPrefetch,
+            OperationKind::kForwardSaveDiscard}) {
         if (l == 0 && IsCompute(kind)) continue;
         if (!MayRun(*node.situation, {kind, l})) continue;
         Clocks clocks = ClocksAfter(*node.situation, node.clocks, {kind, l});
         Situation next = SituationAfter(*node.situation, {kind, l});
         Keep(next, clocks, &node, {kind, l});
         const Stage& stage = chain_.stage(std::max(1, l));
-        if (kind != OperationKind::kForwardSave || l != node.situation->gradient) continue;
+        if (!Saves(kind) || l != node.situation->gradient) continue;
         if (!stage.replay_seconds.has_value()) continue;
         next.replayed = true;
         clocks.compute += *stage.replay_seconds - stage.forward_seconds;
@@ -141,6 +142,7 @@ class Search {
       case OperationKind::kForwardSave:
       case OperationKind::kForwardCheckpoint:
       case OperationKind::kForwardDiscard:
+      case OperationKind::kForwardSaveDiscard:
         return MayForward(now, operation.kind, l);
       case OperationKind::kBackward:
         return MayBackward(now, l);
@@ -155,13 +157,18 @@ class Search {
   }
 
   bool MayForward(const Situation& now, OperationKind kind, int l) const {
-    const bool saves = kind == OperationKind::kForwardSave;
+    const bool both = kind == OperationKind::kForwardSaveDiscard;
+    const bool saves = both || kind == OperationKind::kForwardSave;
     if (!now.values[l - 1].on_device() || now.values[l].form != Form::kAbsent) return false;
     if (l > now.gradient || now.replayed) return false;
     // No need to track that a no_recompute stage runs once: its value stays until its BACKWARD, see
     // below.
     if (!saves && (l == loss_ || chain_.stage(l).no_recompute)) return false;
     if (kind == OperationKind::kForwardDiscard && !MayDiscard(now, l - 1)) return false;
+    if (both && !chain_.stage(l).input_unread) return false;
+    if (both && (now.values[l - 1].form != Form::kOutput || !now.values[l - 1].droppable())) {
+      return false;
+    }
     const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
     return Fits(now, added + chain_.stage(l).forward_overhead_bytes);
   }
@@ -175,7 +182,8 @@ class Search {
   bool MayBackward(const Situation& now, int l) const {
     if (l != now.gradient) return false;
     if (now.values[l].form != Form::kSaved || !now.values[l].droppable()) return false;
-    if (!now.values[l - 1].on_device()) return false;
+    const bool gone = now.values[l - 1].form == Form::kAbsent && chain_.stage(l).input_unread;
+    if (!gone && !now.values[l - 1].on_device()) return false;
     if (now.values[l - 1].form == Form::kOutput && !now.values[l - 1].droppable()) return false;
     return Fits(now, chain_.gradient_bytes(l - 1) + chain_.stage(l).backward_overhead_bytes);
   }
@@ -212,6 +220,10 @@ class Search {
     switch (operation.kind) {
       case OperationKind::kForwardSave:
         next.values[l] = {Form::kSaved, Place::kDevice};
+        break;
+      case OperationKind::kForwardSaveDiscard:
+        next.values[l] = {Form::kSaved, Place::kDevice};
+        next.values[l - 1] = Value{};
         break;
       case OperationKind::kForwardDiscard:
         next.values[l] = {Form::kOutput, Place::kDevice};

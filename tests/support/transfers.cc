@@ -24,9 +24,11 @@ Schedule WithTransfers(const Chain& chain, const Schedule& schedule, double shar
   // The operations to insert before each operation; the last entry is for the end.
   std::vector<std::vector<Operation>> before(static_cast<size_t>(count) + 1);
   std::vector<int> touched(static_cast<size_t>(chain.length()) + 2, -1);  // by value: by operation
+  std::vector<bool> gone(touched.size(), false);                          // by value: dropped
   for (int i = 0; i < count; ++i) {
     const Operation& operation = schedule.operations[static_cast<size_t>(i)];
     for (const int value : NeededBy(operation)) {
+      if (gone[static_cast<size_t>(value)]) continue;  // a backward that does not read it
       const bool fixed = value > 0 && chain.stage(value).no_offload;
       const int from = touched[static_cast<size_t>(value)] + 1;
       touched[static_cast<size_t>(value)] = i;
@@ -40,7 +42,9 @@ Schedule WithTransfers(const Chain& chain, const Schedule& schedule, double shar
     }
     if (operation.kind != OperationKind::kBackward) {
       touched[static_cast<size_t>(operation.stage)] = i;
+      gone[static_cast<size_t>(operation.stage)] = false;
     }
+    if (Discards(operation.kind)) gone[static_cast<size_t>(operation.stage) - 1] = true;
   }
   Schedule result;
   for (int i = 0; i < count; ++i) {

@@ -61,6 +61,8 @@ bool ReadStage(Reader& reader, const Path& path, py::handle object, Stage* to) {
                              return reader.Read(at, value, &to->fusion_group);
                            if (key == "control_flow")
                              return reader.Read(at, value, &to->control_flow);
+                           if (key == "input_unread")
+                             return reader.Read(at, value, &to->input_unread);
                            if (key == "replay_seconds")
                              return reader.Read(at, value, &to->replay_seconds);
                            return false;
@@ -148,10 +150,11 @@ bool ReadOperation(Reader& reader, const Path& path, py::handle object, Operatio
       reader.ReadDict(path, object, [&](absl::string_view key, py::handle value, const Path& at) {
         if (key == "kind") {
           has_kind = true;
-          return ReadName(reader, at, value,
-                          {Kind::kForwardSave, Kind::kForwardCheckpoint, Kind::kForwardDiscard,
-                           Kind::kBackward, Kind::kOffload, Kind::kRelease, Kind::kPrefetch},
-                          KindName, "a kind of operation, such as FORWARD_SAVE", &to->kind);
+          return ReadName(
+              reader, at, value,
+              {Kind::kForwardSave, Kind::kForwardCheckpoint, Kind::kForwardDiscard, Kind::kBackward,
+               Kind::kOffload, Kind::kRelease, Kind::kPrefetch, Kind::kForwardSaveDiscard},
+              KindName, "a kind of operation, such as FORWARD_SAVE", &to->kind);
         }
         if (key == "stage") return reader.Read(at, value, &to->stage);
         if (key == "mode") {

@@ -31,6 +31,9 @@ class OperationKind(enum.Enum):
     """Waits until that copy is complete; then value l leaves the device."""
     PREFETCH = 7
     """Takes device memory for value l and starts copying it back; what needs it waits."""
+    FORWARD_SAVE_DISCARD = 8
+    """Runs forward l and leaves all that its backward needs; value l-1 is dropped. Only of a stage
+    that is input_unread."""
 
 
 class Mode(enum.Enum):
@@ -80,6 +83,7 @@ class Stage(Message):
         fusion_group: Neighbouring stages of one group run as one in graph mode.
         control_flow: Excludes the stage and its group from graph mode.
         replay_seconds: Of a forward that its own backward follows at once; None: forward_seconds.
+        input_unread: The backward does not read the stage's input, which may go before it.
     """
 
     name: str = ""
@@ -96,6 +100,7 @@ class Stage(Message):
     fusion_group: str | None = None
     control_flow: bool | None = None
     replay_seconds: float | None = None
+    input_unread: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

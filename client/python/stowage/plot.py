@@ -32,6 +32,7 @@ _FORWARDS = (
     OperationKind.FORWARD_SAVE,
     OperationKind.FORWARD_CHECKPOINT,
     OperationKind.FORWARD_DISCARD,
+    OperationKind.FORWARD_SAVE_DISCARD,
 )
 
 

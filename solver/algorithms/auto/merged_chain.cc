@@ -316,6 +316,8 @@ Schedule MergedChain::Expand(const Schedule& schedule) const {
         saved[index] = true;
         for (int l = first(m); l <= last(m); ++l) Append(operation.kind, l, &expanded);
         break;
+      case OperationKind::kForwardSaveDiscard:
+        break;  // not reached: no merged stage is input_unread
       case OperationKind::kForwardCheckpoint:
       case OperationKind::kForwardDiscard:
         saved[index] = false;

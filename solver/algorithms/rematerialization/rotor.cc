@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "solver/algorithms/rematerialization/leaving_minimum.h"
+#include "solver/algorithms/rematerialization/leaving_table.h"
 #include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/algorithms/rematerialization/rotor_guided.h"
 #include "solver/algorithms/rematerialization/rotor_minimum.h"
@@ -89,13 +91,38 @@ TablePlan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) 
     const SlotGrid grid = BestFittingGrid(instance.chain(), bytes, slots);
     plan.table = {grid, std::min(MostLevels(slots), LevelsBeyond(instance.chain(), grid)), saving};
   }
-  // FastestOfTable() descends below the level of a budget when sizes were rounded down.
+  // FastestOf() descends below the level of a budget when sizes were rounded down.
   plan.table.lowest_level = plan.table.grid.Slots(plan.lowest_budget / 4 * 3);
   return plan;
 }
 
 // Whether short chains are first solved exactly, by RotorSteps.
 enum class ExactSteps { kTry, kSkip };
+
+// The table of a chain with input_unread stages: as fine as PlanOf()'s, unless that takes too long.
+// nullopt where too few slots would be left.
+std::optional<LeavingTable::Options> LeavingPlanOf(const Instance& instance, const TablePlan& plan,
+                                                   Saving saving) {
+  const int64_t most = LeavingTable::MaxLevels(instance.chain());
+  const RotorTable::Options& table = plan.table;
+  if (table.levels <= most) return LeavingTable::Options{table.grid, table.levels, saving};
+  // Of the levels LevelsBeyond() adds 3/5 at most, and the grid has half as many slots more.
+  const int64_t slots = most * 5 / 12;
+  if (slots < kFewSlots) return std::nullopt;
+  const SlotGrid grid = BestFittingGrid(instance.chain(), table.grid.bytes, slots);
+  return LeavingTable::Options{grid, std::min(most, LevelsBeyond(instance.chain(), grid)), saving};
+}
+
+// An upper bound on what the tables of LeavingPlanOf() take.
+int64_t LeavingBytes(const Instance& instance, Saving saving) {
+  const Chain& chain = instance.chain();
+  if (!HasUnreadInputs(chain)) return 0;
+  const int64_t granules = UsefulBytes(instance, saving) / instance.granule_bytes();
+  const int64_t levels = IsExact(instance, saving) ? granules : MostLevels(SlotsOf(instance));
+  const int64_t table =
+      LeavingTable::WorkingBytes(chain, std::min(levels, LeavingTable::MaxLevels(chain)));
+  return CheckedAdd(table, LeavingMinimum::WorkingBytes(chain)).value_or(INT64_MAX);
+}
 
 // What distinguishes the solvers of this file.
 struct PersistentOptions {
@@ -114,7 +141,7 @@ class PersistentSolution final : public Solution {
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(
       int64_t memory_bytes, const SolveContext& context) const override;
   int64_t serves_from_bytes() const override { return exact() ? 0 : plan_.lowest_budget; }
-  bool exact() const override { return !table_.has_value(); }
+  bool exact() const override { return !table_.has_value() && !leaving_table_.has_value(); }
 
  private:
   PersistentSolution(const PersistentOptions& options, const Instance& instance,
@@ -137,8 +164,9 @@ class PersistentSolution final : public Solution {
   void Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
                std::vector<Measured>* measured) const;
   // The table's fastest schedule that fits in bytes: one entry or none.
-  absl::StatusOr<std::vector<Measured>> FastestOfTable(int64_t memory_bytes,
-                                                       const SolveContext& context) const;
+  template <typename Table>
+  absl::StatusOr<std::vector<Measured>> FastestOf(const Table& table, int64_t memory_bytes,
+                                                  const SolveContext& context) const;
   std::optional<Candidate> ToCandidate(std::vector<Measured> measured, Limit limit) const;
 
   const char* const name_;
@@ -150,6 +178,10 @@ class PersistentSolution final : public Solution {
   std::optional<RotorMinimum> minimum_;
   std::optional<RotorSteps> steps_;
   std::optional<RotorTable> table_;
+  // Of chains with input_unread stages: the minimum, and the table, instead of table_ where it is
+  // as fine.
+  std::optional<LeavingMinimum> leaving_minimum_;
+  std::optional<LeavingTable> leaving_table_;
 };
 
 absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
@@ -160,6 +192,10 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
   const Chain& chain = solution->instance_.chain();
   const TablePlan& plan = solution->plan_;
   ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
+  const bool leaving = HasUnreadInputs(chain);
+  if (leaving) {
+    ASSIGN_OR_RETURN(solution->leaving_minimum_, LeavingMinimum::Build(chain, saving, context));
+  }
   const int64_t lowest = std::min(context.lowest_bytes, instance.platform().memory_bytes);
   if (saving == Saving::kAlways && lowest >= StoreAllPeakBytes(chain)) return solution;
   if (options.exact_steps == ExactSteps::kTry && chain.length() <= kMaxStagesOfSteps) {
@@ -171,7 +207,17 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
                                            .max_work = kMaxWorkOfSteps};
     ASSIGN_OR_RETURN(solution->steps_, RotorSteps::Build(chain, step_options, context));
   }
-  if (!solution->steps_.has_value()) RETURN_IF_ERROR(solution->BuildTable(context));
+  if (!solution->steps_.has_value()) {
+    const auto leaving_plan = leaving ? LeavingPlanOf(instance, plan, saving) : std::nullopt;
+    if (leaving_plan.has_value()) {
+      ASSIGN_OR_RETURN(solution->leaving_table_,
+                       LeavingTable::Build(chain, *leaving_plan, context));
+    }
+    // A table that is coarse may lose more than inputs that leave gain.
+    if (!leaving_plan.has_value() || leaving_plan->levels < plan.table.levels) {
+      RETURN_IF_ERROR(solution->BuildTable(context));
+    }
+  }
   context.Report(1);
   return solution;
 }
@@ -183,7 +229,7 @@ absl::Status PersistentSolution::BuildTable(const SolveContext& context) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const std::vector<Measured> measured,
-                   FastestOfTable(plan_.lowest_budget, context));
+                   FastestOf(*table_, plan_.lowest_budget, context));
   if (!measured.empty()) return absl::OkStatus();
   // Too many sizes were rounded down: only schedules of far lower levels fit.
   options.lowest_level = 0;
@@ -201,21 +247,22 @@ void PersistentSolution::Measure(std::optional<Schedule> schedule, int64_t memor
   measured->push_back({*std::move(schedule), simulation->prediction.makespan_seconds});
 }
 
-absl::StatusOr<std::vector<PersistentSolution::Measured>> PersistentSolution::FastestOfTable(
-    int64_t memory_bytes, const SolveContext& context) const {
-  const SlotGrid& grid = table_->grid();
+template <typename Table>
+absl::StatusOr<std::vector<PersistentSolution::Measured>> PersistentSolution::FastestOf(
+    const Table& table, int64_t memory_bytes, const SolveContext& context) const {
+  const SlotGrid& grid = table.grid();
   const int64_t budget_level = std::min(grid.slots, grid.Slots(memory_bytes));
   const int64_t beyond =
-      (table_->levels() - grid.slots) * budget_level / std::max<int64_t>(1, grid.slots);
+      (table.levels() - grid.slots) * budget_level / std::max<int64_t>(1, grid.slots);
   std::vector<Measured> measured;
   // Lost time is non-increasing in the level, so the highest level whose schedule fits is best. Of
   // levels that lose the same, only the lowest is tried: its schedule needs the least memory.
-  for (int64_t level = budget_level + beyond; level >= table_->lowest_level(); --level) {
+  for (int64_t level = budget_level + beyond; level >= table.lowest_level(); --level) {
     RETURN_IF_ERROR(context.CheckStop());
-    const std::optional<double> lost = table_->LostSecondsAt(level);
+    const std::optional<double> lost = table.LostSecondsAt(level);
     if (!lost.has_value()) break;  // lower levels are infeasible, too
-    if (level > table_->lowest_level() && table_->LostSecondsAt(level - 1) == lost) continue;
-    std::optional<Schedule> schedule = table_->ScheduleAt(level);
+    if (level > table.lowest_level() && table.LostSecondsAt(level - 1) == lost) continue;
+    std::optional<Schedule> schedule = table.ScheduleAt(level);
     if (!schedule.has_value()) break;
     Measure(std::move(schedule), memory_bytes, &measured);
     if (measured.empty()) continue;
@@ -246,15 +293,26 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
     if (!schedule.has_value()) return std::optional<Candidate>();
     return std::optional<Candidate>({*std::move(schedule), name_, Limit::kNone, {}});
   }
-  ASSIGN_OR_RETURN(std::vector<Measured> measured, FastestOfTable(useful, context));
+  std::vector<Measured> measured;
+  if (leaving_table_.has_value()) {
+    ASSIGN_OR_RETURN(measured, FastestOf(*leaving_table_, useful, context));
+  }
+  if (table_.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<Measured> staying, FastestOf(*table_, useful, context));
+    measured.insert(measured.end(), staying.begin(), staying.end());
+  }
   // Close to the least memory a single slot matters, and the table's schedules fit badly or not at
   // all: try guided schedules and the least one.
   if (measured.empty() || useful / 2 < minimum_->min_bytes()) {
     for (const int64_t levels_up : {0, 1, 2, 4, 8, 16}) {
       RETURN_IF_ERROR(context.CheckStop());
+      if (!table_.has_value()) break;
       Measure(GuidedSchedule(*table_, *minimum_, useful, levels_up), useful, &measured);
     }
     Measure(minimum_->LeastSchedule(), useful, &measured);
+    if (leaving_minimum_.has_value()) {
+      Measure(leaving_minimum_->LeastSchedule(), useful, &measured);
+    }
   }
   // If only a far lower level fits, most of what is kept was rounded down, outputs perhaps to 0,
   // and the table's times are not reliable; nor are those of a few slots. Try periodic checkpoints,
@@ -278,13 +336,19 @@ class PersistentSolver final : public Solver {
   explicit PersistentSolver(const PersistentOptions& options) : options_(options) {}
 
   int64_t WorkingBytes(const Instance& instance) const override {
-    return CheckedAdd(2 * RotorMinimum::WorkingBytes(instance.chain()),
-                      TableBytes(instance, options_.saving))
-        .value_or(INT64_MAX);
+    const int64_t tables =
+        CheckedAdd(TableBytes(instance, options_.saving), LeavingBytes(instance, options_.saving))
+            .value_or(INT64_MAX);
+    return CheckedAdd(2 * RotorMinimum::WorkingBytes(instance.chain()), tables).value_or(INT64_MAX);
   }
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
+    if (HasUnreadInputs(instance.chain())) {
+      ASSIGN_OR_RETURN(const LeavingMinimum minimum,
+                       LeavingMinimum::Build(instance.chain(), options_.saving, context));
+      return minimum.least_bytes();
+    }
     ASSIGN_OR_RETURN(const RotorMinimum minimum,
                      RotorMinimum::Build(instance.chain(), options_.saving, context));
     return minimum.min_bytes();

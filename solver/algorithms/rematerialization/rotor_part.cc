@@ -20,15 +20,15 @@ std::optional<Schedule> UnrollChoices(const RotorPart& root,
     }
     const RotorChoice choice = part.s == part.t ? RotorChoice{} : choose(part);
     if (choice.split == 0) {
-      add(OperationKind::kForwardSave, part.s);
+      add(part.leaves ? OperationKind::kForwardSaveDiscard : OperationKind::kForwardSave, part.s);
       pending.push_back({part.s, 0, 0});
       if (part.s < part.t) pending.push_back({part.s + 1, part.t, choice.remaining_level});
     } else {
       // The sweep, then [split..t]; the front part runs last and is pushed first.
       add(OperationKind::kForwardCheckpoint, part.s);
       for (int k = part.s + 1; k < choice.split; ++k) add(OperationKind::kForwardDiscard, k);
-      pending.push_back({part.s, choice.split - 1, part.level});
-      pending.push_back({choice.split, part.t, choice.remaining_level});
+      pending.push_back({part.s, choice.split - 1, part.level, part.leaves});
+      pending.push_back({choice.split, part.t, choice.remaining_level, choice.rest_leaves});
     }
   }
   if (schedule.operations.size() > kMaxOperations) return std::nullopt;

@@ -3,7 +3,9 @@
 //   C(s,t,.) = min( C(s+1,t, . - ā^s)  from SaveNeed(s,t) on,
 //                   min over k of  Σ_{s..k} uF + C(k+1,t, . - a^k) + C(s,k, .)
 //                                                                from SweepNeed(s..k) + δ^t on )
-// minus Σ(uF + uB): the time lost, each as the list of its steps (fastest_steps.h).
+// minus Σ(uF + uB): the time lost, each as the list of its steps (fastest_steps.h). The last
+// forward of a sweep is charged as a replay. Parts whose input may leave early have a second
+// function, as leaving_table.h has it.
 //
 // One table gives the optimum for every budget up to options.memory_bytes. The number of steps
 // depends on the chain, about 100 per part at 50 stages, so this is for short chains; Build() stops
@@ -60,23 +62,26 @@ class RotorSteps {
 
   RotorSteps(const Chain& chain, const Options& options);
 
-  bool FillPart(int s, int t);
-  double LostAt(int s, int t, int64_t bytes) const;
+  bool FillPart(int s, int t, bool leaves);
+  double LostAt(int s, int t, bool leaves, int64_t bytes) const;
   RotorChoice BestChoice(const RotorPart& part) const;
-  std::span<const Step> StepsOf(int s, int t) const {
-    const Part& part = parts_[index_(s, t)];
+  // `leaves`: of E; that is C where stage s reads its input in the backward.
+  std::span<const Step> StepsOf(int s, int t, bool leaves) const {
+    const bool own = leaves && sizes_.may_leave[s] != 0;
+    const Part& part = (own ? leaving_parts_ : parts_)[index_(s, t)];
     return {steps_.data() + part.begin, part.count};
   }
 
   Options options_;
   int64_t input_bytes_;
-  int64_t max_part_bytes_;  // the budget without the chain's input
+  int64_t max_part_bytes_;  // the budget, without the chain's input where that stays
   PartSizes<int64_t> sizes_;
   std::vector<double> prefix_;     // forward seconds before each stage, tie costs included
   std::vector<double> sweep_end_;  // the same with the last of them a replay
   double min_gain_;                // seconds; a smaller difference is rounding
   Triangle index_;
   std::vector<Part> parts_;
+  std::vector<Part> leaving_parts_;  // empty where no input may leave
   std::vector<Step> steps_;
 
   // Only while building.

@@ -35,12 +35,12 @@ class Walk {
  private:
   void Forward(int index, OperationKind kind, int l) {
     Read(index, l - 1);
-    const bool saves = kind == OperationKind::kForwardSave;
+    const bool saves = Saves(kind);
     const int64_t bytes = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
     sequence_.need_bytes.push_back(device_bytes_ + bytes + chain_.stage(l).forward_overhead_bytes);
     values_[l] = {bytes, saves, index, index, -1};
     device_bytes_ += bytes;
-    if (kind == OperationKind::kForwardDiscard) Drop(l - 1);
+    if (Discards(kind)) Drop(l - 1);
   }
 
   void Backward(int index, int l) {

@@ -59,6 +59,8 @@ std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
     const Operation& operation = operations[next];
     const int expected = parts.empty() ? 1 : parts.back().last + 1;
     if (operation.stage != expected) return std::nullopt;
+    // Parts keep their inputs.
+    if (operation.kind == OperationKind::kForwardSaveDiscard) return std::nullopt;
     if (operation.kind == OperationKind::kForwardDiscard) {
       // FORWARD_DISCARD would drop the value of a saved stage, which no part does.
       if (parts.empty() || parts.back().saved) return std::nullopt;

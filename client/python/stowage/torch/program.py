@@ -60,6 +60,12 @@ class Program:
     @staticmethod
     def of(schedule: Schedule, length: int) -> Program:
         """Requires: the simulator accepts the schedule for a chain of so many stages."""
+        for index, operation in enumerate(schedule.operations):
+            if operation.kind not in _STEPS:
+                raise ValueError(
+                    f"schedule.operations[{index}]: {operation.kind.name} is not for modules, "
+                    "which keep their inputs; solve the chain without input_unread"
+                )
         operations: list[tuple[Step, int]] = []
         source: list[int] = []
         for index, operation in enumerate(schedule.operations):

@@ -179,6 +179,7 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
   chain.stages[1].fusion_group = "group";
   chain.stages[1].control_flow = true;
   chain.stages[0].replay_seconds = 0;
+  chain.stages[1].input_unread = true;
   EXPECT_EQ(FromMessage(ToMessage(chain)), chain);
   const Platform platform = {"gpu", 1, 2, 3, 4, true, 5};
   EXPECT_EQ(FromMessage(ToMessage(platform)), platform);
@@ -199,7 +200,7 @@ TEST(Convert, KeepsWhyAnAnswerMayNotBeOptimal) {
 }
 
 TEST(Convert, KeepsEveryKindOfOperation) {
-  const Schedule schedule = Ops("S1 C2 D3 B4 O5 R6 P7 gS8 gB9-11");
+  const Schedule schedule = Ops("S1 C2 D3 B4 O5 R6 P7 X8 gS8 gB9-11");
   std::vector<FieldViolation> violations;
   EXPECT_EQ(FromMessage(ToMessage(schedule), &violations), schedule);
   EXPECT_TRUE(violations.empty());

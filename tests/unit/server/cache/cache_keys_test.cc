@@ -99,6 +99,7 @@ TEST(Fingerprint, EverythingElseCounts) {
   expect_other([](SolveRequest& request) { request.chain.stages[0].no_offload = true; });
   expect_other([](SolveRequest& request) { request.chain.loss.backward_seconds += 1; });
   expect_other([](SolveRequest& request) { request.chain.stages[0].replay_seconds = 0; });
+  expect_other([](SolveRequest& request) { request.chain.stages[0].input_unread = true; });
   expect_other([](SolveRequest& request) { request.chain.input_bytes += 1 << 20; });
 }
 

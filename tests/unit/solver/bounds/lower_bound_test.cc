@@ -210,6 +210,15 @@ TEST(FloorOfMemory, NamesTheOperationThatNeedsMost) {
   EXPECT_EQ(FloorOfMemory(chain).operation, (Operation{OperationKind::kBackward, 3}));
 }
 
+TEST(FloorOfMemory, LeavesOutInputsThatNoBackwardReads) {
+  Chain chain = EqualChain(3);
+  for (Stage& stage : chain.stages) stage.input_unread = true;
+  // BACKWARD 2: ā2 30, δ2 10, δ1 10.
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 50);
+  chain.stages[1].no_recompute = true;  // ā2 is there during BACKWARD 3
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 80);
+}
+
 TEST(FloorOfMemory, ReadsAllThatANoRecomputeStageSaves) {
   Chain chain = EqualChain(3);
   chain.stages[0].no_recompute = true;  // value 1 is always ā1

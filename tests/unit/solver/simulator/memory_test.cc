@@ -50,6 +50,13 @@ class MemoryTest : public testing::Test {
   std::vector<TimelineEntry> timeline_;
 };
 
+TEST_F(MemoryTest, ComesBackWhereAnUnreadInputIsDropped) {
+  chain_.stages[1].input_unread = true;
+  // C1 1+2, X2 +20 and then -2, B3 +200, B2 +100, S1 1+100+10, B1 +1000.
+  Run("C1 X2 S3 B3 B2 S1 B1");
+  EXPECT_THAT(Device(), ElementsAre(3, 23, 21, 221, 321, 111, 1111));
+}
+
 TEST_F(MemoryTest, CountsEveryValueAndGradient) {
   EXPECT_EQ(Run("S1 S2 S3 B3 B2 B1").prediction.peak_memory_bytes, 1111);
   //            a0+10  +20  +0  +δ2=200  31+200+δ1=100  a0+ā1+δ1+δ0

@@ -54,6 +54,28 @@ TEST_F(Validity, ForbidsDroppingTheInput) {
   ExpectError("D1", "operations[0] FORWARD_DISCARD 1: would drop the chain's input");
 }
 
+TEST_F(Validity, AllowsDroppingAnInputThatNoBackwardReads) {
+  ExpectError("C1 X2",
+              "operations[1] FORWARD_SAVE_DISCARD 2: would drop value 1, which the backward of "
+              "stage 2 reads");
+  chain_.stages[1].input_unread = true;
+  ExpectValid("C1 X2 S3 B3 B2 S1 B1");
+  ExpectValid("C1 X2 S3 B3 S1 B2 B1");
+  ExpectError("S1 X2",
+              "operations[1] FORWARD_SAVE_DISCARD 2: would drop value 1, which is saved for "
+              "BACKWARD 1");
+  ExpectError("C1 O1 X2",
+              "operations[2] FORWARD_SAVE_DISCARD 2: would drop value 1, whose OFFLOAD");
+  ExpectError("C1 X2 S3 B3 B2 B1",
+              "operations[5] BACKWARD 1: value 1 is not on device: it was dropped");
+  ExpectError("S1 S2 O1 R1 S3 B3 B2",
+              "operations[6] BACKWARD 2: value 1 is not on device: it is on the host");
+  chain_.stages[0].input_unread = true;
+  ExpectValid("X1 S2 S3 B3 B2 B1");
+  chain_.loss.input_unread = true;
+  ExpectValid("X1 S2 S3 B3 B2 B1");
+}
+
 TEST_F(Validity, ForbidsDroppingAValueBetweenOffloadAndRelease) {
   ExpectError("C1 O1 D2", "operations[2] FORWARD_DISCARD 2: would drop value 1, whose OFFLOAD");
   ExpectError("C1 S2 S3 O1 B3 B2", "operations[5] BACKWARD 2: would drop value 1, whose OFFLOAD");

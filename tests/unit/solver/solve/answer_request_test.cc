@@ -92,6 +92,16 @@ TEST(AnswerRequest, LeavesOutTheRoundingLossWhereMemoryIsShort) {
               testing::ElementsAre(testing::HasSubstr("loss due to rounding is not known")));
 }
 
+TEST(AnswerRequest, SaysWhenASolverKeepsInputsThatNoBackwardReads) {
+  SolveRequest request{EqualChain(3), Memory(1000), "periodic", {}};
+  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());
+  request.chain.stages[1].input_unread = true;
+  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes,
+              testing::ElementsAre(testing::HasSubstr("input_unread makes no difference")));
+  request.solver = "rotor";
+  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());
+}
+
 TEST(AnswerRequest, SaysWhenABandwidthMakesNoDifference) {
   SolveRequest request{EqualChain(3), Memory(1000), "rotor", {}};
   EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());

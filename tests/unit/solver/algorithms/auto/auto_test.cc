@@ -120,6 +120,22 @@ TEST(Auto, IsNotBehindItsSolversWhereStagesMayNotRunAgain) {
   ExpectNotBehind(longer, Linked(longer, 20, 12e9), {"pofo", "autocapper", "opportunist"});
 }
 
+// What routing reads may go once it has run, and what the experts leave is computed again.
+TEST(Auto, NeedsLittleMoreThanHalfTheMemoryWhereRoutingReadsNoInput) {
+  const Chain reads = LoadProfile("cases/analytic-qwen3moe");
+  const Chain unread = LoadProfile("cases/analytic-qwen3moe-unread");
+  const auto least = [](const Chain& chain) {
+    const auto answer = AnswerRequest({chain, Memory(0), "auto", {}}, {});
+    return answer.ok() ? answer->minimum_memory_bytes.value_or(0) : 0;
+  };
+  EXPECT_GT(least(reads), 69'000'000'000);
+  // At the last layer's BACKWARD of the experts: what routing saved, the chain's input, and what
+  // that operation needs. No schedule takes less.
+  EXPECT_EQ(least(unread), 38'048'628'736);
+  ExpectNotBehind(unread, Memory(40'000'000'000), {"rotor", "revolve"});
+  ExpectNotBehind(unread, Memory(45'000'000'000), {"rotor", "revolve"});
+}
+
 TEST(Auto, IsNotBehindRotorOnFourHundredStages) {
   const Chain chain = LoadProfile("cases/harmony-vgg416");
   ExpectNotBehind(chain, Linked(chain, 30, 0), {"rotor", "periodic"});
