@@ -20,8 +20,7 @@ HttpResponse Status(const HttpRoute::Query& query, const HttpSources& sources) {
     }
     since_seconds = seconds;
   }
-  return {.type = "application/json",
-          .body = ToJson(sources.history.Look(sources.snapshot(), since_seconds))};
+  return {.type = "application/json", .body = ToJson(sources.status(since_seconds))};
 }
 
 HttpResponse Ready(bool is_ready) {
@@ -35,7 +34,7 @@ std::vector<HttpRoute> HttpRoutes(const HttpSources& sources) {
   using Query = HttpRoute::Query;
   return {{"/metrics", Access::kReaders,
            [sources](const Query&) -> HttpResponse {
-             return {.type = "text/plain; version=0.0.4", .body = sources.snapshot().Text()};
+             return {.type = "text/plain; version=0.0.4", .body = sources.metrics()};
            }},
           {"/status", Access::kReaders,
            [sources](const Query& query) { return Status(query, sources); }},

@@ -3,19 +3,20 @@
 #define STOWAGE_SERVER_HTTP_ROUTES_H_
 
 #include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "server/net/http_port.h"
-#include "server/observe/metrics.h"
 #include "server/observe/status.h"
 
 namespace stowage {
 
 // What the routes show. Thread-safe.
 struct HttpSources {
-  std::function<MetricsSnapshot()> snapshot;  // of now
-  std::function<bool()> ready;                // whether /readyz answers 200 or 503
-  StatusHistory& history;                     // outlives the routes
+  std::function<std::string()> metrics;  // in Prometheus' text format
+  std::function<v1::ServerStatus(std::optional<double> since_seconds)> status;
+  std::function<bool()> ready;  // whether /readyz answers 200 or 503
 };
 
 std::vector<HttpRoute> HttpRoutes(const HttpSources& sources);

@@ -17,7 +17,6 @@
 #include "server/observe/log.h"
 #include "server/observe/systemd.h"
 #include "server/process_limits.h"
-#include "server/reload.h"
 #include "server/security/handshake_log.h"
 #include "server/server.h"
 #include "server/server_options.h"
@@ -88,16 +87,14 @@ std::string JoinedOrNone(const std::vector<std::string>& changes) {
 
 // Reads configuration, certificates and tokens again. A configuration that is invalid changes
 // nothing.
-void Reload(const CommandLine& line, Server* server, std::vector<OptionText>* in_force) {
+void Reload(const CommandLine& line, Server* server) {
   NotifyReloading();
   const absl::StatusOr<ParsedOptions> parsed =
       ParseServerOptions(line.argc, line.argv, STOWAGE_VERSION);
   if (parsed.ok()) {
     server->ReadCredentials();
     server->LogWarnings();
-    const ConfigChanges changes = ApplyChanges(
-        parsed->texts,
-        [&](absl::string_view option) { return server->Apply(option, parsed->options); }, in_force);
+    const ConfigChanges changes = server->Apply(*parsed);
     LogAlways(changes.after_restart.empty() ? LogLevel::kInfo : LogLevel::kWarning, "reloaded",
               {{"changed", JoinedOrNone(changes.applied)},
                {"restart_needed", JoinedOrNone(changes.after_restart)}});
@@ -110,12 +107,11 @@ void Reload(const CommandLine& line, Server* server, std::vector<OptionText>* in
 }
 
 // Returns the signal that ends the server.
-int ReloadUntilStopped(const CommandLine& line, const sigset_t& signals, Server* server,
-                       std::vector<OptionText> in_force) {
+int ReloadUntilStopped(const CommandLine& line, const sigset_t& signals, Server* server) {
   for (;;) {
     const int signal = WaitForSignal(signals);
     if (signal != SIGHUP) return signal;
-    Reload(line, server, &in_force);
+    Reload(line, server);
   }
 }
 
@@ -134,7 +130,7 @@ void ServeAsLameDuck(double seconds, Server* server) {
 int Serve(const CommandLine& line, const ParsedOptions& parsed, const sigset_t& signals) {
   const ServerOptions& options = parsed.options;
   const std::terminate_handler usual = std::set_terminate(EndStart);
-  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, STOWAGE_VERSION);
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(parsed, STOWAGE_VERSION);
   std::set_terminate(usual);
   if (!server.ok()) {
     Log(LogLevel::kError, "cannot_start", {{"message", std::string(server.status().message())}});
@@ -152,7 +148,7 @@ int Serve(const CommandLine& line, const ParsedOptions& parsed, const sigset_t& 
        {"version", STOWAGE_VERSION},
        {"threads", absl::StrCat(options.engine.threads)}});
   NotifyReady((*server)->address());
-  const int signal = ReloadUntilStopped(line, signals, server->get(), parsed.texts);
+  const int signal = ReloadUntilStopped(line, signals, server->get());
   // Whoever types Ctrl-C has no balancer.
   const double lame_duck_seconds = signal == SIGTERM ? (*server)->lame_duck_seconds() : 0;
   const double grace_seconds = (*server)->grace_seconds();

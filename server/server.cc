@@ -4,6 +4,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,8 +52,10 @@ Admission::Options OpenAdmissionOptions(const ServerOptions& options,
 }
 
 // `draining`: a second signal would end the wait, or the process, at once.
-OperatorService::Actions OperatorActions(std::atomic<bool>& draining) {
+OperatorService::Actions OperatorActions(
+    std::atomic<bool>& draining, std::function<v1::ServerStatus(std::optional<double>)> status) {
   return {.set_log_level = SetLogLevel,
+          .status = std::move(status),
           // main() waits for the signal, and drains.
           .drain = [&draining] {
             if (!draining.exchange(true)) kill(getpid(), SIGTERM);
@@ -70,28 +74,29 @@ std::vector<const google::protobuf::FileDescriptor*> ServiceFiles(bool has_opera
 
 }  // namespace
 
-Server::Server(const ServerOptions& options, const std::string& version,
+Server::Server(const ParsedOptions& parsed, const std::string& version,
                std::unique_ptr<Security> security)
-    : options_(options),
-      lame_duck_seconds_(options.lame_duck_seconds),
-      grace_seconds_(options.grace_seconds),
+    : options_(parsed.options),
+      in_force_(parsed.texts),
+      lame_duck_seconds_(options_.lame_duck_seconds),
+      grace_seconds_(options_.grace_seconds),
       metrics_(version),
-      reports_(options.log, metrics_, [this] { unsafe_.LogNew(); }),
+      reports_(options_.log, metrics_, [this] { unsafe_.LogNew(); }),
       handshakes_(reports_),
       security_(std::move(security)),
       unsafe_(options_, *security_),
-      tiers_(options, reports_),
-      cache_({options.cache_bytes, options.client_cache_share}, tiers_.in_use(), reports_),
-      engine_(options.engine, &cache_, &reports_, tiers_.leases()),
-      admission_(AdmissionOptions(options, security_->tokens(), accounts_)),
-      operator_admission_(AdmissionOptions(options, security_->operator_tokens(), accounts_)),
-      open_admission_(OpenAdmissionOptions(options, accounts_)),
+      tiers_(options_, reports_),
+      cache_({options_.cache_bytes, options_.client_cache_share}, tiers_.in_use(), reports_),
+      engine_(options_.engine, &cache_, &reports_, tiers_.leases()),
+      admission_(AdmissionOptions(options_, security_->tokens(), accounts_)),
+      operator_admission_(AdmissionOptions(options_, security_->operator_tokens(), accounts_)),
+      open_admission_(OpenAdmissionOptions(options_, accounts_)),
       service_(engine_, cache_,
                {.observer = reports_,
                 .admission = admission_,
                 .refusals = refusals_,
                 .version = version,
-                .limits = options.limits}),
+                .limits = options_.limits}),
       health_service_({v1::Scheduler::service_full_name()}, open_admission_, refusals_),
       reflection_service_(ServiceFiles(security_->operator_tokens() != nullptr), open_admission_,
                           refusals_),
@@ -99,7 +104,9 @@ Server::Server(const ServerOptions& options, const std::string& version,
   if (security_->operator_tokens() != nullptr) {
     operator_service_ = std::make_unique<OperatorService>(
         OperatorService::Parts{engine_, cache_, reports_, refusals_, operator_admission_},
-        OperatorActions(draining_));
+        OperatorActions(draining_, [this](std::optional<double> since_seconds) {
+          return Status(since_seconds);
+        }));
   }
   security_->Watch(reports_);
 }
@@ -123,6 +130,17 @@ MetricsSnapshot Server::Snapshot() const {
   return metrics_.Collect(std::move(gauges));
 }
 
+v1::ServerStatus Server::Status(std::optional<double> since_seconds) {
+  v1::ServerStatus status = history_.Look(Snapshot(), since_seconds);
+  MutexLock lock(in_force_mutex_);
+  for (const OptionText& text : in_force_) {
+    v1::OptionText* const option = status.add_options();
+    option->set_name(text.name);
+    option->set_value(text.value);
+  }
+  return status;
+}
+
 void Server::RememberStatus() {
   history_.Remember(Snapshot());
   timers_.At(Timers::Clock::now() + StatusHistory::kPeriod, [this] { RememberStatus(); });
@@ -143,22 +161,23 @@ absl::Status Server::StartHttp() {
       return tokens->HolderOf(authorization).status();
     };
   }
-  const HttpSources sources = {.snapshot = [this] { return Snapshot(); },
-                               .ready = [this] { return ready_.load(); },
-                               .history = history_};
+  const HttpSources sources = {
+      .metrics = [this] { return Snapshot().Text(); },
+      .status = [this](auto since_seconds) { return Status(since_seconds); },
+      .ready = [this] { return ready_.load(); }};
   ASSIGN_OR_RETURN(
       http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources), std::move(protection)));
-  RememberStatus();
   return absl::OkStatus();
 }
 
 // gRPC opens no port of its own: it gets its connections from Listener, through `acceptor`. Health
 // says NOT_SERVING until every part has started, so that no caller is sent to a server whose start
 // may still fail. A failed start drains, which grpc::Server needs before it is destroyed.
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ParsedOptions& parsed,
                                                       const std::string& version) {
+  const ServerOptions& options = parsed.options;
   ASSIGN_OR_RETURN(std::unique_ptr<Security> security, Security::Load(options.security));
-  std::unique_ptr<Server> server(new Server(options, version, std::move(security)));
+  std::unique_ptr<Server> server(new Server(parsed, version, std::move(security)));
   grpc::ServerBuilder builder;
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
@@ -205,14 +224,22 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
     server->Drain();
     return started;
   }
+  server->RememberStatus();
   server->health_service_.SetServing(true);
   server->ready_ = true;
   server->LogWarnings();
   return server;
 }
 
+ConfigChanges Server::Apply(const ParsedOptions& wanted) {
+  MutexLock lock(in_force_mutex_);
+  return ApplyChanges(
+      wanted.texts, [&](absl::string_view option) { return Set(option, wanted.options); },
+      &in_force_);
+}
+
 // A line for each option that need not wait for a restart.
-bool Server::Apply(absl::string_view option, const ServerOptions& options) {
+bool Server::Set(absl::string_view option, const ServerOptions& options) {
   using Setter = void (*)(Server&, const ServerOptions&);
   static constexpr std::pair<absl::string_view, Setter> kSetters[] = {
       {"access-log", [](Server& self, const ServerOptions& to) { self.reports_.SetLog(to.log); }},

@@ -4,8 +4,11 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/server.h"
@@ -18,6 +21,7 @@
 #include "server/net/listener.h"
 #include "server/observe/metrics.h"
 #include "server/observe/status.h"
+#include "server/reload.h"
 #include "server/reports.h"
 #include "server/rpc/health_service.h"
 #include "server/rpc/operator_service.h"
@@ -28,6 +32,7 @@
 #include "server/security/security.h"
 #include "server/server_options.h"
 #include "server/unsafe_log.h"
+#include "solver/base/mutex.h"
 
 namespace stowage {
 
@@ -38,7 +43,7 @@ class Server {
   // Errors: UNAVAILABLE when an address cannot be listened on, with the reason ("Address already
   // in use") and the remedy; those of Security::Load(). A cache directory that cannot be used is no
   // error: the server then runs with the memory cache alone, and logs it.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ParsedOptions& parsed,
                                                        const std::string& version);
   ~Server();
 
@@ -47,9 +52,9 @@ class Server {
   // Of the port for operators; empty: there is none.
   std::string http_address() const { return http_ != nullptr ? http_->address() : ""; }
 
-  // Sets one option to its value in `options` while the server runs. False: that takes a restart.
-  // One thread at a time, not during Drain().
-  bool Apply(absl::string_view option, const ServerOptions& options);
+  // Sets the options that can change while the server runs to their values in `wanted`. One thread
+  // at a time, not during Drain().
+  ConfigChanges Apply(const ParsedOptions& wanted);
   // Reads certificates and tokens again. What is wrong with them is logged, and changes nothing.
   void ReadCredentials() { security_->ReadNow(); }
   // As UnsafeLog::LogNew().
@@ -66,13 +71,17 @@ class Server {
   void Drain();
 
  private:
-  Server(const ServerOptions& options, const std::string& version,
+  Server(const ParsedOptions& parsed, const std::string& version,
          std::unique_ptr<Security> security);
+  bool Set(absl::string_view option, const ServerOptions& options);
   MetricsSnapshot Snapshot() const;
+  v1::ServerStatus Status(std::optional<double> since_seconds);
   void RememberStatus();
   absl::Status StartHttp();
 
   const ServerOptions options_;  // of the start
+  Mutex in_force_mutex_;
+  std::vector<OptionText> in_force_ ABSL_GUARDED_BY(in_force_mutex_);
   double lame_duck_seconds_;
   double grace_seconds_;
   Metrics metrics_;

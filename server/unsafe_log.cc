@@ -29,7 +29,7 @@ std::vector<SecurityWarning> UnsafeLog::Warnings() const {
   }
   if (!options_.http.empty() && !IsLocal(options_.http) && security.http_token_file.empty()) {
     warnings.push_back({options_.http,
-                        "everybody who reaches the address reads the metrics, with clients' names",
+                        "everybody who reaches it reads metrics, options and clients' names",
                         "set --http-token-file, or keep it inside a trusted network"});
   }
   for (const std::string& range : options_.trusted_proxies.wide_ranges()) {

@@ -160,6 +160,19 @@ grpc::ServerUnaryReactor* OperatorService::SetLogLevel(grpc::CallbackServerConte
   });
 }
 
+grpc::ServerUnaryReactor* OperatorService::GetStatus(grpc::CallbackServerContext* context,
+                                                     const grpc::ByteBuffer* bytes,
+                                                     grpc::ByteBuffer* out) {
+  v1::GetStatusRequest request;
+  v1::ServerStatus response;
+  OperatorAction action{.action = "get_status", .changes = false};
+  return Act({*context, *bytes, out}, &action, &request, response, [&] {
+    response = actions_.status(request.has_since_seconds() ? std::optional(request.since_seconds())
+                                                           : std::nullopt);
+    return absl::OkStatus();
+  });
+}
+
 grpc::ServerUnaryReactor* OperatorService::Drain(grpc::CallbackServerContext* context,
                                                  const grpc::ByteBuffer* bytes,
                                                  grpc::ByteBuffer* out) {

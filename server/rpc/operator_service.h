@@ -1,8 +1,10 @@
-// Service Operator: lists and cancels solves, drops cached answers, sets the log level, drains.
+// Service Operator: lists and cancels solves, drops cached answers, sets the log level, tells the
+// status, drains.
 #ifndef STOWAGE_SERVER_RPC_OPERATOR_SERVICE_H_
 #define STOWAGE_SERVER_RPC_OPERATOR_SERVICE_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -28,7 +30,8 @@ template <typename Base>
 using RawOperatorMethods = v1::Operator::WithRawCallbackMethod_ListSolves<
     v1::Operator::WithRawCallbackMethod_CancelSolve<v1::Operator::WithRawCallbackMethod_DropAnswer<
         v1::Operator::WithRawCallbackMethod_SetLogLevel<
-            v1::Operator::WithRawCallbackMethod_Drain<Base>>>>>;
+            v1::Operator::WithRawCallbackMethod_GetStatus<
+                v1::Operator::WithRawCallbackMethod_Drain<Base>>>>>>;
 
 // Every call is reported as an OperatorAction. Borrows all but the actions. Thread-safe.
 class OperatorService final : public RawOperatorMethods<v1::Operator::Service> {
@@ -36,6 +39,7 @@ class OperatorService final : public RawOperatorMethods<v1::Operator::Service> {
   struct Actions {
     // Errors: INVALID_ARGUMENT for a level that is none.
     std::function<absl::Status(absl::string_view)> set_log_level;
+    std::function<v1::ServerStatus(std::optional<double> since_seconds)> status;
     std::function<void()> drain;  // begins to
   };
   struct Parts {
@@ -60,6 +64,9 @@ class OperatorService final : public RawOperatorMethods<v1::Operator::Service> {
   grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
                                         const grpc::ByteBuffer* bytes,
                                         grpc::ByteBuffer* out) override;
+  grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
+                                      const grpc::ByteBuffer* bytes,
+                                      grpc::ByteBuffer* out) override;
   grpc::ServerUnaryReactor* Drain(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* bytes, grpc::ByteBuffer* out) override;
 

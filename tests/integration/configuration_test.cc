@@ -14,6 +14,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
+#include "proto/convert/json.h"
+#include "stowage/v1/status.pb.h"
+#include "tests/integration/metrics.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -116,6 +119,26 @@ TEST(Reload, ChangesTheGracePeriod) {
   configured.server().Signal(SIGTERM);
   EXPECT_THAT(configured.server().WaitForExit(), Optional(0));
   EXPECT_THAT(configured.server().Log(), HasSubstr("grace_seconds=0.2"));
+}
+
+// What the server says of one of its options.
+std::string ValueOfOption(const ServerProcess& server, const std::string& name) {
+  const std::string answer = HttpGet(server.http_address(), "/status");
+  v1::ServerStatus status;
+  EXPECT_EQ(answer.substr(0, 4), "200 ");
+  EXPECT_TRUE(FromJson(answer.substr(4), "status", &status).ok()) << answer;
+  for (const v1::OptionText& option : status.options()) {
+    if (option.name() == name) return option.value();
+  }
+  return "none";
+}
+
+TEST(Reload, IsSeenInTheStatus) {
+  Configured configured("grace = 1000s\n");
+  EXPECT_EQ(ValueOfOption(configured.server(), "grace"), "1000s");
+  EXPECT_NE(configured.Reload("grace = 0.2s\nthreads = 7\n", {"event=reloaded"}), "");
+  EXPECT_EQ(ValueOfOption(configured.server(), "grace"), "0.2s");
+  EXPECT_EQ(ValueOfOption(configured.server(), "threads"), "default");  // takes a restart
 }
 
 TEST(Reload, ChangesTheLongestSolve) {

@@ -178,6 +178,21 @@ TEST_F(OperatorTest, SetsTheLogLevel) {
   EXPECT_THAT(refused.error_message(), HasSubstr("debug, info, warning, error"));
 }
 
+TEST_F(OperatorTest, TellsTheStatusSinceAnEarlierOne) {
+  v1::ServerStatus first;
+  EXPECT_EQ(Text(Call(&Stub::GetStatus, v1::GetStatusRequest(), &first)), "OK");
+  EXPECT_TRUE(first.ready());
+  EXPECT_FALSE(first.has_last());
+  EXPECT_TRUE(remote_.Answers());
+  v1::GetStatusRequest since;
+  since.set_since_seconds(first.uptime_seconds());
+  v1::ServerStatus second;
+  EXPECT_EQ(Text(Call(&Stub::GetStatus, since, &second)), "OK");
+  ASSERT_EQ(second.last().calls_size(), 1);
+  EXPECT_EQ(second.last().calls(0).method(), "Solve");
+  EXPECT_EQ(second.last().calls(0).calls(), 1);
+}
+
 TEST_F(OperatorTest, Drains) {
   v1::DrainResponse response;
   EXPECT_EQ(Text(Call(&Stub::Drain, v1::DrainRequest(), &response)), "OK");
