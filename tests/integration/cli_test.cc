@@ -14,6 +14,7 @@
 #include "proto/convert/json.h"
 #include "solver/base/quote.h"
 #include "stowage/v1/scheduler.pb.h"
+#include "stowage/v1/view.pb.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -218,6 +219,65 @@ TEST_F(Cli, NothingIsWrittenWhereNothingIsFound) {
 TEST_F(Cli, AnOutputThatCannotBeWrittenIsAnError) {
   EXPECT_THAT(SolveSmall({"--memory", "100", "--output", folder_.Path("no/such/folder")}),
               Fails({"--output: ", "no/such/folder"}));
+}
+
+// The data of a page of --html.
+v1::View ViewIn(const std::string& page) {
+  const std::string begin = R"(<script type="application/json" id="view">)";
+  const size_t at = page.find(begin);
+  EXPECT_NE(at, std::string::npos);
+  const size_t from = at + begin.size();
+  return Parsed<v1::View>(page.substr(from, page.find("</script>", from) - from));
+}
+
+TEST_F(Cli, ThePageHoldsTheAnswerAndItsSimulation) {
+  const std::string html = folder_.Path("page.html");
+  const ProgramResult solved = SolveSmall({"--memory", "100", "--format", "json", "--html", html});
+  ASSERT_THAT(solved, Succeeds());
+  const v1::View view = ViewIn(ReadFile(html));
+  EXPECT_EQ(view.chain().name(), "small");
+  EXPECT_EQ(view.most_memory_bytes(), 120);
+  ASSERT_EQ(view.schedules_size(), 1);
+  const v1::ViewedSchedule& viewed = view.schedules(0);
+  EXPECT_EQ(viewed.answer().DebugString(), Parsed<v1::SolveResponse>(solved.out).DebugString());
+  const std::string schedule = folder_.Write("schedule.json", solved.out);
+  const ProgramResult simulated = SimulateSmall(schedule, {"--format", "json"});
+  EXPECT_EQ(viewed.simulation().DebugString(),
+            Parsed<v1::SimulateResponse>(simulated.out).DebugString());
+  ASSERT_EQ(viewed.details_size(), viewed.simulation().timeline_size());
+  for (int i = 0; i < viewed.details_size(); ++i) {
+    const v1::OperationDetail& detail = viewed.details(i);
+    EXPECT_EQ(detail.output_bytes() + detail.saved_bytes() + detail.gradient_bytes() +
+                  detail.overhead_bytes(),
+              viewed.simulation().timeline(i).memory_bytes());
+  }
+}
+
+TEST_F(Cli, ThePageOfAFrontierHasAScheduleForEachBudget) {
+  const std::string html = folder_.Path("page.html");
+  ASSERT_THAT(
+      Stowage({"frontier", "--local", "--chain", chain_, "--budgets", "10,70,120", "--html", html}),
+      Succeeds());
+  const v1::View view = ViewIn(ReadFile(html));
+  ASSERT_EQ(view.frontiers_size(), 1);
+  ASSERT_EQ(view.frontiers(0).frontier().points_size(), 3);
+  ASSERT_EQ(view.schedules_size(), 2);  // none within 10 bytes
+  EXPECT_EQ(view.schedules(0).answer().platform().memory_bytes(), 70);
+  EXPECT_EQ(view.schedules(1).answer().platform().memory_bytes(), 120);
+}
+
+TEST_F(Cli, ThePageSaysThatNothingWasFound) {
+  const std::string html = folder_.Path("page.html");
+  EXPECT_EQ(SolveSmall({"--memory", "1", "--html", html}).exit_code, kInfeasible);
+  const v1::View view = ViewIn(ReadFile(html));
+  ASSERT_EQ(view.schedules_size(), 1);
+  EXPECT_EQ(view.schedules(0).answer().outcome(), v1::INFEASIBLE);
+  EXPECT_FALSE(view.schedules(0).has_simulation());
+}
+
+TEST_F(Cli, APageThatCannotBeWrittenIsAnError) {
+  EXPECT_THAT(SolveSmall({"--memory", "100", "--html", folder_.Path("no/such/folder")}),
+              Fails({"--html: ", "no/such/folder"}));
 }
 
 TEST_F(Cli, SimulateTakesABareScheduleAndAWholeAnswer) {
