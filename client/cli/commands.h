@@ -15,6 +15,7 @@ void AddTopCommand(CLI::App& app, Command* chosen);
 void AddExperimentCommand(CLI::App& app, Command* chosen);
 void AddOperatorCommand(CLI::App& app, Command* chosen);
 void AddSimulateCommand(CLI::App& app, Command* chosen);
+void AddViewCommand(CLI::App& app, Command* chosen);
 void AddChainCommand(CLI::App& app, Command* chosen);
 void AddSolversCommand(CLI::App& app, Command* chosen);
 

@@ -43,6 +43,7 @@ int Main(int argc, char** argv) {
   AddTopCommand(app, &chosen);
   AddExperimentCommand(app, &chosen);
   AddSimulateCommand(app, &chosen);
+  AddViewCommand(app, &chosen);
   AddSolversCommand(app, &chosen);
   AddChainCommand(app, &chosen);
   AddOperatorCommand(app, &chosen);
@@ -56,8 +57,8 @@ int Main(int argc, char** argv) {
   }
   if (!chosen)
     return Fail(
-        "a command is required: solve, frontier, load, top, experiment, simulate, solvers, chain, "
-        "operator or version; see stowage --help");
+        "a command is required: solve, frontier, load, top, experiment, simulate, view, solvers, "
+        "chain, operator or version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

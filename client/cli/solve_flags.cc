@@ -48,11 +48,15 @@ void AddChainFlag(CLI::App& command, SolveFlags* flags) {
       ->type_name("FILE");
 }
 
-void AddSolveFlags(CLI::App& command, SolveFlags* flags) {
+void AddSolverFlag(CLI::App& command, SolveFlags* flags) {
   command.add_option("--solver", flags->solver, SolverHelp())
       ->check(Utf8Problem)
       ->type_name("NAME")
       ->group("Solver");
+}
+
+void AddSolveFlags(CLI::App& command, SolveFlags* flags) {
+  AddSolverFlag(command, flags);
   command
       .add_option("--slots", flags->slots,
                   "memory slots of a dynamic program; default: the solver's own (rotor: exact for "

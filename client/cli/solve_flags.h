@@ -34,6 +34,8 @@ struct SolveFlags {
 };
 // --chain by itself, so that it stands first in the help.
 void AddChainFlag(CLI::App& command, SolveFlags* flags);
+// --solver alone.
+void AddSolverFlag(CLI::App& command, SolveFlags* flags);
 // All but --chain and those of AddTimeBudgetFlags().
 void AddSolveFlags(CLI::App& command, SolveFlags* flags);
 // --time-budget and --no-cache, for commands that request single schedules.

@@ -48,6 +48,7 @@ constexpr Case kCases[] = {
     {"help_load", "stowage load --help"},
     {"help_top", "stowage top --help"},
     {"help_simulate", "stowage simulate --help"},
+    {"help_view", "stowage view --help"},
     {"help_solvers", "stowage solvers --help"},
     {"help_chain", "stowage chain --help"},
     {"help_operator", "stowage operator --help"},

@@ -1,74 +1,20 @@
-// The page in Debian's Chromium: every figure equals the command line's JSON, names are text, nothing
-// is fetched, axe-core finds nothing. Run by deploy/web.sh.
+// The page in Debian's Chromium: every figure equals the command line's JSON, names are text,
+// nothing is fetched, axe-core finds nothing. Run by deploy/web.sh.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const require = createRequire(join(root, "server/web/package.json"));
-const { chromium } = require("playwright-core");
-const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-const program = join(process.env.STOWAGE_PROGRAMS ?? join(root, "build/dev/bin"), "stowage");
-const folder = mkdtempSync(join(tmpdir(), "stowage-page-"));
-const data = (name) => join(root, "tests/data", name);
-
-let browser;
-before(async () => {
-  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
-});
-after(async () => {
-  await browser?.close();
-  rmSync(folder, { recursive: true });
-});
-
-function run(...args) {
-  return execFileSync(program, args, { encoding: "utf8", maxBuffer: 1 << 28 });
-}
-
-// Runs `body` on a page that shows the file, and fails on any console message or request beyond it.
-async function show(file, { width = 1280, scheme = "light", hash = "" }, body) {
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme });
-  const page = await context.newPage();
-  const problems = [];
-  page.on("console", (message) => problems.push(message.text()));
-  page.on("pageerror", (error) => problems.push(error.message));
-  page.on("request", (request) => {
-    if (request.url() !== `file://${file}` && request.url() !== "data:,") problems.push(request.url());
-  });
-  await page.goto(`file://${file}${hash}`);
-  await page.waitForSelector("h1");
-  try {
-    await body(page);
-  } finally {
-    await context.close();
-  }
-  assert.deepEqual(problems, []);
-}
-
-// Every figure of the page: where it says that it is from, its exact value, its text.
-function figures(page) {
-  return page.$$eval("data", (all) => all.map((one) => ({ at: one.dataset.at, value: one.value, text: one.textContent })));
-}
-
-function valueAt(json, path) {
-  return path.split(".").reduce((value, key) => value?.[key], json);
-}
-
-function assertFigures(found, json) {
-  assert.ok(found.length > 10);
-  for (const { at, value } of found) {
-    const expected = valueAt(json, at);
-    assert.notEqual(expected, undefined, at);
-    assert.equal(Number(value), Number(expected), at);
-    assert.equal(value, String(expected), at);
-  }
-}
+import {
+  assertAccessible,
+  assertFigures,
+  data,
+  figures,
+  folder,
+  root,
+  run,
+  show,
+} from "./support.mjs";
 
 // A page, and what the command line says of the same answer: its JSON and its text.
 function solve(name, flags) {
@@ -78,10 +24,16 @@ function solve(name, flags) {
   const answer = JSON.parse(run(...ask, "--html", html, "--format", "json"));
   const file = join(folder, `${name}.answer.json`);
   writeFileSync(file, JSON.stringify(answer));
-  const simulation = JSON.parse(run("simulate", "--chain", chain, "--schedule", file, "--format", "json"));
-  const { memory_floor_bytes, most_memory_bytes } = JSON.parse(run("chain", chain, "--format", "json"));
+  const simulation = JSON.parse(
+    run("simulate", "--chain", chain, "--schedule", file, "--format", "json"),
+  );
+  const { memory_floor_bytes, most_memory_bytes } = JSON.parse(
+    run("chain", chain, "--format", "json"),
+  );
   const json = {
-    chain: JSON.parse(readFileSync(chain, "utf8")), memory_floor_bytes, most_memory_bytes,
+    chain: JSON.parse(readFileSync(chain, "utf8")),
+    memory_floor_bytes,
+    most_memory_bytes,
     schedules: [{ answer, simulation }],
   };
   return { html, json, text: run(...ask) };
@@ -92,7 +44,15 @@ const kProfiles = [
   ["torchvision-resnet101-32-224.json", "--memory", "8%"],
   ["torchvision-resnet50-32-224.json", "--memory", "30%", ...kWithLink],
   ["torchvision-densenet121-32-224.json", "--memory", "20%"],
-  ["torchvision-inceptionv3-16-500.json", "--memory", "40%", "--offload-bandwidth", "2GB/s", "--solver", "offload_greedy"],
+  [
+    "torchvision-inceptionv3-16-500.json",
+    "--memory",
+    "40%",
+    "--offload-bandwidth",
+    "2GB/s",
+    "--solver",
+    "offload_greedy",
+  ],
   ["pipedream-vgg16-128-224.json", "--memory", "50%", ...kWithLink, "--half-duplex"],
   ["pipedream-gnmt-32-48.json", "--memory", "10%"],
   ["pipedream-nasnetalarge-16-224.json", "--memory", "15%", "--solver", "rotor"],
@@ -104,13 +64,18 @@ const kProfiles = [
 for (const [name, ...flags] of kProfiles) {
   test(`${name}: every figure is the command line's`, async () => {
     const { html, json, text } = solve(name, flags);
-    await show(html, {}, async (page) => {
-      const details = await page.evaluate(() => JSON.parse(document.getElementById("view").textContent).schedules[0].details);
+    await show(`file://${html}`, {}, async (page) => {
+      const details = await page.evaluate(
+        () => JSON.parse(document.getElementById("view").textContent).schedules[0].details,
+      );
       const { timeline } = json.schedules[0].simulation;
       assert.equal(details.length, timeline.length);
       details.forEach((detail, i) => {
         const { output_bytes, saved_bytes, gradient_bytes, overhead_bytes } = detail;
-        const sum = [output_bytes, saved_bytes, gradient_bytes, overhead_bytes].reduce((all, one) => all + BigInt(one), 0n);
+        const sum = [output_bytes, saved_bytes, gradient_bytes, overhead_bytes].reduce(
+          (all, one) => all + BigInt(one),
+          0n,
+        );
         assert.equal(String(sum), timeline[i].memory_bytes);
       });
       json.schedules[0].details = details;
@@ -120,7 +85,12 @@ for (const [name, ...flags] of kProfiles) {
       assert.equal(await page.$eval(".chart", (chart) => chart.dataset.mostBytes), peak);
 
       // The cards' words are the command line's.
-      const cards = await page.$$eval(".card", (all) => all.map((card) => [card.querySelector("dt").textContent, card.querySelector(".value").textContent]));
+      const cards = await page.$$eval(".card", (all) =>
+        all.map((card) => [
+          card.querySelector("dt").textContent,
+          card.querySelector(".value").textContent,
+        ]),
+      );
       for (const [card, value] of cards) {
         const line = text.split("\n").find((one) => one.startsWith(`  ${card} `));
         assert.match(line, new RegExp(`^  ${card} +${value.replace(".", "\\.")}(  |$)`));
@@ -132,7 +102,10 @@ for (const [name, ...flags] of kProfiles) {
         await page.keyboard.press(key);
         assertFigures(await figures(page), json);
       }
-      assert.equal(await page.textContent('section[aria-label="Operation"] h2'), `operations[${timeline.length - 2}]`);
+      assert.equal(
+        await page.textContent('section[aria-label="Operation"] h2'),
+        `operations[${timeline.length - 2}]`,
+      );
       const waits = await page.$$('section[aria-label="Waits"] tr');
       assert.equal(waits.length, json.schedules[0].simulation.explanation.idles.length);
 
@@ -140,7 +113,10 @@ for (const [name, ...flags] of kProfiles) {
       await page.keyboard.press("ArrowRight");
       assertFigures(await figures(page), json);
       await page.click("nav a:has-text('Chain')");
-      assertFigures((await figures(page)).filter(({ at }) => at !== "store_all_seconds"), json);
+      assertFigures(
+        (await figures(page)).filter(({ at }) => at !== "store_all_seconds"),
+        json,
+      );
     });
   });
 }
@@ -149,27 +125,48 @@ const resnet = "torchvision-resnet50-32-224.json";
 
 test("budgets: every figure is the command line's, and a point opens its schedule", async () => {
   const html = join(folder, "frontier.html");
-  const frontier = JSON.parse(run("frontier", "--local", "--chain", data(resnet), "--points", "6", "--html", html, "--format", "json"));
-  await show(html, {}, async (page) => {
+  const frontier = JSON.parse(
+    run(
+      "frontier",
+      "--local",
+      "--chain",
+      data(resnet),
+      "--points",
+      "6",
+      "--html",
+      html,
+      "--format",
+      "json",
+    ),
+  );
+  await show(`file://${html}`, {}, async (page) => {
     const found = await figures(page);
     assert.ok(found.filter(({ at }) => at.startsWith("frontiers.0.frontier.points.")).length >= 30);
-    assertFigures(found.filter(({ at }) => at !== "store_all_seconds"), { frontiers: [{ frontier }] });
+    assertFigures(
+      found.filter(({ at }) => at !== "store_all_seconds"),
+      { frontiers: [{ frontier }] },
+    );
     await page.click("tbody tr:nth-child(3) button");
-    assert.match(page.url(), /#\/schedule\/2$/);
-    const budget = (await figures(page)).find(({ at }) => at === "schedules.2.answer.platform.memory_bytes");
+    await page.waitForFunction(() => location.hash === "#/schedule/2");
+    const budget = (await figures(page)).find(
+      ({ at }) => at === "schedules.2.answer.platform.memory_bytes",
+    );
     assert.equal(budget.value, frontier.points[2].memory_bytes);
     await page.goBack();
     await page.waitForSelector(".budget-chart canvas");
     const area = await (await page.$(".budget-chart .u-over")).boundingBox();
     await page.mouse.click(area.x + area.width * 0.96, area.y + area.height / 2);
-    assert.match(page.url(), /#\/schedule\/5$/);
+    await page.waitForFunction(() => location.hash === "#/schedule/5");
   });
 });
 
 test("infeasible: says the least memory", async () => {
   const html = join(folder, "infeasible.html");
-  assert.throws(() => run("solve", "--local", "--chain", data(resnet), "--memory", "1MiB", "--html", html), { status: 2 });
-  await show(html, {}, async (page) => {
+  assert.throws(
+    () => run("solve", "--local", "--chain", data(resnet), "--memory", "1MiB", "--html", html),
+    { status: 2 },
+  );
+  await show(`file://${html}`, {}, async (page) => {
     const found = await figures(page);
     assert.ok(found.some(({ at }) => at === "schedules.0.answer.minimum_memory_bytes"));
     assert.ok(found.some(({ at }) => at === "schedules.0.answer.memory_floor_bytes"));
@@ -181,7 +178,7 @@ test("zoom and pan: change what is drawn, All brings it back, the address says w
   let address;
   let zoomed;
   const drawn = (page) => page.$$eval(".chart canvas", (all) => all.map((one) => one.toDataURL()));
-  await show(html, {}, async (page) => {
+  await show(`file://${html}`, {}, async (page) => {
     const whole = await drawn(page);
     await page.click("button[aria-label='Zoom in']");
     await page.click("button[aria-label='Later']");
@@ -203,7 +200,7 @@ test("zoom and pan: change what is drawn, All brings it back, the address says w
     await page.mouse.up();
     await page.waitForFunction((old) => location.href !== old, before);
   });
-  await show(html, { hash: address }, async (page) => {
+  await show(`file://${html}`, { hash: address }, async (page) => {
     await page.waitForTimeout(0);
     assert.equal(new URL(page.url()).hash, address);
     assert.deepEqual(await drawn(page), zoomed);
@@ -212,12 +209,28 @@ test("zoom and pan: change what is drawn, All brings it back, the address says w
 
 test("names are text, whatever they hold", async () => {
   const names = [
-    "<script>globalThis.hacked = 1</script>", "\"'><img src=x onerror='globalThis.hacked=1'>", "x".repeat(10_000),
-    "\u202Eevil\u202C", "שלום עולם", "\u0007bell\u001b[31m\u2028line", "</script><script>globalThis.hacked=1</script>",
-    "&lt;b&gt;", "-->", "{{7*7}}${7*7}",
+    "<script>globalThis.hacked = 1</script>",
+    "\"'><img src=x onerror='globalThis.hacked=1'>",
+    "x".repeat(10_000),
+    "\u202Eevil\u202C",
+    "שלום עולם",
+    "\u0007bell\u001b[31m\u2028line",
+    "</script><script>globalThis.hacked=1</script>",
+    "&lt;b&gt;",
+    "-->",
+    "{{7*7}}${7*7}",
   ];
-  const stage = { forward_seconds: 1e-3, backward_seconds: 2e-3, output_bytes: 1 << 20, saved_bytes: 3 << 20 };
-  const chain = { name: names.join(" "), input_bytes: 1 << 20, stages: names.map((name) => ({ ...stage, name })) };
+  const stage = {
+    forward_seconds: 1e-3,
+    backward_seconds: 2e-3,
+    output_bytes: 1 << 20,
+    saved_bytes: 3 << 20,
+  };
+  const chain = {
+    name: names.join(" "),
+    input_bytes: 1 << 20,
+    stages: names.map((name) => ({ ...stage, name })),
+  };
   const file = join(folder, "hostile.json");
   writeFileSync(file, JSON.stringify(chain));
   const html = join(folder, "hostile.html");
@@ -225,33 +238,69 @@ test("names are text, whatever they hold", async () => {
   const source = readFileSync(html, "utf8");
   assert.equal(source.split("globalThis.hacked").length, 4 * 2 - 1);
   assert.ok(!source.includes("<script>globalThis"));
-  for (const [hash, width] of [["", 1280], ["#/schedule/0?stage=3&op=3", 320], ["#/chain", 1280], ["#/chain", 320]]) {
-    await show(html, { hash, width }, async (page) => {
+  for (const [hash, width] of [
+    ["", 1280],
+    ["#/schedule/0?stage=3&op=3", 320],
+    ["#/chain", 1280],
+    ["#/chain", 320],
+  ]) {
+    await show(`file://${html}`, { hash, width }, async (page) => {
       assert.equal(await page.evaluate(() => globalThis.hacked), undefined);
       assert.equal(await page.evaluate(() => document.querySelectorAll("img, script").length), 2);
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
       if (hash !== "#/chain") return;
       const text = await page.textContent("tbody");
-      for (const shown of ["<script>globalThis.hacked = 1</script>", "&lt;b&gt;", "{{7*7}}", "\\u{202e}evil", "\\u{7}bell\\u{1b}[31m\\u{2028}line", "שלום"]) assert.ok(text.includes(shown), shown);
+      for (const shown of [
+        "<script>globalThis.hacked = 1</script>",
+        "&lt;b&gt;",
+        "{{7*7}}",
+        "\\u{202e}evil",
+        "\\u{7}bell\\u{1b}[31m\\u{2028}line",
+        "שלום",
+      ])
+        assert.ok(text.includes(shown), shown);
       assert.ok(text.length < 3000);
     });
   }
   // The address is text of others, too.
-  for (const hash of ["#/schedule/99?op=1e9&stage=-3&from=nan&to=1", "#/<img src=x onerror=hacked=1>", "#/chain?stage=1e300", "#//?&&=", "#/schedule/0?from=5&to=1"]) {
-    await show(html, { hash }, async (page) => assert.equal(await page.evaluate(() => globalThis.hacked), undefined));
+  for (const hash of [
+    "#/schedule/99?op=1e9&stage=-3&from=nan&to=1",
+    "#/<img src=x onerror=hacked=1>",
+    "#/chain?stage=1e300",
+    "#//?&&=",
+    "#/schedule/0?from=5&to=1",
+  ]) {
+    await show(`file://${html}`, { hash }, async (page) =>
+      assert.equal(await page.evaluate(() => globalThis.hacked), undefined),
+    );
   }
 });
 
 test("axe-core finds nothing, at no width anything is cut off", async () => {
-  const { html } = solve(resnet, ["--memory", "20%", "--offload-bandwidth", "1GB/s", "--solver", "offload_greedy"]);
+  const { html } = solve(resnet, [
+    "--memory",
+    "20%",
+    "--offload-bandwidth",
+    "1GB/s",
+    "--solver",
+    "offload_greedy",
+  ]);
   const budgets = join(folder, "axe.html");
   run("frontier", "--local", "--chain", data(resnet), "--points", "3", "--html", budgets);
-  for (const [file, hash] of [[html, "#/schedule/0?stage=2"], [html, "#/chain"], [budgets, ""], [budgets, "#/schedule/1"]]) {
-    for (const [width, scheme] of [[320, "dark"], [1280, "light"], [1280, "dark"], [2560, "light"]]) {
-      await show(file, { width, scheme, hash }, async (page) => {
-        const { violations } = await page.evaluate(`${axe}; axe.run()`);
-        assert.deepEqual(violations.map(({ id, nodes }) => [id, nodes[0].html, nodes[0].failureSummary]), []);
-        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${hash} at ${width}`);
+  for (const [file, hash] of [
+    [html, "#/schedule/0?stage=2"],
+    [html, "#/chain"],
+    [budgets, ""],
+    [budgets, "#/schedule/1"],
+  ]) {
+    for (const [width, scheme] of [
+      [320, "dark"],
+      [1280, "light"],
+      [1280, "dark"],
+      [2560, "light"],
+    ]) {
+      await show(`file://${file}`, { width, scheme, hash }, async (page) => {
+        await assertAccessible(page);
       });
     }
   }
@@ -262,13 +311,34 @@ test("page and script are under 120 KB", () => {
 });
 
 test("ten thousand operations are drawn and panned", async (context) => {
-  const stage = { forward_seconds: 1e-3, backward_seconds: 2e-3, output_bytes: 1 << 20, saved_bytes: 3 << 20 };
+  const stage = {
+    forward_seconds: 1e-3,
+    backward_seconds: 2e-3,
+    output_bytes: 1 << 20,
+    saved_bytes: 3 << 20,
+  };
   const file = join(folder, "long.json");
-  writeFileSync(file, JSON.stringify({ name: "long", input_bytes: 1 << 20, stages: Array(3600).fill(stage) }));
+  writeFileSync(
+    file,
+    JSON.stringify({ name: "long", input_bytes: 1 << 20, stages: Array(3600).fill(stage) }),
+  );
   const html = join(folder, "long.html");
-  run("solve", "--local", "--chain", file, "--memory", "20%", "--solver", "periodic", "--html", html);
-  await show(html, { hash: "" }, async (page) => {
-    const count = await page.evaluate(() => JSON.parse(document.getElementById("view").textContent).schedules[0].details.length);
+  run(
+    "solve",
+    "--local",
+    "--chain",
+    file,
+    "--memory",
+    "20%",
+    "--solver",
+    "periodic",
+    "--html",
+    html,
+  );
+  await show(`file://${html}`, { hash: "" }, async (page) => {
+    const count = await page.evaluate(
+      () => JSON.parse(document.getElementById("view").textContent).schedules[0].details.length,
+    );
     assert.ok(count > 10_000, `${count} operations`);
     await page.click("button[aria-label='Zoom in']");
     const milliseconds = await page.evaluate(async () => {
@@ -277,12 +347,17 @@ test("ten thousand operations are drawn and panned", async (context) => {
       const times = [];
       for (let i = 0; i < 60; ++i) {
         const begin = await frame();
-        chart.dispatchEvent(new WheelEvent("wheel", { deltaX: i % 2 ? 40 : -30, bubbles: true, cancelable: true }));
-        times.push(await frame() - begin);
+        chart.dispatchEvent(
+          new WheelEvent("wheel", { deltaX: i % 2 ? 40 : -30, bubbles: true, cancelable: true }),
+        );
+        times.push((await frame()) - begin);
       }
       return times.sort((a, b) => a - b);
     });
     assert.equal(milliseconds.length, 60);
-    context.diagnostic(`${count} operations: a frame of panning takes ${milliseconds[30].toFixed(1)} ms (median), ${milliseconds[57].toFixed(1)} ms (95 %)`);
+    context.diagnostic(
+      `${count} operations: a frame of panning takes ${milliseconds[30].toFixed(1)} ms ` +
+        `(median), ${milliseconds[57].toFixed(1)} ms (95 %)`,
+    );
   });
 });

@@ -5,11 +5,15 @@ import { format, type Unit } from "./units";
 interface FigureProps {
   value: number | string;
   unit: Unit;
-  at: string;  // the path in the view's JSON, as in "schedules.0.answer.prediction.gap"
+  at: string; // the path in the view's JSON, as in "schedules.0.answer.prediction.gap"
 }
 
 export function Figure({ value, unit, at }: FigureProps) {
-  return <data value={String(value)} data-at={at} data-unit={unit}>{format(value, unit)}</data>;
+  return (
+    <data value={String(value)} data-at={at} data-unit={unit}>
+      {format(value, unit)}
+    </data>
+  );
 }
 
 interface CardProps {

@@ -6,12 +6,19 @@ export const kLaneHeight = 30;
 const kGap = 6;
 
 // A letter for each kind of work, so that its colour is not its only sign.
-const kLetters = { forward: "F", recomputed: "R", backward: "B", offload: "↑", prefetch: "↓", release: "" };
+const kLetters = {
+  forward: "F",
+  recomputed: "R",
+  backward: "B",
+  offload: "↑",
+  prefetch: "↓",
+  release: "",
+};
 
 export interface Frame {
-  left: number;  // of the plot, in CSS pixels
+  left: number; // of the plot, in CSS pixels
   width: number;
-  from: number;  // the seconds at its left
+  from: number; // the seconds at its left
   to: number;
 }
 
@@ -36,15 +43,21 @@ export function laneTop(lane: number): number {
 export interface Marks {
   op: number | undefined;
   stage: number | undefined;
-  waits: { from: number; to: number }[];  // of the compute queue, seconds
+  waits: { from: number; to: number }[]; // of the compute queue, seconds
 }
 
-function drawBox(context: CanvasRenderingContext2D, frame: Frame, step: Step, colors: Colors): void {
+function drawBox(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  step: Step,
+  colors: Colors,
+): void {
   const left = pixelOf(frame, step.entry.start_seconds);
   const right = pixelOf(frame, step.entry.end_seconds);
   const top = laneTop(step.lane);
   context.fillStyle = colors(step.work);
-  if (step.work === "release") {  // a wait on the copy's lane: a tick where it ends
+  if (step.work === "release") {
+    // a wait on the copy's lane: a tick where it ends
     context.fillRect(right - 1, top, 2, 5);
     return;
   }
@@ -61,17 +74,33 @@ function drawBox(context: CanvasRenderingContext2D, frame: Frame, step: Step, co
   context.fillText(text, left + width / 2, top + kLaneHeight / 2);
 }
 
-function drawOutline(context: CanvasRenderingContext2D, frame: Frame, step: Step, color: string,
-                     thick: number): void {
+function drawOutline(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  step: Step,
+  color: string,
+  thick: number,
+): void {
   const left = pixelOf(frame, step.entry.start_seconds);
   const right = pixelOf(frame, step.entry.end_seconds);
   context.strokeStyle = color;
   context.lineWidth = thick;
-  context.strokeRect(left, laneTop(step.lane) + thick / 2, Math.max(right - left, 2), kLaneHeight - thick);
+  context.strokeRect(
+    left,
+    laneTop(step.lane) + thick / 2,
+    Math.max(right - left, 2),
+    kLaneHeight - thick,
+  );
 }
 
-function drawWait(context: CanvasRenderingContext2D, frame: Frame, from: number, to: number,
-                  number: number, colors: Colors): void {
+function drawWait(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  from: number,
+  to: number,
+  number: number,
+  colors: Colors,
+): void {
   const left = Math.max(pixelOf(frame, from), frame.left);
   const right = Math.min(pixelOf(frame, to), frame.left + frame.width);
   if (right - left < 1) return;
@@ -95,8 +124,13 @@ function drawWait(context: CanvasRenderingContext2D, frame: Frame, from: number,
   context.fillText(String(number), (left + right) / 2, kLaneHeight / 2);
 }
 
-export function drawLanes(canvas: HTMLCanvasElement, frame: Frame, timeline: Timeline, marks: Marks,
-                          colors: Colors): void {
+export function drawLanes(
+  canvas: HTMLCanvasElement,
+  frame: Frame,
+  timeline: Timeline,
+  marks: Marks,
+  colors: Colors,
+): void {
   const context = canvas.getContext("2d")!;
   const ratio = devicePixelRatio;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);

@@ -46,12 +46,16 @@ function drawMarks(plot: uPlot, marks: MemoryMarks, colors: Colors): void {
   context.setLineDash([]);
   context.fillStyle = colors("budget");
   // At the end that is farther from the peak's words.
-  const isRight = marks.peak !== undefined &&
+  const isRight =
+    marks.peak !== undefined &&
     plot.valToPos(marks.peak.seconds, "x", true) < bbox.left + bbox.width / 2;
   context.textAlign = isRight ? "right" : "left";
   context.textBaseline = "bottom";
-  context.fillText(`budget ${formatBytes(marks.budget)}`,
-                   isRight ? bbox.left + bbox.width - 6 * ratio : bbox.left + 6 * ratio, budget - 3 * ratio);
+  context.fillText(
+    `budget ${formatBytes(marks.budget)}`,
+    isRight ? bbox.left + bbox.width - 6 * ratio : bbox.left + 6 * ratio,
+    budget - 3 * ratio,
+  );
   if (marks.peak !== undefined) drawPeak(plot, marks.peak, colors);
   context.restore();
 }
@@ -74,8 +78,13 @@ function drawPeak(plot: uPlot, peak: { seconds: number; bytes: number }, colors:
   context.fillText("peak", x + (isLeft ? -9 : 9) * ratio, y - 14 * ratio);
 }
 
-export function makeMemoryChart(root: HTMLElement, timeline: Timeline, marks: MemoryMarks,
-                                size: { width: number; height: number }, colors: Colors): uPlot {
+export function makeMemoryChart(
+  root: HTMLElement,
+  timeline: Timeline,
+  marks: MemoryMarks,
+  size: { width: number; height: number },
+  colors: Colors,
+): uPlot {
   const steps = uPlot.paths.stepped!({ align: 1 });
   const fills = kMemoryKinds.map((kind): uPlot.Series => ({
     label: kind,
@@ -94,24 +103,31 @@ export function makeMemoryChart(root: HTMLElement, timeline: Timeline, marks: Me
   };
   // Powers of two, so that ticks are round in KiB, MiB and GiB.
   const incrs = Array.from({ length: 62 }, (_, i) => 2 ** i);
-  return new uPlot({
-    ...size,
-    padding: [14, kMargin, 0, 0],
-    legend: { show: false },
-    cursor: { show: false },
-    select: { show: false, left: 0, top: 0, width: 0, height: 0 },
-    scales: {
-      x: { time: false, auto: false, range: (_, min, max) => [min, max] },
-      y: { auto: false, range: () => [0, top > 0 ? top : 1] },
-    },
-    axes: [
-      { ...axis, size: 28, space: 80, values: (_, values) => values.map(tickSeconds) },
-      {
-        ...axis, size: gutterOf(size.width), space: 40, incrs,
-        values: (_, values) => values.map(tickBytes),
+  return new uPlot(
+    {
+      ...size,
+      padding: [14, kMargin, 0, 0],
+      legend: { show: false },
+      cursor: { show: false },
+      select: { show: false, left: 0, top: 0, width: 0, height: 0 },
+      scales: {
+        x: { time: false, auto: false, range: (_, min, max) => [min, max] },
+        y: { auto: false, range: () => [0, top > 0 ? top : 1] },
       },
-    ],
-    series: [{}, ...fills.reverse()],
-    hooks: { draw: [(plot) => drawMarks(plot, marks, colors)] },
-  }, stacked(timeline), root);
+      axes: [
+        { ...axis, size: 28, space: 80, values: (_, values) => values.map(tickSeconds) },
+        {
+          ...axis,
+          size: gutterOf(size.width),
+          space: 40,
+          incrs,
+          values: (_, values) => values.map(tickBytes),
+        },
+      ],
+      series: [{}, ...fills.reverse()],
+      hooks: { draw: [(plot) => drawMarks(plot, marks, colors)] },
+    },
+    stacked(timeline),
+    root,
+  );
 }

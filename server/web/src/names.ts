@@ -12,7 +12,8 @@ export function plain(name: string): string {
     .map((character) =>
       /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/u.test(character)
         ? `\\u{${character.codePointAt(0)!.toString(16)}}`
-        : character)
+        : character,
+    )
     .join("");
 }
 

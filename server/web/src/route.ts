@@ -7,16 +7,18 @@ export type ViewName = (typeof kViews)[number];
 
 export interface Route {
   view: ViewName;
-  schedule: number;  // index in View.schedules
-  op?: number | undefined;       // index in its operations
-  stage?: number | undefined;    // from 1
-  from?: number | undefined;     // the seconds that are shown
+  schedule: number; // index in View.schedules
+  op?: number | undefined; // index in its operations
+  stage?: number | undefined; // from 1
+  from?: number | undefined; // the seconds that are shown
   to?: number | undefined;
 }
 
 function readNumber(value: string | null): number | undefined {
   const number = Number(value ?? "");
-  return value === null || value === "" || !Number.isFinite(number) || number < 0 ? undefined : number;
+  return value === null || value === "" || !Number.isFinite(number) || number < 0
+    ? undefined
+    : number;
 }
 
 export function parseRoute(hash: string): Route {

@@ -28,11 +28,20 @@ export function scheduleLabel(viewed: ViewedSchedule): string {
 function Verdict({ answer, viewed }: { answer: SolveResponse; viewed: ViewedSchedule }) {
   if (answer.origin === undefined) {
     const fits = viewed.simulation?.feasible === true;
-    return <span class={`verdict ${fits ? "good" : "bad"}`}>{fits ? "within every limit" : "over a limit"}</span>;
+    return (
+      <span class={`verdict ${fits ? "good" : "bad"}`}>
+        {fits ? "within every limit" : "over a limit"}
+      </span>
+    );
   }
   const limit = kLimits[answer.limit];
   const tone = answer.outcome === "OPTIMAL" ? "good" : answer.outcome === "INFEASIBLE" ? "bad" : "";
-  return <span class={`verdict ${tone}`}>{answer.outcome}{limit !== undefined && ` (${limit})`}</span>;
+  return (
+    <span class={`verdict ${tone}`}>
+      {answer.outcome}
+      {limit !== undefined && ` (${limit})`}
+    </span>
+  );
 }
 
 interface Props {
@@ -42,13 +51,24 @@ interface Props {
   go: Go;
 }
 
-function Cards({ view, viewed, at, choose }: { view: View; viewed: ViewedSchedule; at: string; choose: (op: number) => void }) {
+function Cards({
+  view,
+  viewed,
+  at,
+  choose,
+}: {
+  view: View;
+  viewed: ViewedSchedule;
+  at: string;
+  choose: (op: number) => void;
+}) {
   const answer = viewed.answer!;
   const simulation = viewed.simulation!;
   const schedule = answer.schedule!;
-  const [prediction, from] = answer.prediction !== undefined
-    ? [answer.prediction, `${at}.answer.prediction`] as const
-    : [simulation.prediction!, `${at}.simulation.prediction`] as const;
+  const [prediction, from] =
+    answer.prediction !== undefined
+      ? ([answer.prediction, `${at}.answer.prediction`] as const)
+      : ([simulation.prediction!, `${at}.simulation.prediction`] as const);
   const budget = Number(answer.platform?.memory_bytes ?? 0);
   const low = Number(view.memory_floor_bytes);
   const high = Number(view.most_memory_bytes);
@@ -59,45 +79,99 @@ function Cards({ view, viewed, at, choose }: { view: View; viewed: ViewedSchedul
   const platform = answer.platform;
   return (
     <dl class="cards">
-      <Card name="makespan" note={<><Figure value={prediction.overhead} unit="excess" at={`${from}.overhead`} /> over storing everything</>}>
-        <Figure value={prediction.makespan_seconds} unit="seconds" at={`${from}.makespan_seconds`} />
+      <Card
+        name="makespan"
+        note={
+          <>
+            <Figure value={prediction.overhead} unit="excess" at={`${from}.overhead`} /> over
+            storing everything
+          </>
+        }
+      >
+        <Figure
+          value={prediction.makespan_seconds}
+          unit="seconds"
+          at={`${from}.makespan_seconds`}
+        />
       </Card>
-      <Card name="peak" tone={simulation.feasible ? undefined : "bad"} note={
-        <>
-          {budget > 0 && `${formatPercent(peak / budget)} of the budget, at `}
-          {peakAt !== undefined && peakOperation !== undefined && (
-            <button type="button" class="link" onClick={() => choose(Number(peakAt))}>
-              {operationName(view.chain!, peakOperation)}
-            </button>
-          )}
-        </>}>
-        <Figure value={prediction.peak_memory_bytes} unit="bytes" at={`${from}.peak_memory_bytes`} />
+      <Card
+        name="peak"
+        tone={simulation.feasible ? undefined : "bad"}
+        note={
+          <>
+            {budget > 0 && `${formatPercent(peak / budget)} of the budget, at `}
+            {peakAt !== undefined && peakOperation !== undefined && (
+              <button type="button" class="link" onClick={() => choose(Number(peakAt))}>
+                {operationName(view.chain!, peakOperation)}
+              </button>
+            )}
+          </>
+        }
+      >
+        <Figure
+          value={prediction.peak_memory_bytes}
+          unit="bytes"
+          at={`${from}.peak_memory_bytes`}
+        />
       </Card>
-      <Card name="budget" note={
-        <>
-          {isWithin && `${formatPercent((budget - low) / (high - low))} of the way `}from{" "}
-          <Figure value={view.memory_floor_bytes} unit="bytes" at="memory_floor_bytes" /> to{" "}
-          <Figure value={view.most_memory_bytes} unit="bytes" at="most_memory_bytes" />
-        </>}>
-        <Figure value={answer.platform?.memory_bytes ?? "0"} unit="bytes" at={`${at}.answer.platform.memory_bytes`} />
+      <Card
+        name="budget"
+        note={
+          <>
+            {isWithin && `${formatPercent((budget - low) / (high - low))} of the way `}from{" "}
+            <Figure value={view.memory_floor_bytes} unit="bytes" at="memory_floor_bytes" /> to{" "}
+            <Figure value={view.most_memory_bytes} unit="bytes" at="most_memory_bytes" />
+          </>
+        }
+      >
+        <Figure
+          value={answer.platform?.memory_bytes ?? "0"}
+          unit="bytes"
+          at={`${at}.answer.platform.memory_bytes`}
+        />
       </Card>
       <Card name="recompute" note="forwards that run more than once">
-        <Figure value={prediction.recompute_seconds} unit="seconds" at={`${from}.recompute_seconds`} />
+        <Figure
+          value={prediction.recompute_seconds}
+          unit="seconds"
+          at={`${from}.recompute_seconds`}
+        />
       </Card>
       <Card name="idle" note="waiting for transfers">
         <Figure value={prediction.idle_seconds} unit="seconds" at={`${from}.idle_seconds`} />
       </Card>
       {prediction.peak_host_bytes !== "0" && platform !== undefined && (
-        <Card name="on the host" note={
-          <>over{" "}
-            <Figure value={platform.offload_bytes_per_second} unit="rate" at={`${at}.answer.platform.offload_bytes_per_second`} />
-            {platform.half_duplex ? ", one link for both ways" : " each way"}
-          </>}>
+        <Card
+          name="on the host"
+          note={
+            <>
+              over{" "}
+              <Figure
+                value={platform.offload_bytes_per_second}
+                unit="rate"
+                at={`${at}.answer.platform.offload_bytes_per_second`}
+              />
+              {platform.half_duplex ? ", one link for both ways" : " each way"}
+            </>
+          }
+        >
           <Figure value={prediction.peak_host_bytes} unit="bytes" at={`${from}.peak_host_bytes`} />
         </Card>
       )}
-      <Card name="lower bound" note={<>no schedule takes less; gap <Figure value={prediction.gap} unit="percent" at={`${from}.gap`} /></>}>
-        <Figure value={prediction.lower_bound_seconds} unit="seconds" at={`${from}.lower_bound_seconds`} />
+      <Card
+        name="lower bound"
+        note={
+          <>
+            no schedule takes less; gap{" "}
+            <Figure value={prediction.gap} unit="percent" at={`${from}.gap`} />
+          </>
+        }
+      >
+        <Figure
+          value={prediction.lower_bound_seconds}
+          unit="seconds"
+          at={`${from}.lower_bound_seconds`}
+        />
       </Card>
     </dl>
   );
@@ -107,31 +181,72 @@ function Infeasible({ view, answer, at }: { view: View; answer: SolveResponse; a
   const floor = answer.memory_floor_operation;
   return (
     <section class="panel" aria-label="Infeasible">
-      <p>{plain(answer.origin?.solver ?? "")} has no schedule within{" "}
-        <Figure value={answer.platform?.memory_bytes ?? "0"} unit="bytes" at={`${at}.answer.platform.memory_bytes`} />.</p>
+      <p>
+        {plain(answer.origin?.solver ?? "")} has no schedule within{" "}
+        <Figure
+          value={answer.platform?.memory_bytes ?? "0"}
+          unit="bytes"
+          at={`${at}.answer.platform.memory_bytes`}
+        />
+        .
+      </p>
       {answer.minimum_memory_bytes !== undefined && (
-        <p>It works with{" "}
-          <Figure value={answer.minimum_memory_bytes} unit="bytes" at={`${at}.answer.minimum_memory_bytes`} /> or more.</p>
+        <p>
+          It works with{" "}
+          <Figure
+            value={answer.minimum_memory_bytes}
+            unit="bytes"
+            at={`${at}.answer.minimum_memory_bytes`}
+          />{" "}
+          or more.
+        </p>
       )}
-      <p>No solver works below{" "}
-        <Figure value={answer.memory_floor_bytes} unit="bytes" at={`${at}.answer.memory_floor_bytes`} />
-        {floor !== undefined && <>, which <bdi>{namedOperation(view.chain!, floor)}</bdi> needs by itself</>}.</p>
+      <p>
+        No solver works below{" "}
+        <Figure
+          value={answer.memory_floor_bytes}
+          unit="bytes"
+          at={`${at}.answer.memory_floor_bytes`}
+        />
+        {floor !== undefined && (
+          <>
+            , which <bdi>{namedOperation(view.chain!, floor)}</bdi> needs by itself
+          </>
+        )}
+        .
+      </p>
     </section>
   );
 }
 
 function Legend({ timeline }: { timeline: Timeline }) {
   const queues = [
-    ["forward", "F forward"], ["recomputed", "R recomputed"], ["backward", "B backward"],
-    ...(timeline.usesLink ? [["offload", "↑ to host"], ["prefetch", "↓ to device"], ["wait", "compute waits"]] : []),
+    ["forward", "F forward"],
+    ["recomputed", "R recomputed"],
+    ["backward", "B backward"],
+    ...(timeline.usesLink
+      ? [
+          ["offload", "↑ to host"],
+          ["prefetch", "↓ to device"],
+          ["wait", "compute waits"],
+        ]
+      : []),
   ] as [string, string][];
   return (
     <ul class="legend">
       {[...kMemoryKinds].reverse().map((kind) => (
-        <li key={kind}><span class={`swatch ${kind}`} />{kMemoryNames[kind]}</li>
+        <li key={kind}>
+          <span class={`swatch ${kind}`} />
+          {kMemoryNames[kind]}
+        </li>
       ))}
       <li class="divider" aria-hidden="true" />
-      {queues.map(([work, name]) => <li key={work}><span class={`swatch ${work}`} />{name}</li>)}
+      {queues.map(([work, name]) => (
+        <li key={work}>
+          <span class={`swatch ${work}`} />
+          {name}
+        </li>
+      ))}
     </ul>
   );
 }
@@ -140,12 +255,22 @@ function FateCounts({ viewed }: { viewed: ViewedSchedule }) {
   const stages = viewed.simulation?.explanation?.stages ?? [];
   const count = (fate: string) => stages.filter((stage) => fateOf(stage) === fate).length;
   const recomputed = stages.filter((stage) => stage.recomputed > 0).length;
-  const names = [["saved", "S saved"], ["checkpoint", "c kept as checkpoint"], ["dropped", "· dropped"], ["offloaded", "O offloaded"]] as const;
+  const names = [
+    ["saved", "S saved"],
+    ["checkpoint", "c kept as checkpoint"],
+    ["dropped", "· dropped"],
+    ["offloaded", "O offloaded"],
+  ] as const;
   return (
     <ul class="legend">
-      {names.filter(([fate]) => fate !== "offloaded" || count(fate) > 0).map(([fate, name]) => (
-        <li key={fate}><span class={`swatch fate-${fate}`} />{count(fate)} {name}</li>
-      ))}
+      {names
+        .filter(([fate]) => fate !== "offloaded" || count(fate) > 0)
+        .map(([fate, name]) => (
+          <li key={fate}>
+            <span class={`swatch fate-${fate}`} />
+            {count(fate)} {name}
+          </li>
+        ))}
       <li>{recomputed} recomputed (times below)</li>
     </ul>
   );
@@ -186,22 +311,40 @@ export function ScheduleView({ view, viewed, route, go }: Props) {
   const notes = (
     <>
       {(answer.warnings ?? []).map((warning, i) => (
-        <p key={i} class="warning">warning: {plain(warning.field)}: {warning.problem}</p>
+        <p key={i} class="warning">
+          warning: {plain(warning.field)}: {warning.problem}
+        </p>
       ))}
-      {(answer.explanation?.notes ?? []).map((note, i) => <p key={i} class="muted">note: {note}</p>)}
+      {(answer.explanation?.notes ?? []).map((note, i) => (
+        <p key={i} class="muted">
+          note: {note}
+        </p>
+      ))}
     </>
   );
   if (explanation === undefined || answer.schedule === undefined) {
-    return <>{title}{notes}<Infeasible view={view} answer={answer} at={at} /></>;
+    return (
+      <>
+        {title}
+        {notes}
+        <Infeasible view={view} answer={answer} at={at} />
+      </>
+    );
   }
   const schedule = answer.schedule;
-  const selected = route.op !== undefined && route.op < timeline.steps.length
-    ? Math.floor(route.op) : Number(explanation.peaks[0]?.operation ?? 0);
-  const stage = route.stage !== undefined && route.stage >= 1 && route.stage <= chain.stages.length
-    ? Math.floor(route.stage) : undefined;
+  const selected =
+    route.op !== undefined && route.op < timeline.steps.length
+      ? Math.floor(route.op)
+      : Number(explanation.peaks[0]?.operation ?? 0);
+  const stage =
+    route.stage !== undefined && route.stage >= 1 && route.stage <= chain.stages.length
+      ? Math.floor(route.stage)
+      : undefined;
   const step = hovered ?? timeline.steps[selected];
-  const range = route.from !== undefined && route.to !== undefined && route.from < route.to
-    ? { from: route.from, to: route.to } : undefined;
+  const range =
+    route.from !== undefined && route.to !== undefined && route.from < route.to
+      ? { from: route.from, to: route.to }
+      : undefined;
   return (
     <>
       {title}
@@ -209,21 +352,36 @@ export function ScheduleView({ view, viewed, route, go }: Props) {
       <Cards view={view} viewed={viewed} at={at} choose={choose} />
       <section class="panel wide" aria-label="Memory and queues over time">
         <Legend timeline={timeline} />
-        <TimelineView chain={chain} timeline={timeline} range={range}
-                      marks={{ ...marks, op: selected, stage }}
-                      onRange={(next) => go({ from: next?.from, to: next?.to })}
-                      onHover={setHovered} onChoose={choose} />
+        <TimelineView
+          chain={chain}
+          timeline={timeline}
+          range={range}
+          marks={{ ...marks, op: selected, stage }}
+          onRange={(next) => go({ from: next?.from, to: next?.to })}
+          onHover={setHovered}
+          onChoose={choose}
+        />
       </section>
       <section class="panel wide" aria-label="Stages in the first sweep">
         <h2>Stages in the first sweep</h2>
         <FateCounts viewed={viewed} />
-        <StageStrip chain={chain} stages={explanation.stages} selected={stage}
-                    onSelect={(next) => go({ stage: next })} />
+        <StageStrip
+          chain={chain}
+          stages={explanation.stages}
+          selected={stage}
+          onSelect={(next) => go({ stage: next })}
+        />
       </section>
       <div class="panels">
         {step !== undefined && <OperationDetails place={place} schedule={schedule} step={step} />}
         {stage !== undefined && (
-          <StageDetails place={place} schedule={schedule} explanation={explanation} timeline={timeline} stage={stage} />
+          <StageDetails
+            place={place}
+            schedule={schedule}
+            explanation={explanation}
+            timeline={timeline}
+            stage={stage}
+          />
         )}
         <PeakDetails place={place} schedule={schedule} explanation={explanation} />
         <WaitDetails place={place} schedule={schedule} explanation={explanation} />

@@ -1,5 +1,5 @@
-// The stages in lines, as the command line prints them: what the first sweep leaves of each, how often
-// it is recomputed, and its mode. One of them can be selected.
+// The stages in lines, as the command line prints them: what the first sweep leaves of each, how
+// often it is recomputed, and its mode. One of them can be selected.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Chain } from "../generated/stowage/v1/model";
 import type { StageFate } from "../generated/stowage/v1/scheduler";
@@ -7,7 +7,12 @@ import { type Colors, readColors, useScheme } from "./colors";
 import { stageName } from "./names";
 
 export type Fate = "saved" | "checkpoint" | "dropped" | "offloaded";
-const kLetters: Record<Fate, string> = { saved: "S", checkpoint: "c", dropped: "·", offloaded: "O" };
+const kLetters: Record<Fate, string> = {
+  saved: "S",
+  checkpoint: "c",
+  dropped: "·",
+  offloaded: "O",
+};
 
 // Offloading goes before the first sweep, since it may happen in any sweep.
 export function fateOf(stage: StageFate): Fate {
@@ -21,8 +26,14 @@ function times(count: number): string {
 }
 
 export function fateText(stage: StageFate): string {
-  const first = { saved: "saved", checkpoint: "kept as checkpoint", dropped: "dropped", offloaded: "" };
-  const words = stage.offloaded > 0 ? [`offloaded ${times(stage.offloaded)}`] : [first[fateOf(stage)]];
+  const first = {
+    saved: "saved",
+    checkpoint: "kept as checkpoint",
+    dropped: "dropped",
+    offloaded: "",
+  };
+  const words =
+    stage.offloaded > 0 ? [`offloaded ${times(stage.offloaded)}`] : [first[fateOf(stage)]];
   if (stage.recomputed > 0) words.push(`recomputed ${times(stage.recomputed)}`);
   if (stage.mode === "GRAPH") words.push("in graph mode");
   if (stage.fused_into !== undefined) words.push(`fused into stage ${stage.fused_into}`);
@@ -31,7 +42,7 @@ export function fateText(stage: StageFate): string {
 
 interface Grid {
   columns: number;
-  cell: number;  // width
+  cell: number; // width
   height: number;
 }
 
@@ -41,7 +52,12 @@ function gridOf(width: number, stages: number): Grid {
   return { columns: Math.max(Math.floor(width / cell), 1), cell, height: cell >= 10 ? 34 : 14 };
 }
 
-function drawCell(context: CanvasRenderingContext2D, grid: Grid, stage: StageFate, colors: Colors): void {
+function drawCell(
+  context: CanvasRenderingContext2D,
+  grid: Grid,
+  stage: StageFate,
+  colors: Colors,
+): void {
   const { columns, cell, height } = grid;
   const at = stage.stage - 1;
   const left = (at % columns) * cell;
@@ -59,7 +75,11 @@ function drawCell(context: CanvasRenderingContext2D, grid: Grid, stage: StageFat
   if (stage.recomputed > 0 && cell < 10) context.fillRect(left, top + tall, box, 3);
   context.fillStyle = colors("text");
   if (stage.recomputed > 0 && cell >= 10) {
-    context.fillText(stage.recomputed > 9 ? "+" : `${stage.recomputed}`, left + box / 2, top + tall + 7);
+    context.fillText(
+      stage.recomputed > 9 ? "+" : `${stage.recomputed}`,
+      left + box / 2,
+      top + tall + 7,
+    );
   }
   if (stage.mode === "GRAPH") context.fillRect(left, top + tall - 2, box, 2);
 }
@@ -100,8 +120,12 @@ export function StageStrip({ chain, stages, selected, onSelect }: Props) {
     const at = selected - 1;
     context.strokeStyle = colors("accent");
     context.lineWidth = 2.5;
-    context.strokeRect((at % grid.columns) * grid.cell, Math.floor(at / grid.columns) * grid.height + 1,
-                       Math.max(grid.cell - 1, 3), grid.height - 2);
+    context.strokeRect(
+      (at % grid.columns) * grid.cell,
+      Math.floor(at / grid.columns) * grid.height + 1,
+      Math.max(grid.cell - 1, 3),
+      grid.height - 2,
+    );
   }, [stages, width, selected, scheme]);
 
   const stage = stages[(selected ?? 1) - 1];
@@ -113,8 +137,12 @@ export function StageStrip({ chain, stages, selected, onSelect }: Props) {
     if (column < grid.columns && number >= 1 && number <= stages.length) onSelect(number);
   };
   const steps: Record<string, number> = {
-    ArrowLeft: -1, ArrowRight: 1, ArrowUp: -grid.columns, ArrowDown: grid.columns,
-    Home: -stages.length, End: stages.length,
+    ArrowLeft: -1,
+    ArrowRight: 1,
+    ArrowUp: -grid.columns,
+    ArrowDown: grid.columns,
+    Home: -stages.length,
+    End: stages.length,
   };
   const pressed = (event: KeyboardEvent) => {
     const step = steps[event.key];
@@ -123,10 +151,18 @@ export function StageStrip({ chain, stages, selected, onSelect }: Props) {
     onSelect(clamp(selected === undefined ? 1 : selected + step));
   };
   return (
-    <div class="strip" role="slider" tabIndex={0} aria-label="Stages" aria-valuemin={1}
-         aria-valuemax={stages.length} aria-valuenow={selected ?? 1}
-         aria-valuetext={stage && `${stageName(chain, stage.stage)}: ${fateText(stage)}`}
-         onClick={clicked} onKeyDown={pressed}>
+    <div
+      class="strip"
+      role="slider"
+      tabIndex={0}
+      aria-label="Stages"
+      aria-valuemin={1}
+      aria-valuemax={stages.length}
+      aria-valuenow={selected ?? 1}
+      aria-valuetext={stage && `${stageName(chain, stage.stage)}: ${fateText(stage)}`}
+      onClick={clicked}
+      onKeyDown={pressed}
+    >
       <canvas ref={canvas} />
     </div>
   );

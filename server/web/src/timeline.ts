@@ -8,12 +8,12 @@ export const kLanes = ["compute", "to host", "to device"] as const;
 export type Work = "forward" | "recomputed" | "backward" | "offload" | "prefetch" | "release";
 
 export interface Step {
-  index: number;  // in the schedule
+  index: number; // in the schedule
   operation: Operation;
   entry: TimelineEntry;
   detail: OperationDetail;
   work: Work;
-  lane: number;  // of kLanes
+  lane: number; // of kLanes
 }
 
 export const kMemoryKinds = ["output", "saved", "gradient", "overhead"] as const;
@@ -31,13 +31,13 @@ export function bytesOf(detail: OperationDetail, kind: MemoryKind): number {
 
 export interface Timeline {
   steps: Step[];
-  lanes: Step[][];  // by lane, each in the order of its queue
-  seconds: number;  // the makespan
+  lanes: Step[][]; // by lane, each in the order of its queue
+  seconds: number; // the makespan
   usesLink: boolean;
   // The memory over time, a staircase: memory[k][i] bytes of kMemoryKinds[k] from times[i] on.
   times: number[];
   memory: number[][];
-  curve: number[];  // by operation, the first index in `times` of its memory
+  curve: number[]; // by operation, the first index in `times` of its memory
 }
 
 function workOf(kind: Operation_Kind, isAgain: boolean): Work {
@@ -61,11 +61,11 @@ function laneOf(work: Work): number {
 }
 
 // Memory follows the program: an operation's counts once the one listed before it is done, whenever
-// its copy runs. A RELEASE holds up what is listed after it, a copy does not. What takes no time and
-// is no higher than what follows is left out.
+// its copy runs. A RELEASE holds up what is listed after it, a copy does not. What takes no time
+// and is no higher than what follows is left out.
 function addCurve(timeline: Timeline): void {
   let now = 0;
-  let before = 0;  // the last total
+  let before = 0; // the last total
   for (const { lane, work, entry, detail } of timeline.steps) {
     if (lane === 0) now = Math.max(now, entry.start_seconds);
     const total = Number(entry.memory_bytes);

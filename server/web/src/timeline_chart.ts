@@ -2,7 +2,16 @@
 // it is moved, and tells its owner where it came to rest.
 import type uPlot from "uplot";
 import type { Colors } from "./colors";
-import { drawLanes, type Frame, laneTop, kLaneHeight, lanesHeight, type Marks, pixelOf, secondsOf } from "./lanes";
+import {
+  drawLanes,
+  type Frame,
+  laneTop,
+  kLaneHeight,
+  lanesHeight,
+  type Marks,
+  pixelOf,
+  secondsOf,
+} from "./lanes";
 import { gutterOf, kMargin, makeMemoryChart, type MemoryMarks } from "./memory_chart";
 import { type Step, stepAt, type Timeline } from "./timeline";
 
@@ -12,7 +21,7 @@ export interface Range {
 }
 
 export interface ChartOwner {
-  moved(range: Range): void;                  // at rest
+  moved(range: Range): void; // at rest
   hovered(step: Step | undefined): void;
   chosen(step: Step): void;
 }
@@ -27,12 +36,17 @@ export class TimelineChart {
   private frame: Frame;
   private marks: Marks & MemoryMarks;
   private colors: Colors;
-  private pending = 0;  // a requested animation frame
-  private rest = 0;     // a timer that reports the range
+  private pending = 0; // a requested animation frame
+  private rest = 0; // a timer that reports the range
   private drag: { pointer: number; x: number; range: Range; isMoved: boolean } | undefined;
 
-  constructor(private readonly root: HTMLElement, private readonly timeline: Timeline,
-              private readonly owner: ChartOwner, marks: Marks & MemoryMarks, colors: Colors) {
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly timeline: Timeline,
+    private readonly owner: ChartOwner,
+    marks: Marks & MemoryMarks,
+    colors: Colors,
+  ) {
     this.marks = marks;
     this.colors = colors;
     this.frame = { left: 0, width: 1, from: 0, to: Math.max(timeline.seconds, 1e-12) };
@@ -43,7 +57,9 @@ export class TimelineChart {
     root.onpointerdown = (event) => this.pressed(event);
     root.onpointermove = (event) => this.pointed(event);
     root.onpointerup = (event) => this.released(event);
-    root.onpointercancel = () => { this.drag = undefined; };
+    root.onpointercancel = () => {
+      this.drag = undefined;
+    };
     root.onpointerleave = () => this.left();
     root.ondblclick = (event) => this.zoom(0.5, this.secondsUnder(event));
     root.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
@@ -141,15 +157,18 @@ export class TimelineChart {
     const slack = ((this.frame.to - this.frame.from) / this.frame.width) * 3;
     const y = event.clientY - this.canvas.getBoundingClientRect().top;
     if (y < 0) return stepAt(this.timeline.lanes[0]!, seconds, Infinity);
-    const lane = this.timeline.lanes.findIndex((_, i) => y >= laneTop(i) && y < laneTop(i) + kLaneHeight);
+    const lane = this.timeline.lanes.findIndex(
+      (_, i) => y >= laneTop(i) && y < laneTop(i) + kLaneHeight,
+    );
     return lane < 0 ? undefined : stepAt(this.timeline.lanes[lane]!, seconds, slack);
   }
 
   private wheeled(event: WheelEvent): void {
     const isZoom = event.ctrlKey || event.metaKey;
     if (isZoom) this.zoom(Math.exp(event.deltaY / 300), this.secondsUnder(event));
-    else if (event.deltaX !== 0 || event.shiftKey) this.pan((event.deltaX || event.deltaY) / this.frame.width);
-    else return;  // the page scrolls
+    else if (event.deltaX !== 0 || event.shiftKey)
+      this.pan((event.deltaX || event.deltaY) / this.frame.width);
+    else return; // the page scrolls
     event.preventDefault();
   }
 

@@ -13,7 +13,7 @@ interface Props {
   chain: Chain;
   timeline: Timeline;
   marks: Marks & MemoryMarks;
-  range: Range | undefined;  // undefined: all
+  range: Range | undefined; // undefined: all
   onRange: (range: Range | undefined) => void;
   onHover: (step: Step | undefined) => void;
   onChoose: (index: number) => void;
@@ -28,14 +28,20 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
 
   useEffect(() => {
     const element = root.current!;
-    const made = new TimelineChart(element, timeline, {
-      moved: ({ from, to }) => {
-        const isAll = from <= 0 && to >= timeline.seconds;
-        calls.current.onRange(isAll ? undefined : { from, to });
+    const made = new TimelineChart(
+      element,
+      timeline,
+      {
+        moved: ({ from, to }) => {
+          const isAll = from <= 0 && to >= timeline.seconds;
+          calls.current.onRange(isAll ? undefined : { from, to });
+        },
+        hovered: (step) => calls.current.onHover(step),
+        chosen: (step) => calls.current.onChoose(step.index),
       },
-      hovered: (step) => calls.current.onHover(step),
-      chosen: (step) => calls.current.onChoose(step.index),
-    }, marks, readColors());
+      marks,
+      readColors(),
+    );
     chart.current = made;
     const resized = () => {
       const height = Math.min(Math.max(innerHeight * 0.34, 180), 420);
@@ -53,7 +59,7 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
     if (range === undefined) chart.current?.all();
     else chart.current?.show(range);
   }, [range?.from, range?.to, timeline, scheme]);
-  const revealed = useRef(marks.op);  // an address that names a range is shown as it is
+  const revealed = useRef(marks.op); // an address that names a range is shown as it is
   useEffect(() => {
     const step = marks.op === undefined ? undefined : timeline.steps[marks.op];
     if (step !== undefined && marks.op !== revealed.current) chart.current?.reveal(step);
@@ -83,27 +89,51 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
     action();
   };
   const step = timeline.steps[op];
-  const said = step === undefined ? "" :
-    `operation ${op}, ${namedOperation(chain, step.operation)}, starts at ` +
-    `${formatSeconds(step.entry.start_seconds)}, memory ${formatBytes(Number(step.entry.memory_bytes))}`;
+  const said =
+    step === undefined
+      ? ""
+      : `operation ${op}, ${namedOperation(chain, step.operation)}, starts at ` +
+        `${formatSeconds(step.entry.start_seconds)}, memory ` +
+        formatBytes(Number(step.entry.memory_bytes));
 
   return (
     <div class="timeline">
       <div class="toolbar" role="toolbar" aria-label="Zoom and pan">
-        <button type="button" onClick={() => chart.current?.zoom(0.5)} aria-label="Zoom in">+</button>
-        <button type="button" onClick={() => chart.current?.zoom(2)} aria-label="Zoom out">−</button>
-        <button type="button" onClick={() => chart.current?.pan(-0.5)} aria-label="Earlier">‹</button>
-        <button type="button" onClick={() => chart.current?.pan(0.5)} aria-label="Later">›</button>
-        <button type="button" onClick={() => chart.current?.all()}>All</button>
+        <button type="button" onClick={() => chart.current?.zoom(0.5)} aria-label="Zoom in">
+          +
+        </button>
+        <button type="button" onClick={() => chart.current?.zoom(2)} aria-label="Zoom out">
+          −
+        </button>
+        <button type="button" onClick={() => chart.current?.pan(-0.5)} aria-label="Earlier">
+          ‹
+        </button>
+        <button type="button" onClick={() => chart.current?.pan(0.5)} aria-label="Later">
+          ›
+        </button>
+        <button type="button" onClick={() => chart.current?.all()}>
+          All
+        </button>
         <span class="hint">drag pans · Ctrl+wheel zooms · arrow keys step through operations</span>
       </div>
       <div class="plot">
-        <div class="chart" ref={root} tabIndex={0} role="slider" aria-label="Operations over time"
-             aria-valuemin={0} aria-valuemax={last} aria-valuenow={op} aria-valuetext={said}
-             onKeyDown={pressed} />
+        <div
+          class="chart"
+          ref={root}
+          tabIndex={0}
+          role="slider"
+          aria-label="Operations over time"
+          aria-valuemin={0}
+          aria-valuemax={last}
+          aria-valuenow={op}
+          aria-valuetext={said}
+          onKeyDown={pressed}
+        />
         <div class="lane-names" aria-hidden="true" style={{ height: `${lanesHeight(timeline)}px` }}>
           {kLanes.slice(0, laneCount(timeline)).map((name, lane) => (
-            <span key={name} style={{ top: `${laneTop(lane)}px`, height: `${kLaneHeight}px` }}>{name}</span>
+            <span key={name} style={{ top: `${laneTop(lane)}px`, height: `${kLaneHeight}px` }}>
+              {name}
+            </span>
           ))}
         </div>
       </div>

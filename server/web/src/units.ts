@@ -11,7 +11,13 @@ function fixed(value: number, digits: number): string {
   return isTie && "02468".includes(kept.slice(-1)) ? kept : rounded;
 }
 
-function scaled(value: number, step: number, carry: number, names: string[], digits: number): string {
+function scaled(
+  value: number,
+  step: number,
+  carry: number,
+  names: string[],
+  digits: number,
+): string {
   let power = 0;
   for (; value >= carry && power + 1 < names.length; ++power) value /= step;
   return `${fixed(value, digits)} ${names[power]}`;

@@ -1,0 +1,161 @@
+// stowage view: a chain and its schedules in a browser, with budgets that are solved as one moves
+// a slider.
+#include <cstddef>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/arguments.h"
+#include "client/cli/commands.h"
+#include "client/cli/html_page.h"
+#include "client/cli/solve_flags.h"
+#include "client/cli/view/newest_run.h"
+#include "client/cli/view/page_port.h"
+#include "client/lib/local_scheduler.h"
+#include "proto/convert/answer_message.h"
+#include "proto/convert/chain_message.h"
+#include "proto/convert/json.h"
+#include "proto/convert/schedule_message.h"
+#include "server/web/page.h"
+#include "solver/base/status_macros.h"
+#include "solver/model/validate.h"
+#include "solver/solve/request_violations.h"
+
+namespace stowage {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> files;  // the chain, then schedules
+  PlatformFlags platform;
+  SolveFlags solve;
+  int port = 0;
+};
+
+// Solves for the page, one request at a time: the slider's newest.
+class Desk {
+ public:
+  Desk(SolveRequest request, const LocalOptions& options)
+      : request_(std::move(request)), options_(options) {}
+
+  absl::StatusOr<v1::ViewedSchedule> Solve(int64_t memory_bytes) {
+    SolveRequest request = request_;
+    request.platform.memory_bytes = memory_bytes;
+    LocalOptions options = options_;
+    options.stop = newest_.Begin();
+    ASSIGN_OR_RETURN(const SolveResult result, LocalScheduler(options).Solve(request, {}));
+    // The best so far is of no use any more.
+    if (options.stop.stop_requested()) return absl::CancelledError("stopped for a later request");
+    return ViewedAnswer(request.chain, request.platform, result);
+  }
+
+  absl::StatusOr<v1::ViewedFrontier> FindFrontier() {
+    FrontierRequest request;
+    request.chain = request_.chain;
+    request.platform = request_.platform;
+    request.solver = request_.solver;
+    request.options = request_.options;
+    LocalOptions options = options_;
+    options.stop = newest_.Begin();
+    ASSIGN_OR_RETURN(const FrontierResult result, LocalScheduler(options).FindFrontier(request));
+    v1::ViewedFrontier viewed;
+    *viewed.mutable_platform() = ToMessage(request.platform);
+    *viewed.mutable_frontier() = ToMessage(result);
+    return viewed;
+  }
+
+ private:
+  const SolveRequest request_;
+  const LocalOptions options_;
+  NewestRun newest_;
+};
+
+template <typename Message>
+absl::StatusOr<std::string> JsonOf(const absl::StatusOr<Message>& message) {
+  if (!message.ok()) return message.status();
+  return ToHtmlJson(*message);
+}
+
+// A schedule or an answer of solve, replayed on the platform that it names.
+absl::StatusOr<v1::ViewedSchedule> ReadSchedule(const std::string& path, const Chain& chain,
+                                                const Platform& otherwise) {
+  ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
+  absl::StatusOr<ScheduleFile> file = ScheduleFromJson(json);
+  if (!file.ok()) return Prefixed(path, file.status());
+  SimulateRequest request;
+  request.chain = chain;
+  request.platform = file->platform.has_memory_bytes() ? FromMessage(file->platform) : otherwise;
+  std::vector<FieldViolation> violations;
+  request.schedule = FromMessage(file->schedule, &violations);
+  if (violations.empty()) violations = Violations(request.schedule);
+  Append(Violations(request.platform), &violations);
+  RETURN_IF_ERROR(Prefixed(path, ViolationsStatus(violations)));
+  absl::StatusOr<v1::ViewedSchedule> viewed = ViewedSimulation(request);
+  if (!viewed.ok()) return Prefixed(path, viewed.status());
+  return viewed;
+}
+
+absl::StatusOr<int> Run(Arguments arguments) {
+  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.files.front()));
+  if (arguments.platform.memory.empty() && arguments.platform.file.empty()) {
+    arguments.platform.memory = "50%";
+  }
+  SolveRequest request;
+  request.chain = FromMessage(file.message);
+  ASSIGN_OR_RETURN(request.platform,
+                   ReadPlatform(arguments.platform, file.chain, MemoryFlag::kRequired));
+  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
+  request.solver = arguments.solve.solver;
+  arguments.solve.local = true;
+  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
+  RETURN_IF_ERROR(CheckRequest(RequestViolations(request)));
+
+  v1::View view = ViewOf(file.message, request.chain);
+  view.set_live(true);
+  Desk desk(request, {});
+  for (size_t i = 1; i < arguments.files.size(); ++i) {
+    ASSIGN_OR_RETURN(*view.add_schedules(),
+                     ReadSchedule(arguments.files[i], request.chain, request.platform));
+  }
+  if (view.schedules().empty()) {
+    ASSIGN_OR_RETURN(*view.add_schedules(), desk.Solve(request.platform.memory_bytes));
+  }
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<PagePort> port,
+      PagePort::Listen(arguments.port,
+                       {.page = PageOf(ToHtmlJson(view)),
+                        .solve = [&desk](int64_t bytes) { return JsonOf(desk.Solve(bytes)); },
+                        .frontier = [&desk] { return JsonOf(desk.FindFrontier()); }}));
+  std::puts(absl::StrCat("open ", port->url(), " in a browser; Ctrl+C ends").c_str());
+  std::fflush(stdout);
+  port->Serve();
+  return kExitOk;
+}
+
+}  // namespace
+
+void AddViewCommand(CLI::App& app, Command* chosen) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App& command = *app.add_subcommand(
+      "view", "show a chain and its schedules in a browser, and solve as a slider moves");
+  command
+      .add_option("FILE", arguments->files,
+                  "profile of the network, JSON; then schedules or answers of solve to show; "
+                  "without one the chain is solved")
+      ->required()
+      ->type_name("");
+  AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
+  AddSolverFlag(command, &arguments->solve);
+  command
+      .add_option("--port", arguments->port,
+                  "port of 127.0.0.1, where the page is served to those who have the address with "
+                  "its random token; default: a free one")
+      ->check(CLI::Range(1, 65535))
+      ->type_name("N")
+      ->group("Output");
+  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+}
+
+}  // namespace stowage

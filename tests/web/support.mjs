@@ -1,0 +1,83 @@
+// What the tests of the page share: a browser, the command line, the figures that a page shows.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before } from "node:test";
+import { fileURLToPath } from "node:url";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+const require = createRequire(join(root, "server/web/package.json"));
+const { chromium } = require("playwright-core");
+const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+export const program = join(process.env.STOWAGE_PROGRAMS ?? join(root, "build/dev/bin"), "stowage");
+export const folder = mkdtempSync(join(tmpdir(), "stowage-page-"));
+export const data = (name) => join(root, "tests/data", name);
+
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
+});
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true });
+});
+
+export function run(...args) {
+  return execFileSync(program, args, { encoding: "utf8", maxBuffer: 1 << 28 });
+}
+
+// Runs `body` on a page at `address`, and fails on any console message, and on any request that
+// does not begin with it.
+export async function show(address, { width = 1280, scheme = "light", hash = "" }, body) {
+  const context = await browser.newContext({
+    viewport: { width, height: 900 },
+    colorScheme: scheme,
+  });
+  const page = await context.newPage();
+  const problems = [];
+  page.on("console", (message) => problems.push(message.text()));
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("request", (request) => {
+    if (!request.url().startsWith(address) && request.url() !== "data:,")
+      problems.push(request.url());
+  });
+  await page.goto(address + hash);
+  await page.waitForSelector("h1");
+  try {
+    await body(page, problems);
+  } finally {
+    await context.close();
+  }
+  assert.deepEqual(problems, []);
+}
+
+// Every figure of the page: where it says that it is from, its exact value, its text.
+export function figures(page) {
+  return page.$$eval("data", (all) =>
+    all.map((one) => ({ at: one.dataset.at, value: one.value, text: one.textContent })),
+  );
+}
+
+export function assertFigures(found, json) {
+  assert.ok(found.length >= 5);
+  for (const { at, value } of found) {
+    const expected = at.split(".").reduce((inner, key) => inner?.[key], json);
+    assert.notEqual(expected, undefined, at);
+    assert.equal(value, String(expected), at);
+  }
+}
+
+export async function assertAccessible(page) {
+  const { violations } = await page.evaluate(`${axe}; axe.run()`);
+  assert.deepEqual(
+    violations.map(({ id, nodes }) => [id, nodes[0].html, nodes[0].failureSummary]),
+    [],
+  );
+  assert.ok(
+    await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+    "is cut off",
+  );
+}
