@@ -205,7 +205,8 @@ PYBIND11_MODULE(_core, module) {
   module.def("format_bytes", &FormatBytes, "bytes"_a);
   module.def("format_seconds", &FormatSeconds, "seconds"_a);
   module.def("memory_range", &MemoryRange, "chain"_a);
-  module.def("fnv1a", [](const py::bytes& bytes) { return Fnv1a(std::string(bytes)); }, "bytes"_a);
+  module.def(
+      "fnv1a", [](const py::bytes& bytes) { return Fnv1a(std::string(bytes)); }, "bytes"_a);
   module.def("reuse", &Reuse, "request"_a, "answer"_a, "exactly"_a);
 }
 
