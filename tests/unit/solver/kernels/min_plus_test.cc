@@ -48,7 +48,7 @@ constexpr ChainKind kKinds[] = {
      .max_gradient = 20,
      .whole_times = false,
      .fixed_stages = true},
-    {.name = "with_replays", .most_output = 5, .whole_times = false, .replays = true},
+    {.name = "with_replays", .max_output = 5, .whole_times = false, .replays = true},
 };
 
 void PrintTo(const ChainKind& kind, std::ostream* out) { *out << kind.name; }
