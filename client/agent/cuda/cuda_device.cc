@@ -1,7 +1,9 @@
 // Three streams of a GPU behind the Device interface. Invariants:
 // - CUDA's error state is per thread and sticky: every failed call is followed by
-// cudaGetLastError(),
-//   so that a later check does not report it again.
+//   cudaGetLastError(), so that a later check does not report it again.
+// - CUDA's current device is per thread, too, and others may change it: what depends on it makes
+// the
+//   device current first.
 // - An event's time is the float of milliseconds since an origin event. Synchronize() moves the
 //   origin forward when it is old, and every event keeps the origin that it was recorded under.
 #include "client/agent/cuda/cuda_device.h"
@@ -39,11 +41,20 @@ absl::Status FromCuda(cudaError_t error, absl::string_view what) {
   return absl::InternalError(message);
 }
 
+// For calls whose failure has no consequence.
+bool Succeeds(cudaError_t error) {
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return error == cudaSuccess;
+}
+
+absl::Status MakeCurrent(int ordinal) {
+  return FromCuda(cudaSetDevice(ordinal), "making the device current");
+}
+
 // The GPU's NUMA node from sysfs; -1: unknown.
 int NumaNodeOf(int ordinal) {
   std::array<char, 32> address = {};
-  if (cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), ordinal) !=
-      cudaSuccess) {
+  if (!Succeeds(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), ordinal))) {
     return -1;
   }
   std::string path(address.data());
@@ -74,9 +85,12 @@ void PreferNode(void* data, size_t bytes, int node) {
 // Reuses events, since creating one is slow. Thread-safe: events may be released on any thread.
 class CudaDevice::EventPool {
  public:
+  explicit EventPool(int ordinal) : ordinal_(ordinal) {}
   ~EventPool() {
-    for (const cudaEvent_t event : free_) (void)cudaEventDestroy(event);
+    for (const cudaEvent_t event : free_) Succeeds(cudaEventDestroy(event));
   }
+  EventPool(const EventPool&) = delete;
+  EventPool& operator=(const EventPool&) = delete;
 
   absl::StatusOr<cudaEvent_t> Take() {
     {
@@ -88,6 +102,7 @@ class CudaDevice::EventPool {
       }
     }
     cudaEvent_t event = nullptr;
+    RETURN_IF_ERROR(MakeCurrent(ordinal_));
     RETURN_IF_ERROR(FromCuda(cudaEventCreate(&event), "creating an event"));
     return event;
   }
@@ -98,6 +113,7 @@ class CudaDevice::EventPool {
   }
 
  private:
+  const int ordinal_;
   Mutex mutex_;
   std::vector<cudaEvent_t> free_ ABSL_GUARDED_BY(mutex_);
 };
@@ -137,7 +153,7 @@ class CudaDevice::CudaEvent final : public Event {
 
   double Seconds() const override {
     double seconds = 0;
-    if (origin_->SecondsOf(event_, &seconds) != cudaSuccess) (void)cudaGetLastError();
+    Succeeds(origin_->SecondsOf(event_, &seconds));
     return seconds;
   }
 
@@ -151,9 +167,7 @@ class CudaDevice::CudaEvent final : public Event {
 
 int CudaDeviceCount() {
   int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  (void)cudaGetLastError();
-  return 0;
+  return Succeeds(cudaGetDeviceCount(&count)) ? count : 0;
 }
 
 absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaOptions& options) {
@@ -171,8 +185,7 @@ absl::Status CudaDevice::Open() {
   }
   // Allocation from a pool does not synchronize the device, unlike cudaMalloc().
   int pools = 0;
-  if (cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, options_.ordinal) ==
-      cudaSuccess) {
+  if (Succeeds(cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, options_.ordinal))) {
     has_pool_ = pools != 0;
   }
   numa_node_ = NumaNodeOf(options_.ordinal);
@@ -186,7 +199,7 @@ absl::Status CudaDevice::Open() {
     RETURN_IF_ERROR(FromCuda(cudaStreamCreateWithFlags(&streams_[queue], cudaStreamNonBlocking),
                              "creating a stream"));
   }
-  events_ = std::make_shared<EventPool>();
+  events_ = std::make_shared<EventPool>(options_.ordinal);
   return MoveOrigin();
 }
 
@@ -194,7 +207,7 @@ absl::Status CudaDevice::Open() {
 CudaDevice::~CudaDevice() {
   (void)Synchronize();
   for (const cudaStream_t stream : streams_) {
-    if (stream != nullptr && stream != options_.compute_stream) (void)cudaStreamDestroy(stream);
+    if (stream != nullptr && stream != options_.compute_stream) Succeeds(cudaStreamDestroy(stream));
   }
 }
 
@@ -222,13 +235,18 @@ absl::StatusOr<DeviceSpan> CudaDevice::Allocate(int64_t bytes) {
   void* data = nullptr;
   const auto size = static_cast<size_t>(bytes);
   const std::string what = absl::StrCat("allocating ", FormatBytes(bytes), " on the device");
+  RETURN_IF_ERROR(MakeCurrent(options_.ordinal));
   if (!has_pool_) {
     RETURN_IF_ERROR(FromCuda(cudaMalloc(&data, size), what));
   } else {
     const cudaStream_t compute = stream(Queue::kCompute);
     RETURN_IF_ERROR(FromCuda(cudaMallocAsync(&data, size, compute), what));
     // Stream-ordered memory is usable on other streams once the allocation has run.
-    RETURN_IF_ERROR(FromCuda(cudaStreamSynchronize(compute), what));
+    const absl::Status status = FromCuda(cudaStreamSynchronize(compute), what);
+    if (!status.ok()) {
+      Succeeds(cudaFreeAsync(data, compute));
+      return status;
+    }
   }
   return DeviceSpan{static_cast<std::byte*>(data), bytes};
 }
@@ -236,14 +254,15 @@ absl::StatusOr<DeviceSpan> CudaDevice::Allocate(int64_t bytes) {
 void CudaDevice::Free(DeviceSpan span) {
   if (span.data == nullptr) return;
   if (has_pool_) {
-    (void)cudaFreeAsync(span.data, stream(Queue::kCompute));
+    Succeeds(cudaFreeAsync(span.data, stream(Queue::kCompute)));
   } else {
-    (void)cudaFree(span.data);
+    Succeeds(cudaFree(span.data));
   }
 }
 
 absl::StatusOr<PinnedSpan> CudaDevice::AllocatePinned(int64_t bytes) {
   const std::string what = absl::StrCat("pinning ", FormatBytes(bytes), " of host memory");
+  RETURN_IF_ERROR(MakeCurrent(options_.ordinal));
   // Not cudaHostAlloc(): it has no choice of NUMA node or page size.
   const size_t size = WholePages(bytes);
   void* const data =
@@ -265,7 +284,7 @@ absl::StatusOr<PinnedSpan> CudaDevice::AllocatePinned(int64_t bytes) {
 
 void CudaDevice::FreePinned(PinnedSpan span) {
   if (span.data == nullptr) return;
-  (void)cudaHostUnregister(span.data);
+  Succeeds(cudaHostUnregister(span.data));
   (void)munmap(span.data, WholePages(span.bytes));
 }
 
@@ -284,8 +303,10 @@ absl::Status CudaDevice::Copy(Queue queue, PinnedSpan from, DeviceSpan to) {
 }
 
 absl::Status CudaDevice::Launch(Queue queue, Work work) {
-  RETURN_IF_ERROR(work(stream(queue)));
-  return FromCuda(cudaPeekAtLastError(), "launching");
+  RETURN_IF_ERROR(MakeCurrent(options_.ordinal));
+  const absl::Status status = work(stream(queue));
+  const absl::Status launched = FromCuda(cudaPeekAtLastError(), "launching");
+  return status.ok() ? launched : status;
 }
 
 absl::Status CudaDevice::LaunchCopy(Queue queue, Direction /*direction*/, int64_t /*bytes*/,

@@ -27,8 +27,8 @@ struct CudaOptions {
 int CudaDeviceCount();
 
 // Device memory comes from the GPU's memory pool if it has one. Pinned memory is on the GPU's NUMA
-// node if the system reports it. Own streams do not synchronize with the default stream. Create()
-// makes the GPU current for the calling thread.
+// node if the system reports it. Own streams do not synchronize with the default stream. Calls may
+// make the GPU current for the calling thread; Launch() always does.
 class CudaDevice final : public Device {
  public:
   // Errors: NOT_FOUND for an ordinal without a GPU, with CUDA's message.
