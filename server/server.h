@@ -88,8 +88,8 @@ class Server {
   StatusHistory history_;
   Reports reports_;
   HandshakeLog handshakes_;
+  UnsafeLog unsafe_;  // the security's threads use it until they end
   std::unique_ptr<Security> security_;
-  UnsafeLog unsafe_;
   CacheTiers tiers_;
   AnswerCache cache_;
   std::atomic<bool> ready_{false};

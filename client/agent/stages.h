@@ -12,7 +12,7 @@ namespace stowage {
 // Stages are those of the execution (modes.h): a unit in graph mode is one stage.
 struct ForwardCall {
   int stage = 0;  // l
-  OperationKind kind = OperationKind::kForwardSave;
+  OperationKind kind = OperationKind::kForwardSave;  // Saves(kind): for the backward
   int run = 0;             // earlier forwards of this stage in this step
   void* stream = nullptr;  // as Work gets it: a cudaStream_t, null on the host
 };
@@ -30,7 +30,7 @@ struct ForwardSpans {
 };
 
 struct BackwardSpans {
-  DeviceSpan input;           // a^(l-1), read
+  DeviceSpan input;           // a^(l-1), read; empty once a FORWARD_SAVE_DISCARD has dropped it
   DeviceSpan value;           // ā^l, read
   DeviceSpan gradient;        // δ^l, read; empty for the loss
   DeviceSpan input_gradient;  // δ^(l-1), written

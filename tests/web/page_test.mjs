@@ -179,10 +179,13 @@ test("zoom and pan: change what is drawn, All brings it back, the address says w
   let zoomed;
   const drawn = (page) => page.$$eval(".chart canvas", (all) => all.map((one) => one.toDataURL()));
   await show(`file://${html}`, {}, async (page) => {
+    await page.waitForSelector(".chart[data-most-bytes]");
     const whole = await drawn(page);
     await page.click("button[aria-label='Zoom in']");
-    await page.click("button[aria-label='Later']");
     await page.waitForFunction(() => location.hash.includes("from="));
+    const zoomedIn = page.url();
+    await page.click("button[aria-label='Later']");
+    await page.waitForFunction((old) => location.href !== old, zoomedIn);
     address = new URL(page.url()).hash;
     zoomed = await drawn(page);
     zoomed.forEach((canvas, i) => assert.notEqual(canvas, whole[i]));
@@ -201,7 +204,7 @@ test("zoom and pan: change what is drawn, All brings it back, the address says w
     await page.waitForFunction((old) => location.href !== old, before);
   });
   await show(`file://${html}`, { hash: address }, async (page) => {
-    await page.waitForTimeout(0);
+    await page.waitForSelector(".chart[data-most-bytes]");
     assert.equal(new URL(page.url()).hash, address);
     assert.deepEqual(await drawn(page), zoomed);
   });

@@ -133,7 +133,7 @@ test("the slider's budget is solved, and a point of the budgets", async () => {
       );
 
       await page.click("nav a:has-text('Budgets')");
-      await page.waitForSelector("tbody button");
+      await page.waitForSelector("tbody button", { timeout: 240_000 });
       await assertAccessible(page);
       await page.click("tbody tr:nth-child(4) button");
       await page.waitForFunction(
@@ -222,7 +222,7 @@ test("the page says when its program is gone", async () => {
   });
 });
 
-test("it ends with its terminal", async () => {
+test("it ends with its terminal", { timeout: 240_000 }, async () => {
   await serve(
     "script",
     ["-qfec", `'${program}' view '${resnet}'`, "/dev/null"],

@@ -1,5 +1,5 @@
-"""By which a balancer sends equal requests of different jobs to the server that has solved them: the
-rules of client/lib/routing_key.h.
+"""The key by which a balancer sends equal requests of different jobs to one server: the rules of
+client/lib/routing_key.h.
 """
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+
 #include "solver/algorithms/auto/levels.h"
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "solver/algorithms/auto/merged_chain.h"
 #include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/pofo/pofo.h"
+#include "solver/algorithms/rematerialization/leaving_minimum.h"
 #include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/algorithms/rematerialization/rotor.h"
 #include "solver/algorithms/transfers/least_plan.h"
@@ -72,6 +74,12 @@ absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int
     if (kept.has_value() && kept->memory_bytes < most) least = std::move(kept);
   }
   if (least.has_value()) least->schedule = merged.Expand(least->schedule);
+  // Rotor, where it is asked, has schedules from there on.
+  if (!AsksAtFullLength("rotor", instance.chain(), platform)) return least;
+  ASSIGN_OR_RETURN(std::optional<LeastPlan> leaving,
+                   LeastPlanWithUnreadInputs(instance.chain(), context));
+  const int64_t most = least.has_value() ? least->memory_bytes : INT64_MAX;
+  if (leaving.has_value() && leaving->memory_bytes < most) least = std::move(leaving);
   return least;
 }
 
@@ -263,7 +271,10 @@ class Levels final : public Solver {
   // The least plan is always computed; every other step is left out where memory is short.
   int64_t WorkingBytes(const Instance& instance) const override {
     if (IsShort(instance)) return direct_->WorkingBytes(instance);
-    return LeastPlanBytes(LeastLevel(instance.chain()), Recomputation::kParts);
+    const int64_t bytes = LeastPlanBytes(LeastLevel(instance.chain()), Recomputation::kParts);
+    return AsksAtFullLength("rotor", instance.chain(), instance.platform())
+               ? std::max(bytes, LeavingMinimum::WorkingBytes(instance.chain()))
+               : bytes;
   }
   int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const override {
     if (IsShort(instance)) return direct_->WorkingBytesWithin(instance, max_bytes);

@@ -317,7 +317,9 @@ Schedule MergedChain::Expand(const Schedule& schedule) const {
         for (int l = first(m); l <= last(m); ++l) Append(operation.kind, l, &expanded);
         break;
       case OperationKind::kForwardSaveDiscard:
-        break;  // not reached: no merged stage is input_unread
+        // Only of the loss, which is alone in its group: no merged stage is input_unread.
+        Append(operation.kind, last(m), &expanded);
+        break;
       case OperationKind::kForwardCheckpoint:
       case OperationKind::kForwardDiscard:
         saved[index] = false;

@@ -1,3 +1,4 @@
+
 #include "solver/algorithms/pofo/pofo.h"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "solver/algorithms/offload/stored_chain.h"
 #include "solver/algorithms/pofo/part_sequences.h"
 #include "solver/algorithms/pofo/pofo_program.h"
+#include "solver/algorithms/rematerialization/leaving_minimum.h"
 #include "solver/algorithms/rematerialization/rotor.h"
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/algorithms/transfers/least_plan.h"
@@ -257,7 +259,15 @@ class Pofo final : public BudgetAlgorithm {
 
   absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance,
                                                      const SolveContext& context) const override {
-    return FindLeastPlan(instance.chain(), instance.platform(), Recomputation::kParts, context);
+    ASSIGN_OR_RETURN(
+        std::optional<LeastPlan> least,
+        FindLeastPlan(instance.chain(), instance.platform(), Recomputation::kParts, context));
+    // Rotor's schedules, the first incumbents, let inputs leave that no backward reads.
+    ASSIGN_OR_RETURN(std::optional<LeastPlan> leaving,
+                     LeastPlanWithUnreadInputs(instance.chain(), context));
+    const int64_t most = least.has_value() ? least->memory_bytes : INT64_MAX;
+    if (leaving.has_value() && leaving->memory_bytes < most) least = std::move(leaving);
+    return least;
   }
 
   absl::StatusOr<std::optional<Schedule>> Find(const Instance& instance, int64_t memory_bytes,

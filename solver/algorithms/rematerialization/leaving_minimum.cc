@@ -5,6 +5,7 @@
 #include "solver/algorithms/rematerialization/rotor_minimum.h"
 #include "solver/base/status_macros.h"
 #include "solver/kernels/min_max.h"
+#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -93,6 +94,16 @@ int64_t LeavingMinimum::least_bytes() const {
 std::optional<Schedule> LeavingMinimum::LeastSchedule() const {
   return UnrollChoices({1, sizes_.stages(), 0, sizes_.may_leave[0] != 0},
                        [this](const RotorPart& part) { return BestChoice(part); });
+}
+
+absl::StatusOr<std::optional<LeastPlan>> LeastPlanWithUnreadInputs(const Chain& chain,
+                                                                   const SolveContext& context) {
+  if (!HasUnreadInputs(chain)) return std::optional<LeastPlan>();
+  ASSIGN_OR_RETURN(const LeavingMinimum minimum,
+                   LeavingMinimum::Build(chain, Saving::kAlways, context));
+  std::optional<Schedule> schedule = minimum.LeastSchedule();
+  if (!schedule.has_value()) return std::optional<LeastPlan>();
+  return std::optional<LeastPlan>({minimum.least_bytes(), *std::move(schedule)});
 }
 
 }  // namespace stowage

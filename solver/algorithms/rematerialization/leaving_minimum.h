@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/rematerialization/rotor_part.h"
 #include "solver/algorithms/solver.h"
@@ -25,6 +26,11 @@
 #include "solver/model/schedule.h"
 
 namespace stowage {
+
+// The least plan of rotor where inputs may leave. nullopt: none may, or the schedule would have
+// more than kMaxOperations. Errors: CANCELLED once context.stop is set.
+absl::StatusOr<std::optional<LeastPlan>> LeastPlanWithUnreadInputs(const Chain& chain,
+                                                                   const SolveContext& context);
 
 // Immutable after Build(), thread-safe.
 class LeavingMinimum {

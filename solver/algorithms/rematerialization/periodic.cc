@@ -156,9 +156,16 @@ class Estimates {
     }
   }
 
-  // The makespan, up to the rounding of sums: all segments but the last run forward twice. O(1).
+  // The makespan, up to the rounding of sums: all segments but the last run forward twice, and the
+  // second time their last stage is a replay. O(segments).
   double Seconds(int segments) const {
-    return eager_seconds_ + reruns_[static_cast<size_t>(LastInput(segments))];
+    const int last_input = LastInput(segments);
+    const int stages = chain_.length() / segments;
+    double seconds = eager_seconds_ + reruns_[static_cast<size_t>(last_input)];
+    for (int l = stages; l <= last_input; l += stages) {
+      seconds -= chain_.stage(l).forward_seconds - chain_.stage(l).ReplaySeconds();
+    }
+    return seconds;
   }
 
   // A lower bound on the peak: before the loss every segment's input is on the device, and all that

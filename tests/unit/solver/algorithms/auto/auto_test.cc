@@ -107,6 +107,13 @@ void ExpectNotBehind(const Chain& chain, const Platform& platform,
   }
 }
 
+Chain Twice(Chain chain) {
+  const std::vector<Stage> stages = chain.stages;
+  chain.stages.insert(chain.stages.end(), stages.begin(), stages.end());
+  for (Stage& stage : chain.stages) stage.name.clear();
+  return chain;
+}
+
 // Every second stage may run once only, so stages hardly merge, and each solver is fast.
 TEST(Auto, IsNotBehindItsSolversWhereStagesMayNotRunAgain) {
   const Chain chain = LoadProfile("cases/analytic-qwen3moe");
@@ -114,9 +121,7 @@ TEST(Auto, IsNotBehindItsSolversWhereStagesMayNotRunAgain) {
     ExpectNotBehind(chain, Linked(chain, percent, 12e9), {"pofo", "autocapper", "opportunist"});
   }
   // Twice as long, for all solvers too long.
-  Chain longer = chain;
-  longer.stages.insert(longer.stages.end(), chain.stages.begin(), chain.stages.end());
-  for (Stage& stage : longer.stages) stage.name.clear();
+  const Chain longer = Twice(chain);
   ExpectNotBehind(longer, Linked(longer, 20, 12e9), {"pofo", "autocapper", "opportunist"});
 }
 
@@ -134,6 +139,32 @@ TEST(Auto, NeedsLittleMoreThanHalfTheMemoryWhereRoutingReadsNoInput) {
   EXPECT_EQ(least(unread), 38'048'628'736);
   ExpectNotBehind(unread, Memory(40'000'000'000), {"rotor", "revolve"});
   ExpectNotBehind(unread, Memory(45'000'000'000), {"rotor", "revolve"});
+}
+
+// The plans of offloading solvers keep all inputs; rotor's schedules, which do not, count too.
+TEST(Auto, AnswersWithInputsThatLeaveWhereverRotorDoes) {
+  const Chain unread = LoadProfile("cases/analytic-qwen3moe-unread");
+  ExpectNotBehind(unread, Memory(45'000'000'000), {"pofo"});
+  Chain longer = Twice(unread);
+  for (Stage& stage : longer.stages) stage.no_offload = true;
+  Platform platform = Memory(90'000'000'000);
+  platform.offload_bytes_per_second = 12e9;
+  platform.prefetch_bytes_per_second = 12e9;
+  ExpectNotBehind(longer, platform, {"rotor", "pofo"});
+}
+
+// Of a merged chain the loss alone may have an input that leaves.
+TEST(Auto, IsNotSlowerOnALongChainWhoseLossReadsNoInput) {
+  const Chain reads = Twice(LoadProfile("preact-resnet1001-8-224"));
+  Chain unread = reads;
+  unread.loss.input_unread = true;
+  const Platform platform = Linked(reads, 10, 0);
+  const auto before = AnswerRequest({reads, platform, "auto", {}}, {});
+  const auto after = AnswerRequest({unread, platform, "auto", {}}, {});
+  ASSERT_THAT(before, IsOk());
+  ASSERT_THAT(after, IsOk());
+  ASSERT_EQ(after->outcome, Outcome::kFeasible);
+  EXPECT_LE(after->prediction.makespan_seconds, 1.001 * before->prediction.makespan_seconds);
 }
 
 TEST(Auto, IsNotBehindRotorOnFourHundredStages) {
