@@ -11,9 +11,9 @@ namespace stowage {
 
 // Stages are those of the execution (modes.h): a unit in graph mode is one stage.
 struct ForwardCall {
-  int stage = 0;  // l
+  int stage = 0;                                     // l
   OperationKind kind = OperationKind::kForwardSave;  // Saves(kind): for the backward
-  int run = 0;             // earlier forwards of this stage in this step
+  int run = 0;                                       // earlier forwards of this stage in this step
   void* stream = nullptr;  // as Work gets it: a cudaStream_t, null on the host
 };
 

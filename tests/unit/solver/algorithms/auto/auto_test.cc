@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/bounds/memory_range.h"
