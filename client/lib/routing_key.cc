@@ -18,6 +18,7 @@ template <typename Request>
 std::string KeyOf(Request& request) {
   if (request.has_chain()) ClearNames(*request.mutable_chain());
   if (request.has_platform()) request.mutable_platform()->clear_name();
+  if (request.solver() == "auto") request.clear_solver();  // what an empty one means
   if (request.has_options()) {
     request.mutable_options()->clear_use_cache();
     request.mutable_options()->clear_time_budget_seconds();

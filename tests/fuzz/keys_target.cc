@@ -108,7 +108,12 @@ std::string TextOf(const Chain& chain, const Platform& platform) {
                     stage.output_bytes, ",", stage.saved_bytes, ",", chain.gradient_bytes(l));
     absl::StrAppend(&text, " overheads ", stage.forward_overhead_bytes, ",",
                     stage.backward_overhead_bytes, stage.no_recompute ? " no_recompute" : "",
-                    stage.no_offload ? " no_offload" : "", "\n");
+                    stage.no_offload ? " no_offload" : "",
+                    stage.input_unread ? " input_unread" : "");
+    if (stage.replay_seconds.has_value()) {
+      absl::StrAppend(&text, " replay ", TextOf(*stage.replay_seconds));
+    }
+    text += "\n";
   }
   for (const Unit& unit : UnitsOf(chain)) {
     if (!unit.has_graph) continue;

@@ -26,6 +26,8 @@ def routing_key(request: Any) -> str:
         _clear_names(unnamed.chain)
     if unnamed.HasField("platform"):
         unnamed.platform.ClearField("name")
+    if unnamed.solver == "auto":  # what an empty one means
+        unnamed.ClearField("solver")
     if unnamed.HasField("options"):
         unnamed.options.ClearField("use_cache")
         unnamed.options.ClearField("time_budget_seconds")

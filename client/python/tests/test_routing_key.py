@@ -48,8 +48,10 @@ def keys():
 def test_is_that_of_a_cpp_client(keys):
     path = DATA / "torchvision-resnet50-32-224.json"
     platform = Platform(memory_bytes=3 << 30, offload_bytes_per_second=12e9, half_duplex=True)
+    chain = Chain.from_json(path.read_bytes())
+    options = SolveOptions(time_precision=0.01)  # what the command line asks for
     with Client(keys.address) as client, pytest.raises(InvalidRequestError):
-        client.solve(Chain.from_json(path.read_bytes()), platform)
+        client.solve(chain, platform, options=options)
     link = ("--offload-bandwidth", "12GB/s", "--half-duplex")
     flags = ("--chain", path, "--memory", "3GiB", *link, "--server", keys.address)
     command = [str(PROGRAMS / "stowage"), "solve", *map(str, flags)]

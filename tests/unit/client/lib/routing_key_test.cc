@@ -49,6 +49,9 @@ TEST(RoutingKey, IsTheSameForOptionsThatChangeNoAnswer) {
   patient.mutable_options()->set_time_budget_seconds(3);
   patient.mutable_options()->set_use_cache(false);
   EXPECT_EQ(RoutingKey(patient), RoutingKey(plain));
+  v1::SolveRequest unnamed = plain;
+  unnamed.clear_solver();  // "auto"
+  EXPECT_EQ(RoutingKey(unnamed), RoutingKey(plain));
 }
 
 TEST(RoutingKey, DiffersWithWhatChangesTheAnswer) {

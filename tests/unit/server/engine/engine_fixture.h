@@ -153,7 +153,8 @@ class EngineTest : public testing::Test {
                   .queue_length = 4,
                   .solve_bytes = int64_t{16} << 30,
                   .all_solves_bytes = int64_t{64} << 30,
-                  .turn_seconds = 1e6},
+                  .turn_seconds = 1e6,
+                  .request_bytes = int64_t{1} << 30},
                  &cache_,
                  &observer_};
 };

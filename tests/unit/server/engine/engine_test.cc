@@ -214,7 +214,9 @@ TEST_F(EngineTest, ASolveIsNoLongerListedWhenItsCallerHasTheAnswer) {
 
 TEST_F(EngineTest, AnswersBeforeTheCallersDeadline) {
   const auto deadline = Clock::now() + std::chrono::seconds(1);
-  const auto result = Send(SlowWithResults(), {.deadline = deadline})->Wait();
+  SolveRequest slower = SlowWithResults();
+  slower.options.memory_slots = 20'000;
+  const auto result = Send(slower, {.deadline = deadline})->Wait();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->answer->limit, Limit::kTime);
 }

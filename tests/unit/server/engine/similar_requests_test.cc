@@ -49,9 +49,10 @@ TEST_F(SimilarRequestsTest, OnlyCallersWhoseChainIsSolvedLearnOfBetterSchedules)
   const ListenerPtr other = Send(request, {.stop = callers.get_token()});
   const ListenerPtr similar = Send(Similar(request), {.stop = callers.get_token()});
   const ListenerPtr equal = Send(request, {.stop = callers.get_token()});
-  while (equal->improvements < 2) std::this_thread::yield();
-  EXPECT_GE(other->improvements, 2);
-  EXPECT_GE(similar->progress, 0);  // it does share the solve
+  // The similar one does share the solve.
+  while (other->improvements < 2 || equal->improvements < 2 || similar->progress < 0) {
+    std::this_thread::yield();
+  }
   EXPECT_EQ(similar->improvements, 0);
   callers.request_stop();
   for (const ListenerPtr& listener : {other, similar, equal}) (void)listener->Wait();
