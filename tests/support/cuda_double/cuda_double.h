@@ -50,6 +50,9 @@ void FailCall(const std::string& entry_point, int n, cudaError_t error);
 // The `n`th copy or kernel that runs from now on fails. From then on, every call returns `error`,
 // and no more work runs.
 void FailWork(int n, cudaError_t error);
+// From now on, calls of an entry point succeed and do nothing: what tests are worth that do not see
+// it.
+void IgnoreCalls(const std::string& entry_point);
 // The calls of an entry point since Reset().
 int Calls(const std::string& entry_point);
 

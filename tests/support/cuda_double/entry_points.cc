@@ -27,6 +27,7 @@ cudaError_t Enter(const char* entry_point, const Call& call,
       return thread.last_error = cudaErrorNotPermitted;
     }
     error = runtime.CountCall(entry_point);
+    if (runtime.Ignores(entry_point)) return cudaSuccess;
     if (runtime.sticky() != cudaSuccess) error = runtime.sticky();
     if (error == cudaSuccess || on_failure == OnFailure::kDoItAllTheSame) {
       const cudaError_t own = call(runtime, thread);

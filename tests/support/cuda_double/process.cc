@@ -53,6 +53,10 @@ void FailWork(int n, cudaError_t error) {
   Process::Get().With([&](Runtime& runtime, Thread&) { runtime.FailWork(n, error); });
 }
 
+void IgnoreCalls(const std::string& entry_point) {
+  Process::Get().With([&](Runtime& runtime, Thread&) { runtime.IgnoreCalls(entry_point); });
+}
+
 int Calls(const std::string& entry_point) {
   return Process::Get().With([&](Runtime& runtime, Thread&) { return runtime.Calls(entry_point); });
 }

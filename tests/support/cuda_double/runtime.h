@@ -49,6 +49,8 @@ class Runtime {
   std::vector<Report> Leaks() const;
   void FailCall(const std::string& entry_point, int n, cudaError_t error);
   void FailWork(int n, cudaError_t error);
+  void IgnoreCalls(const std::string& entry_point) { ignored_.insert(entry_point); }
+  bool Ignores(const std::string& entry_point) const { return ignored_.count(entry_point) > 0; }
   // Counts a call; the error that it is made to fail with.
   cudaError_t CountCall(const std::string& entry_point);
   int Calls(const std::string& entry_point) const;
@@ -140,6 +142,7 @@ class Runtime {
   cudaError_t work_failure_ = cudaSuccess;
   std::map<std::string, int> calls_;
   std::map<std::pair<std::string, int>, cudaError_t> failures_;  // by entry point and call
+  std::set<std::string> ignored_;                                // entry points
   std::vector<Report> reports_;
 };
 

@@ -108,6 +108,15 @@ TEST_F(CudaErrors, KeepNoCallFromFreeingAndBlocking) {
   EXPECT_THAT(cuda_double::Leaks(), IsEmpty());
 }
 
+TEST_F(CudaErrors, DoNotComeFromCallsThatAreIgnored) {
+  std::byte* const data = Malloc();
+  cuda_double::IgnoreCalls("cudaFree");
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+  EXPECT_EQ(cudaFree(data), cudaSuccess);
+  EXPECT_EQ(cuda_double::Calls("cudaFree"), 2);
+  EXPECT_EQ(cuda_double::Leaks().size(), 1U);
+}
+
 TEST_F(CudaErrors, AreKeptForEachThreadUntilTheyAreTaken) {
   EXPECT_EQ(cudaSetDevice(5), cudaErrorInvalidDevice);
   std::thread([] { EXPECT_EQ(cudaGetLastError(), cudaSuccess); }).join();
