@@ -73,6 +73,7 @@ TEST(RoutingKey, DiffersWithWhatChangesTheAnswer) {
   }
   EXPECT_EQ(keys.size(), changes.size());
   v1::FrontierRequest frontier = FrontierOf(Request());
+  frontier.set_points(20);
   keys.insert(RoutingKey(frontier));
   frontier.add_memory_bytes(7000);
   keys.insert(RoutingKey(frontier));
