@@ -3,6 +3,7 @@
 #ifndef STOWAGE_SERVER_ENGINE_REUSE_H_
 #define STOWAGE_SERVER_ENGINE_REUSE_H_
 
+#include <stop_token>
 #include <string>
 
 #include "server/cache/answer_cache.h"
@@ -33,9 +34,14 @@ AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const Ca
 //
 // A tier's answer is believed in nothing but what its schedule shows on the request's chain: it is
 // optimal where it meets the lower bound, else feasible; it has no least memory, and the notes are
-// made anew. A miss for requests that ask for the rounding loss.
+// made anew. The bound is the quick one. A miss for requests that ask for the rounding loss.
 TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys,
                     const std::string& client);
+
+// The same answer under a closer lower bound, which takes some 10 ms, with a link up to 100; null:
+// `stop` is set, or memory runs out.
+CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswerPtr& from_tier,
+                                const std::stop_token& stop);
 
 }  // namespace stowage
 

@@ -134,6 +134,7 @@ class SharedSolve {
   explicit SharedSolve(const Waiter& first);
 
   const KeyedRequest& keyed() const { return *keyed_; }
+  const KeyedRequestPtr& shared_keyed() const { return keyed_; }
   const SolveRequest& request() const { return keyed_->request; }
   const CacheKeys& keys() const { return keyed_->keys; }
   // Whether a schedule that was simulated for the solve was thereby simulated for the waiter.

@@ -183,7 +183,24 @@ bool SolveCoordinator::EndFromTiers(const SolvePtr& solve) {
   resources_.cache.PutInMemory(hit.cached);
   Forget(solve);
   EndAll(solve, hit.cached, hit.source);
+  RaiseBoundWhenIdle(solve->shared_keyed(), hit.cached);
   return true;
+}
+
+// Callers do not wait for the closer bound of what a tier had: whoever asks next gets it. Where
+// solves wait it is left out.
+void SolveCoordinator::RaiseBoundWhenIdle(const KeyedRequestPtr& keyed,
+                                          const CachedAnswerPtr& from_tier) {
+  constexpr int64_t kBytes = int64_t{100} << 20;
+  if (from_tier->answer.outcome == Outcome::kOptimal) return;
+  if (resources_.solves.stats().waiting > 0) return;
+  const auto raise = [this, keyed, from_tier] {
+    const CachedAnswerPtr closer =
+        WithCloserBound(keyed->request, from_tier, resources_.stop_all.get_token());
+    if (closer != nullptr) resources_.cache.PutInMemory(closer);
+  };
+  (void)resources_.solves.Add(
+      {.run = raise, .client = from_tier->owner, .bytes = kBytes, .is_short = true});
 }
 
 // Declares the memory of the solve to the queue, which starts it when that much is free. The

@@ -87,6 +87,7 @@ class SolveCoordinator {
   SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop,
                          const HeldLeasePtr& lease);
   void Cache(const CachedAnswerPtr& answer);
+  void RaiseBoundWhenIdle(const KeyedRequestPtr& keyed, const CachedAnswerPtr& from_tier);
   void Forget(const SolvePtr& solve);
 
   // The end, for one waiter and for all of a solve.

@@ -47,9 +47,6 @@ void NoteClass(Answer* answer) {
   if (!absl::c_linear_search(notes, note)) notes.push_back(std::move(note));
 }
 
-// Which lower bound an answer gets: RaiseBound() takes its time.
-enum class BoundEffort { kQuick, kClose, kClosest };
-
 // Simulates the candidate on the request's exact chain and fills the answer with it. False, with
 // the solver listed as rejected, where the simulator refuses the schedule.
 bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort, Answer* answer,
@@ -427,13 +424,14 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
 }
 
 std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
-                                         const std::string& solver) {
+                                         const std::string& solver, BoundEffort effort,
+                                         const std::stop_token& stop) {
   if (!IsSolverName(solver)) return std::nullopt;
   try {
     const SolverInfo& info = *FindSolver(request.solver);
     Answer answer = EmptyAnswer(request, info);
     Candidate candidate{schedule, solver.c_str(), Limit::kHeuristic, {}};
-    if (!Accept(request, std::move(candidate), BoundEffort::kClose, &answer)) return std::nullopt;
+    if (!Accept(request, std::move(candidate), effort, &answer, stop)) return std::nullopt;
     NoteUnusedLink(request, info, &answer);
     NoteUnusedModes(request, info, &answer);
     NoteUnusedInputs(request, info, &answer);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <utility>
 
 #include "solver/bounds/lower_bound.h"
@@ -146,6 +147,23 @@ TEST(AnswersOfATier, AreOptimalWhereTheyMeetTheLowerBound) {
   EXPECT_EQ(found->answer.outcome, Outcome::kOptimal);
   EXPECT_EQ(found->answer.limit, Limit::kNone);
   EXPECT_TRUE(found->answer.explanation.notes.empty());
+}
+
+TEST(AnswersOfATier, GetACloserBoundOnRequest) {
+  SolveRequest request = Request(6);
+  request.chain = EqualChain(10);
+  request.platform.memory_bytes = 150;
+  const CachedAnswerPtr found = FindInTier(request, Solve(request));
+  ASSERT_NE(found, nullptr);
+  const CachedAnswerPtr closer = WithCloserBound(request, found, /*stop=*/{});
+  ASSERT_NE(closer, nullptr);
+  EXPECT_GT(closer->answer.prediction.lower_bound_seconds,
+            found->answer.prediction.lower_bound_seconds);
+  EXPECT_EQ(closer->answer.schedule, found->answer.schedule);
+  EXPECT_EQ(closer->owner, "asker");
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(WithCloserBound(request, found, stop.get_token()), nullptr);
 }
 
 TEST(AnswersOfATier, AreAMissWhereTheRoundingLossIsAskedFor) {
