@@ -9,16 +9,18 @@ from dataclasses import replace
 import torch
 
 from stowage.model import Platform
+from stowage.torch.budget import device_memory
 
 _BYTES = 64 << 20
 
 
 def measure_link(platform: Platform, device: torch.device) -> Platform:
-    """`platform` with the link's rates; without a link where the device is the host itself."""
+    """`platform` with the link's rates and half of the host's memory; as it is on a CPU."""
     if device.type != "cuda":
         return platform
-    on_host = torch.empty(_BYTES, dtype=torch.uint8, pin_memory=True)
-    other = torch.empty(_BYTES, dtype=torch.uint8, pin_memory=True)
+    # The device is named: torch's default one may be the GPU.
+    on_host = torch.empty(_BYTES, dtype=torch.uint8, device="cpu", pin_memory=True)
+    other = torch.empty(_BYTES, dtype=torch.uint8, device="cpu", pin_memory=True)
     on_device = torch.empty(_BYTES, dtype=torch.uint8, device=device)
     written = torch.empty_like(on_device)
     streams = [torch.cuda.Stream(device) for _ in range(2)]  # type: ignore[no-untyped-call, unused-ignore]
@@ -48,6 +50,8 @@ def measure_link(platform: Platform, device: torch.device) -> Platform:
         transfer_latency_seconds=latency,
         # Together they take the longer of the two times where the link is full duplex.
         half_duplex=together > max(offload, prefetch) + 0.6 * min(offload, prefetch),
+        # Pinned memory is never paged out: more could leave the host without any.
+        host_memory_bytes=device_memory(torch.device("cpu")) // 2,
     )
 
 

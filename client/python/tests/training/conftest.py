@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import device  # noqa: F401  # which sets where tensors are made
 import pytest
 import torch
 

@@ -11,6 +11,7 @@ import timm
 import torch
 import torchvision
 import transformers
+from device import DEVICE, generator
 from torch import Tensor, nn
 
 _IDS = 200
@@ -40,11 +41,11 @@ def loss_of(output: Any) -> Tensor:
 
 
 def _images(size: int = 48) -> Tensor:
-    return torch.randn(2, 3, size, size, generator=torch.Generator().manual_seed(3))
+    return torch.randn(2, 3, size, size, generator=generator(3))
 
 
 def _tokens(**more: Any) -> dict[str, Any]:
-    ids = torch.randint(0, _IDS, (2, 48), generator=torch.Generator().manual_seed(4))
+    ids = torch.randint(0, _IDS, (2, 48), generator=generator(4))
     return {"input_ids": ids, "labels": ids, **more}
 
 
@@ -135,7 +136,7 @@ class Block(nn.Module):
 
 def blocks(length: int = 8, width: int = 16) -> Example:
     model = nn.Sequential(*(Block(width) for _ in range(length)), nn.Linear(width, 3))
-    return Example(model, torch.randn(8, width, generator=torch.Generator().manual_seed(5)))
+    return Example(model, torch.randn(8, width, generator=generator(5)))
 
 
 def make(name: str) -> Example:
@@ -168,7 +169,7 @@ def train(
     tensors: dict[str, Tensor] = {}
     for step in range(steps):
         for _ in range(micro_batches):
-            with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+            with torch.autocast(DEVICE.type, torch.bfloat16, enabled=bfloat16):
                 loss = loss_of((forward or example.forward)())
             loss.backward()
             losses.append(loss.item())
@@ -179,6 +180,8 @@ def train(
         optimizer.zero_grad()
     tensors.update((name, tensor.clone()) for name, tensor in model.state_dict().items())
     tensors["random state"] = torch.get_rng_state()
+    if DEVICE.type == "cuda":
+        tensors["random state there"] = torch.cuda.get_rng_state(DEVICE)
     return Trained(losses, tensors)
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import random
 from collections.abc import Iterator, Sequence
 
-import torch
+from device import DEVICE
 from models import Example, loss_of
 
 import stowage
@@ -16,10 +16,8 @@ from stowage.torch.discover import find_layers
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program
 from stowage.torch.stage import Stage
-from stowage.torch.transfers import HostTransfers
+from stowage.torch.transfers import transfers_for
 from stowage.torch.workload import Workload, unchanged
-
-CPU = torch.device("cpu")
 
 
 @dataclasses.dataclass
@@ -32,7 +30,7 @@ class Profiled:
     @contextlib.contextmanager
     def under(self, schedule: stowage.Schedule) -> Iterator[None]:
         program = Program.of(schedule, len(self.stages))
-        coordinator = Coordinator(self.stages, program, HostTransfers(), self.slots)
+        coordinator = Coordinator(self.stages, program, transfers_for(DEVICE), self.slots)
         coordinator.install()
         try:
             yield
@@ -41,8 +39,8 @@ class Profiled:
 
 
 def profiled(example: Example) -> Profiled:
-    work = Workload(example.forward, loss_of, CPU)
-    with unchanged(example.model, CPU):
+    work = Workload(example.forward, loss_of, DEVICE)
+    with unchanged(example.model, DEVICE):
         found = find_layers(example.model, work.forward, None)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)

@@ -9,14 +9,13 @@ from typing import Any
 import models
 import pytest
 import torch
+from device import DEVICE, generator
 from models import Example, differences, loss_of, train
 
 import stowage
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.workload import Workload, measure_step, unchanged
-
-CPU = torch.device("cpu")
 
 
 def _fitted(example: Example, **more: Any) -> stowage.torch.Fitted:
@@ -32,8 +31,7 @@ def _sizes(coordinator: Coordinator) -> OtherSizes:
 
 @pytest.mark.parametrize("batch", [2, 24])
 def test_training_is_equal_at_once_and_later(batch: int) -> None:
-    generator = torch.Generator().manual_seed(6)
-    other = torch.randn(batch, 16, generator=generator)
+    other = torch.randn(batch, 16, generator=generator(6))
     plain = models.make("blocks")
     expected = train(Example(plain.model, other))
     example = models.make("blocks")
@@ -63,8 +61,8 @@ def test_a_longer_sequence_stays_within_the_budget() -> None:
         name: torch.cat([tensor, tensor[:, :16]], 1) for name, tensor in example.sample.items()
     }
     other = Example(example.model, longer)
-    work = Workload(other.forward, loss_of, CPU)
-    with unchanged(example.model, CPU):
+    work = Workload(other.forward, loss_of, DEVICE)
+    with unchanged(example.model, DEVICE):
         _, first = measure_step(work)
         _sizes(fitted.coordinator).wait()
         _, later = measure_step(work)

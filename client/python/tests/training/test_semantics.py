@@ -10,6 +10,7 @@ import models
 import numpy as np
 import pytest
 import torch
+from device import DEVICE
 from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
@@ -20,7 +21,7 @@ from stowage.torch.coordinator import Coordinator
 from stowage.torch.executor import Pass
 from stowage.torch.program import Program
 from stowage.torch.stage import Stage
-from stowage.torch.transfers import HostTransfers
+from stowage.torch.transfers import transfers_for
 
 
 def _fit(example: Example, **more: Any) -> stowage.torch.Fitted:
@@ -458,7 +459,7 @@ def test_what_values_on_the_host_have_saved_may_not_change(what: str, released: 
     operations = tuple(stowage.Operation(kind=step, stage=stage) for step, stage in order)
     stages = [Stage(str(number), [layer]) for number, layer in enumerate(example.model)]
     program = Program.of(stowage.Schedule(operations=operations), 4)
-    coordinator = Coordinator(stages, program, HostTransfers(), (0,))
+    coordinator = Coordinator(stages, program, transfers_for(DEVICE), (0,))
     coordinator.install()
     outputs: list[Tensor] = []
     for layer in example.model:
@@ -496,7 +497,7 @@ class Marked(nn.Module):
     def forward(self, value: Tensor, mask: Tensor) -> Tensor:
         for layer in self.layers:
             value, mask, norm = layer(value, mask)
-            self.norms.append(norm.numpy())
+            self.norms.append(norm.cpu().numpy())
             self.need_gradients.append(mask.requires_grad)
         return value
 
