@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -63,12 +64,14 @@ class Profiler:
     def run(self, name: str, repeats: int = 3) -> Profile:
         plain: tuple[float, int] | None = None
         with unchanged(self._model, self._work.device):
-            try:
+            with contextlib.suppress(torch.OutOfMemoryError):
                 # The first step makes kernels and pools.
                 backward(self._work.loss(self._work.forward()))
                 plain = measure_step(self._work)
-            except torch.OutOfMemoryError:
+            if plain is None:  # after the error, which held what the step had made
                 torch.cuda.empty_cache()
+                # Makes what that step did not: workspaces would be counted as a stage's bytes.
+                Seconds(1, *self._walk).measure()
             bytes_of = Bytes(self._model, *self._walk)
             bytes_of.measure()
             seconds = Seconds(repeats, *self._walk)

@@ -125,13 +125,15 @@ class Replay:
         yield
         if not random.equals(RandomStates(devices)):
             snapshot.random = random
-        # By content where there is a copy: BatchNorm's kernel does not count versions.
         contents = {(id(part), name): content for part, name, content in before}
         written = {
             (id(part), name)
             for (part, name, buffer), version in zip(buffers, versions, strict=True)
             if part._buffers.get(name) is not buffer
             or buffer._version != version
+            # What was written before may be written: a look at it would wait for a GPU.
+            or (known and (id(part), name) in self._written)
+            # By content: BatchNorm's kernel does not count versions.
             or not same_content(buffer, contents.get((id(part), name), buffer))
         }
         for _, name in written - contents.keys():

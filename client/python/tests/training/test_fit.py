@@ -14,6 +14,7 @@ from typing import Any
 import models
 import pytest
 import torch
+from device import DEVICE
 from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
@@ -366,7 +367,10 @@ def test_a_forward_without_a_backward_leaves_nothing() -> None:
     assert fitted.coordinator is not None
 
 
-def _resident_bytes() -> int:
+def _bytes_in_use() -> int:
+    """Of the process, or of the GPU."""
+    if DEVICE.type == "cuda":
+        return torch.cuda.memory_allocated(DEVICE)
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
@@ -381,11 +385,11 @@ def test_no_memory_grows_over_a_thousand_steps() -> None:
     gc.disable()
     try:
         tensors = sum(isinstance(thing, Tensor) for thing in gc.get_objects())
-        resident = _resident_bytes()
+        before = _bytes_in_use()
         for _ in range(1000):
             loss_of(example.forward()).backward()
         assert sum(isinstance(thing, Tensor) for thing in gc.get_objects()) <= tensors
-        assert _resident_bytes() < resident + (16 << 20)
+        assert _bytes_in_use() < before + (16 << 20)
     finally:
         gc.enable()
 
@@ -438,6 +442,38 @@ def test_a_model_that_changes_its_way_is_told() -> None:
     _fit(example)
     with pytest.raises(RuntimeError, match="out of order"):
         example.model[3](torch.randn(8, 16))
+    loss_of(example.forward()).backward()
+
+
+def test_fits_where_plain_training_runs_out_of_memory() -> None:
+    calls = 0
+
+    def loss(output: Any) -> Tensor:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise torch.OutOfMemoryError("on purpose")
+        return loss_of(output)
+
+    example = models.make("blocks")
+    fitted = _fit(example, loss=loss)
+    assert fitted.profile.plain_peak_bytes is None
+    assert "plain training runs out of memory" in str(fitted)
+    assert differences(train(models.make("blocks")), train(example)) == []
+
+
+def test_buffers_that_layers_write_are_compared_in_the_first_step_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    example = models.make("blocks")
+    _fit(example, solver="rotor", activations="25%")
+    loss_of(example.forward()).backward()
+
+    def same(one: Tensor, other: Tensor) -> bool:
+        assert one is other, "looks at what a GPU has yet to write"
+        return True
+
+    monkeypatch.setattr("stowage.torch.replay.same_content", same)
     loss_of(example.forward()).backward()
 
 
