@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,10 @@ from torch import Tensor
 from stowage.errors import NotAChainError
 from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.walk import Arguments, Walk
-from stowage.torch.workload import backward, synchronize
+from stowage.torch.workload import Clock, backward
+
+# Of a forward and of a backward, the begin and the end.
+Marks = tuple[Any, Any, Any, Any]
 
 
 class Seconds(Walk):
@@ -22,22 +24,23 @@ class Seconds(Walk):
     def __init__(self, repeats: int, *walk: Any) -> None:
         super().__init__(*walk)
         self._repeats = repeats
-        self._times: list[list[tuple[float, float]]] = [[] for _ in self.stages]
+        self._marks: list[list[Marks]] = [[] for _ in self.stages]
         self._inputs: list[list[Tensor]] = [[] for _ in self.stages]  # of the last walk
-        self._head_begins = 0.0
+        self._clock = Clock(self.work.device)
+        self._head_begins: Any = None
 
     @property
     def of_stages(self) -> list[tuple[float, float]]:
-        return [_medians(times) for times in self._times]
+        return [self._medians(marks) for marks in self._marks]
 
     def measure(self) -> None:
-        losses: list[tuple[float, float]] = []
+        losses: list[Marks] = []
         for _ in range(self._repeats + 1):
             loss = self.work.loss(self.walk())
-            middle = self._now()
+            middle = self._clock.now()
             self._backward(loss)
-            losses.append((middle - self._head_begins, self._now() - middle))
-        self.loss = _medians(losses)
+            losses.append((self._head_begins, middle, middle, self._clock.now()))
+        self.loss = self._medians(losses)
 
     def _backward(self, loss: Tensor) -> None:
         try:
@@ -58,30 +61,26 @@ class Seconds(Walk):
             raise
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
-        begin = self._now()
+        begin = self._clock.now()
         outputs, leaves = arguments.run(gradients=True)
-        middle = self._now()
+        middle = self._clock.now()
         roots = [output for output in outputs if output.requires_grad]
         inputs = [*leaves, *arguments.stage.parameters()]
         self._inputs[number - 1] = inputs
-        end = middle
+        backward_begins = end = middle
         if roots:
             gradients = [torch.ones_like(root) for root in roots]
-            middle_of_backward = self._now()
+            backward_begins = self._clock.now()
             torch.autograd.grad(roots, inputs, gradients, allow_unused=True)
-            end = middle + self._now() - middle_of_backward
-        self._times[number - 1].append((middle - begin, end - middle))
-        self._head_begins = self._now()
+            end = self._clock.now()
+        self._marks[number - 1].append((begin, middle, backward_begins, end))
+        self._head_begins = self._clock.now()
         return outputs
 
-    def _now(self) -> float:
-        synchronize(self.work.device)
-        return time.perf_counter()
-
-
-def _medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Of forward and backward, but for the first run."""
-    return (
-        statistics.median(forward for forward, _ in times[1:]),
-        statistics.median(backward for _, backward in times[1:]),
-    )
+    def _medians(self, runs: Sequence[Marks]) -> tuple[float, float]:
+        """Of forward and backward, but for the first run."""
+        seconds = self._clock.seconds
+        return (
+            statistics.median(seconds(begin, end) for begin, end, _, _ in runs[1:]),
+            statistics.median(seconds(begin, end) for _, _, begin, end in runs[1:]),
+        )
