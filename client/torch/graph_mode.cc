@@ -13,6 +13,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
+#include <torch/version.h>
 
 #include <algorithm>
 #include <array>
@@ -128,6 +129,15 @@ std::vector<int64_t> AssumptionsOf(const at::Tensor& input, const Tensors& tenso
   return all;
 }
 
+// The number of hooks that run before the function, those of tensors included.
+size_t HooksBefore(torch::autograd::Node& node) {
+#if TORCH_VERSION_MAJOR >= 2
+  return node.pre_hooks().size() + node.tensor_pre_hooks().size();
+#else
+  return node.pre_hooks().size();
+#endif
+}
+
 // The graph that a backward from `output` runs, as text: for each function, in breadth-first order,
 // its name, hooks, the parameter it accumulates into, and its edges.
 std::string BackwardGraphOf(const at::Tensor& output) {
@@ -138,7 +148,7 @@ std::string BackwardGraphOf(const at::Tensor& output) {
   std::string text = absl::StrCat(root.input_nr);
   for (size_t i = 0; i < nodes.size(); ++i) {
     torch::autograd::Node& node = *nodes[i];
-    absl::StrAppend(&text, "\n", node.name(), " ", node.pre_hooks().size(), " ",
+    absl::StrAppend(&text, "\n", node.name(), " ", HooksBefore(node), " ",
                     node.post_hooks().size());
     if (const auto* const sum = dynamic_cast<torch::autograd::AccumulateGrad*>(&node)) {
       absl::StrAppend(&text, " ", absl::Hex(sum->variable.unsafeGetTensorImpl()));

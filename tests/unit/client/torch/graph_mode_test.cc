@@ -6,6 +6,7 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/version.h>
 
 #include <functional>
 #include <memory>
@@ -105,7 +106,7 @@ class OddSquare : public torch::autograd::Function<OddSquare> {
 struct Untraceable {
   const char* what;
   std::function<TorchStage()> make;
-  const char* why;
+  const char* why;  // null: it may be traced, too
 };
 
 // A stage with this forward.
@@ -178,7 +179,7 @@ std::vector<Untraceable> WithOtherBackwards() {
                                     at::rand({4}, at::globalContext().defaultGenerator(at::kCPU));
                            }};
        },
-       ""},
+       TORCH_VERSION_MAJOR < 2 ? "" : nullptr},  // a trace may hold a generator since LibTorch 2
   };
 }
 
@@ -193,6 +194,7 @@ TEST(GraphMode, RunsAsABlockWhatATraceWouldGetWrong) {
   for (const Untraceable& untraceable : Untraceables()) {
     SCOPED_TRACE(untraceable.what);
     const std::string why = TrainAsOne(untraceable.make);
+    if (untraceable.why == nullptr) continue;
     EXPECT_THAT(why, StartsWith(untraceable.why));
     EXPECT_NE(why, "");
   }
