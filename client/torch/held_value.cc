@@ -1,6 +1,8 @@
 #include "client/torch/held_value.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/Storage.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +14,12 @@ namespace {
 
 int64_t RoundedUp(int64_t bytes, int64_t granularity) {
   return (bytes + granularity - 1) / granularity * granularity;
+}
+
+// All bytes of a storage as a tensor.
+at::Tensor BytesOf(const c10::Storage& storage, c10::Device device) {
+  return at::empty({0}, at::dtype(at::kByte).device(device))
+      .set_(storage, 0, {static_cast<int64_t>(storage.nbytes())}, {1});
 }
 
 at::Tensor Blob(std::byte* data, int64_t bytes) { return at::from_blob(data, {bytes}, at::kByte); }
@@ -48,9 +56,8 @@ TensorView HeldValue::Hold(const at::Tensor& tensor) {
   if (found == blocks_.end()) {
     const auto size = static_cast<int64_t>(tensor.storage().nbytes());
     // All of the storage, of which `tensor` may be a part: freeing a part frees nothing.
-    const at::Tensor bytes = at::empty({0}, at::dtype(at::kByte).device(tensor.device()))
-                                 .set_(tensor.storage(), 0, {size}, {1});
-    blocks_.push_back({bytes, StorageOf(tensor), size, tensor.device()});
+    blocks_.push_back(
+        {BytesOf(tensor.storage(), tensor.device()), StorageOf(tensor), size, tensor.device()});
   }
   return ViewOf(tensor, index);
 }
@@ -122,7 +129,11 @@ void HeldValue::Release() {
 // Views refer to blocks by number, so that they stay valid although addresses change.
 void HeldValue::Allocate() {
   for (Block& block : blocks_) {
-    block.bytes = at::empty({block.size}, at::dtype(at::kByte).device(block.device));
+    // Not by at::empty(): with deterministic algorithms LibTorch fills its memory with a kernel,
+    // which might overwrite what another stream copies there.
+    const c10::Storage storage(c10::Storage::use_byte_size_t(), block.size,
+                               c10::GetAllocator(block.device.type()));
+    block.bytes = BytesOf(storage, block.device);
     block.identity = StorageOf(block.bytes);
   }
 }
