@@ -5,7 +5,10 @@
 //   backward:  δ^l, all ones -> δ^(l-1); its overhead is the peak minus the bytes live before and
 //   the
 //              bytes of δ^(l-1).
-// Overheads are maxima over runs, times are medians. A last FORWARD_CHECKPOINT leaves a^l as the
+// Overheads are maxima over measured runs, since libraries keep workspaces that they allocate in a
+// first one; times are medians. A GPU is kept busy before each run for as long as the host takes to
+// enqueue one: within a step the host is ahead, and the GPU never waits for it. A last
+// FORWARD_CHECKPOINT leaves a^l as the
 // next stage's input. Gradients of parameters exist as zeros meanwhile, so that backward()
 // allocates none.
 #include "client/torch/profiler.h"
@@ -13,6 +16,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -20,6 +24,7 @@
 
 #include "client/torch/graph_mode.h"
 #include "client/torch/replay.h"
+#include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
@@ -69,7 +74,9 @@ class Profiler {
       : stages_(*stages), device_(*device), meter_(*meter), options_(options) {}
 
   absl::Status Begin() {
-    RETURN_IF_ERROR(Timed([this](void* stream) { return stages_.Begin(stream); }).status());
+    RETURN_IF_ERROR(
+        device_.Launch(Queue::kCompute, [this](void* stream) { return stages_.Begin(stream); }));
+    RETURN_IF_ERROR(device_.Synchronize());
     chain_.input_bytes = stages_.ValueBytes(0);
     return absl::OkStatus();
   }
@@ -92,26 +99,42 @@ class Profiler {
   Chain TakeChain() { return std::move(chain_); }
 
  private:
-  // Runs work on the compute queue and returns its seconds.
-  absl::StatusOr<double> Timed(Work work) {
+  // Runs work on the compute queue and returns its seconds. `lead_seconds`: how long the last such
+  // work took to enqueue, by the host's clock.
+  absl::StatusOr<double> Timed(Work work, double* lead_seconds) {
+    constexpr double kMostLead = 0.02;  // a first run sets up libraries for longer
+    const double lead = std::min(1.5 * *lead_seconds, kMostLead);
+    RETURN_IF_ERROR(
+        device_.Launch(Queue::kCompute, [device = stages_.options().device, lead](void* stream) {
+          return TorchGuarded([&] {
+            KeepBusy(device, stream, lead);
+            return absl::OkStatus();
+          });
+        }));
     ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
+    const auto enqueued = std::chrono::steady_clock::now();
     RETURN_IF_ERROR(device_.Launch(Queue::kCompute, std::move(work)));
     ASSIGN_OR_RETURN(const auto end, device_.Record(Queue::kCompute));
+    *lead_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - enqueued).count();
     RETURN_IF_ERROR(device_.Synchronize());
     return end->Seconds() - begin->Seconds();
   }
 
   absl::StatusOr<double> Forward(int l, OperationKind kind) {
     meter_.ResetPeak();
-    return Timed([this, l, kind](void* stream) {
-      return stages_.Forward({.stage = l, .kind = kind, .stream = stream});
-    });
+    return Timed(
+        [this, l, kind](void* stream) {
+          return stages_.Forward({.stage = l, .kind = kind, .stream = stream});
+        },
+        &forward_lead_seconds_);
   }
 
   absl::StatusOr<double> Backward(int l) {
     meter_.ResetPeak();
     return Timed(
-        [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); });
+        [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
+        &backward_lead_seconds_);
   }
 
   // The peak since ResetPeak(), beyond the bytes live before and those of the result.
@@ -132,8 +155,7 @@ class Profiler {
       int64_t before = meter_.LiveBytes();
       ASSIGN_OR_RETURN(const double forward, Forward(l, OperationKind::kForwardSave));
       stage.saved_bytes = stages_.ValueBytes(l);
-      stage.forward_overhead_bytes =
-          std::max(stage.forward_overhead_bytes, OverheadBytes(before, stage.saved_bytes));
+      const int64_t forward_overhead = OverheadBytes(before, stage.saved_bytes);
       if (!is_loss) {
         const StageOutput output = stages_.Output(l);
         stages_.SetGradient(l, output.differentiable ? at::ones_like(output.tensor) : at::Tensor());
@@ -141,10 +163,11 @@ class Profiler {
       before = meter_.LiveBytes();
       ASSIGN_OR_RETURN(const double backward, Backward(l));
       input_gradient_bytes_ = stages_.GradientBytes(l - 1);
-      stage.backward_overhead_bytes =
-          std::max(stage.backward_overhead_bytes, OverheadBytes(before, input_gradient_bytes_));
+      const int64_t backward_overhead = OverheadBytes(before, input_gradient_bytes_);
       stages_.SetGradient(l - 1, {});
       if (run < 0) continue;
+      stage.forward_overhead_bytes = std::max(stage.forward_overhead_bytes, forward_overhead);
+      stage.backward_overhead_bytes = std::max(stage.backward_overhead_bytes, backward_overhead);
       forwards.push_back(forward);
       backwards.push_back(backward);
     }
@@ -173,6 +196,8 @@ class Profiler {
   const ProfileOptions options_;
   Chain chain_;                       // the stages measured so far
   int64_t input_gradient_bytes_ = 0;  // of the last measured stage
+  double forward_lead_seconds_ = 0;   // of Timed()
+  double backward_lead_seconds_ = 0;
 };
 
 absl::StatusOr<Chain> Measure(TorchStages* stages, Device* device, MemoryMeter* meter,

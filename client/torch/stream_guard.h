@@ -5,9 +5,11 @@
 #include <c10/core/Device.h>
 
 #ifdef STOWAGE_TORCH_CUDA
+#include <ATen/cuda/Sleep.h>
 #include <c10/core/Event.h>
 #include <c10/cuda/CUDAGuard.h>
 
+#include <cstdint>
 #include <optional>
 #endif
 
@@ -43,6 +45,19 @@ inline void WaitForCaller(c10::Device device, void* stream) {
 }
 #else
 inline void WaitForCaller(c10::Device /*device*/, void* /*stream*/) {}
+#endif
+
+// Keeps `stream` busy for at least `seconds`, so that the host enqueues that far ahead, as it does
+// within a step. Does nothing on the host.
+#ifdef STOWAGE_TORCH_CUDA
+inline void KeepBusy(c10::Device device, void* stream, double seconds) {
+  if (!device.is_cuda() || seconds <= 0) return;
+  constexpr double kFastestClock = 2.1e9;  // cycles per second; a slower one is busy for longer
+  const StreamGuard on(device, stream);
+  at::cuda::sleep(static_cast<int64_t>(seconds * kFastestClock));
+}
+#else
+inline void KeepBusy(c10::Device /*device*/, void* /*stream*/, double /*seconds*/) {}
 #endif
 
 }  // namespace stowage

@@ -1,5 +1,6 @@
 #include "client/train/train_device.h"
 
+#include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
@@ -55,6 +56,8 @@ absl::StatusOr<TrainDevice> Cuda(c10::Device torch) {
   device.torch = torch;
   const auto stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, torch.index());
   c10::cuda::setCurrentCUDAStream(stream);
+  // LibTorch sets up its allocator, which memory meters and limits ask, with the first tensor.
+  (void)at::empty({1}, at::dtype(at::kByte).device(torch));
   ASSIGN_OR_RETURN(device.agent, CudaDevice::Create({.ordinal = torch.index(),
                                                      .compute_stream = stream.stream()}));
   size_t free_bytes = 0;

@@ -190,6 +190,22 @@ TEST_F(ProfilerTest, LeavesABufferAloneThatCannotBeWritten) {
   EXPECT_THAT(Profile(training), IsOk());
 }
 
+TEST_F(ProfilerTest, LeavesOutWhatALibraryKeepsFromAFirstRun) {
+  const auto expected = Profile(ConvolutionTraining());
+  ASSERT_THAT(expected, IsOk());
+  Training training = ConvolutionTraining();
+  at::Tensor workspace;
+  training.stages[0].forward = [&workspace,
+                                forward = training.stages[0].forward](const at::Tensor& input) {
+    if (!workspace.defined()) workspace = at::empty({1 << 20});
+    return forward(input);
+  };
+  const auto chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  ASSERT_TRUE(workspace.defined());
+  EXPECT_EQ(chain->stage(1).forward_overhead_bytes, expected->stage(1).forward_overhead_bytes);
+}
+
 TEST_F(ProfilerTest, CountsAPartOfALargerInputAlone) {
   Training training = ConvolutionTraining();
   training.input = at::randn({40, 3, 6, 6}).narrow(0, 4, 4);
