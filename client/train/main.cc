@@ -232,7 +232,7 @@ class Program {
 
   absl::Status WriteTrace(const FrameworkPlan& plan) {
     if (options_.trace.empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(const MeasuredStep measured, session_->Trace(plan));
+    ASSIGN_OR_RETURN(const std::vector<MeasuredStep> measured, session_->Trace(plan, 1));
     // The simulator needs the schedule in the chain's stage numbers, not in the execution's.
     std::vector<TimelineEntry> predicted;
     Schedule schedule;
@@ -240,7 +240,7 @@ class Program {
       schedule.operations.push_back(plan.execution.ToChain({command.kind, command.stage}));
     }
     RETURN_IF_ERROR(Simulate(chain_, platform_, schedule, &predicted).status());
-    RETURN_IF_ERROR(WriteFile(options_.trace, TraceJson(plan, measured, predicted)));
+    RETURN_IF_ERROR(WriteFile(options_.trace, TraceJson(plan, measured.front(), predicted)));
     absl::PrintF("trace: %s\n", options_.trace);
     return absl::OkStatus();
   }

@@ -129,7 +129,8 @@ void Session::RestoreInitialState() {
   const at::NoGradGuard no_grad;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     // Some tensors are read-only, such as expanded buffers; those never change.
-    if (!at::equal(tensors_[i].detach().to(at::kCPU), initial_[i])) tensors_[i].copy_(initial_[i]);
+    const at::Tensor initial = initial_[i].to(tensors_[i].device());
+    if (!at::equal(tensors_[i].detach(), initial)) tensors_[i].copy_(initial);
     tensors_[i].mutable_grad() = at::Tensor();
   }
   at::manual_seed(static_cast<uint64_t>(options_.seed));
@@ -193,24 +194,22 @@ std::vector<at::Tensor> Session::Gradients() const {
   for (const at::Tensor& tensor : tensors_) {
     if (!tensor.requires_grad()) continue;
     const at::Tensor& gradient = tensor.grad();
-    gradients.push_back(gradient.defined() ? gradient.to(at::kCPU, /*non_blocking=*/false,
-                                                         /*copy=*/true)
-                                           : at::Tensor());
+    gradients.push_back(gradient.defined() ? gradient.clone() : at::Tensor());
   }
   return gradients;
 }
 
-absl::StatusOr<MeasuredStep> Session::Trace(const FrameworkPlan& plan) {
+absl::StatusOr<std::vector<MeasuredStep>> Session::Trace(const FrameworkPlan& plan, int repeats) {
   ASSIGN_OR_RETURN(const auto executor, FrameworkExecutor::Create(&plan, device_.agent.get()));
   ASSIGN_OR_RETURN(std::vector<TorchStage> in_modes, InModes(network_.stages, plan.execution));
   TorchStages stages = StagesOfNetwork(std::move(in_modes), device_, meter_);
-  MeasuredStep measured;
-  // The first step of new stages takes a little more memory than later ones; the last one counts.
-  for (int i = 0; i < kUnmeasured; ++i) {
+  std::vector<MeasuredStep> measured;
+  // The first step of new stages takes a little more memory than later ones.
+  for (int i = 1 - kUnmeasured; i < repeats; ++i) {
     PeakRecorder recorder(&stages, &meter_);
     stages.Feed(network_.input.clone(), network_.loss);
     ASSIGN_OR_RETURN(StepReport report, executor->Step(&recorder, Timing::kEveryCommand));
-    measured = {std::move(report.commands), recorder.PeaksOf(plan)};
+    if (i >= 0) measured.push_back({std::move(report.commands), recorder.PeaksOf(plan)});
   }
   return measured;
 }

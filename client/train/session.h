@@ -60,10 +60,10 @@ class Session {
   // Errors: those of the executor and of TorchStages.
   absl::StatusOr<TrainingMeasurement> TrainUnder(const FrameworkPlan& plan,
                                                  Verification verification = Verification::kOff);
-  // Host copies of the last step's gradients, by parameter; undefined where a parameter has none.
+  // Copies of the last step's gradients, by parameter; undefined where a parameter has none.
   std::vector<at::Tensor> Gradients() const;
-  // Runs a step under a plan and times every operation.
-  absl::StatusOr<MeasuredStep> Trace(const FrameworkPlan& plan);
+  // Runs steps under a plan and times every operation. Returns `repeats` of them.
+  absl::StatusOr<std::vector<MeasuredStep>> Trace(const FrameworkPlan& plan, int repeats);
 
  private:
   using Step = std::function<absl::StatusOr<double>()>;  // returns its seconds

@@ -3,6 +3,7 @@
 #include <array>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -20,7 +21,8 @@
 namespace stowage {
 namespace {
 
-constexpr std::array<double, 9> kShares = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1};
+const std::vector<double> kShares = {0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1};
+const std::vector<double> kCoarseShares = {0.1, 0.3, 0.6, 1};
 constexpr std::array<double, 4> kOverheads = {0, 0.05, 0.1, 0.2};
 // The relative difference between two measurements of one schedule.
 constexpr double kScatter = 0.01;
@@ -41,11 +43,11 @@ class Curves {
     RETURN_IF_ERROR(MeasureBaselines());
     for (const char* solver : {"rotor", "pofo"}) {
       Way& way = ways_.emplace_back(Way{solver});
-      for (const double share : kShares) RETURN_IF_ERROR(AddSolved(&way, bench_.BudgetOf(share)));
+      for (const double share : Shares()) RETURN_IF_ERROR(AddSolved(&way, bench_.BudgetOf(share)));
     }
     const std::vector<RatedPoint> others = FrontOf(PointsOfOthers());
     Way& ours = ways_.emplace_back(Way{"auto"});
-    for (const double share : kShares) RETURN_IF_ERROR(AddSolved(&ours, bench_.BudgetOf(share)));
+    for (const double share : Shares()) RETURN_IF_ERROR(AddSolved(&ours, bench_.BudgetOf(share)));
     // Also at the peak memory of the others' Pareto-optimal points, for a comparison at equal
     // memory.
     for (const RatedPoint& point : others) RETURN_IF_ERROR(AddSolved(&ours, point.peak_bytes));
@@ -55,11 +57,15 @@ class Curves {
   }
 
  private:
+  const std::vector<double>& Shares() const { return lab_.coarse ? kCoarseShares : kShares; }
+
   absl::Status MeasureBaselines() {
     RETURN_IF_ERROR(
         Add(&ways_.emplace_back(Way{"plain"}), bench_.session().TrainWithoutSchedule(), ""));
     Way& segments = ways_.emplace_back(Way{"segments"});
-    for (int count = 1; count <= bench_.chain().length(); ++count) {
+    // Fewer counts are each half as many again as the one before.
+    for (int count = 1; count <= bench_.chain().length();
+         count += lab_.coarse ? (count + 1) / 2 : 1) {
       const Schedule schedule = PeriodicSchedule(bench_.chain(), count);
       RETURN_IF_ERROR(Measure(&segments, schedule, absl::StrCat(count, " segments")));
     }

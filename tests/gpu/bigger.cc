@@ -19,14 +19,16 @@ namespace stowage {
 namespace {
 
 constexpr double kMaxOverhead = 0.2;
-constexpr double kResolution = 1.0 / 16;
 constexpr int kMomenta = 1;  // the optimizer's numbers for each trained number
 // Shares of the limit reserved for fragmentation. If a training runs out of memory with the first,
 // the second is used.
 constexpr std::array<double, 2> kMargins = {0.02, 0.1};
 
+// Relative, of the batch.
+double ResolutionOf(const Lab& lab) { return lab.coarse ? 1.0 / 8 : 1.0 / 16; }
+
 // Fewer than for other figures, since a search measures many batches.
-int SearchSteps(const Lab& lab) { return std::max(5, lab.steps / 4); }
+int SearchSteps(const Lab& lab) { return std::max(lab.coarse ? 3 : 5, lab.steps / 4); }
 
 // The training of one batch.
 struct Trial {
@@ -43,7 +45,7 @@ class Batches {
 
   absl::Status AddTo(Sheet* sheet) {
     ASSIGN_OR_RETURN(
-        const int plain, LargestBatch({.resolution = kResolution}, [&](int batch) {
+        const int plain, LargestBatch({.resolution = ResolutionOf(lab_)}, [&](int batch) {
           return Trains({"plain", batch, 0}, [](Bench* b) { return TrainWithoutSchedule(b); });
         }));
     std::vector<Cell> row = {Words(model_.name), Size(lab_.memory_limit), Count(plain)};
@@ -54,7 +56,7 @@ class Batches {
     RETURN_IF_ERROR(ConfirmPlain());
     const double enough = fastest_.samples_per_second / (1 + kMaxOverhead);
     RETURN_IF_ERROR(
-        LargestBatch({.first = plain, .resolution = kResolution}, [&](int batch) {
+        LargestBatch({.first = plain, .resolution = ResolutionOf(lab_)}, [&](int batch) {
           return Trains({"auto", batch, enough}, [&](Bench* b) { return TrainUnderAuto(b); });
         }).status());
     row.push_back(SamplesPerSecond(fastest_.samples_per_second));
@@ -203,7 +205,7 @@ absl::Status Bigger(Lab* lab) {
                        "sample's time, over that of plain training's best batch. Found by doubling "
                        "and bisection to 1/%g, with medians of %d steps; the figures beside the "
                        "answer are medians of %d.",
-                       1 / kResolution, SearchSteps(*lab), lab->steps)});
+                       1 / ResolutionOf(*lab), SearchSteps(*lab), lab->steps)});
 }
 
 }  // namespace stowage

@@ -29,6 +29,7 @@ struct Lab {
   std::vector<Model> models;
   int steps = 20;            // measured ones, after Session::kUnmeasured; the median counts
   int64_t memory_limit = 0;  // bytes; LibTorch's limit in the search for the largest batch
+  bool coarse = false;       // fewer points of a curve, and a search with less resolution
   std::string folder;        // for all output files
   std::string only;          // the only network, such as "gpt2"; empty: all
 

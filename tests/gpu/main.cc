@@ -40,6 +40,7 @@ struct Options {
   std::string output = ".";
   int steps = 20;
   bool small = false;
+  bool coarse = false;
 };
 
 absl::StatusOr<Lab> Open(const Options& options) {
@@ -61,6 +62,7 @@ absl::StatusOr<Lab> Open(const Options& options) {
         lab.models.end());
   }
   lab.steps = options.steps;
+  lab.coarse = options.coarse;
   lab.folder = options.output;
   return lab;
 }
@@ -75,6 +77,9 @@ void AddOptions(CLI::App* app, Options* options) {
   app->add_option("--network", options->network, "the only network; default: all")
       ->check(CLI::IsMember(networks));
   app->add_flag("--small", options->small, "small networks and batches, for a rehearsal on a cpu");
+  app->add_flag("--coarse", options->coarse,
+                "fewer points of each curve, and a coarser search for the largest batch: for a GPU "
+                "that is lent for minutes");
   app->add_option("--steps", options->steps, "measured steps; medians count")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();

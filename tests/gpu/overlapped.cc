@@ -113,8 +113,8 @@ class TimesWithoutCopies {
   static absl::StatusOr<TimesWithoutCopies> Measure(Bench* bench) {
     ASSIGN_OR_RETURN(const FrameworkPlan plan, bench->PlanOf(StoreAllSchedule(bench->chain())));
     std::vector<std::vector<double>> seconds(plan.commands.size());
-    for (int i = 0; i < kRepeats; ++i) {
-      ASSIGN_OR_RETURN(const MeasuredStep step, bench->session().Trace(plan));
+    ASSIGN_OR_RETURN(const auto steps, bench->session().Trace(plan, kRepeats));
+    for (const MeasuredStep& step : steps) {
       for (size_t c = 0; c < seconds.size(); ++c) {
         seconds[c].push_back(step.times[c].end_seconds - step.times[c].start_seconds);
       }
@@ -191,9 +191,8 @@ class Traces {
     std::vector<std::optional<double>> hidden;
     std::vector<std::optional<double>> beside;
     std::vector<std::optional<double>> apart;
-    MeasuredStep step;
-    for (int i = 0; i < kRepeats; ++i) {
-      ASSIGN_OR_RETURN(step, bench_.session().Trace(plan));
+    ASSIGN_OR_RETURN(const auto steps, bench_.session().Trace(plan, kRepeats));
+    for (const MeasuredStep& step : steps) {
       const Timeline timeline = TimelineOf(plan, step.times, &alone_);
       hidden.push_back(HiddenShare(timeline));
       const ComputeLoss loss = LossOf(timeline);
@@ -207,7 +206,7 @@ class Traces {
                 Maybe<double>(Change, MedianOfSome(apart))});
     const std::string file = absl::StrCat("trace-", bench_.model().name, "-",
                                           name.substr(0, name.find_first_of(" ,")), ".json");
-    return WriteFile(lab_.PathOf(file), TraceJson(plan, step, predicted));
+    return WriteFile(lab_.PathOf(file), TraceJson(plan, steps.back(), predicted));
   }
 
   Lab& lab_;

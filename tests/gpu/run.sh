@@ -14,7 +14,7 @@
 # Every stage first builds what is missing. Tables, curves, plots, traces and logs are written to the
 # output folder; the file of `report` there is for RESULTS.md.
 #   tests/gpu/run.sh STAGE [--device cuda:0] [--network resnet50|densenet121|gpt2] [--steps 20]
-#                    [--memory-limit 16GiB] [--output FOLDER]
+#                    [--memory-limit 16GiB] [--output FOLDER] [--coarse]
 # With --device cpu it rehearses all stages but the sanitizer: small networks, few steps, a small limit
 # and a slow link, whose copies mostly sleep and so leave the cores to the computations.
 set -euo pipefail
@@ -30,8 +30,13 @@ case "$stage" in
   build|device|correct|honest|better|overlapped|bigger|report|all) shift ;;
   *) usage ;;
 esac
-device=cuda:0 network='' steps='' limit='' output=build/gpu-results
+device=cuda:0 network='' steps='' limit='' output=build/gpu-results coarse=()
 while [ $# -gt 0 ]; do
+  if [ "$1" = --coarse ]; then
+    coarse=(--coarse)
+    shift
+    continue
+  fi
   [ $# -ge 2 ] || usage
   case "$1" in
     --device) device=$2 ;;
@@ -43,7 +48,7 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
-flags=(--device "$device" --output "$output")
+flags=(--device "$device" --output "$output" "${coarse[@]}")
 if [ "$device" = cpu ]; then
   flags+=(--small --link 1GB/s --steps "${steps:-5}" --memory-limit "${limit:-48MiB}")
 else
@@ -93,7 +98,11 @@ describe() {
 build() {
   local joined generator=() options=(-DCMAKE_BUILD_TYPE=Release -DSTOWAGE_GRPC=OFF -DSTOWAGE_TORCH=ON)
   local prefixes=()
-  [ -d build/gpu/usr ] && prefixes+=("$PWD/build/gpu/usr")
+  if [ -d build/gpu/usr ]; then
+    prefixes+=("$PWD/build/gpu/usr")
+    # An RPATH, unlike a RUNPATH, also finds the libraries that these libraries need.
+    options+=(-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags)
+  fi
   if [ "$device" = cpu ]; then options+=(-DSTOWAGE_CUDA=OFF); else find_gpu; fi
   joined=$(IFS=';'; echo "${prefixes[*]}")
   command -v ninja >/dev/null && generator=(-G Ninja)
@@ -138,9 +147,11 @@ check_device() {
     failed=1
     skip "**is not installed**"
   else
+    # Some of the tests provoke errors of the runtime; they check what comes of them.
     for tool in memcheck racecheck synccheck initcheck; do
       check "sanitizer_$tool" timeout 100 compute-sanitizer --tool "$tool" --error-exitcode 3 \
-        "$build/bin/stowage_agent_tests" --gtest_filter='Each/EveryDevice.*/cuda:CudaDevice.*'
+        --report-api-errors no "$build/bin/stowage_agent_tests" \
+        --gtest_filter='Each/EveryDevice.*/cuda:CudaDevice.*'
     done
   fi
 }
