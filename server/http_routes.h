@@ -17,6 +17,7 @@ struct HttpSources {
   std::function<std::string()> metrics;  // in Prometheus' text format
   std::function<v1::ServerStatus(std::optional<double> since_seconds)> status;
   std::function<bool()> ready;  // whether /readyz answers 200 or 503
+  bool needs_token = false;     // readers of the metrics and the status have to show one
 };
 
 std::vector<HttpRoute> HttpRoutes(const HttpSources& sources);

@@ -164,7 +164,8 @@ absl::Status Server::StartHttp() {
   const HttpSources sources = {
       .metrics = [this] { return Snapshot().Text(); },
       .status = [this](auto since_seconds) { return Status(since_seconds); },
-      .ready = [this] { return ready_.load(); }};
+      .ready = [this] { return ready_.load(); },
+      .needs_token = static_cast<bool>(protection.authenticate)};
   ASSIGN_OR_RETURN(
       http_, HttpPort::Start(options_.http, reports_, HttpRoutes(sources), std::move(protection)));
   return absl::OkStatus();

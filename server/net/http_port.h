@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +23,7 @@ struct HttpResponse {
   int status = 200;
   std::string type = "text/plain";  // of the body
   std::string body = {};
+  std::vector<std::pair<std::string, std::string>> headers = {};  // beside those of every response
 };
 
 struct HttpRoute {

@@ -26,6 +26,7 @@ execFileSync(
     "--ts_proto_out=generated",
     "--ts_proto_opt=onlyTypes=true,snakeToCamel=false,forceLong=string,stringEnums=true," +
       "enumsAsLiterals=true,unrecognizedEnum=false,exportCommonSymbols=false,outputServices=false",
+    "stowage/v1/status.proto",
     "stowage/v1/view.proto",
   ],
   { stdio: "inherit" },

@@ -20,4 +20,19 @@ std::string PageOf(absl::string_view view_json) {
   return absl::StrCat(page.substr(0, at), view_json, page.substr(at + kPlace.size()));
 }
 
+std::string ServicePage(bool needs_token) {
+  return PageOf(
+      absl::StrCat(R"({"service":{"needs_token":)", needs_token ? "true" : "false", "}}"));
+}
+
+std::vector<std::pair<std::string, std::string>> PageHeaders() {
+  return {
+      {"Cache-Control", "no-store"},
+      {"Content-Security-Policy", "frame-ancestors 'none'"},  // the rest is in the page
+      {"Cross-Origin-Resource-Policy", "same-origin"},
+      {"Referrer-Policy", "no-referrer"},
+      {"X-Content-Type-Options", "nosniff"},
+  };
+}
+
 }  // namespace stowage

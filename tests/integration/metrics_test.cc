@@ -127,6 +127,21 @@ TEST(Status, SaysWhatSinceMustBe) {
   }
 }
 
+TEST(Status, ReadersWhoTakeAnOlderOneShareIt) {
+  ServerProcess server;
+  const v1::ServerStatus first = StatusOf(server, "?max_age=100");
+  EXPECT_EQ(StatusOf(server, "?max_age=100").uptime_seconds(), first.uptime_seconds());
+  EXPECT_GT(StatusOf(server).uptime_seconds(), first.uptime_seconds());
+  const double since = first.uptime_seconds();
+  EXPECT_GT(StatusOf(server, absl::StrFormat("?max_age=100&since=%.6f", since)).last().seconds(),
+            0);
+  const v1::ServerStatus second = StatusOf(server, "?max_age=0");
+  EXPECT_GT(second.uptime_seconds(), first.uptime_seconds());
+  EXPECT_EQ(StatusOf(server, "?max_age=100").uptime_seconds(), second.uptime_seconds());
+  EXPECT_EQ(HttpGet(server.http_address(), "/status?max_age=old"),
+            "400 max_age: must be the most seconds since it was read, as in 1\n");
+}
+
 TEST(Metrics, PromtoolFindsNothingToImprove) {
   ServerProcess server;
   const Remote remote(server.address());

@@ -99,6 +99,26 @@ TEST_F(OperatorsPort, ShowsMetricsToThoseWithATokenAndItsStateToAll) {
   EXPECT_THAT(server_.Log(), AllOf(Not(HasSubstr(kToken)), Not(HasSubstr(kOtherToken))));
 }
 
+TEST_F(OperatorsPort, ThePageIsForAllAndSaysThatItNeedsAToken) {
+  EXPECT_THAT(Curl(Url("/")).out,
+              AllOf(HasSubstr("HTTP/1.1 200"), HasSubstr("\r\nContent-Type: text/html"),
+                    HasSubstr("\r\nContent-Security-Policy: frame-ancestors 'none'\r\n"),
+                    HasSubstr("\r\nX-Content-Type-Options: nosniff\r\n"),
+                    HasSubstr(R"({"service":{"needs_token":true}})"), Not(HasSubstr(kToken))));
+  EXPECT_THAT(Curl(Url("/other")).out, HasSubstr("HTTP/1.1 404"));
+}
+
+// It would hold up the port for half a second.
+TEST_F(OperatorsPort, ResponsesAreNotCompressedWithBrotli) {
+  const auto encoding = [this](const char* accepted) {
+    const std::string out =
+        Curl(Url("/"), {"--output", "-", "-H", absl::StrCat("Accept-Encoding: ", accepted)}).out;
+    return out.substr(0, out.find("\r\n\r\n"));
+  };
+  EXPECT_THAT(encoding("gzip, deflate, br"), HasSubstr("\r\nContent-Encoding: gzip"));
+  EXPECT_THAT(encoding("br"), Not(HasSubstr("Content-Encoding")));
+}
+
 TEST_F(OperatorsPort, FailedHandshakesAreCounted) {
   const ProgramResult plain = Curl(absl::StrCat("http://", server_.http_address(), "/livez"));
   EXPECT_NE(plain.exit_code, 0);

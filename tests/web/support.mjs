@@ -1,6 +1,7 @@
 // What the tests of the page share: a browser, the command line, the figures that a page shows.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -12,7 +13,8 @@ export const root = fileURLToPath(new URL("../..", import.meta.url));
 const require = createRequire(join(root, "server/web/package.json"));
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-export const program = join(process.env.STOWAGE_PROGRAMS ?? join(root, "build/dev/bin"), "stowage");
+const programs = process.env.STOWAGE_PROGRAMS ?? join(root, "build/dev/bin");
+export const program = join(programs, "stowage");
 export const folder = mkdtempSync(join(tmpdir(), "stowage-page-"));
 export const data = (name) => join(root, "tests/data", name);
 
@@ -29,9 +31,43 @@ export function run(...args) {
   return execFileSync(program, args, { encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
+// Starts a server with a free port for calls, and another one for operators unless `http` is one.
+// `stop` ends it at once, unless it has ended.
+export async function startServer(args, http = "127.0.0.1:0") {
+  const child = spawn(
+    join(programs, "stowage-server"),
+    ["--listen", "127.0.0.1:0", "--http", http, ...args],
+    { stdio: ["ignore", "ignore", "pipe"] },
+  );
+  const ended = once(child, "exit");
+  let log = "";
+  child.stderr.setEncoding("utf8");
+  const line = await new Promise((resolve, reject) => {
+    child.stderr.on("data", (text) => {
+      log += text;
+      const serving = log.match(/event=serving .*\n/);
+      if (serving !== null) resolve(serving[0]);
+    });
+    ended.then(() => reject(new Error(log)));
+  });
+  return {
+    child,
+    address: line.match(/ address=(\S+)/)[1],
+    url: `${line.includes("http_tls=server") ? "https" : "http"}://${line.match(/ http=(\S+)/)[1]}/`,
+    stop: async () => {
+      child.kill("SIGKILL");
+      await ended;
+    },
+  };
+}
+
 // Runs `body` on a page at `address`, and fails on any console message, and on any request that
-// does not begin with it.
-export async function show(address, { width = 1280, scheme = "light", hash = "" }, body) {
+// does not begin with it. `prepare` gets the page before it is opened.
+export async function show(
+  address,
+  { width = 1280, scheme = "light", hash = "", prepare = async () => {} },
+  body,
+) {
   const context = await browser.newContext({
     viewport: { width, height: 900 },
     colorScheme: scheme,
@@ -44,6 +80,7 @@ export async function show(address, { width = 1280, scheme = "light", hash = "" 
     if (!request.url().startsWith(address) && request.url() !== "data:,")
       problems.push(request.url());
   });
+  await prepare(page);
   await page.goto(address + hash);
   await page.waitForSelector("h1");
   try {
@@ -64,10 +101,18 @@ export function figures(page) {
 export function assertFigures(found, json) {
   assert.ok(found.length >= 5);
   for (const { at, value } of found) {
-    const expected = at.split(".").reduce((inner, key) => inner?.[key], json);
+    const expected = valueAt(json, at);
     assert.notEqual(expected, undefined, at);
     assert.equal(value, String(expected), at);
   }
+}
+
+// What a path leads to; the sum of several, which "+" joins.
+export function valueAt(json, at) {
+  const values = at
+    .split("+")
+    .map((path) => path.split(".").reduce((inner, key) => inner?.[key], json));
+  return values.length === 1 ? values[0] : values.reduce((sum, value) => sum + Number(value), 0);
 }
 
 export async function assertAccessible(page) {

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "httplib.h"
+#include "server/web/page.h"
 
 namespace stowage {
 namespace {
@@ -48,13 +49,8 @@ void Answer(const absl::StatusOr<std::string>& json, httplib::Response& response
 
 struct PagePort::Parts {
   explicit Parts(Sources its_sources) : sources(std::move(its_sources)) {
-    server.set_default_headers({
-        {"Cache-Control", "no-store"},
-        {"Content-Security-Policy", "frame-ancestors 'none'"},  // the rest is in the page
-        {"Cross-Origin-Resource-Policy", "same-origin"},
-        {"Referrer-Policy", "no-referrer"},
-        {"X-Content-Type-Options", "nosniff"},
-    });
+    const auto headers = PageHeaders();
+    server.set_default_headers({headers.begin(), headers.end()});
     server.set_pre_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           if (IsAdmitted(request)) return httplib::Server::HandlerResponse::Unhandled;

@@ -12,6 +12,7 @@ import { useLive } from "./live";
 import { chainName } from "./names";
 import { type Route, routeText, useRoute, type ViewName } from "./route";
 import { scheduleLabel, ScheduleView } from "./schedule_view";
+import { ServiceView } from "./service_view";
 
 const kTitles: Record<ViewName, string> = {
   schedule: "Schedule",
@@ -126,4 +127,11 @@ function Page({ data }: { data: View }) {
 }
 
 const data = JSON.parse(document.getElementById("view")!.textContent!) as View;
-render(<Page data={data} />, document.getElementById("page")!);
+render(
+  data.service === undefined ? (
+    <Page data={data} />
+  ) : (
+    <ServiceView needsToken={data.service.needs_token} />
+  ),
+  document.getElementById("page")!,
+);

@@ -4,10 +4,9 @@ import type { Holding } from "../generated/stowage/v1/scheduler";
 
 // A chain is data of others. What a reader could not see, or what reorders text, is written out;
 // a name that would fill the page is cut.
-export function plain(name: string): string {
-  const kMost = 80;
+export function plain(name: string, most = 80): string {
   const characters = Array.from(name);
-  const short = characters.length > kMost ? [...characters.slice(0, kMost - 1), "…"] : characters;
+  const short = characters.length > most ? [...characters.slice(0, most - 1), "…"] : characters;
   return short
     .map((character) =>
       /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\p{Cs}]/u.test(character)

@@ -1,6 +1,14 @@
 // Figures in the command line's units and digits (solver/base/units.h).
 
-export type Unit = "bytes" | "seconds" | "rate" | "percent" | "excess" | "count" | "text";
+export type Unit =
+  | "bytes"
+  | "seconds"
+  | "rate"
+  | "percent"
+  | "excess"
+  | "count"
+  | "duration"
+  | "text";
 
 // As printf's "%.*f": a tie goes to the even digit, where toFixed() takes the larger number.
 function fixed(value: number, digits: number): string {
@@ -42,6 +50,21 @@ export function formatRate(perSecond: number): string {
   return scaled(perSecond, 1000, 999.95, ["B/s", "KB/s", "MB/s", "GB/s", "TB/s"], 1);
 }
 
+// "412.5/s", as `stowage top` has it.
+export function formatPerSecond(count: number, seconds: number): string {
+  const rate = seconds > 0 ? count / seconds : 0;
+  return `${fixed(rate, rate < 9999.95 ? 1 : 0)}/s`;
+}
+
+// "2 d 3 h", "35 s": how long something has lasted.
+export function formatDuration(seconds: number): string {
+  const whole = Math.floor(Math.max(seconds, 0));
+  if (whole >= 86400) return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
+  if (whole >= 3600) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
+  if (whole >= 60) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
+  return `${whole} s`;
+}
+
 export function formatPercent(fraction: number): string {
   return `${fixed(fraction * 100, 1)} %`;
 }
@@ -59,6 +82,8 @@ export function format(value: number | string, unit: Unit): string {
       return formatPercent(number);
     case "excess":
       return (number < 0 ? "" : "+") + formatPercent(number);
+    case "duration":
+      return formatDuration(number);
     case "count":
     case "text":
       return String(value);
