@@ -32,4 +32,4 @@ if ! cmp "$built" "$web/bundle/page.html"; then
   exit 1
 fi
 echo "web: the bundle is what its sources give"
-node --test "$@" tests/web/page_test.mjs tests/web/service_test.mjs tests/web/view_test.mjs
+node --test "$@" tests/web/*_test.mjs

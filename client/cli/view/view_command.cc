@@ -12,6 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/html_page.h"
 #include "client/cli/solve_flags.h"
+#include "client/cli/view/measured_step.h"
 #include "client/cli/view/newest_run.h"
 #include "client/cli/view/page_port.h"
 #include "client/lib/local_scheduler.h"
@@ -21,6 +22,7 @@
 #include "proto/convert/schedule_message.h"
 #include "server/web/page.h"
 #include "solver/base/status_macros.h"
+#include "solver/bounds/memory_range.h"
 #include "solver/model/validate.h"
 #include "solver/solve/request_violations.h"
 
@@ -32,6 +34,7 @@ struct Arguments {
   PlatformFlags platform;
   SolveFlags solve;
   int port = 0;
+  std::string html;  // where to write the page, instead of serving it
 };
 
 // Solves for the page, one request at a time: the slider's newest.
@@ -78,10 +81,12 @@ absl::StatusOr<std::string> JsonOf(const absl::StatusOr<Message>& message) {
   return ToHtmlJson(*message);
 }
 
+// "answer.json" of "runs/answer.json".
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 // A schedule or an answer of solve, replayed on the platform that it names.
-absl::StatusOr<v1::ViewedSchedule> ReadSchedule(const std::string& path, const Chain& chain,
-                                                const Platform& otherwise) {
-  ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
+absl::StatusOr<v1::ViewedSchedule> ReadSchedule(const std::string& path, const std::string& json,
+                                                const Chain& chain, const Platform& otherwise) {
   absl::StatusOr<ScheduleFile> file = ScheduleFromJson(json);
   if (!file.ok()) return Prefixed(path, file.status());
   SimulateRequest request;
@@ -95,6 +100,55 @@ absl::StatusOr<v1::ViewedSchedule> ReadSchedule(const std::string& path, const C
   absl::StatusOr<v1::ViewedSchedule> viewed = ViewedSimulation(request);
   if (!viewed.ok()) return Prefixed(path, viewed.status());
   return viewed;
+}
+
+// Budgets, as `stowage frontier --format json` prints them.
+absl::StatusOr<v1::ViewedFrontier> ReadFrontier(const std::string& path, const std::string& json,
+                                                const Chain& chain) {
+  v1::ViewedFrontier viewed;
+  RETURN_IF_ERROR(Prefixed(path, FromJson(json, "frontier", viewed.mutable_frontier())));
+  if (viewed.frontier().most_memory_bytes() != StoreAllPeakBytes(chain)) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": has budgets of another chain"));
+  }
+  for (const v1::FrontierPoint& point : viewed.frontier().points()) {
+    if (point.has_prediction() == (point.outcome() == v1::INFEASIBLE)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": a point without a prediction has to be INFEASIBLE"));
+    }
+  }
+  return viewed;
+}
+
+bool IsFrontier(const std::string& json) {
+  return json.find("\"points\"") < json.find("\"operations\"");
+}
+
+// The schedules and budgets of files. A trace is a step of the schedule before it.
+absl::Status AddFiles(const Arguments& arguments, const SolveRequest& request, v1::View* view) {
+  for (size_t i = 1; i < arguments.files.size(); ++i) {
+    const std::string& path = arguments.files[i];
+    ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
+    if (IsFrontier(json)) {
+      ASSIGN_OR_RETURN(*view->add_frontiers(), ReadFrontier(path, json, request.chain));
+      view->mutable_frontiers()->rbegin()->set_name(FileName(path));
+      continue;
+    }
+    absl::StatusOr<v1::ViewedSchedule> viewed;
+    if (IsTrace(json)) {
+      if (view->schedules().empty()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(path, ": is a trace; name the schedule that ran before it"));
+      }
+      viewed = MeasuredStep(json, *view->schedules().rbegin(), view->store_all_seconds());
+      if (!viewed.ok()) return Prefixed(path, viewed.status());
+    } else {
+      viewed = ReadSchedule(path, json, request.chain, request.platform);
+      if (!viewed.ok()) return viewed.status();
+    }
+    viewed->set_name(FileName(path));
+    *view->add_schedules() = *std::move(viewed);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> Run(Arguments arguments) {
@@ -113,14 +167,15 @@ absl::StatusOr<int> Run(Arguments arguments) {
   RETURN_IF_ERROR(CheckRequest(RequestViolations(request)));
 
   v1::View view = ViewOf(file.message, request.chain);
-  view.set_live(true);
+  view.set_live(arguments.html.empty());
   Desk desk(request, {});
-  for (size_t i = 1; i < arguments.files.size(); ++i) {
-    ASSIGN_OR_RETURN(*view.add_schedules(),
-                     ReadSchedule(arguments.files[i], request.chain, request.platform));
-  }
-  if (view.schedules().empty()) {
+  RETURN_IF_ERROR(AddFiles(arguments, request, &view));
+  if (view.schedules().empty() && view.frontiers().empty()) {
     ASSIGN_OR_RETURN(*view.add_schedules(), desk.Solve(request.platform.memory_bytes));
+  }
+  if (!arguments.html.empty()) {
+    RETURN_IF_ERROR(WriteHtml(arguments.html, view));
+    return kExitOk;
   }
   ASSIGN_OR_RETURN(
       const std::unique_ptr<PagePort> port,
@@ -142,8 +197,9 @@ void AddViewCommand(CLI::App& app, Command* chosen) {
       "view", "show a chain and its schedules in a browser, and solve as a slider moves");
   command
       .add_option("FILE", arguments->files,
-                  "profile of the network, JSON; then schedules or answers of solve to show; "
-                  "without one the chain is solved")
+                  "profile of the network, JSON; then schedules or answers of solve to show, two "
+                  "of them side by side, traces of steps that the one before ran, and budgets of "
+                  "frontier, in one picture; without any the chain is solved")
       ->required()
       ->type_name("");
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
@@ -155,6 +211,7 @@ void AddViewCommand(CLI::App& app, Command* chosen) {
       ->check(CLI::Range(1, 65535))
       ->type_name("N")
       ->group("Output");
+  AddHtml(command, &arguments->html);
   command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
 }
 

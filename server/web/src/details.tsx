@@ -34,14 +34,15 @@ interface OperationProps {
   place: Place;
   schedule: Schedule;
   step: Step;
+  name?: string; // where there are several
 }
 
-export function OperationDetails({ place, schedule, step }: OperationProps) {
+export function OperationDetails({ place, schedule, step, name = "Operation" }: OperationProps) {
   const { entry, detail, index } = step;
   const entryAt = `${place.at}.simulation.timeline.${index}`;
   const total = Number(entry.memory_bytes);
   return (
-    <section class="panel" aria-label="Operation">
+    <section class="panel" aria-label={name}>
       <h2>operations[{index}]</h2>
       <p class="title">
         <bdi>{namedOperation(place.chain, step.operation)}</bdi>
@@ -67,25 +68,28 @@ export function OperationDetails({ place, schedule, step }: OperationProps) {
         <dd>
           <Figure value={entry.memory_bytes} unit="bytes" at={`${entryAt}.memory_bytes`} />
         </dd>
-        {kMemoryKinds.map((kind) => (
-          <>
-            <dt class="sub">
-              <span class={`swatch ${kind}`} />
-              {kMemoryNames[kind]}
-            </dt>
-            <dd>
-              <Figure
-                value={detail[`${kind}_bytes`]}
-                unit="bytes"
-                at={`${place.at}.details.${index}.${kind}_bytes`}
-              />
-              <span
-                class={`bar ${kind}`}
-                style={{ width: `${total > 0 ? (60 * bytesOf(detail, kind)) / total : 0}px` }}
-              />
-            </dd>
-          </>
-        ))}
+        {kMemoryKinds
+          .filter((kind) => detail[`${kind}_bytes`] !== undefined)
+          .filter((kind) => (kind === "measured") === (detail.measured_bytes !== undefined))
+          .map((kind) => (
+            <>
+              <dt class="sub">
+                <span class={`swatch ${kind}`} />
+                {kMemoryNames[kind]}
+              </dt>
+              <dd>
+                <Figure
+                  value={detail[`${kind}_bytes`] ?? "0"}
+                  unit="bytes"
+                  at={`${place.at}.details.${index}.${kind}_bytes`}
+                />
+                <span
+                  class={`bar ${kind}`}
+                  style={{ width: `${total > 0 ? (60 * bytesOf(detail, kind)) / total : 0}px` }}
+                />
+              </dd>
+            </>
+          ))}
         {entry.host_bytes !== "0" && (
           <>
             <dt>on the host</dt>

@@ -8,6 +8,7 @@ import type { View } from "../generated/stowage/v1/view";
 import { BudgetSlider } from "./budget_slider";
 import { BudgetsView } from "./budgets_view";
 import { ChainView } from "./chain_view";
+import { CompareView } from "./compare_view";
 import { useLive } from "./live";
 import { chainName } from "./names";
 import { type Route, routeText, useRoute, type ViewName } from "./route";
@@ -16,9 +17,16 @@ import { ServiceView } from "./service_view";
 
 const kTitles: Record<ViewName, string> = {
   schedule: "Schedule",
+  compare: "Compare",
   budgets: "Budgets",
   chain: "Chain",
 };
+
+// Without an address of its own a file opens with its budgets, and two schedules side by side.
+function firstView(data: View): ViewName {
+  if (data.frontiers.length > 0) return "budgets";
+  return data.schedules.length === 2 ? "compare" : "schedule";
+}
 
 function Page({ data }: { data: View }) {
   const [asked, go] = useRoute();
@@ -29,16 +37,17 @@ function Page({ data }: { data: View }) {
   const chain = view.chain!;
   const has: Record<ViewName, boolean> = {
     schedule: view.schedules.length > 0,
+    compare: view.schedules.length > 1,
     budgets: view.live || view.frontiers.length > 0,
     chain: true,
   };
-  // Without an address of its own a file of budgets opens with them.
-  const start: ViewName =
-    location.hash === "" && data.frontiers.length > 0 ? "budgets" : asked.view;
+  const start = location.hash === "" ? firstView(data) : asked.view;
+  const last = Math.max(view.schedules.length - 1, 0);
   const route: Route = {
     ...asked,
     view: has[start] ? start : has.schedule ? "schedule" : has.budgets ? "budgets" : "chain",
-    schedule: Math.min(asked.schedule, Math.max(view.schedules.length - 1, 0)),
+    schedule: Math.min(asked.schedule, last),
+    other: Math.min(asked.other ?? 1, last),
   };
   useEffect(() => {
     document.title = `${chainName(chain)} · ${kTitles[route.view]} · Stowage`;
@@ -48,7 +57,6 @@ function Page({ data }: { data: View }) {
     if (lacksBudgets) live.findBudgets();
   }, [lacksBudgets]);
   const viewed = view.schedules[route.schedule];
-  const frontier = view.frontiers[0];
   return (
     <>
       <header>
@@ -62,7 +70,11 @@ function Page({ data }: { data: View }) {
             .map((name) => (
               <a
                 key={name}
-                href={routeText({ view: name, schedule: route.schedule })}
+                href={routeText({
+                  view: name,
+                  schedule: name === "compare" && route.view !== name ? 0 : route.schedule,
+                  other: route.other,
+                })}
                 aria-current={name === route.view ? "page" : undefined}
               >
                 {kTitles[name]}
@@ -106,13 +118,21 @@ function Page({ data }: { data: View }) {
         {route.view === "schedule" && viewed !== undefined && (
           <ScheduleView view={view} viewed={viewed} route={route} go={go} />
         )}
-        {route.view === "budgets" && frontier !== undefined && (
+        {route.view === "compare" && (
+          <CompareView
+            view={view}
+            a={route.schedule}
+            b={route.other ?? 1}
+            route={route}
+            go={(change) => go({ view: "compare", ...change })}
+          />
+        )}
+        {route.view === "budgets" && view.frontiers.length > 0 && (
           <BudgetsView
             view={view}
-            viewed={frontier}
-            index={0}
             go={go}
             solve={view.live ? live.solve : undefined}
+            solvesFrom={data.frontiers.length}
           />
         )}
         {route.view === "budgets" && (

@@ -84,6 +84,7 @@ export function makeMemoryChart(
   marks: MemoryMarks,
   size: { width: number; height: number },
   colors: Colors,
+  leastTop = 0, // bytes that the axis reaches at least
 ): uPlot {
   const steps = uPlot.paths.stepped!({ align: 1 });
   const fills = kMemoryKinds.map((kind): uPlot.Series => ({
@@ -94,7 +95,7 @@ export function makeMemoryChart(
     paths: steps,
     points: { show: false },
   }));
-  const top = Math.max(marks.budget, marks.peak?.bytes ?? 0) * 1.12;
+  const top = Math.max(marks.budget, marks.peak?.bytes ?? 0, leastTop) * 1.12;
   const axis: uPlot.Axis = {
     stroke: colors("muted"),
     grid: { stroke: colors("grid"), width: 1 },

@@ -1,13 +1,14 @@
 // What is shown, as the part of the address after "#": it can be kept, or sent with the file.
-//   #/schedule/0?op=59&stage=27&from=0.1&to=0.2    #/budgets    #/chain?stage=27
+//   #/schedule/0?op=59&stage=27&from=0.1&to=0.2    #/compare/0/1    #/budgets    #/chain?stage=27
 import { useCallback, useEffect, useState } from "preact/hooks";
 
-export const kViews = ["schedule", "budgets", "chain"] as const;
+export const kViews = ["schedule", "compare", "budgets", "chain"] as const;
 export type ViewName = (typeof kViews)[number];
 
 export interface Route {
   view: ViewName;
   schedule: number; // index in View.schedules
+  other?: number | undefined; // another one, to compare with
   op?: number | undefined; // index in its operations
   stage?: number | undefined; // from 1
   from?: number | undefined; // the seconds that are shown
@@ -23,11 +24,12 @@ function readNumber(value: string | null): number | undefined {
 
 export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#/, "").split("?", 2);
-  const [, name, index] = path.split("/");
+  const [, name, index, other] = path.split("/");
   const route: Route = {
     view: kViews.find((view) => view === name) ?? "schedule",
     schedule: Math.floor(readNumber(index ?? null) ?? 0),
   };
+  if (route.view === "compare") route.other = Math.floor(readNumber(other ?? null) ?? 1);
   const values = new URLSearchParams(query);
   for (const key of ["op", "stage", "from", "to"] as const) {
     const number = readNumber(values.get(key));
@@ -43,7 +45,11 @@ export function routeText(route: Route): string {
     if (number !== undefined) values.set(key, String(number));
   }
   const query = values.toString();
-  const path = route.view === "schedule" ? `schedule/${route.schedule}` : route.view;
+  const paths: Partial<Record<ViewName, string>> = {
+    schedule: `schedule/${route.schedule}`,
+    compare: `compare/${route.schedule}/${route.other ?? 1}`,
+  };
+  const path = paths[route.view] ?? route.view;
   return `#/${path}${query === "" ? "" : `?${query}`}`;
 }
 
@@ -60,7 +66,10 @@ export function useRoute(): [Route, Go] {
   const go = useCallback((change: Partial<Route>) => {
     const before = parseRoute(location.hash);
     const after = { ...before, ...change };
-    const isStep = after.view !== before.view || after.schedule !== before.schedule;
+    // Without an address of its own the page may show any view.
+    const isNamed = location.hash !== "" || change.view === undefined;
+    const isSame = after.view === before.view && after.schedule === before.schedule;
+    const isStep = !isNamed || !isSame;
     history[isStep ? "pushState" : "replaceState"](null, "", routeText(after));
     setRoute(after);
   }, []);

@@ -7,7 +7,14 @@ import { Card, Figure } from "./figure";
 import { namedOperation, operationName, plain } from "./names";
 import type { Go, Route } from "./route";
 import { fateOf, StageStrip } from "./stage_strip";
-import { kMemoryKinds, kMemoryNames, type Step, type Timeline, timelineOf } from "./timeline";
+import {
+  kindsOf,
+  kMemoryNames,
+  type MemoryKind,
+  type Step,
+  type Timeline,
+  timelineOf,
+} from "./timeline";
 import { TimelineView } from "./timeline_view";
 import { formatBytes, formatPercent } from "./units";
 
@@ -21,11 +28,19 @@ const kLimits: Record<string, string> = {
 // "rotor · 977.04 MiB": a schedule's name where there are several.
 export function scheduleLabel(viewed: ViewedSchedule): string {
   const { origin, platform } = viewed.answer ?? {};
-  const solver = origin === undefined ? "schedule" : plain(origin.solver);
-  return `${solver} · ${formatBytes(Number(platform?.memory_bytes ?? 0))}`;
+  const own = viewed.name === "" ? "schedule" : plain(viewed.name);
+  const name = origin === undefined ? own : plain(origin.solver);
+  return `${name} · ${formatBytes(Number(platform?.memory_bytes ?? 0))}`;
+}
+
+function titleOf(viewed: ViewedSchedule): string {
+  const { origin } = viewed.answer ?? {};
+  if (origin !== undefined) return plain(origin.solver);
+  return viewed.name === "" ? "schedule" : plain(viewed.name);
 }
 
 function Verdict({ answer, viewed }: { answer: SolveResponse; viewed: ViewedSchedule }) {
+  if (viewed.measured) return <span class="verdict">a measured step</span>;
   if (answer.origin === undefined) {
     const fits = viewed.simulation?.feasible === true;
     return (
@@ -219,7 +234,7 @@ function Infeasible({ view, answer, at }: { view: View; answer: SolveResponse; a
   );
 }
 
-function Legend({ timeline }: { timeline: Timeline }) {
+export function Legend({ timeline, kinds }: { timeline: Timeline; kinds: MemoryKind[] }) {
   const queues = [
     ["forward", "F forward"],
     ["recomputed", "R recomputed"],
@@ -234,7 +249,7 @@ function Legend({ timeline }: { timeline: Timeline }) {
   ] as [string, string][];
   return (
     <ul class="legend">
-      {[...kMemoryKinds].reverse().map((kind) => (
+      {[...kinds].reverse().map((kind) => (
         <li key={kind}>
           <span class={`swatch ${kind}`} />
           {kMemoryNames[kind]}
@@ -276,6 +291,24 @@ function FateCounts({ viewed }: { viewed: ViewedSchedule }) {
   );
 }
 
+// What a schedule's chart is marked with: its budget, its peak, its longest waits.
+export function marksOf(viewed: ViewedSchedule, timeline: Timeline) {
+  const explanation = viewed.simulation?.explanation;
+  const peak = explanation?.peaks[0];
+  const start = (index: number) => timeline.steps[index]?.entry.start_seconds ?? timeline.seconds;
+  return {
+    budget: Number(viewed.answer?.platform?.memory_bytes ?? 0),
+    peak: peak && {
+      seconds: timeline.times[timeline.curve[Number(peak.operation)] ?? 0] ?? 0,
+      bytes: Number(peak.memory_bytes),
+    },
+    waits: (explanation?.idles ?? []).map((idle) => {
+      const to = start(Number(idle.operation));
+      return { from: to - idle.seconds, to };
+    }),
+  };
+}
+
 export function ScheduleView({ view, viewed, route, go }: Props) {
   const chain = view.chain!;
   const at = `schedules.${route.schedule}`;
@@ -286,25 +319,11 @@ export function ScheduleView({ view, viewed, route, go }: Props) {
   const choose = (op: number) => go({ op });
   const place: Place = { chain, at, choose };
 
-  const marks = useMemo(() => {
-    const peak = explanation?.peaks[0];
-    const start = (index: number) => timeline.steps[index]?.entry.start_seconds ?? timeline.seconds;
-    return {
-      budget: Number(answer.platform?.memory_bytes ?? 0),
-      peak: peak && {
-        seconds: timeline.times[timeline.curve[Number(peak.operation)] ?? 0] ?? 0,
-        bytes: Number(peak.memory_bytes),
-      },
-      waits: (explanation?.idles ?? []).map((idle) => {
-        const to = start(Number(idle.operation));
-        return { from: to - idle.seconds, to };
-      }),
-    };
-  }, [viewed, timeline]);
+  const marks = useMemo(() => marksOf(viewed, timeline), [viewed, timeline]);
 
   const title = (
     <div class="headline">
-      <h1>{answer.origin === undefined ? "schedule" : plain(answer.origin.solver)}</h1>
+      <h1>{titleOf(viewed)}</h1>
       <Verdict answer={answer} viewed={viewed} />
     </div>
   );
@@ -351,7 +370,7 @@ export function ScheduleView({ view, viewed, route, go }: Props) {
       {notes}
       <Cards view={view} viewed={viewed} at={at} choose={choose} />
       <section class="panel wide" aria-label="Memory and queues over time">
-        <Legend timeline={timeline} />
+        <Legend timeline={timeline} kinds={kindsOf(viewed)} />
         <TimelineView
           chain={chain}
           timeline={timeline}

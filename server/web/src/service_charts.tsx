@@ -76,15 +76,13 @@ function LineChart({ title, lines, history, most, tick }: ChartProps) {
         ],
         series: [
           {},
-          ...lines.map(
-            (line): uPlot.Series => ({
-              label: line.name,
-              stroke: colors(line.color),
-              width: 2,
-              points: { show: false },
-              ...(line.dash === undefined ? {} : { dash: line.dash }),
-            }),
-          ),
+          ...lines.map((line): uPlot.Series => ({
+            label: line.name,
+            stroke: colors(line.color),
+            width: 2,
+            points: { show: false },
+            ...(line.dash === undefined ? {} : { dash: line.dash }),
+          })),
         ],
       },
       newest.current,

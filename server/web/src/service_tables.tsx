@@ -193,9 +193,8 @@ export function Answers({ window, at }: Window) {
       note={
         window.hit_ratio !== undefined && (
           <p>
-            hit ratio{" "}
-            <Figure value={window.hit_ratio} unit="percent" at={`${at}.hit_ratio`} />: answers
-            without a solve of their own
+            hit ratio <Figure value={window.hit_ratio} unit="percent" at={`${at}.hit_ratio`} />:
+            answers without a solve of their own
           </p>
         )
       }
@@ -318,11 +317,7 @@ export function Executions({ window, at }: Window) {
             ).map(([name, key]) => (
               <tr key={key}>
                 <td>{name}</td>
-                <QuantileCells
-                  quantiles={executions?.[key]}
-                  at={`${from}.${key}`}
-                  unit="percent"
-                />
+                <QuantileCells quantiles={executions?.[key]} at={`${from}.${key}`} unit="percent" />
               </tr>
             ))
       }

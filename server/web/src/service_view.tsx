@@ -105,11 +105,7 @@ function Cards({ status, minute }: { status: ServerStatus; minute: Window | unde
         {minute?.window.hit_ratio === undefined ? (
           "–"
         ) : (
-          <Figure
-            value={minute.window.hit_ratio}
-            unit="percent"
-            at={`${minute.at}.hit_ratio`}
-          />
+          <Figure value={minute.window.hit_ratio} unit="percent" at={`${minute.at}.hit_ratio`} />
         )}
       </Card>
       <Card
@@ -143,9 +139,8 @@ function Cards({ status, minute }: { status: ServerStatus; minute: Window | unde
         name="solves running"
         note={
           <>
-            of{" "}
-            <Figure value={solves.running_limit} unit="count" at="solves.running_limit" /> threads,{" "}
-            <Figure value={solves.bytes} unit="bytes" at="solves.bytes" /> of{" "}
+            of <Figure value={solves.running_limit} unit="count" at="solves.running_limit" />{" "}
+            threads, <Figure value={solves.bytes} unit="bytes" at="solves.bytes" /> of{" "}
             <Figure value={solves.limit_bytes} unit="bytes" at="solves.limit_bytes" />
           </>
         }
@@ -165,11 +160,7 @@ function Cards({ status, minute }: { status: ServerStatus; minute: Window | unde
       >
         <Figure value={solves.waiting} unit="count" at="solves.waiting" />
       </Card>
-      <Card
-        name="refused"
-        note="calls, last 5 minutes"
-        tone={sum(refused) > 0 ? "bad" : undefined}
-      >
+      <Card name="refused" note="calls, last 5 minutes" tone={sum(refused) > 0 ? "bad" : undefined}>
         {refused.length === 0 ? (
           "0"
         ) : (
@@ -203,8 +194,7 @@ function Waited({ window, at }: Window) {
         ? "none began"
         : (["p50", "p90", "p99"] as const).map((key) => (
             <span key={key} class="item">
-              {key}{" "}
-              <Figure value={waited[key]} unit="seconds" at={`${at}.queue_seconds.${key}`} />
+              {key} <Figure value={waited[key]} unit="seconds" at={`${at}.queue_seconds.${key}`} />
             </span>
           ))}
     </p>

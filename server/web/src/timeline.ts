@@ -16,17 +16,23 @@ export interface Step {
   lane: number; // of kLanes
 }
 
-export const kMemoryKinds = ["output", "saved", "gradient", "overhead"] as const;
+export const kMemoryKinds = ["output", "saved", "gradient", "overhead", "measured"] as const;
 export type MemoryKind = (typeof kMemoryKinds)[number];
 export const kMemoryNames: Record<MemoryKind, string> = {
   output: "input and outputs",
   saved: "saved for the backward",
   gradient: "gradients",
   overhead: "temporary",
+  measured: "measured",
 };
 
 export function bytesOf(detail: OperationDetail, kind: MemoryKind): number {
-  return Number(detail[`${kind}_bytes`]);
+  return Number(detail[`${kind}_bytes`] ?? 0);
+}
+
+// Those that a schedule's bytes are divided into: nobody knows what measured ones hold.
+export function kindsOf(viewed: ViewedSchedule): MemoryKind[] {
+  return kMemoryKinds.filter((kind) => (kind === "measured") === viewed.measured);
 }
 
 export interface Timeline {

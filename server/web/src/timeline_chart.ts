@@ -20,7 +20,14 @@ export interface Range {
   to: number;
 }
 
+// What charts that are compared have in common.
+export interface Extent {
+  seconds: number;
+  bytes: number;
+}
+
 export interface ChartOwner {
+  moving(range: Range): void;
   moved(range: Range): void; // at rest
   hovered(step: Step | undefined): void;
   chosen(step: Step): void;
@@ -46,10 +53,11 @@ export class TimelineChart {
     private readonly owner: ChartOwner,
     marks: Marks & MemoryMarks,
     colors: Colors,
+    private readonly extent: Extent | undefined,
   ) {
     this.marks = marks;
     this.colors = colors;
-    this.frame = { left: 0, width: 1, from: 0, to: Math.max(timeline.seconds, 1e-12) };
+    this.frame = { left: 0, width: 1, from: 0, to: this.seconds };
     this.canvas.className = "lanes";
     this.line.className = "cursor-line";
     this.line.hidden = true;
@@ -72,6 +80,11 @@ export class TimelineChart {
     this.root.replaceChildren();
   }
 
+  // Of the whole time axis.
+  private get seconds(): number {
+    return Math.max(this.extent?.seconds ?? this.timeline.seconds, 1e-12);
+  }
+
   get range(): Range {
     return { from: this.frame.from, to: this.frame.to };
   }
@@ -86,7 +99,14 @@ export class TimelineChart {
     this.canvas.height = Math.round(tall * devicePixelRatio);
     this.canvas.style.width = `${width}px`;
     this.canvas.style.height = `${tall}px`;
-    this.plot = makeMemoryChart(this.memory, this.timeline, this.marks, { width, height }, colors);
+    this.plot = makeMemoryChart(
+      this.memory,
+      this.timeline,
+      this.marks,
+      { width, height },
+      colors,
+      this.extent?.bytes,
+    );
     // For those who cannot see the curve: its maximum.
     let most = 0;
     for (const bytes of this.plot.data[1]!) most = Math.max(most, bytes ?? 0);
@@ -105,7 +125,7 @@ export class TimelineChart {
   }
 
   all(): void {
-    this.move({ from: 0, to: this.timeline.seconds });
+    this.move({ from: 0, to: this.seconds });
   }
 
   // Multiplies what is shown by `factor`; `around` stays where it is.
@@ -127,11 +147,12 @@ export class TimelineChart {
   }
 
   private move({ from, to }: Range): void {
-    const whole = Math.max(this.timeline.seconds, 1e-12);
+    const whole = this.seconds;
     const length = Math.min(Math.max(to - from, whole / kMostZoom), whole);
     from = Math.min(Math.max(from, 0), whole - length);
     this.frame = { ...this.frame, from, to: from + length };
     this.drawSoon();
+    this.owner.moving(this.range);
     clearTimeout(this.rest);
     this.rest = setTimeout(() => this.owner.moved(this.range), 150);
   }

@@ -6,8 +6,23 @@ import { kLaneHeight, laneCount, lanesHeight, laneTop, type Marks } from "./lane
 import type { MemoryMarks } from "./memory_chart";
 import { namedOperation } from "./names";
 import { kLanes, type Step, type Timeline } from "./timeline";
-import { TimelineChart, type Range } from "./timeline_chart";
+import { type Extent, TimelineChart, type Range } from "./timeline_chart";
 import { formatBytes, formatSeconds } from "./units";
+
+// Charts that move together.
+export class LinkedCharts {
+  private readonly charts = new Set<TimelineChart>();
+
+  add(chart: TimelineChart): void {
+    this.charts.add(chart);
+  }
+  remove(chart: TimelineChart): void {
+    this.charts.delete(chart);
+  }
+  moved(range: Range): void {
+    for (const chart of this.charts) chart.show(range);
+  }
+}
 
 interface Props {
   chain: Chain;
@@ -17,9 +32,25 @@ interface Props {
   onRange: (range: Range | undefined) => void;
   onHover: (step: Step | undefined) => void;
   onChoose: (index: number) => void;
+  name?: string; // where there are several
+  hasTools?: boolean;
+  extent?: Extent | undefined; // shared with those that it is compared with
+  linked?: LinkedCharts | undefined;
 }
 
-export function TimelineView({ chain, timeline, marks, range, onRange, onHover, onChoose }: Props) {
+export function TimelineView({
+  chain,
+  timeline,
+  marks,
+  range,
+  onRange,
+  onHover,
+  onChoose,
+  name = "Operations over time",
+  hasTools = true,
+  extent,
+  linked,
+}: Props) {
   const root = useRef<HTMLDivElement>(null);
   const chart = useRef<TimelineChart | null>(null);
   const calls = useRef({ onRange, onHover, onChoose });
@@ -32,8 +63,9 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
       element,
       timeline,
       {
+        moving: (shown) => linked?.moved(shown),
         moved: ({ from, to }) => {
-          const isAll = from <= 0 && to >= timeline.seconds;
+          const isAll = from <= 0 && to >= (extent?.seconds ?? timeline.seconds);
           calls.current.onRange(isAll ? undefined : { from, to });
         },
         hovered: (step) => calls.current.onHover(step),
@@ -41,8 +73,10 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
       },
       marks,
       readColors(),
+      extent,
     );
     chart.current = made;
+    linked?.add(made);
     const resized = () => {
       const height = Math.min(Math.max(innerHeight * 0.34, 180), 420);
       made.resize(element.clientWidth, height, readColors());
@@ -51,14 +85,15 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
     observer.observe(element);
     return () => {
       observer.disconnect();
+      linked?.remove(made);
       made.destroy();
     };
-  }, [timeline, scheme]);
+  }, [timeline, scheme, extent, linked]);
   useEffect(() => chart.current?.mark(marks), [marks.op, marks.stage, timeline]);
   useEffect(() => {
     if (range === undefined) chart.current?.all();
     else chart.current?.show(range);
-  }, [range?.from, range?.to, timeline, scheme]);
+  }, [range?.from, range?.to, timeline, scheme, extent]);
   const revealed = useRef(marks.op); // an address that names a range is shown as it is
   useEffect(() => {
     const step = marks.op === undefined ? undefined : timeline.steps[marks.op];
@@ -98,7 +133,7 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
 
   return (
     <div class="timeline">
-      <div class="toolbar" role="toolbar" aria-label="Zoom and pan">
+      <div class="toolbar" role="toolbar" aria-label="Zoom and pan" hidden={!hasTools}>
         <button type="button" onClick={() => chart.current?.zoom(0.5)} aria-label="Zoom in">
           +
         </button>
@@ -122,7 +157,7 @@ export function TimelineView({ chain, timeline, marks, range, onRange, onHover, 
           ref={root}
           tabIndex={0}
           role="slider"
-          aria-label="Operations over time"
+          aria-label={name}
           aria-valuemin={0}
           aria-valuemax={last}
           aria-valuenow={op}

@@ -1,14 +1,7 @@
 // Figures in the command line's units and digits (solver/base/units.h).
 
 export type Unit =
-  | "bytes"
-  | "seconds"
-  | "rate"
-  | "percent"
-  | "excess"
-  | "count"
-  | "duration"
-  | "text";
+  "bytes" | "seconds" | "rate" | "percent" | "excess" | "count" | "duration" | "text";
 
 // As printf's "%.*f": a tie goes to the even digit, where toFixed() takes the larger number.
 function fixed(value: number, digits: number): string {
@@ -59,7 +52,8 @@ export function formatPerSecond(count: number, seconds: number): string {
 // "2 d 3 h", "35 s": how long something has lasted.
 export function formatDuration(seconds: number): string {
   const whole = Math.floor(Math.max(seconds, 0));
-  if (whole >= 86400) return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
+  if (whole >= 86400)
+    return `${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`;
   if (whole >= 3600) return `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`;
   if (whole >= 60) return `${Math.floor(whole / 60)} min ${whole % 60} s`;
   return `${whole} s`;
