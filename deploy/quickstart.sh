@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, starts a server on a free port, asks it to fit a real ResNet-101
-# into a quarter of the memory that storing everything takes, shows the schedule, stops the server.
+# into a quarter of the memory that storing everything takes, shows the schedule, stops the server. The
+# last line is the address of a page with that schedule.
 # Safe to run again; a second run takes seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -28,4 +29,7 @@ echo "server: $address"
 most=$("$bin/stowage" chain "$chain" --format json | sed -n 's/.*"most_memory_bytes": "\([0-9]*\)".*/\1/p')
 echo "\$ stowage solve --chain $chain --memory $((most / 4)) --server $address"
 echo
-"$bin/stowage" solve --chain "$chain" --memory $((most / 4)) --server "$address"
+page=$PWD/build/quickstart.html
+"$bin/stowage" solve --chain "$chain" --memory $((most / 4)) --server "$address" --html "$page"
+echo
+echo "in a browser: file://$page"

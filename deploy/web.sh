@@ -4,7 +4,8 @@
 # folder that STOWAGE_PROGRAMS names. Arguments go to Node's test runner.
 #   deploy/web.sh
 #   deploy/web.sh --test-name-pattern=axe
-#   deploy/web.sh --update    only builds the page, into what is committed
+#   deploy/web.sh --update      only builds the page, into what is committed
+#   deploy/web.sh --pictures    only takes the pictures of README.md, of what the programs hold
 set -euo pipefail
 cd "$(dirname "$0")/.."
 web=server/web
@@ -23,6 +24,9 @@ install_modules() {
 install_modules
 if [ "${1:-}" = "--update" ]; then
   exec node "$web/build.mjs"
+fi
+if [ "${1:-}" = "--pictures" ]; then
+  exec node --test tests/web/pictures.mjs
 fi
 built=$(mktemp)
 trap 'rm -f "$built"' EXIT

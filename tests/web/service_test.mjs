@@ -15,6 +15,7 @@ import {
   program,
   run,
   show,
+  slowChain,
   startServer,
   valueAt,
 } from "./support.mjs";
@@ -82,19 +83,6 @@ function waitForNextStatus(page, shown) {
     (old) => document.querySelector("main").dataset.uptime !== old,
     shown?.uptime,
   );
-}
-
-// A chain whose solve takes long.
-function slowChain() {
-  const stages = Array.from({ length: 10_000 }, (_, i) => ({
-    forward_seconds: 1e-3,
-    backward_seconds: 2e-3,
-    output_bytes: 1 << 20,
-    saved_bytes: (3 + (i % 7)) << 20,
-  }));
-  const file = join(folder, "slow_chain.json");
-  writeFileSync(file, JSON.stringify({ input_bytes: 1 << 20, stages }));
-  return file;
 }
 
 // ReportExecution: a step of 1 s took 1.5 s, and 1,000 bytes were 1,010.

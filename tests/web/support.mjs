@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -59,6 +59,19 @@ export async function startServer(args, http = "127.0.0.1:0") {
       await ended;
     },
   };
+}
+
+// A chain whose solve takes long.
+export function slowChain() {
+  const stages = Array.from({ length: 10_000 }, (_, i) => ({
+    forward_seconds: 1e-3,
+    backward_seconds: 2e-3,
+    output_bytes: 1 << 20,
+    saved_bytes: (3 + (i % 7)) << 20,
+  }));
+  const file = join(folder, "slow_chain.json");
+  writeFileSync(file, JSON.stringify({ input_bytes: 1 << 20, stages }));
+  return file;
 }
 
 // Runs `body` on a page at `address`, and fails on any console message, and on any request that

@@ -97,45 +97,55 @@ absl::Status CheckSameOperations(const Step& step, const std::vector<Operation>&
   return absl::OkStatus();
 }
 
-// The times and the memory of each operation, and their sums. Copies have no memory of their own:
-// that of the computation listed before them.
-void FillStep(const Step& step, const std::vector<Operation>& operations,
-              v1::ViewedSchedule* viewed) {
-  v1::SimulateResponse& simulation = *viewed->mutable_simulation();
-  v1::Prediction& sums = *simulation.mutable_prediction();
-  v1::Peak peak;
+bool IsComputation(OperationKind kind) {
+  return IsForward(kind) || kind == OperationKind::kBackward;
+}
+
+// The times and the memory of each operation. Copies have no memory of their own: that of the
+// computation listed before them.
+void FillTimeline(const Step& step, const std::vector<Operation>& operations,
+                  v1::ViewedSchedule* viewed) {
   double computed_until = 0;
   int64_t memory_bytes = 0;
-  std::set<int> seen;
   for (size_t i = 0; i < operations.size(); ++i) {
     const auto found = step.find(i);
     const Ran ran =
         found != step.end() ? found->second : Ran{"", computed_until, computed_until, {}};
     memory_bytes = ran.memory_bytes.value_or(memory_bytes);
-    v1::TimelineEntry& entry = *simulation.mutable_timeline(static_cast<int>(i));
+    if (IsComputation(operations[i].kind)) computed_until = ran.end_seconds;
+    const int at = static_cast<int>(i);
+    v1::TimelineEntry& entry = *viewed->mutable_simulation()->mutable_timeline(at);
     entry.set_start_seconds(ran.start_seconds);
     entry.set_end_seconds(ran.end_seconds);
     entry.set_memory_bytes(memory_bytes);
     entry.set_host_bytes(0);
-    viewed->mutable_details(static_cast<int>(i))->Clear();
-    viewed->mutable_details(static_cast<int>(i))->set_measured_bytes(memory_bytes);
-    sums.set_makespan_seconds(std::max(sums.makespan_seconds(), ran.end_seconds));
-    if (memory_bytes > peak.memory_bytes()) {
+    viewed->mutable_details(at)->Clear();
+    viewed->mutable_details(at)->set_measured_bytes(memory_bytes);
+  }
+}
+
+// The sums of the timeline, and its peak where memory was measured.
+void FillSums(const std::vector<Operation>& operations, v1::SimulateResponse* simulation) {
+  v1::Prediction& sums = *simulation->mutable_prediction();
+  v1::Peak peak;
+  std::set<int> seen;
+  for (size_t i = 0; i < operations.size(); ++i) {
+    const v1::TimelineEntry& entry = simulation->timeline(static_cast<int>(i));
+    sums.set_makespan_seconds(std::max(sums.makespan_seconds(), entry.end_seconds()));
+    if (entry.memory_bytes() > peak.memory_bytes()) {
       peak.set_operation(static_cast<int64_t>(i));
-      peak.set_memory_bytes(memory_bytes);
+      peak.set_memory_bytes(entry.memory_bytes());
     }
-    const OperationKind kind = operations[i].kind;
-    const bool is_forward = IsForward(kind);
-    if (!is_forward && kind != OperationKind::kBackward) continue;
-    const double seconds = ran.end_seconds - ran.start_seconds;
-    computed_until = ran.end_seconds;
+    if (!IsComputation(operations[i].kind)) continue;
+    const double seconds = entry.end_seconds() - entry.start_seconds();
     sums.set_compute_seconds(sums.compute_seconds() + seconds);
-    if (is_forward && !seen.insert(operations[i].stage).second) {
+    if (IsForward(operations[i].kind) && !seen.insert(operations[i].stage).second) {
       sums.set_recompute_seconds(sums.recompute_seconds() + seconds);
     }
   }
+  sums.set_idle_seconds(std::max(sums.makespan_seconds() - sums.compute_seconds(), 0.0));
   sums.set_peak_memory_bytes(peak.memory_bytes());
-  if (peak.memory_bytes() > 0) *simulation.mutable_explanation()->add_peaks() = peak;
+  if (peak.memory_bytes() > 0) *simulation->mutable_explanation()->add_peaks() = peak;
 }
 
 }  // namespace
@@ -164,9 +174,9 @@ absl::StatusOr<v1::ViewedSchedule> MeasuredStep(absl::string_view json,
   simulation.clear_prediction();
   simulation.mutable_explanation()->clear_peaks();
   simulation.mutable_explanation()->clear_idles();
-  FillStep(step, operations, &viewed);
+  FillTimeline(step, operations, &viewed);
+  FillSums(operations, &simulation);
   v1::Prediction& sums = *simulation.mutable_prediction();
-  sums.set_idle_seconds(std::max(sums.makespan_seconds() - sums.compute_seconds(), 0.0));
   sums.set_lower_bound_seconds(bound);
   if (store_all_seconds > 0) sums.set_overhead(sums.makespan_seconds() / store_all_seconds - 1);
   simulation.clear_first_over_limit();

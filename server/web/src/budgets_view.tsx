@@ -228,6 +228,10 @@ function Legend({ frontiers }: { frontiers: ViewedFrontier[] }) {
         <span class="swatch bound" />
         {isOne ? "lower bound: no schedule takes less" : "its lower bound, in its colour"}
       </li>
+      <li>
+        <span class="swatch least" />
+        {isOne ? "least memory" : "least memory of each"}
+      </li>
     </ul>
   );
 }

@@ -119,9 +119,10 @@ export class TimelineChart {
     this.drawSoon();
   }
 
-  show(range: Range): void {
-    if (range.from === this.frame.from && range.to === this.frame.to) return;
-    this.move(range);
+  // What its owner wants to be shown, all where it names no range: the owner is not told.
+  show(range: Range | undefined): void {
+    const { from, to } = range ?? { from: 0, to: this.seconds };
+    if (from !== this.frame.from || to !== this.frame.to) this.place({ from, to });
   }
 
   all(): void {
@@ -146,15 +147,20 @@ export class TimelineChart {
     if (middle < from || middle > to) this.pan((middle - (from + to) / 2) / (to - from));
   }
 
-  private move({ from, to }: Range): void {
+  // What somebody who looks at it wants to be shown.
+  private move(range: Range): void {
+    this.place(range);
+    this.owner.moving(this.range);
+    clearTimeout(this.rest);
+    this.rest = setTimeout(() => this.owner.moved(this.range), 150);
+  }
+
+  private place({ from, to }: Range): void {
     const whole = this.seconds;
     const length = Math.min(Math.max(to - from, whole / kMostZoom), whole);
     from = Math.min(Math.max(from, 0), whole - length);
     this.frame = { ...this.frame, from, to: from + length };
     this.drawSoon();
-    this.owner.moving(this.range);
-    clearTimeout(this.rest);
-    this.rest = setTimeout(() => this.owner.moved(this.range), 150);
   }
 
   private drawSoon(): void {

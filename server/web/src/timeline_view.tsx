@@ -91,8 +91,7 @@ export function TimelineView({
   }, [timeline, scheme, extent, linked]);
   useEffect(() => chart.current?.mark(marks), [marks.op, marks.stage, timeline]);
   useEffect(() => {
-    if (range === undefined) chart.current?.all();
-    else chart.current?.show(range);
+    chart.current?.show(range);
   }, [range?.from, range?.to, timeline, scheme, extent]);
   const revealed = useRef(marks.op); // an address that names a range is shown as it is
   useEffect(() => {
