@@ -236,14 +236,20 @@ test("budgets of several solvers in one picture", async () => {
     // The same in the picture.
     await page.goBack();
     await page.waitForSelector(".budget-chart canvas");
-    const { points } = frontiers[0].frontier;
-    const bytes = (point) => Number(point.memory_bytes);
-    const area = await (await page.$(".budget-chart .u-over")).boundingBox();
-    const low = Math.min(...frontiers.map(({ frontier }) => Number(frontier.memory_floor_bytes)));
+    const all = frontiers.flatMap(({ frontier }) => frontier.points);
+    const chosen = frontiers[0].frontier.points[3];
+    const storeAll = await page.evaluate(
+      () => JSON.parse(document.getElementById("view").textContent).store_all_seconds,
+    );
+    const low = Number(frontiers[0].frontier.memory_floor_bytes);
     const high = Number(frontiers[0].frontier.most_memory_bytes);
-    const share = ((bytes(points[3]) - low) / (high - low) + 0.03) / 1.06;
-    for (let y = 0.02; y < 1 && !page.url().includes("schedule"); y += 0.02)
-      await page.mouse.click(area.x + area.width * share, area.y + area.height * y);
+    const x = ((Number(chosen.memory_bytes) - low) / (high - low) + 0.03) / 1.06;
+    const most = Math.max(...all.map(({ prediction }) => prediction.makespan_seconds));
+    const bounds = all.map(({ prediction }) => prediction.lower_bound_seconds);
+    const least = Math.min(storeAll, ...bounds);
+    const y = ((most - chosen.prediction.makespan_seconds) / (most - least) + 0.15) / 1.3;
+    const area = await (await page.$(".budget-chart .u-over")).boundingBox();
+    await page.mouse.click(area.x + area.width * x, area.y + area.height * y);
     await page.waitForFunction(() => location.hash === "#/schedule/0");
   });
   for (const [width, scheme] of [
