@@ -207,7 +207,8 @@ void Engine::Drain(Clock::time_point deadline) {
   pending_.WaitUntil(deadline);
   resources_.stop_all.request_stop();
   pending_.Wait();
-  // Answers may still have to be written to the cache tier.
+  // Look-ups may still queue bounds to be raised, and answers may have to be written to the tiers.
+  resources_.tier_calls.WaitUntilIdle(Clock::time_point::max());
   resources_.solves.WaitUntilIdle(Clock::time_point::max());
   resources_.quick.WaitUntilIdle(Clock::time_point::max());
   resources_.tier_calls.WaitUntilIdle(Clock::time_point::max());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "solver/bounds/lower_bound.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 
@@ -48,10 +49,8 @@ AnswerPtr Shared(std::optional<Answer> answer) {
 }
 
 // What a tier kept, as an answer to `request`; nullopt: it shows none.
-std::optional<Answer> AnswerFromTier(const SolveRequest& request, const Answer& kept,
-                                     BoundEffort effort, const std::stop_token& stop = {}) {
-  std::optional<Answer> answer =
-      AnswerWithSchedule(request, kept.schedule, kept.solver, effort, stop);
+std::optional<Answer> AnswerFromTier(const SolveRequest& request, const Answer& kept) {
+  std::optional<Answer> answer = AnswerWithSchedule(request, kept.schedule, kept.solver);
   if (!answer.has_value()) return std::nullopt;
   answer->from_exact_sizes = kept.from_exact_sizes;
   if (answer->outcome != Outcome::kOptimal) answer->explanation.notes.push_back(kNotProvedAgain);
@@ -92,20 +91,25 @@ TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const Cache
                     const std::string& client) {
   if (request.options.report_rounding_loss) return {};
   return cache.FindInTiers(keys, [&](const Answer& kept) -> CachedAnswerPtr {
-    std::optional<Answer> answer = AnswerFromTier(request, kept, BoundEffort::kQuick);
+    std::optional<Answer> answer = AnswerFromTier(request, kept);
     if (!answer.has_value()) return nullptr;
     return std::make_shared<const CachedAnswer>(
         CachedAnswer{*std::move(answer), keys, client, /*is_explained=*/true});
   });
 }
 
-CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswerPtr& from_tier,
+CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswer& from_tier,
                                 const std::stop_token& stop) try {
-  std::optional<Answer> answer =
-      AnswerFromTier(request, from_tier->answer, BoundEffort::kClose, stop);
-  if (!answer.has_value() || stop.stop_requested()) return nullptr;
-  return std::make_shared<const CachedAnswer>(
-      CachedAnswer{*std::move(answer), from_tier->keys, from_tier->owner, /*is_explained=*/true});
+  auto closer = std::make_shared<CachedAnswer>(from_tier);
+  Answer& answer = closer->answer;
+  RaiseBound(request.chain, request.platform, &answer.prediction, BoundTime::kShort, stop);
+  if (stop.stop_requested()) return nullptr;
+  if (MeetsBound(answer.prediction)) {
+    answer.outcome = Outcome::kOptimal;
+    answer.limit = Limit::kNone;
+    std::erase(answer.explanation.notes, kNotProvedAgain);
+  }
+  return closer;
 } catch (const std::bad_alloc&) {
   return nullptr;
 }

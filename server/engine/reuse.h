@@ -38,9 +38,9 @@ AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const Ca
 TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys,
                     const std::string& client);
 
-// The same answer under a closer lower bound, which takes some 10 ms, with a link up to 100; null:
-// `stop` is set, or memory runs out.
-CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswerPtr& from_tier,
+// An answer of FindInTiers() under a closer lower bound, which takes some 10 ms, with a link up to
+// 100; null: `stop` is set, or memory runs out.
+CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswer& from_tier,
                                 const std::stop_token& stop);
 
 }  // namespace stowage

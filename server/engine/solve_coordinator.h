@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -87,7 +88,16 @@ class SolveCoordinator {
   SolveContext ContextOf(const SolvePtr& solve, RunningSolves::Place& place, std::stop_token stop,
                          const HeldLeasePtr& lease);
   void Cache(const CachedAnswerPtr& answer);
-  void RaiseBoundWhenIdle(const KeyedRequestPtr& keyed, const CachedAnswerPtr& from_tier);
+
+  // What a tier had for a request, under the quick bound.
+  struct FromTier {
+    KeyedRequestPtr keyed = {};
+    CachedAnswerPtr cached = {};
+  };
+  void RaiseBoundLater(FromTier found);
+  void AddRaise();
+  void RaiseNext();
+
   void Forget(const SolvePtr& solve);
 
   // The end, for one waiter and for all of a solve.
@@ -113,6 +123,7 @@ class SolveCoordinator {
   SolveMap solves_ ABSL_GUARDED_BY(mutex_);
   SolveMap exact_solves_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<SolvePtr> in_flight_ ABSL_GUARDED_BY(mutex_);  // those and the others
+  std::deque<FromTier> to_raise_ ABSL_GUARDED_BY(mutex_);  // the first is queued, or under way
 };
 
 }  // namespace stowage

@@ -47,6 +47,9 @@ void NoteClass(Answer* answer) {
   if (!absl::c_linear_search(notes, note)) notes.push_back(std::move(note));
 }
 
+// Which lower bound an answer gets: FillBound() alone, or RaiseBound(), which takes its time.
+enum class BoundEffort { kQuick, kClosest };
+
 // Simulates the candidate on the request's exact chain and fills the answer with it. False, with
 // the solver listed as rejected, where the simulator refuses the schedule.
 bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort, Answer* answer,
@@ -59,8 +62,7 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
   }
   answer->prediction = checked->simulation.prediction;
   if (effort != BoundEffort::kQuick) {
-    const BoundTime time = effort == BoundEffort::kClosest ? BoundTime::kLong : BoundTime::kShort;
-    RaiseBound(request.chain, request.platform, &answer->prediction, time, stop);
+    RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
   }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);
@@ -424,14 +426,13 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
 }
 
 std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
-                                         const std::string& solver, BoundEffort effort,
-                                         const std::stop_token& stop) {
+                                         const std::string& solver) {
   if (!IsSolverName(solver)) return std::nullopt;
   try {
     const SolverInfo& info = *FindSolver(request.solver);
     Answer answer = EmptyAnswer(request, info);
     Candidate candidate{schedule, solver.c_str(), Limit::kHeuristic, {}};
-    if (!Accept(request, std::move(candidate), effort, &answer, stop)) return std::nullopt;
+    if (!Accept(request, std::move(candidate), BoundEffort::kQuick, &answer)) return std::nullopt;
     NoteUnusedLink(request, info, &answer);
     NoteUnusedModes(request, info, &answer);
     NoteUnusedInputs(request, info, &answer);

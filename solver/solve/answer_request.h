@@ -56,21 +56,13 @@ enum class SameInstance {
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
                                   SameInstance same);
 
-// How close the lower bound of an answer is to be, and so how long it takes.
-enum class BoundEffort {
-  kQuick,    // FillBound(): O(L log L)
-  kClose,    // RaiseBound() with BoundTime::kShort: some 10 ms, with a link up to 100
-  kClosest,  // RaiseBound() with BoundTime::kLong
-};
-
 // An answer of which nothing but its schedule is believed, such as one from a file that others may
 // write: simulated, bounded and explained here. OPTIMAL where the makespan equals the lower bound,
 // else FEASIBLE with Limit::kHeuristic; without a least memory. nullopt: the schedule does not fit
-// here, or the catalog has no solver of that name. Once `stop` is set the bound is the quick one.
+// here, or the catalog has no solver of that name. The bound is the quick one of FillBound().
 // Requires: RequestViolations(request) is empty. Thread-safe.
 std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
-                                         const std::string& solver, BoundEffort effort,
-                                         const std::stop_token& stop = {});
+                                         const std::string& solver);
 
 // Simulates a schedule and explains it. Errors: those of Simulate(), which polls `stop`, and
 // RESOURCE_EXHAUSTED without enough memory. Requires: as Simulate(). Thread-safe.

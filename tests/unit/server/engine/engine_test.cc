@@ -78,15 +78,13 @@ TEST_F(EngineTest, FindsInTheTierWhatAnotherProcessStored) {
   engine_.Drain(Clock::now() + kLong);  // the tier has it now
   AnswerCache cache({2 << 20}, {{"disk", Origin::Source::kDiskCache, &tier_}}, observer_);
   Engine next({.threads = 1}, &cache, &observer_);
-  for (const Origin::Source source : {Origin::Source::kDiskCache, Origin::Source::kMemoryCache}) {
-    auto listener = std::make_shared<RecordingListener>();
-    next.Solve(Quick(), {}, listener);
-    const auto result = listener->Wait();
-    ASSERT_THAT(result, IsOk());
-    EXPECT_EQ(result->origin.source, source);
-    EXPECT_EQ(result->answer->schedule, first.answer->schedule);
-    EXPECT_EQ(result->answer->explanation.stages.size(), 10);
-  }
+  auto listener = std::make_shared<RecordingListener>();
+  next.Solve(Quick(), {}, listener);
+  const auto result = listener->Wait();
+  ASSERT_THAT(result, IsOk());
+  EXPECT_EQ(result->origin.source, Origin::Source::kDiskCache);
+  EXPECT_EQ(result->answer->schedule, first.answer->schedule);
+  EXPECT_EQ(result->answer->explanation.stages.size(), 10);
 }
 
 // The closer bound takes ten times as long as all the rest of such an answer.
@@ -105,8 +103,8 @@ TEST_F(EngineTest, RaisesTheBoundOfWhatATierHadAfterTheAnswer) {
   const double close = first.answer->prediction.lower_bound_seconds;
   EXPECT_LT(at_once.answer->prediction.lower_bound_seconds, close);
   SolveResult later = ask();
-  while (later.answer->prediction.lower_bound_seconds < close) later = ask();
-  EXPECT_EQ(later.origin.source, Origin::Source::kMemoryCache);
+  while (later.origin.source != Origin::Source::kMemoryCache) later = ask();
+  EXPECT_GE(later.answer->prediction.lower_bound_seconds, close);
   EXPECT_EQ(later.answer->outcome, first.answer->outcome);
 }
 

@@ -155,7 +155,7 @@ TEST(AnswersOfATier, GetACloserBoundOnRequest) {
   request.platform.memory_bytes = 150;
   const CachedAnswerPtr found = FindInTier(request, Solve(request));
   ASSERT_NE(found, nullptr);
-  const CachedAnswerPtr closer = WithCloserBound(request, found, /*stop=*/{});
+  const CachedAnswerPtr closer = WithCloserBound(request, *found, /*stop=*/{});
   ASSERT_NE(closer, nullptr);
   EXPECT_GT(closer->answer.prediction.lower_bound_seconds,
             found->answer.prediction.lower_bound_seconds);
@@ -163,7 +163,7 @@ TEST(AnswersOfATier, GetACloserBoundOnRequest) {
   EXPECT_EQ(closer->owner, "asker");
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_EQ(WithCloserBound(request, found, stop.get_token()), nullptr);
+  EXPECT_EQ(WithCloserBound(request, *found, stop.get_token()), nullptr);
 }
 
 TEST(AnswersOfATier, AreAMissWhereTheRoundingLossIsAskedFor) {
