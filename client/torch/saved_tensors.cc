@@ -32,11 +32,22 @@ class Engine final : public torch::autograd::Engine {
     if (current_save == nullptr) return nullptr;
     return std::make_unique<Hooks>(*current_save);
   }
+
+  // In LibTorch 2 only the first engine of a process that runs a backward starts its threads, which
+  // may have been LibTorch's own.
+  void StartThreads() {
+    initialize_device_threads_pool();
+    if (device_ready_queues_.empty()) start_device_threads();
+  }
 };
 
 torch::autograd::Engine& EngineOfProcess() {
   // Never destroyed: its threads may outlive static objects.
-  static Engine* const engine = new Engine();
+  static Engine* const engine = [] {
+    auto* const made = new Engine();
+    made->StartThreads();
+    return made;
+  }();
   return *engine;
 }
 
