@@ -3,13 +3,13 @@
 //   minus
 //              the bytes live before and the bytes of ā^l;
 //   backward:  δ^l, all ones -> δ^(l-1); its overhead is the peak minus the bytes live before and
-//   the
-//              bytes of δ^(l-1).
+//              the bytes of δ^(l-1).
 // Overheads are maxima over measured runs, since libraries keep workspaces that they allocate in a
-// first one; times are medians. A GPU is kept busy before each run for as long as the host takes to
-// enqueue one: within a step the host is ahead, and the GPU never waits for it. A last
-// FORWARD_CHECKPOINT leaves a^l as the
-// next stage's input. Gradients of parameters exist as zeros meanwhile, so that backward()
+// first one. A GPU is kept busy before each run for as long as the host takes to enqueue one, so
+// that the GPU's time and the host's are measured apart; the medians of both, in the order of a
+// step that stores everything, are the chain's times (step_times.h): within such a step the host
+// is ahead of the GPU by what the operations so far have left. A last FORWARD_CHECKPOINT leaves a^l
+// as the next stage's input. Gradients of parameters exist as zeros meanwhile, so that backward()
 // allocates none.
 #include "client/torch/profiler.h"
 
@@ -24,6 +24,7 @@
 
 #include "client/torch/graph_mode.h"
 #include "client/torch/replay.h"
+#include "client/torch/step_times.h"
 #include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/status_macros.h"
@@ -96,14 +97,35 @@ class Profiler {
   }
 
   // Requires: the loss has been measured.
-  Chain TakeChain() { return std::move(chain_); }
+  Chain TakeChain() {
+    std::vector<OperationTimes> step = forwards_;
+    step.insert(step.end(), backwards_.rbegin(), backwards_.rend());
+    const std::vector<double> seconds = SecondsInAStep(step);
+    for (size_t i = 0; i < forwards_.size(); ++i) {
+      Stage& stage = i < chain_.stages.size() ? chain_.stages[i] : chain_.loss;
+      stage.forward_seconds = seconds[i];
+      stage.backward_seconds = seconds[seconds.size() - 1 - i];
+    }
+    return std::move(chain_);
+  }
 
  private:
-  // Runs work on the compute queue and returns its seconds. `lead_seconds`: how long the last such
-  // work took to enqueue, by the host's clock.
-  absl::StatusOr<double> Timed(Work work, double* lead_seconds) {
+  // Measured runs of one operation.
+  struct Runs {
+    std::vector<double> host_seconds;
+    std::vector<double> device_seconds;
+
+    void Add(const OperationTimes& times) {
+      host_seconds.push_back(times.host_seconds);
+      device_seconds.push_back(times.device_seconds);
+    }
+    OperationTimes Medians() const { return {MedianOf(host_seconds), MedianOf(device_seconds)}; }
+  };
+
+  // Runs work on the compute queue. `last`: the times of the last such work, replaced by its own.
+  absl::Status Time(Work work, OperationTimes* last) {
     constexpr double kMostLead = 0.02;  // a first run sets up libraries for longer
-    const double lead = std::min(1.5 * *lead_seconds, kMostLead);
+    const double lead = std::min(1.5 * last->host_seconds, kMostLead);
     RETURN_IF_ERROR(
         device_.Launch(Queue::kCompute, [device = stages_.options().device, lead](void* stream) {
           return TorchGuarded([&] {
@@ -115,26 +137,27 @@ class Profiler {
     const auto enqueued = std::chrono::steady_clock::now();
     RETURN_IF_ERROR(device_.Launch(Queue::kCompute, std::move(work)));
     ASSIGN_OR_RETURN(const auto end, device_.Record(Queue::kCompute));
-    *lead_seconds =
+    last->host_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - enqueued).count();
     RETURN_IF_ERROR(device_.Synchronize());
-    return end->Seconds() - begin->Seconds();
+    last->device_seconds = end->Seconds() - begin->Seconds();
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<double> Forward(int l, OperationKind kind) {
+  absl::Status Forward(int l, OperationKind kind) {
     meter_.ResetPeak();
-    return Timed(
+    return Time(
         [this, l, kind](void* stream) {
           return stages_.Forward({.stage = l, .kind = kind, .stream = stream});
         },
-        &forward_lead_seconds_);
+        &last_forward_);
   }
 
-  absl::StatusOr<double> Backward(int l) {
+  absl::Status Backward(int l) {
     meter_.ResetPeak();
-    return Timed(
+    return Time(
         [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
-        &backward_lead_seconds_);
+        &last_backward_);
   }
 
   // The peak since ResetPeak(), beyond the bytes live before and those of the result.
@@ -142,18 +165,19 @@ class Profiler {
     return std::max<int64_t>(meter_.PeakBytes() - before_bytes - result_bytes, 0);
   }
 
+  // All but the times, which TakeChain() adds.
   absl::StatusOr<Stage> MeasureStage(int l) {
     Stage stage;
     const bool is_loss = l > stages_.length();
     stage.name = is_loss ? "" : stages_.stage(l).name;
     stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
     const StageOutput input = stages_.Output(l - 1);
-    std::vector<double> forwards;
-    std::vector<double> backwards;
+    Runs forwards;
+    Runs backwards;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       stages_.SetOutput(l - 1, input);
       int64_t before = meter_.LiveBytes();
-      ASSIGN_OR_RETURN(const double forward, Forward(l, OperationKind::kForwardSave));
+      RETURN_IF_ERROR(Forward(l, OperationKind::kForwardSave));
       stage.saved_bytes = stages_.ValueBytes(l);
       const int64_t forward_overhead = OverheadBytes(before, stage.saved_bytes);
       if (!is_loss) {
@@ -161,18 +185,18 @@ class Profiler {
         stages_.SetGradient(l, output.differentiable ? at::ones_like(output.tensor) : at::Tensor());
       }
       before = meter_.LiveBytes();
-      ASSIGN_OR_RETURN(const double backward, Backward(l));
+      RETURN_IF_ERROR(Backward(l));
       input_gradient_bytes_ = stages_.GradientBytes(l - 1);
       const int64_t backward_overhead = OverheadBytes(before, input_gradient_bytes_);
       stages_.SetGradient(l - 1, {});
       if (run < 0) continue;
       stage.forward_overhead_bytes = std::max(stage.forward_overhead_bytes, forward_overhead);
       stage.backward_overhead_bytes = std::max(stage.backward_overhead_bytes, backward_overhead);
-      forwards.push_back(forward);
-      backwards.push_back(backward);
+      forwards.Add(last_forward_);
+      backwards.Add(last_backward_);
     }
-    stage.forward_seconds = MedianOf(forwards);
-    stage.backward_seconds = MedianOf(backwards);
+    forwards_.push_back(forwards.Medians());
+    backwards_.push_back(backwards.Medians());
     stage.no_offload = stages_.shared(l);
     stages_.SetOutput(l - 1, input);
     if (is_loss) return stage;
@@ -182,7 +206,7 @@ class Profiler {
   // Adds the output's bytes to `stage`. Leaves the output as the only live value.
   absl::StatusOr<Stage> MeasureOutput(int l, Stage stage) {
     const int64_t before = meter_.LiveBytes();
-    RETURN_IF_ERROR(Forward(l, OperationKind::kForwardCheckpoint).status());
+    RETURN_IF_ERROR(Forward(l, OperationKind::kForwardCheckpoint));
     stage.output_bytes = stages_.ValueBytes(l);
     stage.forward_overhead_bytes =
         std::max(stage.forward_overhead_bytes, OverheadBytes(before, stage.output_bytes));
@@ -194,10 +218,12 @@ class Profiler {
   Device& device_;
   MemoryMeter& meter_;
   const ProfileOptions options_;
-  Chain chain_;                       // the stages measured so far
+  Chain chain_;                           // the stages measured so far
+  std::vector<OperationTimes> forwards_;  // of those stages, then of the loss
+  std::vector<OperationTimes> backwards_;
   int64_t input_gradient_bytes_ = 0;  // of the last measured stage
-  double forward_lead_seconds_ = 0;   // of Timed()
-  double backward_lead_seconds_ = 0;
+  OperationTimes last_forward_;
+  OperationTimes last_backward_;
 };
 
 absl::StatusOr<Chain> Measure(TorchStages* stages, Device* device, MemoryMeter* meter,

@@ -24,7 +24,8 @@ struct ProfileOptions {
 
 // Runs one stage after the other and holds the values of one stage only, so that a network that
 // does not fit can be profiled.
-// - Times are medians of FORWARD_SAVE and BACKWARD on the device's compute queue.
+// - Times are those of FORWARD_SAVE and BACKWARD in a step that stores everything: the device's, or
+//   the host's where the device waits for what the host has not enqueued yet.
 // - Bytes are the allocator's. Gradients of parameters are not included: they exist already.
 // - A stage whose saved memory is shared becomes no_offload.
 // - A no_recompute stage runs as often as the others. If it is a collective, every rank must
