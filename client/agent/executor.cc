@@ -202,11 +202,14 @@ class ArenaStep final : public PlanStep {
   }
 
   absl::Status Forward(const Command& command, void* stream) {
-    return stages_.Forward(
-        {.stage = command.stage, .kind = command.kind, .run = command.run, .stream = stream},
-        {.input = Input(command),
-         .value = Span(command.value),
-         .workspace = Span(command.workspace)});
+    return stages_.Forward({.stage = command.stage,
+                            .kind = command.kind,
+                            .run = command.run,
+                            .repeated = command.repeated,
+                            .stream = stream},
+                           {.input = Input(command),
+                            .value = Span(command.value),
+                            .workspace = Span(command.workspace)});
   }
 
   absl::Status Backward(const Command& command, void* stream) {
@@ -268,8 +271,11 @@ class FrameworkStep final : public PlanStep {
         });
       default:
         return Launch(index, [this, l, &command](void* stream) {
-          return stages_.Forward(
-              {.stage = l, .kind = command.kind, .run = command.run, .stream = stream});
+          return stages_.Forward({.stage = l,
+                                  .kind = command.kind,
+                                  .run = command.run,
+                                  .repeated = command.repeated,
+                                  .stream = stream});
         });
     }
   }

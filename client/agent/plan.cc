@@ -81,7 +81,8 @@ class CommandBuilder {
     bool saved = false;     // ā^l rather than a^l
     int device = kNoBlock;  // kNoBlock: not on the device
     int host = kNoBlock;
-    int runs = 0;  // forwards so far
+    int runs = 0;          // forwards so far
+    size_t first_run = 0;  // the first one's command
   };
 
   // Returns the number of a block that is alive from the current operation on.
@@ -124,6 +125,8 @@ class CommandBuilder {
     value.device = AddBlock(device_, value.bytes);
     Command* const command = Append(kind, l, Queue::kCompute);
     command->run = value.runs++;
+    if (command->run == 0) value.first_run = now_;
+    plan_->commands[value.first_run].repeated = command->run > 0;
     command->input = values_[l - 1].device;
     command->workspace = AddWorkspace(chain_.stage(l).forward_overhead_bytes);
     if (Discards(kind)) EndBlock(device_, &values_[l - 1].device);

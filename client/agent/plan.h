@@ -33,6 +33,7 @@ struct Command {
   std::vector<size_t> waits;      // commands of other queues that end before this one starts
   bool awaited = false;           // whether another command waits for this one
   int run = 0;                    // of a forward: earlier forwards of its stage in this step
+  bool repeated = false;          // of a forward with run 0: its stage is recomputed in this step
   int input = kNoBlock;           // of a computation: value l-1
   int value = kNoBlock;           // value l: written by a forward, read by a backward, copied
   int gradient = kNoBlock;        // of a backward: δ^l

@@ -56,8 +56,7 @@ TensorView HeldValue::Hold(const at::Tensor& tensor) {
   if (found == blocks_.end()) {
     const auto size = static_cast<int64_t>(tensor.storage().nbytes());
     // All of the storage, of which `tensor` may be a part: freeing a part frees nothing.
-    blocks_.push_back(
-        {BytesOf(tensor.storage(), tensor.device()), StorageOf(tensor), size, tensor.device()});
+    blocks_.push_back({tensor.storage(), StorageOf(tensor), size, tensor.device()});
   }
   return ViewOf(tensor, index);
 }
@@ -73,18 +72,24 @@ int64_t HeldValue::Bytes(int64_t granularity) const {
 }
 
 bool HeldValue::IsShared() const {
-  // `bytes` itself holds one reference to its storage.
+  // The block itself is one reference to its storage.
   return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
-    return block.bytes.storage().use_count() > 1 || block.bytes.use_count() > 1;
+    return block.storage && block.storage.use_count() > 1;
   });
 }
 
 at::Tensor HeldValue::Tensor(const TensorView& view) const {
-  const at::Tensor& bytes = blocks_[view.block].bytes;
-  at::Tensor tensor = at::empty({0}, at::dtype(view.type).device(bytes.device()))
-                          .set_(bytes.storage(), view.offset, view.sizes, view.strides);
-  tensor.unsafeGetTensorImpl()->_set_conj(view.conjugated);
-  tensor.unsafeGetTensorImpl()->_set_neg(view.negated);
+  const Block& block = blocks_[view.block];
+  // Not by at::empty() and set_(): a backward reads many tensors, and those two take longer to
+  // dispatch than a small kernel to run.
+  const c10::DispatchKey key = at::dtype(view.type).device(block.device).computeDispatchKey();
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(block.storage), key, c10::scalarTypeToTypeMeta(view.type));
+  c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+  impl->set_sizes_and_strides(at::IntArrayRef(view.sizes), at::IntArrayRef(view.strides));
+  impl->set_storage_offset(view.offset);
+  if (view.conjugated) impl->_set_conj(true);
+  if (view.negated) impl->_set_neg(true);
   return tensor;
 }
 
@@ -112,18 +117,18 @@ absl::Status HeldValue::ForEachPart(PinnedSpan span, int64_t granularity, const 
 
 absl::Status HeldValue::CopyToHost(PinnedSpan to, int64_t granularity) const {
   return ForEachPart(to, granularity, [this](size_t i, const at::Tensor& host) {
-    CopyBytes(blocks_[i].bytes, host);
+    CopyBytes(BytesOf(blocks_[i].storage, blocks_[i].device), host);
   });
 }
 
 absl::Status HeldValue::CopyFromHost(PinnedSpan from, int64_t granularity) {
   return ForEachPart(from, granularity, [this](size_t i, const at::Tensor& host) {
-    CopyBytes(host, blocks_[i].bytes);
+    CopyBytes(host, BytesOf(blocks_[i].storage, blocks_[i].device));
   });
 }
 
 void HeldValue::Release() {
-  for (Block& block : blocks_) block.bytes.reset();
+  for (Block& block : blocks_) block.storage = c10::Storage();
 }
 
 // Views refer to blocks by number, so that they stay valid although addresses change.
@@ -131,10 +136,9 @@ void HeldValue::Allocate() {
   for (Block& block : blocks_) {
     // Not by at::empty(): with deterministic algorithms LibTorch fills its memory with a kernel,
     // which might overwrite what another stream copies there.
-    const c10::Storage storage(c10::Storage::use_byte_size_t(), block.size,
-                               c10::GetAllocator(block.device.type()));
-    block.bytes = BytesOf(storage, block.device);
-    block.identity = StorageOf(block.bytes);
+    block.storage = c10::Storage(c10::Storage::use_byte_size_t(), block.size,
+                                 c10::GetAllocator(block.device.type()));
+    block.identity = block.storage.unsafeGetStorageImpl();
   }
 }
 

@@ -5,6 +5,7 @@
 #define STOWAGE_CLIENT_TORCH_HELD_VALUE_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Storage.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +67,7 @@ class HeldValue {
 
  private:
   struct Block {
-    at::Tensor bytes;                // the storage as bytes; undefined while it is released
+    c10::Storage storage;            // null while it is released
     const void* identity = nullptr;  // the StorageImpl
     int64_t size = 0;
     c10::Device device = c10::kCPU;

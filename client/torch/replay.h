@@ -39,6 +39,7 @@ class Replay {
   // `module` may be null. Covers the generators of the host and of `device`.
   Replay(std::shared_ptr<torch::nn::Module> module, c10::Device device);
 
+  // First() is needed only in steps that call Again().
   void First(const std::function<void()>& forward);
   void Again(const std::function<void()>& forward);
   void EndStep();

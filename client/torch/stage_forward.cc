@@ -20,10 +20,17 @@
 namespace stowage {
 namespace {
 
+// tensor.detach() without dispatching, which takes longer than all else here.
+at::Tensor Detached(const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  return at::Tensor(impl.shallow_copy_and_detach(impl.version_counter(),
+                                                 /*allow_tensor_metadata_change=*/false));
+}
+
 enum class VersionCheck { kNone, kUnchanged };
 
 SavedTensor SaveInPlace(const at::Tensor& tensor, VersionCheck check) {
-  return [tensor = tensor.detach(), check, version = tensor._version()] {
+  return [tensor = Detached(tensor), check, version = tensor._version()] {
     TORCH_CHECK(check == VersionCheck::kNone || tensor._version() == version,
                 "a parameter was changed between the forward and the backward that reads it");
     return tensor;
@@ -58,7 +65,7 @@ absl::Status StageForward::Run() {
     value.graph = {};
   }
   value.set_differentiable(output.requires_grad());
-  value.HoldOutput(output.detach());
+  value.HoldOutput(output);
   return absl::OkStatus();
 }
 
@@ -87,8 +94,8 @@ absl::Status StageForward::CheckWrites(const at::Tensor& input, int64_t version)
         "writes into its input, which is another stage's: make it work out of place, or make it "
         "and the stage before it one");
   }
-  for (const auto& [tensor, version_when_saved] : saved_) {
-    if (tensor._version() != version_when_saved) {
+  for (const auto& [version_now, version_when_saved] : saved_) {
+    if (version_now.current_version() != version_when_saved) {
       return absl::InvalidArgumentError(
           "changes in place what it has saved for its backward: make it work out of place");
     }
@@ -105,7 +112,8 @@ SavedTensor StageForward::Save(const at::Tensor& tensor) {
     });
   }
   if (!IsOnDevice(tensor, arguments_.device)) return SaveInPlace(tensor, VersionCheck::kUnchanged);
-  saved_.emplace_back(tensor.detach(), tensor._version());
+  const c10::VariableVersion& saved_version = tensor.unsafeGetTensorImpl()->version_counter();
+  saved_.emplace_back(saved_version, saved_version.current_version());
   const Constants& constants = arguments_.constants;
   if (const auto constant = constants.find(StorageOf(tensor)); constant != constants.end()) {
     // A buffer may change: normalization updates its statistics after reading them.

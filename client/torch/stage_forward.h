@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_TORCH_STAGE_FORWARD_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
 
 #include <cstdint>
 #include <functional>
@@ -54,7 +55,8 @@ class StageForward {
   SavedTensor ForOwnBackward(Load load) const;
 
   const Arguments arguments_;
-  std::vector<std::pair<at::Tensor, int64_t>> saved_;  // saved tensors and their versions then
+  // The version counters of saved tensors, and their versions then.
+  std::vector<std::pair<c10::VariableVersion, uint32_t>> saved_;
 };
 
 }  // namespace stowage

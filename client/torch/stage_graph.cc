@@ -5,10 +5,38 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
+#include <torch/version.h>
+
+#if TORCH_VERSION_MAJOR >= 2
+#include <c10/core/AutogradState.h>
+#endif
 
 #include <utility>
 
 namespace stowage {
+namespace {
+
+// While in scope, backwards run on the calling thread alone: to hand each stage's to a GPU's thread
+// and back takes longer than to enqueue a small stage. LibTorch 1 has no such setting.
+class OnThisThread {
+#if TORCH_VERSION_MAJOR >= 2
+ public:
+  OnThisThread() { State().set_multithreading_enabled(false); }
+  ~OnThisThread() { State().set_multithreading_enabled(before_); }
+  OnThisThread(const OnThisThread&) = delete;
+  OnThisThread& operator=(const OnThisThread&) = delete;
+
+ private:
+  static c10::AutogradState& State() { return c10::AutogradState::get_tls_state(); }
+
+  const bool before_ = State().get_multithreading_enabled();
+#else
+ public:
+  OnThisThread() {}
+#endif
+};
+
+}  // namespace
 
 using torch::autograd::variable_list;
 
@@ -43,6 +71,7 @@ void StageGraph::Leave(const at::Tensor& output) {
 
 at::Tensor StageGraph::Backward(const at::Tensor& output_gradient) {
   if (input_ != nullptr) input_->Open();
+  const OnThisThread on_this_thread;
   torch::autograd::Engine::get_default_engine().execute(
       {std::exchange(output_, {})}, {output_gradient}, /*keep_graph=*/false,
       /*create_graph=*/false, /*accumulate_grad=*/true);

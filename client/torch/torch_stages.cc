@@ -59,7 +59,7 @@ std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential) {
 }
 
 TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& options)
-    : stages_(std::move(stages)), options_(WithIndex(options)) {
+    : stages_(std::move(stages)), options_(WithIndex(options)), verifies_(options.verifies) {
   const size_t values = stages_.size() + 2;
   values_.resize(values);
   gradients_.resize(values);
@@ -205,12 +205,18 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
     };
     active_ = l;
     const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
-    call.run == 0 ? replay.First(run) : replay.Again(run);
+    if (call.run > 0) {
+      replay.Again(run);
+    } else if (call.repeated) {
+      replay.First(run);
+    } else {
+      run();
+    }
     RETURN_IF_ERROR(status);
     // Everything of this run but the value is gone now; another reference is the stage's own.
     if (saves && Value(l).IsShared()) shared_[index] = true;
     if (call.kind == OperationKind::kForwardDiscard) Drop(l - 1);
-    if (options_.verifies) RETURN_IF_ERROR(Verify(l, call.run));
+    if (verifies_ && (call.repeated || call.run > 0)) RETURN_IF_ERROR(Verify(l, call.run));
     if (l <= length()) return absl::OkStatus();
     loss_ = Value(l).Output().clone();
     if (loss_.numel() == 1) return absl::OkStatus();

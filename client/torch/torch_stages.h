@@ -107,6 +107,8 @@ class TorchStages final : public FrameworkStages {
   const at::Tensor& loss() const { return loss_; }
   const at::Tensor& input_gradient() const { return input_gradient_; }  // undefined: not needed
 
+  // Of the next step: TorchOptions::verifies.
+  void set_verifies(bool verifies) { verifies_ = verifies; }
   // The number of recomputations compared with their first runs, over all steps.
   int64_t verified_recomputations() const { return verified_recomputations_; }
 
@@ -148,6 +150,7 @@ class TorchStages final : public FrameworkStages {
 
   std::vector<TorchStage> stages_;  // the network's, then the loss
   const TorchOptions options_;
+  bool verifies_;
   at::Tensor input_;
   std::optional<at::ThreadLocalState> feeder_state_;  // of the thread that called Feed()
   void* compute_stream_ = nullptr;

@@ -87,6 +87,8 @@ TEST_F(MakePlanTest, CountsTheRunsOfAForward) {
   const ArenaPlan plan = Make(2, "C1 S2 S3 B3 B2 S1 B1");
   EXPECT_EQ(plan.commands[0].run, 0);
   EXPECT_EQ(plan.commands[5].run, 1);
+  EXPECT_TRUE(plan.commands[0].repeated);
+  EXPECT_FALSE(plan.commands[1].repeated);
 }
 
 TEST_F(MakePlanTest, LeavesValuesToAFrameworkWhereAsked) {
