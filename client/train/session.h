@@ -41,6 +41,7 @@ struct SessionOptions {
   int seed = 1;   // of dropout and other random numbers during training
 };
 
+// In the unmeasured steps: to compare outputs takes longer than to compute them.
 enum class Verification { kOff, kRecomputations };
 
 // Not thread-safe.

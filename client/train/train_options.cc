@@ -62,7 +62,8 @@ void AddTrainingOptions(CLI::App* app, TrainOptions* options) {
       ->capture_default_str();
   group.Add("--seed", options->seed, "N", "of weights, data and dropout")->capture_default_str();
   group.AddFlag("--verify", options->verifies,
-                "compare every recomputation with the first run, and name the stage that differs");
+                "in the steps that are not measured, compare every recomputation with the first "
+                "run, and name the stage that differs");
   group.AddFlag("!--no-compare", options->compares,
                 "do not also train without a schedule and with the best segments");
 }
