@@ -392,7 +392,7 @@ class Pass:
         value = self._values[number]
         assert value is not None
         value.hold_as_blocks()
-        blocks = value.blocks.values()
+        blocks = value.travelers()
         if step == Step.OFFLOAD:
             value.wait()
             self._transfers.offload(blocks)

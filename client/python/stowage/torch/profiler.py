@@ -41,9 +41,7 @@ class Profile:
         """What a plain step takes beyond the chain; 0 where it was not measured."""
         if self.plain_seconds is None:
             return 0.0
-        stages = [*self.chain.stages, *([self.chain.loss] if self.chain.loss else [])]
-        inside = sum(stage.forward_seconds + stage.backward_seconds for stage in stages)
-        return max(0.0, self.plain_seconds - inside)
+        return max(0.0, self.plain_seconds - _seconds_of(self.chain))
 
 
 class Profiler:
@@ -83,12 +81,10 @@ class Profiler:
                 replace(stage, forward_seconds=forward, backward_seconds=backward)
                 for stage, (forward, backward) in zip(chain.stages, seconds.of_stages, strict=True)
             ),
-            loss=replace(
-                chain.loss or ChainStage(),
-                forward_seconds=seconds.loss[0],
-                backward_seconds=seconds.loss[1],
-            ),
+            loss=_as_one(chain, sum(seconds.loss)),
         )
+        if plain:
+            chain = _within(chain, plain[0])
         memory = ChainMemory(tuple(bytes_of.overheads), bytes_of.shared_bytes())
         return Profile(
             memory.careful(chain),
@@ -100,3 +96,47 @@ class Profiler:
             memory,
             tuple(bytes_of.notes),
         )
+
+
+def _as_one(chain: Chain, seconds: float) -> ChainStage:
+    """The loss with all of its time in its backward.
+
+    Nothing tells of the begin of the loss's backward: what a schedule does between its forward and
+    backward is done before both, and would be expected to happen beside a forward that comes later.
+    """
+    loss = chain.loss or ChainStage()
+    gradient = chain.stages[-1].gradient_bytes or 0  # which the forward does not have yet
+    return replace(
+        loss,
+        forward_seconds=0.0,
+        backward_seconds=seconds,
+        backward_overhead_bytes=max(
+            loss.forward_overhead_bytes - gradient, loss.backward_overhead_bytes
+        ),
+    )
+
+
+def _seconds_of(chain: Chain) -> float:
+    stages = [*chain.stages, *([chain.loss] if chain.loss else [])]
+    return sum(stage.forward_seconds + stage.backward_seconds for stage in stages)
+
+
+def _within(chain: Chain, seconds: float) -> Chain:
+    """The chain, with all times shorter where together they are more than those of a plain step.
+
+    Where the host is hardly ahead of a GPU, the measurement of stage after stage holds it up.
+    """
+    factor = min(1.0, seconds / max(_seconds_of(chain), 1e-12))
+
+    def scaled(stage: ChainStage) -> ChainStage:
+        return replace(
+            stage,
+            forward_seconds=stage.forward_seconds * factor,
+            backward_seconds=stage.backward_seconds * factor,
+        )
+
+    return replace(
+        chain,
+        stages=tuple(scaled(stage) for stage in chain.stages),
+        loss=scaled(chain.loss or ChainStage()),
+    )

@@ -49,8 +49,8 @@ class Program:
     # By stage: it runs once, as in plain training, and what it saves stays in the caller's graph.
     # No stage is where the program has transfers, whose order its backward could not keep.
     plain: tuple[bool, ...]
-    # The last operation to run before the caller's loss: copies to the host and releases that the
-    # schedule has before the loss's backward, whose begin nothing tells of.
+    # The last operation to run before the caller's loss: transfers that the schedule has before the
+    # loss's backward, whose begin nothing tells of.
     before_loss: int
     # The operations of the schedule that the entries came from, by index.
     source: tuple[int, ...]
@@ -143,7 +143,7 @@ def _before_loss(
     while (
         end + 1 < len(operations)
         and source[end + 1] < loss
-        and operations[end + 1][0] in (Step.OFFLOAD, Step.RELEASE)
+        and operations[end + 1][0] in (Step.OFFLOAD, Step.RELEASE, Step.PREFETCH)
     ):
         end += 1
     return end

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 
+from stowage.errors import NotAChainError
+
 
 def storage_key(tensor: Tensor) -> int:
     """Equal for tensors that share memory, while one of them is alive."""
@@ -81,10 +83,13 @@ class Version:
 
     def check(self) -> None:
         if not self.is_current():
-            raise RuntimeError(
-                "a tensor that a layer had saved for its backward was changed in place: change a "
-                "copy, or call stowage.unfit(model)"
-            )
+            raise RuntimeError(_CHANGED)
+
+
+_CHANGED = (
+    "a tensor that a layer had saved for its backward was changed in place: change a copy, or call "
+    "stowage.unfit(model)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,11 @@ class Enter(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        raise RuntimeError("a stage's gradient went past its input")
+        raise NotAChainError(
+            "a gradient reaches a layer's input by another way than the layer's return value: a "
+            "tensor leaves the layer in an attribute, a list or a hook, and a loss depends on it; "
+            "make the layer return it, or leave the layer out, with layers="
+        )
 
 
 def begin_of_graph(tensor: Tensor) -> tuple[Tensor, GradientEdge]:
@@ -207,6 +216,7 @@ class Value:
     arrives: Callable[[], None] | None = None  # makes the compute queue wait for a prefetch
     versions: list[int] = field(default_factory=list)  # of the tensors, when they were made
     views_versions: list[Version] = field(default_factory=list)  # of the tensors that views were
+    _travelers: list[Block] | None = None
 
     @staticmethod
     def of(tensors: list[Tensor], graph: Graph | None = None) -> Value:
@@ -250,10 +260,44 @@ class Value:
 
     def view_of(self, tensor: Tensor) -> View | Tensor:
         """The tensor as a view of a block of this value; itself where that cannot be."""
-        if not has_plain_storage(tensor):
-            return tensor
-        block = self.blocks.setdefault(storage_key(tensor), Block.of(tensor))
+        return self.strided_view_of(tensor) if has_plain_storage(tensor) else tensor
+
+    def strided_view_of(self, tensor: Tensor) -> View:
+        """Requires: has_plain_storage(tensor)."""
+        key = storage_key(tensor)
+        block = self.blocks.get(key)
+        if block is None:
+            block = self.blocks[key] = Block.of(tensor)
         return View.of(tensor, block)
+
+    def travelers(self) -> list[Block]:
+        """The blocks that leave the device with the value: not those whose copies take longer than
+        what they free is worth, such as BatchNorm's statistics. Requires: the value is complete.
+        """
+        if self._travelers is None:
+            blocks = sorted(self.blocks.values(), key=lambda block: block.bytes)
+            stay = self.bytes() // _SHARE_THAT_STAYS
+            first = 0
+            while first < len(blocks) and blocks[first].bytes <= min(stay, _SMALL_BYTES):
+                stay -= blocks[first].bytes
+                first += 1
+            self._travelers = blocks[first:]
+        return self._travelers
+
+
+_SMALL_BYTES = 64 << 10
+_SHARE_THAT_STAYS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A saved tensor that stays as it is, and its version when it was saved."""
+
+    tensor: Tensor
+    version: int
+
+
+Packed = Held | tuple[View | InputView, Version]  # what is kept of a saved tensor
 
 
 class SavedTensors:
@@ -287,32 +331,35 @@ class SavedTensors:
         # collector sees no cycle.
         del self._value
 
-    def _pack(self, tensor: Tensor) -> tuple[View | InputView | Tensor, Version]:
+    def _pack(self, tensor: Tensor) -> Packed:
         # Autograd checks versions itself, but not of what hooks have packed.
-        version = Version(tensor, tensor._version)
         if not has_plain_storage(tensor):
-            return tensor, version
+            return Held(tensor, tensor._version)
         key = storage_key(tensor)
         if key in self._keeps:
-            return tensor, version
+            return Held(tensor, tensor._version)
+        version = Version(tensor, tensor._version)
         index = self._inputs.get(key)
         if index is not None:
             view = InputView(
                 index, tensor.dtype, int(tensor.storage_offset()), tensor.size(), tensor.stride()
             )
             return view, version
-        return self._value.view_of(tensor), version
+        return self._value.strided_view_of(tensor), version
 
 
 def _unpacker(input_now: Callable[[int], Tensor]) -> Callable[[Any], Tensor]:
-    def unpack(packed: tuple[View | InputView | Tensor, Version]) -> Tensor:
+    def unpack(packed: Packed) -> Tensor:
+        if isinstance(packed, Held):
+            if packed.tensor._version != packed.version:
+                raise RuntimeError(_CHANGED)
+            return packed.tensor
         saved, version = packed
         version.check()
-        if isinstance(saved, InputView):
-            tensor = torch.empty(0, dtype=saved.dtype, device=input_now(saved.index).device)
-            return tensor.set_(
-                input_now(saved.index).untyped_storage(), saved.offset, saved.size, saved.stride
-            )
-        return saved.tensor() if isinstance(saved, View) else saved
+        if isinstance(saved, View):
+            return saved.tensor()
+        there = input_now(saved.index)
+        tensor = torch.empty(0, dtype=saved.dtype, device=there.device)
+        return tensor.set_(there.untyped_storage(), saved.offset, saved.size, saved.stride)
 
     return unpack

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 
 import stowage
 from stowage.torch.coordinator import Coordinator
-from stowage.torch.program import Program
+from stowage.torch.program import Program, Step
 from stowage.torch.stage import Stage
 from stowage.torch.transfers import CudaTransfers, pieces_of, transfers_for
-from stowage.torch.values import Block
+from stowage.torch.values import Block, Value
 
 on_gpu = pytest.mark.skipif(DEVICE.type != "cuda", reason="needs STOWAGE_TEST_DEVICE=cuda")
 
@@ -79,6 +79,23 @@ def test_memory_that_is_still_written_is_not_used_anew() -> None:
     assert bool((other == 17).all())
     transfers.prefetch([])
     assert transfers._arriving == {}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "travel"),
+    [
+        ([100, 4096, 65536, 64 << 20], [64 << 20]),
+        ([65537, 64 << 20], [65537, 64 << 20]),  # too large to stay
+        ([20000, 60000, 65000, 64 << 20], [65000, 64 << 20]),  # too many to stay
+        ([100, 200, 5000], [100, 200, 5000]),  # too much of the value
+    ],
+)
+def test_the_smallest_blocks_stay_on_the_device(sizes: list[int], travel: list[int]) -> None:
+    value = Value(None)
+    tensors = [torch.empty(size, dtype=torch.uint8) for size in sizes]
+    for tensor in tensors:
+        value.view_of(tensor)
+    assert [block.bytes for block in value.travelers()] == travel
 
 
 @on_gpu
@@ -190,6 +207,40 @@ def _everything_offloaded(length: int) -> stowage.Schedule:
     )
 
 
+def test_transfers_before_the_losss_backward_run_before_the_loss() -> None:
+    kind = stowage.OperationKind
+    order = [
+        (kind.FORWARD_SAVE, 1),
+        (kind.OFFLOAD, 0),
+        (kind.FORWARD_SAVE, 2),
+        (kind.RELEASE, 0),
+        (kind.FORWARD_SAVE, 3),  # the loss
+        (kind.PREFETCH, 0),
+        (kind.BACKWARD, 3),
+        (kind.BACKWARD, 2),
+        (kind.BACKWARD, 1),
+    ]
+    operations = tuple(stowage.Operation(kind=step, stage=stage) for step, stage in order)
+    program = Program.of(stowage.Schedule(operations=operations), 2)
+    assert program.operations[program.before_loss] == (Step.PREFETCH, 0)
+    example = models.blocks(length=2)
+    fitted = stowage.fit(
+        example.model,
+        example.sample,
+        activations="100%",
+        loss=loss_of,
+        layers=list(example.model),
+        verbose=False,
+    )
+    loss = fitted.profile.chain.loss
+    assert loss is not None
+    # Else a schedule would count on copies beside the loss's forward, and the GPU would wait there.
+    assert loss.forward_seconds == 0 < loss.backward_seconds
+    stages = (*fitted.profile.chain.stages, loss)
+    inside = sum(stage.forward_seconds + stage.backward_seconds for stage in stages)
+    assert inside <= (fitted.profile.plain_seconds or 0.0) * 1.0001
+
+
 @contextlib.contextmanager
 def _offloading(example: Example) -> Iterator[None]:
     length = len(example.model)
@@ -231,7 +282,15 @@ def test_peaks_are_as_predicted() -> None:
             assert fitted.measured_peak_bytes is not None
             assert fitted.predicted_peak_bytes is not None
             assert fitted.measured_peak_bytes < fitted.activations * 1.01, fitted
-            assert abs(fitted.measured_peak_bytes / fitted.predicted_peak_bytes - 1) < 0.02, fitted
+            # The prediction counts the sample, which is there before the step, and the last layer's
+            # output, which is gone by then where the loss alone has read it.
+            chain = fitted.profile.chain
+            less = chain.input_bytes + chain.stages[-1].output_bytes
+            assert (
+                fitted.predicted_peak_bytes * 0.98 - less
+                < fitted.measured_peak_bytes
+                < fitted.predicted_peak_bytes * 1.02
+            ), fitted
 
 
 @on_gpu
