@@ -1,6 +1,6 @@
 """Stowage and what PyTorch has, on one GPU with models of real sizes: peaks, step times, waits.
 
-usage: peers_on_gpu.py [--model NAME]… [--seconds S] [--json FILE] [--compiled]
+usage: peers_on_gpu.py [--model NAME[:ROW|ROW…]]… [--seconds S] [--json FILE]
        peers_on_gpu.py --device cpu --tiny      tries this program
 
 Prints a table in Markdown for each model, row by row, the most telling ones first; what the seconds
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -47,21 +48,18 @@ class Case:
     items: int
     device: torch.device
     bfloat16: bool  # under autocast
-    call: Callable[..., Any] | None = None  # in place of the model: what torch.compile made of it
 
     def autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
 
-    def forward(self) -> Any:
-        call = self.call or self.model
+    def loss(self) -> torch.Tensor:
+        """Drops the model's output, whose logits may be as large as its activations."""
         with self.autocast():
-            return call(**self.sample) if isinstance(self.sample, dict) else call(self.sample)
+            sample = self.sample
+            return loss_of(self.model(**sample) if isinstance(sample, dict) else self.model(sample))
 
     def step(self) -> None:
-        output = self.forward()
-        with self.autocast():
-            loss = loss_of(output)
-        torch.autograd.backward([loss])
+        torch.autograd.backward([self.loss()])
 
 
 @dataclass
@@ -265,9 +263,10 @@ class Rows:
     table: Table
     end: float
     longest: float  # seconds a row
+    rows: str = ""  # the only ones after the plain one: a regular expression
     stowed: Stowed | None = None
 
-    def run(self, compiled: bool) -> None:
+    def run(self) -> None:
         if self._peer("plain", contextlib.nullcontext()) is None:
             return
         self.stowed = Stowed(self.case)
@@ -290,16 +289,14 @@ class Rows:
         length = len(layers)
         self._against("`checkpoint` on every layer", checkpointed(layers, length, 0))
         for percent in (50, 30, 70):
+            label = f"Stowage, {percent} %"
             budget = self.stowed.budget(f"{percent}%")
-            for offload in (True, False):
-                self._stowage(f"Stowage, {percent} %", budget, offload=offload, exact=False)
+            for offload in (True, False) if re.search(self.rows, label) else ():
+                self._stowage(label, budget, offload=offload, exact=False)
         for count in sorted({2, 4, length // 2}):
             self._against(f"`checkpoint`, {count} segments", checkpointed(layers, count, 1))
         pinned = self.case.device.type == "cuda"
         self._against("`save_on_cpu`", torch.autograd.graph.save_on_cpu(pin_memory=pinned))
-        if compiled:
-            for part in (1.0, 0.5, 0.2):
-                self._peer(f"`activation_memory_budget` {part}", _compiled(self.case, part))
 
     def _over(self) -> bool:
         return time.monotonic() > self.end
@@ -317,6 +314,8 @@ class Rows:
         return figures
 
     def _against(self, label: str, peer: contextlib.AbstractContextManager[Any]) -> None:
+        if not re.search(self.rows, label):
+            return
         figures = self._peer(label, peer)
         if figures is not None:
             for offload in (True, False):
@@ -346,44 +345,37 @@ class Rows:
         self.table.row(label, figures, {"budget": budget, "offload": offload, **known})
 
 
-@contextlib.contextmanager
-def _compiled(case: Case, part: float) -> Iterator[None]:
-    """torch.compile of the whole model, which keeps `part` of what it would keep by itself."""
-    import torch._functorch.config as config
-
-    torch._dynamo.reset()
-    with config.patch(activation_memory_budget=part):
-        case.call = torch.compile(case.model)
-        try:
-            yield
-        finally:
-            case.call = None
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", action="append", help="a part of its name")
+    parser.add_argument(
+        "--model",
+        action="append",
+        metavar="NAME[:ROW|ROW…]",
+        help="a part of its name, and parts of the names of the only rows",
+    )
     parser.add_argument("--seconds", type=float, default=170.0, help="for all models")
     parser.add_argument("--row-seconds", type=float, default=0.7, help="about, for a row's steps")
     parser.add_argument("--json", help="a file for the figures")
-    parser.add_argument("--compiled", action="store_true", help="torch.compile, too")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="small models, to try this program")
     options = parser.parse_args()
     device = torch.device(options.device, 0 if options.device == "cuda" else None)
-    names = [
-        name for name in MODELS if not options.model or any(part in name for part in options.model)
+    chosen = [
+        (name, rows)
+        for part, _, rows in (option.partition(":") for option in options.model or [""])
+        for name in MODELS
+        if part in name
     ]
     begin = time.monotonic()
     table = Table(options.json)
-    for done, name in enumerate(names):
+    for done, (name, rows) in enumerate(chosen):
         left = options.seconds - (time.monotonic() - begin)
         torch.manual_seed(0)
         case = MODELS[name](device, options.tiny)
         case.model.train()
         table.begin(name, case)
-        end = time.monotonic() + left / (len(names) - done)
-        Rows(case, table, end, options.row_seconds).run(options.compiled)
+        end = time.monotonic() + left / (len(chosen) - done)
+        Rows(case, table, end, options.row_seconds, rows).run()
         del case
         if device.type == "cuda":
             torch.cuda.empty_cache()

@@ -86,6 +86,8 @@ def _accumulation_hooks(model: nn.Module) -> list[tuple[Any, dict[Any, Any]]]:
 
 
 def backward(loss: Tensor) -> None:
+    # As where each step's autocast ends before its backward: what it has cast is the step's.
+    torch.clear_autocast_cache()
     torch.autograd.backward([loss])
 
 
