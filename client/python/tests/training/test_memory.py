@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import models
 import pytest
+from device import DEVICE
 from models import loss_of
 
 import stowage
 
-# A chain's model has one figure where memory has several; the rest is a few tensors.
-MOST, MEAN = 0.06, 0.03
+# A chain's model has one figure where memory has several; the rest is a few tensors. With
+# transfers, which are the default on a GPU, predictions are too high by more of these tensors.
+MOST, MEAN = (0.06, 0.03) if DEVICE.type == "cpu" else (0.09, 0.05)
 
 
 @pytest.mark.parametrize("name", models.MODELS)
