@@ -1,7 +1,7 @@
 // Profiles, solves and trains small versions of real networks under budgets. The results equal
 // those of plain training bit by bit, and the measured peak equals the prediction. Runs on the
-// host, or on the device that STOWAGE_TEST_DEVICE names, such as cuda:0; there kernels may add in
-// any order, and allocations are rounded up to sizes that are large for these networks.
+// host, or on the device that STOWAGE_TEST_DEVICE names, such as cuda:0; there some kernels may add
+// in any order, and allocations are rounded up to sizes that are large for these networks.
 #include "tests/support/training.h"
 
 #include <ATen/ATen.h>
@@ -33,6 +33,11 @@ TrainDevice TheDevice() {
   const char* const name = std::getenv("STOWAGE_TEST_DEVICE");
   auto device = OpenDevice(name == nullptr ? "cpu" : name, {});
   EXPECT_THAT(device, IsOk());
+  if (!device->torch.is_cpu()) {
+    at::globalContext().setDeterministicCuDNN(true);
+    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
+    at::globalContext().setAllowTF32CuDNN(false);
+  }
   return *std::move(device);
 }
 

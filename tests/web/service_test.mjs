@@ -253,6 +253,9 @@ test("a token is asked for where one is needed, and kept nowhere", async () => {
         asked.filter((one) => one.includes("status")),
         [],
       );
+      await page.fill("input", "тoken"); // the first letter is Cyrillic
+      await page.click("button");
+      await page.waitForSelector("text=a token has ASCII characters alone");
       await page.fill("input", "wrong");
       await page.click("button");
       await page.waitForSelector("text=authorization: ");

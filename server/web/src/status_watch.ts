@@ -96,8 +96,11 @@ export function useStatusWatch(needsToken: boolean): Watch {
     history: [],
     token: { isMissing: needsToken, refusal: "" },
     useToken: (text) => {
-      token.current = text;
-      setWatch((old) => ({ ...old, token: { isMissing: false, refusal: "" } }));
+      // Others cannot be sent in a header.
+      const isSendable = /^[\x21-\x7e]*$/.test(text);
+      if (isSendable) token.current = text;
+      const refusal = isSendable ? "" : "a token has ASCII characters alone, without spaces";
+      setWatch((old) => ({ ...old, token: { isMissing: !isSendable, refusal } }));
     },
   });
   const isAsking = watch.token.isMissing;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -50,9 +51,17 @@ def measure_link(platform: Platform, device: torch.device) -> Platform:
         transfer_latency_seconds=latency,
         # Together they take the longer of the two times where the link is full duplex.
         half_duplex=together > max(offload, prefetch) + 0.6 * min(offload, prefetch),
-        # Pinned memory is never paged out: more could leave the host without any.
-        host_memory_bytes=device_memory(torch.device("cpu")) // 2,
+        host_memory_bytes=_pinnable_bytes(),
     )
+
+
+def _pinnable_bytes() -> int:
+    """Half of the host's memory, shared by the processes of a job here that torchrun counts.
+
+    Pinned memory is never paged out: more could leave the host without any.
+    """
+    processes = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return device_memory(torch.device("cpu")) // 2 // max(1, int(processes or 1))
 
 
 def _median(copy: Callable[[], None], device: torch.device) -> float:
