@@ -125,6 +125,7 @@ class Search {
     if (both && (!chain_.stage(l).input_unread || state.live[l - 1] != 'a')) return;
     if (discards && !both && l == 1) return;
     if (discards && !both && schedules_ != ScheduleClass::kAny && state.was_read[l - 1]) return;
+    if (discards && schedules_ != ScheduleClass::kAny && SavedWithoutInput(state, l - 1)) return;
     if (Nested() && AnythingLiveFrom(state, l)) return;
     if (schedules_ == ScheduleClass::kOutputsOnly && saves && !chain_.stage(l).no_recompute &&
         l != state.gradient) {
@@ -161,6 +162,11 @@ class Search {
     to.gradient = l - 1;
     steps->push_back(
         {std::move(to), {OperationKind::kBackward, l}, chain_.stage(l).backward_seconds});
+  }
+
+  // By a FORWARD_SAVE_DISCARD: of other saved values the input stays.
+  static bool SavedWithoutInput(const State& state, int l) {
+    return l > 0 && state.live[l] == 'A' && state.live[l - 1] == ' ';
   }
 
   bool Nested() const {

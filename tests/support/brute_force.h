@@ -20,7 +20,7 @@ enum class ScheduleClass {
   // backward.
   kOutputsOnly,
   // A value that the next forward does not drop stays until the BACKWARD that drops it, or until
-  // a FORWARD_SAVE_DISCARD.
+  // a FORWARD_SAVE_DISCARD. What that saves stays until its BACKWARD.
   kPersistent,
   // A value may be dropped whenever an operation allows it.
   kAny,
