@@ -69,6 +69,8 @@ def train(rank, arguments, rendezvous):
             print(f"step {step}: loss {loss.item():.3f}")
     if rank == 0:
         print(stowage.report(model))
+    # Nobody leaves the group while another still uses it.
+    torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
 
