@@ -68,7 +68,7 @@ class HostTransfers:
 
 
 def pieces_of(size: int) -> list[int]:
-    """Powers of two that hold `size` bytes together, with an eighth of it to spare at most.
+    """Powers of two that hold `size` bytes together: from 32 KiB on, an eighth is spare at most.
 
     Torch rounds pinned memory up to a power of two, which would be up to twice what a block takes.
     """
