@@ -103,7 +103,7 @@ Server::Server(const ParsedOptions& parsed, const std::string& version,
       unknown_methods_(open_admission_, refusals_) {
   if (security_->operator_tokens() != nullptr) {
     operator_service_ = std::make_unique<OperatorService>(
-        OperatorService::Parts{engine_, cache_, reports_, refusals_, operator_admission_},
+        OperatorService::Parts{engine_, reports_, refusals_, operator_admission_},
         OperatorActions(draining_, [this](std::optional<double> since_seconds) {
           return Status(since_seconds);
         }));

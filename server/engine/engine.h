@@ -90,6 +90,12 @@ class Engine {
   std::vector<FrontierInFlight> ListFrontiers() const { return frontiers_.List(); }
   int64_t CancelFrontiers(const std::string& fingerprint) { return frontiers_.Cancel(fingerprint); }
 
+  // As AnswerCache::Remove(), with the answers that were to be put in memory later.
+  absl::StatusOr<int64_t> DropAnswers(const Fingerprint& fingerprint) {
+    solves_.ForgetRaised(fingerprint);
+    return resources_.cache.Remove(fingerprint);
+  }
+
   // As EngineOptions::max_solve_seconds, for solves that start from now on.
   void SetMaxSolveSeconds(double seconds) { resources_.max_solve_seconds = seconds; }
 

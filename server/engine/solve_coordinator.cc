@@ -163,8 +163,8 @@ void SolveCoordinator::Improved(const SolvePtr& solve, Answer better) {
 }
 
 // Looks the request up in the cache tiers, on a thread of theirs, and enqueues the solve on a miss.
-// A hit is put in memory before the solve is forgotten, so that an equal request that comes after
-// that is a hit in memory.
+// An optimal hit is put in memory before the solve is forgotten, so that an equal request that
+// comes after that is a hit in memory.
 void SolveCoordinator::LookUp(const SolvePtr& solve) {
   const auto look_up = [this, solve] {
     if (solve->stop_token().stop_requested()) return Forget(solve);
@@ -180,60 +180,14 @@ bool SolveCoordinator::EndFromTiers(const SolvePtr& solve) {
   const TierHit hit =
       FindInTiers(resources_.cache, solve->request(), solve->keys(), solve->owner().client);
   if (hit.cached == nullptr) return false;
-  const bool is_final = hit.cached->answer.outcome == Outcome::kOptimal;
-  if (is_final) resources_.cache.PutInMemory(hit.cached);
+  if (hit.cached->answer.outcome == Outcome::kOptimal) {
+    resources_.cache.PutInMemory(hit.cached);
+  } else {
+    bounds_.Add(solve->shared_keyed(), hit.cached);
+  }
   Forget(solve);
   EndAll(solve, hit.cached, hit.source);
-  if (!is_final) RaiseBoundLater({solve->shared_keyed(), hit.cached});
   return true;
-}
-
-// Callers do not wait for the closer bound of what a tier had. It is put in memory once it has that
-// bound; until then, and where too many wait for theirs, equal requests find it in the tier again.
-void SolveCoordinator::RaiseBoundLater(FromTier found) {
-  constexpr size_t kMaxWaiting = 32;  // each holds a request
-  if (resources_.stop_all.stop_requested()) return;
-  {
-    MutexLock lock(mutex_);
-    if (to_raise_.size() >= kMaxWaiting) return;
-    to_raise_.push_back(std::move(found));
-    if (to_raise_.size() > 1) return;
-  }
-  AddRaise();
-}
-
-// One at a time has its turn among the solves, as if all were one client's.
-void SolveCoordinator::AddRaise() {
-  constexpr int64_t kBytes = int64_t{100} << 20;
-  const auto drop = [this](const std::vector<std::string>& /*clients*/, const absl::Status&) {
-    MutexLock lock(mutex_);
-    to_raise_.clear();
-  };
-  const auto added = resources_.solves.Add(
-      {.run = [this] { RaiseNext(); }, .bytes = kBytes, .is_short = true, .drop = drop});
-  if (!added.ok()) drop({}, added.status());
-}
-
-void SolveCoordinator::RaiseNext() {
-  FromTier next;
-  {
-    MutexLock lock(mutex_);
-    next = to_raise_.front();
-  }
-  const SolveRequest& request = next.keyed->request;
-  // Another caller may have had it raised, or solved, since.
-  if (FindInMemory(resources_.cache, request, next.keyed->keys) == nullptr) {
-    const CachedAnswerPtr closer =
-        WithCloserBound(request, *next.cached, resources_.stop_all.get_token());
-    if (closer != nullptr) resources_.cache.PutInMemory(closer);
-  }
-  {
-    MutexLock lock(mutex_);
-    to_raise_.pop_front();
-    if (resources_.stop_all.stop_requested()) to_raise_.clear();
-    if (to_raise_.empty()) return;
-  }
-  AddRaise();
 }
 
 // Declares the memory of the solve to the queue, which starts it when that much is free. The

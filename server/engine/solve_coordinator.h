@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -21,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/cache/answer_cache.h"
+#include "server/engine/bound_raiser.h"
 #include "server/engine/engine_resources.h"
 #include "server/engine/held_lease.h"
 #include "server/engine/pending_requests.h"
@@ -39,7 +39,7 @@ class SolveCoordinator {
  public:
   // Borrows both.
   SolveCoordinator(EngineResources& resources, PendingRequests& pending)
-      : resources_(resources), pending_(pending) {}
+      : resources_(resources), pending_(pending), bounds_(resources) {}
 
   // Takes over a request that has begun: calls its listener's Done() once, then Finish() of the
   // pending requests, from any thread, perhaps before Join() returns.
@@ -57,6 +57,9 @@ class SolveCoordinator {
   };
   // Stops the solves with that CacheKeys::rounded.
   Cancelled Cancel(const Fingerprint& fingerprint);
+
+  // As BoundRaiser::Forget().
+  void ForgetRaised(const Fingerprint& rounded) { bounds_.Forget(rounded); }
 
  private:
   using SolvePtr = std::shared_ptr<SharedSolve>;
@@ -89,15 +92,6 @@ class SolveCoordinator {
                          const HeldLeasePtr& lease);
   void Cache(const CachedAnswerPtr& answer);
 
-  // What a tier had for a request, under the quick bound.
-  struct FromTier {
-    KeyedRequestPtr keyed = {};
-    CachedAnswerPtr cached = {};
-  };
-  void RaiseBoundLater(FromTier found);
-  void AddRaise();
-  void RaiseNext();
-
   void Forget(const SolvePtr& solve);
 
   // The end, for one waiter and for all of a solve.
@@ -123,7 +117,7 @@ class SolveCoordinator {
   SolveMap solves_ ABSL_GUARDED_BY(mutex_);
   SolveMap exact_solves_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_set<SolvePtr> in_flight_ ABSL_GUARDED_BY(mutex_);  // those and the others
-  std::deque<FromTier> to_raise_ ABSL_GUARDED_BY(mutex_);  // the first is queued, or under way
+  BoundRaiser bounds_;
 };
 
 }  // namespace stowage

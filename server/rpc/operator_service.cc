@@ -143,7 +143,7 @@ grpc::ServerUnaryReactor* OperatorService::DropAnswer(grpc::CallbackServerContex
       {*context, *bytes, out}, &action, &request, v1::DropAnswerResponse(), [&]() -> absl::Status {
         action.target = request.fingerprint();
         ASSIGN_OR_RETURN(const Fingerprint fingerprint, ReadFingerprint(request.fingerprint()));
-        ASSIGN_OR_RETURN(const int64_t removed, parts_.cache.Remove(fingerprint));
+        ASSIGN_OR_RETURN(const int64_t removed, parts_.engine.DropAnswers(fingerprint));
         if (removed > 0) return absl::OkStatus();
         return absl::NotFoundError("fingerprint: no cached answer has it");
       });

@@ -16,7 +16,6 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "grpcpp/support/status.h"
-#include "server/cache/answer_cache.h"
 #include "server/engine/delayed_refusals.h"
 #include "server/engine/engine.h"
 #include "server/events/observer.h"
@@ -44,7 +43,6 @@ class OperatorService final : public RawOperatorMethods<v1::Operator::Service> {
   };
   struct Parts {
     Engine& engine;
-    AnswerCache& cache;
     Observer& observer;
     DelayedRefusals& refusals;
     Admission& admission;  // by the operators' tokens, which are not the jobs'

@@ -87,27 +87,6 @@ TEST_F(EngineTest, FindsInTheTierWhatAnotherProcessStored) {
   EXPECT_EQ(result->answer->explanation.stages.size(), 10);
 }
 
-// The closer bound takes ten times as long as all the rest of such an answer.
-TEST_F(EngineTest, RaisesTheBoundOfWhatATierHadAfterTheAnswer) {
-  const SolveResult first = Answered(Quick());
-  engine_.Drain(Clock::now() + kLong);
-  AnswerCache cache({2 << 20}, {{"disk", Origin::Source::kDiskCache, &tier_}}, observer_);
-  Engine next({.threads = 1}, &cache, &observer_);
-  const auto ask = [&next] {
-    auto listener = std::make_shared<RecordingListener>();
-    next.Solve(Quick(), {}, listener);
-    return listener->Wait().value();
-  };
-  const SolveResult at_once = ask();
-  EXPECT_EQ(at_once.origin.source, Origin::Source::kDiskCache);
-  const double close = first.answer->prediction.lower_bound_seconds;
-  EXPECT_LT(at_once.answer->prediction.lower_bound_seconds, close);
-  SolveResult later = ask();
-  while (later.origin.source != Origin::Source::kMemoryCache) later = ask();
-  EXPECT_GE(later.answer->prediction.lower_bound_seconds, close);
-  EXPECT_EQ(later.answer->outcome, first.answer->outcome);
-}
-
 TEST_F(EngineTest, ContinuesWithoutATierThatFails) {
   tier_.Break();
   EXPECT_EQ(Answered(Quick()).origin.source, Origin::Source::kSolved);
