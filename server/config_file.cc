@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/security/small_file.h"
+#include "solver/base/file.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/quote.h"
 
@@ -80,7 +80,7 @@ absl::Status SetItem(const CLI::Config& format, const CLI::ConfigItem& item, CLI
 // CLI11 throws; nothing of that leaves this function. It could also read the file by itself, but
 // then keeps the first of two values, and its errors do not name the file.
 absl::StatusOr<std::vector<SetByFile>> ReadConfigFile(const std::string& path, CLI::App& app) {
-  const absl::StatusOr<std::string> text = ReadSmallFile(path, Writers::kAnybody);
+  const absl::StatusOr<std::string> text = ReadSmallFile(path, FileKind::kRegular);
   if (!text.ok()) return Prefixed("--config", text.status());
   const CLI::ConfigTOML format;
   std::vector<CLI::ConfigItem> items;

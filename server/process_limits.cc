@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <latch>
 #include <string>
 #include <system_error>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/observe/gauges.h"
 #include "server/observe/log.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -27,15 +27,6 @@ constexpr int64_t kMessageBytes = int64_t{32} << 20;
 constexpr int64_t kMinBytes = int64_t{64} << 20;
 // What the C library reserves for each arena but the first.
 constexpr int64_t kArenaBytes = int64_t{64} << 20;
-
-int64_t MappedBytes() {
-  long pages = 0;
-  std::FILE* const file = std::fopen("/proc/self/statm", "re");
-  if (file == nullptr) return 0;
-  if (std::fscanf(file, "%ld", &pages) != 1) pages = 0;
-  std::fclose(file);
-  return pages * sysconf(_SC_PAGESIZE);
-}
 
 int64_t StackBytes() {
   pthread_attr_t attributes;
@@ -107,7 +98,7 @@ absl::Status FitIntoProcessLimits(ServerOptions* options) {
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur <= INT64_MAX) {
     const int64_t wanted_bytes = options->cache_bytes + options->engine.all_solves_bytes;
     const AddressSpace space = {.limit_bytes = static_cast<int64_t>(limit.rlim_cur),
-                                .mapped_bytes = MappedBytes(),
+                                .mapped_bytes = static_cast<int64_t>(ReadProcess().virtual_bytes),
                                 .stack_bytes = StackBytes()};
     ASSIGN_OR_RETURN(const int64_t reserves, ShareAddressSpace(space, threads, options));
     // By default the reserves of many threads would leave no room for the stacks of others.

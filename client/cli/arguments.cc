@@ -1,11 +1,8 @@
 #include "client/cli/arguments.h"
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +11,7 @@
 #include "proto/convert/address.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
+#include "solver/base/file.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
@@ -53,19 +51,7 @@ absl::Status ReadPlatformFile(const std::string& path, v1::Platform* platform) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadInput(const std::string& path) {
-  std::FILE* const file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
-  std::string text;
-  std::vector<char> buffer(size_t{1} << 16);
-  size_t read = 0;
-  while ((read = std::fread(buffer.data(), 1, buffer.size(), file)) > 0)
-    text.append(buffer.data(), read);
-  // fclose() may change errno, so the outcome is read before it.
-  const bool failed = std::ferror(file) != 0;
-  const int error = errno;
-  if (file != stdin) std::fclose(file);
-  if (failed) return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(error)));
-  return text;
+  return path == "-" ? ReadToEnd(stdin, path) : ReadWholeFile(path);
 }
 
 absl::StatusOr<ChainFile> ReadChain(const std::string& path) {

@@ -1,12 +1,12 @@
 #include "client/cli/html_page.h"
 
-#include "client/text/write_file.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/schedule_message.h"
 #include "proto/convert/view_message.h"
 #include "server/web/page.h"
+#include "solver/base/file.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"

@@ -1,14 +1,12 @@
 #include "client/lib/credentials.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstddef>
-#include <cstdio>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/security/credentials.h"
+#include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -16,19 +14,10 @@ namespace {
 
 // The text of a file of at most a mebibyte; empty for an empty path.
 absl::StatusOr<std::string> Read(const std::string& path) {
-  constexpr size_t kMaxBytes = 1 << 20;
   if (path.empty()) return std::string();
-  std::FILE* const file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return absl::ErrnoToStatus(errno, path);
-  std::string text(kMaxBytes + 1, '\0');
-  // One byte more than is accepted, to tell a file of the limit from a larger one.
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  const int error = std::ferror(file) != 0 ? errno : 0;
-  std::fclose(file);
-  if (error != 0) return absl::ErrnoToStatus(error, path);
+  ASSIGN_OR_RETURN(std::string text, ReadSmallFile(path, FileKind::kAny));
   if (text.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": is empty"));
-  if (text.size() <= kMaxBytes) return text;
-  return absl::InvalidArgumentError(absl::StrCat(path, ": is larger than a mebibyte"));
+  return text;
 }
 
 }  // namespace

@@ -1,16 +1,7 @@
 #include "client/lib/plan_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cctype>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -20,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/request_message.h"
+#include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/model/validate.h"
@@ -70,44 +62,16 @@ bool Equal(const SolveRequest& a, const SolveRequest& b) {
          a.options == b.options;
 }
 
-absl::Status CannotWrite(const fs::path& path, int error) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot write ", path.string(), ": ", std::strerror(error)));
-}
-
-// Writes and syncs a new file beside `path`, and sets `temporary` to its name, also on errors.
-absl::Status WriteDurably(const fs::path& path, const std::string& bytes, std::string* temporary) {
-  *temporary = absl::StrCat(path.string(), ".XXXXXX");
-  const int file = mkostemp(temporary->data(), O_CLOEXEC);
-  if (file < 0) return CannotWrite(path, errno);
-  (void)fchmod(file, 0644);  // mkostemp() makes it private to its owner
-  size_t written = 0;
-  int error = 0;
-  while (written < bytes.size() && error == 0) {
-    const ssize_t count = write(file, bytes.data() + written, bytes.size() - written);
-    if (count >= 0) {
-      written += static_cast<size_t>(count);
-    } else if (errno != EINTR) {
-      error = errno;
-    }
-  }
-  // Before the rename, which must not become durable before the contents.
-  if (error == 0 && fsync(file) != 0) error = errno;
-  if (close(file) != 0 && error == 0) error = errno;
-  return error == 0 ? absl::OkStatus() : CannotWrite(path, error);
-}
-
 absl::StatusOr<v1::SavedPlan> Read(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file && errno == ENOENT)
+  const absl::StatusOr<std::string> bytes = ReadWholeFile(path.string());
+  if (absl::IsNotFound(bytes.status())) {
     return absl::NotFoundError(absl::StrCat("there is no ", path.string()));
-  if (!file) {
-    return absl::DataLossError(
-        absl::StrCat("cannot read ", path.string(), ": ", std::strerror(errno)));
   }
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!bytes.ok()) {
+    return absl::DataLossError(absl::StrCat("cannot read ", bytes.status().message()));
+  }
   v1::SavedPlan plan;
-  if (!plan.ParseFromString(bytes) || !plan.has_request() || !plan.has_response()) {
+  if (!plan.ParseFromString(*bytes) || !plan.has_request() || !plan.has_response()) {
     return absl::DataLossError(absl::StrCat(path.string(), " is not a saved plan"));
   }
   return plan;
@@ -143,16 +107,10 @@ absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
   const fs::path path = PathOf(directory, request);
   std::error_code error;
   fs::create_directories(directory, error);
-  if (error) return CannotWrite(directory, error.value());
-  std::string temporary;
-  absl::Status status = WriteDurably(path, message.SerializeAsString(), &temporary);
-  if (status.ok()) {
-    // Atomic: readers and other ranks that save at the same time see whole files only.
-    fs::rename(temporary, path, error);
-    if (error) status = CannotWrite(path, error.value());
+  if (error) {
+    return absl::UnavailableError(absl::StrCat("cannot write ", directory, ": ", error.message()));
   }
-  if (!status.ok()) fs::remove(temporary, error);
-  return status;
+  return ReplaceFile(path.string(), message.SerializeAsString());
 }
 
 // In this order: the file is for an equal request but for times, its solver has not changed, and

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "solver/base/file.h"
 
 namespace stowage {
 namespace {
@@ -22,6 +23,11 @@ absl::Status CheckWriters(const std::string& path, const struct stat& file) {
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": ", ModeOf(file), ": users other than its owner may write it, and so ",
                    "let themselves in; run: chmod go-w ", path));
+}
+
+absl::StatusOr<std::string> ReadTrustedFile(const std::string& path) {
+  return ReadSmallFile(path, FileKind::kRegular,
+                       [&path](const struct stat& file) { return CheckWriters(path, file); });
 }
 
 std::optional<SecurityWarning> WarnOfReaders(const std::string& path, const struct stat& file,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace stowage {
@@ -24,6 +25,10 @@ struct SecurityWarning {
 // OK; or INVALID_ARGUMENT for a file that its group or others may write, since they could let
 // themselves in: "/etc/stowage/tokens: has mode 0666: ...; run: chmod go-w /etc/stowage/tokens".
 absl::Status CheckWriters(const std::string& path, const struct stat& file);
+
+// The contents of a regular file that decides who is let in, and passes CheckWriters().
+// Errors: those of CheckWriters() and of ReadSmallFile().
+absl::StatusOr<std::string> ReadTrustedFile(const std::string& path);
 
 // A file of secrets that others may read, or the group of a file that belongs to `user`, the
 // server's. The group of another user's file is how the server itself may read it, as are the

@@ -10,7 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/security/small_file.h"
+#include "server/security/file_permissions.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -26,9 +26,7 @@ absl::Status Wrong(const std::string& path, absl::string_view what) {
 }
 
 // OpenSSL says little of a file that is not there: it is read here first.
-absl::Status CheckReadable(const std::string& path) {
-  return ReadSmallFile(path, Writers::kOwner).status();
-}
+absl::Status CheckReadable(const std::string& path) { return ReadTrustedFile(path).status(); }
 
 absl::StatusOr<Context> MakeContext(const RedisLoginFiles& files) {
   Context context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
@@ -59,7 +57,7 @@ absl::StatusOr<Context> MakeContext(const RedisLoginFiles& files) {
 absl::StatusOr<RedisLogin> ReadRedisLogin(const RedisLoginFiles& files) {
   RedisLogin login;
   if (!files.user_file.empty()) {
-    ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(files.user_file, Writers::kOwner));
+    ASSIGN_OR_RETURN(const std::string text, ReadTrustedFile(files.user_file));
     const std::vector<std::string> words =
         absl::StrSplit(text, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
     if (words.empty() || words.size() > 2) {

@@ -18,7 +18,7 @@ struct RedisLoginFiles {
 };
 
 // Reads the files, as they are now: called for each connection, it follows their changes.
-// Thread-safe. Errors: those of ReadSmallFile(), and INVALID_ARGUMENT with the file and what is
+// Thread-safe. Errors: those of ReadTrustedFile(), and INVALID_ARGUMENT with the file and what is
 // wrong with it.
 absl::StatusOr<RedisLogin> ReadRedisLogin(const RedisLoginFiles& files);
 

@@ -15,7 +15,8 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
-#include "server/security/small_file.h"
+#include "server/security/file_permissions.h"
+#include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -121,12 +122,11 @@ absl::Status CheckAuthorities(const TlsFiles& files, const Contents& contents) {
 
 absl::StatusOr<Contents> Read(const TlsFiles& files) {
   Contents contents;
-  ASSIGN_OR_RETURN(contents.certificate, ReadSmallFile(files.certificate, Writers::kAnybody));
-  ASSIGN_OR_RETURN(contents.key, ReadSmallFile(files.key, Writers::kOwner));
+  ASSIGN_OR_RETURN(contents.certificate, ReadSmallFile(files.certificate, FileKind::kRegular));
+  ASSIGN_OR_RETURN(contents.key, ReadTrustedFile(files.key));
   RETURN_IF_ERROR(CheckPair(files, &contents));
   if (files.client_authorities.empty()) return contents;
-  ASSIGN_OR_RETURN(contents.client_authorities,
-                   ReadSmallFile(files.client_authorities, Writers::kOwner));
+  ASSIGN_OR_RETURN(contents.client_authorities, ReadTrustedFile(files.client_authorities));
   RETURN_IF_ERROR(CheckAuthorities(files, contents));
   return contents;
 }

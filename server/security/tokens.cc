@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/security/small_file.h"
+#include "server/security/file_permissions.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -67,7 +67,7 @@ absl::Status Tokens::Reload() {
 // One bad line makes the whole file unusable: a table without some of its tokens would lock callers
 // out. Errors name the line and never contain a token, since they are logged.
 absl::StatusOr<Tokens::Holders> Tokens::Read() const {
-  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(path_, Writers::kOwner));
+  ASSIGN_OR_RETURN(const std::string text, ReadTrustedFile(path_));
   Holders holders;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client/text/write_file.h"
+#include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 #include "solver/solve/catalog.h"
 #include "tests/gpu/bench.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/text/write_file.h"
+#include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/text/write_file.h"
 #include "client/train/trace.h"
 #include "solver/algorithms/rematerialization/store_all.h"
+#include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 #include "solver/simulator/simulator.h"
 #include "tests/gpu/bench.h"

@@ -25,7 +25,7 @@
 #include "client/cli/solve_flags.h"
 #include "client/lib/local_scheduler.h"
 #include "client/text/plot.h"
-#include "client/text/write_file.h"
+#include "solver/base/file.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/validate.h"
@@ -145,16 +145,6 @@ std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, con
     plots.emplace_back(PlotKind::kSlowdownByBandwidth, "-bandwidth");
   }
   return plots;
-}
-
-// Writes a temporary file and renames it, so that readers see whole files only.
-absl::Status ReplaceFile(const std::string& path, const std::string& text) {
-  const std::string partial = path + ".partial";
-  RETURN_IF_ERROR(WriteFile(partial, text));
-  std::error_code error;
-  std::filesystem::rename(partial, path, error);
-  if (!error) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("cannot write ", path, ": ", error.message()));
 }
 
 absl::Status MakeFolder(const std::string& path) {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "server/security/small_file.h"
 #include "tests/support/files.h"
 #include "tests/support/status_matchers.h"
 
@@ -71,32 +70,16 @@ TEST(WarnOfWriters, NamesDirectoriesThatOthersMayChange) {
   }
 }
 
-TEST(ReadSmallFile, ChecksWhoMayWriteTheFileBehindALink) {
+TEST(ReadTrustedFile, ChecksWhoMayWriteTheFileBehindALink) {
   const TempFolder folder;
   const std::string file = folder.Write("tokens", "secret");
   const std::string link = folder.Path("link");
   ASSERT_EQ(symlink(file.c_str(), link.c_str()), 0);
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
-  EXPECT_EQ(ReadSmallFile(link, Writers::kOwner).value(), "secret");
+  EXPECT_EQ(ReadTrustedFile(link).value(), "secret");
   ASSERT_EQ(chmod(file.c_str(), 0606), 0);
-  EXPECT_THAT(ReadSmallFile(link, Writers::kOwner),
-              Fails(absl::StatusCode::kInvalidArgument,
-                    AllOf(HasSubstr(link), HasSubstr("has mode 0606"))));
-  EXPECT_EQ(ReadSmallFile(link, Writers::kAnybody).value(), "secret");
-}
-
-// To open or to read them could wait for ever.
-TEST(ReadSmallFile, RefusesWhatIsNoRegularFile) {
-  const TempFolder folder;
-  const std::string pipe = folder.Path("pipe");
-  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  for (const std::string& path : {pipe, std::string("/dev/zero")}) {
-    EXPECT_THAT(ReadSmallFile(path, Writers::kAnybody),
-                Fails(absl::StatusCode::kInvalidArgument,
-                      AllOf(HasSubstr(path), HasSubstr("no regular file"))));
-  }
-  EXPECT_THAT(ReadSmallFile(folder.Path(""), Writers::kAnybody).status().message(),
-              HasSubstr("Is a directory"));
+  EXPECT_THAT(ReadTrustedFile(link), Fails(absl::StatusCode::kInvalidArgument,
+                                           AllOf(HasSubstr(link), HasSubstr("has mode 0606"))));
 }
 
 }  // namespace
