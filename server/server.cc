@@ -11,12 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.pb.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/convert/address.h"
 #include "server/http_routes.h"
 #include "server/net/descriptors.h"
 #include "server/observe/log.h"
 #include "server/rpc/begun_streams.h"
 #include "server/rpc/connection_limits.h"
+#include "solver/base/address.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

@@ -8,8 +8,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "proto/convert/address.h"
 #include "server/observe/log.h"
+#include "solver/base/address.h"
 
 namespace stowage {
 

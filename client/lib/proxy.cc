@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "proto/convert/address.h"
+#include "solver/base/address.h"
 
 namespace stowage {
 namespace {

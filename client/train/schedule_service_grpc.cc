@@ -1,9 +1,9 @@
 #include "client/lib/remote_scheduler.h"
 #include "client/train/schedule_service.h"
-#include "proto/convert/address.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/request_message.h"
+#include "solver/base/address.h"
 #include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "google/protobuf/util/json_util.h"
 #include "httplib.h"
-#include "proto/convert/address.h"
+#include "solver/base/address.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 

@@ -1,6 +1,6 @@
 // Addresses of servers, to listen on or to connect to: "host:port", "[::1]:port" or "unix:PATH".
-#ifndef STOWAGE_PROTO_CONVERT_ADDRESS_H_
-#define STOWAGE_PROTO_CONVERT_ADDRESS_H_
+#ifndef STOWAGE_SOLVER_BASE_ADDRESS_H_
+#define STOWAGE_SOLVER_BASE_ADDRESS_H_
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -17,4 +17,4 @@ bool IsLocal(absl::string_view address);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_PROTO_CONVERT_ADDRESS_H_
+#endif  // STOWAGE_SOLVER_BASE_ADDRESS_H_

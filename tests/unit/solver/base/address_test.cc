@@ -1,4 +1,4 @@
-#include "proto/convert/address.h"
+#include "solver/base/address.h"
 
 #include <gtest/gtest.h>
 
