@@ -1,14 +1,9 @@
 #include "client/lib/local_scheduler.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,7 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "solver/base/status_macros.h"
+#include "solver/base/stop.h"
 #include "solver/base/thread_pool.h"
+#include "solver/base/timers.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
@@ -25,68 +22,22 @@
 #include "solver/solve/request_violations.h"
 
 namespace stowage {
-namespace {
-
-// Calls `expired` after so many seconds, on a thread of its own that the destructor ends.
-class Timer {
- public:
-  Timer(std::optional<double> seconds, std::function<void()> expired) {
-    if (!seconds.has_value()) return;
-    thread_ =
-        std::jthread([seconds, expired = std::move(expired)](const std::stop_token& destroyed) {
-          std::mutex mutex;
-          std::condition_variable_any never;
-          std::unique_lock<std::mutex> lock(mutex);
-          never.wait_for(lock, destroyed, std::chrono::duration<double>(*seconds),
-                         [] { return false; });
-          if (!destroyed.stop_requested()) expired();
-        });
-  }
-
- private:
-  std::jthread thread_;
-};
-
-// A time budget: ends a solve when it is over, or with the first schedule after that.
-class TimeBudget {
- public:
-  // `seconds`: 0 for none. `caller` ends the solve, too.
-  TimeBudget(double seconds, const std::stop_token& caller)
-      : on_caller_(caller, [this] { stop_.request_stop(); }),
-        timer_(seconds > 0 ? std::optional(seconds) : std::nullopt, [this] {
-          is_over_ = true;
-          if (has_schedule_) stop_.request_stop();
-        }) {}
-
-  std::stop_token token() const { return stop_.get_token(); }
-  void HasSchedule() {
-    has_schedule_ = true;
-    if (is_over_) stop_.request_stop();
-  }
-
- private:
-  std::stop_source stop_;
-  std::atomic<bool> is_over_{false};
-  std::atomic<bool> has_schedule_{false};
-  std::stop_callback<std::function<void()>> on_caller_;
-  Timer timer_;  // last: its thread uses all of the above
-};
-
-}  // namespace
-
 // A solve reports a timeout as CANCELLED, since it sees `stop` only; unless the caller has set its
 // own, that means the deadline has passed.
 absl::StatusOr<double> RunLocally(const LocalOptions& options,
                                   absl::FunctionRef<absl::Status(const SolveContext&)> find) {
-  std::stop_source stop;
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   ThreadPool helpers(cores - 1);  // the calling thread works, too
   SolveContext context;
-  context.stop = stop.get_token();
+  context.stop = options.stop;
   context.working_bytes = options.working_bytes;
   context.threads = &helpers;
-  const std::stop_callback on_caller(options.stop, [&stop] { stop.request_stop(); });
-  const Timer timer(options.timeout_seconds, [&stop] { stop.request_stop(); });
+  std::optional<Timers> timers;
+  std::optional<TimedStop> timeout;
+  if (options.timeout_seconds.has_value()) {
+    timeout.emplace(*options.timeout_seconds, options.stop, &timers.emplace());
+    context.stop = timeout->token();
+  }
   const auto begin = std::chrono::steady_clock::now();
   const absl::Status found = find(context);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
@@ -106,8 +57,12 @@ absl::StatusOr<SolveResult> LocalScheduler::Solve(const SolveRequest& request,
   std::optional<Answer> answer;  // the best so far, then the last one
   const auto solve = [&](const SolveContext& unobserved) -> absl::Status {
     SolveContext context = unobserved;
-    TimeBudget budget(request.options.time_budget_seconds, unobserved.stop);
-    context.stop = budget.token();
+    std::optional<Timers> timers;
+    std::optional<TimeBudget> budget;
+    if (const double seconds = request.options.time_budget_seconds; seconds > 0) {
+      budget.emplace(seconds, unobserved.stop, &timers.emplace());
+      context.stop = budget->token();
+    }
     if (call.running) {
       const std::string solver = FindSolver(request.solver)->description.name;
       context.progress = [&call, solver](double fraction) { call.running(solver, fraction); };
@@ -115,7 +70,7 @@ absl::StatusOr<SolveResult> LocalScheduler::Solve(const SolveRequest& request,
     absl::StatusOr<Answer> last =
         AnswerRequest(request, context, [&answer, &budget, &call](const Answer& better) {
           answer = better;
-          budget.HasSchedule();
+          if (budget.has_value()) budget->HasSchedule();
           if (call.improved) call.improved(better);
         });
     // Out of time, with a schedule at hand.

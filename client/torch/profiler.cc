@@ -27,6 +27,7 @@
 #include "client/torch/step_times.h"
 #include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
+#include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
 
@@ -362,12 +363,6 @@ class LinkTimer {
 };
 
 }  // namespace
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 absl::StatusOr<Chain> ProfileChain(TorchStages* stages, Device* device, MemoryMeter* meter,
                                    const ProfileOptions& options) {

@@ -73,9 +73,6 @@ struct BudgetOptions {
 };
 MemoryBudget BudgetOf(const TorchStages& stages, const BudgetOptions& options);
 
-// The upper median of an even number of values. Requires: not empty.
-double MedianOf(std::vector<double> values);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_PROFILER_H_

@@ -13,6 +13,7 @@
 #include "client/torch/graph_mode.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_guarded.h"
+#include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

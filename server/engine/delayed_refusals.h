@@ -11,8 +11,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
-#include "server/engine/timers.h"
 #include "solver/base/mutex.h"
+#include "solver/base/timers.h"
 
 namespace stowage {
 

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
 #include "server/engine/reuse.h"
 #include "server/engine/time_limit.h"
 #include "server/events/rejection.h"
+#include "solver/base/clock.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/find_frontier.h"
 

@@ -15,11 +15,11 @@
 #include "server/engine/client_limits.h"
 #include "server/engine/request_bytes.h"
 #include "server/engine/running_solves.h"
-#include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
 #include "server/events/observer.h"
 #include "solver/algorithms/solver.h"
 #include "solver/base/thread_pool.h"
+#include "solver/base/timers.h"
 #include "solver/model/request.h"
 #include "solver/solve/request_instances.h"
 

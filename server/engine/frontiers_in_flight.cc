@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "server/engine/clock.h"
+#include "solver/base/clock.h"
 
 namespace stowage {
 

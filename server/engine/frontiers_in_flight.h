@@ -15,8 +15,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
-#include "server/engine/plain_job.h"
 #include "solver/base/mutex.h"
+#include "solver/base/stop.h"
 #include "solver/model/answer.h"
 
 namespace stowage {

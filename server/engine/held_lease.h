@@ -8,8 +8,8 @@
 
 #include "server/cache/cache_keys.h"
 #include "server/cache/solve_leases.h"
-#include "server/engine/timers.h"
 #include "server/engine/work_queue.h"
+#include "solver/base/timers.h"
 
 namespace stowage {
 

@@ -11,24 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/engine/request_bytes.h"
+#include "solver/base/stop.h"
 
 namespace stowage {
-
-// A stop token that is set when either of two others is. The callbacks hold `this`: not movable.
-class EitherStop {
- public:
-  EitherStop(std::stop_token first, std::stop_token second)
-      : on_first_(std::move(first), [this] { source_.request_stop(); }),
-        on_second_(std::move(second), [this] { source_.request_stop(); }) {}
-
-  std::stop_token token() const { return source_.get_token(); }
-
- private:
-  using Callback = std::stop_callback<std::function<void()>>;
-  std::stop_source source_;
-  Callback on_first_;
-  Callback on_second_;
-};
 
 // The status of a stopped request: UNAVAILABLE when the server stopped it, CANCELLED when its
 // caller left.

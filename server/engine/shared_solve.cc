@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/engine/clock.h"
+#include "solver/base/clock.h"
 
 namespace stowage {
 

@@ -8,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "server/engine/clock.h"
 #include "server/engine/plain_job.h"
 #include "server/engine/reuse.h"
 #include "server/engine/time_limit.h"
 #include "server/events/rejection.h"
+#include "solver/base/clock.h"
+#include "solver/base/stop.h"
 #include "solver/solve/answer_request.h"
 
 namespace stowage {

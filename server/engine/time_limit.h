@@ -2,33 +2,21 @@
 #ifndef STOWAGE_SERVER_ENGINE_TIME_LIMIT_H_
 #define STOWAGE_SERVER_ENGINE_TIME_LIMIT_H_
 
-#include <memory>
 #include <stop_token>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/engine/clock.h"
-#include "server/engine/plain_job.h"
-#include "server/engine/timers.h"
+#include "solver/base/stop.h"
 
 namespace stowage {
 
-// A stop token that is set when another one is, or after so many seconds. Borrows the timers.
-class TimeLimit {
+// A TimedStop, with what callers are told where it is over.
+class TimeLimit : public TimedStop {
  public:
   TimeLimit(double seconds, std::stop_token other, Timers* timers)
-      : seconds_(seconds),
-        timers_(*timers),
-        either_(std::move(other), over_->get_token()),
-        timer_(timers_.At(After(Timers::Clock::now(), seconds),
-                          [over = over_] { over->request_stop(); })) {}
-  ~TimeLimit() { timers_.Cancel(timer_); }
-  TimeLimit(const TimeLimit&) = delete;
-  TimeLimit& operator=(const TimeLimit&) = delete;
+      : TimedStop(seconds, std::move(other), timers), seconds_(seconds) {}
 
-  std::stop_token token() const { return either_.token(); }
-  bool is_over() const { return over_->stop_requested(); }
   // For callers of a solve without a schedule.
   absl::Status Exceeded() const {
     return absl::DeadlineExceededError(
@@ -45,11 +33,6 @@ class TimeLimit {
 
  private:
   const double seconds_;
-  Timers& timers_;
-  // Shared with the timer, which may run while the limit is destroyed.
-  const std::shared_ptr<std::stop_source> over_ = std::make_shared<std::stop_source>();
-  const EitherStop either_;
-  const Timers::Id timer_;
 };
 
 }  // namespace stowage

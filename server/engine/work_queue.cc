@@ -8,8 +8,8 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "server/engine/clock.h"
 #include "server/events/rejection.h"
+#include "solver/base/clock.h"
 #include "solver/base/units.h"
 
 namespace stowage {

@@ -18,12 +18,12 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "server/engine/connection_accounts.h"
-#include "server/engine/rate_limit.h"
 #include "server/events/observer.h"
 #include "server/net/governed_connections.h"
 #include "server/net/host_connections.h"
 #include "server/net/peer.h"
 #include "solver/base/mutex.h"
+#include "solver/base/rate_limit.h"
 
 namespace stowage {
 

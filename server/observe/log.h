@@ -14,10 +14,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/engine/rate_limit.h"
 #include "server/events/observer.h"
 #include "server/observe/line_limit.h"
 #include "solver/base/mutex.h"
+#include "solver/base/rate_limit.h"
 
 namespace stowage {
 

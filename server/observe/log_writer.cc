@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/engine/clock.h"
+#include "solver/base/clock.h"
 
 namespace stowage {
 namespace {

@@ -12,8 +12,8 @@
 #include "grpcpp/server_context.h"
 #include "server/engine/client_limits.h"
 #include "server/engine/connection_accounts.h"
-#include "server/engine/rate_limit.h"
 #include "server/rpc/caller_address.h"
+#include "solver/base/rate_limit.h"
 
 namespace stowage {
 

@@ -11,11 +11,11 @@
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/engine/clock.h"
 #include "server/engine/delayed_refusals.h"
-#include "server/engine/timers.h"
 #include "server/rpc/admission.h"
 #include "server/rpc/status.h"
+#include "solver/base/clock.h"
+#include "solver/base/timers.h"
 
 namespace stowage {
 

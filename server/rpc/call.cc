@@ -13,9 +13,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/proto_buffer_writer.h"
-#include "server/engine/clock.h"
 #include "server/rpc/status.h"
 #include "server/rpc/trace_context.h"
+#include "solver/base/clock.h"
 
 namespace stowage {
 namespace {

@@ -3,6 +3,7 @@
 #define STOWAGE_SOLVER_ALGORITHMS_SOLVER_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,6 +42,25 @@ struct SolveContext {
 
   void Report(double fraction) const {
     if (progress) progress(fraction);
+  }
+  // The progress of step `index` of `count`, each with an equal share of this context's, which must
+  // outlive it.
+  std::function<void(double fraction)> ShareOfProgress(size_t index, size_t count) const {
+    return [this, index, count](double fraction) {
+      Report((static_cast<double>(index) + fraction) / static_cast<double>(count));
+    };
+  }
+  // This context, which must outlive it, with progress that never goes back, whichever copy reports
+  // it: some steps begin at 0 again, and some are solves of their own.
+  SolveContext Monotonic() const {
+    SolveContext context = *this;
+    if (!progress) return context;
+    context.progress = [this, reached = std::make_shared<double>(-1)](double fraction) {
+      if (fraction <= *reached) return;
+      *reached = fraction;
+      progress(fraction);
+    };
+    return context;
   }
   // The context of a nested solve: without callbacks, and queried for its own budget only.
   SolveContext Quiet() const {

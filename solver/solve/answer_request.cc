@@ -151,11 +151,10 @@ class RequestSolve {
                const SolveContext& caller, const ImprovedAnswer& improved)
       : request_(request),
         instances_(instances),
-        caller_(caller),
         improved_(improved),
         info_(*FindSolver(request.solver)),
         solver_(info_.make()),
-        context_(Monotonic()) {}
+        context_(caller.Monotonic()) {}
 
   // 1. Refuse a request whose tables do not fit the working memory.
   // 2. A first schedule, before anything that takes long.
@@ -325,19 +324,6 @@ class RequestSolve {
     return absl::OkStatus();
   }
 
-  // The caller's context, whose progress never goes back: some steps begin at 0 again, and some are
-  // solves of their own.
-  SolveContext Monotonic() {
-    SolveContext context = caller_;
-    if (!caller_.progress) return context;
-    context.progress = [this](double fraction) {
-      if (fraction <= progress_) return;
-      progress_ = fraction;
-      caller_.progress(fraction);
-    };
-    return context;
-  }
-
   // The context in which each faster candidate, added to `empty`, becomes an answer for
   // `improved_`.
   SolveContext Improving(const Answer& empty) {
@@ -359,11 +345,9 @@ class RequestSolve {
 
   const SolveRequest& request_;
   const RequestInstances& instances_;
-  const SolveContext& caller_;
   const ImprovedAnswer& improved_;
   const SolverInfo& info_;
   const std::unique_ptr<Solver> solver_;
-  double progress_ = -1;                                      // the highest fraction reported
   double fastest_ = std::numeric_limits<double>::infinity();  // makespan, of those reported
   const SolveContext context_;
 };

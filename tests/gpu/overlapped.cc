@@ -10,6 +10,7 @@
 #include "client/train/trace.h"
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/base/file.h"
+#include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 #include "solver/simulator/simulator.h"
 #include "tests/gpu/bench.h"

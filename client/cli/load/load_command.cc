@@ -18,6 +18,7 @@
 #include "client/text/table.h"
 #include "nlohmann/json.hpp"
 #include "proto/convert/chain_message.h"
+#include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 
@@ -84,7 +85,7 @@ std::string LatencyTable(const LoadResult& result) {
     if (latencies.empty()) continue;
     std::vector<std::string> cells = {kLoadKindNames[kind], absl::StrCat(latencies.size())};
     for (const double share : kShares) {
-      cells.push_back(FormatSeconds(PercentileOf(latencies, share)));
+      cells.push_back(FormatSeconds(QuantileOf(latencies, share)));
     }
     table.Add(cells);
   }
@@ -148,7 +149,7 @@ std::string Json(const LoadResult& result) {
     out["answers"] = latencies.size();
     if (latencies.empty()) continue;
     for (const double share : kShares) {
-      out["seconds"].push_back({{"share", share}, {"within", PercentileOf(latencies, share)}});
+      out["seconds"].push_back({{"share", share}, {"within", QuantileOf(latencies, share)}});
     }
   }
   return json.dump(1) + "\n";

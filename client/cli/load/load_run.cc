@@ -193,9 +193,4 @@ LoadResult RunLoad(const LoadOptions& options, const std::vector<Chain>& chains)
   return Load(options, chains).Run();
 }
 
-double PercentileOf(const std::vector<double>& sorted, double share) {
-  const double at = std::ceil(share * static_cast<double>(sorted.size())) - 1;
-  return sorted[static_cast<size_t>(std::clamp(at, 0.0, static_cast<double>(sorted.size() - 1)))];
-}
-
 }  // namespace stowage

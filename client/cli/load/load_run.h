@@ -53,10 +53,6 @@ struct LoadResult {
 // answer. Requires: chains is not empty, and none has violations.
 LoadResult RunLoad(const LoadOptions& options, const std::vector<Chain>& chains);
 
-// The least latency that a share of all latencies does not exceed. Requires: `sorted` is sorted and
-// not empty; share in 0..1.
-double PercentileOf(const std::vector<double>& sorted, double share);
-
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_CLI_LOAD_LOAD_RUN_H_

@@ -23,15 +23,6 @@ namespace {
 // The longest chains for which a neighbour's schedule is improved by all of pofo's plans.
 constexpr int kMaxPortfolioStages = 120;
 
-// The context of solver `index` of `count`: an equal share of the progress.
-SolveContext ShareOf(const SolveContext& context, size_t index, size_t count) {
-  SolveContext share = context;
-  share.progress = [&context, index, count](double fraction) {
-    context.Report((static_cast<double>(index) + fraction) / static_cast<double>(count));
-  };
-  return share;
-}
-
 // With a link, only a solve from a neighbouring budget's schedule is fast.
 bool StartsFromNeighbour(const Instance& instance, const SolveContext& context) {
   return context.neighbour != nullptr && instance.platform().has_link();
@@ -183,7 +174,8 @@ class Auto final : public Solver {
       if (!exact_solver.empty() && selected[i].info->inside_of == exact_solver) continue;
       if (quick && selected[i].info->description.offloads) continue;
       if (CannotWin(selected[i], *solution, lowest)) continue;
-      SolveContext share = ShareOf(context, i, shares);
+      SolveContext share = context;
+      share.progress = context.ShareOfProgress(i, shares);
       if (context.improved) {
         share.improved = [&](const Candidate& found) { solution->Consider(found, context); };
       }
@@ -192,7 +184,9 @@ class Auto final : public Solver {
       if (one->exact()) exact_solver = selected[i].info->description.name;
       RETURN_IF_ERROR(solution->Add(std::move(one), context));
     }
-    RETURN_IF_ERROR(solution->Finish(ShareOf(context, selected.size(), shares)));
+    SolveContext last = context;
+    last.progress = context.ShareOfProgress(selected.size(), shares);
+    RETURN_IF_ERROR(solution->Finish(last));
     context.Report(1);
     return solution;
   }

@@ -115,13 +115,8 @@ class ModeChoiceSolve {
 
   // For one of the solves: it reports progress only, and answers this budget only.
   SolveContext ShareOf(size_t index) const {
-    SolveContext share = context_;
-    share.lowest_bytes = INT64_MAX;
-    share.improved = nullptr;
-    share.neighbour = nullptr;  // a schedule of another chain
-    share.progress = [this, index](double fraction) {
-      context_.Report((static_cast<double>(index) + fraction) / static_cast<double>(kShares));
-    };
+    SolveContext share = context_.Quiet();
+    share.progress = context_.ShareOfProgress(index, kShares);
     return share;
   }
 
@@ -129,10 +124,8 @@ class ModeChoiceSolve {
   absl::Status TryPeriodic(const Execution& execution) {
     const Instance instance = instance_.WithChain(execution.chain());
     // Reports next to nothing: all of the progress belongs to what follows.
-    SolveContext share = ShareOf(0);
-    share.progress = [this](double fraction) {
-      context_.Report(fraction / static_cast<double>(SIZE_MAX));
-    };
+    SolveContext share = context_.Quiet();
+    share.progress = context_.ShareOfProgress(0, SIZE_MAX);
     ASSIGN_OR_RETURN(const auto solution, MakePeriodic()->Solve(instance, share));
     ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance.platform().memory_bytes, share));

@@ -126,13 +126,11 @@ class LevelsSolve {
   const Platform& platform() const { return instance_.platform(); }
 
   // Equal shares of the progress: rotor, all solvers, plans, local search.
-  SolveContext ShareOf(int index) const {
-    constexpr double kShares = 4;
+  SolveContext ShareOf(size_t index) const {
+    constexpr size_t kShares = 4;
     SolveContext share = context_;
     share.lowest_bytes = INT64_MAX;
-    share.progress = [this, index](double fraction) {
-      context_.Report((index + fraction) / kShares);
-    };
+    share.progress = context_.ShareOfProgress(index, kShares);
     return share;
   }
 

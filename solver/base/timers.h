@@ -1,6 +1,6 @@
 // Runs callbacks at deadlines, on one thread.
-#ifndef STOWAGE_SERVER_ENGINE_TIMERS_H_
-#define STOWAGE_SERVER_ENGINE_TIMERS_H_
+#ifndef STOWAGE_SOLVER_BASE_TIMERS_H_
+#define STOWAGE_SOLVER_BASE_TIMERS_H_
 
 #include <chrono>
 #include <cstdint>
@@ -50,4 +50,4 @@ class Timers {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_ENGINE_TIMERS_H_
+#endif  // STOWAGE_SOLVER_BASE_TIMERS_H_

@@ -1,8 +1,8 @@
-#include "server/engine/rate_limit.h"
+#include "solver/base/rate_limit.h"
 
 #include <algorithm>
 
-#include "server/engine/clock.h"
+#include "solver/base/clock.h"
 
 namespace stowage {
 

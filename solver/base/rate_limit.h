@@ -1,6 +1,6 @@
 // Limits how often each client may do something: calls, log lines.
-#ifndef STOWAGE_SERVER_ENGINE_RATE_LIMIT_H_
-#define STOWAGE_SERVER_ENGINE_RATE_LIMIT_H_
+#ifndef STOWAGE_SOLVER_BASE_RATE_LIMIT_H_
+#define STOWAGE_SOLVER_BASE_RATE_LIMIT_H_
 
 #include <chrono>
 #include <cstddef>
@@ -53,4 +53,4 @@ class RateLimit {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_ENGINE_RATE_LIMIT_H_
+#endif  // STOWAGE_SOLVER_BASE_RATE_LIMIT_H_

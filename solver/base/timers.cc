@@ -1,4 +1,4 @@
-#include "server/engine/timers.h"
+#include "solver/base/timers.h"
 
 namespace stowage {
 

@@ -1,4 +1,4 @@
-#include "server/engine/rate_limit.h"
+#include "solver/base/rate_limit.h"
 
 #include <chrono>
 #include <optional>

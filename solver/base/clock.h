@@ -1,6 +1,6 @@
-// Times of the engine's clock, in seconds.
-#ifndef STOWAGE_SERVER_ENGINE_CLOCK_H_
-#define STOWAGE_SERVER_ENGINE_CLOCK_H_
+// Times of the steady clock, in seconds.
+#ifndef STOWAGE_SOLVER_BASE_CLOCK_H_
+#define STOWAGE_SOLVER_BASE_CLOCK_H_
 
 #include <algorithm>
 #include <chrono>
@@ -22,4 +22,4 @@ inline std::chrono::steady_clock::time_point After(std::chrono::steady_clock::ti
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SERVER_ENGINE_CLOCK_H_
+#endif  // STOWAGE_SOLVER_BASE_CLOCK_H_
