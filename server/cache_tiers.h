@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/service/origin.h"
 #include "server/cache/answer_cache.h"
 #include "server/cache/solve_leases.h"
 #include "server/cache/tiers/guarded_leases.h"

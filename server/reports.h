@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "proto/service/execution_report.h"
 #include "server/events/observer.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"

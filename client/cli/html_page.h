@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/service/results.h"
 #include "solver/model/answer.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"

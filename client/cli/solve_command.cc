@@ -19,6 +19,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/schedule_message.h"
+#include "proto/service/results.h"
 #include "solver/base/file.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"

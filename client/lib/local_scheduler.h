@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/lib/scheduler.h"
+#include "proto/service/execution_report.h"
+#include "proto/service/results.h"
 #include "solver/algorithms/solver.h"
 
 namespace stowage {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/service/results.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "client/lib/credentials.h"
 #include "client/lib/local_scheduler.h"
+#include "proto/service/results.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 

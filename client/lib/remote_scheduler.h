@@ -6,6 +6,8 @@
 #include "absl/status/statusor.h"
 #include "client/lib/failover_client.h"
 #include "client/lib/scheduler.h"
+#include "proto/service/execution_report.h"
+#include "proto/service/results.h"
 
 namespace stowage {
 

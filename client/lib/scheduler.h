@@ -12,8 +12,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/service/execution_report.h"
+#include "proto/service/results.h"
 #include "solver/model/answer.h"
-#include "solver/model/execution_report.h"
 #include "solver/model/explanation.h"
 #include "solver/model/request.h"
 

@@ -12,6 +12,7 @@
 #include "client/lib/credentials.h"
 #include "client/lib/planner.h"
 #include "client/lib/scheduler.h"
+#include "proto/service/execution_report.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 

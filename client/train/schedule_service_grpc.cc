@@ -3,6 +3,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/request_message.h"
+#include "proto/service/execution_report.h"
 #include "solver/base/address.h"
 #include "solver/base/file.h"
 #include "solver/base/status_macros.h"

@@ -3,6 +3,7 @@
 
 #include "client/lib/local_scheduler.h"
 #include "client/train/schedule_service.h"
+#include "proto/service/execution_report.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/service/results.h"
 #include "solver/model/answer.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/model/explanation.h"

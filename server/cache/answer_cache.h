@@ -15,6 +15,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "proto/service/origin.h"
 #include "server/cache/cache_keys.h"
 #include "server/cache/cache_tier.h"
 #include "server/cache/lru.h"

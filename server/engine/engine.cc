@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "proto/service/results.h"
 #include "server/engine/plain_job.h"
 #include "server/engine/reuse.h"
 #include "server/engine/time_limit.h"

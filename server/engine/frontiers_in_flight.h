@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
+#include "proto/service/results.h"
 #include "solver/base/mutex.h"
 #include "solver/base/stop.h"
 #include "solver/model/answer.h"

@@ -21,6 +21,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/service/results.h"
 #include "server/cache/cache_keys.h"
 #include "server/cache/cache_tier.h"
 #include "server/engine/client_limits.h"

@@ -19,6 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/service/results.h"
 #include "server/cache/answer_cache.h"
 #include "server/engine/bound_raiser.h"
 #include "server/engine/engine_resources.h"

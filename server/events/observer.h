@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "proto/service/execution_report.h"
+#include "proto/service/origin.h"
 #include "solver/model/answer.h"
-#include "solver/model/execution_report.h"
 
 namespace stowage {
 

@@ -6,6 +6,7 @@
 #include "prometheus/counter.h"
 #include "prometheus/family.h"
 #include "prometheus/registry.h"
+#include "proto/service/origin.h"
 
 namespace stowage {
 namespace {

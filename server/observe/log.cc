@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "proto/service/origin.h"
 #include "server/events/rejection.h"
 #include "server/observe/log_writer.h"
 #include "solver/base/quote.h"

@@ -14,6 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "proto/service/execution_report.h"
 #include "server/events/observer.h"
 #include "server/observe/line_limit.h"
 #include "solver/base/mutex.h"

@@ -14,6 +14,7 @@
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 #include "prometheus/text_serializer.h"
+#include "proto/service/origin.h"
 #include "server/events/rejection.h"
 
 namespace stowage {

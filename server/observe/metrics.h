@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "prometheus/metric_family.h"
+#include "proto/service/execution_report.h"
 #include "server/events/observer.h"
 #include "server/observe/client_metrics.h"
 #include "server/observe/gauges.h"

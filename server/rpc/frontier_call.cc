@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/convert/answer_message.h"
+#include "proto/service/results.h"
 #include "server/cache/cache_keys.h"
 #include "server/rpc/cached_call.h"
 #include "server/rpc/request_text.h"

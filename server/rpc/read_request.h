@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
+#include "proto/service/execution_report.h"
 #include "server/events/observer.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/status.h"

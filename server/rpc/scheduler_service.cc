@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/convert/answer_message.h"
+#include "proto/service/execution_report.h"
 #include "server/rpc/frontier_call.h"
 #include "server/rpc/solve_call.h"
 #include "solver/solve/catalog.h"

@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "google/protobuf/arena.h"
 #include "proto/convert/answer_message.h"
+#include "proto/service/results.h"
 #include "server/rpc/cached_call.h"
 #include "server/rpc/request_text.h"
 #include "server/rpc/unsent_bytes.h"

@@ -14,20 +14,4 @@ absl::string_view OutcomeName(Outcome outcome) {
   return "";
 }
 
-absl::string_view SourceName(Origin::Source source) {
-  switch (source) {
-    case Origin::Source::kSolved:
-      return "SOLVED";
-    case Origin::Source::kMemoryCache:
-      return "MEMORY_CACHE";
-    case Origin::Source::kDiskCache:
-      return "DISK_CACHE";
-    case Origin::Source::kSharedCache:
-      return "SHARED_CACHE";
-    case Origin::Source::kCoalesced:
-      return "COALESCED";
-  }
-  return "";
-}
-
 }  // namespace stowage

@@ -4,13 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "solver/model/chain_warnings.h"
 #include "solver/model/explanation.h"
 #include "solver/model/prediction.h"
 #include "solver/model/schedule.h"
@@ -51,8 +49,8 @@ struct Answer {
   Explanation explanation;
 
   // The least memory with which this solver has a schedule for the chain, exact; unset: none is
-  // enough (the host memory limit is in the way, say), time ran out before it was known, or the
-  // answer is from a disk.
+  // enough (the host memory limit is in the way, say), time ran out before it was known, or it was
+  // not kept.
   std::optional<int64_t> minimum_memory_bytes;
   int64_t memory_floor_bytes = 0;             // M_low: no schedule of any solver exists below it
   Operation memory_floor_operation;           // the operation that needs it by itself
@@ -63,33 +61,6 @@ struct Answer {
 };
 
 absl::string_view OutcomeName(Outcome outcome);  // "OPTIMAL", as in JSON
-
-// How an answer was obtained. Clocks and caches are not the solvers' business: whoever runs them
-// fills this in.
-struct Origin {
-  enum class Source {
-    kSolved,       // for this request
-    kMemoryCache,  // by the server before, and kept in memory
-    kDiskCache,    // likewise, and kept on disk
-    kCoalesced,    // for an equal request at the same time
-    kSharedCache,  // by one of the servers that share a cache
-  };
-
-  Source source = Source::kSolved;
-  double queue_seconds = 0;      // waiting for a free solver thread
-  double solve_seconds = 0;      // solving and checking
-  std::string fingerprint = {};  // 64 hexadecimal digits; empty without a server
-};
-
-absl::string_view SourceName(Origin::Source source);  // "MEMORY_CACHE", as in JSON
-
-// What a Solve returns. The answer may be shared with a cache and with other callers.
-struct SolveResult {
-  std::shared_ptr<const Answer> answer;  // not null
-  Origin origin;
-  // Of the caller's own chain: names count, which are no part of a shared answer.
-  std::vector<ChainWarning> warnings = {};
-};
 
 struct FrontierPoint {
   int64_t memory_bytes = 0;  // the budget
@@ -111,12 +82,6 @@ struct Frontier {
   int solves = 0;                               // that all points came from
   std::vector<std::string> rejected;            // as in Answer
   std::vector<std::string> notes;               // as in Explanation
-};
-
-// What a Frontier returns.
-struct FrontierResult {
-  Frontier frontier;
-  Origin origin;
 };
 
 }  // namespace stowage

@@ -7,6 +7,8 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
+#include "proto/service/execution_report.h"
+#include "proto/service/results.h"
 #include "server/rpc/message_limits.h"
 #include "server/rpc/read_request.h"
 #include "solver/bounds/memory_range.h"

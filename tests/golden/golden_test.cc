@@ -22,6 +22,8 @@
 #include "client/cli/top/top_json.h"
 #include "client/cli/top/top_text.h"
 #include "proto/convert/json.h"
+#include "proto/service/execution_report.h"
+#include "proto/service/origin.h"
 #include "server/events/rejection.h"
 #include "server/observe/gauges.h"
 #include "server/observe/metrics.h"

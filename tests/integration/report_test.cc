@@ -7,6 +7,7 @@
 #include <string>
 
 #include "client/lib/remote_scheduler.h"
+#include "proto/service/execution_report.h"
 #include "tests/support/process.h"
 #include "tests/support/status_matchers.h"
 

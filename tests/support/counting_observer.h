@@ -5,6 +5,7 @@
 #include <atomic>
 #include <string>
 
+#include "proto/service/execution_report.h"
 #include "server/events/observer.h"
 
 namespace stowage {

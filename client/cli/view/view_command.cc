@@ -20,6 +20,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/schedule_message.h"
+#include "proto/service/results.h"
 #include "server/web/page.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"

@@ -18,6 +18,7 @@
 #include "client/python/core/job.h"
 #include "client/python/core/read.h"
 #include "client/python/core/write.h"
+#include "proto/service/results.h"
 #include "solver/base/fnv1a.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"

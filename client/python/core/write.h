@@ -5,6 +5,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include "proto/service/results.h"
 #include "solver/model/answer.h"
 #include "solver/model/explanation.h"
 #include "solver/model/platform.h"

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "proto/service/origin.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {

@@ -11,6 +11,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
+#include "proto/service/results.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 

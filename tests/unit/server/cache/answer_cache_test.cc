@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "proto/service/origin.h"
 #include "tests/support/counting_observer.h"
 #include "tests/support/fake_tier.h"
 #include "tests/support/solved_requests.h"

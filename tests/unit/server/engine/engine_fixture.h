@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/service/results.h"
 #include "server/engine/engine.h"
 #include "solver/bounds/memory_range.h"
 #include "tests/support/chains.h"

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/service/results.h"
 #include "server/events/rejection.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "proto/service/origin.h"
 #include "server/cache/tiers/guarded_tier.h"
 #include "tests/unit/server/engine/engine_fixture.h"
 

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "proto/service/origin.h"
 #include "server/cache/cache_keys.h"
 #include "tests/support/fake_leases.h"
 #include "tests/unit/server/engine/engine_fixture.h"

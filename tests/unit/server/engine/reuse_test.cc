@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <utility>
 
+#include "proto/service/origin.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
 #include "tests/support/chains.h"

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/service/origin.h"
 #include "server/events/rejection.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"

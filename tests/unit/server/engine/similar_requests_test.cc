@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/service/origin.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 #include "tests/unit/server/engine/engine_fixture.h"

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string>
 
+#include "proto/service/execution_report.h"
+#include "proto/service/origin.h"
 #include "server/events/rejection.h"
 
 namespace stowage {

@@ -1,7 +1,7 @@
 // What a job measured when it executed a schedule, beside the prediction. Feeds the metrics of
 // prediction errors (server/README.md, "RPCs").
-#ifndef STOWAGE_SOLVER_MODEL_EXECUTION_REPORT_H_
-#define STOWAGE_SOLVER_MODEL_EXECUTION_REPORT_H_
+#ifndef STOWAGE_PROTO_SERVICE_EXECUTION_REPORT_H_
+#define STOWAGE_PROTO_SERVICE_EXECUTION_REPORT_H_
 
 #include <cstdint>
 #include <string>
@@ -27,4 +27,4 @@ struct ExecutionReport {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVER_MODEL_EXECUTION_REPORT_H_
+#endif  // STOWAGE_PROTO_SERVICE_EXECUTION_REPORT_H_
