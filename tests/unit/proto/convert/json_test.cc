@@ -2,17 +2,26 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/chain_message.h"
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
 #include "proto/service/results.h"
+#include "solver/model/json.h"
 #include "tests/support/chains.h"
+#include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -166,6 +175,52 @@ TEST(ToJson, PrintsWarningsOnlyWhereThereAre) {
   v1::SolveResponse read;
   ASSERT_THAT(FromJson(json, "answer", &read), IsOk());
   EXPECT_EQ(FromMessage(read)->warnings, result.warnings);
+}
+
+// solver/model/json.h writes what protobuf would.
+TEST(ToJson, WritesAllProfilesAsTheModelDoes) {
+  for (const std::string& name : AllProfiles()) {
+    const Chain chain = LoadProfile(name);
+    EXPECT_EQ(ToJson(chain), ToJson(ToMessage(chain))) << name;
+  }
+}
+
+TEST(ToJson, WritesEveryFieldAsTheModelDoes) {
+  Chain chain = EqualChain(3);
+  for (int c = 1; c < 0x80; ++c) chain.name += static_cast<char>(c);
+  chain.name += "\u00e9\u65e5\u672c\U0001F600";
+  chain.input_bytes = INT64_MAX;
+  chain.input_gradient_bytes = INT64_MIN;
+  chain.stages[1] = {"conv", 1, 2, 3, 4, 5, 6, 7, true, true};
+  chain.stages[1].graph = GraphCosts{15, 16, 17, 18, 19};
+  chain.stages[1].fusion_group = "group";
+  chain.stages[1].control_flow = true;
+  chain.stages[1].input_unread = true;
+  chain.stages[2].replay_seconds = 0;
+  chain.loss = {"loss", 8, 9, 10, 11, {}, 12, 13, false, true};
+  chain.graph_entry_seconds = 14;
+  EXPECT_EQ(ToJson(chain), ToJson(ToMessage(chain)));
+  EXPECT_EQ(ToJson(Chain()), ToJson(ToMessage(Chain())));
+  for (const Platform& platform :
+       {Platform(), Platform{"gpu", 1, 2, 3, 4, true, 5}, Platform{"<\"&\">", 7, 12e9}}) {
+    EXPECT_EQ(ToJson(platform), ToJson(ToMessage(platform)));
+  }
+}
+
+TEST(ToJson, WritesNumbersAsTheModelDoes) {
+  std::vector<double> numbers = {0,       -0.0,    0.1,      1.0 / 3,   0.1 + 0.2, 1e15, 1e16,
+                                 1e17,    123456., 1e-4,     1e-5,      1e21,      1e22, DBL_MAX,
+                                 DBL_MIN, 5e-324,  INFINITY, -INFINITY, NAN};
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000; ++i) {
+    numbers.push_back(std::bit_cast<double>(random()));
+    numbers.push_back(std::uniform_real_distribution<double>(0, 10)(random));
+  }
+  Chain chain = EqualChain(1);
+  for (const double number : numbers) {
+    chain.stages[0].forward_seconds = number;
+    ASSERT_EQ(ToJson(chain), ToJson(ToMessage(chain))) << absl::StrFormat("%.17g", number);
+  }
 }
 
 TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
