@@ -6,9 +6,9 @@
 #include "absl/strings/string_view.h"
 #include "client/lib/failure.h"
 #include "client/lib/remote_scheduler.h"
-#include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/model/request.h"
 #include "solver/solve/catalog.h"
 
 namespace stowage {

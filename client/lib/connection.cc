@@ -20,6 +20,14 @@ constexpr int kMaxReconnectMilliseconds = 1000;
 constexpr int kKeepaliveMilliseconds = 30'000;
 constexpr int kKeepaliveAnswerMilliseconds = 10'000;
 
+// The token is not part of them: each call sends it as metadata.
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials) {
+  if (!credentials.tls) return grpc::InsecureChannelCredentials();
+  return grpc::SslCredentials({.pem_root_certs = credentials.authorities,
+                               .pem_private_key = credentials.key,
+                               .pem_cert_chain = credentials.certificate});
+}
+
 std::shared_ptr<grpc::Channel> Connect(const std::string& server, const Credentials& credentials,
                                        bool through_proxy, double connect_seconds) {
   const int milliseconds = static_cast<int>(std::ceil(connect_seconds * 1000));

@@ -5,7 +5,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "grpcpp/security/credentials.h"
 #include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 
@@ -43,13 +42,6 @@ absl::StatusOr<Credentials> ReadCredentials(const CredentialFiles& files) {
   }
   credentials.token = std::move(token);
   return credentials;
-}
-
-std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials) {
-  if (!credentials.tls) return grpc::InsecureChannelCredentials();
-  return grpc::SslCredentials({.pem_root_certs = credentials.authorities,
-                               .pem_private_key = credentials.key,
-                               .pem_cert_chain = credentials.certificate});
 }
 
 }  // namespace stowage

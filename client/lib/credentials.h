@@ -2,14 +2,9 @@
 #ifndef STOWAGE_CLIENT_LIB_CREDENTIALS_H_
 #define STOWAGE_CLIENT_LIB_CREDENTIALS_H_
 
-#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-
-namespace grpc {
-class ChannelCredentials;
-}
 
 namespace stowage {
 
@@ -34,9 +29,6 @@ struct Credentials {
 // Errors: NOT_FOUND, PERMISSION_DENIED and the like, with the file; INVALID_ARGUMENT for a
 // certificate without a key or the reverse, and for a token that an HTTP header cannot carry.
 absl::StatusOr<Credentials> ReadCredentials(const CredentialFiles& files);
-
-// Credentials of a channel. The token is not part of them: each call sends it as metadata.
-std::shared_ptr<grpc::ChannelCredentials> ChannelCredentialsOf(const Credentials& credentials);
 
 }  // namespace stowage
 

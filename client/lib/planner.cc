@@ -9,11 +9,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "solver/base/status_macros.h"
+#ifdef STOWAGE_GRPC
 #include "client/lib/plan_file.h"
 #include "client/lib/remote_scheduler.h"
-#include "solver/base/status_macros.h"
+#endif
 
 namespace stowage {
+
+#ifdef STOWAGE_GRPC
+
 namespace {
 
 absl::StatusOr<SolveResult> SolveRemotely(const PlannerOptions& options,
@@ -97,5 +102,28 @@ absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options, const Solv
   }
   return Search(options, request).Run();
 }
+
+absl::Status ReportExecution(const PlannerOptions& options, const ExecutionReport& report) {
+  constexpr double kSeconds = 2;  // a report is not worth a longer delay at the end of a job
+  return RemoteScheduler({.servers = options.servers,
+                          .timeout_seconds = kSeconds,
+                          .credentials = options.credentials})
+      .ReportExecution(report);
+}
+
+#else
+
+absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options, const SolveRequest& request) {
+  PlannedAnswer planned;
+  planned.source = PlanSource::kLocal;
+  ASSIGN_OR_RETURN(planned.result, LocalScheduler(options.local).Solve(request, {}));
+  return planned;
+}
+
+absl::Status ReportExecution(const PlannerOptions& /*options*/, const ExecutionReport& /*report*/) {
+  return absl::UnimplementedError("this program was built without gRPC");
+}
+
+#endif
 
 }  // namespace stowage

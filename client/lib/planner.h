@@ -1,14 +1,17 @@
 // Finds a schedule for a training job whatever the state of the service: in the plan file of the
-// job's last run, from a server, or by solving in this process.
+// job's last run, from a server, or by solving in this process. Then reports what was measured.
+// A program built without gRPC has neither plan files nor servers: it solves here.
 #ifndef STOWAGE_CLIENT_LIB_PLANNER_H_
 #define STOWAGE_CLIENT_LIB_PLANNER_H_
 
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/lib/credentials.h"
 #include "client/lib/local_scheduler.h"
+#include "proto/service/execution_report.h"
 #include "proto/service/results.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
@@ -38,6 +41,10 @@ struct PlannedAnswer {
 // violated field, from the first source that finds any; those of LocalScheduler, after the notes.
 // Thread-safe.
 absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options, const SolveRequest& request);
+
+// Tells the servers what the job measured under the plan; waits for them for 2 s at most. Errors:
+// those of RemoteScheduler; UNIMPLEMENTED in a program built without gRPC. Thread-safe.
+absl::Status ReportExecution(const PlannerOptions& options, const ExecutionReport& report);
 
 }  // namespace stowage
 

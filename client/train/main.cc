@@ -15,23 +15,27 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/agent/plan.h"
+#include "client/lib/credentials.h"
 #include "client/lib/memory_budget.h"
+#include "client/lib/planner.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_stages.h"
 #include "client/train/networks.h"
-#include "client/train/schedule_service.h"
 #include "client/train/session.h"
 #include "client/train/trace.h"
 #include "client/train/train_device.h"
 #include "client/train/train_options.h"
 #include "client/train/training_report.h"
+#include "solver/base/address.h"
 #include "solver/base/file.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/model/json.h"
+#include "solver/model/request.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
@@ -52,8 +56,7 @@ class Program {
     RETURN_IF_ERROR(Profile());
     RETURN_IF_ERROR(SetBudget());
     RETURN_IF_ERROR(WriteProfile());
-    ASSIGN_OR_RETURN(const PlannedAnswer planned,
-                     FindSchedule(service_, chain_, platform_, options_.solver));
+    ASSIGN_OR_RETURN(const PlannedAnswer planned, FindSchedule(planner_, options_.solver));
     // Notes are failures on the way to the schedule, such as a server that did not answer.
     for (const std::string& note : planned.notes) absl::PrintF("  note: %s\n", note);
     const Answer& answer = *planned.result.answer;
@@ -104,12 +107,13 @@ class Program {
     }
     const auto patience = ParseSeconds(options_.patience);
     if (!patience.ok()) return Prefixed("--patience", patience.status());
-    if (!options_.local) service_.servers = options_.servers;
-    const absl::Status servers = CheckServers(service_.servers);
-    if (!servers.ok()) return Prefixed("--server", servers);
-    service_.patience_seconds = *patience;
-    service_.plan_cache = options_.plan_cache;
-    service_.credentials = options_.credentials;
+    planner_.servers = options_.local ? std::vector<std::string>() : options_.servers;
+    for (const std::string& server : planner_.servers) {
+      RETURN_IF_ERROR(Prefixed("--server", CheckAddress(server)));
+    }
+    planner_.patience_seconds = *patience;
+    planner_.plan_cache = options_.plan_cache;
+    ASSIGN_OR_RETURN(planner_.credentials, ReadCredentials(options_.credentials));
     if (options_.device_memory.empty()) return absl::OkStatus();
     const auto bytes = ParseBytes(options_.device_memory);
     if (!bytes.ok()) return Prefixed("--device-memory", bytes.status());
@@ -171,10 +175,18 @@ class Program {
 
   absl::Status WriteProfile() const {
     if (!options_.chain_output.empty()) {
-      RETURN_IF_ERROR(WriteChain(options_.chain_output, chain_));
+      RETURN_IF_ERROR(WriteFile(options_.chain_output, ToJson(chain_)));
     }
     if (options_.platform_output.empty()) return absl::OkStatus();
-    return WritePlatform(options_.platform_output, platform_);
+    return WriteFile(options_.platform_output, ToJson(platform_));
+  }
+
+  absl::StatusOr<PlannedAnswer> FindSchedule(const PlannerOptions& planner,
+                                             const std::string& solver) const {
+    SolveRequest request{chain_, platform_, solver, {}};
+    // Measured times are noisy: rounded, those of the next run have the same cached answer.
+    request.options.time_precision = kDefaultTimePrecision;
+    return FindPlan(planner, request);
   }
 
   absl::StatusOr<FrameworkPlan> PlanOf(const Schedule& schedule) const {
@@ -192,7 +204,7 @@ class Program {
   }
 
   // Where there are several, which of them it was is not known here.
-  std::string ServersText() const { return absl::StrJoin(service_.servers, " or "); }
+  std::string ServersText() const { return absl::StrJoin(planner_.servers, " or "); }
 
   std::string SourceText(const PlannedAnswer& planned) const {
     const std::string seconds = FormatSeconds(planned.result.origin.solve_seconds);
@@ -219,8 +231,9 @@ class Program {
 
   // The schedule of PyTorch's checkpoint_sequential with the best number of segments.
   absl::Status TrainSegments() {
-    ASSIGN_OR_RETURN(const PlannedAnswer planned,
-                     FindSchedule(ServiceOptions(), chain_, platform_, "periodic"));
+    PlannerOptions here;
+    here.servers.clear();
+    ASSIGN_OR_RETURN(const PlannedAnswer planned, FindSchedule(here, "periodic"));
     const Answer& answer = *planned.result.answer;
     if (answer.outcome == Outcome::kInfeasible) {
       return table_->Add("segments", absl::ResourceExhaustedError("no number of segments fits"),
@@ -248,9 +261,9 @@ class Program {
   // For the server's operators. A failure is a note: the training is done.
   void Report(const std::string& fingerprint, const Prediction& predicted,
               const TrainingMeasurement& measured) const {
-    if (service_.servers.empty()) return;
+    if (planner_.servers.empty()) return;
     const absl::Status reported =
-        ReportExecution(service_, {.fingerprint = fingerprint,
+        ReportExecution(planner_, {.fingerprint = fingerprint,
                                    .predicted_step_seconds = predicted.makespan_seconds,
                                    .measured_step_seconds = measured.step_seconds,
                                    .predicted_peak_bytes = predicted.peak_memory_bytes,
@@ -265,7 +278,7 @@ class Program {
   }
 
   TrainOptions options_;
-  ServiceOptions service_;
+  PlannerOptions planner_;
   TrainDevice device_;
   MemoryMeter* meter_ = nullptr;
   std::optional<Session> session_;

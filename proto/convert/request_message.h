@@ -10,9 +10,6 @@
 
 namespace stowage {
 
-// The service's time_precision where the caller sets none.
-inline constexpr double kDefaultTimePrecision = 0.01;
-
 // Sets `violations` to what the result cannot express; RequestViolations() checks the rest.
 SolveRequest FromMessage(const v1::SolveRequest& message, std::vector<FieldViolation>* violations);
 FrontierRequest FromMessage(const v1::FrontierRequest& message);

@@ -49,7 +49,8 @@ void VisitSolveOptions(const SolveOptions& options, Visitor&& visitor) {
 
 inline constexpr int64_t kDefaultMemorySlots = 500;
 inline constexpr int64_t kMaxMemorySlots = int64_t{1} << 40;
-inline constexpr double kMinTimePrecision = 1e-6;  // but for 0
+inline constexpr double kDefaultTimePrecision = 0.01;  // of calls to a server that set none
+inline constexpr double kMinTimePrecision = 1e-6;      // but for 0
 inline constexpr double kMaxTimePrecision = 0.5;
 inline constexpr double kMaxTimeBudgetSeconds = 1e6;
 

@@ -49,11 +49,11 @@ std::string NetworkName(const std::string& path) {
   return path == "-" ? "standard input" : Printable(std::filesystem::path(path).stem().string());
 }
 
-absl::StatusOr<std::vector<Network>> ReadNetworks(const Arguments& arguments) {
-  std::vector<Network> networks;
+absl::StatusOr<std::vector<NetworkProfile>> ReadNetworks(const Arguments& arguments) {
+  std::vector<NetworkProfile> networks;
   std::map<std::string, std::string> paths;  // by name
   for (const std::string& path : arguments.chains) {
-    Network network{.name = NetworkName(path), .chain = {}, .platform = {}};
+    NetworkProfile network{.name = NetworkName(path), .chain = {}, .platform = {}};
     const auto [earlier, is_new] = paths.emplace(network.name, path);
     if (!is_new) {
       return absl::InvalidArgumentError(absl::StrCat("chains: ", earlier->second, " and ", path,
@@ -71,7 +71,7 @@ absl::StatusOr<std::vector<Network>> ReadNetworks(const Arguments& arguments) {
 
 // Reports an error that every solve of the sweep would have, before it starts. The chains are
 // valid.
-absl::Status CheckSweep(const Sweep& sweep, const Network& network, int64_t slots) {
+absl::Status CheckSweep(const Sweep& sweep, const NetworkProfile& network, int64_t slots) {
   for (const double bandwidth : sweep.bandwidths) {
     ASSIGN_OR_RETURN(const SolveRequest request,
                      RequestFor({&network, 1, 0, bandwidth, sweep.solvers.front()}, slots));
@@ -168,7 +168,8 @@ struct Results {
 // Runs the whole sweep; writes all files. The plots are written last, since their axes need all
 // rows.
 absl::StatusOr<Results> WriteAll(const Arguments& arguments, const Sweep& sweep,
-                                 const LocalOptions& local, const std::vector<Network>& networks) {
+                                 const LocalOptions& local,
+                                 const std::vector<NetworkProfile>& networks) {
   const Experiment experiment = ExperimentOf(arguments.sweep.figure);
   RETURN_IF_ERROR(MakeFolder(arguments.output));
   const std::string stem = (std::filesystem::path(arguments.output) / NameOf(experiment)).string();
@@ -179,7 +180,8 @@ absl::StatusOr<Results> WriteAll(const Arguments& arguments, const Sweep& sweep,
   settings.record = [&file](const Measurement& row) { return file.Write(CsvRow(row)); };
   if (!arguments.quiet) settings.progress = PrintProgress;
   Experimenter experimenter(sweep, settings, networks.size());
-  for (const Network& network : networks) RETURN_IF_ERROR(experimenter.SolveNetwork(network));
+  for (const NetworkProfile& network : networks)
+    RETURN_IF_ERROR(experimenter.SolveNetwork(network));
   Results results{experimenter.rows(), {}, experimenter.Failure()};
   ASSIGN_OR_RETURN(results.paths.emplace_back(), file.Finish());
   for (const auto& [kind, suffix] : PlotsOf(experiment, sweep)) {
@@ -197,7 +199,7 @@ std::string Counted(size_t count, const std::string& thing) {
 absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const Sweep sweep, ReadSweep(arguments.sweep));
   ASSIGN_OR_RETURN(const LocalOptions local, ReadLocalOptions(arguments.solve));
-  ASSIGN_OR_RETURN(const std::vector<Network> networks, ReadNetworks(arguments));
+  ASSIGN_OR_RETURN(const std::vector<NetworkProfile> networks, ReadNetworks(arguments));
   RETURN_IF_ERROR(CheckSweep(sweep, networks.front(), arguments.solve.slots));
   const absl::StatusOr<Results> results = WriteAll(arguments, sweep, local, networks);
   if (!results.ok()) return Prefixed("--output", results.status());

@@ -75,7 +75,7 @@ Experimenter::Experimenter(const Sweep& sweep, Settings settings, size_t network
       settings_(std::move(settings)),
       count_(networks * sweep.budgets() * sweep.bandwidths.size() * sweep.solvers.size()) {}
 
-absl::Status Experimenter::SolveNetwork(const Network& network) {
+absl::Status Experimenter::SolveNetwork(const NetworkProfile& network) {
   for (const double bandwidth : sweep_.bandwidths) {
     for (const double alpha : sweep_.alphas) {
       RETURN_IF_ERROR(SolveWithAll({&network, alpha, 0, bandwidth, ""}));

@@ -19,7 +19,7 @@
 
 namespace stowage {
 
-struct Network {
+struct NetworkProfile {
   std::string name;
   Chain chain;
   Platform platform;  // without a budget and an offload bandwidth
@@ -27,7 +27,7 @@ struct Network {
 
 // One solve: a network, a budget, a bandwidth and a solver.
 struct Point {
-  const Network* network = nullptr;
+  const NetworkProfile* network = nullptr;
   double alpha = 0;
   double reduction = 0;  // not 0: the budget is M_high divided by it, and alpha is unused
   double bandwidth = 0;  // GB/s
@@ -51,7 +51,7 @@ class Experimenter {
 
   // Solves all points of one network. A row is recorded for an infeasible or failed solve, too.
   // Errors: those of `record`. Requires: the solvers are in the catalog and the requests valid.
-  absl::Status SolveNetwork(const Network& network);
+  absl::Status SolveNetwork(const NetworkProfile& network);
 
   const std::vector<Measurement>& rows() const { return rows_; }
 
