@@ -133,17 +133,17 @@ std::string OriginText(const Origin& origin) {
   return absl::StrCat("solved in ", seconds);
 }
 
-absl::string_view LimitText(Limit limit) {
-  switch (limit) {
-    case Limit::kHeuristic:
+absl::string_view GuaranteeText(Guarantee guarantee) {
+  switch (guarantee) {
+    case Guarantee::kHeuristic:
       return " (heuristic)";
-    case Limit::kRounding:
+    case Guarantee::kUpToRounding:
       return " (up to rounding)";
-    case Limit::kTime:
+    case Guarantee::kTimeRanOut:
       return " (time ran out)";
-    case Limit::kClass:
+    case Guarantee::kBestOfClass:
       return " (the best of its class)";
-    case Limit::kNone:
+    case Guarantee::kOptimal:
       break;
   }
   return "";
@@ -151,8 +151,9 @@ absl::string_view LimitText(Limit limit) {
 
 std::string OutcomeText(const SolveResult& result) {
   const Answer& answer = *result.answer;
-  std::string text = absl::StrCat(answer.solver, ": ", OutcomeName(answer.outcome),
-                                  LimitText(answer.limit), ", ", OriginText(result.origin), "\n");
+  std::string text =
+      absl::StrCat(answer.solver, ": ", OutcomeName(answer.outcome),
+                   GuaranteeText(answer.guarantee), ", ", OriginText(result.origin), "\n");
   if (answer.rounding_loss.has_value()) absl::StrAppend(&text, LossText(*answer.rounding_loss));
   for (const std::string& note : answer.explanation.notes) {
     absl::StrAppend(&text, "  note: ", Printable(note), "\n");

@@ -18,9 +18,9 @@ absl::StatusOr<int64_t> ParseBudget(absl::string_view text, const Chain& chain) 
   if (!absl::ConsumeSuffix(&number, "%")) return ParseBytes(text);
   double percent = 0;
   if (!absl::SimpleAtod(number, &percent) || !(percent >= 0 && percent <= 1000)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", text,
-        "' is not a share of the range from the least to the most memory; write e.g. 40%"));
+    return absl::InvalidArgumentError(absl::StrCat("'", text,
+                                                   "' is not a share of the range from the memory "
+                                                   "floor to storing everything; write e.g. 40%"));
   }
   const int64_t low = FloorOfMemory(chain).bytes;
   const auto range = static_cast<long double>(StoreAllPeakBytes(chain) - low);

@@ -11,8 +11,8 @@
 namespace stowage {
 
 // "4GiB", "1000" (bytes), or "40%": from M_low (0 %) to M_high (100 %) of the chain, rounded down.
-// Source: solver/README.md, "Least and most". Errors: INVALID_ARGUMENT with the accepted forms.
-// Requires: Violations(chain) is empty. Thread-safe.
+// Source: solver/README.md, "The range of budgets". Errors: INVALID_ARGUMENT with the accepted
+// forms. Requires: Violations(chain) is empty. Thread-safe.
 absl::StatusOr<int64_t> ParseBudget(absl::string_view text, const Chain& chain);
 
 }  // namespace stowage

@@ -74,9 +74,8 @@ void AddDeviceOptions(CLI::App* app, TrainOptions* options) {
       ->capture_default_str();
   group
       .Add("--memory", options->memory, "SIZE",
-           "for activations: bytes, or with a unit as in 4GiB; 40%: of the range from the least "
-           "that any schedule needs (0%) to storing everything (100%); all: what the device has "
-           "left")
+           "for activations: bytes, or with a unit as in 4GiB; 40%: of the range from the memory "
+           "floor (0%) to storing everything (100%); all: what the device has left")
       ->capture_default_str();
   group.Add("--device-memory", options->device_memory, "SIZE",
             "of the whole device; default: its own");

@@ -30,10 +30,10 @@ constexpr Enumerators<Outcome, v1::Outcome> kOutcomes[] = {
     {Outcome::kFeasible, v1::FEASIBLE},
     {Outcome::kInfeasible, v1::INFEASIBLE},
 };
-constexpr Enumerators<Limit, v1::Limit> kLimits[] = {
-    {Limit::kNone, v1::LIMIT_NONE},   {Limit::kHeuristic, v1::HEURISTIC},
-    {Limit::kRounding, v1::ROUNDING}, {Limit::kTime, v1::TIME},
-    {Limit::kClass, v1::CLASS},
+constexpr Enumerators<Guarantee, v1::Limit> kGuarantees[] = {
+    {Guarantee::kOptimal, v1::LIMIT_NONE},    {Guarantee::kHeuristic, v1::HEURISTIC},
+    {Guarantee::kUpToRounding, v1::ROUNDING}, {Guarantee::kTimeRanOut, v1::TIME},
+    {Guarantee::kBestOfClass, v1::CLASS},
 };
 constexpr Enumerators<Origin::Source, v1::Origin::Source> kSources[] = {
     {Origin::Source::kSolved, v1::Origin::SOLVED},
@@ -226,7 +226,7 @@ absl::StatusOr<FrontierPoint> FromMessage(const v1::FrontierPoint& message) {
   FrontierPoint point;
   point.memory_bytes = message.memory_bytes();
   RETURN_IF_ERROR(FromEnumerator(kOutcomes, message.outcome(), "points.outcome", &point.outcome));
-  RETURN_IF_ERROR(FromEnumerator(kLimits, message.limit(), "points.limit", &point.limit));
+  RETURN_IF_ERROR(FromEnumerator(kGuarantees, message.limit(), "points.limit", &point.guarantee));
   point.solver = message.solver();
   point.prediction = FromMessage(message.prediction());
   return point;
@@ -236,7 +236,7 @@ absl::StatusOr<FrontierPoint> FromMessage(const v1::FrontierPoint& message) {
 
 void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message) {
   message->set_outcome(ToEnumerator(kOutcomes, answer.outcome));
-  message->set_limit(ToEnumerator(kLimits, answer.limit));
+  message->set_limit(ToEnumerator(kGuarantees, answer.guarantee));
   if (answer.minimum_memory_bytes.has_value()) {
     message->set_minimum_memory_bytes(*answer.minimum_memory_bytes);
   }
@@ -279,7 +279,7 @@ v1::FrontierResponse ToMessage(const FrontierResult& result) {
     v1::FrontierPoint& out = *message.add_points();
     out.set_memory_bytes(point.memory_bytes);
     out.set_outcome(ToEnumerator(kOutcomes, point.outcome));
-    out.set_limit(ToEnumerator(kLimits, point.limit));
+    out.set_limit(ToEnumerator(kGuarantees, point.guarantee));
     out.set_solver(point.solver);
     if (point.outcome != Outcome::kInfeasible) Fill(point.prediction, out.mutable_prediction());
   }
@@ -336,7 +336,7 @@ v1::SolverDescription ToMessage(const SolverDescription& description) {
 absl::StatusOr<Answer> AnswerFromMessage(const v1::SolveResponse& message) {
   Answer answer;
   RETURN_IF_ERROR(FromEnumerator(kOutcomes, message.outcome(), "outcome", &answer.outcome));
-  RETURN_IF_ERROR(FromEnumerator(kLimits, message.limit(), "limit", &answer.limit));
+  RETURN_IF_ERROR(FromEnumerator(kGuarantees, message.limit(), "limit", &answer.guarantee));
   RETURN_IF_ERROR(FromMessage(message.schedule(), &answer.schedule));
   answer.prediction = FromMessage(message.prediction());
   ASSIGN_OR_RETURN(answer.explanation, FromMessage(message.explanation()));

@@ -106,7 +106,7 @@ CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswer&
   if (stop.stop_requested()) return nullptr;
   if (MeetsBound(answer.prediction)) {
     answer.outcome = Outcome::kOptimal;
-    answer.limit = Limit::kNone;
+    answer.guarantee = Guarantee::kOptimal;
     std::erase(answer.explanation.notes, kNotProvedAgain);
   }
   return closer;

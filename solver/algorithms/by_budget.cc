@@ -54,7 +54,8 @@ absl::StatusOr<std::optional<Candidate>> Find(const BudgetAlgorithm& algorithm,
     }
     schedule = std::move(least->schedule);
   }
-  return std::optional<Candidate>({*std::move(schedule), algorithm.name(), Limit::kHeuristic, {}});
+  return std::optional<Candidate>(
+      {*std::move(schedule), algorithm.name(), Guarantee::kHeuristic, {}});
 }
 
 class BudgetSolver final : public Solver {

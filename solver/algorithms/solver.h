@@ -35,7 +35,7 @@ struct SolveContext {
   std::function<void(double fraction)> progress;  // 0..1, from the calling thread; may be empty
   // A schedule for a budget nearby, or null. A solve may start from it instead of from nothing, to
   // answer in a fraction of the time; then it may miss a schedule that it would find otherwise.
-  const Schedule* neighbour = nullptr;
+  const Schedule* hint = nullptr;
   // Called with each schedule for the instance's budget that is faster than all before it, from the
   // calling thread; may be empty.
   std::function<void(const Candidate& candidate)> improved;
@@ -65,7 +65,7 @@ struct SolveContext {
   // The context of a nested solve: without callbacks, and queried for its own budget only.
   SolveContext Quiet() const {
     SolveContext quiet = *this;
-    quiet.neighbour = nullptr;
+    quiet.hint = nullptr;
     quiet.progress = nullptr;
     quiet.improved = nullptr;
     quiet.lowest_bytes = INT64_MAX;
@@ -80,9 +80,9 @@ struct SolveContext {
 // One schedule that a solver found.
 struct Candidate {
   Schedule schedule;
-  const char* solver = "";          // its origin; a solver that runs others names the one that won
-  Limit limit = Limit::kHeuristic;  // kNone: optimal in its class on the instance
-  std::vector<std::string> notes;   // see Explanation::notes
+  const char* solver = "";  // its origin; a solver that runs others names the one that won
+  Guarantee guarantee = Guarantee::kHeuristic;  // kOptimal: in its solver's class, on the instance
+  std::vector<std::string> notes;               // see Explanation::notes
 };
 
 // The outcome of one solve, for the instance's budget. Immutable, thread-safe.

@@ -1,5 +1,5 @@
 // Lower bounds on the makespan, and their use in predictions.
-// Source: solver/README.md, "Least and most". Pure, thread-safe.
+// Source: solver/README.md, "The range of budgets". Pure, thread-safe.
 // Requires of all: Violations() of chain and platform are empty.
 #ifndef STOWAGE_SOLVER_BOUNDS_LOWER_BOUND_H_
 #define STOWAGE_SOLVER_BOUNDS_LOWER_BOUND_H_

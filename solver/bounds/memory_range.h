@@ -1,5 +1,5 @@
 // The memory range of a chain: M_low, below which no schedule exists, and M_high, the peak of
-// storing everything. Source: solver/README.md, "Least and most". Pure, thread-safe.
+// storing everything. Source: solver/README.md, "The range of budgets". Pure, thread-safe.
 // Every function requires: Violations(chain) is empty.
 #ifndef STOWAGE_SOLVER_BOUNDS_MEMORY_RANGE_H_
 #define STOWAGE_SOLVER_BOUNDS_MEMORY_RANGE_H_

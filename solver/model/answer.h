@@ -17,22 +17,29 @@ namespace stowage {
 
 enum class Outcome {
   kOptimal,     // in the solver's class, with nothing rounded; or equal to the lower bound
-  kFeasible,    // `limit` says why it may not be the best
+  kFeasible,    // `guarantee` says why it may not be the best
   kInfeasible,  // the solver has no schedule within this memory
 };
 
-// Why a feasible answer is not called optimal.
-enum class Limit {
-  kNone,
-  kHeuristic,  // the solver gives no guarantee, or none that is still known
-  kRounding,   // sizes, times or memory slots were rounded
-  kTime,       // time ran out
-  kClass,      // the best of the class of schedules that its solver knows; others may be faster
+// How good a feasible answer is known to be. The API and JSON call it `limit`.
+enum class Guarantee {
+  kOptimal,       // as Outcome::kOptimal; an infeasible answer has this, too
+  kHeuristic,     // the solver gives no guarantee, or none that is still known
+  kUpToRounding,  // sizes, times or memory slots were rounded
+  kTimeRanOut,    // the best schedule until then
+  kBestOfClass,   // the best of the class of schedules that its solver knows; others may be faster
 };
 
 // Whether no schedule is faster, at least none of a class, for the times and sizes that were
 // solved.
-inline bool IsProved(Limit limit) { return limit == Limit::kNone || limit == Limit::kClass; }
+inline bool IsProved(Guarantee guarantee) {
+  return guarantee == Guarantee::kOptimal || guarantee == Guarantee::kBestOfClass;
+}
+
+// Of an answer with a schedule.
+inline Outcome OutcomeOf(Guarantee guarantee) {
+  return guarantee == Guarantee::kOptimal ? Outcome::kOptimal : Outcome::kFeasible;
+}
 
 // What a solver found with more memory slots than it was asked to take.
 struct RoundingLoss {
@@ -43,7 +50,7 @@ struct RoundingLoss {
 
 struct Answer {
   Outcome outcome = Outcome::kInfeasible;
-  Limit limit = Limit::kNone;
+  Guarantee guarantee = Guarantee::kOptimal;
   Schedule schedule;      // empty when infeasible
   Prediction prediction;  // simulated on the request's own chain; unset when infeasible
   Explanation explanation;
@@ -65,7 +72,7 @@ absl::string_view OutcomeName(Outcome outcome);  // "OPTIMAL", as in JSON
 struct FrontierPoint {
   int64_t memory_bytes = 0;  // the budget
   Outcome outcome = Outcome::kInfeasible;
-  Limit limit = Limit::kNone;
+  Guarantee guarantee = Guarantee::kOptimal;
   std::string solver;     // whose schedule it is; empty when infeasible
   Prediction prediction;  // simulated on the request's own chain; unset when infeasible
 };

@@ -38,7 +38,7 @@ Answer EmptyAnswer(const SolveRequest& request, const SolverInfo& info) {
 
 // Names the class of which the answer is the best, unless an earlier answer's notes do.
 void NoteClass(Answer* answer) {
-  if (answer->limit != Limit::kClass) return;
+  if (answer->guarantee != Guarantee::kBestOfClass) return;
   const SolverInfo* info = FindSolver(answer->solver);
   if (info == nullptr) return;
   std::string note = absl::StrCat(answer->solver, " finds ", info->description.guarantee,
@@ -69,8 +69,8 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
   answer->schedule = std::move(candidate.schedule);
   answer->solver = candidate.solver;
   // A makespan that equals the lower bound is optimal, even if the solver gives no guarantee.
-  answer->limit = MeetsBound(answer->prediction) ? Limit::kNone : candidate.limit;
-  answer->outcome = answer->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+  answer->guarantee = MeetsBound(answer->prediction) ? Guarantee::kOptimal : candidate.guarantee;
+  answer->outcome = OutcomeOf(answer->guarantee);
   NoteClass(answer);
   return true;
 }
@@ -130,7 +130,7 @@ std::optional<Candidate> FirstCandidate(const SolveRequest& request, const std::
     const absl::StatusOr<Simulation> simulation =
         Simulate(chain, request.platform, schedule, nullptr, stop);
     if (!simulation.ok() || !simulation->feasible()) return false;
-    first.emplace(Candidate{std::move(schedule), solver, Limit::kTime, {}});
+    first.emplace(Candidate{std::move(schedule), solver, Guarantee::kTimeRanOut, {}});
     return true;
   };
   if (fits(StoreAllSchedule(chain), "store_all")) return first;
@@ -262,8 +262,8 @@ class RequestSolve {
                      solution->ScheduleWithin(instance.platform().memory_bytes, context));
     // An optimum of rounded sizes or times is one of the instance only.
     const bool rounds = instance.sizes_rounded() || instance.times_rounded();
-    if (candidate.has_value() && rounds && IsProved(candidate->limit)) {
-      candidate->limit = Limit::kRounding;
+    if (candidate.has_value() && rounds && IsProved(candidate->guarantee)) {
+      candidate->guarantee = Guarantee::kUpToRounding;
     }
     return candidate;
   }
@@ -291,7 +291,7 @@ class RequestSolve {
     RoundingLoss& loss = answer->rounding_loss.emplace();
     const double seconds = answer->prediction.makespan_seconds;
     loss.finer_seconds = seconds;
-    if (IsProved(answer->limit)) return absl::OkStatus();
+    if (IsProved(answer->guarantee)) return absl::OkStatus();
     const int64_t slots = request_.options.memory_slots;
     const int64_t finer_slots =
         std::min(kMaxMemorySlots, kTimes * (slots > 0 ? slots : kDefaultMemorySlots));
@@ -334,7 +334,7 @@ class RequestSolve {
       Answer answer = empty;
       // Whatever the candidate's solver guarantees: others may still find a faster one.
       Candidate unfinished = candidate;
-      unfinished.limit = Limit::kTime;
+      unfinished.guarantee = Guarantee::kTimeRanOut;
       if (!Accept(request_, std::move(unfinished), BoundEffort::kQuick, &answer)) return;
       if (answer.prediction.makespan_seconds >= fastest_) return;
       fastest_ = answer.prediction.makespan_seconds;
@@ -397,9 +397,10 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
     // The name is shown to people; one of no solver does not come from a solve.
     if (!IsSolverName(earlier.solver)) return std::nullopt;
     // A schedule that is optimal for some times need not be optimal for others.
-    const bool rounds = !exactly && IsProved(earlier.limit);
+    const bool rounds = !exactly && IsProved(earlier.guarantee);
     Candidate candidate{earlier.schedule, earlier.solver.c_str(),
-                        rounds ? Limit::kRounding : earlier.limit, earlier.explanation.notes};
+                        rounds ? Guarantee::kUpToRounding : earlier.guarantee,
+                        earlier.explanation.notes};
     const BoundEffort effort = exactly ? BoundEffort::kClosest : BoundEffort::kQuick;
     if (!Accept(request, std::move(candidate), effort, &answer)) return std::nullopt;
     answer.rounding_loss = earlier.rounding_loss;
@@ -415,7 +416,7 @@ std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Sche
   try {
     const SolverInfo& info = *FindSolver(request.solver);
     Answer answer = EmptyAnswer(request, info);
-    Candidate candidate{schedule, solver.c_str(), Limit::kHeuristic, {}};
+    Candidate candidate{schedule, solver.c_str(), Guarantee::kHeuristic, {}};
     if (!Accept(request, std::move(candidate), BoundEffort::kQuick, &answer)) return std::nullopt;
     NoteUnusedLink(request, info, &answer);
     NoteUnusedModes(request, info, &answer);

@@ -18,8 +18,8 @@
 
 namespace stowage {
 
-// Receives each better answer of a solve that is under way, from the thread of the solve. Its limit
-// is Limit::kTime where it may not be the best.
+// Receives each better answer of a solve that is under way, from the thread of the solve. Its
+// guarantee is kTimeRanOut where it may not be the best.
 using ImprovedAnswer = std::function<void(const Answer&)>;
 
 // Solves `request`. The schedule of an OPTIMAL or FEASIBLE answer has been simulated on the exact
@@ -58,8 +58,8 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
 
 // An answer of which nothing but its schedule is believed, such as one from a file that others may
 // write: simulated, bounded and explained here. OPTIMAL where the makespan equals the lower bound,
-// else FEASIBLE with Limit::kHeuristic; without a least memory. nullopt: the schedule does not fit
-// here, or the catalog has no solver of that name. The bound is the quick one of FillBound().
+// else FEASIBLE with Guarantee::kHeuristic; without a least memory. nullopt: the schedule does not
+// fit here, or the catalog has no solver of that name. The bound is the quick one of FillBound().
 // Requires: RequestViolations(request) is empty. Thread-safe.
 std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
                                          const std::string& solver);

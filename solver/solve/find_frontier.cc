@@ -126,13 +126,13 @@ class FrontierSearch {
     }
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution_->ScheduleWithin(point->memory_bytes, Context()));
-    if (!candidate.has_value() && !neighbour_.operations.empty()) {
-      neighbour_.operations.clear();
+    if (!candidate.has_value() && !hint_.operations.empty()) {
+      hint_.operations.clear();
       solution_.reset();
       return Fill(lowest, point);
     }
     if (candidate.has_value()) {
-      neighbour_ = candidate->schedule;
+      hint_ = candidate->schedule;
       Accept(*std::move(candidate), point);
     } else {
       frontier_.notes.push_back(absl::StrCat("no schedule of at most ", kMaxOperations,
@@ -145,7 +145,7 @@ class FrontierSearch {
   SolveContext Context() const {
     SolveContext context = context_;
     context.progress = nullptr;  // of one point: FillPoints() reports
-    if (!neighbour_.operations.empty()) context.neighbour = &neighbour_;
+    if (!hint_.operations.empty()) context.hint = &hint_;
     return context;
   }
 
@@ -167,10 +167,10 @@ class FrontierSearch {
     point->prediction = simulation->prediction;
     RaiseBoundWithoutLink(point);
     point->solver = candidate.solver;
-    point->limit = candidate.limit;
-    if (times_rounded_ && IsProved(point->limit)) point->limit = Limit::kRounding;
-    if (MeetsBound(point->prediction)) point->limit = Limit::kNone;
-    point->outcome = point->limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+    point->guarantee = candidate.guarantee;
+    if (times_rounded_ && IsProved(point->guarantee)) point->guarantee = Guarantee::kUpToRounding;
+    if (MeetsBound(point->prediction)) point->guarantee = Guarantee::kOptimal;
+    point->outcome = OutcomeOf(point->guarantee);
   }
 
   // With a link the closer bound would take as long as the point itself.
@@ -189,9 +189,9 @@ class FrontierSearch {
         const int64_t memory_bytes = point.memory_bytes;
         constexpr double kNoise = 1e-12;  // difference of equal sums in another order
         const bool same =
-            point.outcome != Outcome::kInfeasible && IsProved(point.limit) &&
+            point.outcome != Outcome::kInfeasible && IsProved(point.guarantee) &&
             point.prediction.makespan_seconds <= best->prediction.makespan_seconds * (1 + kNoise);
-        const Limit limit = point.limit;
+        const Guarantee before = point.guarantee;
         point = *best;
         point.memory_bytes = memory_bytes;
         exact_.platform.memory_bytes = memory_bytes;
@@ -199,13 +199,13 @@ class FrontierSearch {
         RaiseBoundWithoutLink(&point);
         // Optimal for less memory does not mean optimal for more.
         if (MeetsBound(point.prediction)) {
-          point.limit = Limit::kNone;
+          point.guarantee = Guarantee::kOptimal;
         } else if (same) {
-          point.limit = limit;
-        } else if (IsProved(point.limit)) {
-          point.limit = Limit::kRounding;
+          point.guarantee = before;
+        } else if (IsProved(point.guarantee)) {
+          point.guarantee = Guarantee::kUpToRounding;
         }
-        point.outcome = point.limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
+        point.outcome = OutcomeOf(point.guarantee);
       }
       if (point.outcome != Outcome::kInfeasible) best = &point;
     }
@@ -216,7 +216,7 @@ class FrontierSearch {
   SolveRequest exact_;  // the request with the memory of the current budget
   const SolveContext& context_;
   std::unique_ptr<const Solution> solution_;  // of the last solve
-  Schedule neighbour_;                        // of the budget above; empty: none
+  Schedule hint_;                             // of the budget above; empty: none
   bool times_rounded_ = false;                // in the instance of the last solve
   Frontier frontier_;
 };

@@ -1,12 +1,10 @@
 // What `auto` costs and how good its schedules are, on one core: every profile of tests/data under
 // several budgets and links, chains that showed a defect, and chains of up to 10,000 stages. A
-// budget is a percentage of the range from the least memory of any schedule to what storing
-// everything takes.
+// budget is a percentage of the range from the memory floor to what storing everything takes.
 //   s         of the solve, in CPU time: the solve runs on the calling thread alone
 //   first     seconds until the first schedule, and how much slower it is than the last one
-//   1 % …     how much slower the best schedule is after that share of the solve's time; 1 s: after
-//   a
-//             second
+//   1 % …     how much slower the best schedule is after that share of the solve's time
+//   1 s       the same after a second
 //   makespan  of the answer; gap: over its lower bound
 // --output writes every case as a line of CSV; --baseline reads such a file, as an earlier version
 // of this program wrote it, and compares makespans and times case by case.

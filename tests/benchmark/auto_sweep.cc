@@ -175,7 +175,7 @@ int Main(int argc, char** argv) {
   flags.AddNumber("--max-stages", {1, kMaxStages}, &options.max_stages,
                   "only chains of up to so many stages");
   flags.AddNumber("--points", {1, kMany}, &options.points,
-                  "budgets of a sweep, evenly from the least memory to storing all");
+                  "budgets of a sweep, evenly from the memory floor to storing all");
   flags.AddLinks(&options.links);
   flags.AddNumber("--latency", {0.0, 10.0}, &options.latency, "of a transfer, in seconds");
   flags.AddSolver(&options.solver);

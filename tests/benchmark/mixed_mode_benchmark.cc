@@ -9,7 +9,7 @@
 //                quadrangle inequality of F, convexity in memory of E, G, F and Opt; and how much
 //                slower than the best its answer is, before the certificate and after
 //   gain         all stages in eager mode, all that can in graph mode, and mixed, at shares of the
-//                range from the least memory to the most
+//                range from the memory floor to storing all
 // Chains: tests/data/modes, of which longer ones are made by repeating.
 #include <algorithm>
 #include <chrono>

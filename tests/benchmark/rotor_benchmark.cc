@@ -174,7 +174,8 @@ std::string CpuName() {
 
 void PrintHeader() {
   absl::PrintF(
-      "Rotor's table within %d slots, memory %d %% of the way from the least to storing all.\n"
+      "Rotor's table within %d slots, memory %d %% of the way from the memory floor to storing "
+      "all.\n"
       "%s, %u threads of hardware; the kernel runs on %s.\n"
       "Seconds: wall time of one build, best and (median) of %d builds, %d of 1000 stages; the "
       "textbook's: of one.\n"
@@ -277,7 +278,7 @@ int Main(int argc, char** argv) {
                        "in --benchmark_filter=equal/200.");
   flags.AddNumber("--slots", {1, 1'000'000}, &options.slots, "memory slots");
   flags.AddNumber("--percent", {0, 100}, &options.percent,
-                  "memory: so much of the way from the least to what storing all takes");
+                  "memory: so much of the way from the memory floor to what storing all takes");
   flags.AddNumber("--textbook", {0, kMaxStages}, &options.textbook,
                   "the longest chain for which the textbook is timed: 339 takes a minute each; "
                   "times of longer ones are extrapolated by the cube of the length, and marked ~");

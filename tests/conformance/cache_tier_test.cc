@@ -84,7 +84,7 @@ CachedAnswerPtr AnswerTo(uint64_t number, size_t operations = 6) {
   CachedAnswer cached;
   cached.keys = NumberedKeys(number);
   cached.answer.outcome = Outcome::kFeasible;
-  cached.answer.limit = Limit::kRounding;
+  cached.answer.guarantee = Guarantee::kUpToRounding;
   cached.answer.solver = "rotor";
   const Schedule pair = Ops("S1 B1");
   while (cached.answer.schedule.operations.size() < operations) {
@@ -125,7 +125,7 @@ TEST_P(CacheTierTest, GivesBackWhatWasPut) {
   const Answer& put = original->answer;
   EXPECT_EQ(cached->answer.schedule, put.schedule);
   EXPECT_EQ(cached->answer.outcome, put.outcome);
-  EXPECT_EQ(cached->answer.limit, put.limit);
+  EXPECT_EQ(cached->answer.guarantee, put.guarantee);
   EXPECT_EQ(cached->answer.solver, put.solver);
   EXPECT_EQ(cached->keys.exact, NumberedKeys(7).exact);
   EXPECT_EQ(Get(8), nullptr);

@@ -53,8 +53,7 @@ class Bench {
   const Platform& platform() const { return platform_; }  // with unlimited memory
   int seed() const { return kSeed; }
 
-  // Bytes at `share` of the range from the least memory that any schedule needs (0) to storing
-  // everything (1).
+  // Bytes at `share` of the range from the memory floor (0) to storing everything (1).
   int64_t BudgetOf(double share) const;
   double SamplesPerSecondOf(const TrainingMeasurement& measured) const;
 

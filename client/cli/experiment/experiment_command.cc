@@ -232,7 +232,7 @@ void AddSweep(CLI::App& command, SweepFlags* flags) {
       ->group(kSweepGroup);
   command
       .add_option("--alphas", flags->alphas,
-                  "budgets, as shares of the range from the least that any schedule needs (0) to "
+                  "budgets, as shares of the range from the memory floor (0) to "
                   "storing everything (1): 0.2,0.5 or first:last:step; default 0:1:0.05, "
                   "for figure 3 0.2")
       ->type_name("LIST")

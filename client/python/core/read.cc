@@ -212,7 +212,7 @@ auto SolverAndOptions(Reader& reader, Request* request) {
 
 std::string OutcomeText(Outcome outcome) { return std::string(OutcomeName(outcome)); }
 
-std::string LimitText(Limit limit) { return LimitName(limit); }
+std::string GuaranteeText(Guarantee guarantee) { return GuaranteeName(guarantee); }
 
 bool ReadLoss(Reader& reader, const Path& path, py::handle object,
               std::optional<RoundingLoss>* loss) {
@@ -283,10 +283,10 @@ Answer ReadAnswer(py::handle object, std::vector<FieldViolation>* violations) {
                       "an outcome, such as OPTIMAL", &answer.outcome);
     }
     if (key == "limit") {
-      return ReadName(
-          reader, at, value,
-          {Limit::kNone, Limit::kHeuristic, Limit::kRounding, Limit::kTime, Limit::kClass},
-          LimitText, "a limit, such as HEURISTIC", &answer.limit);
+      return ReadName(reader, at, value,
+                      {Guarantee::kOptimal, Guarantee::kHeuristic, Guarantee::kUpToRounding,
+                       Guarantee::kTimeRanOut, Guarantee::kBestOfClass},
+                      GuaranteeText, "a limit, such as HEURISTIC", &answer.guarantee);
     }
     if (key == "schedule") return Read(reader, at, value, &answer.schedule);
     if (key == "minimum_memory_bytes") return reader.Read(at, value, &answer.minimum_memory_bytes);

@@ -175,7 +175,7 @@ py::dict ToDict(const FrontierPoint& point) {
   py::dict to;
   to["memory_bytes"] = point.memory_bytes;
   to["outcome"] = Text(OutcomeName(point.outcome));
-  to["limit"] = LimitName(point.limit);
+  to["limit"] = GuaranteeName(point.guarantee);
   to["solver"] = point.solver;
   if (point.outcome != Outcome::kInfeasible) to["prediction"] = ToDict(point.prediction);
   return to;
@@ -183,17 +183,17 @@ py::dict ToDict(const FrontierPoint& point) {
 
 }  // namespace
 
-const char* LimitName(Limit limit) {
-  switch (limit) {
-    case Limit::kNone:
+const char* GuaranteeName(Guarantee guarantee) {
+  switch (guarantee) {
+    case Guarantee::kOptimal:
       return "LIMIT_NONE";
-    case Limit::kHeuristic:
+    case Guarantee::kHeuristic:
       return "HEURISTIC";
-    case Limit::kRounding:
+    case Guarantee::kUpToRounding:
       return "ROUNDING";
-    case Limit::kTime:
+    case Guarantee::kTimeRanOut:
       return "TIME";
-    case Limit::kClass:
+    case Guarantee::kBestOfClass:
       return "CLASS";
   }
   return "";
@@ -204,7 +204,7 @@ py::dict ToDict(const SolveResult& result, const Platform& platform) {
   const Answer& answer = *result.answer;
   py::dict to;
   to["outcome"] = Text(OutcomeName(answer.outcome));
-  to["limit"] = LimitName(answer.limit);
+  to["limit"] = GuaranteeName(answer.guarantee);
   to["platform"] = ToDict(platform);
   if (answer.minimum_memory_bytes.has_value()) {
     to["minimum_memory_bytes"] = *answer.minimum_memory_bytes;

@@ -13,7 +13,7 @@
 
 namespace stowage {
 
-const char* LimitName(Limit limit);  // "HEURISTIC", as in JSON; static
+const char* GuaranteeName(Guarantee guarantee);  // "HEURISTIC", as in JSON; static
 
 pybind11::dict ToDict(const SolveResult& result, const Platform& platform);
 pybind11::dict ToDict(const FrontierResult& result);

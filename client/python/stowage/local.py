@@ -22,12 +22,12 @@ from stowage.model import Chain, Platform, Schedule, SolveOptions
 from stowage.simulation import Simulation
 
 Memory = int | str
-"""Bytes, "12GiB", "1.5GB", or "40%": of the range from the least that any schedule needs (0 %) to
-storing everything (100 %).
+"""Bytes, "12GiB", "1.5GB", or "40%": of the range from the memory floor (0 %) to storing
+everything (100 %).
 """
 
-_MOST_SECONDS = 1e6
-_MOST_EXIT_SECONDS = 3.0
+_MAX_SECONDS = 1e6
+_MAX_EXIT_SECONDS = 3.0
 
 
 class _Calls:
@@ -58,7 +58,7 @@ class _Calls:
     def _end(self) -> None:
         self._ended = True
         # Takes 100 ms. A callback that blocks is in Python's own code, which may be left there.
-        end = time.monotonic() + _MOST_EXIT_SECONDS
+        end = time.monotonic() + _MAX_EXIT_SECONDS
         while self._running and time.monotonic() < end:
             with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C
                 time.sleep(0.001)
@@ -326,6 +326,6 @@ def _seconds(value: Any) -> float | None:
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     if not is_number or value != value:
         return None
-    if value > _MOST_SECONDS:  # an int may be larger than any float
-        return _MOST_SECONDS
+    if value > _MAX_SECONDS:  # an int may be larger than any float
+        return _MAX_SECONDS
     return float(value) if value > 0 else 0.0

@@ -9,8 +9,8 @@
 
 #include "absl/strings/string_view.h"
 #include "solver/algorithms/auto/auto_modes.h"
+#include "solver/algorithms/auto/coarsening.h"
 #include "solver/algorithms/auto/incumbent.h"
-#include "solver/algorithms/auto/levels.h"
 #include "solver/algorithms/auto/select_solvers.h"
 #include "solver/algorithms/pofo/pofo.h"
 #include "solver/algorithms/rematerialization/store_all.h"
@@ -20,12 +20,12 @@
 namespace stowage {
 namespace {
 
-// The longest chains for which a neighbour's schedule is improved by all of pofo's plans.
+// The longest chains for which a hint is improved by all of pofo's plans.
 constexpr int kMaxPortfolioStages = 120;
 
-// With a link, only a solve from a neighbouring budget's schedule is fast.
-bool StartsFromNeighbour(const Instance& instance, const SolveContext& context) {
-  return context.neighbour != nullptr && instance.platform().has_link();
+// With a link, only a solve that starts from a hint is fast.
+bool StartsFromHint(const Instance& instance, const SolveContext& context) {
+  return context.hint != nullptr && instance.platform().has_link();
 }
 
 // The solutions of all solvers that ran. The instance's own budget is answered while they are
@@ -56,8 +56,8 @@ class AutoSolution final : public Solution {
 
   // Call once, after the last Add().
   absl::Status Finish(const SolveContext& context) {
-    if (!StartsFromNeighbour(instance_, context)) return Improve(context, &own_);
-    return TryNeighbour(*context.neighbour, context, &own_);
+    if (!StartsFromHint(instance_, context)) return Improve(context, &own_);
+    return TryHint(*context.hint, context, &own_);
   }
 
   int64_t serves_from_bytes() const override {
@@ -75,22 +75,20 @@ class AutoSolution final : public Solution {
       int64_t memory_bytes, const SolveContext& context) const override {
     if (memory_bytes == own_.memory_bytes()) return own_.WithNotes(notes_);
     Incumbent best(instance_, memory_bytes);
-    const bool quick = StartsFromNeighbour(instance_, context);
+    const bool quick = StartsFromHint(instance_, context);
     for (const auto& solution : solutions_) {
       if (quick && solution->solves_each_budget()) continue;
       RETURN_IF_ERROR(best.Consider(*solution, context));
     }
-    RETURN_IF_ERROR(quick ? TryNeighbour(*context.neighbour, context, &best)
-                          : Improve(context, &best));
+    RETURN_IF_ERROR(quick ? TryHint(*context.hint, context, &best) : Improve(context, &best));
     return best.WithNotes(notes_);
   }
 
  private:
   // With a link, instead of the solvers that solve each budget.
-  absl::Status TryNeighbour(const Schedule& neighbour, const SolveContext& context,
-                            Incumbent* best) const {
-    best->LimitGuarantee();
-    RETURN_IF_ERROR(best->StartFrom(neighbour, spare_bytes_, context));
+  absl::Status TryHint(const Schedule& hint, const SolveContext& context, Incumbent* best) const {
+    best->LowerGuarantee();
+    RETURN_IF_ERROR(best->StartFrom(hint, spare_bytes_, context));
     if (!best->found() || ImproveByPlansBytes(instance_.chain().length()) > spare_bytes_) {
       return absl::OkStatus();
     }
@@ -104,7 +102,7 @@ class AutoSolution final : public Solution {
 
   // After all solutions: where there is a link, a local search around the best one.
   absl::Status Improve(const SolveContext& context, Incumbent* best) const {
-    best->LimitGuarantee();
+    best->LowerGuarantee();
     if (!best->found() || !instance_.platform().has_link()) return absl::OkStatus();
     if (best->memory_bytes() >= StoreAllPeakBytes(instance_.chain())) return absl::OkStatus();
     return best->Improve(spare_bytes_, context);
@@ -166,7 +164,7 @@ class Auto final : public Solver {
     const std::vector<SelectedSolver>& selected = selection.solvers;
     auto solution =
         std::make_unique<AutoSolution>(instance, std::move(selection.notes), selection.spare_bytes);
-    const bool quick = StartsFromNeighbour(instance, context);
+    const bool quick = StartsFromHint(instance, context);
     absl::string_view exact_solver;             // the last one that solved its class exactly
     const size_t shares = selected.size() + 1;  // of the progress; the last is the local search's
     for (size_t i = 0; i < selected.size(); ++i) {
@@ -208,7 +206,7 @@ class Auto final : public Solver {
 }  // namespace
 
 std::unique_ptr<Solver> MakeAuto(std::span<const SolverInfo> solvers) {
-  return MakeAutoOverModes(MakeAutoByLevels(std::make_unique<Auto>(solvers), solvers));
+  return MakeAutoOverModes(MakeAutoByCoarsening(std::make_unique<Auto>(solvers), solvers));
 }
 
 }  // namespace stowage

@@ -1,16 +1,15 @@
 #include "solver/algorithms/auto/auto_modes.h"
 
 #include <algorithm>
-#include <cassert>
 #include <deque>
 #include <limits>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "solver/algorithms/auto/incumbent.h"
 #include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/modes/mixed_mode.h"
 #include "solver/algorithms/modes/mode_search.h"
@@ -21,13 +20,12 @@
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
-#include "solver/simulator/simulator.h"
 
 namespace stowage {
 namespace {
 
 // With fewer slots, Mixed Mode loses more to rounding than it gains.
-constexpr int64_t kFewestUsefulSlots = 50;
+constexpr int64_t kMinUsefulSlots = 50;
 
 Execution AllEager(const Chain& chain) {
   return Execution::Of(chain, std::vector<bool>(UnitsOf(chain).size(), false));
@@ -72,23 +70,29 @@ std::optional<Instance> ForMixedMode(const Solver& mixed, const Instance& instan
                                      int64_t working_bytes) {
   if (mixed.WorkingBytes(instance) <= working_bytes) return instance;
   const std::optional<int64_t> slots = MostSlotsWithin(mixed, instance, working_bytes);
-  if (slots.value_or(0) < kFewestUsefulSlots) return std::nullopt;
+  if (slots.value_or(0) < kMinUsefulSlots) return std::nullopt;
   return instance.WithMemorySlots(*slots);
 }
 
-// Solves one budget, that of the instance. best_ is the incumbent.
+// Solves one budget, that of the instance.
 class ModeChoiceSolve {
  public:
   ModeChoiceSolve(const Solver& plain, const Instance& instance, const SolveContext& context)
-      : plain_(plain), chain_(instance.chain()), instance_(instance), context_(context) {}
+      : plain_(plain),
+        chain_(instance.chain()),
+        instance_(instance),
+        context_(context),
+        best_(instance, instance.platform().memory_bytes, GuaranteeScope::kOneChoiceOfModes) {}
 
   absl::StatusOr<std::optional<Candidate>> Run() {
     // Storing everything in the fastest modes is optimal where it fits.
     const Execution fastest = Execution::Of(chain_, FastestModes(chain_));
     if (StoreAllPeakBytes(fastest.chain()) <= instance_.platform().memory_bytes) {
-      KeepIfBetter(
-          {fastest.ToChain(StoreAllSchedule(fastest.chain())), "store_all", Limit::kNone, {}});
-      return std::move(best_);
+      Consider({fastest.ToChain(StoreAllSchedule(fastest.chain())),
+                "store_all",
+                Guarantee::kOptimal,
+                {}});
+      return best_.WithNotes({});
     }
     // Periodic schedules take no time to find and come first, so that a request with a time budget
     // has an answer early.
@@ -102,8 +106,7 @@ class ModeChoiceSolve {
     }
     ASSIGN_OR_RETURN(Execution found, SearchFastestModes());
     RETURN_IF_ERROR(TryNewExecution(std::move(found)));
-    Annotate();
-    return std::move(best_);
+    return Annotated();
   }
 
  private:
@@ -130,7 +133,7 @@ class ModeChoiceSolve {
     ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance.platform().memory_bytes, share));
     if (!candidate.has_value()) return absl::OkStatus();
-    KeepIfBetter({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
+    Consider({execution.ToChain(candidate->schedule), candidate->solver, candidate->guarantee, {}});
     return absl::OkStatus();
   }
 
@@ -161,7 +164,7 @@ class ModeChoiceSolve {
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
                      solution->ScheduleWithin(instance_.platform().memory_bytes, share));
     if (!candidate.has_value()) return std::optional<Schedule>();
-    KeepIfBetter(*candidate, ModesFrom::kMixedMode);
+    Consider(*candidate, ModesFrom::kMixedMode);
     return std::optional<Schedule>(std::move(candidate->schedule));
   }
 
@@ -177,7 +180,7 @@ class ModeChoiceSolve {
   absl::Status TryPlain(const Execution& execution, SolveContext share) {
     const Instance instance = instance_.WithChain(execution.chain());
     share.improved = [this, &execution](const Candidate& candidate) {
-      KeepIfBetter({execution.ToChain(candidate.schedule), candidate.solver, candidate.limit, {}});
+      Consider({execution.ToChain(candidate.schedule), candidate.solver, candidate.guarantee, {}});
     };
     ASSIGN_OR_RETURN(const auto solution, plain_.Solve(instance, share));
     ASSIGN_OR_RETURN(std::optional<Candidate> candidate,
@@ -186,39 +189,23 @@ class ModeChoiceSolve {
     for (std::string& note : candidate->notes) {
       if (std::count(notes_.begin(), notes_.end(), note) == 0) notes_.push_back(std::move(note));
     }
-    KeepIfBetter({execution.ToChain(candidate->schedule), candidate->solver, candidate->limit, {}});
+    Consider({execution.ToChain(candidate->schedule), candidate->solver, candidate->guarantee, {}});
     return absl::OkStatus();
   }
 
-  // Replaces the incumbent if the candidate, simulated on the chain itself, fits and is faster; of
-  // equally fast ones the lower peak wins.
-  void KeepIfBetter(Candidate candidate, ModesFrom modes_from = ModesFrom::kAuto) {
-    const absl::StatusOr<Simulation> simulation =
-        Simulate(chain_, instance_.platform(), candidate.schedule);
-    assert(simulation.ok());
-    if (!simulation.ok() || !simulation->feasible()) return;
-    const std::tuple key(simulation->prediction.makespan_seconds,
-                         simulation->prediction.peak_memory_bytes);
-    if (best_.has_value() && key_ <= key) return;
-    const bool faster = !best_.has_value() || std::get<0>(key) < std::get<0>(key_);
-    key_ = key;
-    best_ = std::move(candidate);
-    modes_from_ = modes_from;
-    // A guarantee for one choice of modes holds for all only if no mode can be faster.
-    if (best_->limit != Limit::kNone || std::get<0>(key) > ComputeSeconds(chain_)) {
-      best_->limit = Limit::kHeuristic;
-    }
-    if (faster && context_.improved) context_.improved(*best_);
+  void Consider(Candidate candidate, ModesFrom modes_from = ModesFrom::kAuto) {
+    if (best_.Consider(std::move(candidate), context_)) modes_from_ = modes_from;
   }
 
-  // Adds the notes of all solves to the incumbent.
-  void Annotate() {
-    if (!best_.has_value()) return;
-    best_->notes = notes_;
-    if (HasGraphOperations(best_->schedule) && modes_from_ == ModesFrom::kAuto) {
-      best_->notes.push_back(
-          absl::StrCat("auto chose the modes that ", best_->solver, " ran with"));
+  // The incumbent with the notes of all solves.
+  std::optional<Candidate> Annotated() const {
+    if (!best_.found()) return std::nullopt;
+    std::vector<std::string> notes = notes_;
+    if (HasGraphOperations(best_.candidate().schedule) && modes_from_ == ModesFrom::kAuto) {
+      notes.push_back(
+          absl::StrCat("auto chose the modes that ", best_.candidate().solver, " ran with"));
     }
+    return best_.WithNotes(notes);
   }
 
   const Solver& plain_;
@@ -227,8 +214,7 @@ class ModeChoiceSolve {
   const SolveContext& context_;
   std::vector<std::string> notes_;  // without duplicates
   std::deque<Execution> tried_;  // a deque, since TryPlain() holds a reference to its last element
-  std::optional<Candidate> best_;
-  std::tuple<double, int64_t> key_;          // makespan and peak of best_
+  Incumbent best_;
   ModesFrom modes_from_ = ModesFrom::kAuto;  // of best_
 };
 

@@ -1,5 +1,5 @@
 // Which solvers `auto` asks for a chain as it is, whatever its length, rather than for a merged one
-// (levels.h). Up to rounding, `auto` is never slower than these. The limits are where a solver
+// (coarsening.h). Up to rounding, `auto` is never slower than these. The limits are where a solver
 // begins to take a large part of the time of `auto`; README.md, "Long chains", has the times.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_AUTO_FULL_LENGTH_H_
 #define STOWAGE_SOLVER_ALGORITHMS_AUTO_FULL_LENGTH_H_

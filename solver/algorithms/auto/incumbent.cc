@@ -1,6 +1,7 @@
 #include "solver/algorithms/auto/incumbent.h"
 
 #include <algorithm>
+#include <cassert>
 #include <climits>
 #include <cmath>
 #include <utility>
@@ -51,18 +52,25 @@ PartSequences::Options LocalSearchOptions(const Chain& chain, int64_t memory_byt
 
 }  // namespace
 
-void Incumbent::Consider(Candidate candidate, const SolveContext& context) {
-  if (candidate.schedule.operations.size() > kMaxOperations) return;
+bool Incumbent::Consider(Candidate candidate, const SolveContext& context) {
+  if (candidate.schedule.operations.size() > kMaxOperations) return false;
   const absl::StatusOr<Simulation> simulation =
       Simulate(instance_.chain(), instance_.platform(), candidate.schedule);
-  if (!simulation.ok() || !simulation->feasible()) return;
+  assert(simulation.ok());
+  if (!simulation.ok() || !simulation->feasible()) return false;
   const Prediction& prediction = simulation->prediction;
-  if (prediction.peak_memory_bytes > memory_bytes_) return;
-  const std::tuple key(prediction.makespan_seconds, candidate.limit != Limit::kNone,
+  if (prediction.peak_memory_bytes > memory_bytes_) return false;
+  // A guarantee for one choice of modes holds for all only if no mode can be faster.
+  if (scope_ == GuaranteeScope::kOneChoiceOfModes &&
+      (candidate.guarantee != Guarantee::kOptimal ||
+       prediction.makespan_seconds > ComputeSeconds(instance_.chain()))) {
+    candidate.guarantee = Guarantee::kHeuristic;
+  }
+  const std::tuple key(prediction.makespan_seconds, candidate.guarantee != Guarantee::kOptimal,
                        prediction.peak_memory_bytes);
   if (found() && key_ <= key) {
     KeepOther(prediction.makespan_seconds, std::move(candidate.schedule));
-    return;
+    return false;
   }
   const bool faster = !found() || prediction.makespan_seconds < seconds();
   const double seconds_before = found() ? seconds() : 0;
@@ -70,6 +78,7 @@ void Incumbent::Consider(Candidate candidate, const SolveContext& context) {
   std::optional<Candidate> before = std::exchange(candidate_, std::move(candidate));
   if (before.has_value()) KeepOther(seconds_before, std::move(before->schedule));
   if (faster && context.improved) context.improved(*candidate_);
+  return true;
 }
 
 void Incumbent::KeepOther(double seconds, Schedule schedule) {
@@ -99,10 +108,10 @@ absl::Status Incumbent::Improve(int64_t spare_bytes, const SolveContext& context
   return Search(from, others, EffortFor(instance_.chain()), spare_bytes, context);
 }
 
-absl::Status Incumbent::StartFrom(const Schedule& neighbour, int64_t spare_bytes,
+absl::Status Incumbent::StartFrom(const Schedule& hint, int64_t spare_bytes,
                                   const SolveContext& context) {
   constexpr int kShare = 5;  // of Improve()'s effort
-  return Search(neighbour, {}, EffortFor(instance_.chain()) / kShare, spare_bytes, context);
+  return Search(hint, {}, EffortFor(instance_.chain()) / kShare, spare_bytes, context);
 }
 
 absl::Status Incumbent::Search(const Schedule& from, std::span<const Schedule> others,
@@ -125,7 +134,8 @@ absl::Status Incumbent::Search(const Schedule& from, std::span<const Schedule> o
                                      .others = others,
                                      .sequences = sequences.has_value() ? &*sequences : nullptr},
                                     context));
-  if (better.has_value()) Consider({*std::move(better), "auto", Limit::kHeuristic, {}}, context);
+  if (better.has_value())
+    Consider({*std::move(better), "auto", Guarantee::kHeuristic, {}}, context);
   return absl::OkStatus();
 }
 
@@ -133,12 +143,12 @@ int64_t Incumbent::ImproveBytes(const Chain& chain) {
   return PartSequences::WorkingBytes(chain.length(), LocalSearchOptions(chain, 0, 0));
 }
 
-void Incumbent::LimitGuarantee() {
-  if (!found() || candidate_->limit != Limit::kNone) return;
+void Incumbent::LowerGuarantee() {
+  if (!found() || candidate_->guarantee != Guarantee::kOptimal) return;
   if (instance_.platform().has_link()) {
-    candidate_->limit = Limit::kHeuristic;
+    candidate_->guarantee = Guarantee::kHeuristic;
   } else if (seconds() > ComputeSeconds(instance_.chain())) {
-    candidate_->limit = Limit::kClass;
+    candidate_->guarantee = Guarantee::kBestOfClass;
   }
 }
 

@@ -16,21 +16,29 @@
 
 namespace stowage {
 
+// What the solvers' guarantees hold for.
+enum class GuaranteeScope {
+  kChain,             // the chain as it is
+  kOneChoiceOfModes,  // another may be faster
+};
+
 // Borrows the instance. Not thread-safe.
 class Incumbent {
  public:
   // `memory_bytes` is the budget, whatever the instance's is.
-  Incumbent(const Instance& instance, int64_t memory_bytes)
-      : instance_(instance), memory_bytes_(memory_bytes) {}
+  Incumbent(const Instance& instance, int64_t memory_bytes,
+            GuaranteeScope scope = GuaranteeScope::kChain)
+      : instance_(instance), memory_bytes_(memory_bytes), scope_(scope) {}
 
   int64_t memory_bytes() const { return memory_bytes_; }
   bool found() const { return candidate_.has_value(); }
-  double seconds() const { return std::get<0>(key_); }  // its makespan. Requires: found()
+  double seconds() const { return std::get<0>(key_); }        // its makespan. Requires: found()
+  const Candidate& candidate() const { return *candidate_; }  // Requires: found()
 
   // Takes the candidate's place if it is better: simulated on the instance it fits the budget, and
   // it is faster, or as fast with a guarantee or a lower peak. `context.improved` is called when it
-  // is faster.
-  void Consider(Candidate candidate, const SolveContext& context);
+  // is faster. Whether it took the place.
+  bool Consider(Candidate candidate, const SolveContext& context);
   // Considers the solution's schedule. Errors: CANCELLED once context.stop is set.
   absl::Status Consider(const Solution& solution, const SolveContext& context);
   // Considers what a local search finds around it and around the next best ones. Without memory for
@@ -39,15 +47,14 @@ class Incumbent {
   absl::Status Improve(int64_t spare_bytes, const SolveContext& context);
   // Starts from a schedule for another budget: what pofo's plans and a short local search make of
   // it within this one. In a fraction of a solve's time. Errors: as Improve().
-  absl::Status StartFrom(const Schedule& neighbour, int64_t spare_bytes,
-                         const SolveContext& context);
+  absl::Status StartFrom(const Schedule& hint, int64_t spare_bytes, const SolveContext& context);
   // The bytes that Improve() makes use of.
   static int64_t ImproveBytes(const Chain& chain);
 
   // Lowers the candidate's guarantee, "no schedule of its solver's class is faster", to what it
-  // says of all schedules: Limit::kClass, or with a link, since the class does not offload,
-  // nothing.
-  void LimitGuarantee();
+  // says of all schedules: kBestOfClass, or with a link, since the class does not offload,
+  // kHeuristic.
+  void LowerGuarantee();
   // The candidate with these notes; nullopt when none was found.
   std::optional<Candidate> WithNotes(const std::vector<std::string>& notes) const;
 
@@ -58,6 +65,7 @@ class Incumbent {
 
   const Instance& instance_;
   const int64_t memory_bytes_;
+  const GuaranteeScope scope_;
   std::optional<Candidate> candidate_;
   // Slower schedules that fit, by makespan, all different: Improve() starts from them, too.
   std::vector<std::pair<double, Schedule>> others_;

@@ -1,4 +1,4 @@
-// A chain in which neighbouring stages are merged to one: a coarser level of the same problem. A
+// A chain in which neighbouring stages are merged to one: a coarser form of the same problem. A
 // schedule for the merged chain expands to one for the chain, which needs no more memory at any
 // operation and takes the same compute time, so solvers whose time or memory grows fast with the
 // length of a chain can answer for long ones.

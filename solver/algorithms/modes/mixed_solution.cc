@@ -81,10 +81,10 @@ std::optional<SimulatedSplits> SimulateSplits(const Instance& instance,
 }
 
 Candidate ToCandidate(SplitProgram program, const SimulatedSplits& splits) {
-  Candidate candidate{splits.schedule, NameOf(program), Limit::kHeuristic, {}};
+  Candidate candidate{splits.schedule, NameOf(program), Guarantee::kHeuristic, {}};
   if (splits.certified) {
     // Optimal in the program's class, up to slots and to the tables' single precision.
-    candidate.limit = Limit::kRounding;
+    candidate.guarantee = Guarantee::kUpToRounding;
   } else if (splits.bound_seconds > 0) {
     candidate.notes.push_back(absl::StrFormat(
         "the split by fixed shares is not proved to be the best one, but at most %.2f %% slower",
@@ -295,7 +295,7 @@ class MixedSolution final : public Solution {
       int64_t memory_bytes, const SolveContext& context) const override {
     if (memory_bytes >= programs_.fastest.peak_bytes) {
       return std::optional<Candidate>(
-          {programs_.fastest.schedule, NameOf(programs_.program), Limit::kNone, {}});
+          {programs_.fastest.schedule, NameOf(programs_.program), Guarantee::kOptimal, {}});
     }
     if (memory_bytes < programs_.minimum->min_bytes()) return std::optional<Candidate>();
     return LevelSearch(programs_, memory_bytes, context).Run();

@@ -134,7 +134,7 @@ class Autocapper final : public BudgetAlgorithm {
       }
       best_seconds = *seconds;
       best = placement.ToSchedule(sequence);
-      if (context.improved) context.improved({*best, name(), Limit::kHeuristic, {}});
+      if (context.improved) context.improved({*best, name(), Guarantee::kHeuristic, {}});
       return absl::OkStatus();
     };
     RETURN_IF_ERROR(ForEachSequence(instance, memory_bytes, context, consider));

@@ -230,7 +230,7 @@ class Portfolio {
     outcome_.seconds = seconds;
     outcome_.schedule = std::move(schedule);
     if (context_.improved) {
-      context_.improved({outcome_.schedule, "pofo", Limit::kHeuristic, {}});
+      context_.improved({outcome_.schedule, "pofo", Guarantee::kHeuristic, {}});
     }
   }
 

@@ -137,7 +137,8 @@ class PeriodicSolution final : public Solution {
     }
     if (best == nullptr) return std::optional<Candidate>();
     // kHeuristic: other checkpoints than equidistant ones may be faster.
-    return Candidate{PeriodicSchedule(chain_, best->segments), "periodic", Limit::kHeuristic, {}};
+    return Candidate{
+        PeriodicSchedule(chain_, best->segments), "periodic", Guarantee::kHeuristic, {}};
   }
 
  private:
@@ -219,7 +220,7 @@ absl::StatusOr<std::vector<Trial>> TryAll(const Instance& instance, Extent exten
     trials.push_back({segments, prediction.makespan_seconds, prediction.peak_memory_bytes});
     if (prediction.peak_memory_bytes <= memory_bytes && prediction.makespan_seconds < fastest) {
       fastest = prediction.makespan_seconds;
-      if (context.improved) context.improved({schedule, "periodic", Limit::kHeuristic, {}});
+      if (context.improved) context.improved({schedule, "periodic", Guarantee::kHeuristic, {}});
     }
     context.Report(static_cast<double>(segments - first + 1) / (last - first + 1));
   }

@@ -167,7 +167,7 @@ class PersistentSolution final : public Solution {
   template <typename Table>
   absl::StatusOr<std::vector<Measured>> FastestOf(const Table& table, int64_t memory_bytes,
                                                   const SolveContext& context) const;
-  std::optional<Candidate> ToCandidate(std::vector<Measured> measured, Limit limit) const;
+  std::optional<Candidate> ToCandidate(std::vector<Measured> measured, Guarantee guarantee) const;
 
   const char* const name_;
   const Saving saving_;
@@ -273,25 +273,25 @@ absl::StatusOr<std::vector<PersistentSolution::Measured>> PersistentSolution::Fa
 }
 
 std::optional<Candidate> PersistentSolution::ToCandidate(std::vector<Measured> measured,
-                                                         Limit limit) const {
+                                                         Guarantee guarantee) const {
   if (measured.empty()) return std::nullopt;
   const auto fastest =
       std::min_element(measured.begin(), measured.end(),
                        [](const Measured& a, const Measured& b) { return a.seconds < b.seconds; });
-  return Candidate{std::move(fastest->schedule), name_, limit, {}};
+  return Candidate{std::move(fastest->schedule), name_, guarantee, {}};
 }
 
 absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
     int64_t memory_bytes, const SolveContext& context) const {
   const Chain& chain = instance_.chain();
   if (saving_ == Saving::kAlways && memory_bytes >= StoreAllPeakBytes(chain)) {
-    return std::optional<Candidate>({StoreAllSchedule(chain), name_, Limit::kNone, {}});
+    return std::optional<Candidate>({StoreAllSchedule(chain), name_, Guarantee::kOptimal, {}});
   }
   const int64_t useful = std::min(memory_bytes, plan_.table.grid.bytes);
   if (steps_.has_value()) {
     std::optional<Schedule> schedule = steps_->ScheduleWithin(useful);
     if (!schedule.has_value()) return std::optional<Candidate>();
-    return std::optional<Candidate>({*std::move(schedule), name_, Limit::kNone, {}});
+    return std::optional<Candidate>({*std::move(schedule), name_, Guarantee::kOptimal, {}});
   }
   std::vector<Measured> measured;
   if (leaving_table_.has_value()) {
@@ -328,7 +328,7 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
     if (candidate.has_value()) Measure(std::move(candidate->schedule), useful, &measured);
   }
   // kRounding even with exact slots: the table's times are in single precision.
-  return ToCandidate(std::move(measured), Limit::kRounding);
+  return ToCandidate(std::move(measured), Guarantee::kUpToRounding);
 }
 
 class PersistentSolver final : public Solver {

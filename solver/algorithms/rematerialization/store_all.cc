@@ -16,8 +16,8 @@ class StoreAllSolution final : public Solution {
   absl::StatusOr<std::optional<Candidate>> ScheduleWithin(int64_t memory_bytes,
                                                           const SolveContext&) const override {
     if (memory_bytes < peak_bytes_) return std::optional<Candidate>();
-    // Limit::kNone: its compute time is a lower bound for every schedule.
-    return Candidate{schedule_, "store_all", Limit::kNone, {}};
+    // Guarantee::kOptimal: its compute time is a lower bound for every schedule.
+    return Candidate{schedule_, "store_all", Guarantee::kOptimal, {}};
   }
 
  private:

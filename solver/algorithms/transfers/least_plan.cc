@@ -75,9 +75,9 @@ class Search {
   // The number of states kept for one position: fewer in long chains, where each costs more.
   size_t MostStates() const {
     constexpr int kMax = 32;
-    constexpr int kFewest = 4;
+    constexpr int kMin = 4;
     constexpr int kLongChain = 200;
-    return static_cast<size_t>(std::clamp(kMax * kLongChain / last_, kFewest, kMax));
+    return static_cast<size_t>(std::clamp(kMax * kLongChain / last_, kMin, kMax));
   }
 
   // The Pareto front of (A, H), thinned evenly to MostStates(). Without a limit on host memory, H

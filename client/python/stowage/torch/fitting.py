@@ -110,7 +110,7 @@ def fit(
         memory: of the device, for all of the job: bytes, "12GiB", or "80%" of the device. What
             weights, their gradients and the optimizer take is subtracted.
         activations: in place of `memory`, the memory of activations alone: bytes, "3GiB", or "40%"
-            of the range from the least that any schedule needs to that of plain training.
+            of the range from the memory floor to that of plain training.
         layers: the modules that are called one after the other, each with the output of the one
             before. Found when None.
         loss: of the model's output, a tensor of one number; by default the output's ``loss``, or

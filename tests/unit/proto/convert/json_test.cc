@@ -243,15 +243,16 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
 }
 
 TEST(Convert, KeepsWhyAnAnswerMayNotBeOptimal) {
-  for (const Limit limit :
-       {Limit::kNone, Limit::kHeuristic, Limit::kRounding, Limit::kTime, Limit::kClass}) {
+  for (const Guarantee guarantee :
+       {Guarantee::kOptimal, Guarantee::kHeuristic, Guarantee::kUpToRounding,
+        Guarantee::kTimeRanOut, Guarantee::kBestOfClass}) {
     Answer answer;
-    answer.outcome = limit == Limit::kNone ? Outcome::kOptimal : Outcome::kFeasible;
-    answer.limit = limit;
+    answer.outcome = OutcomeOf(guarantee);
+    answer.guarantee = guarantee;
     const auto result =
         FromMessage(ToMessage({std::make_shared<const Answer>(answer), {}}, Memory(7)));
-    ASSERT_THAT(result, IsOk()) << static_cast<int>(limit);
-    EXPECT_EQ(result->answer->limit, limit);
+    ASSERT_THAT(result, IsOk()) << static_cast<int>(guarantee);
+    EXPECT_EQ(result->answer->guarantee, guarantee);
   }
 }
 

@@ -133,7 +133,7 @@ TEST_F(EngineTest, KeepsATimeBudgetWhileTheSolveWaitsForItsTurn) {
   const auto result = Send(request, {.client = "hasty"})->Wait();
   ASSERT_THAT(result, IsOk());
   EXPECT_EQ(result->answer->outcome, Outcome::kFeasible);
-  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->answer->guarantee, Guarantee::kTimeRanOut);
   EXPECT_EQ(result->origin.solve_seconds, 0) << "it was not solved";
   EXPECT_EQ(engine_.stats().solves.running, endless.size());
 
@@ -152,7 +152,7 @@ TEST_F(EngineTest, AnswersWithTheBestSoFarWhenTheTimeBudgetIsUsedUp) {
   const ListenerPtr listener = Send(request);
   const auto result = listener->Wait();
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->answer->guarantee, Guarantee::kTimeRanOut);
   EXPECT_EQ(result->answer->outcome, Outcome::kFeasible);
   EXPECT_LE(result->answer->prediction.peak_memory_bytes, request.platform.memory_bytes);
   engine_.Drain(Clock::now());
@@ -216,7 +216,7 @@ TEST_F(EngineTest, AnswersBeforeTheCallersDeadline) {
   slower.options.memory_slots = 20'000;
   const auto result = Send(slower, {.deadline = deadline})->Wait();
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->answer->guarantee, Guarantee::kTimeRanOut);
 }
 
 TEST_F(EngineTest, RefusesWhatTheQueueCannotHold) {

@@ -72,7 +72,7 @@ TEST_F(HangingTierTest, HoldsUpNothing) {
   hasty.options.time_budget_seconds = 0.2;
   const auto in_time = SendHere(hasty)->Wait();
   ASSERT_THAT(in_time, IsOk());
-  EXPECT_EQ(in_time->answer->limit, Limit::kTime);
+  EXPECT_EQ(in_time->answer->guarantee, Guarantee::kTimeRanOut);
   const auto before_deadline =
       SendHere(SlowWithResults(), {.deadline = Clock::now() + std::chrono::seconds(1)})->Wait();
   EXPECT_THAT(before_deadline, IsOk());
@@ -89,7 +89,7 @@ TEST_F(HangingTierTest, KeepsATimeBudgetWhileAllLookUpsHang) {
   request.options.time_budget_seconds = 0.01;
   const auto result = Send(request)->Wait();
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->answer->guarantee, Guarantee::kTimeRanOut);
   EXPECT_EQ(result->origin.solve_seconds, 0) << "it was not solved";
   tier_.Resume();
   for (const ListenerPtr& listener : hanging) EXPECT_THAT(listener->Wait(), IsOk());

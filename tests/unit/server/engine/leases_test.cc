@@ -142,7 +142,7 @@ TEST_F(LeasesTest, AWaiterHasAScheduleAtTheEndOfItsTimeBudget) {
   request.options.time_budget_seconds = 0.05;
   const auto result = one_.Send(request)->Wait();
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->answer->guarantee, Guarantee::kTimeRanOut);
 }
 
 TEST_F(LeasesTest, NobodyWaitsForLongerThanASolveMayTake) {

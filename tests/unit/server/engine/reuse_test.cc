@@ -118,7 +118,7 @@ TEST(AnswersOfATier, AreBelievedInNothingButWhatTheirScheduleShows) {
   CachedAnswer lie = *Solve(ExactRequest());
   ASSERT_FALSE(MeetsBound(lie.answer.prediction));
   lie.answer.outcome = Outcome::kOptimal;
-  lie.answer.limit = Limit::kNone;
+  lie.answer.guarantee = Guarantee::kOptimal;
   lie.answer.minimum_memory_bytes = FloorOfMemory(ExactRequest().chain).bytes;
   lie.answer.explanation.notes = {"buy more memory\x1b[2J"};
   lie.answer.prediction.makespan_seconds = 1e-6;
@@ -128,7 +128,7 @@ TEST(AnswersOfATier, AreBelievedInNothingButWhatTheirScheduleShows) {
   ASSERT_NE(found, nullptr);
   const Answer& answer = found->answer;
   EXPECT_EQ(answer.outcome, Outcome::kFeasible);
-  EXPECT_EQ(answer.limit, Limit::kHeuristic);
+  EXPECT_EQ(answer.guarantee, Guarantee::kHeuristic);
   EXPECT_EQ(answer.minimum_memory_bytes, std::nullopt);
   EXPECT_FALSE(answer.rounding_loss.has_value());
   ASSERT_EQ(answer.explanation.notes.size(), 1);
@@ -142,11 +142,11 @@ TEST(AnswersOfATier, AreOptimalWhereTheyMeetTheLowerBound) {
   roomy.platform.memory_bytes = StoreAllPeakBytes(roomy.chain);
   CachedAnswer modest = *Solve(roomy);
   modest.answer.outcome = Outcome::kFeasible;
-  modest.answer.limit = Limit::kRounding;
+  modest.answer.guarantee = Guarantee::kUpToRounding;
   const CachedAnswerPtr found = FindInTier(roomy, std::make_shared<const CachedAnswer>(modest));
   ASSERT_NE(found, nullptr);
   EXPECT_EQ(found->answer.outcome, Outcome::kOptimal);
-  EXPECT_EQ(found->answer.limit, Limit::kNone);
+  EXPECT_EQ(found->answer.guarantee, Guarantee::kOptimal);
   EXPECT_TRUE(found->answer.explanation.notes.empty());
 }
 

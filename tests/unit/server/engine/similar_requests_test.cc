@@ -37,7 +37,7 @@ TEST_F(SimilarRequestsTest, ReturnsTheBestSoFarThoughTheRoundingLossWasRequested
   const ListenerPtr second = Send(hasty);
   const auto result = second->Wait();
   ASSERT_THAT(result, IsOk());
-  EXPECT_EQ(result->answer->limit, Limit::kTime);
+  EXPECT_EQ(result->answer->guarantee, Guarantee::kTimeRanOut);
   caller.request_stop();
   EXPECT_THAT(first->Wait(), Fails(absl::StatusCode::kCancelled, _));
 }

@@ -52,7 +52,7 @@ TEST(AnswerRequest, CallsNothingOptimalThatWasRounded) {
   request.options.time_precision = 0.3;
   const auto rounded = AnswerRequest(request, {});
   EXPECT_EQ(rounded->outcome, Outcome::kFeasible);
-  EXPECT_EQ(rounded->limit, Limit::kRounding);
+  EXPECT_EQ(rounded->guarantee, Guarantee::kUpToRounding);
 }
 
 TEST(AnswerRequest, ReportsWhatRoundingCosts) {
@@ -160,7 +160,7 @@ TEST(Auto, AsksForFewerSlotsOrLeavesOutWhatDoesNotFit) {
   EXPECT_THAT(fewer->explanation.notes,
               testing::ElementsAre(testing::StartsWith("rotor was given only"),
                                    testing::StartsWith("rotor finds the fastest nested")));
-  EXPECT_EQ(fewer->limit, Limit::kClass);
+  EXPECT_EQ(fewer->guarantee, Guarantee::kBestOfClass);
   context.working_bytes = 50'000;  // no table at all
   const auto without = AnswerRequest(request, context);
   ASSERT_THAT(without, IsOk());
@@ -231,7 +231,7 @@ TEST(AnswerRequest, NoScheduleOnTheWayIsOptimalUnlessItMeetsTheBound) {
   for (const Answer& answer : answers) {
     if (answer.prediction.makespan_seconds > last->prediction.makespan_seconds) {
       EXPECT_EQ(answer.outcome, Outcome::kFeasible) << answer.solver;
-      EXPECT_EQ(answer.limit, Limit::kTime) << answer.solver;
+      EXPECT_EQ(answer.guarantee, Guarantee::kTimeRanOut) << answer.solver;
     }
   }
 }

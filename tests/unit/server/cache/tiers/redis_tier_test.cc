@@ -40,7 +40,7 @@ CachedAnswerPtr AnswerTo(uint64_t number) {
   cached.keys = NumberedKeys(number);
   cached.owner = "client";
   cached.answer.outcome = Outcome::kFeasible;
-  cached.answer.limit = Limit::kRounding;
+  cached.answer.guarantee = Guarantee::kUpToRounding;
   cached.answer.solver = "rotor";
   cached.answer.schedule = Ops("S1 B1");
   return std::make_shared<const CachedAnswer>(std::move(cached));

@@ -60,7 +60,7 @@ TEST(Periodic, TakesTheFastestCountThatFits) {
   const auto tight = ask(160, 0);
   ASSERT_THAT(tight, IsOk());
   EXPECT_EQ(tight->outcome, Outcome::kFeasible);
-  EXPECT_EQ(tight->limit, Limit::kHeuristic);
+  EXPECT_EQ(tight->guarantee, Guarantee::kHeuristic);
   for (int segments = 1; segments <= 10; ++segments) {
     const auto fixed = ask(160, segments);
     ASSERT_THAT(fixed, IsOk());

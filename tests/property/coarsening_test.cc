@@ -1,5 +1,5 @@
-// Merged chains (solver/algorithms/auto/merged_chain.h) and `auto` on chains that it solves by
-// levels. The simulator judges every expanded schedule on the chain itself.
+// Merged chains (solver/algorithms/auto/merged_chain.h) and `auto` on chains that it coarsens.
+// The simulator judges every expanded schedule on the chain itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ Chain LongChain(int stages) {
   return chain;
 }
 
-TEST(AutoByLevels, KeepsItsPromisesOnRandomChains) {
+TEST(Coarsening, KeepsItsPromisesOnRandomChains) {
   rc::Random random(11);
   for (int i = 0; i < 6; ++i) {
     const rc::Gen<std::pair<Chain, Platform>> requests = rc::gen::exec([] {
@@ -138,7 +138,7 @@ void ExpectNoSolverAskedIsFaster(const Chain& chain, const Platform& platform) {
   }
 }
 
-TEST(AutoByLevels, IsNeverSlowerThanASolverThatItAsksAtFullLength) {
+TEST(Coarsening, IsNeverSlowerThanASolverThatItAsksAtFullLength) {
   rc::Random random(5);
   for (const int stages : {50, 140, 190, 240, 450, 590}) {
     const rc::Gen<std::pair<Chain, Platform>> requests = rc::gen::exec([stages] {
@@ -161,7 +161,7 @@ TEST(AutoByLevels, IsNeverSlowerThanASolverThatItAsksAtFullLength) {
   }
 }
 
-TEST(AutoByLevels, IsNeverSlowerThanASolverThatItAsksOnRealChains) {
+TEST(Coarsening, IsNeverSlowerThanASolverThatItAsksOnRealChains) {
   struct Case {
     const char* profile;
     int percent;
@@ -180,7 +180,7 @@ TEST(AutoByLevels, IsNeverSlowerThanASolverThatItAsksOnRealChains) {
   }
 }
 
-TEST(AutoByLevels, SaysThatItMergedStagesAndPublishesOnItsWay) {
+TEST(Coarsening, SaysThatItMergedStagesAndPublishesOnItsWay) {
   const Chain chain = ResnetLikeNetwork(1200);
   Platform platform;
   const int64_t low = FloorOfMemory(chain).bytes;
@@ -204,7 +204,7 @@ TEST(AutoByLevels, SaysThatItMergedStagesAndPublishesOnItsWay) {
   EXPECT_LT(answer->prediction.gap, 0.05);
 }
 
-TEST(AutoByLevels, StopsWhenCancelled) {
+TEST(Coarsening, StopsWhenCancelled) {
   const Chain chain = ResnetLikeNetwork(1200);
   Platform platform = Memory(StoreAllPeakBytes(chain) / 5);
   platform.offload_bytes_per_second = 12e9;

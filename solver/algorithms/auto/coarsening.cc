@@ -1,5 +1,5 @@
 
-#include "solver/algorithms/auto/levels.h"
+#include "solver/algorithms/auto/coarsening.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -28,21 +28,21 @@
 namespace stowage {
 namespace {
 
-// The levels of long chains, in stages.
-constexpr int kMinLevels[] = {120, 400, 1000};  // of least plans: O(L^3), the last one 0.2 s
-constexpr int kRotorStages = 400;               // of rotor's level
-constexpr int kSolversStages = 100;             // of the level at which every solver runs
-constexpr int kMaxSolversStages = 120;          // at most, where stages may not be merged
-constexpr int kPlansStages = 700;               // of the level of pofo's plans, at most
+// The stages to which long chains are merged.
+constexpr int kLeastPlanStages[] = {120, 400, 1000};  // least plans: O(L^3), the last one 0.2 s
+constexpr int kRotorStages = 400;
+constexpr int kSolversStages = 100;     // every solver
+constexpr int kMaxSolversStages = 120;  // the same, where some stages may not be merged
+constexpr int kPlansStages = 700;       // pofo's plans; at most
 
 constexpr double kCompactShare = 0.5;  // of the memory, to recompute a compact group
 
-// The chain at a level: merged, or as it is where that is short enough. Groups need at most a
+// The chain merged to about `stages`, or as it is where that is short enough. Groups need at most a
 // quarter of the memory, so that several fit; where that makes more of them than `max_stages`,
 // they are compact, and recomputed within that share of the memory.
-absl::StatusOr<MergedChain> LevelOf(const Chain& chain, int stages, int max_stages,
-                                    int64_t memory_bytes, double compact_share,
-                                    const SolveContext& context) {
+absl::StatusOr<MergedChain> CoarseChain(const Chain& chain, int stages, int max_stages,
+                                        int64_t memory_bytes, double compact_share,
+                                        const SolveContext& context) {
   ASSIGN_OR_RETURN(
       MergedChain merged,
       MergedChain::Of(chain, {.stages = stages, .max_group_bytes = memory_bytes / 4}, context));
@@ -55,7 +55,7 @@ absl::StatusOr<MergedChain> LevelOf(const Chain& chain, int stages, int max_stag
       context);
 }
 
-// The least plan at one of kMinLevels: of groups that are recomputed within the least memory.
+// The least plan at one of kLeastPlanStages: of groups that are recomputed within the least memory.
 absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int stages,
                                                    const SolveContext& context) {
   const MergedChain::Options options{
@@ -84,10 +84,10 @@ absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int
 }
 
 // Solves one budget, that of the instance.
-class LevelsSolve {
+class CoarseningSolve {
  public:
-  LevelsSolve(const Solver& direct, std::span<const SolverInfo> solvers, const Instance& instance,
-              const SolveContext& context)
+  CoarseningSolve(const Solver& direct, std::span<const SolverInfo> solvers,
+                  const Instance& instance, const SolveContext& context)
       : direct_(direct),
         solvers_(solvers),
         instance_(instance),
@@ -96,8 +96,8 @@ class LevelsSolve {
         best_(instance, instance.platform().memory_bytes) {}
 
   absl::StatusOr<std::optional<Candidate>> Run() {
-    if (context_.neighbour != nullptr && instance_.platform().has_link()) {
-      RETURN_IF_ERROR(best_.StartFrom(*context_.neighbour, context_.working_bytes, context_));
+    if (context_.hint != nullptr && instance_.platform().has_link()) {
+      RETURN_IF_ERROR(best_.StartFrom(*context_.hint, context_.working_bytes, context_));
       RETURN_IF_ERROR(TryPlans(kSolversStages, PofoExtent::kOnePlan));
       return best_.WithNotes(notes_);
     }
@@ -136,10 +136,10 @@ class LevelsSolve {
 
   // A schedule that may be slow, and early.
   absl::Status TryLeastPlans() {
-    for (const int stages : kMinLevels) {
+    for (const int stages : kLeastPlanStages) {
       ASSIGN_OR_RETURN(std::optional<LeastPlan> least, FindLeast(instance_, stages, context_));
       if (least.has_value()) {
-        best_.Consider({std::move(least->schedule), "auto", Limit::kHeuristic, {}}, context_);
+        best_.Consider({std::move(least->schedule), "auto", Guarantee::kHeuristic, {}}, context_);
       }
       if (best_.found() || stages >= chain_.length()) break;
     }
@@ -149,7 +149,7 @@ class LevelsSolve {
   // Some counts of segments of the chain itself.
   void TryPeriodic() {
     for (int segments = 2; segments < chain_.length(); segments *= 2) {
-      best_.Consider({PeriodicSchedule(chain_, segments), "periodic", Limit::kHeuristic, {}},
+      best_.Consider({PeriodicSchedule(chain_, segments), "periodic", Guarantee::kHeuristic, {}},
                      context_);
     }
   }
@@ -173,7 +173,7 @@ class LevelsSolve {
     if (solver->WorkingBytes(instance_) > context_.working_bytes) return false;
     SolveContext context = ShareOf(0);
     const auto consider = [this](const Candidate& found) {
-      best_.Consider({found.schedule, found.solver, Limit::kHeuristic, {}}, context_);
+      best_.Consider({found.schedule, found.solver, Guarantee::kHeuristic, {}}, context_);
     };
     context.improved = consider;
     ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution,
@@ -188,8 +188,9 @@ class LevelsSolve {
   // of memory that leaves enough for values between them is not known: some are tried.
   absl::Status TryRotor() {
     for (const double share : {kCompactShare, 0.75, 0.35}) {
-      ASSIGN_OR_RETURN(const MergedChain merged, LevelOf(chain_, kRotorStages, 2 * kRotorStages,
-                                                         best_.memory_bytes(), share, context_));
+      ASSIGN_OR_RETURN(const MergedChain merged,
+                       CoarseChain(chain_, kRotorStages, 2 * kRotorStages, best_.memory_bytes(),
+                                   share, context_));
       RETURN_IF_ERROR(TryRotorAt(merged));
       if (!merged.compact()) break;
     }
@@ -198,29 +199,29 @@ class LevelsSolve {
 
   absl::Status TryRotorAt(const MergedChain& merged) {
     const std::unique_ptr<Solver> rotor = MakeRotor();
-    Instance level = instance_.WithChain(merged.chain());
-    if (rotor->WorkingBytes(level) > context_.working_bytes) {
-      const auto slots = MostSlotsWithin(*rotor, level, context_.working_bytes);
+    Instance coarse = instance_.WithChain(merged.chain());
+    if (rotor->WorkingBytes(coarse) > context_.working_bytes) {
+      const auto slots = MostSlotsWithin(*rotor, coarse, context_.working_bytes);
       if (!slots.has_value()) return absl::OkStatus();
-      level = level.WithMemorySlots(*slots);
+      coarse = coarse.WithMemorySlots(*slots);
     }
-    return TrySolver(*rotor, merged, level, ShareOf(0));
+    return TrySolver(*rotor, merged, coarse, ShareOf(0));
   }
 
   absl::Status TryAllSolvers() {
     ASSIGN_OR_RETURN(const MergedChain merged,
-                     LevelOf(chain_, kSolversStages, kMaxSolversStages, best_.memory_bytes(),
-                             kCompactShare, context_));
-    // Stages that may not be merged can make the level too long for all solvers.
+                     CoarseChain(chain_, kSolversStages, kMaxSolversStages, best_.memory_bytes(),
+                                 kCompactShare, context_));
+    // Stages that may not be merged can make the coarse chain too long for all solvers.
     if (merged.chain().length() > kMaxSolversStages) return absl::OkStatus();
     return TrySolver(direct_, merged, instance_.WithChain(merged.chain()), ShareOf(1));
   }
 
-  absl::Status TrySolver(const Solver& solver, const MergedChain& merged, const Instance& level,
+  absl::Status TrySolver(const Solver& solver, const MergedChain& merged, const Instance& coarse,
                          SolveContext context) {
-    if (solver.WorkingBytes(level) > context.working_bytes) return absl::OkStatus();
+    if (solver.WorkingBytes(coarse) > context.working_bytes) return absl::OkStatus();
     context.improved = [&](const Candidate& found) { Consider(merged, found); };
-    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution, solver.Solve(level, context));
+    ASSIGN_OR_RETURN(const std::unique_ptr<const Solution> solution, solver.Solve(coarse, context));
     ASSIGN_OR_RETURN(const std::optional<Candidate> found,
                      solution->ScheduleWithin(best_.memory_bytes(), context));
     if (found.has_value()) Consider(merged, *found);
@@ -231,8 +232,8 @@ class LevelsSolve {
   absl::Status TryPlans(int stages, PofoExtent extent) {
     if (!best_.found()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const MergedChain merged,
-                     LevelOf(chain_, stages, stages + stages / 4, best_.memory_bytes(),
-                             kCompactShare, context_));
+                     CoarseChain(chain_, stages, stages + stages / 4, best_.memory_bytes(),
+                                 kCompactShare, context_));
     if (ImproveByPlansBytes(merged.chain().length()) > context_.working_bytes) {
       return absl::OkStatus();
     }
@@ -246,7 +247,8 @@ class LevelsSolve {
   void Consider(const MergedChain& merged, const Candidate& found) {
     const double before = best_.found() ? best_.seconds() : 0;
     const int stages = merged.chain().length();
-    best_.Consider({merged.Expand(found.schedule), found.solver, Limit::kHeuristic, {}}, context_);
+    best_.Consider({merged.Expand(found.schedule), found.solver, Guarantee::kHeuristic, {}},
+                   context_);
     if (!best_.found() || best_.seconds() == before || stages == chain_.length()) return;
     notes_ = {absl::StrCat("the chain's ", chain_.length(), " stages were merged to ", stages,
                            "; the schedule was then improved stage by stage")};
@@ -261,15 +263,15 @@ class LevelsSolve {
   std::vector<std::string> notes_;
 };
 
-class Levels final : public Solver {
+class Coarsening final : public Solver {
  public:
-  Levels(std::unique_ptr<const Solver> direct, std::span<const SolverInfo> solvers)
+  Coarsening(std::unique_ptr<const Solver> direct, std::span<const SolverInfo> solvers)
       : direct_(std::move(direct)), solvers_(solvers) {}
 
   // The least plan is always computed; every other step is left out where memory is short.
   int64_t WorkingBytes(const Instance& instance) const override {
     if (IsShort(instance)) return direct_->WorkingBytes(instance);
-    const int64_t bytes = LeastPlanBytes(LeastLevel(instance.chain()), Recomputation::kParts);
+    const int64_t bytes = LeastPlanBytes(LeastPlanChain(instance.chain()), Recomputation::kParts);
     return AsksAtFullLength("rotor", instance.chain(), instance.platform())
                ? std::max(bytes, LeavingMinimum::WorkingBytes(instance.chain()))
                : bytes;
@@ -281,8 +283,8 @@ class Levels final : public Solver {
         instance.WithChain(MergedChain::Evenly(chain, std::min(kRotorStages, chain.length())));
     int64_t bytes = std::max(WorkingBytes(instance), MakeRotor()->WorkingBytes(rotor));
     if (instance.platform().has_link()) {
-      const Instance level = instance.WithChain(MergedChain::Evenly(chain, kSolversStages));
-      bytes = std::max({bytes, direct_->WorkingBytesWithin(level, max_bytes),
+      const Instance coarse = instance.WithChain(MergedChain::Evenly(chain, kSolversStages));
+      bytes = std::max({bytes, direct_->WorkingBytesWithin(coarse, max_bytes),
                         ImproveByPlansBytes(std::min(kPlansStages, chain.length()))});
     }
     for (const SolverInfo& info : solvers_) {
@@ -296,7 +298,7 @@ class Levels final : public Solver {
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
     if (IsShort(instance)) return direct_->LeastBytes(instance, context);
-    const int stages = kMinLevels[std::size(kMinLevels) - 1];
+    const int stages = kLeastPlanStages[std::size(kLeastPlanStages) - 1];
     ASSIGN_OR_RETURN(const std::optional<LeastPlan> least, FindLeast(instance, stages, context));
     if (!least.has_value()) return std::optional<int64_t>();
     return least->memory_bytes;
@@ -312,10 +314,11 @@ class Levels final : public Solver {
     // Copies: the solution may outlive the solve and its solver.
     const auto solve = [direct = direct_, solvers = solvers_, instance, own_bytes](
                            int64_t memory_bytes, const SolveContext& query) {
-      if (memory_bytes == own_bytes) return LevelsSolve(*direct, solvers, instance, query).Run();
+      if (memory_bytes == own_bytes)
+        return CoarseningSolve(*direct, solvers, instance, query).Run();
       SolveContext quiet = query.Quiet();
-      quiet.neighbour = query.neighbour;
-      return LevelsSolve(*direct, solvers, instance.WithMemory(memory_bytes), quiet).Run();
+      quiet.hint = query.hint;
+      return CoarseningSolve(*direct, solvers, instance.WithMemory(memory_bytes), quiet).Run();
     };
     return SolveByBudget(own_bytes, solve, context);
   }
@@ -324,9 +327,9 @@ class Levels final : public Solver {
   static bool IsShort(const Instance& instance) {
     return IsSolvedDirectly(instance.chain(), instance.platform());
   }
-  static Chain LeastLevel(const Chain& chain) {
+  static Chain LeastPlanChain(const Chain& chain) {
     // Stages that may not be merged add some.
-    const int most = 3 * kMinLevels[std::size(kMinLevels) - 1] / 2;
+    const int most = 3 * kLeastPlanStages[std::size(kLeastPlanStages) - 1] / 2;
     return chain.length() <= most ? chain : MergedChain::Evenly(chain, most);
   }
 
@@ -336,9 +339,9 @@ class Levels final : public Solver {
 
 }  // namespace
 
-std::unique_ptr<Solver> MakeAutoByLevels(std::unique_ptr<const Solver> direct,
-                                         std::span<const SolverInfo> solvers) {
-  return std::make_unique<Levels>(std::move(direct), solvers);
+std::unique_ptr<Solver> MakeAutoByCoarsening(std::unique_ptr<const Solver> direct,
+                                             std::span<const SolverInfo> solvers) {
+  return std::make_unique<Coarsening>(std::move(direct), solvers);
 }
 
 }  // namespace stowage
