@@ -1,7 +1,6 @@
 // Profiling a chain, one stage at a time. For stage l, each run measures
 //   forward:   input a^(l-1) on the device -> ā^l; its overhead is the peak of allocated bytes
-//   minus
-//              the bytes live before and the bytes of ā^l;
+//              minus the bytes live before and the bytes of ā^l;
 //   backward:  δ^l, all ones -> δ^(l-1); its overhead is the peak minus the bytes live before and
 //              the bytes of δ^(l-1).
 // Overheads are maxima over measured runs, since libraries keep workspaces that they allocate in a
@@ -125,8 +124,8 @@ class Profiler {
 
   // Runs work on the compute queue. `last`: the times of the last such work, replaced by its own.
   absl::Status Time(Work work, OperationTimes* last) {
-    constexpr double kMostLead = 0.02;  // a first run sets up libraries for longer
-    const double lead = std::min(1.5 * last->host_seconds, kMostLead);
+    constexpr double kMaxLeadSeconds = 0.02;  // a first run sets up libraries for longer
+    const double lead = std::min(1.5 * last->host_seconds, kMaxLeadSeconds);
     RETURN_IF_ERROR(
         device_.Launch(Queue::kCompute, [device = stages_.options().device, lead](void* stream) {
           return TorchGuarded([&] {

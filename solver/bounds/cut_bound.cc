@@ -315,9 +315,9 @@ double CutSearch::Seconds() {
 // bisects around the best one.
 void CutSearch::SampleStages() {
   constexpr int kValues = 8192;  // the fewest cuts times the length of a chain
-  constexpr int kFewestStages = 24;
+  constexpr int kMinStages = 24;
   const int loss = chain_cuts_.loss();
-  const int stages = std::max(kFewestStages, kValues / loss);
+  const int stages = std::max(kMinStages, kValues / loss);
   int step = (loss + stages - 1) / stages;
   for (int last = loss; last >= 1; last -= step) {
     const int first = std::max(1, last - step + 1);

@@ -10,7 +10,7 @@ namespace stowage {
 namespace {
 
 // Fewer levels round too much away.
-constexpr int64_t kFewestLevels = 64;
+constexpr int64_t kMinLevels = 64;
 constexpr int64_t kMaxLevels = 4096;
 
 // The levels that `work` additions allow.
@@ -109,7 +109,7 @@ double BoundWithoutLink(const Chain& chain, const Platform& platform, const Know
   constexpr Step kSteps[] = {{BoundTime::kShort, 8e6, 0, kMaxLevels},
                              {BoundTime::kShort, 25e6, 0, kMaxLevels},
                              {BoundTime::kLong, 75e6, 0.002, kMaxLevels},
-                             {BoundTime::kLong, 1.6e9, 0.05, kFewestLevels}};
+                             {BoundTime::kLong, 1.6e9, 0.05, kMinLevels}};
   double best = 0;
   int64_t tried = 0;
   for (const Step& step : kSteps) {
@@ -117,7 +117,7 @@ double BoundWithoutLink(const Chain& chain, const Platform& platform, const Know
     const double least = std::max(best, known.min_seconds);
     const int64_t levels =
         std::min(step.max_levels, LevelsWithin(step.work, chain, /*has_link=*/false));
-    if (known.max_seconds <= least * (1 + step.min_gap) || levels < kFewestLevels) continue;
+    if (known.max_seconds <= least * (1 + step.min_gap) || levels < kMinLevels) continue;
     if (levels <= tried || stop.stop_requested()) continue;
     tried = levels;
     const double seconds = PricedRecurrence(chain, platform, levels).SecondsAt({}, stop);
@@ -138,19 +138,19 @@ double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform, cons
   constexpr double kSearchShare = 0.6;
   constexpr int64_t kSearchLevels = 32;
   constexpr double kMaxSearches = 40;
-  constexpr double kFewestSearches = 4;
+  constexpr double kMinSearches = 4;
   constexpr int kEvaluations = 3;
   constexpr int64_t kEnoughLevels = 512;
   const double work = kWorkOfAStage * (chain.length() + 1);
   const double one = PricedRecurrence::Work(chain.length(), kSearchLevels, true);
   const double searches = std::min(kMaxSearches, kSearchShare * work / one);
-  if (searches < kFewestSearches) return 0;
+  if (searches < kMinSearches) return 0;
   PricedRecurrence coarse(chain, platform, kSearchLevels);
   PriceSearch search(&coarse, static_cast<int>(searches), known.max_seconds, stop);
   search.Run();
   const int64_t levels =
       LevelsWithin((work - std::floor(searches) * one) / kEvaluations, chain, true);
-  PricedRecurrence fine(chain, platform, std::clamp(levels, kFewestLevels, kEnoughLevels));
+  PricedRecurrence fine(chain, platform, std::clamp(levels, kMinLevels, kEnoughLevels));
   PriceSearch refinement(&fine, kEvaluations, known.max_seconds, stop);
   refinement.RunFrom(search.best());
   return std::max(search.best_seconds(), refinement.best_seconds());

@@ -10,7 +10,7 @@ from stowage.errors import invalid
 
 PathLike = str | os.PathLike[str]
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +72,9 @@ def _is_token(token: str) -> bool:
 
 def _read(path: PathLike, field: str) -> bytes:
     with pathlib.Path(path).open("rb") as file:
-        text = file.read(_MOST_BYTES + 1)
+        text = file.read(_MAX_BYTES + 1)
     if not text:
         raise invalid(field, f"{os.fspath(path)} is empty")
-    if len(text) > _MOST_BYTES:
+    if len(text) > _MAX_BYTES:
         raise invalid(field, f"{os.fspath(path)} is larger than a mebibyte")
     return text

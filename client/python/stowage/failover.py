@@ -17,14 +17,14 @@ from stowage.errors import FieldViolation
 UNAVAILABLE, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED = 14, 4, 8
 
 # With less time than this an attempt could only replace the error by a misleading one.
-_LEAST_ATTEMPT_SECONDS = 0.02
+_MIN_ATTEMPT_SECONDS = 0.02
 # Without a timeout, how long a call is repeated at servers that say when to come back.
 _BUSY_SECONDS = 10.0
 # A connection breaks where a server ends, and one server may end for any reason. At the second the
 # request is the likely reason, and would end the others, too.
-_MOST_BROKEN = 1
+_MAX_BROKEN = 1
 _FIRST_PAUSE_SECONDS = 0.1
-_MOST_PAUSE_SECONDS = 2.0
+_MAX_PAUSE_SECONDS = 2.0
 
 
 class Cause(enum.Enum):
@@ -103,7 +103,7 @@ def pauses(rng: random.Random) -> Iterator[float]:
     2^n), so that the ranks of a job spread their retries.
     """
     for n in itertools.count():
-        yield min(_MOST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(n, 10)) * rng.uniform(0.5, 1)
+        yield min(_MAX_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2 ** min(n, 10)) * rng.uniform(0.5, 1)
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Attempts:
         if not self._may_repeat(failure):
             raise failure if failure.is_answer else self._summary(failure)
         self._broken += failure.cause is Cause.BROKEN_CONNECTION
-        if self._broken > _MOST_BROKEN:
+        if self._broken > _MAX_BROKEN:
             raise self._summary(failure)
         self._count(failure)
         callers = failure.cause is Cause.CALLERS_LIMIT
@@ -234,7 +234,7 @@ class Attempts:
         self._unanswered_since = math.inf if failure.is_answer else min(self._unanswered_since, now)
 
     def _has_timed_out(self, when: float) -> bool:
-        return self._timeout is not None and when + _LEAST_ATTEMPT_SECONDS >= self._timeout
+        return self._timeout is not None and when + _MIN_ATTEMPT_SECONDS >= self._timeout
 
     def _is_over(self, when: float) -> bool:
         """Whether an attempt at that time, after a pause, is too late."""

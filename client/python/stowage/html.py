@@ -7,7 +7,7 @@ import html
 from stowage import _core
 from stowage.answer import Answer, Frontier, FrontierPoint, Outcome
 
-_MOST_NOTES = 5
+_MAX_NOTES = 5
 _CELL = 'style="text-align:left;padding:1px 12px 1px 0"'
 _NUMBER = 'style="text-align:right;padding:1px 12px 1px 0"'
 
@@ -41,7 +41,7 @@ def answer(answer: Answer) -> str:
     if prediction.peak_host_bytes:
         rows.append(("host memory", _core.format_bytes(prediction.peak_host_bytes)))
     if answer.explanation is not None:
-        rows += [("note", note) for note in answer.explanation.notes[:_MOST_NOTES]]
+        rows += [("note", note) for note in answer.explanation.notes[:_MAX_NOTES]]
     return _table(head, rows)
 
 

@@ -14,7 +14,7 @@ from stowage.errors import InvalidRequestError, invalid
 
 M = TypeVar("M", bound=Message)
 
-_MOST_LEVELS = 32
+_MAX_LEVELS = 32
 # Byte order marks of what editors and shells of Windows write; UTF-16's begins UTF-32's.
 _OTHER_MARKS = {
     b"\xff\xfe\0\0": "UTF-32",
@@ -83,7 +83,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _merged(value: Any, path: str, level: int) -> Any:
     """Objects as dicts. Raises where a key is given twice or a list has a null."""
-    if level > _MOST_LEVELS and isinstance(value, list):
+    if level > _MAX_LEVELS and isinstance(value, list):
         raise invalid(path, "is nested too deep")
     if isinstance(value, _Pairs):
         merged: dict[str, Any] = {}

@@ -18,19 +18,15 @@ from typing import Any
 
 from stowage import _core
 from stowage.answer import Answer
-from stowage.errors import StowageError
+from stowage.errors import PlanError, StowageError
 from stowage.local import solvers
 from stowage.model import Chain, Platform, SolveOptions, Stage
 from stowage.request import SavedPlan, SolveRequest
 
 # By how much the overhead (Prediction.overhead) may exceed that of the saved plan.
-_MORE_OVERHEAD = 0.01
-_MOST_LETTERS = 80
+_MAX_MORE_OVERHEAD = 0.01
+_MAX_LETTERS = 80
 _DEFAULT_TIME_PRECISION = 0.01
-
-
-class PlanError(StowageError):
-    """A plan cannot be read or written, or does not serve the request. The message has the path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +48,7 @@ def file_name(request: SolveRequest) -> str:
     """
     assert request.chain is not None
     assert request.platform is not None
-    name = re.sub("[^A-Za-z0-9_]", "-", request.chain.name[:_MOST_LETTERS]) or "chain"
+    name = re.sub("[^A-Za-z0-9_]", "-", request.chain.name[:_MAX_LETTERS]) or "chain"
     return f"{name}-{len(request.chain.stages)}-{request.platform.memory_bytes}.plan.json"
 
 
@@ -114,7 +110,7 @@ def _checked(path: pathlib.Path, plan: SavedPlan, request: SolveRequest) -> Load
     answer = _reuse(request, saved, exactly)
     if answer is None or answer.prediction is None:
         raise PlanError(useless + "its schedule does not fit")
-    if answer.prediction.overhead > saved.prediction.overhead + _MORE_OVERHEAD:
+    if answer.prediction.overhead > saved.prediction.overhead + _MAX_MORE_OVERHEAD:
         raise PlanError(useless + "with these times its schedule loses more than it did")
     answer = replace(answer, origin=saved.origin, chain=request.chain)
     return LoadedPlan(

@@ -13,7 +13,7 @@ namespace stowage {
 namespace {
 
 // With fewer slots, a dynamic program loses more to rounding than it gains.
-constexpr int64_t kFewestUsefulSlots = 50;
+constexpr int64_t kMinUsefulSlots = 50;
 
 // Whether the solution keeps a dynamic program's table, rather than schedules only.
 bool KeepsTable(const SolverInfo& info) { return !info.description.offloads; }
@@ -26,7 +26,7 @@ bool Applies(const SolverInfo& info, const Instance& instance) {
 // The slots that fit `available` bytes; 0 when too few do.
 int64_t UsefulSlotsWithin(const Solver& solver, const Instance& instance, int64_t available) {
   const int64_t slots = MostSlotsWithin(solver, instance, available).value_or(0);
-  return slots >= kFewestUsefulSlots ? slots : 0;
+  return slots >= kMinUsefulSlots ? slots : 0;
 }
 
 }  // namespace

@@ -240,11 +240,11 @@ absl::StatusOr<ConvexSplits> FindConvexSplits(const ModeTables& tables, int64_t 
                                               const SolveContext& context) {
   ConvexSplits result{.splits = {kNone, {}}};
   PricedQueue queue(tables, share, &result);
-  constexpr double kLowestPrice = 1e-6;  // of a step's time, for the whole budget
-  constexpr double kHighestPrice = 1e4;  // of a step's time, a slot: paths use the least shares
+  constexpr double kMinPrice = 1e-6;  // of a step's time, for the whole budget
+  constexpr double kMaxPrice = 1e4;   // of a step's time, a slot: paths use the least shares
   constexpr int kBisections = 10;
   const double scale = ScaleOf(tables, share);
-  double low = kLowestPrice * scale / static_cast<double>(share + 1);
+  double low = kMinPrice * scale / static_cast<double>(share + 1);
   double high = low;
   // The slots by which the path at a price exceeds the budget; infinite: there is no path. Paths
   // that fit are offered to the result.
@@ -255,7 +255,7 @@ absl::StatusOr<ConvexSplits> FindConvexSplits(const ModeTables& tables, int64_t 
                                share);
   };
   ASSIGN_OR_RETURN(double excess, over(high));
-  while (excess > 0 && excess < kNone && high < kHighestPrice * scale) {
+  while (excess > 0 && excess < kNone && high < kMaxPrice * scale) {
     low = high;
     high *= 4;
     ASSIGN_OR_RETURN(excess, over(high));

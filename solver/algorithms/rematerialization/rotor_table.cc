@@ -97,8 +97,8 @@ class TableFiller {
   bool Run() {
     const auto work = [this] { Work(); };
     // Tiles of shorter chains wait for one another for longer than they are filled.
-    constexpr int kFewestTiles = 5;  // along a side; 32 stages each
-    if (context_.threads != nullptr && tiles_ >= kFewestTiles) {
+    constexpr int kMinTiles = 5;  // along a side; 32 stages each
+    if (context_.threads != nullptr && tiles_ >= kMinTiles) {
       context_.threads->RunOnFreeThreads(work);
     } else {
       work();
