@@ -4,11 +4,9 @@
 //   then     for each stage and the loss six: seconds forward and backward, bytes of output, of
 //            what is saved beyond it, of the gradient and of overheads; flags
 //   then     one, and if that is odd for each stage one or three: whether it has a graph mode and
-//   is
-//            fused into the stage before, seconds forward and backward, what it saves
+//            is fused into the stage before, seconds forward and backward, what it saves
 //   the rest one operation a byte: what and in which mode, in its upper half, and of which stage,
-//   in
-//            its lower half
+//            in its lower half
 #include <algorithm>
 #include <iterator>
 #include <string>

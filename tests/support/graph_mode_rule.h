@@ -6,8 +6,7 @@
 //   - in transformers, the attention and the mlp of a block: the normalization at the start of the
 //     mlp fuses with the sum at the end of the attention
 //   - for the same reason, up to four neighbouring blocks of one resolution in networks whose
-//   blocks
-//     start with a normalization (pre-activation, dense)
+//     blocks start with a normalization (pre-activation, dense)
 // Recurrent layers loop over a number of steps that depends on the batch: control_flow.
 //
 // Costs of a unit:

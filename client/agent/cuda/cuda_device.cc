@@ -2,8 +2,7 @@
 // - CUDA's error state is per thread and sticky: every failed call is followed by
 //   cudaGetLastError(), so that a later check does not report it again.
 // - CUDA's current device is per thread, too, and others may change it: what depends on it makes
-// the
-//   device current first.
+//   the device current first.
 // - An event's time is the float of milliseconds since an origin event. Synchronize() moves the
 //   origin forward when it is old, and every event keeps the origin that it was recorded under.
 #include "client/agent/cuda/cuda_device.h"
