@@ -85,7 +85,7 @@ export function ChainView({ view, selected, go }: Props) {
           <Figure value={view.store_all_seconds} unit="seconds" at="store_all_seconds" />
         </Card>
         <Card
-          name="least memory"
+          name="memory floor"
           note={
             floor === undefined ? (
               ""

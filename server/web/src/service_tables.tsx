@@ -394,7 +394,7 @@ export function Caches({ status }: { status: ServerStatus }) {
 }
 
 export function Options({ status }: { status: ServerStatus }) {
-  const kMost = 400; // characters of a value
+  const kMax = 400; // characters of a value
   return (
     <section class="panel" aria-label="Options">
       <details>
@@ -405,7 +405,7 @@ export function Options({ status }: { status: ServerStatus }) {
               <tr key={name}>
                 <td>--{plain(name)}</td>
                 <td>
-                  <bdi>{plain(value, kMost)}</bdi>
+                  <bdi>{plain(value, kMax)}</bdi>
                 </td>
               </tr>
             ))}

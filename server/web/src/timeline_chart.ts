@@ -33,7 +33,7 @@ export interface ChartOwner {
   chosen(step: Step): void;
 }
 
-const kMostZoom = 1e5;
+const kMaxZoom = 1e5;
 
 export class TimelineChart {
   private plot: uPlot | undefined;
@@ -157,7 +157,7 @@ export class TimelineChart {
 
   private place({ from, to }: Range): void {
     const whole = this.seconds;
-    const length = Math.min(Math.max(to - from, whole / kMostZoom), whole);
+    const length = Math.min(Math.max(to - from, whole / kMaxZoom), whole);
     from = Math.min(Math.max(from, 0), whole - length);
     this.frame = { ...this.frame, from, to: from + length };
     this.drawSoon();
