@@ -26,6 +26,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/torch/join_stages.h"
 #include "client/torch/replay.h"
 #include "client/torch/saved_tensors.h"
 
@@ -75,24 +76,6 @@ class ReaderWatch {
   const char** const outer_;
   const at::CallbackHandle handle_;
 };
-
-// "first..last", or the name of a single stage.
-std::string NameOf(const std::vector<TorchStage>& stages) {
-  if (stages.size() == 1) return stages.front().name;
-  return absl::StrCat(stages.front().name, "..", stages.back().name);
-}
-
-// One module that contains those of all stages.
-std::shared_ptr<torch::nn::Module> ModuleOf(const std::vector<TorchStage>& stages) {
-  if (stages.size() == 1) return stages.front().module;
-  std::shared_ptr<torch::nn::Module> all;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    if (stages[i].module == nullptr) continue;
-    if (all == nullptr) all = std::make_shared<torch::nn::Module>("unit");
-    all->register_module(absl::StrCat(i), stages[i].module);
-  }
-  return all;
-}
 
 // Parameters, then buffers, each once. They are inputs of a trace, so that it reads and writes the
 // module's own tensors.
@@ -301,7 +284,7 @@ class GraphUnit::Trace {
 };
 
 GraphUnit::GraphUnit(std::vector<TorchStage> stages)
-    : stages_(std::move(stages)), name_(NameOf(stages_)), module_(ModuleOf(stages_)) {}
+    : stages_(std::move(stages)), name_(JoinedName(stages_)), module_(JoinedModule(stages_)) {}
 
 GraphUnit::~GraphUnit() = default;
 

@@ -23,6 +23,7 @@
 
 #include "client/torch/graph_mode.h"
 #include "client/torch/replay.h"
+#include "client/torch/state_backup.h"
 #include "client/torch/step_times.h"
 #include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
@@ -34,39 +35,6 @@ namespace stowage {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
-
-// Saves what profiling changes in the network and the process, and restores it.
-class StateBackup {
- public:
-  // Allocates all memory that Restore() needs, so that Restore() cannot run out. May throw.
-  explicit StateBackup(const TorchStages& stages)
-      : parameters_(stages.Parameters()),
-        random_and_buffers_(stages.Buffers(), stages.options().device) {
-    for (const at::Tensor& parameter : parameters_) {
-      gradients_.push_back(parameter.grad());
-      zeros_.push_back(parameter.requires_grad() ? at::zeros_like(parameter.detach())
-                                                 : parameter.grad());
-    }
-  }
-
-  void SetGradientsToZero() { SetGradients(zeros_); }
-
-  // Gradients first, which cannot fail. May throw at a buffer that cannot be written.
-  void Restore() {
-    SetGradients(gradients_);
-    random_and_buffers_.Restore();
-  }
-
- private:
-  void SetGradients(const Tensors& gradients) {
-    for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].mutable_grad() = gradients[i];
-  }
-
-  Tensors parameters_;
-  Tensors gradients_;
-  Tensors zeros_;
-  RandomAndBuffers random_and_buffers_;
-};
 
 // Measures the stages of one TorchStages in order.
 class Profiler {

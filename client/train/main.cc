@@ -20,11 +20,11 @@
 #include "client/lib/planner.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
+#include "client/torch/torch_device.h"
 #include "client/torch/torch_stages.h"
 #include "client/train/networks.h"
 #include "client/train/session.h"
 #include "client/train/trace.h"
-#include "client/train/train_device.h"
 #include "client/train/train_options.h"
 #include "client/train/training_report.h"
 #include "solver/base/address.h"
@@ -279,7 +279,7 @@ class Program {
 
   TrainOptions options_;
   PlannerOptions planner_;
-  TrainDevice device_;
+  TorchDevice device_;
   MemoryMeter* meter_ = nullptr;
   std::optional<Session> session_;
   Chain chain_;

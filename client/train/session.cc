@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/graph_mode.h"
+#include "client/torch/plain_step.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/quantile.h"
@@ -71,7 +72,7 @@ class PeakRecorder final : public FrameworkStages {
 };
 
 // Stages over the session's modules: every training gets new ones, with the same parameters.
-TorchStages StagesOfNetwork(std::vector<TorchStage> stages, const TrainDevice& device,
+TorchStages StagesOfNetwork(std::vector<TorchStage> stages, const TorchDevice& device,
                             const MemoryMeter& meter) {
   return TorchStages(std::move(stages),
                      {.device = device.torch, .granularity = meter.Granularity()});
@@ -97,13 +98,7 @@ absl::StatusOr<double> StepWithoutSchedule(const Network& network, Device* devic
   ASSIGN_OR_RETURN(const auto begin, device->Record(Queue::kCompute));
   RETURN_IF_ERROR(device->Launch(Queue::kCompute, [&](void*) {
     return TorchGuarded([&] {
-      at::Tensor value = network.input.clone();
-      for (const TorchStage& stage : network.stages) value = stage.forward(value);
-      *loss = network.loss(value);
-      // Only autograd's graph keeps activations during the backward.
-      value.reset();
-      loss->backward();
-      *loss = loss->detach();
+      *loss = PlainStep(network.stages, network.input.clone(), network.loss);
       return absl::OkStatus();
     });
   }));
@@ -112,7 +107,7 @@ absl::StatusOr<double> StepWithoutSchedule(const Network& network, Device* devic
   return end->Seconds() - begin->Seconds();
 }
 
-Session::Session(Network network, TrainDevice* device, MemoryMeter* meter,
+Session::Session(Network network, TorchDevice* device, MemoryMeter* meter,
                  const SessionOptions& options)
     : network_(std::move(network)), device_(*device), meter_(*meter), options_(options) {
   const TorchStages stages = StagesOfNetwork(network_.stages, device_, meter_);

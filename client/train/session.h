@@ -14,10 +14,10 @@
 #include "client/agent/executor.h"
 #include "client/agent/plan.h"
 #include "client/torch/memory_meter.h"
+#include "client/torch/torch_device.h"
 #include "client/torch/torch_stages.h"
 #include "client/train/networks.h"
 #include "client/train/trace.h"
-#include "client/train/train_device.h"
 
 namespace stowage {
 
@@ -51,7 +51,7 @@ class Session {
   static constexpr int kUnmeasured = 2;
 
   // Borrows `device` and `meter`.
-  Session(Network network, TrainDevice* device, MemoryMeter* meter, const SessionOptions& options);
+  Session(Network network, TorchDevice* device, MemoryMeter* meter, const SessionOptions& options);
 
   const Network& network() const { return network_; }
 
@@ -74,7 +74,7 @@ class Session {
   void RestoreInitialState();
 
   const Network network_;
-  TrainDevice& device_;
+  TorchDevice& device_;
   MemoryMeter& meter_;
   const SessionOptions options_;
   std::vector<at::Tensor> tensors_;  // parameters and buffers

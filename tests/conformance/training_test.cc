@@ -15,8 +15,8 @@
 #include "client/torch/graph_mode.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
+#include "client/torch/torch_device.h"
 #include "client/train/networks.h"
-#include "client/train/train_device.h"
 #include "gmock/gmock.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
@@ -29,7 +29,7 @@
 namespace stowage {
 namespace {
 
-TrainDevice TheDevice() {
+TorchDevice TheDevice() {
   const char* const name = std::getenv("STOWAGE_TEST_DEVICE");
   auto device = OpenDevice(name == nullptr ? "cpu" : name, {});
   EXPECT_THAT(device, IsOk());
@@ -115,7 +115,7 @@ class TrainingTest : public testing::TestWithParam<const char*> {
   }
 
   const int layers_;  // of a transformer
-  TrainDevice device_;
+  TorchDevice device_;
   const TorchOptions options_;
   MemoryMeter& memory_;
   const double max_error_ = device_.torch.is_cpu() ? 0.05 : 0.3;  // of the predicted peak

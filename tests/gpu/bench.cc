@@ -21,14 +21,14 @@ constexpr int64_t kUnlimited = int64_t{1} << 50;
 
 }  // namespace
 
-Bench::Bench(const Model& model, TrainDevice* device, const BenchOptions& options)
+Bench::Bench(const Model& model, TorchDevice* device, const BenchOptions& options)
     : model_(model),
       device_(*device),
       options_(options),
       meter_(MemoryOf(device->torch)),
       helpers_(static_cast<int>(std::thread::hardware_concurrency())) {}
 
-absl::StatusOr<std::unique_ptr<Bench>> Bench::Open(const Model& model, TrainDevice* device,
+absl::StatusOr<std::unique_ptr<Bench>> Bench::Open(const Model& model, TorchDevice* device,
                                                    const BenchOptions& options) {
   std::unique_ptr<Bench> bench(new Bench(model, device, options));
   RETURN_IF_ERROR(TorchGuarded([&bench] { return bench->CreateSession(); }));

@@ -40,14 +40,14 @@ class Bench {
  public:
   // Creates the network. Borrows `device`. Errors: INVALID_ARGUMENT for an unknown network,
   // RESOURCE_EXHAUSTED.
-  static absl::StatusOr<std::unique_ptr<Bench>> Open(const Model& model, TrainDevice* device,
+  static absl::StatusOr<std::unique_ptr<Bench>> Open(const Model& model, TorchDevice* device,
                                                      const BenchOptions& options);
   // Measures chain and link; required before Solve(). Errors: those of the profiler.
   absl::Status Profile();
 
   const Model& model() const { return model_; }
   Session& session() { return *session_; }
-  TrainDevice& device() { return device_; }
+  TorchDevice& device() { return device_; }
   const Chain& chain() const { return chain_; }
   Chain& chain() { return chain_; }
   const Platform& platform() const { return platform_; }  // with unlimited memory
@@ -66,11 +66,11 @@ class Bench {
  private:
   static constexpr int kSeed = 1;
 
-  Bench(const Model& model, TrainDevice* device, const BenchOptions& options);
+  Bench(const Model& model, TorchDevice* device, const BenchOptions& options);
   absl::Status CreateSession();
 
   const Model model_;
-  TrainDevice& device_;
+  TorchDevice& device_;
   const BenchOptions options_;
   MemoryMeter& meter_;
   ThreadPool helpers_;

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "client/torch/torch_device.h"
 #include "client/train/networks.h"
-#include "client/train/train_device.h"
 #include "tests/gpu/figures/sheet.h"
 
 namespace stowage {
@@ -25,7 +25,7 @@ enum class Scale { kFull, kSmall };
 std::vector<Model> Models(Scale scale);
 
 struct Lab {
-  TrainDevice device;
+  TorchDevice device;
   std::vector<Model> models;
   int steps = 20;            // measured ones, after Session::kUnmeasured; the median counts
   int64_t memory_limit = 0;  // bytes; LibTorch's limit in the search for the largest batch

@@ -32,7 +32,7 @@ void Set(c10::Device device, const Limit& limit) {
 
 }  // namespace
 
-MemoryLimit::MemoryLimit(const TrainDevice& device, int64_t bytes) : device_(device.torch) {
+MemoryLimit::MemoryLimit(const TorchDevice& device, int64_t bytes) : device_(device.torch) {
   Set(device_, {bytes, device.memory_bytes});
 }
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "client/train/train_device.h"
+#include "client/torch/torch_device.h"
 
 namespace stowage {
 
@@ -13,7 +13,7 @@ namespace stowage {
 // thread-safe.
 class MemoryLimit {
  public:
-  MemoryLimit(const TrainDevice& device, int64_t bytes);
+  MemoryLimit(const TorchDevice& device, int64_t bytes);
   ~MemoryLimit();
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;

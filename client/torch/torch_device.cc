@@ -1,4 +1,4 @@
-#include "client/train/train_device.h"
+#include "client/torch/torch_device.h"
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
@@ -36,8 +36,8 @@ int64_t AvailableBytes(int64_t total_bytes) {
 }
 
 // The whole memory of the machine.
-TrainDevice Host(const LinkSpeed& link) {
-  TrainDevice device;
+TorchDevice Host(const LinkSpeed& link) {
+  TorchDevice device;
   device.agent = std::make_unique<HostDevice>(link);
   device.memory_bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   device.used_bytes = device.memory_bytes - AvailableBytes(device.memory_bytes);
@@ -47,12 +47,12 @@ TrainDevice Host(const LinkSpeed& link) {
 #ifdef STOWAGE_TORCH_CUDA
 // Shares one stream with LibTorch, so that its allocator and the agent's computations stay in
 // order.
-absl::StatusOr<TrainDevice> Cuda(c10::Device torch) {
+absl::StatusOr<TorchDevice> Cuda(c10::Device torch) {
   if (!torch.has_index()) torch.set_index(0);
   if (torch.index() >= CudaDeviceCount()) {
     return absl::NotFoundError(absl::StrCat("there are ", CudaDeviceCount(), " CUDA devices"));
   }
-  TrainDevice device;
+  TorchDevice device;
   device.torch = torch;
   const auto stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, torch.index());
   c10::cuda::setCurrentCUDAStream(stream);
@@ -83,7 +83,7 @@ absl::StatusOr<c10::Device> Parse(const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<TrainDevice> OpenDevice(const std::string& name, const LinkSpeed& link) {
+absl::StatusOr<TorchDevice> OpenDevice(const std::string& name, const LinkSpeed& link) {
   ASSIGN_OR_RETURN(const c10::Device torch, Parse(name));
   if (torch.is_cpu()) return Host(link);
 #ifdef STOWAGE_TORCH_CUDA

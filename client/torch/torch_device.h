@@ -1,6 +1,6 @@
-// The device that stowage-train runs on.
-#ifndef STOWAGE_CLIENT_TRAIN_TRAIN_DEVICE_H_
-#define STOWAGE_CLIENT_TRAIN_TRAIN_DEVICE_H_
+// The device that a network is trained on, as LibTorch and the agent see it.
+#ifndef STOWAGE_CLIENT_TORCH_TORCH_DEVICE_H_
+#define STOWAGE_CLIENT_TORCH_TORCH_DEVICE_H_
 
 #include <c10/core/Device.h>
 
@@ -14,7 +14,7 @@
 
 namespace stowage {
 
-struct TrainDevice {
+struct TorchDevice {
   c10::Device torch = c10::kCPU;
   std::unique_ptr<Device> agent;
   int64_t memory_bytes = 0;  // of the whole device
@@ -24,8 +24,8 @@ struct TrainDevice {
 // `name` is LibTorch's: "cpu" or "cuda:0". For a CUDA device this sets LibTorch's current stream of
 // the calling thread to the agent's compute queue. Errors: INVALID_ARGUMENT for an unknown name,
 // NOT_FOUND for a missing device.
-absl::StatusOr<TrainDevice> OpenDevice(const std::string& name, const LinkSpeed& link);
+absl::StatusOr<TorchDevice> OpenDevice(const std::string& name, const LinkSpeed& link);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_TRAIN_TRAIN_DEVICE_H_
+#endif  // STOWAGE_CLIENT_TORCH_TORCH_DEVICE_H_

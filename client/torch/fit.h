@@ -1,0 +1,84 @@
+// Trains a LibTorch network within a memory budget, in three lines of a training program:
+//
+//   stowage::Fit fit(network, input, loss, {.memory = "4GiB"});
+//   for (...) {
+//     at::Tensor value = fit.step(input, loss);  // in place of forward and backward
+//
+// The loop, the optimizer, clipping, accumulation and autocast stay the program's own.
+#ifndef STOWAGE_CLIENT_TORCH_FIT_H_
+#define STOWAGE_CLIENT_TORCH_FIT_H_
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/modules/container/sequential.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/torch/torch_stages.h"
+
+namespace stowage {
+
+struct FitOptions {
+  // Of activations, their gradients and what operations need meanwhile: "4GiB", "1000" (bytes), or
+  // "40%" of solver/README.md, "The range of budgets". Weights, their gradients and the optimizer's
+  // state are beside it. "all": what these leave of the device.
+  std::string memory = "all";
+  // With "all": the optimizer's numbers for each trained number, 1 for momentum, 2 for Adam.
+  int optimizer_copies = 2;
+  std::string solver = "auto";
+  // Each host:port or unix:PATH; empty: solve in this process.
+  std::vector<std::string> servers = {};
+  double patience_seconds = 2;  // for the servers; then this process solves
+  std::string plan_cache = {};  // a directory of plans for the next start; empty: none
+  // Whether values may wait in host memory. Unset: if the device has a memory of its own.
+  std::optional<bool> offload = std::nullopt;
+  // Told what is being done, where that may take more than a second. May be empty.
+  std::function<void(const std::string& what)> progress = nullptr;
+};
+
+// Where plain training fits into the budget, a step is plain training; otherwise it runs under a
+// schedule, with equal losses and gradients (torch_stages.h says what a stage must not do). An
+// input of another shape or type gets a plan of its own at its first step, within the same budget;
+// the eight used last are kept. On a CUDA device the calling thread's current stream becomes the
+// one that steps run on. Not thread-safe; one thread makes all calls.
+//
+// Every member may throw, and names the stage or the option:
+//   c10::ValueError        an option, or a stage that does not suit a schedule; with the remedy
+//   c10::OutOfMemoryError  no schedule fits, with the least budget that does; or the device is full
+//   c10::Error             any other exception of the network or of LibTorch
+// After a failed step gradients and buffers are partly updated: zero the gradients before the next.
+class Fit {
+ public:
+  // Profiles the network on `input` and makes the plan of its shape; changes no gradient, buffer or
+  // random generator. Stages that write into their inputs are joined with the ones before them.
+  // The network stays the caller's and must be on the input's device.
+  Fit(torch::nn::Sequential network, const at::Tensor& input, const TorchLoss& loss,
+      const FitOptions& options = {});
+  // The same for a network that is cut into other parts.
+  Fit(std::vector<TorchStage> stages, const at::Tensor& input, const TorchLoss& loss,
+      const FitOptions& options = {});
+  ~Fit();
+  Fit(Fit&& other) noexcept;
+  Fit& operator=(Fit&& other) noexcept;
+
+  // One forward and backward; adds to the gradients of the parameters. Returns the loss, detached.
+  at::Tensor step(const at::Tensor& input, const TorchLoss& loss);
+
+  // For people, some lines for each shape: the stages, what plain training takes, the budget, and
+  // what the plan does.
+  std::string summary() const;
+  // For people, a line for each shape: the steps so far, their median time and spread, and the most
+  // memory, beside what was predicted.
+  std::string report() const;
+
+ private:
+  class Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_FIT_H_

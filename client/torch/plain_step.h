@@ -1,0 +1,29 @@
+// Training without a schedule: what LibTorch does by itself.
+#ifndef STOWAGE_CLIENT_TORCH_PLAIN_STEP_H_
+#define STOWAGE_CLIENT_TORCH_PLAIN_STEP_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/torch/memory_meter.h"
+#include "client/torch/torch_stages.h"
+
+namespace stowage {
+
+// One forward and backward; adds to the gradients. Returns the loss, detached. Throws LibTorch's
+// exceptions.
+at::Tensor PlainStep(const std::vector<TorchStage>& stages, at::Tensor input,
+                     const TorchLoss& loss);
+
+// The most bytes that a plain step has at once, the input included, as schedules are measured.
+// Gradients, buffers and random generators are restored. Errors: RESOURCE_EXHAUSTED where it does
+// not fit on the device; INTERNAL for LibTorch's other exceptions.
+absl::StatusOr<int64_t> PlainPeakBytes(const TorchStages& stages, const at::Tensor& input,
+                                       const TorchLoss& loss, MemoryMeter* meter);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_PLAIN_STEP_H_

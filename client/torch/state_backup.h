@@ -1,0 +1,37 @@
+// What a training step changes in a network and in the process, saved and restored.
+#ifndef STOWAGE_CLIENT_TORCH_STATE_BACKUP_H_
+#define STOWAGE_CLIENT_TORCH_STATE_BACKUP_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+#include "client/torch/replay.h"
+#include "client/torch/torch_stages.h"
+
+namespace stowage {
+
+// Gradients, buffers and random generators. Not thread-safe. Members may throw LibTorch's
+// exceptions.
+class StateBackup {
+ public:
+  // Allocates all memory that Restore() needs, so that Restore() cannot run out.
+  explicit StateBackup(const TorchStages& stages);
+
+  // So that a step's gradients take no memory that is not there already.
+  void SetGradientsToZero() { SetGradients(zeros_); }
+  // Gradients first, which cannot fail. May throw at a buffer that cannot be written.
+  void Restore();
+
+ private:
+  void SetGradients(const std::vector<at::Tensor>& gradients);
+
+  std::vector<at::Tensor> parameters_;
+  std::vector<at::Tensor> gradients_;
+  std::vector<at::Tensor> zeros_;
+  RandomAndBuffers random_and_buffers_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_TORCH_STATE_BACKUP_H_

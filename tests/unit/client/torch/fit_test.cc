@@ -1,0 +1,208 @@
+#include "client/torch/fit.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/nn/functional/loss.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/torch/memory_meter.h"
+#include "tests/support/training.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using testing::HasSubstr;
+using testing::Not;
+
+class FitMemoryTest : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Fit, FitMemoryTest, testing::Values("10%", "30%", "50%", "80%", "1GiB"));
+
+TEST_P(FitMemoryTest, TrainsToTheBitAsWithoutIt) {
+  Training plain = ConvolutionTraining();
+  at::manual_seed(1);
+  std::vector<at::Tensor> losses;
+  for (int step = 0; step < 3; ++step) {
+    losses.push_back(PlainBackward(plain));
+    OptimizerStep(plain);
+  }
+  Training planned = ConvolutionTraining();
+  at::manual_seed(1);
+  Fit fit(planned.stages, planned.input, planned.loss, {.memory = GetParam()});
+  for (const at::Tensor& loss : losses) {
+    EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
+    OptimizerStep(planned);
+  }
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "") << fit.summary();
+}
+
+// Eight layers of 64 numbers with in-place activations, which a batch of 64 takes 16 KiB a value.
+class FitTest : public testing::Test {
+ protected:
+  static nn::Sequential Perceptron() {
+    at::manual_seed(7);
+    nn::Sequential network;
+    for (int layer = 0; layer < 8; ++layer) {
+      network->push_back(nn::Linear(64, 64));
+      network->push_back(nn::ReLU(nn::ReLUOptions().inplace(true)));
+    }
+    return network;
+  }
+  static at::Tensor Batch(int64_t rows) { return at::ones({rows, 64}); }
+  static TorchLoss Loss() {
+    return [](const at::Tensor& output) { return output.square().mean(); };
+  }
+  // The exception's message, without the stack trace.
+  template <typename Error, typename Call>
+  static std::string MessageOf(const Call& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.what_without_backtrace();
+    }
+    return "nothing was thrown";
+  }
+  static std::string ErrorOf(const FitOptions& options) {
+    return MessageOf<c10::ValueError>([&] { Fit(Perceptron(), Batch(64), Loss(), options); });
+  }
+};
+
+TEST_F(FitTest, ReadsLikeThis) {
+  nn::Sequential network = Perceptron();
+  torch::optim::SGD optimizer(network->parameters(), torch::optim::SGDOptions(0.1));
+  Fit fit(network, Batch(64), Loss(), {.memory = "60%"});
+  const double first = fit.step(Batch(64), Loss()).item<double>();
+  optimizer.step();
+  for (int step = 0; step < 5; ++step) {
+    optimizer.zero_grad();
+    fit.step(Batch(64), Loss());
+    optimizer.step();
+  }
+  EXPECT_LT(fit.step(Batch(64), Loss()).item<double>(), first);
+  EXPECT_THAT(fit.summary(), HasSubstr("8 stages; joined, since they work in place: 0..1, 2..3"));
+  EXPECT_THAT(fit.report(), HasSubstr("input 64x64 Float: 7 steps, median "));
+}
+
+TEST_F(FitTest, IsPlainTrainingWherePlainTrainingFits) {
+  const Fit fit(Perceptron(), Batch(64), Loss(), {.memory = "1GiB"});
+  EXPECT_THAT(fit.summary(), HasSubstr("plan            plain training, which fits"));
+}
+
+TEST_F(FitTest, MayTakeAllThatTheDeviceHasLeft) {
+  const Fit fit(Perceptron(), Batch(64), Loss());
+  EXPECT_THAT(fit.summary(), HasSubstr("plan            plain training, which fits"));
+}
+
+TEST_F(FitTest, OffloadsToTheMemoryThatItSavesOnlyOnRequest) {
+  const auto summary = [](std::optional<bool> offload) {
+    return Fit(Perceptron(), Batch(64), Loss(), {.memory = "60%", .offload = offload}).summary();
+  };
+  EXPECT_THAT(summary(std::nullopt), HasSubstr(" 0 offloaded"));
+  EXPECT_THAT(summary(true), Not(HasSubstr("link")));
+}
+
+TEST_F(FitTest, ChangesNothingBeforeTheFirstStep) {
+  nn::Sequential network = Perceptron();
+  const at::Tensor weight = network->parameters()[0].detach().clone();
+  at::manual_seed(3);
+  const at::Tensor expected = at::rand({1});
+  at::manual_seed(3);
+  const Fit fit(network, Batch(64), Loss(), {.memory = "60%"});
+  EXPECT_TRUE(at::equal(at::rand({1}), expected));
+  EXPECT_TRUE(at::equal(network->parameters()[0], weight));
+  EXPECT_FALSE(network->parameters()[0].grad().defined());
+}
+
+// The allocator refuses whatever exceeds the budget.
+TEST_F(FitTest, KeepsEveryShapeWithinTheBudgetOrSaysThatItCannot) {
+  constexpr int64_t kBudget = 176 << 10;
+  nn::Sequential network = Perceptron();
+  for (at::Tensor& parameter : network->parameters()) {
+    parameter.mutable_grad() = at::zeros_like(parameter);
+  }
+  Fit fit(network, Batch(64), Loss(), {.memory = std::to_string(kBudget)});
+  HostMemoryMeter& memory = HostMemory();
+  int trained = 0;
+  for (const int64_t rows : {64, 32, 96, 4096, 64, 1}) {
+    SCOPED_TRACE(rows);
+    const at::Tensor batch = Batch(rows);
+    try {
+      fit.step(batch, Loss());  // makes the plan, for which it profiles
+    } catch (const c10::OutOfMemoryError& error) {
+      EXPECT_THAT(error.what_without_backtrace(),
+                  HasSubstr("input 4096x64 Float: no schedule fits within memory = 176.00 KiB"));
+      EXPECT_EQ(rows, 4096);
+      continue;
+    }
+    memory.SetLimit(memory.LiveBytes() + kBudget - static_cast<int64_t>(batch.nbytes()));
+    EXPECT_NO_THROW(fit.step(batch, Loss()));
+    memory.SetLimit(INT64_MAX);
+    ++trained;
+  }
+  EXPECT_EQ(trained, 5);
+}
+
+TEST_F(FitTest, KeepsThePlansOfTheEightShapesUsedLast) {
+  int profiled = 0;
+  const auto count = [&](const std::string& what) { profiled += what.find("profiling") == 0; };
+  Fit fit(Perceptron(), Batch(1), Loss(), {.memory = "1GiB", .progress = count});
+  for (int64_t rows = 2; rows <= 8; ++rows) fit.step(Batch(rows), Loss());
+  fit.step(Batch(1), Loss());
+  EXPECT_EQ(profiled, 8);
+  fit.step(Batch(9), Loss());  // in place of 2
+  fit.step(Batch(1), Loss());
+  EXPECT_EQ(profiled, 9);
+  fit.step(Batch(2), Loss());
+  EXPECT_EQ(profiled, 10);
+}
+
+TEST_F(FitTest, SaysWhatIsWrongWithAnOptionBeforeItMeasuresAnything) {
+  int profiled = 0;
+  const auto count = [&](const std::string& /*what*/) { ++profiled; };
+  EXPECT_THAT(ErrorOf({.solver = "fastest", .progress = count}),
+              HasSubstr("solver: 'fastest' is not known; choose one of"));
+  EXPECT_EQ(profiled, 0);
+  EXPECT_THAT(ErrorOf({.memory = "plenty"}), HasSubstr("memory: "));
+}
+
+TEST_F(FitTest, NamesTheLeastBudgetWhereNothingFits) {
+  const std::string message = MessageOf<c10::OutOfMemoryError>(
+      [&] { Fit(Perceptron(), Batch(64), Loss(), {.memory = "1KiB"}); });
+  EXPECT_THAT(message, HasSubstr("no schedule fits within memory = 1.00 KiB; "));
+  EXPECT_THAT(message, HasSubstr(" are the least that does"));
+}
+
+TEST_F(FitTest, NamesTheStageThatFails) {
+  nn::Sequential network = Perceptron();
+  network->push_back(nn::Linear(63, 64));
+  EXPECT_THAT(MessageOf<c10::Error>([&] { Fit(network, Batch(64), Loss(), {}); }),
+              HasSubstr("16: "));
+  Fit fit(Perceptron(), Batch(64), Loss(), {.memory = "1GiB"});
+  EXPECT_THAT(MessageOf<c10::ValueError>([&] { fit.step(at::Tensor(), Loss()); }),
+              HasSubstr("input: is an undefined tensor"));
+  EXPECT_THAT(MessageOf<c10::ValueError>([&] { fit.step(Batch(64), nullptr); }),
+              HasSubstr("loss: is no function"));
+}
+
+TEST_F(FitTest, SolvesHereWhereNoServerAnswers) {
+  std::string told;
+  const Fit fit(Perceptron(), Batch(64), Loss(),
+                {.memory = "60%",
+                 .servers = {"unix:/nonexistent"},
+                 .patience_seconds = 0.1,
+                 .progress = [&](const std::string& what) { told += what + "\n"; }});
+  EXPECT_THAT(told, HasSubstr("unix:/nonexistent"));
+  EXPECT_THAT(fit.summary(), HasSubstr(" stages recomputed"));
+}
+
+}  // namespace
+}  // namespace stowage

@@ -1,0 +1,81 @@
+#include "client/torch/join_stages.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
+
+#include "client/torch/torch_stages.h"
+#include "tests/support/status_matchers.h"
+
+namespace stowage {
+namespace {
+
+namespace nn = torch::nn;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> NamesOf(const std::vector<TorchStage>& stages) {
+  std::vector<std::string> names;
+  for (const TorchStage& stage : stages) names.push_back(stage.name);
+  return names;
+}
+
+TorchStage InPlaceReLU(const std::string& name) {
+  return {.name = name, .forward = [](const at::Tensor& input) {
+            at::Tensor same = input;
+            return same.relu_();
+          }};
+}
+TorchStage Doubling(const std::string& name) {
+  return {.name = name, .forward = [](const at::Tensor& input) { return input * 2; }};
+}
+
+TEST(JoinWhereInPlace, JoinsAStageThatWritesIntoItsInputWithTheOneBefore) {
+  nn::Sequential network(nn::Conv2d(nn::Conv2dOptions(3, 4, 3)), nn::BatchNorm2d(4),
+                         nn::ReLU(nn::ReLUOptions().inplace(true)),
+                         nn::Conv2d(nn::Conv2dOptions(4, 2, 3)), nn::ReLU());
+  const at::Tensor sample = at::rand({2, 3, 8, 8});
+  const at::Tensor mean = network->buffers()[0].clone();
+  const auto joined = JoinWhereInPlace(StagesOf(network), sample);
+  ASSERT_THAT(joined, IsOk());
+  EXPECT_THAT(NamesOf(*joined), ElementsAre("0", "1..2", "3", "4"));
+  EXPECT_EQ((*joined)[1].module->parameters().size(), 2) << "of the normalization";
+  EXPECT_TRUE(at::equal(network->buffers()[0], mean)) << "the run on the sample left no trace";
+}
+
+TEST(JoinWhereInPlace, JoinsARowOfThem) {
+  const auto joined = JoinWhereInPlace(
+      {Doubling("a"), InPlaceReLU("b"), InPlaceReLU("c"), Doubling("d")}, at::ones({2}));
+  ASSERT_THAT(joined, IsOk());
+  EXPECT_THAT(NamesOf(*joined), ElementsAre("a..c", "d"));
+  EXPECT_TRUE(at::equal((*joined)[0].forward(at::ones({2})), at::full({2}, 2.0)));
+}
+
+TEST(JoinWhereInPlace, LeavesTheSampleAsItIs) {
+  const at::Tensor sample = at::full({2}, -1.0);
+  EXPECT_THAT(JoinWhereInPlace({InPlaceReLU("a")}, sample),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("a: writes into the input of the network")));
+  EXPECT_TRUE(at::equal(sample, at::full({2}, -1.0)));
+}
+
+TEST(JoinWhereInPlace, NamesTheStageThatFails) {
+  EXPECT_THAT(JoinWhereInPlace({Doubling("a"), {.name = "b"}}, at::ones({2})),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("b: has no forward")));
+  const TorchStage failing{.name = "c",
+                           .forward = [](const at::Tensor& input) { return input.view({3}); }};
+  EXPECT_THAT(JoinWhereInPlace({Doubling("a"), failing}, at::ones({2})),
+              Fails(absl::StatusCode::kInternal, HasSubstr("c: ")));
+}
+
+TEST(JoinedStage, RunsOnceAStepWhereOneOfThemDoes) {
+  TorchStage once = Doubling("b");
+  once.no_recompute = true;
+  EXPECT_TRUE(JoinedStage({Doubling("a"), once}).no_recompute);
+  EXPECT_FALSE(JoinedStage({Doubling("a"), Doubling("b")}).no_recompute);
+}
+
+}  // namespace
+}  // namespace stowage
