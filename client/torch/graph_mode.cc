@@ -27,8 +27,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/torch/join_stages.h"
+#include "client/torch/native/saved_tensors.h"
 #include "client/torch/replay.h"
-#include "client/torch/saved_tensors.h"
 
 namespace stowage {
 namespace {

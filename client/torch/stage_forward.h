@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "client/torch/held_value.h"
-#include "client/torch/saved_tensors.h"
+#include "client/torch/native/saved_tensors.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {

@@ -93,7 +93,8 @@ std::string JsonOf(const GraphCosts& costs, int level) {
   return object.ToString();
 }
 
-// Fields that most stages do without are left out where they say nothing.
+// Fields that may be unset come last, as protobuf has them. Those that most stages do without are
+// left out where they say nothing.
 std::string JsonOf(const Stage& stage, int level) {
   JsonObject object(level);
   object.Add("name", stage.name);
@@ -101,12 +102,12 @@ std::string JsonOf(const Stage& stage, int level) {
   object.Add("backward_seconds", stage.backward_seconds);
   object.Add("output_bytes", stage.output_bytes);
   object.Add("saved_bytes", stage.saved_bytes);
-  object.Add("gradient_bytes", stage.gradient_bytes);
   object.Add("forward_overhead_bytes", stage.forward_overhead_bytes);
   object.Add("backward_overhead_bytes", stage.backward_overhead_bytes);
   object.Add("no_recompute", stage.no_recompute);
   object.Add("no_offload", stage.no_offload);
   if (stage.graph.has_value()) object.AddText("graph", JsonOf(*stage.graph, level + 1));
+  object.Add("gradient_bytes", stage.gradient_bytes);
   if (!stage.fusion_group.empty()) object.Add("fusion_group", stage.fusion_group);
   if (stage.control_flow) object.Add("control_flow", true);
   object.Add("replay_seconds", stage.replay_seconds);
@@ -120,7 +121,6 @@ std::string ToJson(const Chain& chain) {
   JsonObject object;
   object.Add("name", chain.name);
   object.Add("input_bytes", chain.input_bytes);
-  object.Add("input_gradient_bytes", chain.input_gradient_bytes);
   std::string stages;
   for (const Stage& stage : chain.stages) {
     absl::StrAppend(&stages, stages.empty() ? "" : ",", JsonObject::Line(2), JsonOf(stage, 3));
@@ -128,6 +128,7 @@ std::string ToJson(const Chain& chain) {
   if (!stages.empty()) stages += JsonObject::Line(1);
   object.AddText("stages", absl::StrCat("[", stages, "]"));
   if (chain.loss != Stage{}) object.AddText("loss", JsonOf(chain.loss, 2));
+  object.Add("input_gradient_bytes", chain.input_gradient_bytes);
   if (chain.graph_entry_seconds != 0) {
     object.Add("graph_entry_seconds", chain.graph_entry_seconds);
   }
@@ -137,12 +138,12 @@ std::string ToJson(const Chain& chain) {
 std::string ToJson(const Platform& platform) {
   JsonObject object;
   object.Add("name", platform.name);
-  object.Add("memory_bytes", platform.memory_bytes);
   object.Add("offload_bytes_per_second", platform.offload_bytes_per_second);
-  object.Add("prefetch_bytes_per_second", platform.prefetch_bytes_per_second);
   object.Add("transfer_latency_seconds", platform.transfer_latency_seconds);
   object.Add("half_duplex", platform.half_duplex);
   object.Add("host_memory_bytes", platform.host_memory_bytes);
+  object.Add("memory_bytes", platform.memory_bytes);
+  object.Add("prefetch_bytes_per_second", platform.prefetch_bytes_per_second);
   return object.ToString() + "\n";
 }
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/saved_tensors.h"
+#include "client/torch/native/saved_tensors.h"
 
 namespace stowage {
 namespace {

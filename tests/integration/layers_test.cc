@@ -68,6 +68,14 @@ TEST_F(Layers, ReportAnIncludeAgainstTheOrder) {
       HasSubstr("solver/base/mutex.h: solver/base may not include solver/model/platform.h"));
 }
 
+TEST_F(Layers, ReportAClockInASolver) {
+  Add("solver/base/timers.h", "#include <chrono>\n");
+  Add("solver/base/stop.h", "#include \"solver/base/timers.h\"\n");
+  EXPECT_EQ(Check().exit_code, 0);
+  Add("solver/model/chain.cc", "#include \"solver/base/timers.h\"\n");
+  ExpectReport(HasSubstr("solver/model may not include solver/base/timers.h, which is not pure"));
+}
+
 TEST_F(Layers, ReportALibraryOutsideItsFolder) {
   Add("solver/model/chain.cc", "#include <grpcpp/grpcpp.h>\n");
   ExpectReport(HasSubstr("solver/model/chain.cc: solver/model may not include grpcpp/grpcpp.h"));

@@ -60,12 +60,12 @@ TEST(ToJson, WritesAPlatform) {
   platform.prefetch_bytes_per_second = 12e9;
   EXPECT_EQ(ToJson(platform), R"({
  "name": "\\xff\u003cgpu\u003e",
- "memory_bytes": "1048576",
  "offload_bytes_per_second": 0,
- "prefetch_bytes_per_second": 12000000000,
  "transfer_latency_seconds": 0,
  "half_duplex": false,
- "host_memory_bytes": "0"
+ "host_memory_bytes": "0",
+ "memory_bytes": "1048576",
+ "prefetch_bytes_per_second": 12000000000
 }
 )");
 }

@@ -1,4 +1,4 @@
-#include "client/torch/saved_tensors.h"
+#include "client/torch/native/saved_tensors.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

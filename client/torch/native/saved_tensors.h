@@ -1,6 +1,6 @@
 // Hooks for the tensors that LibTorch's autograd saves for a backward.
-#ifndef STOWAGE_CLIENT_TORCH_SAVED_TENSORS_H_
-#define STOWAGE_CLIENT_TORCH_SAVED_TENSORS_H_
+#ifndef STOWAGE_CLIENT_TORCH_NATIVE_SAVED_TENSORS_H_
+#define STOWAGE_CLIENT_TORCH_NATIVE_SAVED_TENSORS_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -35,4 +35,4 @@ class SavedTensorScope {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_TORCH_SAVED_TENSORS_H_
+#endif  // STOWAGE_CLIENT_TORCH_NATIVE_SAVED_TENSORS_H_

@@ -1,4 +1,4 @@
-#include "client/torch/saved_tensors.h"
+#include "client/torch/native/saved_tensors.h"
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/saved_variable_hooks.h>
