@@ -42,19 +42,14 @@ struct Arguments {
 };
 
 absl::StatusOr<FrontierRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
-  FrontierRequest request;
-  ASSIGN_OR_RETURN(request.platform,
-                   ReadPlatform(arguments.platform, file.chain, MemoryFlag::kAbsent));
-  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
-  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
-  request.chain = FromMessage(file.message);  // names as in the file
-  request.solver = arguments.solve.solver;
+  ASSIGN_OR_RETURN(
+      FrontierRequest request,
+      ReadRequest<FrontierRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kAbsent));
   request.points = arguments.points;
   for (const absl::string_view budget :
        absl::StrSplit(arguments.budgets, ',', absl::SkipWhitespace())) {
-    const absl::StatusOr<int64_t> bytes = ParseBudget(budget, file.chain);
-    if (!bytes.ok()) return Prefixed("--budgets", bytes.status());
-    request.budgets.push_back(*bytes);
+    ASSIGN_OR_RETURN(const int64_t bytes, Prefixed("--budgets", ParseBudget(budget, file.chain)));
+    request.budgets.push_back(bytes);
   }
   return request;
 }

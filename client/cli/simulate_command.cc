@@ -57,14 +57,13 @@ absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
   input.request.chain = FromMessage(file.message);
   input.message = std::move(file.message);
   ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.schedule));
-  absl::StatusOr<ScheduleFile> schedule = ScheduleFromJson(json);
-  if (!schedule.ok()) return Prefixed(arguments.schedule, schedule.status());
+  ASSIGN_OR_RETURN(ScheduleFile schedule, Prefixed(arguments.schedule, ScheduleFromJson(json)));
   ASSIGN_OR_RETURN(input.request.platform,
                    ReadPlatform(arguments.platform, input.chain, MemoryFlag::kRequired,
-                                std::move(schedule->platform)));
+                                std::move(schedule.platform)));
   RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, input.request.platform));
   std::vector<FieldViolation> violations;
-  input.request.schedule = FromMessage(schedule->schedule, &violations);
+  input.request.schedule = FromMessage(schedule.schedule, &violations);
   if (violations.empty()) violations = Violations(input.request.schedule);
   RETURN_IF_ERROR(Prefixed(arguments.schedule, ViolationsStatus(violations)));
   return input;

@@ -42,13 +42,9 @@ struct Arguments {
 };
 
 absl::StatusOr<SolveRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
-  SolveRequest request;
-  ASSIGN_OR_RETURN(request.platform,
-                   ReadPlatform(arguments.platform, file.chain, MemoryFlag::kRequired));
-  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
-  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
-  request.chain = FromMessage(file.message);  // names as in the file
-  request.solver = arguments.solve.solver;
+  ASSIGN_OR_RETURN(
+      SolveRequest request,
+      ReadRequest<SolveRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kRequired));
   request.options.report_rounding_loss = arguments.rounding_loss;
   return request;
 }

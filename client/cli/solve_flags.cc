@@ -107,9 +107,8 @@ absl::StatusOr<SolveOptions> ReadSolveOptions(const SolveFlags& flags) {
   options.time_precision = flags.time_precision.value_or(flags.local ? 0 : kDefaultTimePrecision);
   options.use_cache = !flags.no_cache;
   if (flags.time_budget.empty()) return options;
-  const absl::StatusOr<double> budget = ParseSeconds(flags.time_budget);
-  if (!budget.ok()) return Prefixed("--time-budget", budget.status());
-  options.time_budget_seconds = *budget;
+  ASSIGN_OR_RETURN(options.time_budget_seconds,
+                   Prefixed("--time-budget", ParseSeconds(flags.time_budget)));
   return options;
 }
 
@@ -127,9 +126,8 @@ absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const SolveFlags& flags
 
 absl::StatusOr<LocalOptions> ReadLocalOptions(const SolveFlags& flags) {
   LocalOptions options;
-  const absl::StatusOr<int64_t> bytes = ParseBytes(flags.solve_memory);
-  if (!bytes.ok()) return Prefixed("--solve-memory", bytes.status());
-  options.working_bytes = *bytes;
+  ASSIGN_OR_RETURN(options.working_bytes,
+                   Prefixed("--solve-memory", ParseBytes(flags.solve_memory)));
   // --timeout limits a local solve, too.
   ASSIGN_OR_RETURN(const RemoteOptions server, ReadServer(flags.server));
   options.timeout_seconds = server.timeout_seconds;

@@ -15,6 +15,8 @@
 #include "client/cli/arguments.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/scheduler.h"
+#include "proto/convert/chain_message.h"
+#include "solver/base/status_macros.h"
 #include "solver/model/request.h"
 #include "solver/model/validate.h"
 
@@ -45,6 +47,20 @@ void AddTimeBudgetFlags(CLI::App& command, SolveFlags* flags);
 // with --local: rounding makes requests share cached answers, and a local solve has no cache.
 // Errors name the flag.
 absl::StatusOr<SolveOptions> ReadSolveOptions(const SolveFlags& flags);
+
+// What a SolveRequest and a FrontierRequest have in common: the chain with the file's own names,
+// the platform, the solver and its options. Errors name the flag.
+template <typename Request>
+absl::StatusOr<Request> ReadRequest(const SolveFlags& solve, const PlatformFlags& platform,
+                                    const ChainFile& file, MemoryFlag memory) {
+  Request request;
+  ASSIGN_OR_RETURN(request.platform, ReadPlatform(platform, file.chain, memory));
+  RETURN_IF_ERROR(CheckLinkFlags(platform, request.platform));
+  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(solve));
+  request.chain = FromMessage(file.message);
+  request.solver = solve.solver;
+  return request;
+}
 
 // The server, or this process with --local. Errors name the flag.
 absl::StatusOr<std::unique_ptr<Scheduler>> MakeScheduler(const SolveFlags& flags);

@@ -86,6 +86,13 @@ PartSizes<T> MakePartSizes(const Chain& chain, Saving saving, const Unit& unit) 
   return sizes;
 }
 
+inline PartSizes<int64_t> PartSizesInBytes(const Chain& chain, Saving saving) {
+  return MakePartSizes<int64_t>(chain, saving, [](int64_t bytes) { return bytes; });
+}
+
+// Larger than the need of any part: the sum of all sizes of a chain is below it.
+inline constexpr int64_t kNeverBytes = kMaxTotalBytes;
+
 // K(s,t), the least memory of part [s..t] without its input: Theorem 1 with peaks instead of times.
 // SweepNeed(s..k) = max of sweep_first[s] and sweep[s+1..k].
 //   K(s,s) = SaveNeed(s,s)

@@ -3,6 +3,7 @@
 #define STOWAGE_SOLVER_BASE_PREFIXED_H_
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
@@ -13,6 +14,12 @@ namespace stowage {
 inline absl::Status Prefixed(absl::string_view where, const absl::Status& status) {
   if (status.ok()) return status;
   return {status.code(), absl::StrCat(where, ": ", status.message())};
+}
+
+template <typename T>
+absl::StatusOr<T> Prefixed(absl::string_view where, absl::StatusOr<T> result) {
+  if (!result.ok()) return Prefixed(where, result.status());
+  return result;
 }
 
 }  // namespace stowage

@@ -162,17 +162,18 @@ absl::StatusOr<std::vector<double>> ParseNumbers(absl::string_view text, double 
 
 absl::StatusOr<Sweep> ReadSweep(const SweepFlags& flags) {
   const Preset& preset = PresetOf(ExperimentOf(flags.figure));
-  const auto reductions = ParseReductions(flags.reductions);
-  if (!reductions.ok()) return Prefixed("--reductions", reductions.status());
-  auto alphas = ParseNumbers(flags.alphas.empty() ? preset.alphas : flags.alphas, 1);
-  if (!alphas.ok()) return Prefixed("--alphas", alphas.status());
-  if (flags.alphas.empty() && !reductions->empty()) alphas->clear();
-  const auto bandwidths = ParseNumbers(
-      flags.bandwidths.empty() ? preset.bandwidths : flags.bandwidths, kMaxGigabytesPerSecond);
-  if (!bandwidths.ok()) return Prefixed("--bandwidths", bandwidths.status());
-  const auto solvers = flags.solvers.empty() ? DefaultSolvers(preset) : ParseSolvers(flags.solvers);
-  if (!solvers.ok()) return Prefixed("--solvers", solvers.status());
-  return Sweep{*alphas, *reductions, *bandwidths, *solvers};
+  Sweep sweep;
+  ASSIGN_OR_RETURN(sweep.reductions, Prefixed("--reductions", ParseReductions(flags.reductions)));
+  const std::string alphas = flags.alphas.empty() ? preset.alphas : flags.alphas;
+  ASSIGN_OR_RETURN(sweep.alphas, Prefixed("--alphas", ParseNumbers(alphas, 1)));
+  if (flags.alphas.empty() && !sweep.reductions.empty()) sweep.alphas.clear();
+  const std::string bandwidths = flags.bandwidths.empty() ? preset.bandwidths : flags.bandwidths;
+  ASSIGN_OR_RETURN(sweep.bandwidths,
+                   Prefixed("--bandwidths", ParseNumbers(bandwidths, kMaxGigabytesPerSecond)));
+  ASSIGN_OR_RETURN(sweep.solvers,
+                   Prefixed("--solvers", flags.solvers.empty() ? DefaultSolvers(preset)
+                                                               : ParseSolvers(flags.solvers)));
+  return sweep;
 }
 
 }  // namespace stowage

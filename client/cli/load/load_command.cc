@@ -56,9 +56,7 @@ absl::StatusOr<std::array<int, 3>> ParseMix(const std::string& text) {
 absl::StatusOr<LoadOptions> ReadOptions(const Arguments& arguments, const Chain& chain) {
   LoadOptions options;
   ASSIGN_OR_RETURN(options.mix, ParseMix(arguments.mix));
-  const absl::StatusOr<double> seconds = ParseSeconds(arguments.duration);
-  if (!seconds.ok()) return Prefixed("--duration", seconds.status());
-  options.seconds = *seconds;
+  ASSIGN_OR_RETURN(options.seconds, Prefixed("--duration", ParseSeconds(arguments.duration)));
   ASSIGN_OR_RETURN(const Platform platform,
                    ReadPlatform(arguments.platform, chain, MemoryFlag::kAbsent));
   RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, platform));

@@ -37,12 +37,11 @@ struct Arguments {
 };
 
 absl::StatusOr<Clock::duration> ReadInterval(const std::string& text) {
-  const absl::StatusOr<double> seconds = ParseSeconds(text);
-  if (!seconds.ok()) return Prefixed("--interval", seconds.status());
-  if (*seconds < 0.1 || *seconds > 86400) {
+  ASSIGN_OR_RETURN(const double seconds, Prefixed("--interval", ParseSeconds(text)));
+  if (seconds < 0.1 || seconds > 86400) {
     return absl::InvalidArgumentError("--interval: must be from 100ms to a day (86400s)");
   }
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*seconds));
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 std::string LocalTime(double unix_seconds) {

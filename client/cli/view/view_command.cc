@@ -88,19 +88,16 @@ std::string FileName(const std::string& path) { return path.substr(path.rfind('/
 // A schedule or an answer of solve, replayed on the platform that it names.
 absl::StatusOr<v1::ViewedSchedule> ReadSchedule(const std::string& path, const std::string& json,
                                                 const Chain& chain, const Platform& otherwise) {
-  absl::StatusOr<ScheduleFile> file = ScheduleFromJson(json);
-  if (!file.ok()) return Prefixed(path, file.status());
+  ASSIGN_OR_RETURN(const ScheduleFile file, Prefixed(path, ScheduleFromJson(json)));
   SimulateRequest request;
   request.chain = chain;
-  request.platform = file->platform.has_memory_bytes() ? FromMessage(file->platform) : otherwise;
+  request.platform = file.platform.has_memory_bytes() ? FromMessage(file.platform) : otherwise;
   std::vector<FieldViolation> violations;
-  request.schedule = FromMessage(file->schedule, &violations);
+  request.schedule = FromMessage(file.schedule, &violations);
   if (violations.empty()) violations = Violations(request.schedule);
   Append(Violations(request.platform), &violations);
   RETURN_IF_ERROR(Prefixed(path, ViolationsStatus(violations)));
-  absl::StatusOr<v1::ViewedSchedule> viewed = ViewedSimulation(request);
-  if (!viewed.ok()) return Prefixed(path, viewed.status());
-  return viewed;
+  return Prefixed(path, ViewedSimulation(request));
 }
 
 // Budgets, as `stowage frontier --format json` prints them.
@@ -134,20 +131,19 @@ absl::Status AddFiles(const Arguments& arguments, const SolveRequest& request, v
       view->mutable_frontiers()->rbegin()->set_name(FileName(path));
       continue;
     }
-    absl::StatusOr<v1::ViewedSchedule> viewed;
+    v1::ViewedSchedule viewed;
     if (IsTrace(json)) {
       if (view->schedules().empty()) {
         return absl::InvalidArgumentError(
             absl::StrCat(path, ": is a trace; name the schedule that ran before it"));
       }
-      viewed = MeasuredStep(json, *view->schedules().rbegin(), view->store_all_seconds());
-      if (!viewed.ok()) return Prefixed(path, viewed.status());
+      ASSIGN_OR_RETURN(viewed, Prefixed(path, MeasuredStep(json, *view->schedules().rbegin(),
+                                                           view->store_all_seconds())));
     } else {
-      viewed = ReadSchedule(path, json, request.chain, request.platform);
-      if (!viewed.ok()) return viewed.status();
+      ASSIGN_OR_RETURN(viewed, ReadSchedule(path, json, request.chain, request.platform));
     }
-    viewed->set_name(FileName(path));
-    *view->add_schedules() = *std::move(viewed);
+    viewed.set_name(FileName(path));
+    *view->add_schedules() = std::move(viewed);
   }
   return absl::OkStatus();
 }
@@ -157,14 +153,10 @@ absl::StatusOr<int> Run(Arguments arguments) {
   if (arguments.platform.memory.empty() && arguments.platform.file.empty()) {
     arguments.platform.memory = "50%";
   }
-  SolveRequest request;
-  request.chain = FromMessage(file.message);
-  ASSIGN_OR_RETURN(request.platform,
-                   ReadPlatform(arguments.platform, file.chain, MemoryFlag::kRequired));
-  RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, request.platform));
-  request.solver = arguments.solve.solver;
   arguments.solve.local = true;
-  ASSIGN_OR_RETURN(request.options, ReadSolveOptions(arguments.solve));
+  ASSIGN_OR_RETURN(
+      const SolveRequest request,
+      ReadRequest<SolveRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kRequired));
   RETURN_IF_ERROR(CheckRequest(RequestViolations(request)));
 
   v1::View view = ViewOf(file.message, request.chain);

@@ -110,10 +110,6 @@ class DataLossError(StowageError):
     """An answer or a file cannot be read: it is damaged, or of another version."""
 
 
-class PlanError(StowageError):
-    """A plan cannot be read or written, or does not serve the request. The message has the path."""
-
-
 class InternalError(StowageError):
     """A bug of Stowage. The message says where."""
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from stowage import _core
 from stowage.answer import Answer
-from stowage.errors import PlanError, StowageError
+from stowage.errors import StowageError
 from stowage.local import solvers
 from stowage.model import Chain, Platform, SolveOptions, Stage
 from stowage.request import SavedPlan, SolveRequest
@@ -27,6 +27,10 @@ from stowage.request import SavedPlan, SolveRequest
 _MAX_MORE_OVERHEAD = 0.01
 _MAX_LETTERS = 80
 _DEFAULT_TIME_PRECISION = 0.01
+
+
+class PlanError(StowageError):
+    """A plan cannot be read or written, or does not serve the request. The message has the path."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from stowage import local, plan_file
 from stowage.answer import Answer
-from stowage.errors import InvalidRequestError, PlanError, StowageError
+from stowage.errors import InvalidRequestError, StowageError
 from stowage.model import Chain, Platform, SolveOptions
 from stowage.request import SolveRequest
 
@@ -161,7 +161,7 @@ class _Search:
             return None
         try:
             return plan_file.load(self._plan_cache, self._request)
-        except PlanError as error:
+        except plan_file.PlanError as error:
             self._notes.append(str(error))
             return None
 
@@ -213,7 +213,7 @@ class _Search:
             try:
                 by_this_process = source == "local solve"
                 plan_file.save(self._plan_cache, self._request, answer, by_this_process)
-            except PlanError as error:
+            except plan_file.PlanError as error:
                 self._notes.append(str(error))
         return self._planned(answer, source)
 

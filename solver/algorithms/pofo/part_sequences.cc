@@ -47,7 +47,7 @@ class PartSequencesBuilder {
 
   PartSequencesBuilder(const Chain& chain, const PartSequences::Options& options)
       : options_(options),
-        sizes_(MakePartSizes<int64_t>(chain, Saving::kAlways, [](int64_t bytes) { return bytes; })),
+        sizes_(PartSizesInBytes(chain, Saving::kAlways)),
         parts_(chain, std::min(options.max_stages, sizes_.stages())),
         tries_split_(static_cast<size_t>(sizes_.stages())),
         fastest_(0, 0) {

@@ -8,16 +8,9 @@
 #include "solver/model/modes.h"
 
 namespace stowage {
-namespace {
-
-// Larger than the need of any part: the sum of all sizes of a chain is below it.
-constexpr int64_t kNeverBytes = kMaxTotalBytes;
-
-}  // namespace
-
 LeavingMinimum::LeavingMinimum(const Chain& chain, Saving saving)
     : input_bytes_(chain.input_bytes),
-      sizes_(MakePartSizes<int64_t>(chain, saving, [](int64_t bytes) { return bytes; })),
+      sizes_(PartSizesInBytes(chain, saving)),
       index_(sizes_.stages()),
       staying_(MakeLargeBuffer<int64_t>(index_.size())),
       leaving_(MakeLargeBuffer<int64_t>(index_.size())) {}

@@ -16,7 +16,7 @@ constexpr double kNone = std::numeric_limits<double>::infinity();
 }  // namespace
 
 LeavingTable::LeavingTable(const Chain& chain, const Options& options)
-    : options_(options), index_(chain.length() + 1) {
+    : options_(options), times_(chain), index_(chain.length() + 1) {
   const int64_t never = options.levels + 1;
   const auto slots = [&options, never](int64_t bytes) {
     return static_cast<int32_t>(std::min(never, options.grid.Slots(bytes)));
@@ -24,20 +24,6 @@ LeavingTable::LeavingTable(const Chain& chain, const Options& options)
   sizes_ = MakePartSizes<int32_t>(chain, options.saving, slots);
   input_slots_ = slots(chain.input_bytes);
   const int count = sizes_.stages();
-  // Every forward of a sweep costs a little more than it takes, so that of equally fast schedules
-  // one with few operations is chosen.
-  constexpr double kTieShare = 1e-12;
-  constexpr double kNoiseShare = 1e-14;
-  double total = 0;
-  for (int l = 1; l <= count; ++l) total += chain.stage(l).forward_seconds;
-  const double tie = total > 0 ? kTieShare * total : 1;
-  min_gain_ = total > 0 ? kNoiseShare * total : 0;
-  prefix_ = sweep_end_ = {0};
-  for (int l = 1; l <= count; ++l) {
-    const Stage& stage = chain.stage(l);
-    sweep_end_.push_back(prefix_.back() + stage.ReplaySeconds() + tie);
-    prefix_.push_back(prefix_.back() + stage.forward_seconds + tie);
-  }
   size_t leaving_parts = 0;
   for (int s = 0; s < count; ++s) {
     leaving_rows_.push_back(leaving_parts);
@@ -128,7 +114,7 @@ void LeavingTable::LowerBySplits(int s, int t, bool leaves, double* lost) const 
     const int64_t rest_first = (rest_leaves ? first_leaving_ : first_)[index_(k + 1, t)];
     const int64_t from =
         std::max({need, sizes_.output[k] + rest_first, int64_t{front_first[index_(s, k)]}});
-    const double base = SweepSeconds(s, k);
+    const double base = times_.Seconds(s, k);
     if (from > levels) continue;
     // lost[] does not grow with the level: from some level on it is no more than the sweep alone.
     const double* const end = std::partition_point(lost + from, lost + levels + 1,
@@ -145,34 +131,6 @@ double LeavingTable::LostAt(int s, int t, bool leaves, int64_t level) const {
   return Lost(s, t, leaves)[std::min(level, options_.levels)];
 }
 
-// Evaluates the recurrence at one level. A later split must gain more than rounding.
-RotorChoice LeavingTable::BestChoice(const RotorPart& part) const {
-  const int s = part.s - 1;
-  const int t = part.t - 1;
-  const int64_t m = part.level;
-  RotorChoice best;
-  double least = kNone;
-  const int64_t save_need = part.leaves ? sizes_.LeaveNeed(s, t) : sizes_.SaveNeed(s, t);
-  if (sizes_.may_save[s] != 0 && m >= save_need) {
-    const int64_t rest = m - sizes_.saved[s] + (part.leaves ? sizes_.input[s] : 0);
-    best = {0, rest};
-    least = LostAt(s + 1, t, false, rest);
-  }
-  int32_t sweep = 0;
-  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
-    sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
-    if (m < sweep + sizes_.gradient[t]) break;
-    const int64_t rest = m - sizes_.output[k];
-    const double lost =
-        SweepSeconds(s, k) + LostAt(k + 1, t, true, rest) + LostAt(s, k, part.leaves, m);
-    if (lost < least - min_gain_) {
-      least = lost;
-      best = {k + 2, rest, sizes_.may_leave[k + 1] != 0};
-    }
-  }
-  return best;
-}
-
 std::optional<double> LeavingTable::LostSecondsAt(int64_t level) const {
   const double lost = LostAt(0, sizes_.stages() - 1, true, level - input_slots_);
   if (lost == kNone) return std::nullopt;
@@ -182,7 +140,12 @@ std::optional<double> LeavingTable::LostSecondsAt(int64_t level) const {
 std::optional<Schedule> LeavingTable::ScheduleAt(int64_t level) const {
   if (!LostSecondsAt(level).has_value()) return std::nullopt;
   return UnrollChoices({1, sizes_.stages(), level - input_slots_, sizes_.may_leave[0] != 0},
-                       [this](const RotorPart& part) { return BestChoice(part); });
+                       [this](const RotorPart& part) {
+                         return FastestChoice(part, sizes_, times_,
+                                              [this](int s, int t, bool leaves, int64_t at) {
+                                                return LostAt(s, t, leaves, at);
+                                              });
+                       });
 }
 
 }  // namespace stowage

@@ -20,7 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "solver/algorithms/part_sizes.h"
-#include "solver/algorithms/rematerialization/rotor_part.h"
+#include "solver/algorithms/rematerialization/fastest_choice.h"
 #include "solver/algorithms/slot_grid.h"
 #include "solver/algorithms/solver.h"
 #include "solver/base/large_buffer.h"
@@ -64,17 +64,13 @@ class LeavingTable {
   void LowerBySaving(int s, int t, bool leaves, double* lost) const;
   void LowerBySplits(int s, int t, bool leaves, double* lost) const;
   double LostAt(int s, int t, bool leaves, int64_t level) const;
-  RotorChoice BestChoice(const RotorPart& part) const;
   double* Lost(int s, int t, bool leaves) const;
-  double SweepSeconds(int s, int k) const { return sweep_end_[k + 1] - prefix_[s]; }
   size_t stride() const { return static_cast<size_t>(options_.levels) + 1; }
 
   Options options_;
   int64_t input_slots_;
   PartSizes<int32_t> sizes_;
-  std::vector<double> prefix_;     // forward seconds before each stage, tie costs included
-  std::vector<double> sweep_end_;  // the same with the last of them a replay
-  double min_gain_;                // seconds; a smaller difference is rounding
+  SweepTimes times_;
   Triangle index_;
   std::vector<size_t> leaving_rows_;  // by s: where the parts of row s begin in leaving_
   LargeBuffer<double> staying_;       // C - Σ(uF + uB), by part and level

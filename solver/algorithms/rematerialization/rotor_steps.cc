@@ -19,28 +19,12 @@ RotorSteps::RotorSteps(const Chain& chain, const Options& options)
     : options_(options),
       input_bytes_(chain.input_bytes),
       max_part_bytes_(options.memory_bytes - (HasUnreadInputs(chain) ? 0 : chain.input_bytes)),
-      sizes_(MakePartSizes<int64_t>(chain, options.saving, [](int64_t bytes) { return bytes; })),
+      sizes_(PartSizesInBytes(chain, options.saving)),
+      times_(chain),
       index_(sizes_.stages()),
       parts_(index_.size()),
       leaving_parts_(HasUnreadInputs(chain) ? index_.size() : 0),
-      fastest_(0, 0) {
-  // Every forward of a sweep costs a little more than it takes, so that of equally fast schedules
-  // one with few operations is chosen.
-  constexpr double kTieShare = 1e-12;
-  constexpr double kNoiseShare = 1e-14;
-  double total = 0;
-  for (int l = 1; l <= sizes_.stages(); ++l) total += chain.stage(l).forward_seconds;
-  const double tie = total > 0 ? kTieShare * total : 1;
-  min_gain_ = total > 0 ? kNoiseShare * total : 0;
-  prefix_.push_back(0);
-  sweep_end_.push_back(0);
-  for (int l = 1; l <= sizes_.stages(); ++l) {
-    const Stage& stage = chain.stage(l);
-    sweep_end_.push_back(prefix_.back() + stage.ReplaySeconds() + tie);
-    prefix_.push_back(prefix_.back() + stage.forward_seconds + tie);
-  }
-  fastest_ = FastestSteps<Step>(max_part_bytes_, min_gain_);
-}
+      fastest_(max_part_bytes_, times_.min_gain()) {}
 
 absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,
                                                             const Options& options,
@@ -85,7 +69,7 @@ bool RotorSteps::FillPart(int s, int t, bool leaves) {
                                  .front = StepsOf(s, k, leaves),
                                  .checkpoint_bytes = sizes_.output[k],
                                  .sweep_bytes = sweep + sizes_.gradient[t],
-                                 .sweep_seconds = sweep_end_[k + 1] - prefix_[s]},
+                                 .sweep_seconds = times_.Seconds(s, k)},
                                 [](int64_t peak, double lost, size_t /*rest*/, size_t /*front*/) {
                                   return Step{peak, lost};
                                 });
@@ -109,38 +93,15 @@ double RotorSteps::LostAt(int s, int t, bool leaves, int64_t bytes) const {
   return std::prev(after)->lost_seconds;
 }
 
-// Evaluates the recurrence at one amount of memory. A later split must gain more than rounding.
-RotorChoice RotorSteps::BestChoice(const RotorPart& part) const {
-  const int s = part.s - 1;
-  const int t = part.t - 1;
-  RotorChoice best;
-  double least = kNone;
-  const int64_t save_need = part.leaves ? sizes_.LeaveNeed(s, t) : sizes_.SaveNeed(s, t);
-  if (sizes_.may_save[s] != 0 && part.level >= save_need) {
-    best = {0, part.level - sizes_.saved[s] + (part.leaves ? sizes_.input[s] : 0)};
-    least = LostAt(s + 1, t, false, best.remaining_level);
-  }
-  int64_t sweep = 0;
-  for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
-    sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
-    if (part.level < sweep + sizes_.gradient[t]) break;
-    const int64_t rest = part.level - sizes_.output[k];
-    const double lost = sweep_end_[k + 1] - prefix_[s] + LostAt(k + 1, t, true, rest) +
-                        LostAt(s, k, part.leaves, part.level);
-    if (lost < least - min_gain_) {
-      least = lost;
-      best = {k + 2, rest, sizes_.may_leave[k + 1] != 0};
-    }
-  }
-  return best;
-}
-
 std::optional<Schedule> RotorSteps::ScheduleWithin(int64_t memory_bytes) const {
   const int last = sizes_.stages();
   const int64_t root = memory_bytes - input_bytes_;
   if (LostAt(0, last - 1, true, root) == kNone) return std::nullopt;
-  return UnrollChoices({1, last, root, sizes_.may_leave[0] != 0},
-                       [this](const RotorPart& part) { return BestChoice(part); });
+  return UnrollChoices({1, last, root, sizes_.may_leave[0] != 0}, [this](const RotorPart& part) {
+    return FastestChoice(part, sizes_, times_, [this](int s, int t, bool leaves, int64_t bytes) {
+      return LostAt(s, t, leaves, bytes);
+    });
+  });
 }
 
 }  // namespace stowage

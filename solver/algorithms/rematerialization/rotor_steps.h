@@ -22,7 +22,7 @@
 #include "absl/status/statusor.h"
 #include "solver/algorithms/fastest_steps.h"
 #include "solver/algorithms/part_sizes.h"
-#include "solver/algorithms/rematerialization/rotor_part.h"
+#include "solver/algorithms/rematerialization/fastest_choice.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
@@ -64,7 +64,6 @@ class RotorSteps {
 
   bool FillPart(int s, int t, bool leaves);
   double LostAt(int s, int t, bool leaves, int64_t bytes) const;
-  RotorChoice BestChoice(const RotorPart& part) const;
   // `leaves`: of E; that is C where stage s reads its input in the backward.
   std::span<const Step> StepsOf(int s, int t, bool leaves) const {
     const bool own = leaves && sizes_.may_leave[s] != 0;
@@ -76,9 +75,7 @@ class RotorSteps {
   int64_t input_bytes_;
   int64_t max_part_bytes_;  // the budget, without the chain's input where that stays
   PartSizes<int64_t> sizes_;
-  std::vector<double> prefix_;     // forward seconds before each stage, tie costs included
-  std::vector<double> sweep_end_;  // the same with the last of them a replay
-  double min_gain_;                // seconds; a smaller difference is rounding
+  SweepTimes times_;
   Triangle index_;
   std::vector<Part> parts_;
   std::vector<Part> leaving_parts_;  // empty where no input may leave
