@@ -15,6 +15,18 @@
 #include "solver/base/status_macros.h"
 
 namespace stowage {
+void Fill(const Prediction& prediction, v1::Prediction* message) {
+  message->set_makespan_seconds(prediction.makespan_seconds);
+  message->set_compute_seconds(prediction.compute_seconds);
+  message->set_recompute_seconds(prediction.recompute_seconds);
+  message->set_idle_seconds(prediction.idle_seconds);
+  message->set_peak_memory_bytes(prediction.peak_memory_bytes);
+  message->set_peak_host_bytes(prediction.peak_host_bytes);
+  message->set_overhead(prediction.overhead);
+  message->set_lower_bound_seconds(prediction.lower_bound_seconds);
+  message->set_gap(prediction.gap);
+}
+
 namespace {
 
 // An enumerator of the domain and the API's for the same thing. One table serves both directions,
@@ -77,19 +89,6 @@ absl::Status FromEnumerator(const Enumerators<Value, Message> (&table)[kCount], 
                                           ", which this version does not have"));
 }
 
-// Every Fill() expects an empty message, since it appends to repeated fields.
-void Fill(const Prediction& prediction, v1::Prediction* message) {
-  message->set_makespan_seconds(prediction.makespan_seconds);
-  message->set_compute_seconds(prediction.compute_seconds);
-  message->set_recompute_seconds(prediction.recompute_seconds);
-  message->set_idle_seconds(prediction.idle_seconds);
-  message->set_peak_memory_bytes(prediction.peak_memory_bytes);
-  message->set_peak_host_bytes(prediction.peak_host_bytes);
-  message->set_overhead(prediction.overhead);
-  message->set_lower_bound_seconds(prediction.lower_bound_seconds);
-  message->set_gap(prediction.gap);
-}
-
 Prediction FromMessage(const v1::Prediction& message) {
   Prediction prediction;
   prediction.makespan_seconds = message.makespan_seconds();
@@ -104,6 +103,7 @@ Prediction FromMessage(const v1::Prediction& message) {
   return prediction;
 }
 
+// Every Fill() expects an empty message, since it appends to repeated fields.
 void Fill(const Peak& peak, v1::Peak* message) {
   message->set_operation(static_cast<int64_t>(peak.operation));
   message->set_memory_bytes(peak.memory_bytes);

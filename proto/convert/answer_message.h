@@ -14,6 +14,7 @@
 #include "solver/model/chain_warnings.h"
 #include "solver/model/explanation.h"
 #include "solver/model/platform.h"
+#include "solver/model/prediction.h"
 #include "solver/model/solver_description.h"
 #include "stowage/v1/scheduler.pb.h"
 
@@ -22,6 +23,7 @@ namespace stowage {
 // Fills an empty message, wherever it lies, so that a message in an arena is built in place. Leaves
 // `platform` unset: a cached answer was made for the platform of another caller.
 void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message);
+void Fill(const Prediction& prediction, v1::Prediction* message);
 // The caller's, which a cached answer has none of either.
 void Fill(const std::vector<ChainWarning>& warnings, v1::SolveResponse* message);
 // The same for `platform`, the caller's.

@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/text/plot.h"
 #include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/base/file.h"
 #include "solver/base/status_macros.h"
@@ -51,7 +50,7 @@ class Curves {
     // Also at the peak memory of the others' Pareto-optimal points, for a comparison at equal
     // memory.
     for (const RatedPoint& point : others) RETURN_IF_ERROR(AddSolved(&ours, point.peak_bytes));
-    RETURN_IF_ERROR(WriteCurves());
+    RETURN_IF_ERROR(WriteAllPoints());
     RETURN_IF_ERROR(CompareWithOthers());
     return PublishMemoryByOverhead();
   }
@@ -128,26 +127,8 @@ class Curves {
 
   const std::string& network() const { return bench_.model().name; }
 
-  absl::Status WriteCurves() const {
-    RETURN_IF_ERROR(
-        WriteFile(lab_.PathOf(absl::StrCat("better-", network(), "-all.csv")), sheet_.ToCsv()));
-    PlotPanel panel{bench_.chain().name, {}};
-    double fastest = 0;
-    for (const Way& way : ways_) {
-      PlotLine& line = panel.lines.emplace_back(PlotLine{way.name, {}});
-      for (const RatedPoint& point : FrontOf(way.points)) {
-        constexpr double kMebibyte = 1 << 20;
-        line.points.push_back({static_cast<double>(point.peak_bytes) / kMebibyte, point.rate});
-        fastest = std::max(fastest, point.rate);
-      }
-    }
-    const Plot plot = {.title = "Throughput by peak memory",
-                       .x_label = "peak memory of activations (MiB)",
-                       .y_label = "samples/s",
-                       .y_base = 0,
-                       .y_most = fastest * 1.05,
-                       .panels = {std::move(panel)}};
-    return WriteFile(lab_.PathOf(absl::StrCat("better-", network(), ".svg")), ToSvg(plot));
+  absl::Status WriteAllPoints() const {
+    return WriteFile(lab_.PathOf(absl::StrCat("better-", network(), "-all.csv")), sheet_.ToCsv());
   }
 
   // The name of the way that has the point.
@@ -181,9 +162,8 @@ class Curves {
         sheet,
         {GainText("the best of the others", GainsOf(comparisons)),
          GainText("segments", GainsOf(segments)),
-         absl::StrFormat("Peaks count as equal within %g %%; all points: better-%s-all.csv, "
-                         "plotted: better-%s.svg.",
-                         100 * kScatter, network(), network())});
+         absl::StrFormat("Peaks count as equal within %g %%; all points: better-%s-all.csv.",
+                         100 * kScatter, network())});
   }
 
   static std::string GainText(const char* over, const Gains& gains) {

@@ -6,27 +6,26 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
+  answerOf,
   assertAccessible,
+  assertAccessibleEverywhere,
   assertFigures,
   data,
   figures,
   folder,
   program,
+  resnet,
   run,
   show,
 } from "./support.mjs";
 
-const resnet = data("torchvision-resnet50-32-224.json");
-
 // An answer, its file and its simulation.
 function solve(name, ...flags) {
-  const file = join(folder, `${name}.json`);
-  const text = run("solve", "--local", "--chain", resnet, ...flags, "--format", "json");
-  writeFileSync(file, text);
+  const { file, answer } = answerOf(name, resnet, ...flags);
   const simulation = JSON.parse(
     run("simulate", "--chain", resnet, "--schedule", file, "--format", "json"),
   );
-  return { file, answer: JSON.parse(text), simulation };
+  return { file, answer, simulation };
 }
 
 function view(name, ...files) {
@@ -103,12 +102,7 @@ test("two schedules: their figures, what differs, and one time axis", async () =
     await page.click("nav a:has-text('Schedule')");
     await page.waitForFunction(() => location.hash.startsWith("#/schedule/1"));
   });
-  for (const [width, scheme] of [
-    [320, "dark"],
-    [1280, "light"],
-    [2560, "dark"],
-  ])
-    await show(`file://${html}`, { width, scheme }, assertAccessible);
+  await assertAccessibleEverywhere(`file://${html}`);
 });
 
 // What stowage-train and the Python package write of a step, here twice as slow as predicted.
@@ -235,7 +229,7 @@ test("budgets of several solvers in one picture", async () => {
     await page.waitForFunction(() => location.hash === "#/schedule/0");
     // The same in the picture.
     await page.goBack();
-    await page.waitForSelector(".budget-chart canvas");
+    await page.waitForSelector(".lines-chart canvas");
     const all = frontiers.flatMap(({ frontier }) => frontier.points);
     const chosen = frontiers[0].frontier.points[3];
     const storeAll = await page.evaluate(
@@ -248,16 +242,11 @@ test("budgets of several solvers in one picture", async () => {
     const bounds = all.map(({ prediction }) => prediction.lower_bound_seconds);
     const least = Math.min(storeAll, ...bounds);
     const y = ((most - chosen.prediction.makespan_seconds) / (most - least) + 0.15) / 1.3;
-    const area = await (await page.$(".budget-chart .u-over")).boundingBox();
+    const area = await (await page.$(".lines-chart .u-over")).boundingBox();
     await page.mouse.click(area.x + area.width * x, area.y + area.height * y);
     await page.waitForFunction(() => location.hash === "#/schedule/0");
   });
-  for (const [width, scheme] of [
-    [320, "dark"],
-    [1280, "light"],
-    [2560, "dark"],
-  ])
-    await show(`file://${html}`, { width, scheme }, assertAccessible);
+  await assertAccessibleEverywhere(`file://${html}`);
 });
 
 test("budgets of another chain are refused", () => {

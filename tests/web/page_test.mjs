@@ -2,24 +2,27 @@
 // nothing is fetched, axe-core finds nothing. Run by deploy/web.sh.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
 import {
   assertAccessible,
   assertFigures,
+  chainOf,
   data,
   figures,
   folder,
+  resnet,
   root,
   run,
   show,
+  stage,
 } from "./support.mjs";
 
 // A page, and what the command line says of the same answer: its JSON and its text.
-function solve(name, flags) {
+function solve(chain, flags) {
+  const name = basename(chain);
   const html = join(folder, `${name}.html`);
-  const chain = data(name);
   const ask = ["solve", "--local", "--chain", chain, ...flags];
   const answer = JSON.parse(run(...ask, "--html", html, "--format", "json"));
   const file = join(folder, `${name}.answer.json`);
@@ -63,7 +66,7 @@ const kProfiles = [
 
 for (const [name, ...flags] of kProfiles) {
   test(`${name}: every figure is the command line's`, async () => {
-    const { html, json, text } = solve(name, flags);
+    const { html, json, text } = solve(data(name), flags);
     await show(`file://${html}`, {}, async (page) => {
       const details = await page.evaluate(
         () => JSON.parse(document.getElementById("view").textContent).schedules[0].details,
@@ -121,8 +124,6 @@ for (const [name, ...flags] of kProfiles) {
   });
 }
 
-const resnet = "torchvision-resnet50-32-224.json";
-
 test("budgets: every figure is the command line's, and a point opens its schedule", async () => {
   const html = join(folder, "frontier.html");
   const frontier = JSON.parse(
@@ -130,7 +131,7 @@ test("budgets: every figure is the command line's, and a point opens its schedul
       "frontier",
       "--local",
       "--chain",
-      data(resnet),
+      resnet,
       "--points",
       "6",
       "--html",
@@ -153,8 +154,8 @@ test("budgets: every figure is the command line's, and a point opens its schedul
     );
     assert.equal(budget.value, frontier.points[2].memory_bytes);
     await page.goBack();
-    await page.waitForSelector(".budget-chart canvas");
-    const area = await (await page.$(".budget-chart .u-over")).boundingBox();
+    await page.waitForSelector(".lines-chart canvas");
+    const area = await (await page.$(".lines-chart .u-over")).boundingBox();
     await page.mouse.click(area.x + area.width * 0.96, area.y + area.height / 2);
     await page.waitForFunction(() => location.hash === "#/schedule/5");
   });
@@ -163,7 +164,7 @@ test("budgets: every figure is the command line's, and a point opens its schedul
 test("infeasible: says the least memory", async () => {
   const html = join(folder, "infeasible.html");
   assert.throws(
-    () => run("solve", "--local", "--chain", data(resnet), "--memory", "1MiB", "--html", html),
+    () => run("solve", "--local", "--chain", resnet, "--memory", "1MiB", "--html", html),
     { status: 2 },
   );
   await show(`file://${html}`, {}, async (page) => {
@@ -223,12 +224,6 @@ test("names are text, whatever they hold", async () => {
     "-->",
     "{{7*7}}${7*7}",
   ];
-  const stage = {
-    forward_seconds: 1e-3,
-    backward_seconds: 2e-3,
-    output_bytes: 1 << 20,
-    saved_bytes: 3 << 20,
-  };
   const chain = {
     name: names.join(" "),
     input_bytes: 1 << 20,
@@ -289,7 +284,7 @@ test("axe-core finds nothing, at no width anything is cut off", async () => {
     "offload_greedy",
   ]);
   const budgets = join(folder, "axe.html");
-  run("frontier", "--local", "--chain", data(resnet), "--points", "3", "--html", budgets);
+  run("frontier", "--local", "--chain", resnet, "--points", "3", "--html", budgets);
   for (const [file, hash] of [
     [html, "#/schedule/0?stage=2"],
     [html, "#/chain"],
@@ -314,17 +309,7 @@ test("page and script are under 120 KB", () => {
 });
 
 test("ten thousand operations are drawn and panned", async (context) => {
-  const stage = {
-    forward_seconds: 1e-3,
-    backward_seconds: 2e-3,
-    output_bytes: 1 << 20,
-    saved_bytes: 3 << 20,
-  };
-  const file = join(folder, "long.json");
-  writeFileSync(
-    file,
-    JSON.stringify({ name: "long", input_bytes: 1 << 20, stages: Array(3600).fill(stage) }),
-  );
+  const file = chainOf("long", 3600);
   const html = join(folder, "long.html");
   run(
     "solve",

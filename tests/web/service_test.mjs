@@ -10,17 +10,15 @@ import { test } from "node:test";
 import {
   assertAccessible,
   assertFigures,
-  data,
   folder,
   program,
+  resnet,
   run,
   show,
   slowChain,
   startServer,
   valueAt,
 } from "./support.mjs";
-
-const resnet = data("torchvision-resnet50-32-224.json");
 
 async function withServer(args, body) {
   const server = await startServer(args);

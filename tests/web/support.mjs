@@ -17,6 +17,7 @@ const programs = process.env.STOWAGE_PROGRAMS ?? join(root, "build/dev/bin");
 export const program = join(programs, "stowage");
 export const folder = mkdtempSync(join(tmpdir(), "stowage-page-"));
 export const data = (name) => join(root, "tests/data", name);
+export const resnet = data("torchvision-resnet50-32-224.json");
 
 let browser;
 before(async () => {
@@ -61,17 +62,32 @@ export async function startServer(args, http = "127.0.0.1:0") {
   };
 }
 
-// A chain whose solve takes long.
-export function slowChain() {
-  const stages = Array.from({ length: 10_000 }, (_, i) => ({
-    forward_seconds: 1e-3,
-    backward_seconds: 2e-3,
-    output_bytes: 1 << 20,
-    saved_bytes: (3 + (i % 7)) << 20,
-  }));
-  const file = join(folder, "slow_chain.json");
-  writeFileSync(file, JSON.stringify({ input_bytes: 1 << 20, stages }));
+export const stage = {
+  forward_seconds: 1e-3,
+  backward_seconds: 2e-3,
+  output_bytes: 1 << 20,
+  saved_bytes: 3 << 20,
+};
+
+// The file of a chain of such stages, each with what `differs` gives for its index.
+export function chainOf(name, length, differs = () => ({})) {
+  const stages = Array.from({ length }, (_, i) => ({ ...stage, ...differs(i) }));
+  const file = join(folder, `${name}.json`);
+  writeFileSync(file, JSON.stringify({ name, input_bytes: 1 << 20, stages }));
   return file;
+}
+
+// A chain whose solve takes long, the longer it is.
+export function slowChain(length = 10_000) {
+  return chainOf("slow", length, (i) => ({ saved_bytes: (3 + (i % 7)) << 20 }));
+}
+
+// What the command line answers, and its file.
+export function answerOf(name, chain, ...flags) {
+  const file = join(folder, `${name}.json`);
+  const text = run("solve", "--local", "--chain", chain, ...flags, "--format", "json");
+  writeFileSync(file, text);
+  return { file, answer: JSON.parse(text) };
 }
 
 // Runs `body` on a page at `address`, and fails on any console message, and on any request that
@@ -126,6 +142,16 @@ export function valueAt(json, at) {
     .split("+")
     .map((path) => path.split(".").reduce((inner, key) => inner?.[key], json));
   return values.length === 1 ? values[0] : values.reduce((sum, value) => sum + Number(value), 0);
+}
+
+// At the least and the largest width, and in both schemes.
+export async function assertAccessibleEverywhere(address, hash = "") {
+  for (const [width, scheme] of [
+    [320, "dark"],
+    [1280, "light"],
+    [2560, "dark"],
+  ])
+    await show(address, { width, scheme, hash }, assertAccessible);
 }
 
 export async function assertAccessible(page) {

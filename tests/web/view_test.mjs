@@ -3,23 +3,19 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { connect } from "node:net";
-import { join } from "node:path";
 import { test } from "node:test";
 import {
+  answerOf,
   assertAccessible,
   assertFigures,
-  data,
   figures,
-  folder,
   program,
-  run,
+  resnet,
   show,
+  slowChain,
 } from "./support.mjs";
-
-const resnet = data("torchvision-resnet50-32-224.json");
 
 // Runs `body` with the address that the program prints, and ends it.
 async function serve(command, args, body) {
@@ -114,19 +110,7 @@ test("the slider's budget is solved, and a point of the budgets", async () => {
         ({ at }) => at === "schedules.1.answer.platform.memory_bytes",
       ).value;
       assert.equal(await page.inputValue("#budget"), budget);
-      const answer = JSON.parse(
-        run(
-          "solve",
-          "--local",
-          "--chain",
-          resnet,
-          ...asked,
-          "--memory",
-          budget,
-          "--format",
-          "json",
-        ),
-      );
+      const { answer } = answerOf("budget", resnet, ...asked, "--memory", budget);
       assertFigures(
         found.filter(({ at }) => at.startsWith("schedules.1.answer.")),
         { schedules: [null, { answer }] },
@@ -147,48 +131,20 @@ test("the slider's budget is solved, and a point of the budgets", async () => {
 });
 
 test("schedules of files are shown", async () => {
-  const file = join(folder, "answer.json");
-  const answer = run("solve", "--local", "--chain", resnet, "--memory", "20%", "--format", "json");
-  writeFileSync(file, answer);
+  const { file, answer } = answerOf("answer", resnet, "--memory", "20%");
   await view([resnet, file, file], async (address) => {
     await show(address, { hash: "#/schedule/1" }, async (page) => {
       const found = (await figures(page)).filter(({ at }) => at.startsWith("schedules.1.answer."));
-      assert.equal(found[0].value, JSON.parse(answer).platform.memory_bytes);
+      assert.equal(found[0].value, answer.platform.memory_bytes);
       assert.equal((await page.$$("select option")).length, 2);
     });
   });
 });
 
 test("a solve stops the one before", async () => {
-  const stage = {
-    forward_seconds: 1e-3,
-    backward_seconds: 2e-3,
-    output_bytes: 1 << 20,
-    saved_bytes: 3 << 20,
-  };
-  const stages = Array.from({ length: 1000 }, (_, i) => ({
-    ...stage,
-    saved_bytes: (3 + (i % 7)) << 20,
-  }));
-  const file = join(folder, "slow.json");
-  writeFileSync(file, JSON.stringify({ input_bytes: 1 << 20, stages }));
-  const stored = join(folder, "stored.json");
-  writeFileSync(
-    stored,
-    run(
-      "solve",
-      "--local",
-      "--chain",
-      file,
-      "--memory",
-      "100%",
-      "--solver",
-      "store_all",
-      "--format",
-      "json",
-    ),
-  );
-  await view([file, stored, "--solver", "rotor"], async (address) => {
+  const chain = slowChain(1000);
+  const stored = answerOf("stored", chain, "--memory", "100%", "--solver", "store_all").file;
+  await view([chain, stored, "--solver", "rotor"], async (address) => {
     // Each takes seconds, and whichever comes last stops all others.
     const answers = [];
     let stopped;

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,16 +14,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "client/cli/experiment/experiment_view.h"
 #include "client/cli/experiment/experimenter.h"
 #include "client/cli/experiment/measurement.h"
-#include "client/cli/experiment/measurement_plots.h"
+#include "client/cli/experiment/summary.h"
 #include "client/cli/experiment/sweep.h"
+#include "client/cli/html_page.h"
 #include "client/cli/solve_flags.h"
 #include "client/lib/local_scheduler.h"
-#include "client/text/plot.h"
 #include "solver/base/file.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
@@ -40,7 +39,7 @@ struct Arguments {
   PlatformFlags platform;
   SolveFlags solve;  // slots, memory limit and timeout of a solve
   std::string output;
-  std::optional<double> y_most;
+  std::string html;
   bool quiet = false;
 };
 
@@ -124,29 +123,6 @@ class RowFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-// The plots of an experiment, each with the suffix of its file's name. A free sweep has plots over
-// each quantity with more than one value.
-std::vector<std::pair<PlotKind, std::string>> PlotsOf(Experiment experiment, const Sweep& sweep) {
-  switch (experiment) {
-    case Experiment::kFigure2:
-      return {{PlotKind::kSlowdownByMemory, ""}};
-    case Experiment::kFigure3:
-      return {{PlotKind::kSlowdownByBandwidth, ""}};
-    case Experiment::kRatio:
-      return {{PlotKind::kRatioByMemory, ""}};
-    case Experiment::kFree:
-      break;
-  }
-  std::vector<std::pair<PlotKind, std::string>> plots;
-  if (sweep.alphas.size() > 1) {
-    plots = {{PlotKind::kSlowdownByMemory, "-memory"}, {PlotKind::kRatioByMemory, "-ratio"}};
-  }
-  if (sweep.bandwidths.size() > 1) {
-    plots.emplace_back(PlotKind::kSlowdownByBandwidth, "-bandwidth");
-  }
-  return plots;
-}
-
 absl::Status MakeFolder(const std::string& path) {
   if (path.empty()) return absl::InvalidArgumentError("is empty; give a folder, as in results");
   std::error_code error;
@@ -161,18 +137,17 @@ void PrintProgress(const std::string& line) {
 
 struct Results {
   std::vector<Measurement> rows;
-  std::vector<std::string> paths;  // of the files
-  absl::Status failure;            // see Experimenter::Failure()
+  std::string path;      // of the CSV file
+  absl::Status failure;  // see Experimenter::Failure()
 };
 
-// Runs the whole sweep; writes all files. The plots are written last, since their axes need all
-// rows.
-absl::StatusOr<Results> WriteAll(const Arguments& arguments, const Sweep& sweep,
-                                 const LocalOptions& local,
+// Runs the whole sweep; writes the CSV file.
+absl::StatusOr<Results> Measure(const Arguments& arguments, const Sweep& sweep,
+                                const LocalOptions& local,
                                  const std::vector<NetworkProfile>& networks) {
-  const Experiment experiment = ExperimentOf(arguments.sweep.figure);
   RETURN_IF_ERROR(MakeFolder(arguments.output));
-  const std::string stem = (std::filesystem::path(arguments.output) / NameOf(experiment)).string();
+  const std::string name = NameOf(ExperimentOf(arguments.sweep.figure));
+  const std::string stem = (std::filesystem::path(arguments.output) / name).string();
   ASSIGN_OR_RETURN(RowFile file, RowFile::Open(stem));
   Experimenter::Settings settings;
   settings.local = local;
@@ -180,16 +155,24 @@ absl::StatusOr<Results> WriteAll(const Arguments& arguments, const Sweep& sweep,
   settings.record = [&file](const Measurement& row) { return file.Write(CsvRow(row)); };
   if (!arguments.quiet) settings.progress = PrintProgress;
   Experimenter experimenter(sweep, settings, networks.size());
-  for (const NetworkProfile& network : networks)
-    RETURN_IF_ERROR(experimenter.SolveNetwork(network));
-  Results results{experimenter.rows(), {}, experimenter.Failure()};
-  ASSIGN_OR_RETURN(results.paths.emplace_back(), file.Finish());
-  for (const auto& [kind, suffix] : PlotsOf(experiment, sweep)) {
-    results.paths.push_back(absl::StrCat(stem, suffix, ".svg"));
-    const Plot plot = PlotOf(kind, results.rows, arguments.y_most);
-    RETURN_IF_ERROR(ReplaceFile(results.paths.back(), ToSvg(plot)));
-  }
-  return results;
+  for (const NetworkProfile& network : networks) RETURN_IF_ERROR(experimenter.SolveNetwork(network));
+  ASSIGN_OR_RETURN(std::string path, file.Finish());
+  return Results{experimenter.rows(), std::move(path), experimenter.Failure()};
+}
+
+// The page of all rows, which --html writes.
+v1::View ViewOf(const Arguments& arguments, const LocalOptions& local,
+                const std::vector<NetworkProfile>& networks, const std::vector<Measurement>& rows,
+                const Summary& summary) {
+  v1::View view;
+  v1::Experiment& experiment = *view.mutable_experiment();
+  experiment.set_name(NameOf(ExperimentOf(arguments.sweep.figure)));
+  experiment.set_version(STOWAGE_VERSION);
+  experiment.set_memory_slots(arguments.solve.slots);
+  experiment.set_timeout_seconds(local.timeout_seconds.value_or(0));
+  experiment.set_solve_memory_bytes(local.working_bytes);
+  Fill(networks, rows, summary, &experiment);
+  return view;
 }
 
 std::string Counted(size_t count, const std::string& thing) {
@@ -201,13 +184,20 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   ASSIGN_OR_RETURN(const LocalOptions local, ReadLocalOptions(arguments.solve));
   ASSIGN_OR_RETURN(const std::vector<NetworkProfile> networks, ReadNetworks(arguments));
   RETURN_IF_ERROR(CheckSweep(sweep, networks.front(), arguments.solve.slots));
-  const absl::StatusOr<Results> results = WriteAll(arguments, sweep, local, networks);
+  const absl::StatusOr<Results> results = Measure(arguments, sweep, local, networks);
   if (!results.ok()) return Prefixed("--output", results.status());
+  const Summary summary = SummaryOf(results->rows);
+  std::string paths = results->path;
+  if (!arguments.html.empty()) {
+    RETURN_IF_ERROR(
+        WriteHtml(arguments.html, ViewOf(arguments, local, networks, results->rows, summary)));
+    absl::StrAppend(&paths, ", ", arguments.html);
+  }
   const std::string text = absl::StrCat(
       NameOf(ExperimentOf(arguments.sweep.figure)), ": ", Counted(networks.size(), "network"), ", ",
       Counted(sweep.budgets(), "budget"), ", ", Counted(sweep.bandwidths.size(), "bandwidth"), ", ",
-      Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(results->rows),
-      "  written: ", absl::StrJoin(results->paths, ", "), "\n");
+      Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(summary), "  written: ", paths,
+      "\n");
   std::fwrite(text.data(), 1, text.size(), stdout);
   // Failed solves have rows as well, so the files and the summary are complete before the error.
   RETURN_IF_ERROR(results->failure);
@@ -279,18 +269,11 @@ void AddOutput(CLI::App& command, Arguments* arguments) {
   command
       .add_option(
           "--output", arguments->output,
-          "folder for a CSV file, which gets a row as soon as a solve ends, and for the plots, "
-          "as SVG; created if necessary")
+          "folder for a CSV file, which gets a row as soon as a solve ends; created if necessary")
       ->required()
       ->type_name("DIR")
       ->group(kOutputGroup);
-  command
-      .add_option("--y-most", arguments->y_most,
-                  "upper end of the plots' y axes, in sequential times or lower bounds; higher "
-                  "values are cut off; default: fits at least half of the solvers")
-      ->check(CLI::Range(1.01, 1e6))
-      ->type_name("X")
-      ->group(kOutputGroup);
+  AddHtml(command, &arguments->html);
   command.add_flag("--quiet", arguments->quiet, "no progress on standard error")
       ->group(kOutputGroup);
 }

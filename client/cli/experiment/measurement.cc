@@ -1,19 +1,13 @@
 #include "client/cli/experiment/measurement.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <map>
-#include <tuple>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
-#include "client/text/table.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 
@@ -21,11 +15,6 @@ namespace stowage {
 namespace {
 
 constexpr double kGigabyte = 1e9;
-
-std::optional<double> Quotient(const std::optional<Prediction>& prediction, double seconds) {
-  if (!prediction.has_value() || seconds <= 0) return std::nullopt;
-  return prediction->makespan_seconds / seconds;
-}
 
 std::string Number(double value) { return absl::StrFormat("%.12g", value); }
 
@@ -95,78 +84,11 @@ constexpr Column kColumns[] = {
      [](const Measurement& row) { return absl::StrFormat("%.6f", row.solve_seconds); }},
 };
 
-// Network, alpha and bandwidth: what all solvers solve for.
-using PointKey = std::tuple<std::string, double, double>;
-
-// The answers of all solvers at one point: `solved` counts rows, infeasible ones included.
-struct Answers {
-  int solved = 0;
-  int feasible = 0;
-  double fastest_seconds = std::numeric_limits<double>::infinity();
-};
-
-PointKey KeyOf(const Measurement& row) {
-  return {row.network, row.alpha, row.platform.offload_bytes_per_second};
-}
-
-std::map<PointKey, Answers> ByPoint(const std::vector<Measurement>& measurements) {
-  std::map<PointKey, Answers> points;
-  for (const Measurement& row : measurements) {
-    Answers& answers = points[KeyOf(row)];
-    ++answers.solved;
-    if (!row.prediction.has_value()) continue;
-    ++answers.feasible;
-    answers.fastest_seconds = std::min(answers.fastest_seconds, row.prediction->makespan_seconds);
-  }
-  return points;
-}
-
-// A row of the summary.
-struct Record {
-  std::string solver;
-  int points = 0;
-  int feasible = 0;
-  int wins = 0;
-  int cheap = 0;                // with an overhead below kCheap
-  double common_overheads = 0;  // sum over the points at which every solver has a schedule
-};
-
-constexpr double kCheap = 0.2;  // "below 20 %", as the POFO paper puts it
-constexpr char kReference[] = "rotor";
-
-// Adds one answer to the record of its solver.
-void Count(const Measurement& row, const Answers& answers, Record* record) {
-  // Equal makespans may differ by the order of floating-point additions.
-  constexpr double kSame = 1 + 1e-9;
-  ++record->points;
-  if (!row.prediction.has_value()) return;
-  ++record->feasible;
-  if (row.prediction->overhead < kCheap) ++record->cheap;
-  if (row.prediction->makespan_seconds <= answers.fastest_seconds * kSame) ++record->wins;
-  if (answers.feasible == answers.solved) record->common_overheads += row.prediction->overhead;
-}
-
-// By solver, in order of appearance.
-std::vector<Record> RecordsOf(const std::vector<Measurement>& measurements,
-                              const std::map<PointKey, Answers>& points) {
-  std::vector<Record> records;
-  for (const Measurement& row : measurements) {
-    auto record = std::find_if(records.begin(), records.end(),
-                               [&row](const Record& each) { return each.solver == row.solver; });
-    if (record == records.end()) record = records.insert(record, Record{.solver = row.solver});
-    Count(row, points.at(KeyOf(row)), &*record);
-  }
-  return records;
-}
-
 }  // namespace
 
-std::optional<double> Measurement::Slowdown() const {
-  return Quotient(prediction, sequential_seconds);
-}
-
 std::optional<double> Measurement::RatioToBound() const {
-  return Quotient(prediction, transfer_bound_seconds);
+  if (!prediction.has_value() || transfer_bound_seconds <= 0) return std::nullopt;
+  return prediction->makespan_seconds / transfer_bound_seconds;
 }
 
 // D is `missing`: it leaves at one rate and comes back at the other, one transfer each.
@@ -190,33 +112,6 @@ std::string CsvRow(const Measurement& measurement) {
     *out += column.cell(measurement);
   };
   return absl::StrJoin(kColumns, ",", cell) + "\n";
-}
-
-std::string SummaryText(const std::vector<Measurement>& measurements) {
-  const std::map<PointKey, Answers> points = ByPoint(measurements);
-  const auto common = std::count_if(points.begin(), points.end(), [](const auto& point) {
-    return point.second.feasible == point.second.solved;
-  });
-  const std::vector<Record> records = RecordsOf(measurements, points);
-  const auto reference = std::find_if(records.begin(), records.end(), [](const Record& record) {
-    return record.solver == kReference;
-  });
-  // Without rotor, or where it loses no time, the share has no value and its cell shows "-".
-  const double of = reference == records.end() ? 0 : reference->common_overheads;
-  using Align = Table::Align;
-  Table table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-               Align::kRight, Align::kRight});
-  table.Add({"solver", "points", "feasible", "below +20 %", "mean overhead", "of rotor's", "wins"});
-  for (const Record& record : records) {
-    const double mean = record.common_overheads / static_cast<double>(common);
-    const double share = record.common_overheads / of;
-    table.Add({record.solver, absl::StrCat(record.points), absl::StrCat(record.feasible),
-               absl::StrCat(record.cheap),
-               common > 0 ? absl::StrFormat("%+.1f %%", mean * 100) : "-",
-               of > 0 ? absl::StrFormat("%.0f %%", share * 100) : "-", absl::StrCat(record.wins)});
-  }
-  return absl::StrCat(table.ToString(2), "  mean overhead: of the ", common, " of ", points.size(),
-                      " points that every solver has a schedule for; wins: nobody was faster\n");
 }
 
 }  // namespace stowage

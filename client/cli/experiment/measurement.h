@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
@@ -30,9 +29,7 @@ struct Measurement {
   double sequential_seconds = 0;      // one forward and one backward of every stage
   double transfer_bound_seconds = 0;  // see TransferBoundSeconds()
 
-  // Makespan over sequential time and over the transfer bound; nullopt without a schedule or where
-  // the reference is 0.
-  std::optional<double> Slowdown() const;
+  // Makespan over the transfer bound; nullopt without a schedule or where the bound is 0.
   std::optional<double> RatioToBound() const;
 };
 
@@ -50,12 +47,6 @@ double TransferBoundSeconds(const Chain& chain, const Platform& platform);
 // digits, without the last bits, which differ between machines.
 std::string CsvHeader();
 std::string CsvRow(const Measurement& measurement);
-
-// A table with a row for each solver, in order of appearance: the number of its points, of those
-// with a schedule and of those with less than 20 % overhead; its mean overhead over the points at
-// which every solver has a schedule, also as a share of rotor's where rotor took part; and at how
-// many points no solver was faster. A point is a network, a budget and a bandwidth.
-std::string SummaryText(const std::vector<Measurement>& measurements);
 
 }  // namespace stowage
 

@@ -2,8 +2,9 @@
 import { useMemo, useState } from "preact/hooks";
 import type { FrontierPoint, FrontierResponse } from "../generated/stowage/v1/scheduler";
 import type { View, ViewedFrontier, ViewedSchedule } from "../generated/stowage/v1/view";
-import { BudgetChart, isFeasible, Shape } from "./budget_chart";
+import { BudgetChart, isFeasible } from "./budget_chart";
 import { Card, Figure } from "./figure";
+import { Shape } from "./lines_chart";
 import { plain } from "./names";
 import type { Go } from "./route";
 import { formatRate } from "./units";

@@ -9,6 +9,7 @@ import { BudgetSlider } from "./budget_slider";
 import { BudgetsView } from "./budgets_view";
 import { ChainView } from "./chain_view";
 import { CompareView } from "./compare_view";
+import { ExperimentView } from "./experiment_view";
 import { useLive } from "./live";
 import { chainName } from "./names";
 import { type Route, routeText, useRoute, type ViewName } from "./route";
@@ -146,12 +147,11 @@ function Page({ data }: { data: View }) {
   );
 }
 
+function Start({ data }: { data: View }) {
+  if (data.service !== undefined) return <ServiceView needsToken={data.service.needs_token} />;
+  if (data.experiment !== undefined) return <ExperimentView experiment={data.experiment} />;
+  return <Page data={data} />;
+}
+
 const data = JSON.parse(document.getElementById("view")!.textContent!) as View;
-render(
-  data.service === undefined ? (
-    <Page data={data} />
-  ) : (
-    <ServiceView needsToken={data.service.needs_token} />
-  ),
-  document.getElementById("page")!,
-);
+render(<Start data={data} />, document.getElementById("page")!);

@@ -1,5 +1,6 @@
 // What is shown, as the part of the address after "#": it can be kept, or sent with the file.
 //   #/schedule/0?op=59&stage=27&from=0.1&to=0.2    #/compare/0/1    #/budgets    #/chain?stage=27
+//   #/memory    #/bandwidth/3, of an experiment
 import { useCallback, useEffect, useState } from "preact/hooks";
 
 export const kViews = ["schedule", "compare", "budgets", "chain"] as const;
@@ -74,4 +75,37 @@ export function useRoute(): [Route, Go] {
     setRoute(after);
   }, []);
   return [route, go];
+}
+
+export const kQuantities = ["memory", "bandwidth", "ratio"] as const;
+export type Quantity = (typeof kQuantities)[number];
+
+// Of an experiment: all pictures of a kind, or one with its figures.
+export interface ExperimentRoute {
+  quantity: Quantity | undefined; // none in the address
+  picture: number | undefined;
+}
+
+function parseExperimentRoute(hash: string): ExperimentRoute {
+  const [, name, index] = hash.replace(/^#/, "").split("/");
+  const picture = readNumber(index ?? null);
+  return {
+    quantity: kQuantities.find((quantity) => quantity === name),
+    picture: picture === undefined ? undefined : Math.floor(picture),
+  };
+}
+
+export function experimentRouteText(quantity: Quantity, picture?: number): string {
+  return `#/${quantity}${picture === undefined ? "" : `/${picture}`}`;
+}
+
+// Its links are steps of the browser's history.
+export function useExperimentRoute(): ExperimentRoute {
+  const [route, setRoute] = useState(() => parseExperimentRoute(location.hash));
+  useEffect(() => {
+    const read = () => setRoute(parseExperimentRoute(location.hash));
+    addEventListener("popstate", read);
+    return () => removeEventListener("popstate", read);
+  }, []);
+  return route;
 }

@@ -3,17 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/strings/str_split.h"
-#include "client/cli/experiment/measurement_plots.h"
 #include "tests/support/chains.h"
 
 namespace stowage {
 namespace {
 
-using testing::HasSubstr;
 using testing::Optional;
 
 // A row about a network that takes 10 s at least; no makespan: no schedule.
@@ -60,13 +57,12 @@ TEST(TransferBound, IsAtLeastTheComputeTime) {
   EXPECT_EQ(TransferBoundSeconds(chain, Memory(60)), 9);  // no link
 }
 
-TEST(Measurement, IsComparedWithTheComputationAndWithTheBound) {
-  EXPECT_THAT(Row("rotor", 0.5, 30).Slowdown(), Optional(3));
+TEST(Measurement, IsComparedWithTheBound) {
   EXPECT_THAT(Row("rotor", 0.5, 30).RatioToBound(), Optional(1.5));
-  EXPECT_EQ(Row("rotor", 0.5, {}).Slowdown(), std::nullopt);
+  EXPECT_EQ(Row("rotor", 0.5, {}).RatioToBound(), std::nullopt);
   Measurement instant = Row("rotor", 0.5, 0);
-  instant.sequential_seconds = 0;
-  EXPECT_EQ(instant.Slowdown(), std::nullopt);
+  instant.transfer_bound_seconds = 0;
+  EXPECT_EQ(instant.RatioToBound(), std::nullopt);
 }
 
 TEST(CsvRow, HasACellForEachColumn) {
@@ -93,62 +89,6 @@ TEST(CsvRow, HasACellForEachColumn) {
 TEST(CsvRow, LeavesMissingValuesEmpty) {
   EXPECT_EQ(CsvRow(Row("rotor", 0, {})),
             "net,3,0,100,12,12,0,false,0,rotor,INFEASIBLE,,,10,,20,,,,,,0.000000\n");
-}
-
-TEST(Summary, ComparesOnPointsFeasibleForEverySolver) {
-  const std::vector<Measurement> rows = {
-      Row("rotor", 0.1, {}), Row("fast", 0.1, 20), Row("rotor", 0.5, 12), Row("fast", 0.5, 11),
-      Row("rotor", 0.9, 14), Row("fast", 0.9, 11), Row("rotor", 1, 10),   Row("fast", 1, 10)};
-  EXPECT_EQ(SummaryText(rows),
-            "  solver  points  feasible  below +20 %  mean overhead  of rotor's  wins\n"
-            "  rotor        4         3            2        +20.0 %       100 %     1\n"
-            "  fast         4         4            3         +6.7 %        33 %     4\n"
-            "  mean overhead: of the 3 of 4 points that every solver has a schedule for; wins: "
-            "nobody was faster\n");
-}
-
-TEST(Summary, HasNoMeanWithoutACommonPoint) {
-  const std::string text = SummaryText({Row("a", 0.1, {}), Row("b", 0.1, 20)});
-  EXPECT_THAT(
-      text, HasSubstr("a            1         0            0              -           -     0\n"));
-  EXPECT_THAT(
-      text, HasSubstr("b            1         1            0              -           -     1\n"));
-}
-
-TEST(PlotOf, DrawsALineASolverWithGapsAndAPanelANetwork) {
-  Measurement other = Row("rotor", 0.5, 15);
-  other.network = "other";
-  const Plot plot = PlotOf(PlotKind::kSlowdownByMemory,
-                           {Row("rotor", 0.1, {}), Row("auto", 0.1, 20), Row("rotor", 0.5, 12),
-                            Row("auto", 0.5, 11), other},
-                           std::nullopt);
-  EXPECT_EQ(plot.title, "Overhead by memory, 12 GB/s");
-  ASSERT_EQ(plot.panels.size(), 2U);
-  EXPECT_EQ(plot.panels[0].title, "net");
-  EXPECT_EQ(plot.panels[1].title, "other");
-  ASSERT_EQ(plot.panels[0].lines.size(), 2U);
-  const PlotLine& rotor = plot.panels[0].lines[0];
-  EXPECT_EQ(rotor.name, "rotor");
-  ASSERT_EQ(rotor.points.size(), 2U);
-  EXPECT_EQ(rotor.points[0].x, 0.1);
-  EXPECT_EQ(rotor.points[0].y, std::nullopt);
-  EXPECT_THAT(rotor.points[1].y, Optional(1.2));
-}
-
-TEST(PlotOf, HasAPanelForEachBudgetOrBandwidthThatIsFixed) {
-  Measurement fast = Row("rotor", 0.5, 11);
-  fast.platform.offload_bytes_per_second = 24e9;
-  const std::vector<Measurement> rows = {Row("rotor", 0.5, 12), fast};
-  const Plot by_bandwidth = PlotOf(PlotKind::kSlowdownByBandwidth, rows, std::nullopt);
-  EXPECT_EQ(by_bandwidth.title, "Overhead by bandwidth, α = 0.5");
-  ASSERT_EQ(by_bandwidth.panels.size(), 1U);
-  EXPECT_EQ(by_bandwidth.panels[0].lines[0].points[1].x, 24);
-  const Plot ratio = PlotOf(PlotKind::kRatioByMemory, rows, std::nullopt);
-  EXPECT_EQ(ratio.title, "Ratio to the lower bound by memory");
-  ASSERT_EQ(ratio.panels.size(), 2U);
-  EXPECT_EQ(ratio.panels[1].title, "net, 24 GB/s");
-  EXPECT_EQ(ratio.panels[1].lines[0].points[0].x, 50);
-  EXPECT_THAT(ratio.panels[1].lines[0].points[0].y, Optional(0.55));
 }
 
 }  // namespace
