@@ -5,7 +5,9 @@
 #   deploy/web.sh
 #   deploy/web.sh --test-name-pattern=axe
 #   deploy/web.sh --update      only builds the page, into what is committed
-#   deploy/web.sh --pictures    only takes the pictures of README.md, of what the programs hold
+#   deploy/web.sh --pictures    only takes the pictures of README.md and tests/experiments, of what the
+#                               programs hold
+#   deploy/web.sh --keep-screenshots   only writes the pictures that the tests compare with
 set -euo pipefail
 cd "$(dirname "$0")/.."
 web=server/web
@@ -26,7 +28,10 @@ if [ "${1:-}" = "--update" ]; then
   exec node "$web/build.mjs"
 fi
 if [ "${1:-}" = "--pictures" ]; then
-  exec node --test tests/web/pictures.mjs
+  exec node --test "${@:2}" tests/web/pictures.mjs
+fi
+if [ "${1:-}" = "--keep-screenshots" ]; then
+  STOWAGE_KEEP_SCREENSHOTS=1 exec node --test tests/web/screenshot_test.mjs
 fi
 built=$(mktemp)
 trap 'rm -f "$built"' EXIT
