@@ -220,6 +220,7 @@ TEST_F(ExperimentCommand, WritesAPageOfEveryAnswer) {
   const ProgramResult refused = Experiment({"--alphas", "1", "--html", folder_.Path("no/a.html")});
   EXPECT_EQ(refused.exit_code, kError);
   EXPECT_THAT(refused.err, HasSubstr("stowage: --html: "));
+  EXPECT_THAT(refused.out, HasSubstr(absl::StrCat("written: ", Output("sweep.csv"), "\n")));
 }
 
 TEST_F(ExperimentCommand, NothingFeasibleIsExitCodeTwo) {

@@ -187,11 +187,11 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   const absl::StatusOr<Results> results = Measure(arguments, sweep, local, networks);
   if (!results.ok()) return Prefixed("--output", results.status());
   const Summary summary = SummaryOf(results->rows);
+  absl::Status page;
   std::string paths = results->path;
   if (!arguments.html.empty()) {
-    RETURN_IF_ERROR(
-        WriteHtml(arguments.html, ViewOf(arguments, local, networks, results->rows, summary)));
-    absl::StrAppend(&paths, ", ", arguments.html);
+    page = WriteHtml(arguments.html, ViewOf(arguments, local, networks, results->rows, summary));
+    if (page.ok()) absl::StrAppend(&paths, ", ", arguments.html);
   }
   const std::string text = absl::StrCat(
       NameOf(ExperimentOf(arguments.sweep.figure)), ": ", Counted(networks.size(), "network"), ", ",
@@ -199,7 +199,9 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
       Counted(sweep.solvers.size(), "solver"), "\n", SummaryText(summary), "  written: ", paths,
       "\n");
   std::fwrite(text.data(), 1, text.size(), stdout);
-  // Failed solves have rows as well, so the files and the summary are complete before the error.
+  // The CSV file and the summary are complete before the error of the page, or of a failed solve,
+  // which has a row as well.
+  RETURN_IF_ERROR(page);
   RETURN_IF_ERROR(results->failure);
   const bool feasible =
       std::any_of(results->rows.begin(), results->rows.end(),
