@@ -144,7 +144,7 @@ struct Results {
 // Runs the whole sweep; writes the CSV file.
 absl::StatusOr<Results> Measure(const Arguments& arguments, const Sweep& sweep,
                                 const LocalOptions& local,
-                                 const std::vector<NetworkProfile>& networks) {
+                                const std::vector<NetworkProfile>& networks) {
   RETURN_IF_ERROR(MakeFolder(arguments.output));
   const std::string name = NameOf(ExperimentOf(arguments.sweep.figure));
   const std::string stem = (std::filesystem::path(arguments.output) / name).string();
@@ -155,7 +155,8 @@ absl::StatusOr<Results> Measure(const Arguments& arguments, const Sweep& sweep,
   settings.record = [&file](const Measurement& row) { return file.Write(CsvRow(row)); };
   if (!arguments.quiet) settings.progress = PrintProgress;
   Experimenter experimenter(sweep, settings, networks.size());
-  for (const NetworkProfile& network : networks) RETURN_IF_ERROR(experimenter.SolveNetwork(network));
+  for (const NetworkProfile& network : networks)
+    RETURN_IF_ERROR(experimenter.SolveNetwork(network));
   ASSIGN_OR_RETURN(std::string path, file.Finish());
   return Results{experimenter.rows(), std::move(path), experimenter.Failure()};
 }
