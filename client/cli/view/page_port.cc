@@ -36,11 +36,18 @@ bool HasPrefix(absl::string_view text, absl::string_view prefix) {
   return difference == 0;
 }
 
-void Answer(const absl::StatusOr<std::string>& json, httplib::Response& response) {
-  if (json.ok()) {
-    response.set_content(*json, "application/json");
-    return;
-  }
+// Uncompressed, as the library sends what has a length and comes in parts: it would prefer Brotli,
+// at a level that takes a second for a page.
+void SetContent(std::string body, const char* type, httplib::Response& response) {
+  const size_t length = body.size();
+  response.set_content_provider(
+      length, type, [body = std::move(body)](size_t offset, size_t part, httplib::DataSink& sink) {
+        return sink.write(body.data() + offset, part);
+      });
+}
+
+void Answer(absl::StatusOr<std::string> json, httplib::Response& response) {
+  if (json.ok()) return SetContent(*std::move(json), "application/json", response);
   response.status = absl::IsCancelled(json.status()) ? kConflict : kBadRequest;
   response.set_content(std::string(json.status().message()), "text/plain; charset=utf-8");
 }
@@ -59,7 +66,7 @@ struct PagePort::Parts {
           return httplib::Server::HandlerResponse::Handled;
         });
     server.Get(path, [this](const httplib::Request&, httplib::Response& response) {
-      response.set_content(sources.page, "text/html; charset=utf-8");
+      SetContent(sources.page, "text/html; charset=utf-8", response);
     });
     server.Get(
         path + "solve", [this](const httplib::Request& request, httplib::Response& response) {
