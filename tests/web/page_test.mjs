@@ -342,7 +342,7 @@ test("ten thousand operations are drawn and panned", async (context) => {
       }
       return times.sort((a, b) => a - b);
     });
-    assert.equal(milliseconds.length, 60);
+    assert.ok(milliseconds[30] < 20, `${milliseconds[30]} ms`);
     context.diagnostic(
       `${count} operations: a frame of panning takes ${milliseconds[30].toFixed(1)} ms ` +
         `(median), ${milliseconds[57].toFixed(1)} ms (95 %)`,
