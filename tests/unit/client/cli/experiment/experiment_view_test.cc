@@ -26,7 +26,7 @@ Measurement Row(const std::string& network, int64_t bytes, const std::string& so
 }
 
 TEST(ExperimentView, HasAPointForEachBudgetWithAnAnswerOfEachSolver) {
-  const std::vector<Network> networks = {{"a", EqualChain(3), {}}, {"b", EqualChain(4), {}}};
+  const std::vector<NetworkProfile> networks = {{"a", EqualChain(3), {}}, {"b", EqualChain(4), {}}};
   const std::vector<Measurement> rows = {Row("a", 80, "rotor", 12), Row("a", 80, "auto", {}),
                                          Row("a", 90, "rotor", 11), Row("a", 90, "auto", 10),
                                          Row("b", 90, "rotor", 9),  Row("b", 90, "auto", 8)};
