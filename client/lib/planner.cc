@@ -116,6 +116,10 @@ absl::Status ReportExecution(const PlannerOptions& options, const ExecutionRepor
 absl::StatusOr<PlannedAnswer> FindPlan(const PlannerOptions& options, const SolveRequest& request) {
   PlannedAnswer planned;
   planned.source = PlanSource::kLocal;
+  if (!options.servers.empty()) {
+    planned.notes.push_back(absl::StrCat(absl::StrJoin(options.servers, ", "),
+                                         ": not asked, since this program was built without gRPC"));
+  }
   ASSIGN_OR_RETURN(planned.result, LocalScheduler(options.local).Solve(request, {}));
   return planned;
 }

@@ -1,6 +1,6 @@
 // Finds a schedule for a training job whatever the state of the service: in the plan file of the
 // job's last run, from a server, or by solving in this process. Then reports what was measured.
-// A program built without gRPC has neither plan files nor servers: it solves here.
+// A program built without gRPC has neither plan files nor servers: it solves here, and notes that.
 #ifndef STOWAGE_CLIENT_LIB_PLANNER_H_
 #define STOWAGE_CLIENT_LIB_PLANNER_H_
 

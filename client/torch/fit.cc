@@ -6,12 +6,12 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -26,7 +26,6 @@
 #include "client/torch/plain_step.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_device.h"
-#include "client/torch/torch_guarded.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
@@ -98,10 +97,11 @@ class Steps {
     if (count_ == 0) return "no step yet";
     std::vector<double> sorted = seconds_;
     std::sort(sorted.begin(), sorted.end());
-    return absl::StrCat(
-        count_, count_ == 1 ? " step" : " steps", ", median ", FormatSeconds(MedianOf(sorted)),
-        " (10 % to 90 %: ", FormatSeconds(QuantileOf(sorted, 0.1)), " to ",
-        FormatSeconds(QuantileOf(sorted, 0.9)), "), peak ", FormatBytes(peak_bytes_));
+    return absl::StrCat(count_, count_ == 1 ? " step" : " steps", ", median ",
+                        FormatSeconds(MedianOf(sorted)),
+                        " (10 % to 90 %: ", FormatSeconds(QuantileOf(sorted, 0.1)), " to ",
+                        FormatSeconds(QuantileOf(sorted, 0.9)), "), peak ",
+                        FormatBytes(peak_bytes_), GradientsText());
   }
 
  private:
@@ -120,6 +120,7 @@ class Steps {
 // How the inputs of one shape are trained.
 struct ShapePlan {
   std::string shape = {};
+  std::vector<bool> state = {};  // of the network: see Fit::Parts::State()
   Chain chain = {};
   std::optional<int64_t> plain_bytes = {};  // measured; unset: does not fit
   std::string source = {};                  // of the schedule, and what it does
@@ -192,7 +193,22 @@ class Fit::Parts {
     double seconds = 0;
   };
 
-  static int64_t BytesOf(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
+  // 0 for sparse tensors, of which LibTorch does not tell.
+  static int64_t BytesOf(const at::Tensor& tensor) {
+    return tensor.layout() == at::kStrided ? static_cast<int64_t>(tensor.nbytes()) : 0;
+  }
+
+  // What a plan depends on beside the input: the training modes of all modules, and which
+  // parameters are trained.
+  std::vector<bool> State() const {
+    std::vector<bool> state;
+    for (const TorchStage& stage : stages_) {
+      if (stage.module == nullptr) continue;
+      for (const auto& module : stage.module->modules()) state.push_back(module->is_training());
+    }
+    for (const at::Tensor& parameter : parameters_) state.push_back(parameter.requires_grad());
+    return state;
+  }
 
   // Of the parameters' gradients that exist.
   int64_t GradientBytes() const {
@@ -209,6 +225,11 @@ class Fit::Parts {
 
   static absl::Status CheckFed(const at::Tensor& input, const TorchLoss& loss) {
     if (!input.defined()) return absl::InvalidArgumentError("input: is an undefined tensor");
+    if (input.requires_grad()) {
+      return absl::InvalidArgumentError(
+          "input: requires a gradient, which a step does not pass on: make what computes it the "
+          "first stage, or detach() it");
+    }
     if (loss == nullptr) return absl::InvalidArgumentError("loss: is no function");
     return absl::OkStatus();
   }
@@ -217,6 +238,11 @@ class Fit::Parts {
   absl::Status CheckOptions() const {
     Platform platform;
     platform.memory_bytes = 1;
+    if (options_.memory != "all") {
+      Chain any;
+      any.stages.resize(1);
+      RETURN_IF_ERROR(Prefixed("memory", ParseBudget(options_.memory, any).status()));
+    }
     std::vector<FieldViolation> violations = RequestViolations(RequestFor(Chain(), platform));
     std::erase_if(violations,
                   [](const FieldViolation& violation) { return violation.field != "solver"; });
@@ -254,8 +280,10 @@ class Fit::Parts {
   // The plan used last is the first.
   absl::StatusOr<ShapePlan*> PlanFor(const at::Tensor& input, const TorchLoss& loss) {
     const std::string shape = ShapeOf(input);
-    const auto found = std::find_if(plans_.begin(), plans_.end(),
-                                    [&](const ShapePlan& plan) { return plan.shape == shape; });
+    const std::vector<bool> state = State();
+    const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const ShapePlan& plan) {
+      return plan.shape == shape && plan.state == state;
+    });
     if (found != plans_.end()) {
       plans_.splice(plans_.begin(), plans_, found);
       return &plans_.front();
@@ -270,10 +298,14 @@ class Fit::Parts {
   absl::StatusOr<ShapePlan> MakePlan(const at::Tensor& input, const TorchLoss& loss) {
     ShapePlan plan;
     plan.shape = ShapeOf(input);
+    plan.state = State();
     TorchStages stages = StagesToRun(stages_);
     stages.Feed(input, loss);
     Progress(absl::StrCat("profiling ", stages_.size(), " stages for input ", plan.shape));
     ASSIGN_OR_RETURN(plan.chain, ProfileChain(&stages, device_.agent.get(), meter_));
+    // In plan files, which are named after it.
+    plan.chain.name =
+        absl::StrCat(stages_.front().name, " to ", stages_.back().name, ", ", plan.shape);
     if (budget_bytes_ == 0) RETURN_IF_ERROR(SetBudget(stages, plan.chain));
     if (kLeastOfPlain * static_cast<double>(StoreAllPeakBytes(plan.chain)) <=
         static_cast<double>(budget_bytes_)) {
@@ -291,8 +323,11 @@ class Fit::Parts {
       const MemoryBudget budget = BudgetOf(stages, {.device_bytes = device_.memory_bytes,
                                                     .context_bytes = device_.used_bytes,
                                                     .optimizer_copies = options_.optimizer_copies});
-      // The weights exist, so the device's memory in use includes them.
-      budget_bytes_ = budget.activation_bytes() + budget.weight_bytes;
+      // Weights and buffers exist, so the device's memory in use includes them.
+      budget_bytes_ = budget.activation_bytes();
+      for (const auto& tensors : {stages.Parameters(), stages.Buffers()}) {
+        for (const at::Tensor& tensor : tensors) budget_bytes_ += BytesOf(tensor);
+      }
     } else {
       const absl::StatusOr<int64_t> bytes = ParseBudget(options_.memory, chain);
       if (!bytes.ok()) return Prefixed("memory", bytes.status());
@@ -357,20 +392,17 @@ class Fit::Parts {
   absl::StatusOr<Result> Run(ShapePlan* plan, const at::Tensor& input, const TorchLoss& loss) {
     if (plan->plan == nullptr) return RunPlain(input, loss);
     plan->stages->Feed(input, loss);
+    // What the caller passed is not kept between steps.
+    const auto forget = absl::MakeCleanup([plan] { plan->stages->Feed({}, nullptr); });
     ASSIGN_OR_RETURN(const StepReport report, plan->executor->Step(plan->stages.get()));
-    Result result{plan->stages->loss(), report.seconds};
-    plan->stages->Feed({}, nullptr);  // the caller's input is not kept between steps
-    return result;
+    return Result{plan->stages->loss(), report.seconds};
   }
 
   // Timed on the device's queue, which is LibTorch's current stream on a GPU.
   absl::StatusOr<Result> RunPlain(const at::Tensor& input, const TorchLoss& loss) {
     ASSIGN_OR_RETURN(const auto begin, device_.agent->Record(Queue::kCompute));
     Result result;
-    RETURN_IF_ERROR(TorchGuarded([&] {
-      result.loss = PlainStep(stages_, input, loss);
-      return absl::OkStatus();
-    }));
+    ASSIGN_OR_RETURN(result.loss, PlainStep(stages_, input, loss));
     ASSIGN_OR_RETURN(const auto end, device_.agent->Record(Queue::kCompute));
     RETURN_IF_ERROR(device_.agent->Synchronize());
     result.seconds = end->Seconds() - begin->Seconds();

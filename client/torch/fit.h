@@ -29,7 +29,7 @@ struct FitOptions {
   // With "all": the optimizer's numbers for each trained number, 1 for momentum, 2 for Adam.
   int optimizer_copies = 2;
   std::string solver = "auto";
-  // Each host:port or unix:PATH; empty: solve in this process.
+  // Each host:port or unix:PATH; empty: solve in this process, as builds without gRPC always do.
   std::vector<std::string> servers = {};
   double patience_seconds = 2;  // for the servers; then this process solves
   std::string plan_cache = {};  // a directory of plans for the next start; empty: none
@@ -41,9 +41,10 @@ struct FitOptions {
 
 // Where plain training fits into the budget, a step is plain training; otherwise it runs under a
 // schedule, with equal losses and gradients (torch_stages.h says what a stage must not do). An
-// input of another shape or type gets a plan of its own at its first step, within the same budget;
-// the eight used last are kept. On a CUDA device the calling thread's current stream becomes the
-// one that steps run on. Not thread-safe; one thread makes all calls.
+// input of another shape or type, or a network in another training mode, gets a plan of its own at
+// its first step, within the same budget; the eight used last are kept. On a CUDA device the
+// calling thread's current stream becomes the one that steps run on. On the host whatever other
+// threads allocate with LibTorch counts as the step's. Not thread-safe; one thread makes all calls.
 //
 // Every member may throw, and names the stage or the option:
 //   c10::ValueError        an option, or a stage that does not suit a schedule; with the remedy
@@ -54,7 +55,8 @@ class Fit {
  public:
   // Profiles the network on `input` and makes the plan of its shape; changes no gradient, buffer or
   // random generator. Stages that write into their inputs are joined with the ones before them.
-  // The network stays the caller's and must be on the input's device.
+  // The network stays the caller's and must be on the input's device, and in training mode if it
+  // is to be trained.
   Fit(torch::nn::Sequential network, const at::Tensor& input, const TorchLoss& loss,
       const FitOptions& options = {});
   // The same for a network that is cut into other parts.
@@ -65,6 +67,7 @@ class Fit {
   Fit& operator=(Fit&& other) noexcept;
 
   // One forward and backward; adds to the gradients of the parameters. Returns the loss, detached.
+  // The input must not require a gradient.
   at::Tensor step(const at::Tensor& input, const TorchLoss& loss);
 
   // For people, some lines for each shape: the stages, what plain training takes, the budget, and

@@ -1,11 +1,13 @@
 #include "client/torch/join_stages.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/torch/replay.h"
 #include "client/torch/torch_guarded.h"
@@ -15,11 +17,16 @@
 namespace stowage {
 namespace {
 
-// By stage: whether it writes into its input. Holds one value at a time.
+// By stage: whether it belongs to the one before it, since it writes into its input, or returns its
+// input, or a view of it, into which a later stage writes. For the first stage the one before it is
+// the network's input. Holds one value at a time.
 absl::StatusOr<std::vector<bool>> FindWriters(const std::vector<TorchStage>& stages,
                                               const at::Tensor& sample) {
   const at::NoGradGuard no_grad;
+  // Casts of weights that autocast caches here have no graph for a later step.
+  const auto forget_casts = absl::MakeCleanup([] { at::autocast::clear_cache(); });
   std::vector<bool> writes;
+  std::vector<bool> aliases;          // by stage: whether its output shares its input's memory
   at::Tensor value = sample.clone();  // which the caller keeps as it is
   for (const TorchStage& stage : stages) {
     if (stage.forward == nullptr) {
@@ -36,6 +43,10 @@ absl::StatusOr<std::vector<bool>> FindWriters(const std::vector<TorchStage>& sta
       return absl::InvalidArgumentError(absl::StrCat(stage.name, ": returns no tensor"));
     }
     writes.push_back(value._version() != version);
+    aliases.push_back(output.is_alias_of(value));
+    for (size_t i = writes.size() - 1; writes[i] && i > 0 && aliases[i - 1]; --i) {
+      writes[i - 1] = true;
+    }
     value = std::move(output);
   }
   return writes;
@@ -95,7 +106,8 @@ absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage>
   }));
   if (!writes->empty() && writes->front()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        stages.front().name, ": writes into the input of the network: make it work out of place"));
+        stages.front().name,
+        ": the network's input is written to, by it or behind a view: work out of place there"));
   }
   std::vector<std::vector<TorchStage>> parts;
   for (size_t i = 0; i < stages.size(); ++i) {

@@ -25,8 +25,9 @@ std::shared_ptr<torch::nn::Module> JoinedModule(const std::vector<TorchStage>& s
 TorchStage JoinedStage(std::vector<TorchStage> stages);
 
 // Joins each stage that writes into its input, such as an in-place ReLU, with the one before it,
-// which a run on `sample` shows. Buffers and random generators are restored. Errors:
-// INVALID_ARGUMENT if the first stage writes into its input, or a stage has no forward;
+// and with those before that whose value it is, such as before a view: a run on `sample` shows it.
+// Buffers and random generators are restored. Errors: INVALID_ARGUMENT if the network's input would
+// be written to, or a stage has no forward;
 // RESOURCE_EXHAUSTED; INTERNAL for LibTorch's other exceptions. All name the stage.
 absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage> stages,
                                                          const at::Tensor& sample);

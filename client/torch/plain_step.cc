@@ -1,23 +1,47 @@
 #include "client/torch/plain_step.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/torch/state_backup.h"
 #include "client/torch/torch_guarded.h"
+#include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
+namespace {
 
-at::Tensor PlainStep(const std::vector<TorchStage>& stages, at::Tensor input,
-                     const TorchLoss& loss) {
+// Converts exceptions, and puts the stage's name before them.
+absl::Status Named(const std::string& stage, const std::function<void()>& call) {
+  const absl::Status status = TorchGuarded([&call] {
+    call();
+    return absl::OkStatus();
+  });
+  return status.ok() ? status : Prefixed(stage, status);
+}
+
+}  // namespace
+
+absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, at::Tensor input,
+                                     const TorchLoss& loss) {
+  // Casts of weights that autocast has cached are from before the optimizer's step.
+  at::autocast::clear_cache();
+  const auto forget_casts = absl::MakeCleanup([] { at::autocast::clear_cache(); });
   at::Tensor value = std::move(input);
-  for (const TorchStage& stage : stages) value = stage.forward(value);
-  const at::Tensor result = loss(value);
+  for (const TorchStage& stage : stages) {
+    RETURN_IF_ERROR(Named(stage.name, [&] { value = stage.forward(value); }));
+  }
+  at::Tensor result;
+  RETURN_IF_ERROR(Named("loss", [&] { result = loss(value); }));
   // Only autograd's graph keeps activations during the backward.
   value.reset();
-  result.backward();
+  RETURN_IF_ERROR(Named("backward", [&] {
+    const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
+    result.backward();
+  }));
   return result.detach();
 }
 
@@ -27,16 +51,14 @@ absl::StatusOr<int64_t> PlainPeakBytes(const TorchStages& stages, const at::Tens
   RETURN_IF_ERROR(TorchGuarded([&] {
     StateBackup backup(stages);
     backup.SetGradientsToZero();
-    const absl::Status ran = TorchGuarded([&] {
-      // The first step allocates what libraries keep.
-      for (int step = 0; step < 2; ++step) {
-        const int64_t before_bytes = meter->LiveBytes();
-        meter->ResetPeak();
-        PlainStep(stages.stages(), input.clone(), loss);
-        peak_bytes = meter->PeakBytes() - before_bytes;
-      }
-      return absl::OkStatus();
-    });
+    absl::Status ran;
+    // The first step allocates what libraries keep.
+    for (int step = 0; step < 2 && ran.ok(); ++step) {
+      const int64_t before_bytes = meter->LiveBytes();
+      meter->ResetPeak();
+      ran = PlainStep(stages.stages(), input.clone(), loss).status();
+      peak_bytes = meter->PeakBytes() - before_bytes;
+    }
     backup.Restore();
     return ran;
   }));

@@ -13,14 +13,14 @@
 
 namespace stowage {
 
-// One forward and backward; adds to the gradients. Returns the loss, detached. Throws LibTorch's
-// exceptions.
-at::Tensor PlainStep(const std::vector<TorchStage>& stages, at::Tensor input,
-                     const TorchLoss& loss);
+// One forward and backward, the latter without autocast, as under a schedule; adds to the
+// gradients. Returns the loss, detached. Errors begin with the stage's name: RESOURCE_EXHAUSTED, or
+// INTERNAL for LibTorch's other exceptions.
+absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, at::Tensor input,
+                                     const TorchLoss& loss);
 
 // The most bytes that a plain step has at once, the input included, as schedules are measured.
-// Gradients, buffers and random generators are restored. Errors: RESOURCE_EXHAUSTED where it does
-// not fit on the device; INTERNAL for LibTorch's other exceptions.
+// Gradients, buffers and random generators are restored. Errors: those of PlainStep().
 absl::StatusOr<int64_t> PlainPeakBytes(const TorchStages& stages, const at::Tensor& input,
                                        const TorchLoss& loss, MemoryMeter* meter);
 

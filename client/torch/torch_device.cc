@@ -55,6 +55,9 @@ absl::StatusOr<TorchDevice> Cuda(c10::Device torch) {
   TorchDevice device;
   device.torch = torch;
   const auto stream = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, torch.index());
+  // What the caller has enqueued, such as its weights' initialization, is not ordered before the
+  // new stream's work.
+  c10::cuda::getCurrentCUDAStream(torch.index()).synchronize();
   c10::cuda::setCurrentCUDAStream(stream);
   // LibTorch sets up its allocator, which memory meters and limits ask, with the first tensor.
   (void)at::empty({1}, at::dtype(at::kByte).device(torch));

@@ -98,7 +98,7 @@ absl::StatusOr<double> StepWithoutSchedule(const Network& network, Device* devic
   ASSIGN_OR_RETURN(const auto begin, device->Record(Queue::kCompute));
   RETURN_IF_ERROR(device->Launch(Queue::kCompute, [&](void*) {
     return TorchGuarded([&] {
-      *loss = PlainStep(network.stages, network.input.clone(), network.loss);
+      ASSIGN_OR_RETURN(*loss, PlainStep(network.stages, network.input.clone(), network.loss));
       return absl::OkStatus();
     });
   }));

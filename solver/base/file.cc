@@ -35,9 +35,9 @@ absl::StatusOr<std::string> Read(std::FILE* file, const std::string& name, size_
   size_t read = 1;
   while (read > 0 && text.size() < max_bytes) {
     read = std::fread(block.data(), 1, std::min(kBlock, max_bytes - text.size()), file);
+    if (std::ferror(file) != 0) return absl::ErrnoToStatus(errno, name);
     text.append(block.data(), read);
   }
-  if (std::ferror(file) != 0) return absl::ErrnoToStatus(errno, name);
   return text;
 }
 

@@ -1,4 +1,5 @@
-// Chains and platforms as JSON, without protobuf: byte for byte what proto/convert/json.h writes.
+// Chains and platforms as JSON, without protobuf: byte for byte what proto/convert/json.h writes,
+// where names have no invisible characters beyond ASCII, which that escapes.
 // Pure, thread-safe.
 #ifndef STOWAGE_SOLVER_MODEL_JSON_H_
 #define STOWAGE_SOLVER_MODEL_JSON_H_

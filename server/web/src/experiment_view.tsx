@@ -254,7 +254,7 @@ function NetworkCards({ network, at }: { network: ExperimentNetwork; at: string 
       <Card name="stages">
         <Figure value={network.stages} unit="count" at={`${at}.stages`} />
       </Card>
-      <Card name="least memory" note="no schedule works below">
+      <Card name="memory floor" note="no schedule works below">
         <Figure value={network.memory_floor_bytes} unit="bytes" at={`${at}.memory_floor_bytes`} />
       </Card>
       <Card

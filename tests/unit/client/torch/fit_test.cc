@@ -1,10 +1,13 @@
 #include "client/torch/fit.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
 
@@ -20,6 +23,7 @@ namespace stowage {
 namespace {
 
 namespace nn = torch::nn;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -89,7 +93,9 @@ TEST_F(FitTest, ReadsLikeThis) {
   }
   EXPECT_LT(fit.step(Batch(64), Loss()).item<double>(), first);
   EXPECT_THAT(fit.summary(), HasSubstr("8 stages; joined, since they work in place: 0..1, 2..3"));
-  EXPECT_THAT(fit.report(), HasSubstr("input 64x64 Float: 7 steps, median "));
+  EXPECT_THAT(fit.report(), AllOf(HasSubstr("input 64x64 Float: 7 steps, median "),
+                                  HasSubstr(" of gradients of weights, which the budget does not "
+                                            "include; predicted ")));
 }
 
 TEST_F(FitTest, IsPlainTrainingWherePlainTrainingFits) {
@@ -103,11 +109,15 @@ TEST_F(FitTest, MayTakeAllThatTheDeviceHasLeft) {
 }
 
 TEST_F(FitTest, OffloadsToTheMemoryThatItSavesOnlyOnRequest) {
-  const auto summary = [](std::optional<bool> offload) {
-    return Fit(Perceptron(), Batch(64), Loss(), {.memory = "60%", .offload = offload}).summary();
+  const auto told = [](std::optional<bool> offload) {
+    std::string text;
+    const auto add = [&text](const std::string& what) { text += what + "\n"; };
+    const Fit fit(Perceptron(), Batch(64), Loss(),
+                  {.memory = "60%", .offload = offload, .progress = add});
+    return text + fit.summary();
   };
-  EXPECT_THAT(summary(std::nullopt), HasSubstr(" 0 offloaded"));
-  EXPECT_THAT(summary(true), Not(HasSubstr("link")));
+  EXPECT_THAT(told(std::nullopt), AllOf(HasSubstr(" 0 offloaded"), Not(HasSubstr("the link"))));
+  EXPECT_THAT(told(true), HasSubstr("measuring the link to the host"));
 }
 
 TEST_F(FitTest, ChangesNothingBeforeTheFirstStep) {
@@ -165,13 +175,52 @@ TEST_F(FitTest, KeepsThePlansOfTheEightShapesUsedLast) {
   EXPECT_EQ(profiled, 10);
 }
 
+// Dropout saves its mask in training mode only.
+TEST_F(FitTest, PlansAgainForANetworkInAnotherMode) {
+  int profiled = 0;
+  const auto count = [&](const std::string& what) { profiled += what.find("profiling") == 0; };
+  nn::Sequential network = Perceptron();
+  network->push_back(nn::Dropout(0.5));
+  network->eval();
+  Fit fit(network, Batch(64), Loss(), {.memory = "1GiB", .progress = count});
+  fit.step(Batch(64), Loss());
+  EXPECT_EQ(profiled, 1);
+  network->train();
+  fit.step(Batch(64), Loss());
+  EXPECT_EQ(profiled, 2);
+  network->parameters()[0].set_requires_grad(false);
+  fit.step(Batch(64), Loss());
+  EXPECT_EQ(profiled, 3);
+}
+
+// With the first step's weights, which autocast has cast for a convolution, the second loss would
+// be the first one's.
+TEST_F(FitTest, ForgetsWhatAutocastHasCast) {
+  const at::Tensor image = at::ones({8, 4, 16, 16});
+  for (const char* memory : {"60%", "1GiB"}) {
+    nn::Sequential network;
+    for (int layer = 0; layer < 8; ++layer) {
+      network->push_back(nn::Conv2d(nn::Conv2dOptions(4, 4, 3).padding(1)));
+      network->push_back(nn::Sigmoid());
+    }
+    Fit fit(network, image, Loss(), {.memory = memory});
+    torch::optim::SGD optimizer(network->parameters(), torch::optim::SGDOptions(10));
+    at::autocast::set_cpu_enabled(true);
+    const double first = fit.step(image, Loss()).item<double>();
+    optimizer.step();
+    const double second = fit.step(image, Loss()).item<double>();
+    at::autocast::set_cpu_enabled(false);
+    EXPECT_NE(second, first) << memory;
+  }
+}
+
 TEST_F(FitTest, SaysWhatIsWrongWithAnOptionBeforeItMeasuresAnything) {
   int profiled = 0;
   const auto count = [&](const std::string& /*what*/) { ++profiled; };
   EXPECT_THAT(ErrorOf({.solver = "fastest", .progress = count}),
               HasSubstr("solver: 'fastest' is not known; choose one of"));
+  EXPECT_THAT(ErrorOf({.memory = "plenty", .progress = count}), HasSubstr("memory: "));
   EXPECT_EQ(profiled, 0);
-  EXPECT_THAT(ErrorOf({.memory = "plenty"}), HasSubstr("memory: "));
 }
 
 TEST_F(FitTest, NamesTheLeastBudgetWhereNothingFits) {
@@ -191,6 +240,11 @@ TEST_F(FitTest, NamesTheStageThatFails) {
               HasSubstr("input: is an undefined tensor"));
   EXPECT_THAT(MessageOf<c10::ValueError>([&] { fit.step(Batch(64), nullptr); }),
               HasSubstr("loss: is no function"));
+  EXPECT_THAT(MessageOf<c10::ValueError>([&] { fit.step(Batch(64).requires_grad_(), Loss()); }),
+              HasSubstr("input: requires a gradient"));
+  const TorchLoss failing = [](const at::Tensor& output) { return output.view({3}); };
+  EXPECT_THAT(MessageOf<c10::Error>([&] { fit.step(Batch(64), failing); }),
+              HasSubstr("loss: shape '[3]' is invalid"));
 }
 
 TEST_F(FitTest, SolvesHereWhereNoServerAnswers) {

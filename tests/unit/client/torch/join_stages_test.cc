@@ -53,11 +53,29 @@ TEST(JoinWhereInPlace, JoinsARowOfThem) {
   EXPECT_TRUE(at::equal((*joined)[0].forward(at::ones({2})), at::full({2}, 2.0)));
 }
 
+// The in-place stage writes into what the stage before the view has returned.
+TEST(JoinWhereInPlace, JoinsAcrossViews) {
+  const TorchStage view{.name = "c", .forward = [](const at::Tensor& input) {
+                          return input.view({1, 2});
+                        }};
+  const TorchStage same{.name = "d", .forward = [](const at::Tensor& input) { return input; }};
+  const auto joined = JoinWhereInPlace(
+      {Doubling("a"), Doubling("b"), view, same, InPlaceReLU("e"), Doubling("f")}, at::ones({2}));
+  ASSERT_THAT(joined, IsOk());
+  EXPECT_THAT(NamesOf(*joined), ElementsAre("a", "b..e", "f"));
+}
+
 TEST(JoinWhereInPlace, LeavesTheSampleAsItIs) {
   const at::Tensor sample = at::full({2}, -1.0);
-  EXPECT_THAT(JoinWhereInPlace({InPlaceReLU("a")}, sample),
-              Fails(absl::StatusCode::kInvalidArgument,
-                    HasSubstr("a: writes into the input of the network")));
+  EXPECT_THAT(
+      JoinWhereInPlace({InPlaceReLU("a")}, sample),
+      Fails(absl::StatusCode::kInvalidArgument, HasSubstr("a: the network's input is written to")));
+  const TorchStage view{.name = "b", .forward = [](const at::Tensor& input) {
+                          return input.view({1, 2});
+                        }};
+  EXPECT_THAT(
+      JoinWhereInPlace({view, InPlaceReLU("c")}, sample),
+      Fails(absl::StatusCode::kInvalidArgument, HasSubstr("b: the network's input is written to")));
   EXPECT_TRUE(at::equal(sample, at::full({2}, -1.0)));
 }
 
