@@ -105,8 +105,7 @@ std::string Inspector::Shorten(absl::string_view problem) {
   const size_t bracket = problem.find("] ");
   if (bracket != absl::string_view::npos) problem.remove_prefix(bracket + 2);
   if (!absl::ConsumePrefix(&problem, "parse error at ")) return std::string(problem);
-  return absl::StrReplaceAll(problem,
-                             {{": syntax error while parsing ", ": not JSON: "}, {"\n", " "}});
+  return absl::StrReplaceAll(problem, {{": syntax error while parsing ", ": not JSON: "}});
 }
 
 // A protobuf type as error messages name it.
@@ -154,13 +153,15 @@ std::string FieldProblem(absl::string_view message, absl::string_view root) {
     return absl::StrCat(path, ": ", message.substr(kInvalid.size(), type - kInvalid.size()),
                         " is not ", TypeName(message.substr(type + 10)));
   }
-  return absl::StrCat(path, ": ", absl::StrReplaceAll(message, {{"\n", " "}}));
+  return absl::StrCat(path, ": ", message);
 }
 
-// What the parsers say repeats parts of the text, of any length and with any bytes.
+// What the parsers say repeats parts of the text, of any length and with any bytes, such as keys
+// with line breaks.
 absl::Status Unreadable(absl::string_view problem) {
   constexpr size_t kMaxBytes = 900;
-  return absl::InvalidArgumentError(ValidUtf8(Shortened(problem, kMaxBytes)));
+  const std::string line = absl::StrReplaceAll(problem, {{"\n", " "}});
+  return absl::InvalidArgumentError(ValidUtf8(Shortened(line, kMaxBytes)));
 }
 
 // By the byte order mark at its start, which is what editors and shells of Windows write; null for
