@@ -67,7 +67,7 @@ TEST(FromJson, NamesTheFieldInOneLine) {
       {R"({"stages": [{"forward_seconds": 1e999}]})", "chain.stages[0].forward_seconds: "},
       {R"({"stages": [{"name": "x")", "chain.stages[0]: line 1, column 25: not JSON"},
       {R"({"stages": 3})", "chain.stages: 3 is not"},
-      {R"({"a\nkey": NaN})", "chain.a key: line 1, column 11: not JSON"},
+      {R"({"a\nkey": NaN})", "chain.a key: line 1, column 12: not JSON"},
       {"[1]", "chain: is an array, not a JSON object"},
       {R"({"stages": [{}, null]})", "chain.stages[1]: is null"},
       {"7", "chain: is not a JSON object"},
