@@ -45,7 +45,7 @@ class Event {
 // `stream`: the device's handle of the queue, a cudaStream_t; null on the host. On an accelerator
 // Launch() calls the work itself, which enqueues on the stream; on the host the queue's thread
 // calls it in order.
-using Work = absl::AnyInvocable<absl::Status(void* stream)>;
+using DeviceWork = absl::AnyInvocable<absl::Status(void* stream)>;
 
 // All calls but Synchronize() and the four for memory only enqueue. After a failure, work that is
 // enqueued does nothing until Synchronize() has returned the error. One thread at a time.
@@ -63,10 +63,11 @@ class Device {
   // Require: spans of equal size.
   virtual absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) = 0;
   virtual absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) = 0;
-  virtual absl::Status Launch(Queue queue, Work work) = 0;
+  virtual absl::Status Launch(Queue queue, DeviceWork work) = 0;
   // Work that itself copies `bytes`. On a device with a limited link it takes at least as long as a
   // Copy() of that size.
-  virtual absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) = 0;
+  virtual absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                                  DeviceWork work) = 0;
   // The event happens when all earlier work of `queue` has ended.
   virtual absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) = 0;
   // Later work of `queue` starts after the event.

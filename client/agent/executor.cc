@@ -132,7 +132,7 @@ class PlanStep {
   }
 
   template <typename Call>
-  Work WorkOf(size_t index, Call call) {
+  DeviceWork WorkOf(size_t index, Call call) {
     return [this, index, call = std::move(call)](void* stream) {
       return NameOperation(index, Guarded([&] { return call(stream); }));
     };

@@ -90,7 +90,8 @@ absl::Status HostDevice::CopyBytes(Queue queue, Direction direction, const std::
 }
 
 // A copy that is faster than the link sleeps for the rest of its time.
-absl::Status HostDevice::LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) {
+absl::Status HostDevice::LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                                    DeviceWork work) {
   const double rate = direction == Direction::kToHost ? link_.offload_bytes_per_second
                                                       : link_.prefetch_bytes_per_second;
   double seconds = link_.latency_seconds;
@@ -103,12 +104,12 @@ absl::Status HostDevice::LaunchCopy(Queue queue, Direction direction, int64_t by
   });
 }
 
-absl::Status HostDevice::Launch(Queue queue, Work work) {
+absl::Status HostDevice::Launch(Queue queue, DeviceWork work) {
   Enqueue(queue, [this, work = std::move(work)]() mutable { RunWork(work); });
   return absl::OkStatus();
 }
 
-void HostDevice::RunWork(Work& work) {
+void HostDevice::RunWork(DeviceWork& work) {
   {
     MutexLock lock(mutex_);
     if (!error_.ok()) return;

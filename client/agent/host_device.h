@@ -34,8 +34,9 @@ class HostDevice final : public Device {
   void FreePinned(PinnedSpan span) override;
   absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override;
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override;
-  absl::Status Launch(Queue queue, Work work) override;
-  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override;
+  absl::Status Launch(Queue queue, DeviceWork work) override;
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                          DeviceWork work) override;
   absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override;
   absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) override;
   absl::Status Synchronize() override;
@@ -53,8 +54,8 @@ class HostDevice final : public Device {
   // Both spans are host memory; the direction decides which rate applies.
   absl::Status CopyBytes(Queue queue, Direction direction, const std::byte* from, std::byte* to,
                          int64_t bytes);
-  void Run(size_t queue);    // a thread's main loop
-  void RunWork(Work& work);  // skips the work after an error, and stores its error
+  void Run(size_t queue);          // a thread's main loop
+  void RunWork(DeviceWork& work);  // skips the work after an error, and stores its error
   bool Idle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LinkSpeed link_;  // immutable

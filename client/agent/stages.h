@@ -15,7 +15,7 @@ struct ForwardCall {
   OperationKind kind = OperationKind::kForwardSave;  // Saves(kind): for the backward
   int run = 0;                                       // earlier forwards of this stage in this step
   bool repeated = false;                             // with run 0: this step recomputes the stage
-  void* stream = nullptr;  // as Work gets it: a cudaStream_t, null on the host
+  void* stream = nullptr;  // as DeviceWork gets it: a cudaStream_t, null on the host
 };
 
 struct BackwardCall {

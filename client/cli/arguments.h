@@ -21,7 +21,7 @@
 namespace stowage {
 
 // Runs a parsed command; returns the exit code.
-using Command = std::function<absl::StatusOr<int>()>;
+using Subcommand = std::function<absl::StatusOr<int>()>;
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitError = 1;
 inline constexpr int kExitInfeasible = 2;

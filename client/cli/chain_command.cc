@@ -219,7 +219,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 }  // namespace
 
-void AddChainCommand(CLI::App& app, Command* chosen) {
+void AddChainCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand("chain", "summarize a profile");
   command

@@ -8,16 +8,16 @@
 
 namespace stowage {
 
-void AddSolveCommand(CLI::App& app, Command* chosen);
-void AddFrontierCommand(CLI::App& app, Command* chosen);
-void AddLoadCommand(CLI::App& app, Command* chosen);
-void AddTopCommand(CLI::App& app, Command* chosen);
-void AddExperimentCommand(CLI::App& app, Command* chosen);
-void AddOperatorCommand(CLI::App& app, Command* chosen);
-void AddSimulateCommand(CLI::App& app, Command* chosen);
-void AddViewCommand(CLI::App& app, Command* chosen);
-void AddChainCommand(CLI::App& app, Command* chosen);
-void AddSolversCommand(CLI::App& app, Command* chosen);
+void AddSolveCommand(CLI::App& app, Subcommand* chosen);
+void AddFrontierCommand(CLI::App& app, Subcommand* chosen);
+void AddLoadCommand(CLI::App& app, Subcommand* chosen);
+void AddTopCommand(CLI::App& app, Subcommand* chosen);
+void AddExperimentCommand(CLI::App& app, Subcommand* chosen);
+void AddOperatorCommand(CLI::App& app, Subcommand* chosen);
+void AddSimulateCommand(CLI::App& app, Subcommand* chosen);
+void AddViewCommand(CLI::App& app, Subcommand* chosen);
+void AddChainCommand(CLI::App& app, Subcommand* chosen);
+void AddSolversCommand(CLI::App& app, Subcommand* chosen);
 
 }  // namespace stowage
 

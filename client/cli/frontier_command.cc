@@ -167,7 +167,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 }  // namespace
 
-void AddFrontierCommand(CLI::App& app, Command* chosen) {
+void AddFrontierCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command =
       *app.add_subcommand("frontier", "compute the makespan for each of many memory budgets");

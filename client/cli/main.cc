@@ -12,7 +12,7 @@
 namespace stowage {
 namespace {
 
-void AddVersionCommand(CLI::App& app, Command* chosen) {
+void AddVersionCommand(CLI::App& app, Subcommand* chosen) {
   CLI::App& command = *app.add_subcommand("version", "print the version");
   command.callback([chosen] {
     *chosen = []() -> absl::StatusOr<int> {
@@ -36,7 +36,7 @@ int Main(int argc, char** argv) {
       "Exit codes: 0 done, 1 error, 2 infeasible.",
       "stowage");
   app.set_version_flag("--version", "stowage " STOWAGE_VERSION);
-  Command chosen;
+  Subcommand chosen;
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
   AddLoadCommand(app, &chosen);

@@ -101,7 +101,7 @@ absl::Status Drain(OperatorClient& client, const Arguments& /*arguments*/) {
 
 // Declares `stowage operator NAME`, and returns where its arguments go.
 std::shared_ptr<Arguments> AddAction(CLI::App& parent, const char* name, const char* help, Act act,
-                                     Command* chosen, CLI::App** command) {
+                                     Subcommand* chosen, CLI::App** command) {
   auto arguments = std::make_shared<Arguments>();
   *command = parent.add_subcommand(name, help);
   AddServer(**command, kDefaultServer, &arguments->server);
@@ -123,7 +123,7 @@ void AddFingerprint(CLI::App& command, const char* help, std::string* fingerprin
 
 }  // namespace
 
-void AddOperatorCommand(CLI::App& app, Command* chosen) {
+void AddOperatorCommand(CLI::App& app, Subcommand* chosen) {
   CLI::App& parent = *app.add_subcommand(
       "operator", "see and stop what a server does; needs a token of its --operator-token-file");
   parent.callback([&parent, chosen] {

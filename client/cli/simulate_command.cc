@@ -122,7 +122,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 }  // namespace
 
-void AddSimulateCommand(CLI::App& app, Command* chosen) {
+void AddSimulateCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command =
       *app.add_subcommand("simulate", "say what a schedule costs and whether it fits");

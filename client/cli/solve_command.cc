@@ -210,7 +210,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 }  // namespace
 
-void AddSolveCommand(CLI::App& app, Command* chosen) {
+void AddSolveCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand("solve", "find the schedule with the least time lost");
   AddChainFlag(command, &arguments->solve);

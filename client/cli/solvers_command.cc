@@ -64,7 +64,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 }  // namespace
 
-void AddSolversCommand(CLI::App& app, Command* chosen) {
+void AddSolversCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand("solvers", "list the solvers and what they promise");
   AddServer(command, "none, list this program's own", &arguments->server);

@@ -91,7 +91,7 @@ class Profiler {
   };
 
   // Runs work on the compute queue. `last`: the times of the last such work, replaced by its own.
-  absl::Status Time(Work work, OperationTimes* last) {
+  absl::Status Time(DeviceWork work, OperationTimes* last) {
     constexpr double kMaxLeadSeconds = 0.02;  // a first run sets up libraries for longer
     const double lead = std::min(1.5 * last->host_seconds, kMaxLeadSeconds);
     RETURN_IF_ERROR(

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <new>
 #include <stop_token>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "server/engine/time_limit.h"
 #include "server/events/rejection.h"
 #include "solver/base/clock.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/solve/find_frontier.h"
 
@@ -23,13 +23,15 @@ using Clock = std::chrono::steady_clock;
 
 // Rounds the request and makes its keys. Null where memory runs out, as it may for chains of the
 // largest size.
-KeyedRequestPtr MakeKeyed(SolveRequest request, RequestBytes::Hold held) try {
-  auto rounded = std::make_shared<const Instance>(Instance::Rounded(request));
-  const CacheKeys keys = CacheKeysOf(request, *rounded);
-  return std::make_shared<const KeyedRequest>(
-      KeyedRequest{std::move(request), std::move(rounded), keys, std::move(held)});
-} catch (const std::bad_alloc&) {
-  return nullptr;
+KeyedRequestPtr MakeKeyed(SolveRequest request, RequestBytes::Hold held) {
+  return UnlessOutOfMemory(
+      [&]() -> KeyedRequestPtr {
+        auto rounded = std::make_shared<const Instance>(Instance::Rounded(request));
+        const CacheKeys keys = CacheKeysOf(request, *rounded);
+        return std::make_shared<const KeyedRequest>(
+            KeyedRequest{std::move(request), std::move(rounded), keys, std::move(held)});
+      },
+      nullptr);
 }
 
 int64_t LargestBudget(const FrontierRequest& request) {
@@ -96,13 +98,15 @@ Work Engine::WorkOf(const std::shared_ptr<PlainJob<Result>>& job, const Caller& 
 
 // The most memory that a frontier may take: that of its largest solve. The platform's own budget
 // plays no part. RESOURCE_EXHAUSTED where even the instances do not fit.
-absl::StatusOr<int64_t> Engine::BytesForFrontier(const FrontierRequest& request) const try {
-  SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
-  largest.platform.memory_bytes = LargestBudget(request);
-  return std::min(resources_.options.solve_bytes,
-                  resources_.BytesFor(largest, RequestInstances(largest)));
-} catch (const std::bad_alloc&) {
-  return TooLittleFreeMemory();
+absl::StatusOr<int64_t> Engine::BytesForFrontier(const FrontierRequest& request) const {
+  return UnlessOutOfMemory(
+      [&]() -> absl::StatusOr<int64_t> {
+        SolveRequest largest = {request.chain, request.platform, request.solver, request.options};
+        largest.platform.memory_bytes = LargestBudget(request);
+        return std::min(resources_.options.solve_bytes,
+                        resources_.BytesFor(largest, RequestInstances(largest)));
+      },
+      TooLittleFreeMemory);
 }
 
 FrontierCallPtr Engine::BeginFrontier(const FrontierRequest& request, const Caller& caller,

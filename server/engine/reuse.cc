@@ -1,10 +1,10 @@
 #include "server/engine/reuse.h"
 
 #include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 
+#include "solver/base/out_of_memory.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
@@ -60,25 +60,29 @@ std::optional<Answer> AnswerFromTier(const SolveRequest& request, const Answer& 
 }  // namespace
 
 AnswerPtr AnswerFromCached(const SolveRequest& request, const CacheKeys& keys,
-                           const CachedAnswerPtr& cached) try {
-  if (cached->is_explained && cached->keys.exact == keys.exact) {
-    // Prediction and explanation are this request's. The schedule is simulated all the same: no
-    // schedule leaves the server unchecked.
-    return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
-  }
-  return Shared(Reuse(request, keys, {cached->answer, cached->keys}));
-} catch (const std::bad_alloc&) {
-  return nullptr;
+                           const CachedAnswerPtr& cached) {
+  return UnlessOutOfMemory(
+      [&]() -> AnswerPtr {
+        if (cached->is_explained && cached->keys.exact == keys.exact) {
+          // Prediction and explanation are this request's. The schedule is simulated all the same:
+          // no schedule leaves the server unchecked.
+          return Fits(request, cached->answer) ? AnswerPtr(cached, &cached->answer) : nullptr;
+        }
+        return Shared(Reuse(request, keys, {cached->answer, cached->keys}));
+      },
+      nullptr);
 }
 
 // Without a rounding loss, since that takes a solve of its own, for which there is no time.
 AnswerPtr AnswerFromBest(const SolveRequest& request, const CacheKeys& keys, const Answer& best,
-                         const CacheKeys& best_keys) try {
-  SolveRequest plain = request;
-  plain.options.report_rounding_loss = false;
-  return Shared(Reuse(plain, keys, {best, best_keys}));
-} catch (const std::bad_alloc&) {
-  return nullptr;
+                         const CacheKeys& best_keys) {
+  return UnlessOutOfMemory(
+      [&]() -> AnswerPtr {
+        SolveRequest plain = request;
+        plain.options.report_rounding_loss = false;
+        return Shared(Reuse(plain, keys, {best, best_keys}));
+      },
+      nullptr);
 }
 
 AnswerPtr FindInMemory(AnswerCache& cache, const SolveRequest& request, const CacheKeys& keys) {
@@ -99,19 +103,21 @@ TierHit FindInTiers(AnswerCache& cache, const SolveRequest& request, const Cache
 }
 
 CachedAnswerPtr WithCloserBound(const SolveRequest& request, const CachedAnswer& from_tier,
-                                const std::stop_token& stop) try {
-  auto closer = std::make_shared<CachedAnswer>(from_tier);
-  Answer& answer = closer->answer;
-  RaiseBound(request.chain, request.platform, &answer.prediction, BoundTime::kShort, stop);
-  if (stop.stop_requested()) return nullptr;
-  if (MeetsBound(answer.prediction)) {
-    answer.outcome = Outcome::kOptimal;
-    answer.guarantee = Guarantee::kOptimal;
-    std::erase(answer.explanation.notes, kNotProvedAgain);
-  }
-  return closer;
-} catch (const std::bad_alloc&) {
-  return nullptr;
+                                const std::stop_token& stop) {
+  return UnlessOutOfMemory(
+      [&]() -> CachedAnswerPtr {
+        auto closer = std::make_shared<CachedAnswer>(from_tier);
+        Answer& answer = closer->answer;
+        RaiseBound(request.chain, request.platform, &answer.prediction, BoundTime::kShort, stop);
+        if (stop.stop_requested()) return nullptr;
+        if (MeetsBound(answer.prediction)) {
+          answer.outcome = Outcome::kOptimal;
+          answer.guarantee = Guarantee::kOptimal;
+          std::erase(answer.explanation.notes, kNotProvedAgain);
+        }
+        return closer;
+      },
+      nullptr);
 }
 
 }  // namespace stowage

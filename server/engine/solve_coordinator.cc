@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "server/engine/time_limit.h"
 #include "server/events/rejection.h"
 #include "solver/base/clock.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/base/stop.h"
 #include "solver/solve/answer_request.h"
 
@@ -31,10 +31,11 @@ absl::Status CallerLeft() {
 }
 
 // Both instances of a solve; null where memory runs out. Shared, since the queue copies its work.
-std::shared_ptr<const RequestInstances> MakeInstances(const KeyedRequest& keyed) try {
-  return std::make_shared<const RequestInstances>(keyed.request, keyed.rounded);
-} catch (const std::bad_alloc&) {
-  return nullptr;
+std::shared_ptr<const RequestInstances> MakeInstances(const KeyedRequest& keyed) {
+  const auto make = [&] {
+    return std::make_shared<const RequestInstances>(keyed.request, keyed.rounded);
+  };
+  return UnlessOutOfMemory(make, nullptr);
 }
 
 // What takes the time of simulating the best schedule on another chain, which is as long.

@@ -5,8 +5,10 @@
 #include <new>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 
@@ -33,18 +35,23 @@ RedisReply* PlaceOf(const redisReadTask* task) {
   return &array->elements[static_cast<size_t>(task->idx)];
 }
 
-// The callbacks return null, for "no memory", rather than let an exception through hiredis.
-void* CreateString(const redisReadTask* task, char* bytes, size_t size) {
+// Builds a reply of this type, whose contents `fill` writes. Null, for "no memory", rather than an
+// exception through hiredis.
+void* Create(const redisReadTask* task, Type type, absl::FunctionRef<void(RedisReply&)> fill) {
   RedisReply* const reply = PlaceOf(task);
   if (reply == nullptr) return nullptr;
-  reply->type = TypeOf(task);
-  try {
-    reply->text.assign(bytes, size);
-  } catch (const std::bad_alloc&) {
-    if (task->parent == nullptr) delete reply;
-    return nullptr;
-  }
-  return reply;
+  reply->type = type;
+  const auto filled = [&] {
+    fill(*reply);
+    return true;
+  };
+  if (UnlessOutOfMemory(filled, false)) return reply;
+  if (task->parent == nullptr) delete reply;
+  return nullptr;
+}
+
+void* CreateString(const redisReadTask* task, char* bytes, size_t size) {
+  return Create(task, TypeOf(task), [&](RedisReply& reply) { reply.text.assign(bytes, size); });
 }
 
 // A few bytes can announce an array of billions: the elements of all arrays are limited together.
@@ -53,24 +60,11 @@ void* CreateArray(const redisReadTask* task, int elements) {
   const auto count = static_cast<size_t>(elements);
   if (elements < 0 || count > ReplyReader::kMaxElements - total) return nullptr;
   total += count;
-  RedisReply* const reply = PlaceOf(task);
-  if (reply == nullptr) return nullptr;
-  reply->type = Type::kArray;
-  try {
-    reply->elements.resize(count);
-  } catch (const std::bad_alloc&) {
-    if (task->parent == nullptr) delete reply;
-    return nullptr;
-  }
-  return reply;
+  return Create(task, Type::kArray, [&](RedisReply& reply) { reply.elements.resize(count); });
 }
 
 void* CreateInteger(const redisReadTask* task, long long value) {
-  RedisReply* const reply = PlaceOf(task);
-  if (reply == nullptr) return nullptr;
-  reply->type = Type::kInteger;
-  reply->integer = value;
-  return reply;
+  return Create(task, Type::kInteger, [&](RedisReply& reply) { reply.integer = value; });
 }
 
 void* CreateNil(const redisReadTask* task) { return PlaceOf(task); }

@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstddef>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
 #include "server/events/rejection.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/solve/catalog.h"
 #include "solver/solve/request_violations.h"
 
@@ -75,12 +75,12 @@ std::vector<FieldViolation> Violations(const v1::ReportExecutionRequest& message
 }  // namespace
 
 absl::Status WithMemory(absl::FunctionRef<void()> allocate) {
-  try {
-    allocate();
-    return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return TooLittleFreeMemory();
-  }
+  return UnlessOutOfMemory(
+      [&] {
+        allocate();
+        return absl::OkStatus();
+      },
+      TooLittleFreeMemory);
 }
 
 // Counts before parsing: a message within the limit on bytes could otherwise take a hundred times

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <new>
 
+#include "solver/base/out_of_memory.h"
 #include "solver/bounds/cut_bound.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
@@ -128,19 +128,20 @@ void FillBound(const Chain& chain, const Platform& platform, Prediction* predict
 void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
                 BoundTime time, const std::stop_token& stop) {
   if (MeetsBound(*prediction)) return;
-  try {
-    const auto [plain, limits] = Plain(chain, RaisedLimits(platform, *prediction));
-    SetBound(std::max(prediction->lower_bound_seconds,
-                      WithoutRounding(
-                          RecurrenceBoundSeconds(plain, limits,
-                                                 {.min_seconds = prediction->lower_bound_seconds,
-                                                  .max_seconds = prediction->makespan_seconds,
-                                                  .time = time},
-                                                 stop))),
-             prediction);
-  } catch (const std::bad_alloc&) {
-    // The bound stays as it is.
-  }
+  // Without memory the bound stays as it is.
+  UnlessOutOfMemory(
+      [&] {
+        const auto [plain, limits] = Plain(chain, RaisedLimits(platform, *prediction));
+        SetBound(std::max(prediction->lower_bound_seconds,
+                          WithoutRounding(RecurrenceBoundSeconds(
+                              plain, limits,
+                              {.min_seconds = prediction->lower_bound_seconds,
+                               .max_seconds = prediction->makespan_seconds,
+                               .time = time},
+                              stop))),
+                 prediction);
+      },
+      [] {});
 }
 
 absl::StatusOr<Simulation> SimulateWithBound(const Chain& chain, const Platform& platform,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "solver/algorithms/rematerialization/periodic.h"
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/algorithms/working_bytes.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
@@ -356,32 +356,27 @@ class RequestSolve {
 
 absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const RequestInstances& instances,
                                      const SolveContext& context, const ImprovedAnswer& improved) {
-  try {
-    return RequestSolve(request, instances, context, improved).Run();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
-  }
+  return UnlessOutOfMemory(
+      [&] { return RequestSolve(request, instances, context, improved).Run(); }, OutOfMemory);
 }
 
 absl::StatusOr<Answer> AnswerRequest(const SolveRequest& request, const SolveContext& context,
                                      const ImprovedAnswer& improved) {
-  try {
-    return AnswerRequest(request, RequestInstances(request), context, improved);
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
-  }
+  return UnlessOutOfMemory(
+      [&] { return AnswerRequest(request, RequestInstances(request), context, improved); },
+      OutOfMemory);
 }
 
 std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_token& stop) {
-  try {
-    std::optional<Candidate> first = FirstCandidate(request, stop);
-    if (!first.has_value()) return std::nullopt;
-    Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
-    if (!Accept(request, *std::move(first), BoundEffort::kQuick, &answer)) return std::nullopt;
-    return answer;
-  } catch (const std::bad_alloc&) {
-    return std::nullopt;
-  }
+  return UnlessOutOfMemory(
+      [&]() -> std::optional<Answer> {
+        std::optional<Candidate> first = FirstCandidate(request, stop);
+        if (!first.has_value()) return std::nullopt;
+        Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
+        if (!Accept(request, *std::move(first), BoundEffort::kQuick, &answer)) return std::nullopt;
+        return answer;
+      },
+      std::nullopt);
 }
 
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
@@ -389,58 +384,61 @@ std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& ear
   const bool exactly = same == SameInstance::kExactly;
   // The rounding loss is a figure of the earlier request's own times.
   if (!exactly && request.options.report_rounding_loss) return std::nullopt;
-  try {
-    Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
-    answer.minimum_memory_bytes = earlier.minimum_memory_bytes;
-    answer.from_exact_sizes = earlier.from_exact_sizes;
-    if (earlier.outcome == Outcome::kInfeasible) return answer;
-    // The name is shown to people; one of no solver does not come from a solve.
-    if (!IsSolverName(earlier.solver)) return std::nullopt;
-    // A schedule that is optimal for some times need not be optimal for others.
-    const bool rounds = !exactly && IsProved(earlier.guarantee);
-    Candidate candidate{earlier.schedule, earlier.solver.c_str(),
-                        rounds ? Guarantee::kUpToRounding : earlier.guarantee,
-                        earlier.explanation.notes};
-    const BoundEffort effort = exactly ? BoundEffort::kClosest : BoundEffort::kQuick;
-    if (!Accept(request, std::move(candidate), effort, &answer)) return std::nullopt;
-    answer.rounding_loss = earlier.rounding_loss;
-    return answer;
-  } catch (const std::bad_alloc&) {
-    return std::nullopt;
-  }
+  return UnlessOutOfMemory(
+      [&]() -> std::optional<Answer> {
+        Answer answer = EmptyAnswer(request, *FindSolver(request.solver));
+        answer.minimum_memory_bytes = earlier.minimum_memory_bytes;
+        answer.from_exact_sizes = earlier.from_exact_sizes;
+        if (earlier.outcome == Outcome::kInfeasible) return answer;
+        // The name is shown to people; one of no solver does not come from a solve.
+        if (!IsSolverName(earlier.solver)) return std::nullopt;
+        // A schedule that is optimal for some times need not be optimal for others.
+        const bool rounds = !exactly && IsProved(earlier.guarantee);
+        Candidate candidate{earlier.schedule, earlier.solver.c_str(),
+                            rounds ? Guarantee::kUpToRounding : earlier.guarantee,
+                            earlier.explanation.notes};
+        const BoundEffort effort = exactly ? BoundEffort::kClosest : BoundEffort::kQuick;
+        if (!Accept(request, std::move(candidate), effort, &answer)) return std::nullopt;
+        answer.rounding_loss = earlier.rounding_loss;
+        return answer;
+      },
+      std::nullopt);
 }
 
 std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Schedule& schedule,
                                          const std::string& solver) {
   if (!IsSolverName(solver)) return std::nullopt;
-  try {
-    const SolverInfo& info = *FindSolver(request.solver);
-    Answer answer = EmptyAnswer(request, info);
-    Candidate candidate{schedule, solver.c_str(), Guarantee::kHeuristic, {}};
-    if (!Accept(request, std::move(candidate), BoundEffort::kQuick, &answer)) return std::nullopt;
-    NoteUnusedLink(request, info, &answer);
-    NoteUnusedModes(request, info, &answer);
-    NoteUnusedInputs(request, info, &answer);
-    return answer;
-  } catch (const std::bad_alloc&) {
-    return std::nullopt;
-  }
+  return UnlessOutOfMemory(
+      [&]() -> std::optional<Answer> {
+        const SolverInfo& info = *FindSolver(request.solver);
+        Answer answer = EmptyAnswer(request, info);
+        Candidate candidate{schedule, solver.c_str(), Guarantee::kHeuristic, {}};
+        if (!Accept(request, std::move(candidate), BoundEffort::kQuick, &answer))
+          return std::nullopt;
+        NoteUnusedLink(request, info, &answer);
+        NoteUnusedModes(request, info, &answer);
+        NoteUnusedInputs(request, info, &answer);
+        return answer;
+      },
+      std::nullopt);
 }
 
 absl::StatusOr<ExplainedSimulation> SimulateAndExplain(const Chain& chain, const Platform& platform,
                                                        const Schedule& schedule,
                                                        const std::stop_token& stop) {
-  try {
-    ExplainedSimulation result;
-    ASSIGN_OR_RETURN(result.simulation,
-                     Simulate(chain, platform, schedule, &result.timeline, stop));
-    FillBound(chain, platform, &result.simulation.prediction);
-    result.explanation = Explain(chain, platform, schedule, result.timeline);
-    return result;
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        "this machine has too little free memory for the simulation");
-  }
+  return UnlessOutOfMemory(
+      [&]() -> absl::StatusOr<ExplainedSimulation> {
+        ExplainedSimulation result;
+        ASSIGN_OR_RETURN(result.simulation,
+                         Simulate(chain, platform, schedule, &result.timeline, stop));
+        FillBound(chain, platform, &result.simulation.prediction);
+        result.explanation = Explain(chain, platform, schedule, result.timeline);
+        return result;
+      },
+      [] {
+        return absl::ResourceExhaustedError(
+            "this machine has too little free memory for the simulation");
+      });
 }
 
 }  // namespace stowage

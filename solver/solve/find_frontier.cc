@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "solver/algorithms/working_bytes.h"
+#include "solver/base/out_of_memory.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/lower_bound.h"
@@ -253,11 +253,8 @@ std::optional<size_t> KneeOf(const std::vector<FrontierPoint>& points) {
 }
 
 absl::StatusOr<Frontier> FindFrontier(const FrontierRequest& request, const SolveContext& context) {
-  try {
-    return FrontierSearch(request, context).Run(request);
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory();
-  }
+  return UnlessOutOfMemory([&] { return FrontierSearch(request, context).Run(request); },
+                           OutOfMemory);
 }
 
 }  // namespace stowage

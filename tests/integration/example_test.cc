@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+
 #include "tests/support/process.h"
 
 namespace stowage {
@@ -22,6 +26,30 @@ TEST(Example, SaysWhatIsWrong) {
   const ProgramResult result = RunProgram({Program("stowage-example-solve"), "127.0.0.1:1"});
   EXPECT_EQ(result.exit_code, 1) << result;
   EXPECT_THAT(result.err, HasSubstr("no answer from a server at 127.0.0.1:1"));
+}
+
+TEST(Example, TrainsWithKernelsOfItsOwnInTheMemoryItIsGiven) {
+  const ProgramResult result = RunProgram({Program("stowage-example-own-kernels"), "20"});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  int64_t stored = 0, memory = 0, arena = 0;
+  double losses[5] = {};
+  ASSERT_EQ(
+      std::sscanf(
+          result.out.c_str(),
+          "everything stored: an arena of %" SCNd64 " bytes, losses %*f %*f %*f %*f %*f\n"
+          "within %" SCNd64 " bytes: an arena of %" SCNd64 " bytes, losses %lf %lf %lf %lf %lf",
+          &stored, &memory, &arena, &losses[0], &losses[1], &losses[2], &losses[3], &losses[4]),
+      8)
+      << result;
+  EXPECT_LT(memory, stored / 2);
+  EXPECT_LE(arena, memory + memory / 50);
+  EXPECT_LT(losses[4], losses[0] / 2) << "it learns";
+}
+
+TEST(Example, SaysThatNothingFits) {
+  const ProgramResult result = RunProgram({Program("stowage-example-own-kernels"), "-5"});
+  EXPECT_EQ(result.exit_code, 1) << result;
+  EXPECT_THAT(result.err, HasSubstr("no schedule fits: allow more memory"));
 }
 
 }  // namespace

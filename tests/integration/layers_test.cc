@@ -107,6 +107,12 @@ TEST_F(Layers, ReportACycleOfFolders) {
                      HasSubstr("server/engine")));
 }
 
+TEST_F(Layers, ReportANameOfTwoTypes) {
+  Add("client/agent/plan.h", "struct Command {\n");
+  Add("client/cli/arguments.h", "using Command = int;\n");
+  ExpectReport(HasSubstr("client/cli/arguments.h: Command is also a type of client/agent/plan.h"));
+}
+
 TEST_F(Layers, ReportACitedFileThatDoesNotExist) {
   Add("solver/model/schedule.h", Comment("As model.md has it."));
   ExpectReport(HasSubstr("solver/model/schedule.h: cites model.md, which does not exist"));

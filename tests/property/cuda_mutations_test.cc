@@ -98,11 +98,12 @@ class FaultyDevice final : public ForwardingDevice {
     RETURN_IF_ERROR(Before(queue));
     return device_.Copy(queue, from, to);
   }
-  absl::Status Launch(Queue queue, Work work) override {
+  absl::Status Launch(Queue queue, DeviceWork work) override {
     RETURN_IF_ERROR(Before(queue));
     return device_.Launch(queue, std::move(work));
   }
-  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                          DeviceWork work) override {
     RETURN_IF_ERROR(Before(queue));
     return device_.LaunchCopy(queue, direction, bytes, std::move(work));
   }

@@ -25,10 +25,11 @@ class ForwardingDevice : public Device {
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
     return device_.Copy(queue, from, to);
   }
-  absl::Status Launch(Queue queue, Work work) override {
+  absl::Status Launch(Queue queue, DeviceWork work) override {
     return device_.Launch(queue, std::move(work));
   }
-  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                          DeviceWork work) override {
     return device_.LaunchCopy(queue, direction, bytes, std::move(work));
   }
   absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {

@@ -39,7 +39,7 @@ class MeteredDevice final : public ForwardingDevice {
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
     return Metered(queue, Next(), [&] { return device_.Copy(queue, from, to); });
   }
-  absl::Status Launch(Queue queue, Work work) override {
+  absl::Status Launch(Queue queue, DeviceWork work) override {
     const bool first = !begun_;
     begun_ = true;
     if (first) (void)Count(queue, &initial_, Change::kBegin);

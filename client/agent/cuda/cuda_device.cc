@@ -301,7 +301,7 @@ absl::Status CudaDevice::Copy(Queue queue, PinnedSpan from, DeviceSpan to) {
                   "copying to the device");
 }
 
-absl::Status CudaDevice::Launch(Queue queue, Work work) {
+absl::Status CudaDevice::Launch(Queue queue, DeviceWork work) {
   RETURN_IF_ERROR(MakeCurrent(options_.ordinal));
   const absl::Status status = work(stream(queue));
   const absl::Status launched = FromCuda(cudaPeekAtLastError(), "launching");
@@ -309,7 +309,7 @@ absl::Status CudaDevice::Launch(Queue queue, Work work) {
 }
 
 absl::Status CudaDevice::LaunchCopy(Queue queue, Direction /*direction*/, int64_t /*bytes*/,
-                                    Work work) {
+                                    DeviceWork work) {
   return Launch(queue, std::move(work));
 }
 

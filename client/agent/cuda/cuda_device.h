@@ -46,8 +46,9 @@ class CudaDevice final : public Device {
   void FreePinned(PinnedSpan span) override;
   absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override;
   absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override;
-  absl::Status Launch(Queue queue, Work work) override;
-  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override;
+  absl::Status Launch(Queue queue, DeviceWork work) override;
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                          DeviceWork work) override;
   absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override;
   absl::Status Wait(Queue queue, const std::shared_ptr<const Event>& event) override;
   absl::Status Synchronize() override;

@@ -283,7 +283,7 @@ void AddOutput(CLI::App& command, Arguments* arguments) {
 
 }  // namespace
 
-void AddExperimentCommand(CLI::App& app, Command* chosen) {
+void AddExperimentCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand(
       "experiment", "compare solvers over budgets and bandwidths, as the papers do");

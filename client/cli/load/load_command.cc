@@ -176,7 +176,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 
 }  // namespace
 
-void AddLoadCommand(CLI::App& app, Command* chosen) {
+void AddLoadCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand("load", "put load on a server and check every answer");
   command

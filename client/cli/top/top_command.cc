@@ -201,7 +201,7 @@ void AddHttpCredentials(CLI::App& command, CredentialFiles* files) {
 
 }  // namespace
 
-void AddTopCommand(CLI::App& app, Command* chosen) {
+void AddTopCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand(
       "top", "watch a server: calls, hit ratio, latencies, queue, running solves");

@@ -184,7 +184,7 @@ absl::StatusOr<int> Run(Arguments arguments) {
 
 }  // namespace
 
-void AddViewCommand(CLI::App& app, Command* chosen) {
+void AddViewCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand(
       "view", "show a chain and its schedules in a browser, and solve as a slider moves");

@@ -46,10 +46,11 @@ class FragileDevice final : public ForwardingDevice {
     if (copies_left-- <= 0) return absl::InternalError("the copy failed");
     return device_.Copy(queue, from, to);
   }
-  absl::Status Launch(Queue queue, Work work) override {
+  absl::Status Launch(Queue queue, DeviceWork work) override {
     return runs_in_launch ? work(nullptr) : device_.Launch(queue, std::move(work));
   }
-  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes, Work work) override {
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                          DeviceWork work) override {
     if (runs_in_launch) return work(nullptr);
     return device_.LaunchCopy(queue, direction, bytes, std::move(work));
   }
