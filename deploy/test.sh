@@ -4,7 +4,8 @@
 # ThreadSanitizer, then all but LibTorch's and the real chains' again under AddressSanitizer and
 # UndefinedBehaviorSanitizer, for which dev's integration and golden tests run asan's programs, then
 # each fuzzer for seconds, and last quickstart.sh with what is released. Ends with the time that each
-# step took. The step `release` compiles that preset whole.
+# step took. The step `release` compiles that preset whole, `torch2` compiles the adapter with the
+# LibTorch of PyPI, CUDA included, and tests it on the CPU.
 # Safe to run again.
 #   deploy/test.sh [STEP…]    default: dev python web tsan asan fuzz quickstart
 set -euo pipefail
@@ -62,8 +63,13 @@ run_step() {
     fuzz) run "fuzz built and run" deploy/fuzz.sh 8 ;;
     quickstart) run "quickstart built and run" deploy/quickstart.sh ;;
     release) build release ;;
+    torch2)
+      build torch2 "-DSTOWAGE_TORCH_WHEEL=$(echo "$(deploy/venv.sh)"/lib/python3*/site-packages)"
+      run "torch2 tested" build/torch2/bin/stowage_torch_tests --gtest_brief=1
+      run "torch2's stowage-train tested" build/torch2/bin/stowage_train_tests --gtest_brief=1
+      ;;
     *)
-      echo "test: no step $1; steps: dev python web tsan asan fuzz quickstart release" >&2
+      echo "test: no step $1; steps: dev python web tsan asan fuzz quickstart release torch2" >&2
       exit 2
       ;;
   esac

@@ -4,7 +4,6 @@
 #include "client/torch/graph_mode.h"
 
 #include <ATen/ATen.h>
-#include <ATen/autocast_mode.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
@@ -13,7 +12,6 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/runtime/interpreter.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <array>
@@ -29,6 +27,7 @@
 #include "client/torch/join_stages.h"
 #include "client/torch/native/saved_tensors.h"
 #include "client/torch/replay.h"
+#include "client/torch/torch_versions.h"
 
 namespace stowage {
 namespace {
@@ -94,7 +93,7 @@ Tensors TensorsOf(const std::shared_ptr<torch::nn::Module>& module) {
 // What a trace treats as constant: a trace is valid while these numbers do not change.
 std::vector<int64_t> AssumptionsOf(const at::Tensor& input, const Tensors& tensors,
                                    const std::shared_ptr<torch::nn::Module>& module) {
-  std::vector<int64_t> all = {at::autocast::is_enabled(), at::autocast::is_cpu_enabled()};
+  std::vector<int64_t> all = {AutocastOnGpu(), AutocastOnCpu()};
   const auto add = [&all](const at::Tensor& tensor) {
     all.push_back(tensor.dim());
     all.insert(all.end(), tensor.sizes().begin(), tensor.sizes().end());
@@ -110,15 +109,6 @@ std::vector<int64_t> AssumptionsOf(const at::Tensor& input, const Tensors& tenso
   if (module == nullptr) return all;
   for (const auto& part : module->modules()) all.push_back(part->is_training());
   return all;
-}
-
-// The number of hooks that run before the function, those of tensors included.
-size_t HooksBefore(torch::autograd::Node& node) {
-#if TORCH_VERSION_MAJOR >= 2
-  return node.pre_hooks().size() + node.tensor_pre_hooks().size();
-#else
-  return node.pre_hooks().size();
-#endif
 }
 
 // The graph that a backward from `output` runs, as text: for each function, in breadth-first order,
@@ -215,7 +205,7 @@ std::string UntraceableReason(const std::vector<TorchStage>& stages) {
     if (stage.no_recompute) return absl::StrCat(stage.name, " may not run twice");
   }
   // A trace does not contain the casts that autocast has cached.
-  return at::autocast::is_enabled() || at::autocast::is_cpu_enabled() ? "autocast" : "";
+  return AutocastOnGpu() || AutocastOnCpu() ? "autocast" : "";
 }
 
 std::string FirstLine(absl::string_view text) {
@@ -251,8 +241,9 @@ class GraphUnit::Trace {
     jit::Stack stack = StackOf(input, tensors);
     try {
       jit::InterpreterState(code_).run(stack);
-    } catch (const c10::Error&) {
-      throw;
+    } catch (const c10::Error& error) {  // of the interpreter itself in LibTorch 2
+      if (!absl::StrContains(error.what_without_backtrace(), kInterpreted)) throw;
+      Rethrow(error.what_without_backtrace());
     } catch (const std::runtime_error& error) {
       Rethrow(error.what());
     }
@@ -266,12 +257,14 @@ class GraphUnit::Trace {
     return stack;
   }
 
+  // What stands before the message of an operation that the interpreter ran.
+  static constexpr absl::string_view kInterpreted = "RuntimeError: ";
+
   // The interpreter converts an operation's exception to text with a stack trace before it. Throws
   // the original message again, as OutOfMemoryError where it is one.
   [[noreturn]] static void Rethrow(absl::string_view what) {
-    constexpr absl::string_view kError = "RuntimeError: ";
-    const size_t found = what.rfind(kError);
-    if (found != absl::string_view::npos) what = what.substr(found + kError.size());
+    const size_t found = what.rfind(kInterpreted);
+    if (found != absl::string_view::npos) what = what.substr(found + kInterpreted.size());
     const std::string line = FirstLine(what);
     const bool memory = absl::StrContains(line, "out of memory");
     TORCH_CHECK_WITH(OutOfMemoryError, !memory, line);

@@ -5,38 +5,12 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
-#include <torch/version.h>
-
-#if TORCH_VERSION_MAJOR >= 2
-#include <c10/core/AutogradState.h>
-#endif
 
 #include <utility>
 
+#include "client/torch/torch_versions.h"
+
 namespace stowage {
-namespace {
-
-// While in scope, backwards run on the calling thread alone: to hand each stage's to a GPU's thread
-// and back takes longer than to enqueue a small stage. LibTorch 1 has no such setting.
-class OnThisThread {
-#if TORCH_VERSION_MAJOR >= 2
- public:
-  OnThisThread() { State().set_multithreading_enabled(false); }
-  ~OnThisThread() { State().set_multithreading_enabled(before_); }
-  OnThisThread(const OnThisThread&) = delete;
-  OnThisThread& operator=(const OnThisThread&) = delete;
-
- private:
-  static c10::AutogradState& State() { return c10::AutogradState::get_tls_state(); }
-
-  const bool before_ = State().get_multithreading_enabled();
-#else
- public:
-  OnThisThread() {}
-#endif
-};
-
-}  // namespace
 
 using torch::autograd::variable_list;
 
@@ -59,7 +33,7 @@ class GradientSink final : public torch::autograd::Node {
 };
 
 at::Tensor StageGraph::Enter(const at::Tensor& input) {
-  input_ = std::make_shared<GradientSink>();
+  input_ = MakeNode<GradientSink>();
   at::Tensor entered = input.detach();
   torch::autograd::set_history(entered, input_);
   return entered;
@@ -70,12 +44,13 @@ void StageGraph::Leave(const at::Tensor& output) {
 }
 
 at::Tensor StageGraph::Backward(const at::Tensor& output_gradient) {
-  if (input_ != nullptr) input_->Open();
+  auto* const sink = static_cast<GradientSink*>(input_.get());
+  if (sink != nullptr) sink->Open();
   const OnThisThread on_this_thread;
   torch::autograd::Engine::get_default_engine().execute(
       {std::exchange(output_, {})}, {output_gradient}, /*keep_graph=*/false,
       /*create_graph=*/false, /*accumulate_grad=*/true);
-  return input_ == nullptr ? at::Tensor() : input_->Take();
+  return sink == nullptr ? at::Tensor() : sink->Take();
 }
 
 }  // namespace stowage

@@ -6,11 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
-#include <memory>
-
 namespace stowage {
-
-class GradientSink;
 
 // The error when another stage's backward reaches this stage's graph or its saved tensors.
 inline constexpr const char* kUsedElsewhere =
@@ -33,7 +29,7 @@ class StageGraph {
 
  private:
   torch::autograd::Edge output_;
-  std::shared_ptr<GradientSink> input_;
+  decltype(torch::autograd::Edge::function) input_;  // a GradientSink; null before Enter()
 };
 
 }  // namespace stowage

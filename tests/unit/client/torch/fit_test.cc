@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "client/torch/memory_meter.h"
+#include "client/torch/torch_versions.h"
 #include "tests/support/training.h"
 
 namespace stowage {
@@ -205,11 +206,11 @@ TEST_F(FitTest, ForgetsWhatAutocastHasCast) {
     }
     Fit fit(network, image, Loss(), {.memory = memory});
     torch::optim::SGD optimizer(network->parameters(), torch::optim::SGDOptions(10));
-    at::autocast::set_cpu_enabled(true);
+    SetAutocastOnCpu(true);
     const double first = fit.step(image, Loss()).item<double>();
     optimizer.step();
     const double second = fit.step(image, Loss()).item<double>();
-    at::autocast::set_cpu_enabled(false);
+    SetAutocastOnCpu(false);
     EXPECT_NE(second, first) << memory;
   }
 }

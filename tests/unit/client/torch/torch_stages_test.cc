@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "client/torch/memory_meter.h"
+#include "client/torch/torch_versions.h"
 #include "gmock/gmock.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
@@ -142,13 +143,13 @@ class Autocast {
  public:
   explicit Autocast(bool enabled) : enabled_(enabled) {
     if (!enabled_) return;
-    at::autocast::set_cpu_enabled(true);
+    SetAutocastOnCpu(true);
     at::autocast::increment_nesting();
   }
   ~Autocast() {
     if (!enabled_) return;
     if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
-    at::autocast::set_cpu_enabled(false);
+    SetAutocastOnCpu(false);
   }
 
  private:
