@@ -120,11 +120,10 @@ class KeyBuilder {
         chain;
     (void)name, (void)input_gradient_bytes;
     const bool has_graph_mode = HasGraphMode(chain);
-    Add(has_graph_mode);
-    if (has_graph_mode) {
-      AddTime(graph_entry_seconds);
-      AddUnits(chain);
-    }
+    const bool has_units = has_graph_mode || HasGroups(chain);  // groups are layers, too
+    Add(has_graph_mode ? int64_t{1} : int64_t{has_units} * 2);
+    if (has_graph_mode) AddTime(graph_entry_seconds);
+    if (has_units) AddUnits(chain);
     Add(static_cast<int64_t>(stages.size()));
     Add(input_bytes);
     Add(chain.gradient_bytes(0));
@@ -187,9 +186,12 @@ void AddSolver(const SolverInfo& info, KeyBuilder& key) {
   key.AddText(info.description.name);
   key.Add(int64_t{info.description.version});
   if (absl::string_view(info.description.name) != "auto") return;
-  // `auto` answers with what the others find.
-  key.Add(static_cast<int64_t>(AllSolvers().size()));
-  for (const SolverInfo& other : AllSolvers()) key.Add(int64_t{other.description.version});
+  // `auto` answers with what the others find that it asks.
+  const auto asked = [](const SolverInfo& other) { return other.asked_by_auto; };
+  key.Add(int64_t{absl::c_count_if(AllSolvers(), asked)});
+  for (const SolverInfo& other : AllSolvers()) {
+    if (asked(other)) key.Add(int64_t{other.description.version});
+  }
 }
 
 // Hashes what may change the answer: format and kind of the key, solver and version, the options

@@ -143,6 +143,7 @@ struct SolverInfo {
   SolverDescription description;
   std::unique_ptr<Solver> (*make)();
   absl::string_view inside_of = "";  // a solver whose class contains every schedule of this one
+  bool asked_by_auto = true;         // false: a class for those who cannot run any schedule
 };
 
 }  // namespace stowage

@@ -71,24 +71,24 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   return rounded;
 }
 
-// Copies the rounded graph costs of the units that can run in graph mode. Groups are named by their
-// number, because the user's names must not affect the cache key.
-void RoundGraphCosts(const Chain& chain, Rounding& rounding, Chain* out) {
+// Copies the groups, and the rounded graph costs of the units that can run in graph mode. Groups
+// are named by their number, because the user's names must not affect the cache key.
+void CopyGroupsAndGraphCosts(const Chain& chain, Rounding& rounding, Chain* out) {
   int groups = 0;
   for (const Unit& unit : UnitsOf(chain)) {
-    if (!unit.has_graph) continue;
     const std::string group = unit.first < unit.last ? absl::StrCat(++groups) : "";
     for (int l = unit.first; l <= unit.last; ++l) {
-      const GraphCosts& graph = *chain.stage(l).graph;
       Stage& stage = l > chain.length() ? out->loss : out->stages[static_cast<size_t>(l) - 1];
       stage.fusion_group = group;
+      if (!unit.has_graph) continue;
+      const GraphCosts& graph = *chain.stage(l).graph;
       stage.graph = {.forward_seconds = rounding.Nearest(graph.forward_seconds),
                      .backward_seconds = rounding.Nearest(graph.backward_seconds),
                      .saved_bytes = rounding.Up(graph.saved_bytes),
                      .forward_overhead_bytes = rounding.Up(graph.forward_overhead_bytes),
                      .backward_overhead_bytes = rounding.Up(graph.backward_overhead_bytes)};
     }
-    out->graph_entry_seconds = rounding.Nearest(chain.graph_entry_seconds);
+    if (unit.has_graph) out->graph_entry_seconds = rounding.Nearest(chain.graph_entry_seconds);
   }
 }
 
@@ -128,7 +128,7 @@ Instance::Instance(const SolveRequest& request, int64_t granule_bytes, double ti
   chain_.stages.reserve(chain.stages.size());
   for (int l = 1; l <= chain.length(); ++l) chain_.stages.push_back(RoundStage(chain, l, rounding));
   chain_.loss = RoundStage(chain, chain.length() + 1, rounding);
-  RoundGraphCosts(chain, rounding, &chain_);
+  CopyGroupsAndGraphCosts(chain, rounding, &chain_);
   platform_ = RoundPlatform(request.platform, rounding);
   sizes_rounded_ = rounding.sizes_rounded;
   times_rounded_ = rounding.times_rounded;

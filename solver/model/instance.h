@@ -1,6 +1,6 @@
 // The input of a solver: a request's chain and platform in canonical form. Names are removed, every
-// optional size is filled in, and graph costs and fusion groups remain only where a stage can run
-// in graph mode. Requests with equal instances have equal answers.
+// optional size is filled in, graph costs remain only where a stage can run in graph mode, and
+// groups only of several stages. Requests with equal instances have equal answers.
 //
 // Rounding (solver/README.md, "Discretization"): sizes go up to whole granules of
 // memory_bytes / 2^20 (at least one byte) and the memory limits down, so that what fits the

@@ -116,6 +116,14 @@ std::vector<Unit> UnitsOf(const Chain& chain) {
   return units;
 }
 
+bool HasGroups(const Chain& chain) {
+  for (int l = 2; l <= chain.length(); ++l) {
+    const std::string& group = chain.stage(l).fusion_group;
+    if (!group.empty() && group == chain.stage(l - 1).fusion_group) return true;
+  }
+  return false;
+}
+
 bool HasGraphMode(const Chain& chain) {
   // Most chains have no graph costs: avoid building the units then.
   const auto has = [](const Stage& stage) { return stage.graph.has_value(); };

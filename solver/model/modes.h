@@ -24,6 +24,8 @@ struct Unit {
 // In order, from stage 1 to the loss. O(L).
 std::vector<Unit> UnitsOf(const Chain& chain);
 
+// Whether any unit has several stages. O(L).
+bool HasGroups(const Chain& chain);
 // Whether any stage can run in graph mode. O(L).
 bool HasGraphMode(const Chain& chain);
 // Whether some stage is input_unread; then no unit has a graph mode. O(stages).

@@ -1,6 +1,8 @@
 #include "solver/solve/catalog.h"
 
 #include "solver/algorithms/auto/auto.h"
+#include "solver/algorithms/flat/flat.h"
+#include "solver/algorithms/flat/layers.h"
 #include "solver/algorithms/modes/mixed_mode.h"
 #include "solver/algorithms/offload/dynprog.h"
 #include "solver/algorithms/offload/greedy.h"
@@ -26,11 +28,11 @@ constexpr SolveOption kSlotOptions[] = {SolveOption::kMemorySlots, SolveOption::
 std::unique_ptr<Solver> MakeAutoOfAll();
 
 // A change of a solver's answers raises its version, which makes cached answers unreachable. The
-// last field of an entry, inside_of, names the solver whose class contains all schedules of this
-// one.
+// field inside_of names the solver whose class contains all schedules of this one; the last one,
+// asked_by_auto, is for classes that nobody needs who can run any schedule.
 constexpr SolverInfo kSolvers[] = {
     {{.name = "auto",
-      .summary = "the best schedule of all solvers below, then local search from there",
+      .summary = "the best schedule of all solvers below up to pofo, then local search from there",
       .guarantee =
           "never slower than any of them by the times of the instance (see time_precision), up to "
           "200 stages, or 600 without a link; the slower ones of them see longer chains with "
@@ -178,6 +180,64 @@ constexpr SolverInfo kSolvers[] = {
       .drops_inputs = true,
       .options = kSlotOptions},
      MakePofo},
+    {{.name = "flat",
+      .summary = "stages saved, and segments recomputed once: what frameworks can express",
+      .guarantee =
+          "the fastest flat plan, exact to the byte, unless a note says by how much it was "
+          "rounded; segments of limited length beyond 2,000 stages",
+      .complexity = "O(L^2) times the labels kept at a stage, 16 to 8,192",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kTimeOptions},
+     MakeFlat,
+     "rotor",
+     /*asked_by_auto=*/false},
+    {{.name = "per_layer",
+      .summary = "each layer (fusion_group, or a stage) saved, or recomputed as one segment",
+      .guarantee = "the fastest choice of layers, exact to the byte, unless a note says by how "
+                   "much it was rounded",
+      .complexity = "O(L) times the labels kept at a layer, 16 to 8,192",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kTimeOptions},
+     MakePerLayer,
+     "flat",
+     /*asked_by_auto=*/false},
+    {{.name = "uniform",
+      .summary = "all layers recomputed in segments of equally many (Megatron-LM, uniform)",
+      .guarantee = "the fastest of all numbers of layers that fit, and of recomputing nothing",
+      .complexity = "O(L) for each number",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kTimeOptions},
+     MakeUniform,
+     "flat",
+     /*asked_by_auto=*/false},
+    {{.name = "block",
+      .summary = "the first layers recomputed, each by itself, the rest saved (Megatron-LM, block)",
+      .guarantee = "the fastest of all numbers of layers that fit, and of recomputing nothing",
+      .complexity = "O(L) for each number",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kTimeOptions},
+     MakeBlock,
+     "flat",
+     /*asked_by_auto=*/false},
+    {{.name = "every_nth",
+      .summary = "every second, third, ... layer recomputed, the rest saved (torchtitan)",
+      .guarantee = "the fastest of all distances that fit, and of recomputing nothing",
+      .complexity = "O(L) for each distance",
+      .version = 1,
+      .recomputes = true,
+      .offloads = false,
+      .options = kTimeOptions},
+     MakeEveryNth,
+     "flat",
+     /*asked_by_auto=*/false},
 };
 
 std::unique_ptr<Solver> MakeAutoOfAll() { return MakeAuto(kSolvers); }

@@ -127,6 +127,7 @@ void ExpectNoSolverAskedIsFaster(const Chain& chain, const Platform& platform) {
   for (const SolverInfo& info : AllSolvers()) {
     const SolverDescription& solver = info.description;
     if (solver.mixes_modes || (solver.offloads && !platform.has_link())) continue;
+    if (!info.asked_by_auto) continue;
     if (!AsksAtFullLength(solver.name, chain, platform)) continue;
     const auto one =
         AnswerRequest({chain, platform, std::string(solver.name), {.time_precision = 0}}, {});

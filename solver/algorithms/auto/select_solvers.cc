@@ -19,7 +19,7 @@ constexpr int64_t kMinUsefulSlots = 50;
 bool KeepsTable(const SolverInfo& info) { return !info.description.offloads; }
 
 bool Applies(const SolverInfo& info, const Instance& instance) {
-  if (info.description.mixes_modes) return false;
+  if (info.description.mixes_modes || !info.asked_by_auto) return false;
   return !info.description.offloads || instance.platform().has_link();
 }
 

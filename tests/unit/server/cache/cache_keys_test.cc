@@ -140,6 +140,19 @@ TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {
   EXPECT_EQ(renamed.rounded, original.rounded);
 }
 
+// They are layers.
+TEST(Fingerprint, GroupsOfSeveralStagesCountWithoutGraphCosts) {
+  const auto keys = [](const char* third, const char* fourth) {
+    return After([&](SolveRequest& request) {
+      request.chain.stages[2].fusion_group = third;
+      request.chain.stages[3].fusion_group = fourth;
+    });
+  };
+  EXPECT_FALSE(keys("a", "a").rounded == keys("", "").rounded);
+  EXPECT_EQ(keys("a", "a").rounded, keys("b", "b").rounded);
+  EXPECT_EQ(keys("a", "b").rounded, keys("", "").rounded);
+}
+
 TEST(Fingerprint, OptionsThatASolverDoesNotReadDoNotCount) {
   const CacheKeys segments = After([](SolveRequest& request) { request.options.segments = 3; });
   EXPECT_EQ(segments.rounded, KeysOfRequest(Request()).rounded);

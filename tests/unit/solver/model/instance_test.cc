@@ -52,6 +52,16 @@ TEST(Instance, KeepsGraphCostsOnlyWhereAStageCanRunInGraphMode) {
   EXPECT_EQ(Instance::Rounded(request).chain().graph_entry_seconds, 0);
 }
 
+TEST(Instance, KeepsGroupsWithoutGraphCostsAndNumbersThem) {
+  SolveRequest request = RequestWith(1000);
+  request.chain.stages[0].fusion_group = request.chain.stages[1].fusion_group = "any name";
+  request.chain.stages[2].fusion_group = "alone";
+  const Chain rounded = Instance::Rounded(request).chain();
+  EXPECT_EQ(rounded.stages[0].fusion_group, "1");
+  EXPECT_EQ(rounded.stages[1].fusion_group, "1");
+  EXPECT_EQ(rounded.stages[2].fusion_group, "");
+}
+
 TEST(Instance, KeepsAHostLimitBelowAGranuleALimit) {
   SolveRequest request = RequestWith(int64_t{7} << 20);
   request.platform.host_memory_bytes = 3;

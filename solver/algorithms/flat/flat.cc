@@ -1,0 +1,123 @@
+#include "solver/algorithms/flat/flat.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "solver/algorithms/by_budget.h"
+#include "solver/algorithms/flat/flat_plan.h"
+#include "solver/algorithms/flat/layers.h"
+#include "solver/algorithms/flat/plan_arcs.h"
+#include "solver/algorithms/flat/plan_search.h"
+#include "solver/algorithms/flat/remaining_time.h"
+#include "solver/base/status_macros.h"
+#include "solver/model/modes.h"
+
+namespace stowage {
+namespace {
+
+// The arcs of a chain, as a solver of one class sees them.
+struct PlanClass {
+  const char* solver;
+  std::unique_ptr<const PlanArcs> (*arcs)(const Chain& chain);
+  int (*positions)(const Chain& chain);
+};
+
+int LongestSegment(const Chain& chain) {
+  const int stages = chain.length();
+  return stages <= kMaxStagesOfAnySegment ? stages : kMaxSegments / stages;
+}
+
+constexpr PlanClass kFlat = {
+    "flat", [](const Chain& chain) { return ArcsOfStages(chain, LongestSegment(chain)); },
+    [](const Chain& chain) { return chain.length(); }};
+
+constexpr PlanClass kPerLayer = {
+    "per_layer", [](const Chain& chain) { return ArcsOfLayers(chain, LayersOf(chain)); },
+    [](const Chain& chain) { return static_cast<int>(LayersOf(chain).size()); }};
+
+// Which plans were not looked at, if any.
+std::vector<std::string> NotesOf(const PlanClass& plans, const Chain& chain, const PlanArcs& arcs,
+                                 const FoundPlan& found) {
+  std::vector<std::string> notes;
+  if (found.ticks > found.least_ticks) {
+    const double seconds = EagerSeconds(chain) + found.ticks * arcs.seconds_per_tick();
+    const double faster = (found.ticks - found.least_ticks) * arcs.seconds_per_tick() / seconds;
+    notes.push_back(absl::StrFormat(
+        "%s rounded to end in time: no plan of its kind is more than %.3f %% faster", plans.solver,
+        100 * faster));
+  }
+  if (plans.solver == kFlat.solver && LongestSegment(chain) < chain.length()) {
+    notes.push_back(absl::StrCat("of chains of more than ", kMaxStagesOfAnySegment,
+                                 " stages flat knows segments of at most ", LongestSegment(chain),
+                                 " stages"));
+  }
+  return notes;
+}
+
+Candidate ToCandidate(const PlanClass& plans, const Chain& chain, const PlanArcs& arcs,
+                      const FoundPlan& found) {
+  Candidate candidate{FlatSchedule(chain, SplitAtNoRecompute(chain, found.pieces)), plans.solver,
+                      Guarantee::kOptimal, NotesOf(plans, chain, arcs, found)};
+  if (!candidate.notes.empty()) candidate.guarantee = Guarantee::kUpToRounding;
+  return candidate;
+}
+
+class PlanSolver final : public Solver {
+ public:
+  explicit PlanSolver(const PlanClass& plans) : plans_(plans) {}
+
+  int64_t WorkingBytes(const Instance& instance) const override { return Bytes(instance, 0); }
+
+  int64_t WorkingBytesWithin(const Instance& instance, int64_t max_bytes) const override {
+    return std::min(Bytes(instance, max_bytes), max_bytes);
+  }
+
+  absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
+                                                    const SolveContext& context) const override {
+    ASSIGN_OR_RETURN(const int64_t least, LeastBytesOf(*plans_.arcs(instance.chain()), context));
+    return least;
+  }
+
+  absl::StatusOr<std::unique_ptr<const Solution>> Solve(
+      const Instance& instance, const SolveContext& context) const override {
+    // Copies: the solution may outlive the solve.
+    const std::shared_ptr<const PlanArcs> arcs = plans_.arcs(instance.chain());
+    const int64_t own_bytes = instance.platform().memory_bytes;
+    const auto solve = [plans = plans_, arcs, chain = instance.chain(), own_bytes](
+                           int64_t memory_bytes,
+                           const SolveContext& query) -> absl::StatusOr<std::optional<Candidate>> {
+      const auto improved = [&](const FoundPlan& found) {
+        query.improved(ToCandidate(plans, chain, *arcs, found));
+      };
+      const bool reports = query.improved && memory_bytes == own_bytes;
+      ASSIGN_OR_RETURN(
+          const std::optional<FoundPlan> found,
+          FindFastestPlan(*arcs, memory_bytes, query,
+                          reports ? improved : std::function<void(const FoundPlan&)>()));
+      if (!found.has_value()) return std::optional<Candidate>();
+      return ToCandidate(plans, chain, *arcs, *found);
+    };
+    return SolveByBudget(own_bytes, solve, context);
+  }
+
+ private:
+  int64_t Bytes(const Instance& instance, int64_t max_bytes) const {
+    return FindFastestPlanBytes(plans_.positions(instance.chain()), max_bytes);
+  }
+
+  const PlanClass plans_;
+};
+
+}  // namespace
+
+std::unique_ptr<Solver> MakeFlat() { return std::make_unique<PlanSolver>(kFlat); }
+
+std::unique_ptr<Solver> MakePerLayer() { return std::make_unique<PlanSolver>(kPerLayer); }
+
+}  // namespace stowage

@@ -1,0 +1,105 @@
+#include "solver/algorithms/flat/flat_plan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace stowage {
+namespace {
+
+void Append(OperationKind kind, int stage, Schedule* schedule) {
+  schedule->operations.push_back({kind, stage});
+}
+
+// What the first sweep runs for a stage of the piece.
+OperationKind SweepKind(const Piece& piece, int stage) {
+  if (!piece.recomputed) return OperationKind::kForwardSave;
+  return stage == piece.first ? OperationKind::kForwardCheckpoint : OperationKind::kForwardDiscard;
+}
+
+void AppendBackward(const Piece& piece, Schedule* schedule) {
+  if (piece.recomputed) {
+    for (int l = piece.first; l <= piece.last; ++l) {
+      Append(OperationKind::kForwardSave, l, schedule);
+    }
+  }
+  for (int l = piece.last; l >= piece.first; --l) Append(OperationKind::kBackward, l, schedule);
+}
+
+// Saved stages join the piece in front of them.
+void AppendStages(const Piece& piece, std::vector<Piece>* pieces) {
+  if (!piece.recomputed && !pieces->empty() && !pieces->back().recomputed) {
+    pieces->back().last = piece.last;
+  } else {
+    pieces->push_back(piece);
+  }
+}
+
+// The pieces that the forwards at the beginning of the schedule belong to, as many stages as there
+// are; what is no forward of a first sweep counts as saved.
+std::vector<Piece> PiecesOfSweep(const Chain& chain, const Schedule& schedule) {
+  std::vector<Piece> pieces;
+  for (int l = 1; l <= chain.length(); ++l) {
+    const auto index = static_cast<size_t>(l) - 1;
+    const OperationKind kind = index < schedule.operations.size() ? schedule.operations[index].kind
+                                                                  : OperationKind::kForwardSave;
+    if (kind == OperationKind::kForwardDiscard && !pieces.empty() && pieces.back().recomputed) {
+      pieces.back().last = l;
+    } else {
+      AppendStages({l, l, kind == OperationKind::kForwardCheckpoint}, &pieces);
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+Schedule FlatSchedule(const Chain& chain, const std::vector<Piece>& pieces) {
+  assert(!pieces.empty() && pieces.front().first == 1 && pieces.back().last == chain.length());
+  Schedule schedule;
+  for (const Piece& piece : pieces) {
+    for (int l = piece.first; l <= piece.last; ++l) Append(SweepKind(piece, l), l, &schedule);
+  }
+  Append(OperationKind::kForwardSave, chain.length() + 1, &schedule);
+  Append(OperationKind::kBackward, chain.length() + 1, &schedule);
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+    AppendBackward(*piece, &schedule);
+  }
+  return schedule;
+}
+
+absl::StatusOr<std::vector<Piece>> PiecesOf(const Chain& chain, const Schedule& schedule) {
+  std::vector<Piece> pieces = PiecesOfSweep(chain, schedule);
+  // A stage that may run only once is a saved one, so the first difference is its second forward or
+  // the first that does not save it.
+  const Schedule flat = FlatSchedule(chain, SplitAtNoRecompute(chain, pieces));
+  const auto [found, expected] =
+      std::mismatch(schedule.operations.begin(), schedule.operations.end(), flat.operations.begin(),
+                    flat.operations.end());
+  if (found == schedule.operations.end() && expected == flat.operations.end()) return pieces;
+  const auto index = static_cast<size_t>(found - schedule.operations.begin());
+  return absl::InvalidArgumentError(absl::StrCat(
+      OperationPath(schedule, index, chain.length()), ": a flat plan has ",
+      expected == flat.operations.end() ? "nothing" : OperationText(*expected, chain.length()),
+      " there"));
+}
+
+std::vector<Piece> SplitAtNoRecompute(const Chain& chain, const std::vector<Piece>& pieces) {
+  std::vector<Piece> split;
+  for (const Piece& piece : pieces) {
+    int begin = piece.first;
+    for (int l = piece.first; l <= piece.last; ++l) {
+      if (piece.recomputed && !chain.stage(l).no_recompute) continue;
+      if (begin < l) split.push_back({begin, l - 1, /*recomputed=*/true});
+      AppendStages({l, l, /*recomputed=*/false}, &split);
+      begin = l + 1;
+    }
+    if (begin <= piece.last) split.push_back({begin, piece.last, /*recomputed=*/true});
+  }
+  return split;
+}
+
+}  // namespace stowage

@@ -1,0 +1,43 @@
+// Flat plans: what frameworks can express. The stages 1..L are cut into pieces; the first sweep
+// saves some of them, and of every other one keeps only the input. Before the backward of such a
+// segment its forwards run again, once, and save, as torch.utils.checkpoint does. Nothing is
+// nested. The loss is always saved.
+#ifndef STOWAGE_SOLVER_ALGORITHMS_FLAT_FLAT_PLAN_H_
+#define STOWAGE_SOLVER_ALGORITHMS_FLAT_FLAT_PLAN_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "solver/model/chain.h"
+#include "solver/model/schedule.h"
+
+namespace stowage {
+
+// Stages first..last, the loss excluded.
+struct Piece {
+  int first = 0;
+  int last = 0;
+  bool recomputed = false;  // one segment; false: every stage is saved in the first sweep
+
+  bool operator==(const Piece&) const = default;
+};
+
+// The schedule of a flat plan, all in eager mode. O(stages).
+// Requires: the pieces are 1..L in order without a gap, and no recomputed one has a no_recompute
+// stage.
+Schedule FlatSchedule(const Chain& chain, const std::vector<Piece>& pieces);
+
+// The inverse: the pieces whose FlatSchedule() is `schedule`, with neighbouring saved stages as one
+// piece. O(operations).
+// Errors: INVALID_ARGUMENT names the first operation that no flat plan has there, as in
+//   "operations[3] FORWARD_DISCARD 1: a flat plan has BACKWARD 5 there".
+// Requires: Violations(chain) is empty.
+absl::StatusOr<std::vector<Piece>> PiecesOf(const Chain& chain, const Schedule& schedule);
+
+// Cuts each recomputed piece at its no_recompute stages, which are saved, and joins neighbouring
+// saved pieces. O(stages). Requires: the pieces are 1..L in order without a gap.
+std::vector<Piece> SplitAtNoRecompute(const Chain& chain, const std::vector<Piece>& pieces);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_SOLVER_ALGORITHMS_FLAT_FLAT_PLAN_H_
