@@ -162,13 +162,16 @@ class Fit::Parts {
   std::string Summary() const {
     std::string text = absl::StrCat(stages_.size(), " stages",
                                     joined_.empty() ? "" : "; joined, since they work in place: ",
-                                    absl::StrJoin(joined_, ", "), "\n");
-    for (const ShapePlan& plan : plans_) {
+                                    absl::StrJoin(joined_, ", "));
+    if (joins_loss_) {
       absl::StrAppend(
-          &text, "input ", plan.shape, "\n  plain training  ",
-          plan.plain_bytes.has_value() ? FormatBytes(*plan.plain_bytes) : "does not fit",
-          "\n  budget          ", FormatBytes(budget_bytes_), "\n  plan            ",
-          PlanText(plan), "\n");
+          &text, "; joined with the loss, which does not keep its input: ", stages_.back().name);
+    }
+    text += "\n";
+    for (const ShapePlan& plan : plans_) {
+      absl::StrAppend(&text, "input ", plan.shape, "\n  plain training  ", PlainText(plan),
+                      "\n  budget          ", FormatBytes(budget_bytes_), "\n  plan            ",
+                      PlanText(plan), "\n");
     }
     return text;
   }
@@ -258,7 +261,11 @@ class Fit::Parts {
     ASSIGN_OR_RETURN(device_, OpenDevice(input.device().str(), LinkSpeed()));
     const size_t count = stages.size();
     ASSIGN_OR_RETURN(stages_, JoinWhereInPlace(std::move(stages), input));
-    parameters_ = StagesToRun(stages_).Parameters();
+    parameters_ = StagesToRun().Parameters();
+    if (stages_.size() > 1) {
+      ASSIGN_OR_RETURN(const bool keeps, LossKeepsItsInput(stages_, input, loss));
+      joins_loss_ = !keeps;
+    }
     if (stages_.size() == count) return absl::OkStatus();
     for (const TorchStage& stage : stages_) {
       if (absl::StrContains(stage.name, "..")) joined_.push_back(stage.name);
@@ -273,8 +280,10 @@ class Fit::Parts {
     return request;
   }
 
-  TorchStages StagesToRun(std::vector<TorchStage> stages) const {
-    return {std::move(stages), {.device = device_.torch, .granularity = meter_->Granularity()}};
+  TorchStages StagesToRun() const {
+    return {
+        stages_,
+        {.device = device_.torch, .granularity = meter_->Granularity(), .joins_loss = joins_loss_}};
   }
 
   // The plan used last is the first.
@@ -299,7 +308,7 @@ class Fit::Parts {
     ShapePlan plan;
     plan.shape = ShapeOf(input);
     plan.state = State();
-    TorchStages stages = StagesToRun(stages_);
+    TorchStages stages = StagesToRun();
     stages.Feed(input, loss);
     Progress(absl::StrCat("profiling ", stages_.size(), " stages for input ", plan.shape));
     ASSIGN_OR_RETURN(plan.chain, ProfileChain(&stages, device_.agent.get(), meter_));
@@ -309,7 +318,7 @@ class Fit::Parts {
     if (budget_bytes_ == 0) RETURN_IF_ERROR(SetBudget(stages, plan.chain));
     if (kLeastOfPlain * static_cast<double>(StoreAllPeakBytes(plan.chain)) <=
         static_cast<double>(budget_bytes_)) {
-      const absl::StatusOr<int64_t> plain = PlainPeakBytes(stages, input, loss, meter_);
+      const absl::StatusOr<int64_t> plain = PlainPeakBytes(stages_, input, loss, meter_);
       if (!plain.ok() && !absl::IsResourceExhausted(plain.status())) return plain.status();
       if (plain.ok()) plan.plain_bytes = *plain;
     }
@@ -384,7 +393,7 @@ class Fit::Parts {
     plan->plan = std::make_unique<FrameworkPlan>(std::move(made));
     ASSIGN_OR_RETURN(plan->executor,
                      FrameworkExecutor::Create(plan->plan.get(), device_.agent.get()));
-    plan->stages = std::make_unique<TorchStages>(StagesToRun(stages_));
+    plan->stages = std::make_unique<TorchStages>(StagesToRun());
     plan->source = absl::StrCat(answer.solver, ": ", FatesText(answer.explanation));
     return absl::OkStatus();
   }
@@ -409,6 +418,12 @@ class Fit::Parts {
     return result;
   }
 
+  static std::string PlainText(const ShapePlan& plan) {
+    if (plan.plain_bytes.has_value()) return FormatBytes(*plan.plain_bytes);
+    return absl::StrCat("does not fit; a schedule that stores everything takes ",
+                        FormatBytes(StoreAllPeakBytes(plan.chain)));
+  }
+
   static std::string PlanText(const ShapePlan& plan) {
     if (plan.plan == nullptr) return "plain training, which fits";
     const Prediction& predicted = plan.plan->prediction;
@@ -423,7 +438,8 @@ class Fit::Parts {
   std::vector<TorchStage> stages_;
   std::vector<at::Tensor> parameters_;
   std::vector<std::string> joined_;  // names
-  int64_t budget_bytes_ = 0;         // 0: not known yet
+  bool joins_loss_ = false;
+  int64_t budget_bytes_ = 0;  // 0: not known yet
   std::optional<Platform> link_;
   std::list<ShapePlan> plans_;
 };

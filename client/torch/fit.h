@@ -54,9 +54,9 @@ struct FitOptions {
 class Fit {
  public:
   // Profiles the network on `input` and makes the plan of its shape; changes no gradient, buffer or
-  // random generator. Stages that write into their inputs are joined with the ones before them.
-  // The network stays the caller's and must be on the input's device, and in training mode if it
-  // is to be trained.
+  // random generator. Stages that write into their inputs are joined with the ones before them, and
+  // the last one with the loss if the loss's backward does not read its input. The network stays
+  // the caller's and must be on the input's device, and in training mode if it is to be trained.
   Fit(torch::nn::Sequential network, const at::Tensor& input, const TorchLoss& loss,
       const FitOptions& options = {});
   // The same for a network that is cut into other parts.

@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "client/torch/native/saved_tensors.h"
 #include "client/torch/replay.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/prefixed.h"
@@ -59,6 +60,38 @@ std::vector<at::Tensor> BuffersOf(const std::vector<TorchStage>& stages) {
     for (at::Tensor& buffer : stage.module->buffers()) buffers.push_back(std::move(buffer));
   }
   return buffers;
+}
+
+// The output on `sample`, without a graph. Holds one value at a time.
+absl::StatusOr<at::Tensor> OutputOf(const std::vector<TorchStage>& stages,
+                                    const at::Tensor& sample) {
+  const at::NoGradGuard no_grad;
+  // Casts of weights that autocast caches here have no graph for a later step.
+  const auto forget_casts = absl::MakeCleanup([] { at::autocast::clear_cache(); });
+  at::Tensor value = sample;
+  for (const TorchStage& stage : stages) {
+    RETURN_IF_ERROR(Prefixed(stage.name, TorchGuarded([&] {
+                               value = stage.forward(value);
+                               return absl::OkStatus();
+                             })));
+  }
+  return value;
+}
+
+// Runs the loss on a leaf of autograd and drops its graph.
+absl::StatusOr<bool> Keeps(const TorchLoss& loss, const at::Tensor& output) {
+  const at::AutoGradMode grad(true);
+  const at::Tensor leaf = output.detach().requires_grad_(output.is_floating_point());
+  bool keeps = false;
+  const SavedTensorScope scope([&](const at::Tensor& tensor) -> SavedTensor {
+    keeps = keeps || (tensor.has_storage() && tensor.is_alias_of(leaf));
+    return [kept = tensor.detach()] { return kept; };
+  });
+  RETURN_IF_ERROR(Prefixed("loss", TorchGuarded([&] {
+                             loss(leaf);
+                             return absl::OkStatus();
+                           })));
+  return keeps;
 }
 
 }  // namespace
@@ -118,6 +151,19 @@ absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage>
   joined.reserve(parts.size());
   for (std::vector<TorchStage>& part : parts) joined.push_back(JoinedStage(std::move(part)));
   return joined;
+}
+
+absl::StatusOr<bool> LossKeepsItsInput(const std::vector<TorchStage>& stages,
+                                       const at::Tensor& sample, const TorchLoss& loss) {
+  absl::StatusOr<bool> keeps;
+  RETURN_IF_ERROR(TorchGuarded([&] {
+    RandomAndBuffers before(BuffersOf(stages), sample.device());
+    const absl::StatusOr<at::Tensor> output = OutputOf(stages, sample);
+    keeps = output.ok() ? Keeps(loss, *output) : output.status();
+    before.Restore();
+    return keeps.status();
+  }));
+  return keeps;
 }
 
 }  // namespace stowage

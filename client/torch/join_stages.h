@@ -32,6 +32,14 @@ TorchStage JoinedStage(std::vector<TorchStage> stages);
 absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage> stages,
                                                          const at::Tensor& sample);
 
+// Whether the loss's graph keeps the network's output, as a mean of squares does and a cross
+// entropy does not: a run on `sample` shows it. Where it does not, the last stage and the loss take
+// less as one (TorchOptions::joins_loss): a schedule holds every value until its gradient is there.
+// Buffers and random generators are restored. Errors: RESOURCE_EXHAUSTED, INTERNAL; they name the
+// stage. Requires: JoinWhereInPlace() accepts the stages.
+absl::StatusOr<bool> LossKeepsItsInput(const std::vector<TorchStage>& stages,
+                                       const at::Tensor& sample, const TorchLoss& loss);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_CLIENT_TORCH_JOIN_STAGES_H_

@@ -45,18 +45,19 @@ absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, at::
   return result.detach();
 }
 
-absl::StatusOr<int64_t> PlainPeakBytes(const TorchStages& stages, const at::Tensor& input,
-                                       const TorchLoss& loss, MemoryMeter* meter) {
+absl::StatusOr<int64_t> PlainPeakBytes(const std::vector<TorchStage>& stages,
+                                       const at::Tensor& input, const TorchLoss& loss,
+                                       MemoryMeter* meter) {
   int64_t peak_bytes = 0;
   RETURN_IF_ERROR(TorchGuarded([&] {
-    StateBackup backup(stages);
+    StateBackup backup(TorchStages(stages, {.device = input.device()}));
     backup.SetGradientsToZero();
     absl::Status ran;
     // The first step allocates what libraries keep.
     for (int step = 0; step < 2 && ran.ok(); ++step) {
       const int64_t before_bytes = meter->LiveBytes();
       meter->ResetPeak();
-      ran = PlainStep(stages.stages(), input.clone(), loss).status();
+      ran = PlainStep(stages, input.clone(), loss).status();
       peak_bytes = meter->PeakBytes() - before_bytes;
     }
     backup.Restore();

@@ -21,8 +21,9 @@ absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, at::
 
 // The most bytes that a plain step has at once, the input included, as schedules are measured.
 // Gradients, buffers and random generators are restored. Errors: those of PlainStep().
-absl::StatusOr<int64_t> PlainPeakBytes(const TorchStages& stages, const at::Tensor& input,
-                                       const TorchLoss& loss, MemoryMeter* meter);
+absl::StatusOr<int64_t> PlainPeakBytes(const std::vector<TorchStage>& stages,
+                                       const at::Tensor& input, const TorchLoss& loss,
+                                       MemoryMeter* meter);
 
 }  // namespace stowage
 

@@ -60,12 +60,19 @@ std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential) {
 
 TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& options)
     : stages_(std::move(stages)), options_(WithIndex(options)), verifies_(options.verifies) {
+  TorchStage loss{.name = "loss"};
+  if (options_.joins_loss) {
+    loss = std::move(stages_.back());
+    stages_.pop_back();
+    before_loss_ = std::move(loss.forward);
+    loss.name += "..loss";
+  }
   const size_t values = stages_.size() + 2;
   values_.resize(values);
   gradients_.resize(values);
   first_outputs_.resize(values);
   shared_.resize(values);
-  stages_.push_back({.name = "loss"});
+  stages_.push_back(std::move(loss));
   replays_.emplace_back(nullptr, options_.device);  // of value 0, which no stage computes
   for (const TorchStage& stage : stages_) replays_.emplace_back(stage.module, options_.device);
 }
@@ -80,6 +87,11 @@ std::vector<at::Tensor> TorchStages::Buffers() const {
 
 void TorchStages::Feed(at::Tensor input, TorchLoss loss) {
   input_ = std::move(input);
+  if (loss != nullptr && before_loss_ != nullptr) {
+    loss = [before = before_loss_, loss = std::move(loss)](const at::Tensor& value) {
+      return loss(before(value));
+    };
+  }
   stages_.back().forward = std::move(loss);
   feeder_state_.emplace();
 }

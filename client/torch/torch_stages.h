@@ -54,6 +54,9 @@ using TorchLoss = std::function<at::Tensor(const at::Tensor&)>;
 struct TorchOptions {
   c10::Device device = c10::kCPU;
   int64_t granularity = 1;  // bytes; the device's allocator rounds sizes up to a multiple of it
+  // The last stage and the loss are one: its output is freed before the loss's backward, unless the
+  // loss keeps it. Requires: two stages at least, and no graph mode.
+  bool joins_loss = false;
   // Compares the output of every recomputation with a host copy of the first run's output. The step
   // fails and names the stage if a number differs by more than `tolerance`, relatively and
   // absolutely.
@@ -90,7 +93,8 @@ class TorchStages final : public FrameworkStages {
  public:
   TorchStages(std::vector<TorchStage> stages, const TorchOptions& options);
 
-  int length() const { return static_cast<int>(stages_.size()) - 1; }  // L
+  // L: without a stage that is joined with the loss, as in stages().
+  int length() const { return static_cast<int>(stages_.size()) - 1; }
   const TorchStage& stage(int l) const { return stages_[static_cast<size_t>(l) - 1]; }
   std::vector<TorchStage> stages() const { return {stages_.begin(), stages_.end() - 1}; }
   const TorchOptions& options() const { return options_; }
@@ -148,7 +152,8 @@ class TorchStages final : public FrameworkStages {
   // Runs `call`, converts its exceptions, and puts the stage's name before its error.
   absl::Status NameStage(int l, const std::function<absl::Status()>& call) const;
 
-  std::vector<TorchStage> stages_;  // the network's, then the loss
+  std::vector<TorchStage> stages_;                            // the network's, then the loss
+  std::function<at::Tensor(const at::Tensor&)> before_loss_;  // of a stage that is joined with it
   const TorchOptions options_;
   bool verifies_;
   at::Tensor input_;

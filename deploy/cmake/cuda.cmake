@@ -11,7 +11,8 @@ if(CUDAToolkit_FOUND)
   add_library(stowage_cuda_headers INTERFACE)
   target_include_directories(stowage_cuda_headers SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
   add_library(stowage_cudart INTERFACE)
-  target_link_libraries(stowage_cudart INTERFACE stowage_cuda_headers CUDA::cudart_static)
+  target_link_libraries(stowage_cudart INTERFACE $<BUILD_INTERFACE:stowage_cuda_headers>
+    CUDA::cudart_static)
   message(STATUS "CUDA: toolkit ${CUDAToolkit_VERSION} in ${CUDAToolkit_INCLUDE_DIRS}")
   return()
 endif()
@@ -21,8 +22,13 @@ if(EXISTS ${packages}/include/cuda_runtime_api.h AND EXISTS ${packages}/lib/libc
   add_library(stowage_cuda_headers INTERFACE)
   target_include_directories(stowage_cuda_headers SYSTEM INTERFACE ${packages}/include)
   add_library(stowage_cudart INTERFACE)
-  target_link_libraries(stowage_cudart INTERFACE stowage_cuda_headers
-    ${packages}/lib/libcudart_static.a Threads::Threads ${CMAKE_DL_LIBS} rt)
+  target_link_libraries(stowage_cudart INTERFACE $<BUILD_INTERFACE:stowage_cuda_headers>
+    $<BUILD_INTERFACE:${packages}/lib/libcudart_static.a>
+    $<INSTALL_INTERFACE:$<INSTALL_PREFIX>/lib/stowage/libcudart_static.a>
+    Threads::Threads ${CMAKE_DL_LIBS} rt)
+  if(STOWAGE_INSTALL)
+    install(FILES ${packages}/lib/libcudart_static.a DESTINATION lib/stowage)
+  endif()
   message(STATUS "CUDA: no toolkit; runtime of ${packages}")
 elseif(STOWAGE_CUDA STREQUAL "AUTO")
   message(STATUS "CUDA: not found; building without it")

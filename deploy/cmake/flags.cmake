@@ -44,9 +44,10 @@ get_filename_component(stowage_root ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
 function(stowage_library name)
   cmake_parse_arguments(arg "" "PRECOMPILED" "SOURCES;DEPENDS;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
-  target_include_directories(${name} PUBLIC ${stowage_root})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${stowage_root}> $<INSTALL_INTERFACE:include/stowage>)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE}
-                        stowage_flags)
+                        $<BUILD_INTERFACE:stowage_flags>)
   if(arg_PRECOMPILED)
     stowage_use_precompiled(${name} ${arg_PRECOMPILED})
   endif()

@@ -36,7 +36,9 @@ if(NOT Torch_FOUND)
 endif()
 
 add_library(stowage_libtorch INTERFACE)
-target_include_directories(stowage_libtorch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+# The package's targets have them, too, wherever it lies.
+target_include_directories(stowage_libtorch SYSTEM INTERFACE
+  "$<BUILD_INTERFACE:${TORCH_INCLUDE_DIRS}>")
 target_link_libraries(stowage_libtorch INTERFACE ${TORCH_LIBRARIES})
 separate_arguments(flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(stowage_libtorch INTERFACE ${flags})

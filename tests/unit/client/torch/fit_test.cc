@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "client/torch/memory_meter.h"
+#include "client/torch/plain_step.h"
 #include "client/torch/torch_versions.h"
+#include "tests/support/status_matchers.h"
 #include "tests/support/training.h"
 
 namespace stowage {
@@ -102,6 +104,69 @@ TEST_F(FitTest, ReadsLikeThis) {
 TEST_F(FitTest, IsPlainTrainingWherePlainTrainingFits) {
   const Fit fit(Perceptron(), Batch(64), Loss(), {.memory = "1GiB"});
   EXPECT_THAT(fit.summary(), HasSubstr("plan            plain training, which fits"));
+}
+
+// A language model's head: its output is the largest value by far.
+class FitHeadTest : public FitTest {
+ protected:
+  static constexpr int64_t kWords = 2000;
+
+  static nn::Sequential Words() {
+    nn::Sequential network = Perceptron();
+    network->push_back(nn::Linear(64, kWords));
+    for (at::Tensor& parameter : network->parameters()) {
+      parameter.mutable_grad() = at::zeros_like(parameter);
+    }
+    return network;
+  }
+  static TorchLoss CrossEntropy() {
+    return [](const at::Tensor& output) {
+      return nn::functional::cross_entropy(output, at::zeros({output.size(0)}, at::kLong));
+    };
+  }
+  static int64_t PlainBytes(const TorchLoss& loss) {
+    const absl::StatusOr<int64_t> bytes =
+        PlainPeakBytes(StagesOf(Words()), Batch(64), loss, &HostMemory());
+    EXPECT_THAT(bytes, IsOk());
+    return bytes.value_or(0);
+  }
+};
+
+TEST_F(FitHeadTest, TakesLessThanPlainTrainingWhereTheLossDoesNotKeepItsInput) {
+  const int64_t budget = PlainBytes(CrossEntropy()) - 1;
+  nn::Sequential network = Words();
+  Fit fit(network, Batch(64), CrossEntropy(), {.memory = std::to_string(budget)});
+  EXPECT_THAT(fit.summary(), AllOf(HasSubstr("; joined with the loss, which does not keep its "
+                                             "input: 16\n"),
+                                   HasSubstr(" stages recomputed")));
+  const at::Tensor batch = Batch(64);
+  HostMemoryMeter& memory = HostMemory();
+  memory.SetLimit(memory.LiveBytes() + budget - static_cast<int64_t>(batch.nbytes()));
+  at::Tensor loss;
+  EXPECT_NO_THROW(loss = fit.step(batch, CrossEntropy()));
+  memory.SetLimit(INT64_MAX);
+  nn::Sequential plain = Words();
+  const absl::StatusOr<at::Tensor> expected = PlainStep(StagesOf(plain), Batch(64), CrossEntropy());
+  ASSERT_THAT(expected, IsOk());
+  EXPECT_TRUE(at::equal(loss, *expected));
+  for (size_t i = 0; i < plain->parameters().size(); ++i) {
+    EXPECT_TRUE(at::equal(network->parameters()[i].grad(), plain->parameters()[i].grad())) << i;
+  }
+}
+
+TEST_F(FitHeadTest, LeavesTheLastStageByItselfWhereTheLossKeepsItsInput) {
+  const Fit fit(Words(), Batch(64), Loss(), {.memory = "50%"});
+  EXPECT_THAT(fit.summary(), Not(HasSubstr("joined with the loss")));
+}
+
+// Either way of training is right for a loss of which the plan does not know.
+TEST_F(FitHeadTest, TakesAnotherLossThanThePlanIsFor) {
+  nn::Sequential network = Words();
+  Fit fit(network, Batch(64), CrossEntropy(),
+          {.memory = std::to_string(PlainBytes(CrossEntropy()) - 1)});
+  const absl::StatusOr<at::Tensor> expected = PlainStep(StagesOf(Words()), Batch(64), Loss());
+  ASSERT_THAT(expected, IsOk());
+  EXPECT_TRUE(at::equal(fit.step(Batch(64), Loss()), *expected));
 }
 
 TEST_F(FitTest, MayTakeAllThatTheDeviceHasLeft) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
@@ -93,6 +94,44 @@ TEST(JoinedStage, RunsOnceAStepWhereOneOfThemDoes) {
   once.no_recompute = true;
   EXPECT_TRUE(JoinedStage({Doubling("a"), once}).no_recompute);
   EXPECT_FALSE(JoinedStage({Doubling("a"), Doubling("b")}).no_recompute);
+}
+
+TorchLoss CrossEntropy() {
+  return [](const at::Tensor& output) {
+    return nn::functional::cross_entropy(output.flatten(0, 1),
+                                         at::zeros({output.numel() / 4}, at::kLong));
+  };
+}
+
+TEST(LossKeepsItsInput, TellsALossThatReadsItInItsBackward) {
+  const auto keeps = [](const TorchLoss& loss) {
+    const absl::StatusOr<bool> kept =
+        LossKeepsItsInput({Doubling("a"), Doubling("b")}, at::ones({2, 3, 4}), loss);
+    EXPECT_THAT(kept, IsOk());
+    return kept.value_or(false);
+  };
+  EXPECT_FALSE(keeps(CrossEntropy()));
+  EXPECT_TRUE(keeps([](const at::Tensor& output) { return output.square().mean(); }));
+  EXPECT_TRUE(keeps([](const at::Tensor& output) { return output.view({24}).square().mean(); }));
+}
+
+TEST(LossKeepsItsInput, LeavesNoTrace) {
+  nn::Sequential network(nn::BatchNorm2d(4), nn::ReLU());
+  const at::Tensor mean = network->buffers()[0].clone();
+  const at::Tensor sample = at::rand({2, 4, 3, 3});
+  const TorchLoss random = [](const at::Tensor& output) { return at::dropout(output, 0.5, true); };
+  at::manual_seed(3);
+  const at::Tensor expected = at::rand({1});
+  at::manual_seed(3);
+  ASSERT_THAT(LossKeepsItsInput(StagesOf(network), sample, random), IsOk());
+  EXPECT_TRUE(at::equal(at::rand({1}), expected));
+  EXPECT_TRUE(at::equal(network->buffers()[0], mean));
+}
+
+TEST(LossKeepsItsInput, NamesTheLossThatFails) {
+  const TorchLoss failing = [](const at::Tensor& output) { return output.view({5}); };
+  EXPECT_THAT(LossKeepsItsInput({Doubling("a")}, at::ones({2}), failing),
+              Fails(absl::StatusCode::kInternal, HasSubstr("loss: shape '[5]' is invalid")));
 }
 
 }  // namespace
