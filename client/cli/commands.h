@@ -10,6 +10,7 @@ namespace stowage {
 
 void AddSolveCommand(CLI::App& app, Command* chosen);
 void AddFrontierCommand(CLI::App& app, Command* chosen);
+void AddExportCommand(CLI::App& app, Command* chosen);
 void AddLoadCommand(CLI::App& app, Command* chosen);
 void AddTopCommand(CLI::App& app, Command* chosen);
 void AddExperimentCommand(CLI::App& app, Command* chosen);

@@ -22,6 +22,11 @@ void LeaveGroup(Stage* stage) {
   stage->fusion_group.clear();
 }
 
+void RunOnce(Stage* stage) {
+  stage->no_recompute = true;
+  stage->replay_seconds.reset();  // a stage that runs once has no replay
+}
+
 void Append(const Piece& piece, std::vector<Piece>* pieces) {
   if (piece.first > piece.last) return;
   if (!piece.recomputed && !pieces->empty() && !pieces->back().recomputed) {
@@ -52,8 +57,7 @@ Layers::Layers(const Chain& chain, const StageRange& range, LayerUnit unit) : ch
     const bool is_layer = l >= range.first && l <= range.last;
     if (!is_layer || unit == LayerUnit::kStage) LeaveGroup(&stage);
     if (!is_layer) {
-      stage.no_recompute = true;
-      stage.replay_seconds.reset();  // a stage that runs once has no replay
+      RunOnce(&stage);
       continue;
     }
     const std::string& group = stage.fusion_group;
@@ -61,6 +65,13 @@ Layers::Layers(const Chain& chain, const StageRange& range, LayerUnit unit) : ch
       layers_.back().last = l;
     } else {
       layers_.push_back({l, l});
+    }
+  }
+  for (const StageRange& layer : layers_) {
+    bool runs_once = false;
+    for (int l = layer.first; l <= layer.last; ++l) runs_once |= chain.stage(l).no_recompute;
+    for (int l = layer.first; runs_once && l <= layer.last; ++l) {
+      RunOnce(&chain_.stages[static_cast<size_t>(l) - 1]);
     }
   }
 }

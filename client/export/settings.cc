@@ -10,7 +10,7 @@ std::vector<Piece> PiecesOf(const Setting& setting, int count) {
   const int recomputed = setting.method == Method::kNone    ? 0
                          : setting.method == Method::kBlock ? std::min(setting.layers, count)
                                                             : count;
-  const int length = setting.method == Method::kUniform ? setting.layers : 1;
+  const int length = setting.method == Method::kUniform ? std::min(setting.layers, count) : 1;
   std::vector<Piece> pieces;
   for (int first = 1; first <= recomputed; first += length) {
     pieces.push_back({first, std::min(first + length - 1, recomputed), /*recomputed=*/true});

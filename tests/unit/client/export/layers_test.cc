@@ -1,5 +1,6 @@
 #include "client/export/layers.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "solver/model/validate.h"
@@ -75,6 +76,14 @@ TEST(Layers, AreNoGroupsOfStagesThatBelongToNone) {
   EXPECT_EQ(layers.count(), 2);
   EXPECT_EQ(layers.chain().stage(2).fusion_group, "");
   EXPECT_EQ(layers.chain().stage(3).fusion_group, "block0");
+}
+
+TEST(Layers, RunOnceWhereOneOfTheirStagesDoes) {
+  Chain chain = Decoder();
+  chain.stages[2].no_recompute = true;
+  const Layers layers(chain, {2, 5}, LayerUnit::kFusionGroup);
+  EXPECT_TRUE(layers.chain().stage(2).no_recompute);
+  EXPECT_FALSE(layers.chain().stage(4).no_recompute);
 }
 
 TEST(Layers, ReadPlansOfTheirStages) {

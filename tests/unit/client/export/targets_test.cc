@@ -1,5 +1,6 @@
 #include "client/export/targets.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
