@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds for release, and prints ten tables: what rotor's dynamic program
+# Installs what is missing, builds for release, and prints twelve tables: what rotor's dynamic program
 # costs beside the textbook's; what pofo and auto cost and gain with a link; what auto costs, and when
 # it has what; how far it is from the optimum of small chains; what Mixed Mode costs, gains and takes
-# for granted; what rotor gains over equal segments on real chains; how far the executor's steps are
-# from the simulator's; what the service costs beside a bare gRPC echo; and what a client feels of a
-# hostile one. An hour once built: ten minutes of it the service under mixed load, nine the hostile
-# client, twenty auto.
+# for granted; what rotor gains over equal segments on real chains; what flat plans cost beside rotor,
+# and what frameworks' settings lose against auto; how far the executor's steps are from the
+# simulator's; what the service costs beside a bare gRPC echo; and what a client feels of a hostile
+# one. An hour once built: ten minutes of it the service under mixed load, nine the hostile client,
+# twenty auto.
 #   deploy/benchmark.sh [FLAG…]    flags of stowage_rotor_benchmark, as in --slots=1000 --textbook=339
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,6 +24,10 @@ echo
 build/benchmark/bin/stowage_mixed_mode_benchmark
 echo
 build/benchmark/bin/stowage_periodic_comparison
+echo
+build/benchmark/bin/stowage_flat_benchmark
+echo
+build/benchmark/bin/stowage_flat_comparison
 echo
 build/benchmark/bin/stowage_agent_benchmark
 echo

@@ -39,6 +39,7 @@ int Main(int argc, char** argv) {
   Subcommand chosen;
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
+  AddExportCommand(app, &chosen);
   AddLoadCommand(app, &chosen);
   AddTopCommand(app, &chosen);
   AddExperimentCommand(app, &chosen);
@@ -57,7 +58,8 @@ int Main(int argc, char** argv) {
   }
   if (!chosen)
     return Fail(
-        "a command is required: solve, frontier, load, top, experiment, simulate, view, solvers, "
+        "a command is required: solve, frontier, export, load, top, experiment, simulate, view, "
+        "solvers, "
         "chain, operator or version; see stowage --help");
   const absl::StatusOr<int> code = chosen();
   if (!code.ok()) return Fail(std::string(code.status().message()));

@@ -12,6 +12,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/html_page.h"
 #include "client/cli/schedule_text.h"
+#include "client/export/named_setting.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/remote_scheduler.h"
 #include "proto/convert/answer_message.h"
@@ -28,6 +29,8 @@ namespace {
 struct Arguments {
   std::string chain;
   std::string schedule;
+  std::string setting;  // in the place of the schedule
+  std::string layers;
   PlatformFlags platform;
   ServerFlags server;
   std::string html;
@@ -40,9 +43,37 @@ struct Input {
   SimulateRequest request;
 };
 
+// The schedule of --as.
+absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& chain) {
+  ASSIGN_OR_RETURN(const NamedSetting named,
+                   Prefixed("--as", ParseNamedSetting(arguments.setting)));
+  ASSIGN_OR_RETURN(const StageRange stages,
+                   Prefixed("--layers", ParseStageRange(arguments.layers, chain)));
+  return ScheduleOf(named, chain, stages);
+}
+
+// Reads the schedule of `request`, which has its chain. Returns the platform that an answer of
+// `solve` contains.
+absl::StatusOr<v1::Platform> ReadSchedule(const Arguments& arguments, SimulateRequest* request) {
+  if (arguments.schedule.empty()) {
+    ASSIGN_OR_RETURN(request->schedule, ReadSetting(arguments, request->chain));
+    return v1::Platform();
+  }
+  ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.schedule));
+  ASSIGN_OR_RETURN(ScheduleFile file, Prefixed(arguments.schedule, ScheduleFromJson(json)));
+  std::vector<FieldViolation> violations;
+  request->schedule = FromMessage(file.schedule, &violations);
+  if (violations.empty()) violations = Violations(request->schedule);
+  RETURN_IF_ERROR(Prefixed(arguments.schedule, ViolationsStatus(violations)));
+  return std::move(file.platform);
+}
+
 // The platform is read after the chain and the schedule: a budget in percent needs the chain, and
 // an answer of `solve` contains the default platform.
 absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
+  if (arguments.schedule.empty() && arguments.setting.empty()) {
+    return absl::InvalidArgumentError("--schedule or --as is required");
+  }
   int from_stdin = 0;
   for (const std::string* path :
        {&arguments.chain, &arguments.schedule, &arguments.platform.file}) {
@@ -56,16 +87,11 @@ absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
   input.chain = std::move(file.chain);
   input.request.chain = FromMessage(file.message);
   input.message = std::move(file.message);
-  ASSIGN_OR_RETURN(const std::string json, ReadInput(arguments.schedule));
-  ASSIGN_OR_RETURN(ScheduleFile schedule, Prefixed(arguments.schedule, ScheduleFromJson(json)));
-  ASSIGN_OR_RETURN(input.request.platform,
-                   ReadPlatform(arguments.platform, input.chain, MemoryFlag::kRequired,
-                                std::move(schedule.platform)));
+  ASSIGN_OR_RETURN(v1::Platform platform, ReadSchedule(arguments, &input.request));
+  ASSIGN_OR_RETURN(
+      input.request.platform,
+      ReadPlatform(arguments.platform, input.chain, MemoryFlag::kRequired, std::move(platform)));
   RETURN_IF_ERROR(CheckLinkFlags(arguments.platform, input.request.platform));
-  std::vector<FieldViolation> violations;
-  input.request.schedule = FromMessage(schedule.schedule, &violations);
-  if (violations.empty()) violations = Violations(input.request.schedule);
-  RETURN_IF_ERROR(Prefixed(arguments.schedule, ViolationsStatus(violations)));
   return input;
 }
 
@@ -131,13 +157,21 @@ void AddSimulateCommand(CLI::App& app, Subcommand* chosen) {
                   "profile of the network, JSON; - reads standard input")
       ->required()
       ->type_name("FILE");
+  CLI::Option* const schedule = command.add_option(
+      "--schedule", arguments->schedule,
+      "a schedule or an answer of solve, whose platform then is the default of the flags "
+      "below; JSON; - reads standard input");
+  schedule->type_name("FILE");
+  CLI::Option* const setting = command.add_option(
+      "--as", arguments->setting,
+      "or a framework's setting, as in megatron:uniform:4, pytorch:all, pytorch:none");
+  setting->type_name("SETTING")->excludes(schedule);
   command
-      .add_option(
-          "--schedule", arguments->schedule,
-          "a schedule or an answer of solve, whose platform then is the default of the flags "
-          "below; JSON; - reads standard input")
-      ->required()
-      ->type_name("FILE");
+      .add_option("--layers", arguments->layers,
+                  "the stages that are the framework's layers, as in 2:25; the others are saved; "
+                  "default: all")
+      ->needs(setting)
+      ->type_name("FIRST:LAST");
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
   AddServer(command, "none, simulate in this process", &arguments->server);
   AddHtml(command, &arguments->html);

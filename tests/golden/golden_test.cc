@@ -46,6 +46,7 @@ constexpr Case kCases[] = {
     {"help", "stowage --help"},
     {"help_solve", "stowage solve --help"},
     {"help_frontier", "stowage frontier --help"},
+    {"help_export", "stowage export --help"},
     {"help_experiment", "stowage experiment --help"},
     {"help_load", "stowage load --help"},
     {"help_top", "stowage top --help"},
@@ -82,6 +83,25 @@ constexpr Case kCases[] = {
      "stowage solve --local --solver rotor --chain ../data/suspicious/varuna-bert-first-batch.json "
      "--memory 30%"},
 
+    // Exports, by each target.
+    {"export_list", "stowage export --list"},
+    {"export_list_json", "stowage export --list --format json"},
+    {"export_pytorch", "stowage export --for pytorch --chain tiny.json --memory 140KiB"},
+    {"export_jax", "stowage export --for jax --chain tiny.json --memory 140KiB"},
+    {"export_huggingface",
+     "stowage export --for huggingface --chain tiny.json --memory 140KiB --layers 2:3"},
+    {"export_torchtitan",
+     "stowage export --for torchtitan --chain tiny.json --memory 140KiB --layers 2:3"},
+    {"export_megatron",
+     "stowage export --for megatron --chain tiny.json --memory 160KiB --layers 1:3"},
+    {"export_deepspeed",
+     "stowage export --for deepspeed --chain tiny.json --memory 160KiB --layers 1:3"},
+    {"export_json",
+     "stowage export --for megatron --chain tiny.json --memory 160KiB --layers 1:3 --format json"},
+    {"export_infeasible", "stowage export --for megatron --chain tiny.json --memory 121KiB"},
+    {"export_infeasible_json",
+     "stowage export --for megatron --chain tiny.json --memory 121KiB --format json"},
+
     // Frontiers.
     {"frontier", "stowage frontier --local --chain tiny.json --points 6"},
     {"frontier_json",
@@ -117,6 +137,13 @@ constexpr Case kCases[] = {
      "stowage simulate --chain tiny.json --schedule invalid_schedule.json --memory 200KiB "
      "--offload-bandwidth 4MB/s"},
 
+    // The cost of a framework's setting.
+    {"simulate_setting",
+     "stowage simulate --chain tiny.json --as megatron:uniform:2 --layers 1:3 --memory 200KiB"},
+    {"error_simulate_setting",
+     "stowage simulate --chain tiny.json --as pytorch:uniform:2 --memory 200KiB"},
+    {"error_simulate_nothing", "stowage simulate --chain tiny.json --memory 200KiB"},
+
     // Errors.
     {"error_no_command", "stowage"},
     {"error_unknown_command", "stowage sovle"},
@@ -127,6 +154,11 @@ constexpr Case kCases[] = {
     {"error_bad_points", "stowage frontier --local --chain tiny.json --points 1"},
     {"error_bad_alphas", "stowage experiment tiny.json --output out --alphas 40%"},
     {"frontier_infeasible", "stowage frontier --local --chain tiny.json --budgets 1KiB,2KiB"},
+    {"error_export_no_target", "stowage export --chain tiny.json --memory 140KiB"},
+    {"error_export_target", "stowage export --for keras --chain tiny.json --memory 140KiB"},
+    {"error_export_no_chain", "stowage export --for jax --memory 140KiB"},
+    {"error_export_layers",
+     "stowage export --for jax --chain tiny.json --memory 140KiB --layers 0:3"},
     {"error_bad_bandwidth",
      "stowage solve --local --chain tiny.json --memory 1MiB --offload-bandwidth 12GBps"},
     {"error_no_file", "stowage chain no_such_file.json"},

@@ -13,6 +13,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/export/export.h"
+#include "client/export/targets.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/memory_budget.h"
 #include "client/python/core/job.h"
@@ -177,6 +179,33 @@ py::object Reuse(const py::dict& request_dict, const py::dict& answer_dict, bool
   return ToDict(ResultFor(request, *std::move(answer)), request.platform);
 }
 
+const Target& TargetOf(const std::string& name) {
+  const Target* const target = FindTarget(name);
+  if (target == nullptr) RaiseIfAny({{"target", "is none of stowage.export_targets()"}});
+  return *target;
+}
+
+py::dict ExportPlan(const py::dict& request_dict, const std::string& target,
+                    const std::string& layers, const Limits& limits) {
+  std::vector<FieldViolation> violations;
+  const SolveRequest solve = ReadSolveRequest(request_dict, &violations);
+  if (violations.empty()) violations = RequestViolations(solve);
+  RaiseIfAny(violations);
+  ExportRequest request{&TargetOf(target), solve.chain, solve.platform, {}};
+  const absl::StatusOr<StageRange> stages = ParseStageRange(layers, request.chain);
+  if (!stages.ok()) RaiseIfAny({{"layers", std::string(stages.status().message())}});
+  request.stages = *stages;
+  Job job;
+  return ToDict(Run<Export>(
+      job, limits, [&](const LocalOptions& options) { return MakeExport(request, options); }));
+}
+
+py::list ExportTargets() {
+  py::list list;
+  for (const Target& target : AllTargets()) list.append(ToDict(target));
+  return list;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
@@ -201,6 +230,16 @@ PYBIND11_MODULE(_core, module) {
       "cancelled"_a = py::none());
   module.def("simulate", &Simulate, "request"_a, py::kw_only(), "cancelled"_a = py::none());
   module.def("solvers", &Solvers);
+  module.def(
+      "export",
+      [](const py::dict& request, const std::string& target, const std::string& layers,
+         int64_t working_bytes, py::object cancelled) {
+        return ExportPlan(request, target, layers,
+                          {working_bytes, std::nullopt, std::move(cancelled)});
+      },
+      "request"_a, "target"_a, "layers"_a, py::kw_only(), "working_bytes"_a,
+      "cancelled"_a = py::none());
+  module.def("export_targets", &ExportTargets);
   module.def("budget", &Budget, "text"_a, "chain"_a, "field"_a);
   module.def("parse_bytes", &Bytes, "text"_a, "field"_a);
   module.def("format_bytes", &FormatBytes, "bytes"_a);

@@ -146,6 +146,15 @@ py::dict ToDict(const Schedule& schedule) {
   return to;
 }
 
+py::dict ToDict(const ComparedSchedule& compared) {
+  py::dict to;
+  to["name"] = compared.name;
+  to["schedule"] = ToDict(compared.schedule);
+  to["prediction"] = ToDict(compared.prediction);
+  to["fits"] = compared.fits;
+  return to;
+}
+
 py::dict ToDict(const TimelineEntry& entry) {
   py::dict to;
   to["start_seconds"] = entry.start_seconds;
@@ -264,6 +273,30 @@ py::dict ToDict(const SolverDescription& description) {
   for (const SolveOption option : description.options) options.append(SolveOptionName(option));
   to["options"] = options;
   to["mixes_modes"] = description.mixes_modes;
+  return to;
+}
+
+py::dict ToDict(const Export& exported) {
+  py::dict to;
+  if (exported.full.has_value()) to["full"] = ToDict(*exported.full);
+  if (exported.exported.has_value()) to["exported"] = ToDict(*exported.exported);
+  to["usual"] = ToDict(exported.usual);
+  if (exported.minimum_memory_bytes.has_value()) {
+    to["minimum_memory_bytes"] = *exported.minimum_memory_bytes;
+  }
+  to["text"] = exported.text;
+  return to;
+}
+
+py::dict ToDict(const Target& target) {
+  py::dict to;
+  to["name"] = Text(target.name);
+  to["framework"] = Text(target.framework);
+  to["setting"] = Text(target.setting);
+  to["expresses"] = Text(target.expresses);
+  to["loses"] = Text(target.loses);
+  to["usual"] = Text(target.usual);
+  to["tried"] = Text(target.tried);
   return to;
 }
 

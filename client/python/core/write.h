@@ -5,6 +5,8 @@
 
 #include <pybind11/pybind11.h>
 
+#include "client/export/export.h"
+#include "client/export/targets.h"
 #include "proto/service/results.h"
 #include "solver/model/answer.h"
 #include "solver/model/explanation.h"
@@ -19,6 +21,9 @@ pybind11::dict ToDict(const SolveResult& result, const Platform& platform);
 pybind11::dict ToDict(const FrontierResult& result);
 pybind11::dict ToDict(const ExplainedSimulation& simulation);
 pybind11::dict ToDict(const SolverDescription& description);
+// Has fields of Python's own: the API has no such messages.
+pybind11::dict ToDict(const Export& exported);
+pybind11::dict ToDict(const Target& target);
 
 }  // namespace stowage
 

@@ -50,6 +50,7 @@ from stowage.errors import (
     UnavailableError,
     UnimplementedError,
 )
+from stowage.exports import ComparedSchedule, Export, ExportTarget, export, export_targets
 from stowage.local import frontier, memory_range, simulate, solve, solvers
 from stowage.model import (
     Chain,
@@ -96,9 +97,12 @@ __all__ = [
     "Chain",
     "ChainWarning",
     "Client",
+    "ComparedSchedule",
     "DataLossError",
     "DeadlineError",
     "Explanation",
+    "Export",
+    "ExportTarget",
     "FieldViolation",
     "FirstSweep",
     "Frontier",
@@ -142,6 +146,8 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "UnimplementedError",
+    "export",
+    "export_targets",
     "fit",
     "frontier",
     "memory_range",

@@ -64,7 +64,7 @@ class _Calls:
                 time.sleep(0.001)
 
 
-_CALLS = _Calls()
+CALLS = _Calls()
 
 
 def solve(
@@ -126,7 +126,7 @@ def solve(
     def read(values: dict[str, Any]) -> Answer:
         return replace(Answer.from_dict(values), chain=chain)
 
-    with _CALLS.call(cancel) as cancelled:
+    with CALLS.call(cancel) as cancelled:
         answer = _core.solve(
             request,
             working_bytes=parse_bytes(working_memory, "working_memory"),
@@ -183,7 +183,7 @@ def frontier(
         "points": points if budgets is None else 0,
         "memory_bytes": budgets_of(chain, budgets),
     }
-    with _CALLS.call(cancel) as cancelled:
+    with CALLS.call(cancel) as cancelled:
         found = _core.frontier(
             request,
             working_bytes=parse_bytes(working_memory, "working_memory"),
@@ -216,7 +216,7 @@ def simulate(
         "platform": _plain(platform, Platform, "platform"),
         "schedule": _plain(schedule, Schedule, "schedule"),
     }
-    with _CALLS.call(cancel) as cancelled:
+    with CALLS.call(cancel) as cancelled:
         found = _core.simulate(request, cancelled=cancelled)
     return Simulation.from_dict(found)
 

@@ -1,0 +1,192 @@
+#include "client/export/export.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/export/named_setting.h"
+#include "client/export/settings.h"
+#include "proto/service/results.h"
+#include "solver/base/quote.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
+#include "solver/model/request.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+// The best plan of the target's class, if one fits.
+struct FoundPlan {
+  std::optional<std::vector<Piece>> pieces;  // of the layers
+  std::string name;                          // "flat", "uniform, 4 layers"
+  std::optional<int64_t> minimum_memory_bytes;
+};
+
+absl::StatusOr<ComparedSchedule> Compared(const ExportRequest& request, std::string name,
+                                          Schedule schedule) {
+  ASSIGN_OR_RETURN(const Simulation simulation,
+                   Simulate(request.chain, request.platform, schedule));
+  return ComparedSchedule{std::move(name), std::move(schedule), simulation.prediction,
+                          simulation.feasible()};
+}
+
+// By a solver of the catalog.
+absl::StatusOr<FoundPlan> Solved(const ExportRequest& request, const Layers& layers,
+                                 absl::string_view solver, const LocalOptions& options) {
+  SolveRequest solve{layers.chain(), request.platform, std::string(solver), {}};
+  ASSIGN_OR_RETURN(const SolveResult result, LocalScheduler(options).Solve(solve, {}));
+  const Answer& answer = *result.answer;
+  FoundPlan found;
+  found.name = std::string(solver);
+  found.minimum_memory_bytes = answer.minimum_memory_bytes;
+  if (answer.outcome == Outcome::kInfeasible) return found;
+  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(layers.chain(), answer.schedule));
+  found.pieces = layers.FromStages(pieces);
+  return found;
+}
+
+bool RunsOnce(const Chain& chain, const Piece& piece) {
+  for (int l = piece.first; l <= piece.last; ++l) {
+    if (chain.stage(l).no_recompute) return true;
+  }
+  return false;
+}
+
+// Whether a plan is faster, or as fast with a lower peak.
+bool IsBetter(const Prediction& one, const Prediction& other) {
+  const double seconds = one.makespan_seconds - other.makespan_seconds;
+  if (std::abs(seconds) > kSummationError * other.makespan_seconds) return seconds < 0;
+  return one.peak_memory_bytes < other.peak_memory_bytes;
+}
+
+// By trying all settings, each simulated on the chain itself; of equally fast ones the one with the
+// lowest peak.
+absl::StatusOr<FoundPlan> Tried(const ExportRequest& request, const Layers& layers,
+                                const LocalOptions& options) {
+  FoundPlan best;
+  Prediction of_best;
+  for (const Setting& setting : AllSettings(layers.count())) {
+    if (setting.method == Method::kBlock && request.target->plans == PlanClass::kUniform) break;
+    std::vector<Piece> pieces = PiecesOf(setting, layers.count());
+    const std::vector<Piece> of_stages = layers.ToStages(pieces);
+    const bool possible = std::none_of(of_stages.begin(), of_stages.end(), [&](const Piece& piece) {
+      return piece.recomputed && RunsOnce(request.chain, piece);
+    });
+    if (!possible) continue;
+    ASSIGN_OR_RETURN(const Simulation simulation,
+                     Simulate(request.chain, request.platform,
+                              FlatSchedule(request.chain, of_stages), nullptr, options.stop));
+    const Prediction& prediction = simulation.prediction;
+    best.minimum_memory_bytes =
+        std::min(best.minimum_memory_bytes.value_or(prediction.peak_memory_bytes),
+                 prediction.peak_memory_bytes);
+    if (!simulation.feasible()) continue;
+    if (best.pieces.has_value() && !IsBetter(prediction, of_best)) continue;
+    best.pieces = std::move(pieces);
+    best.name = SettingText(setting);
+    of_best = prediction;
+  }
+  return best;
+}
+
+absl::StatusOr<FoundPlan> Find(const ExportRequest& request, const Layers& layers,
+                               const LocalOptions& options) {
+  switch (request.target->plans) {
+    case PlanClass::kFlat:
+      return Solved(request, layers, "flat", options);
+    case PlanClass::kPerLayer:
+      return Solved(request, layers, "per_layer", options);
+    case PlanClass::kUniform:
+    case PlanClass::kUniformOrBlock:
+      break;
+  }
+  return Tried(request, layers, options);
+}
+
+absl::StatusOr<std::optional<ComparedSchedule>> Full(const ExportRequest& request,
+                                                     const LocalOptions& options) {
+  const SolveRequest solve{request.chain, request.platform, "auto", {}};
+  ASSIGN_OR_RETURN(const SolveResult result, LocalScheduler(options).Solve(solve, {}));
+  const Answer& answer = *result.answer;
+  if (answer.outcome == Outcome::kInfeasible) return std::nullopt;
+  return ComparedSchedule{absl::StrCat("full schedule (", answer.solver, ")"), answer.schedule,
+                          answer.prediction, /*fits=*/true};
+}
+
+// The target's default.
+absl::StatusOr<ComparedSchedule> Usual(const ExportRequest& request) {
+  const NamedSetting every_layer{request.target, {Method::kUniform, 1}};
+  return Compared(request, absl::StrCat("usual: ", request.target->usual),
+                  ScheduleOf(every_layer, request.chain, request.stages));
+}
+
+std::string ComparisonLine(const ComparedSchedule& compared, int width) {
+  return absl::StrFormat(
+      "%-*s  %s  %+.1f %%  peak %s%s", width, compared.name,
+      FormatSeconds(compared.prediction.makespan_seconds), 100 * compared.prediction.overhead,
+      FormatBytes(compared.prediction.peak_memory_bytes), compared.fits ? "" : ", over the budget");
+}
+
+std::string LayersText(const ExportRequest& request, const Layers& layers) {
+  const bool of_stages = request.target->unit == LayerUnit::kStage;
+  std::string text = absl::StrCat(layers.count(), of_stages ? " stages" : " layers");
+  if (request.stages != StageRange{1, request.chain.length()}) {
+    absl::StrAppend(&text, ", of the chain's stages ", request.stages.first, " to ",
+                    request.stages.last, "; the others are saved");
+  }
+  return text;
+}
+
+std::vector<std::string> Remarks(const ExportRequest& request, const Layers& layers,
+                                 const Export& result) {
+  const Target& target = *request.target;
+  const std::string chain = request.chain.name.empty() ? "" : request.chain.name + ": ";
+  std::vector<std::string> remarks = {
+      absl::StrCat("By stowage export --for ", target.name, ", for ", target.framework, "."),
+      absl::StrCat("Tried: ", target.tried, "."),
+      absl::StrCat(Printable(chain), LayersText(request, layers), "."),
+      absl::StrCat("Budget for activations: ", FormatBytes(request.platform.memory_bytes), "."),
+      "Simulated time and its excess over storing everything, and peak of activations:"};
+  for (const std::string& line : ComparisonLines(result)) remarks.push_back("  " + line);
+  return remarks;
+}
+
+}  // namespace
+
+std::vector<std::string> ComparisonLines(const Export& result) {
+  std::vector<const ComparedSchedule*> all;
+  if (result.full.has_value()) all.push_back(&*result.full);
+  if (result.exported.has_value()) all.push_back(&*result.exported);
+  all.push_back(&result.usual);
+  int width = 0;
+  for (const ComparedSchedule* one : all) {
+    width = std::max(width, static_cast<int>(one->name.size()));
+  }
+  std::vector<std::string> lines;
+  lines.reserve(all.size());
+  for (const ComparedSchedule* one : all) lines.push_back(ComparisonLine(*one, width));
+  return lines;
+}
+
+absl::StatusOr<Export> MakeExport(const ExportRequest& request, const LocalOptions& options) {
+  const Layers layers(request.chain, request.stages, request.target->unit);
+  Export result;
+  ASSIGN_OR_RETURN(result.full, Full(request, options));
+  ASSIGN_OR_RETURN(result.usual, Usual(request));
+  ASSIGN_OR_RETURN(FoundPlan found, Find(request, layers, options));
+  result.minimum_memory_bytes = found.minimum_memory_bytes;
+  if (!found.pieces.has_value()) return result;
+  ASSIGN_OR_RETURN(result.exported,
+                   Compared(request, absl::StrCat("this export (", found.name, ")"),
+                            FlatSchedule(request.chain, layers.ToStages(*found.pieces))));
+  const ExportedPlan plan{&layers, *std::move(found.pieces), Remarks(request, layers, result)};
+  ASSIGN_OR_RETURN(result.text, request.target->write(plan));
+  return result;
+}
+
+}  // namespace stowage

@@ -1,0 +1,101 @@
+#include "client/export/targets.h"
+
+namespace stowage {
+namespace {
+
+constexpr absl::string_view kEveryStage = "every stage recomputed";
+constexpr absl::string_view kEveryLayer = "every layer recomputed";
+
+constexpr Target kTargets[] = {
+    {.name = "pytorch",
+     .framework = "PyTorch 2.15",
+     .setting = "a module of Python: torch.utils.checkpoint around segments of stages",
+     .expresses = "stages saved, or in segments that run again once",
+     .loses = "segments within segments, transfers to the host, graph mode",
+     .tried = "tests train with it, and compare gradients and peak",
+     .unit = LayerUnit::kStage,
+     .plans = PlanClass::kFlat,
+     .usual = kEveryStage,
+     .write = WritePyTorch},
+    {.name = "jax",
+     .framework = "JAX 0.10",
+     .setting = "a module of Python: jax.checkpoint around segments of stages, whose inputs are "
+                "saved by checkpoint_name",
+     .expresses = "stages saved, or in segments that run again once",
+     .loses = "segments within segments, transfers to the host, graph mode",
+     .tried = "tests differentiate with it, and compare gradients and saved residuals",
+     .unit = LayerUnit::kStage,
+     .plans = PlanClass::kFlat,
+     .usual = kEveryStage,
+     .write = WriteJax},
+    {.name = "huggingface",
+     .framework = "transformers 5.24",
+     .setting = "a function of Python: gradient checkpointing layer by layer",
+     .expresses = "layers saved, or run again one by one",
+     .loses = "segments of several layers, transfers to the host, graph mode",
+     .tried = "tests train a small GPT-2 with it, and count the forwards of each layer",
+     .unit = LayerUnit::kFusionGroup,
+     .plans = PlanClass::kPerLayer,
+     .usual = kEveryLayer,
+     .write = WriteHuggingFace},
+    {.name = "torchtitan",
+     .framework = "torchtitan 0.3",
+     .setting = "a class of Python: the policy of activation checkpointing for Trainer.Config",
+     .expresses = "layers saved, or run again one by one",
+     .loses = "segments of several layers, transfers to the host, graph mode",
+     .tried = "tests wrap its Llama of debug size with it, and count the forwards of each layer",
+     .unit = LayerUnit::kFusionGroup,
+     .plans = PlanClass::kPerLayer,
+     .usual = kEveryLayer,
+     .write = WriteTorchTitan},
+    {.name = "megatron",
+     .framework = "Megatron-core 0.19",
+     .setting = "arguments of its training scripts, fields of TransformerConfig alike",
+     .expresses = "segments of N layers that run again (uniform), or the first N layers (block)",
+     .loses = "any other choice of layers, selective recomputation, offloading, graph mode",
+     .tried =
+         "tests run its transformer block on a CPU, release 0.16, whose settings are the same, "
+         "and count the forwards of each layer",
+     .unit = LayerUnit::kFusionGroup,
+     .plans = PlanClass::kUniformOrBlock,
+     .usual = kEveryLayer,
+     .write = WriteMegatron},
+    {.name = "deepspeed",
+     .framework = "DeepSpeed 0.19",
+     .setting = "JSON: keys of its configuration, for a PipelineModule",
+     .expresses = "segments of N layers that run again",
+     .loses = "saved layers beside others, segments of unequal length, transfers to the host, "
+              "graph mode",
+     .tried = "tests have its configuration read it, and count the forwards of each layer",
+     .unit = LayerUnit::kFusionGroup,
+     .plans = PlanClass::kUniform,
+     .usual = kEveryLayer,
+     .write = WriteDeepSpeed},
+};
+
+}  // namespace
+
+std::span<const Target> AllTargets() { return kTargets; }
+
+const Target* FindTarget(absl::string_view name) {
+  for (const Target& target : kTargets) {
+    if (target.name == name) return &target;
+  }
+  return nullptr;
+}
+
+absl::string_view PlanClassName(PlanClass plans) {
+  switch (plans) {
+    case PlanClass::kFlat:
+      return "FLAT";
+    case PlanClass::kPerLayer:
+      return "PER_LAYER";
+    case PlanClass::kUniform:
+      return "UNIFORM";
+    case PlanClass::kUniformOrBlock:
+      break;
+  }
+  return "UNIFORM_OR_BLOCK";
+}
+
+}  // namespace stowage

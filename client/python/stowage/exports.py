@@ -1,0 +1,145 @@
+"""Plans as the settings of frameworks, as `stowage export` prints them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from stowage import _core
+from stowage.answer import Answer, Prediction
+from stowage.errors import InfeasibleError, invalid
+from stowage.local import CALLS, Memory, parse_bytes
+from stowage.model import Chain, Schedule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportTarget:
+    """A framework that `export` writes settings for.
+
+    Attributes:
+        name: What `export` calls it.
+        framework: With the release that the output was checked with.
+        setting: What is written.
+        expresses: The plans that it can express.
+        loses: What it cannot.
+        usual: What its users set where they set no more than they must.
+        tried: How the output was checked.
+    """
+
+    name: str
+    framework: str
+    setting: str
+    expresses: str
+    loses: str
+    usual: str
+    tried: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSchedule:
+    """One of the schedules that an export compares.
+
+    Attributes:
+        name: As in the export's comment.
+        schedule: Of the chain's stages.
+        prediction: Simulated on the chain.
+        fits: It keeps the limits of the platform.
+    """
+
+    name: str
+    schedule: Schedule
+    prediction: Prediction
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A plan that a framework can express. `str()` of it is its text.
+
+    Attributes:
+        text: The settings or code, to paste; the comparison is in its comments.
+        exported: The plan.
+        usual: The framework's default, which may not fit.
+        full: What the solver `auto` finds, which no framework limits; None: nothing fits.
+    """
+
+    text: str
+    exported: ComparedSchedule
+    usual: ComparedSchedule
+    full: ComparedSchedule | None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def export_targets() -> tuple[ExportTarget, ...]:
+    """The frameworks that `export` knows."""
+    return tuple(ExportTarget(**values) for values in _core.export_targets())
+
+
+def export(
+    answer: Answer,
+    target: str,
+    *,
+    chain: Chain | None = None,
+    layers: tuple[int, int] | None = None,
+    working_memory: Memory = "4GiB",
+    cancel: threading.Event | None = None,
+) -> Export:
+    """The best plan that a framework can express for an answer's chain and budget, as its settings.
+
+    The answer's own schedule plays no part: plans of a framework are solved for, since what is
+    made of another schedule may be slow or take too much memory.
+
+    Args:
+        answer: Of `solve` or a server, feasible or not; has the platform.
+        target: A name from `export_targets()`.
+        chain: What the answer was solved for; None: the answer's own.
+        layers: First and last stage, counted from 1, that are the framework's layers; the others
+            are saved. None: all. Of a fusion group one layer is made, but for pytorch and jax.
+        working_memory: The most memory that a solver may take.
+        cancel: Ends the call with CancelledError when it is set.
+    Raises:
+        InfeasibleError: The framework can express nothing that fits; has the least memory.
+        InvalidRequestError: With every violated field.
+    """
+    chain = chain or answer.chain
+    if chain is None:
+        raise invalid("chain", "is missing: an answer from JSON does not have it; pass it")
+    if answer.platform is None:
+        raise invalid("answer.platform", "is missing: export needs the memory of an answer")
+    request = {
+        "chain": chain.to_dict(),
+        "platform": answer.platform.to_dict(),
+        "solver": "auto",
+        "options": {},
+    }
+    with CALLS.call(cancel) as cancelled:
+        found = _core.export(
+            request,
+            target,
+            "" if layers is None else f"{layers[0]}:{layers[1]}",
+            working_bytes=parse_bytes(working_memory, "working_memory"),
+            cancelled=cancelled,
+        )
+    if "exported" not in found:
+        least = found.get("minimum_memory_bytes")
+        budget = _core.format_bytes(answer.platform.memory_bytes or 0)
+        enough = "" if least is None else f"; {least} bytes are enough"
+        raise InfeasibleError(f"{target} can express no plan within {budget}{enough}", least)
+    return Export(
+        text=found["text"],
+        exported=_compared(found["exported"]),
+        usual=_compared(found["usual"]),
+        full=_compared(found["full"]) if "full" in found else None,
+    )
+
+
+def _compared(values: dict[str, Any]) -> ComparedSchedule:
+    return ComparedSchedule(
+        name=values["name"],
+        schedule=Schedule.from_dict(values["schedule"]),
+        prediction=Prediction.from_dict(values["prediction"]),
+        fits=values["fits"],
+    )
