@@ -239,17 +239,12 @@ class Fit::Parts {
 
   // What is wrong with the options, before anything is measured.
   absl::Status CheckOptions() const {
-    Platform platform;
-    platform.memory_bytes = 1;
     if (options_.memory != "all") {
       Chain any;
       any.stages.resize(1);
       RETURN_IF_ERROR(Prefixed("memory", ParseBudget(options_.memory, any).status()));
     }
-    std::vector<FieldViolation> violations = RequestViolations(RequestFor(Chain(), platform));
-    std::erase_if(violations,
-                  [](const FieldViolation& violation) { return violation.field != "solver"; });
-    return ViolationsStatus(violations);
+    return ViolationsStatus(SolverViolations(options_.solver));
   }
 
   absl::Status Open(std::vector<TorchStage> stages, const at::Tensor& input,

@@ -190,6 +190,9 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
   return NameStage(l, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckForward(l));
     const auto index = static_cast<size_t>(l);
+    if (stages_[index - 1].forward == nullptr) {
+      return absl::InvalidArgumentError("has no forward: it is no function");
+    }
     if (call.run > 0 && stages_[index - 1].no_recompute) {
       return absl::FailedPreconditionError("may not run twice, but the plan recomputes it");
     }

@@ -37,6 +37,7 @@
 #include "solver/model/json.h"
 #include "solver/model/request.h"
 #include "solver/simulator/simulator.h"
+#include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
@@ -78,7 +79,7 @@ class Program {
     PrintPredictionErrors(plan.prediction, measured, platform_.memory_bytes);
     if (options_.verifies) PrintVerification(measured);
     if (options_.graph_mode) PrintUnits(measured);
-    RETURN_IF_ERROR(table_->CheckLosses());
+    RETURN_IF_ERROR(PrintLosses());
     RETURN_IF_ERROR(WriteTrace(plan));
     Report(planned.result.origin.fingerprint, plan.prediction, measured);
     return kExitOk;
@@ -87,6 +88,9 @@ class Program {
  private:
   // Parses the remaining flags and opens the device.
   absl::Status Open() {
+    for (const FieldViolation& violation : SolverViolations(options_.solver)) {
+      return absl::InvalidArgumentError(absl::StrCat("--solver: ", violation.problem));
+    }
     LinkSpeed link;
     if (!options_.link.empty()) {
       const auto rate = ParseBytesPerSecond(options_.link);
@@ -241,6 +245,12 @@ class Program {
     }
     ASSIGN_OR_RETURN(const FrameworkPlan plan, PlanOf(answer.schedule));
     return table_->Add("segments", session_->TrainUnder(plan), plan.prediction);
+  }
+
+  absl::Status PrintLosses() const {
+    ASSIGN_OR_RETURN(const std::string losses, table_->CompareLosses());
+    if (!losses.empty()) absl::PrintF("%s\n", losses);
+    return absl::OkStatus();
   }
 
   absl::Status WriteTrace(const FrameworkPlan& plan) {

@@ -1,17 +1,26 @@
 #include "client/train/training_report.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/text/table.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 
 namespace stowage {
+namespace {
+
+bool EqualToTheBit(double one, double other) {
+  return std::bit_cast<uint64_t>(one) == std::bit_cast<uint64_t>(other);
+}
+
+}  // namespace
 
 void PrintChain(const Chain& chain) {
   absl::PrintF("%s: %d stages; storing everything takes %s a step and %s\n", chain.name,
@@ -129,20 +138,29 @@ void ComparisonTable::Print() const {
   absl::PrintF("%s", table.ToString(2));
 }
 
-// The tolerances let kernels that are not deterministic pass. Without a plain row there is nothing
-// to compare with.
-absl::Status ComparisonTable::CheckLosses() const {
-  constexpr double kRelativeTolerance = 0.02;
-  constexpr double kAbsoluteTolerance = 1e-3;
-  if (plain() == nullptr) return absl::OkStatus();
-  const double loss = plain()->loss;
+absl::StatusOr<std::string> ComparisonTable::CompareLosses() const {
+  // What remains of a loss near 0 is its rounding.
+  constexpr double kRelativeTolerance = 0.01;
+  constexpr double kAbsoluteTolerance = 1e-6;
+  const auto* const reference = plain();
+  if (reference == nullptr || rows_.size() < 2) return "";
+  const double loss = reference->loss;
   const double tolerance = kAbsoluteTolerance + kRelativeTolerance * std::abs(loss);
+  std::vector<std::string> differing;
   for (const Row& row : rows_) {
-    if (!row.measured.ok() || std::abs(row.measured->loss - loss) <= tolerance) continue;
-    return absl::InternalError(absl::StrCat(
-        row.name, ": its loss differs from that of plain training; --verify may name the stage"));
+    if (!row.measured.ok() || EqualToTheBit(row.measured->loss, loss)) continue;
+    const double difference = std::abs(row.measured->loss - loss);
+    if (!(difference <= tolerance)) {
+      return absl::InternalError(absl::StrFormat(
+          "%s: its loss differs from that of plain training by %.3g, and more than %.3g (1 %% and "
+          "1e-6) is no rounding; --verify may name the stage",
+          row.name, difference, tolerance));
+    }
+    differing.push_back(absl::StrFormat("%s by %.3g", row.name, difference));
   }
-  return absl::OkStatus();
+  if (differing.empty()) return "losses: equal to the bit";
+  return absl::StrFormat("losses: not equal to the bit, but within %.3g (1 %% and 1e-6): %s",
+                         tolerance, absl::StrJoin(differing, ", "));
 }
 
 const TrainingMeasurement* ComparisonTable::plain() const {

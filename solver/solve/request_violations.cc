@@ -42,22 +42,23 @@ std::vector<FieldViolation> Violations(const SolveOptions& options, int stages) 
   return violations;
 }
 
-FieldViolation UnknownSolver(const std::string& name) {
+}  // namespace
+
+std::vector<FieldViolation> SolverViolations(const std::string& solver) {
+  if (FindSolver(solver) != nullptr) return {};
   const auto append = [](std::string* out, const SolverInfo& info) {
     absl::StrAppend(out, info.description.name);
   };
-  return {"solver", absl::StrCat(Quoted(name), " is not known; choose one of ",
-                                 absl::StrJoin(AllSolvers(), ", ", append))};
+  return {{"solver", absl::StrCat(Quoted(solver), " is not known; choose one of ",
+                                  absl::StrJoin(AllSolvers(), ", ", append))}};
 }
-
-}  // namespace
 
 // Collects the violations of every part, so that a caller can correct all of them at once.
 std::vector<FieldViolation> RequestViolations(const SolveRequest& request) {
   std::vector<FieldViolation> violations = Violations(request.chain);
   Append(Violations(request.platform), &violations);
   Append(Violations(request.options, request.chain.length()), &violations);
-  if (FindSolver(request.solver) == nullptr) violations.push_back(UnknownSolver(request.solver));
+  Append(SolverViolations(request.solver), &violations);
   return violations;
 }
 

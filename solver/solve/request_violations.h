@@ -6,6 +6,7 @@
 #ifndef STOWAGE_SOLVER_SOLVE_REQUEST_VIOLATIONS_H_
 #define STOWAGE_SOLVER_SOLVE_REQUEST_VIOLATIONS_H_
 
+#include <string>
 #include <vector>
 
 #include "solver/model/request.h"
@@ -15,7 +16,9 @@ namespace stowage {
 
 // Checks chain, platform, options and the solver's name. O(stages).
 std::vector<FieldViolation> RequestViolations(const SolveRequest& request);
-// The same, and points and budgets.
+// Those of the solver's name alone, for a caller that has no chain yet.
+std::vector<FieldViolation> SolverViolations(const std::string& solver);
+// The same as of a SolveRequest, and points and budgets.
 std::vector<FieldViolation> RequestViolations(const FrontierRequest& request);
 
 }  // namespace stowage

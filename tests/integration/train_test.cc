@@ -78,7 +78,8 @@ TEST(Train, TrainsATransformerLocally) {
              "--vocabulary", "100", "--memory", "20%", "--local"});
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(Cell(result.out, "stowage", 0), Cell(result.out, "plain", 0)) << result;
-  EXPECT_THAT(result.out, testing::Not(HasSubstr("report")));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("\nlosses: equal to the bit\n"), testing::Not(HasSubstr("report"))));
 }
 
 // Where times are noise, which modes the schedule has is, too; training is plain in all of them.
@@ -123,6 +124,8 @@ TEST(Train, NamesTheFlagThatIsWrong) {
     return result.err;
   };
   EXPECT_THAT(error({"--network", "resnet19"}), HasSubstr("--network: resnet19 not in"));
+  EXPECT_THAT(error({"--solver", "fastest"}),
+              HasSubstr("--solver: 'fastest' is not known; choose one of auto, "));
   EXPECT_THAT(error({"--device", "tpu"}), HasSubstr("--device: 'tpu' is no device"));
   EXPECT_THAT(error({"--width", "100"}), HasSubstr("--width: must be a multiple of 64"));
   EXPECT_THAT(error({"--memory", "lots", "--local"}), HasSubstr("--memory: "));

@@ -352,6 +352,16 @@ TEST(TorchStages, RefuseOutputsThatAreNone) {
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("loss: has 8 numbers, not one")));
 }
 
+TEST(TorchStages, NameAForwardThatIsNone) {
+  EXPECT_THAT(StepOf(Around({.name = "empty"}), kThreeStored),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("empty: has no forward")));
+  Training training =
+      Around({.name = "same", .forward = [](const at::Tensor& input) { return input; }});
+  training.loss = nullptr;
+  EXPECT_THAT(StepOf(training, kThreeStored),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("loss: has no forward")));
+}
+
 TEST(TorchStages, NameAStageThatThrowsAndTryAgain) {
   bool throws = true;
   const Training training = Around({.name = "moody", .forward = [&throws](const at::Tensor& input) {
