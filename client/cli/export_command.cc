@@ -122,7 +122,7 @@ absl::StatusOr<ExportRequest> ReadArguments(const Arguments& arguments) {
   request.chain = solve.chain;
   request.platform = solve.platform;
   ASSIGN_OR_RETURN(request.stages,
-                   Prefixed("--layers", ParseStageRange(arguments.layers, request.chain)));
+                   Prefixed("--layers", ParseStageSpan(arguments.layers, request.chain)));
   return request;
 }
 

@@ -47,8 +47,8 @@ struct Input {
 absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& chain) {
   ASSIGN_OR_RETURN(const NamedSetting named,
                    Prefixed("--as", ParseNamedSetting(arguments.setting)));
-  ASSIGN_OR_RETURN(const StageRange stages,
-                   Prefixed("--layers", ParseStageRange(arguments.layers, chain)));
+  ASSIGN_OR_RETURN(const StageSpan stages,
+                   Prefixed("--layers", ParseStageSpan(arguments.layers, chain)));
   return ScheduleOf(named, chain, stages);
 }
 

@@ -31,7 +31,7 @@ struct ExportRequest {
   const Target* target = nullptr;  // not null
   Chain chain;
   Platform platform;
-  StageRange stages;  // that are layers; the others are saved
+  StageSpan stages;  // that are layers; the others are saved
 };
 
 struct Export {

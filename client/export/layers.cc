@@ -38,8 +38,8 @@ void Append(const Piece& piece, std::vector<Piece>* pieces) {
 
 }  // namespace
 
-absl::StatusOr<StageRange> ParseStageRange(absl::string_view text, const Chain& chain) {
-  StageRange range{1, chain.length()};
+absl::StatusOr<StageSpan> ParseStageSpan(absl::string_view text, const Chain& chain) {
+  StageSpan range{1, chain.length()};
   if (text.empty()) return range;
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
   const bool is_range = parts.size() == 2 && absl::SimpleAtoi(parts[0], &range.first) &&
@@ -51,7 +51,7 @@ absl::StatusOr<StageRange> ParseStageRange(absl::string_view text, const Chain& 
                                                  chain.length(), ", as in 1:", chain.length()));
 }
 
-Layers::Layers(const Chain& chain, const StageRange& range, LayerUnit unit) : chain_(chain) {
+Layers::Layers(const Chain& chain, const StageSpan& range, LayerUnit unit) : chain_(chain) {
   for (int l = 1; l <= chain.length(); ++l) {
     Stage& stage = chain_.stages[static_cast<size_t>(l) - 1];
     const bool is_layer = l >= range.first && l <= range.last;
@@ -67,7 +67,7 @@ Layers::Layers(const Chain& chain, const StageRange& range, LayerUnit unit) : ch
       layers_.push_back({l, l});
     }
   }
-  for (const StageRange& layer : layers_) {
+  for (const StageSpan& layer : layers_) {
     bool runs_once = false;
     for (int l = layer.first; l <= layer.last; ++l) runs_once |= chain.stage(l).no_recompute;
     for (int l = layer.first; runs_once && l <= layer.last; ++l) {

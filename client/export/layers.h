@@ -13,11 +13,11 @@
 namespace stowage {
 
 // Stages first..last, from 1, the loss excluded.
-struct StageRange {
+struct StageSpan {
   int first = 0;
   int last = 0;
 
-  bool operator==(const StageRange&) const = default;
+  bool operator==(const StageSpan&) const = default;
 };
 
 // What a framework counts: PyTorch and JAX run the stages that they are given, the others have
@@ -27,7 +27,7 @@ enum class LayerUnit { kStage, kFusionGroup };
 // The stages of "2:25", or all for an empty text.
 // Errors: INVALID_ARGUMENT, as in "'0:9' is not a range of the stages 1 to 38, as in 1:38".
 // Requires: the chain has a stage.
-absl::StatusOr<StageRange> ParseStageRange(absl::string_view text, const Chain& chain);
+absl::StatusOr<StageSpan> ParseStageSpan(absl::string_view text, const Chain& chain);
 
 // The layers of a chain, numbered from 1. Immutable, thread-safe.
 class Layers {
@@ -35,11 +35,11 @@ class Layers {
   // Of the stages in `range`; with kFusionGroup neighbours of one group are one layer. Stages
   // outside of `range` belong to no layer: every plan saves them.
   // Requires: Violations(chain) is empty; `range` is one of its stages. O(stages).
-  Layers(const Chain& chain, const StageRange& range, LayerUnit unit);
+  Layers(const Chain& chain, const StageSpan& range, LayerUnit unit);
 
   int count() const { return static_cast<int>(layers_.size()); }
   // Requires: 1 <= layer <= count().
-  const StageRange& stages(int layer) const { return layers_[static_cast<size_t>(layer) - 1]; }
+  const StageSpan& stages(int layer) const { return layers_[static_cast<size_t>(layer) - 1]; }
   // On one line: the stage's name, or its number where it has none; of several, the first and last.
   std::string name(int layer) const;
 
@@ -55,7 +55,7 @@ class Layers {
 
  private:
   Chain chain_;
-  std::vector<StageRange> layers_;
+  std::vector<StageSpan> layers_;
 };
 
 }  // namespace stowage

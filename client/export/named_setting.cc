@@ -48,7 +48,7 @@ absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text) {
       "megatron:uniform:N, megatron:block:N, deepspeed:uniform:N, with N layers, at least 1"));
 }
 
-Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageRange& range) {
+Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageSpan& range) {
   const Layers layers(chain, range, named.target->unit);
   const std::vector<Piece> pieces = layers.ToStages(PiecesOf(named.setting, layers.count()));
   return FlatSchedule(chain, SplitAtNoRecompute(chain, pieces));

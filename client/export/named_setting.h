@@ -25,7 +25,7 @@ absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text);
 // What the framework runs with it where the stages of `range` are its layers; those that may run
 // only once are saved. O(stages). Requires: Violations(chain) is empty; `range` is one of its
 // stages.
-Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageRange& range);
+Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageSpan& range);
 
 }  // namespace stowage
 

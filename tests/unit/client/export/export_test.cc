@@ -26,7 +26,7 @@ Chain Uneven() {
   return chain;
 }
 
-Export Exported(absl::string_view target, const Chain& chain, int64_t bytes, StageRange stages) {
+Export Exported(absl::string_view target, const Chain& chain, int64_t bytes, StageSpan stages) {
   const auto result = MakeExport({FindTarget(target), chain, Memory(bytes), stages}, {});
   EXPECT_THAT(result, IsOk());
   return result.value_or(Export());

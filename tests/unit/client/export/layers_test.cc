@@ -25,15 +25,15 @@ Chain Decoder() {
   return chain;
 }
 
-TEST(ParseStageRange, ReadsFirstAndLast) {
-  EXPECT_EQ(*ParseStageRange("", EqualChain(6)), (StageRange{1, 6}));
-  EXPECT_EQ(*ParseStageRange("2:5", EqualChain(6)), (StageRange{2, 5}));
-  EXPECT_EQ(*ParseStageRange("6:6", EqualChain(6)), (StageRange{6, 6}));
+TEST(ParseStageSpan, ReadsFirstAndLast) {
+  EXPECT_EQ(*ParseStageSpan("", EqualChain(6)), (StageSpan{1, 6}));
+  EXPECT_EQ(*ParseStageSpan("2:5", EqualChain(6)), (StageSpan{2, 5}));
+  EXPECT_EQ(*ParseStageSpan("6:6", EqualChain(6)), (StageSpan{6, 6}));
 }
 
-TEST(ParseStageRange, SaysWhatItExpects) {
+TEST(ParseStageSpan, SaysWhatItExpects) {
   for (const char* text : {"0:5", "2:7", "5:2", "2", "2:", ":5", "2:3:4", "a:b", "2-5"}) {
-    const auto range = ParseStageRange(text, EqualChain(6));
+    const auto range = ParseStageSpan(text, EqualChain(6));
     EXPECT_EQ(range.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(range.status().message()), HasSubstr("stages 1 to 6, as in 1:6"));
   }
@@ -45,7 +45,7 @@ TEST(Layers, AreStagesOrFusionGroups) {
   EXPECT_EQ(stages.name(3), "mlp0");
   const Layers groups(Decoder(), {2, 5}, LayerUnit::kFusionGroup);
   ASSERT_EQ(groups.count(), 2);
-  EXPECT_EQ(groups.stages(2), (StageRange{4, 5}));
+  EXPECT_EQ(groups.stages(2), (StageSpan{4, 5}));
   EXPECT_EQ(groups.name(1), "attn0 to mlp0");
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Schedule Named(absl::string_view text, const Chain& chain, const StageRange& range) {
+Schedule Named(absl::string_view text, const Chain& chain, const StageSpan& range) {
   const auto named = ParseNamedSetting(text);
   EXPECT_THAT(named, IsOk());
   return named.ok() ? ScheduleOf(*named, chain, range) : Schedule();
