@@ -18,7 +18,7 @@ namespace stowage {
 // The longest chain whose segments may have any length. In longer ones they have at most as many
 // stages as keep the number of possible segments at kMaxSegments.
 inline constexpr int kMaxStagesOfAnySegment = 2000;
-inline constexpr int kMaxSegments = 4'000'000;
+inline constexpr int kMaxSegments = 2'000'000;
 
 std::unique_ptr<Solver> MakeFlat();
 std::unique_ptr<Solver> MakePerLayer();

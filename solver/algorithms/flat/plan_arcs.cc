@@ -136,6 +136,7 @@ class StageArcs final : public ArcsOfChain {
   StageArcs(const Chain& chain, int longest) : ArcsOfChain(chain), longest_(longest) {}
 
   int positions() const override { return chain_.length(); }
+  int64_t most_arcs() const override { return int64_t{longest_ + 1} * chain_.length(); }
 
   void From(int position, int64_t room, std::vector<Arc>* arcs) const override {
     arcs->clear();
@@ -174,6 +175,7 @@ class LayerArcs final : public ArcsOfChain {
   }
 
   int positions() const override { return static_cast<int>(layers_.size()); }
+  int64_t most_arcs() const override { return 2 * static_cast<int64_t>(layers_.size()); }
 
   void From(int position, int64_t, std::vector<Arc>* arcs) const override {
     const auto saved = arcs_.begin() + 2 * (position - 1);

@@ -34,6 +34,7 @@ class PlanArcs {
   virtual ~PlanArcs() = default;
 
   virtual int positions() const = 0;        // 1..positions(), then the end, positions() + 1
+  virtual int64_t most_arcs() const = 0;    // at least as many as there are
   virtual int64_t start_bytes() const = 0;  // k at position 1
   virtual int64_t end_need() const = 0;     // of the loss, beside k at the end
   virtual double seconds_per_tick() const = 0;

@@ -15,6 +15,8 @@ namespace {
 constexpr size_t kRounds[] = {16, 128, 1024, 8192};
 // Of all positions together.
 constexpr size_t kMaxLabels = 4'000'000;
+// Arcs times labels of a round, which is what it takes time for: some seconds at worst.
+constexpr int64_t kMaxWork = 1'100'000'000;
 
 struct Label {
   int64_t kept = 0;
@@ -166,6 +168,7 @@ absl::StatusOr<std::optional<FoundPlan>> FindFastestPlan(
   const size_t most = MostLabels(arcs.positions(), context.working_bytes);
   for (const size_t labels : kRounds) {
     if (labels > most) break;
+    if (labels > kRounds[0] && static_cast<int64_t>(labels) * arcs.most_arcs() > kMaxWork) break;
     Round round(arcs, remaining, labels, best.ticks);
     RETURN_IF_ERROR(round.Run(context));
     std::vector<Piece> pieces = round.Pieces();
