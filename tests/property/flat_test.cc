@@ -299,5 +299,34 @@ TEST(Flat, AgreesWithATextbookOnLongChains) {
   EXPECT_GE(feasible, 20);
 }
 
+// Sums of sizes may come close to 2^62, and so may what one operation needs.
+TEST(Flat, SolvesTheLargestSizes) {
+  for (const int64_t saved : {int64_t{3'000'000'000'000'000'000}, (int64_t{1} << 62) - 9}) {
+    Chain chain = EqualChain(1);
+    chain.input_bytes = 1;
+    chain.input_gradient_bytes = 1;
+    chain.stages[0].output_bytes = 1;
+    chain.stages[0].gradient_bytes = 1;
+    chain.stages[0].saved_bytes = saved;
+    chain.stages[0].forward_overhead_bytes = 0;
+    chain.stages[0].backward_overhead_bytes = 0;
+    chain.loss = {};
+    chain.loss.saved_bytes = 1;
+    const int64_t high = StoreAllPeakBytes(chain);
+    for (const char* solver : {"flat", "per_layer"}) {
+      SCOPED_TRACE(solver);
+      const auto fits = AnswerRequest({chain, Memory(high), solver, {}}, {});
+      ASSERT_TRUE(fits.ok()) << fits.status();
+      EXPECT_EQ(fits->outcome, Outcome::kOptimal);
+      for (const int64_t bytes : {high - 1, high - 100'000'000'000'000'000, int64_t{1}}) {
+        const auto none = AnswerRequest({chain, Memory(bytes), solver, {}}, {});
+        ASSERT_TRUE(none.ok()) << none.status();
+        EXPECT_EQ(none->outcome, Outcome::kInfeasible);
+        EXPECT_EQ(none->minimum_memory_bytes, high);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stowage

@@ -65,7 +65,10 @@ class Round {
       Thin(p, most_, &front);
       if (front.empty()) continue;
       arcs_.From(p, INT64_MAX, &from);
-      for (const Arc& arc : from) Extend(p, arc);
+      for (const Arc& arc : from) {
+        RETURN_IF_ERROR(context.CheckStop());
+        Extend(p, arc);
+      }
     }
     return absl::OkStatus();
   }

@@ -10,7 +10,7 @@ namespace stowage {
 namespace {
 
 constexpr size_t kMaxVertices = 100;
-constexpr int64_t kNever = INT64_MAX / 4;  // more than any need: nothing fits
+constexpr int64_t kNever = INT64_MAX / 2;  // no need is larger; two of them do not overflow
 // What sums of doubles may be too high by: ticks number up to 2^51.
 constexpr int64_t kNoise = int64_t{1} << 14;
 
@@ -152,6 +152,7 @@ absl::StatusOr<RemainingTime> RemainingTime::Of(const PlanArcs& arcs, int64_t me
     Hull& hull = remaining.hulls_[Index(p)];
     arcs.From(p, room, &from);
     for (const Arc& arc : from) {
+      if (remaining.hulls_[Index(arc.to)].empty()) continue;
       const int64_t behind = remaining.least_need_[Index(arc.to)];
       const int64_t need = std::max(arc.need, arc.add + behind);
       if (need > room) continue;

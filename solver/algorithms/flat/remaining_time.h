@@ -33,7 +33,8 @@ class RemainingTime {
 
   // Whether the pieces from `position` on fit when the device keeps `kept` there. Exact.
   bool Fits(int position, int64_t kept) const {
-    return kept <= memory_bytes_ - least_need_[static_cast<size_t>(position)];
+    const auto at = static_cast<size_t>(position);
+    return !hulls_[at].empty() && kept <= memory_bytes_ - least_need_[at];
   }
 
   // Whether the arc itself does.
@@ -63,7 +64,7 @@ class RemainingTime {
 
   int64_t memory_bytes_ = 0;
   std::vector<int64_t> least_need_;  // by position: the least memory beside k
-  std::vector<Hull> hulls_;          // by position
+  std::vector<Hull> hulls_;          // by position; empty where nothing fits
 };
 
 }  // namespace stowage
