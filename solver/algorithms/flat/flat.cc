@@ -49,7 +49,7 @@ std::vector<std::string> NotesOf(const PlanClass& plans, const Chain& chain, con
     const double seconds = EagerSeconds(chain) + found.ticks * arcs.seconds_per_tick();
     const double faster = (found.ticks - found.least_ticks) * arcs.seconds_per_tick() / seconds;
     notes.push_back(absl::StrFormat(
-        "%s rounded to end in time: no plan of its kind is more than %.3f %% faster", plans.solver,
+        "%s rounded to end in time: no plan of its kind is more than %.2g %% faster", plans.solver,
         100 * faster));
   }
   if (plans.solver == kFlat.solver && LongestSegment(chain) < chain.length()) {

@@ -84,7 +84,7 @@ class SettingSolver final : public Solver {
   explicit SettingSolver(const Setting& setting) : setting_(setting) {}
 
   int64_t WorkingBytes(const Instance& instance) const override {
-    constexpr int64_t kBytesPerStage = 256;  // plans, a schedule and the trials
+    constexpr int64_t kBytesPerStage = 1024;  // plans, a schedule, trials, a copy of the chain
     return (instance.chain().length() + 2) * kBytesPerStage;
   }
 
