@@ -121,8 +121,9 @@ absl::StatusOr<ExportRequest> ReadArguments(const Arguments& arguments) {
   RETURN_IF_ERROR(CheckRequest(RequestViolations(solve)));
   request.chain = solve.chain;
   request.platform = solve.platform;
-  ASSIGN_OR_RETURN(request.stages,
-                   Prefixed("--layers", ParseStageSpan(arguments.layers, request.chain)));
+  ASSIGN_OR_RETURN(
+      request.stages,
+      Prefixed("--layers", ParseStages(*request.target, arguments.layers, request.chain)));
   return request;
 }
 

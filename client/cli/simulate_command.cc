@@ -48,7 +48,7 @@ absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& ch
   ASSIGN_OR_RETURN(const NamedSetting named,
                    Prefixed("--as", ParseNamedSetting(arguments.setting)));
   ASSIGN_OR_RETURN(const StageSpan stages,
-                   Prefixed("--layers", ParseStageSpan(arguments.layers, chain)));
+                   Prefixed("--layers", ParseStages(*named.target, arguments.layers, chain)));
   return ScheduleOf(named, chain, stages);
 }
 

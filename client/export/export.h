@@ -31,7 +31,7 @@ struct ExportRequest {
   const Target* target = nullptr;  // not null
   Chain chain;
   Platform platform;
-  StageSpan stages;  // that are layers; the others are saved
+  StageSpan stages;  // that are layers, by ParseStages(); the others are saved
 };
 
 struct Export {

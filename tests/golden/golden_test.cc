@@ -94,8 +94,7 @@ constexpr Case kCases[] = {
      "stowage export --for torchtitan --chain tiny.json --memory 140KiB --layers 2:3"},
     {"export_megatron",
      "stowage export --for megatron --chain tiny.json --memory 160KiB --layers 1:3"},
-    {"export_deepspeed",
-     "stowage export --for deepspeed --chain tiny.json --memory 160KiB --layers 1:3"},
+    {"export_deepspeed", "stowage export --for deepspeed --chain tiny.json --memory 200KiB"},
     {"export_json",
      "stowage export --for megatron --chain tiny.json --memory 160KiB --layers 1:3 --format json"},
     {"export_infeasible", "stowage export --for megatron --chain tiny.json --memory 121KiB"},
@@ -142,6 +141,8 @@ constexpr Case kCases[] = {
      "stowage simulate --chain tiny.json --as megatron:uniform:2 --layers 1:3 --memory 200KiB"},
     {"error_simulate_setting",
      "stowage simulate --chain tiny.json --as pytorch:uniform:2 --memory 200KiB"},
+    {"error_simulate_partial_layers",
+     "stowage simulate --chain tiny.json --as deepspeed:all --layers 1:3 --memory 200KiB"},
     {"error_simulate_nothing", "stowage simulate --chain tiny.json --memory 200KiB"},
 
     // Errors.
@@ -159,6 +160,8 @@ constexpr Case kCases[] = {
     {"error_export_no_chain", "stowage export --for jax --memory 140KiB"},
     {"error_export_layers",
      "stowage export --for jax --chain tiny.json --memory 140KiB --layers 0:3"},
+    {"error_export_partial_layers",
+     "stowage export --for deepspeed --chain tiny.json --memory 160KiB --layers 1:3"},
     {"error_bad_bandwidth",
      "stowage solve --local --chain tiny.json --memory 1MiB --offload-bandwidth 12GBps"},
     {"error_no_file", "stowage chain no_such_file.json"},

@@ -97,7 +97,8 @@ def export(
         target: A name from `export_targets()`.
         chain: What the answer was solved for; None: the answer's own.
         layers: First and last stage, counted from 1, that are the framework's layers; the others
-            are saved. None: all. Of a fusion group one layer is made, but for pytorch and jax.
+            are saved. None: all, which deepspeed needs. Of a fusion group one layer is made, but
+            for pytorch and jax.
         working_memory: The most memory that a solver may take.
         cancel: Ends the call with CancelledError when it is set.
     Raises:
