@@ -97,7 +97,8 @@ constexpr Case kCases[] = {
     {"export_deepspeed", "stowage export --for deepspeed --chain tiny.json --memory 200KiB"},
     {"export_json",
      "stowage export --for megatron --chain tiny.json --memory 160KiB --layers 1:3 --format json"},
-    {"export_infeasible", "stowage export --for megatron --chain tiny.json --memory 121KiB"},
+    {"export_infeasible",
+     "stowage export --for megatron --chain tiny.json --memory 121KiB --layers 1:3"},
     {"export_infeasible_json",
      "stowage export --for megatron --chain tiny.json --memory 121KiB --format json"},
 
@@ -141,6 +142,8 @@ constexpr Case kCases[] = {
      "stowage simulate --chain tiny.json --as megatron:uniform:2 --layers 1:3 --memory 200KiB"},
     {"error_simulate_setting",
      "stowage simulate --chain tiny.json --as pytorch:uniform:2 --memory 200KiB"},
+    {"error_simulate_not_possible",
+     "stowage simulate --chain tiny.json --as megatron:uniform:2 --memory 200KiB"},
     {"error_simulate_partial_layers",
      "stowage simulate --chain tiny.json --as deepspeed:all --layers 1:3 --memory 200KiB"},
     {"error_simulate_nothing", "stowage simulate --chain tiny.json --memory 200KiB"},

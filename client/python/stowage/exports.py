@@ -60,13 +60,14 @@ class Export:
     Attributes:
         text: The settings or code, to paste; the comparison is in its comments.
         exported: The plan.
-        usual: The framework's default, which may not fit.
+        usual: The framework's default, which may not fit; None: it would run a stage twice that may
+            run only once.
         full: What the solver `auto` finds, which no framework limits; None: nothing fits.
     """
 
     text: str
     exported: ComparedSchedule
-    usual: ComparedSchedule
+    usual: ComparedSchedule | None
     full: ComparedSchedule | None
 
     def __str__(self) -> str:
@@ -132,7 +133,7 @@ def export(
     return Export(
         text=found["text"],
         exported=_compared(found["exported"]),
-        usual=_compared(found["usual"]),
+        usual=_compared(found["usual"]) if "usual" in found else None,
         full=_compared(found["full"]) if "full" in found else None,
     )
 

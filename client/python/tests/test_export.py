@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -416,6 +417,17 @@ def test_the_comparison_is_simulated(target):
         for figure in ("makespan_seconds", "peak_memory_bytes"):
             assert getattr(simulated.prediction, figure) == getattr(compared.prediction, figure)
         assert compared.name in exported.text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_default_that_is_not_possible_is_none(target):
+    chain = chain_of(9)
+    once = replace(chain.stages[3], no_recompute=True)
+    stages = (*chain.stages[:3], once, *chain.stages[4:])
+    exported = export(target, replace(chain, stages=stages), "100%")
+    chooses = target in ("pytorch", "jax")  # its user names the stages
+    assert (exported.usual is not None) == chooses
+    assert ("not possible: stage 4 may run once" in exported.text) != chooses
 
 
 @pytest.mark.parametrize("target", TARGETS)
