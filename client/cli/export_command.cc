@@ -88,7 +88,8 @@ std::string ExportJson(const ExportRequest& request, const Export& result) {
   }
   if (result.full.has_value()) json["full"] = ToJson(*result.full);
   if (result.exported.has_value()) json["exported"] = ToJson(*result.exported);
-  json["usual"] = ToJson(result.usual);
+  if (result.usual.has_value()) json["usual"] = ToJson(*result.usual);
+  if (result.forbidden_stage.has_value()) json["forbidden_stage"] = *result.forbidden_stage;
   if (result.exported.has_value()) json["text"] = result.text;
   return json.dump(1) + "\n";
 }
@@ -101,7 +102,9 @@ std::string InfeasibleText(const ExportRequest& request, const Export& result) {
     absl::StrAppend(&text, "  least memory  ", FormatBytes(*result.minimum_memory_bytes),
                     ": --memory ", *result.minimum_memory_bytes, "\n");
   }
-  for (const std::string& line : ComparisonLines(result)) absl::StrAppend(&text, "  ", line, "\n");
+  for (const std::string& line : ComparisonLines(*request.target, result)) {
+    absl::StrAppend(&text, "  ", line, "\n");
+  }
   return text;
 }
 
@@ -121,8 +124,9 @@ absl::StatusOr<ExportRequest> ReadArguments(const Arguments& arguments) {
   RETURN_IF_ERROR(CheckRequest(RequestViolations(solve)));
   request.chain = solve.chain;
   request.platform = solve.platform;
-  ASSIGN_OR_RETURN(request.stages,
-                   Prefixed("--layers", ParseStageSpan(arguments.layers, request.chain)));
+  ASSIGN_OR_RETURN(
+      request.stages,
+      Prefixed("--layers", ParseStages(*request.target, arguments.layers, request.chain)));
   return request;
 }
 

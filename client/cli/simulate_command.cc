@@ -19,6 +19,7 @@
 #include "proto/convert/chain_message.h"
 #include "proto/convert/json.h"
 #include "proto/convert/schedule_message.h"
+#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/model/validate.h"
@@ -48,7 +49,12 @@ absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& ch
   ASSIGN_OR_RETURN(const NamedSetting named,
                    Prefixed("--as", ParseNamedSetting(arguments.setting)));
   ASSIGN_OR_RETURN(const StageSpan stages,
-                   Prefixed("--layers", ParseStageSpan(arguments.layers, chain)));
+                   Prefixed("--layers", ParseStages(*named.target, arguments.layers, chain)));
+  if (const std::optional<int> stage = ForbiddenStage(named, chain, stages)) {
+    return absl::InvalidArgumentError(absl::StrCat("--as: ", Quoted(arguments.setting), " is ",
+                                                   ForbiddenText(*stage), ", and ",
+                                                   named.target->framework, " would run it twice"));
+  }
   return ScheduleOf(named, chain, stages);
 }
 

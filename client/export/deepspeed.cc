@@ -1,5 +1,7 @@
 // DeepSpeed: the interval of activation checkpoints of a PipelineModule.
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -20,10 +22,14 @@ std::string JsonString(absl::string_view text) {
   return json + '"';
 }
 
+// DeepSpeed takes the interval of its configuration only where that is above 0.
+constexpr absl::string_view kNoInterval =
+    "An interval of 0 leaves the one that the PipelineModule is made with: make it with 0.";
+
 // JSON has no comments; DeepSpeed ignores keys that it does not know.
-std::string RemarkLines(const ExportedPlan& plan) {
+std::string RemarkLines(const std::vector<std::string>& remarks) {
   std::string lines;
-  for (const std::string& remark : plan.remarks) {
+  for (const std::string& remark : remarks) {
     absl::StrAppend(&lines, lines.empty() ? "" : ",\n", "    ", JsonString(remark));
   }
   return lines + "\n";
@@ -40,8 +46,10 @@ absl::StatusOr<std::string> WriteDeepSpeed(const ExportedPlan& plan) {
   }
   const int interval = setting->layers;
   const auto checkpoints = plan.pieces.size();
+  std::vector<std::string> remarks = plan.remarks;
+  if (interval == 0) remarks.emplace_back(kNoInterval);
   return absl::StrCat(
-      "{\n  \"comment\": [\n", RemarkLines(plan),
+      "{\n  \"comment\": [\n", RemarkLines(remarks),
       "  ],\n  \"pipeline\": {\n    \"activation_checkpoint_interval\": ", interval,
       "\n  },\n  \"activation_checkpointing\": {\n    \"partition_activations\": false,\n    "
       "\"cpu_checkpointing\": false,\n    \"number_checkpoints\": ",

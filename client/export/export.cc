@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -50,13 +51,6 @@ absl::StatusOr<FoundPlan> Solved(const ExportRequest& request, const Layers& lay
   return found;
 }
 
-bool RunsOnce(const Chain& chain, const Piece& piece) {
-  for (int l = piece.first; l <= piece.last; ++l) {
-    if (chain.stage(l).no_recompute) return true;
-  }
-  return false;
-}
-
 // Whether a plan is faster, or as fast with a lower peak.
 bool IsBetter(const Prediction& one, const Prediction& other) {
   const double seconds = one.makespan_seconds - other.makespan_seconds;
@@ -74,10 +68,7 @@ absl::StatusOr<FoundPlan> Tried(const ExportRequest& request, const Layers& laye
     if (setting.method == Method::kBlock && request.target->plans == PlanClass::kUniform) break;
     std::vector<Piece> pieces = PiecesOf(setting, layers.count());
     const std::vector<Piece> of_stages = layers.ToStages(pieces);
-    const bool possible = std::none_of(of_stages.begin(), of_stages.end(), [&](const Piece& piece) {
-      return piece.recomputed && RunsOnce(request.chain, piece);
-    });
-    if (!possible) continue;
+    if (ForbiddenStage(request.chain, of_stages).has_value()) continue;
     ASSIGN_OR_RETURN(const Simulation simulation,
                      Simulate(request.chain, request.platform,
                               FlatSchedule(request.chain, of_stages), nullptr, options.stop));
@@ -118,11 +109,16 @@ absl::StatusOr<std::optional<ComparedSchedule>> Full(const ExportRequest& reques
                           answer.prediction, /*fits=*/true};
 }
 
-// The target's default.
-absl::StatusOr<ComparedSchedule> Usual(const ExportRequest& request) {
+std::string UsualName(const Target& target) { return absl::StrCat("usual: ", target.usual); }
+
+// Sets the target's default.
+absl::Status SetUsual(const ExportRequest& request, Export* result) {
   const NamedSetting every_layer{request.target, {Method::kUniform, 1}};
-  return Compared(request, absl::StrCat("usual: ", request.target->usual),
-                  ScheduleOf(every_layer, request.chain, request.stages));
+  result->forbidden_stage = ForbiddenStage(every_layer, request.chain, request.stages);
+  if (result->forbidden_stage.has_value()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(result->usual, Compared(request, UsualName(*request.target),
+                                           ScheduleOf(every_layer, request.chain, request.stages)));
+  return absl::OkStatus();
 }
 
 std::string ComparisonLine(const ComparedSchedule& compared, int width) {
@@ -152,24 +148,26 @@ std::vector<std::string> Remarks(const ExportRequest& request, const Layers& lay
       absl::StrCat(Printable(chain), LayersText(request, layers), "."),
       absl::StrCat("Budget for activations: ", FormatBytes(request.platform.memory_bytes), "."),
       "Simulated time and its excess over storing everything, and peak of activations:"};
-  for (const std::string& line : ComparisonLines(result)) remarks.push_back("  " + line);
+  for (const std::string& line : ComparisonLines(target, result)) remarks.push_back("  " + line);
   return remarks;
 }
 
 }  // namespace
 
-std::vector<std::string> ComparisonLines(const Export& result) {
-  std::vector<const ComparedSchedule*> all;
-  if (result.full.has_value()) all.push_back(&*result.full);
-  if (result.exported.has_value()) all.push_back(&*result.exported);
-  all.push_back(&result.usual);
-  int width = 0;
-  for (const ComparedSchedule* one : all) {
-    width = std::max(width, static_cast<int>(one->name.size()));
+std::vector<std::string> ComparisonLines(const Target& target, const Export& result) {
+  const std::string usual = UsualName(target);
+  size_t width = usual.size();
+  for (const auto* one : {&result.full, &result.exported}) {
+    if (one->has_value()) width = std::max(width, (*one)->name.size());
   }
   std::vector<std::string> lines;
-  lines.reserve(all.size());
-  for (const ComparedSchedule* one : all) lines.push_back(ComparisonLine(*one, width));
+  for (const auto* one : {&result.full, &result.exported, &result.usual}) {
+    if (one->has_value()) lines.push_back(ComparisonLine(**one, static_cast<int>(width)));
+  }
+  if (result.forbidden_stage.has_value()) {
+    lines.push_back(absl::StrFormat("%-*s  %s", static_cast<int>(width), usual,
+                                    ForbiddenText(*result.forbidden_stage)));
+  }
   return lines;
 }
 
@@ -177,7 +175,7 @@ absl::StatusOr<Export> MakeExport(const ExportRequest& request, const LocalOptio
   const Layers layers(request.chain, request.stages, request.target->unit);
   Export result;
   ASSIGN_OR_RETURN(result.full, Full(request, options));
-  ASSIGN_OR_RETURN(result.usual, Usual(request));
+  RETURN_IF_ERROR(SetUsual(request, &result));
   ASSIGN_OR_RETURN(FoundPlan found, Find(request, layers, options));
   result.minimum_memory_bytes = found.minimum_memory_bytes;
   if (!found.pieces.has_value()) return result;

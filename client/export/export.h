@@ -31,13 +31,15 @@ struct ExportRequest {
   const Target* target = nullptr;  // not null
   Chain chain;
   Platform platform;
-  StageSpan stages;  // that are layers; the others are saved
+  StageSpan stages;  // that are layers, by ParseStages(); the others are saved
 };
 
 struct Export {
   std::optional<ComparedSchedule> full;      // what `auto` finds; unset: nothing fits
   std::optional<ComparedSchedule> exported;  // unset: the target expresses nothing that fits
-  ComparedSchedule usual;                    // the target's default, which may not fit
+  // The target's default, which may not fit; unset: it would run a stage twice that may run once.
+  std::optional<ComparedSchedule> usual;
+  std::optional<int> forbidden_stage;  // that one; set exactly where `usual` is not
   // With which the target expresses a plan; unset: none is known.
   std::optional<int64_t> minimum_memory_bytes;
   std::string text;  // settings or code, with the comparison as comments; empty without a plan
@@ -48,8 +50,9 @@ struct Export {
 absl::StatusOr<Export> MakeExport(const ExportRequest& request, const LocalOptions& options);
 
 // "full schedule (rotor)   211.0 ms  +27.5 %  peak 973.97 MiB", a line for each schedule; the
-// percentages are over storing everything.
-std::vector<std::string> ComparisonLines(const Export& result);
+// percentages are over storing everything. Of a default that would run stage 4 twice, which may run
+// once: "usual: every layer recomputed  not possible: stage 4 may run once".
+std::vector<std::string> ComparisonLines(const Target& target, const Export& result);
 
 }  // namespace stowage
 

@@ -1,13 +1,13 @@
 #include "client/export/named_setting.h"
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "solver/algorithms/flat/flat_plan.h"
 #include "solver/base/quote.h"
 
 namespace stowage {
@@ -46,6 +46,26 @@ absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat(
       Quoted(text), " is not a setting; one of ", forms,
       "megatron:uniform:N, megatron:block:N, deepspeed:uniform:N, with N layers, at least 1"));
+}
+
+std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    for (int l = piece.first; piece.recomputed && l <= piece.last; ++l) {
+      if (chain.stage(l).no_recompute) return l;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> ForbiddenStage(const NamedSetting& named, const Chain& chain,
+                                  const StageSpan& range) {
+  if (named.target->unit == LayerUnit::kStage) return std::nullopt;
+  const Layers layers(chain, range, named.target->unit);
+  return ForbiddenStage(chain, layers.ToStages(PiecesOf(named.setting, layers.count())));
+}
+
+std::string ForbiddenText(int stage) {
+  return absl::StrCat("not possible: stage ", stage, " may run once");
 }
 
 Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageSpan& range) {

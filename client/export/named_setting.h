@@ -2,11 +2,16 @@
 #ifndef STOWAGE_CLIENT_EXPORT_NAMED_SETTING_H_
 #define STOWAGE_CLIENT_EXPORT_NAMED_SETTING_H_
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/export/layers.h"
 #include "client/export/settings.h"
 #include "client/export/targets.h"
+#include "solver/algorithms/flat/flat_plan.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
 
@@ -22,9 +27,21 @@ struct NamedSetting {
 // Errors: INVALID_ARGUMENT with these forms.
 absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text);
 
-// What the framework runs with it where the stages of `range` are its layers; those that may run
-// only once are saved. O(stages). Requires: Violations(chain) is empty; `range` is one of its
-// stages.
+// The first stage that may run only once and that a plan of the chain recomputes; nullopt: none.
+// O(stages). Requires: the pieces are 1..L in order without a gap.
+std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& pieces);
+
+// The same of what the framework would run. PyTorch and JAX recompute the stages that their user
+// chooses, so never those. O(stages).
+// Requires: Violations(chain) is empty; `range` is one of its stages.
+std::optional<int> ForbiddenStage(const NamedSetting& named, const Chain& chain,
+                                  const StageSpan& range);
+
+// "not possible: stage 4 may run once".
+std::string ForbiddenText(int stage);
+
+// The plan of the setting where the stages of `range` are the framework's layers; of PyTorch and
+// JAX, those that may run only once are saved. O(stages). Requires: no stage is forbidden.
 Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageSpan& range);
 
 }  // namespace stowage

@@ -1,5 +1,10 @@
 #include "client/export/targets.h"
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "solver/base/quote.h"
+#include "solver/base/status_macros.h"
+
 namespace stowage {
 namespace {
 
@@ -64,12 +69,13 @@ constexpr Target kTargets[] = {
      .framework = "DeepSpeed 0.19",
      .setting = "JSON: keys of its configuration, for a PipelineModule",
      .expresses = "segments of N layers that run again",
-     .loses = "saved layers beside others, segments of unequal length, transfers to the host, "
-              "graph mode",
+     .loses = "saved layers beside others, segments of unequal length, segments without parameters "
+              "(which it saves), transfers to the host, graph mode",
      .tried = "tests have its configuration read it, and count the forwards of each layer",
      .unit = LayerUnit::kFusionGroup,
      .plans = PlanClass::kUniform,
      .usual = kEveryLayer,
+     .takes_all_stages = true,
      .write = WriteDeepSpeed},
 };
 
@@ -82,6 +88,16 @@ const Target* FindTarget(absl::string_view name) {
     if (target.name == name) return &target;
   }
   return nullptr;
+}
+
+absl::StatusOr<StageSpan> ParseStages(const Target& target, absl::string_view text,
+                                      const Chain& chain) {
+  ASSIGN_OR_RETURN(const StageSpan stages, ParseStageSpan(text, chain));
+  const StageSpan all{1, chain.length()};
+  if (!target.takes_all_stages || stages == all) return stages;
+  return absl::InvalidArgumentError(absl::StrCat(
+      Quoted(text), " leaves stages out, and ", target.name,
+      " cuts all of them into segments, from the first one; leave it out, or give 1:", all.last));
 }
 
 absl::string_view PlanClassName(PlanClass plans) {

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "client/export/layers.h"
 #include "solver/algorithms/flat/flat_plan.h"
+#include "solver/model/chain.h"
 
 namespace stowage {
 
@@ -40,7 +41,8 @@ struct Target {
   absl::string_view tried;  // how the output was checked
   LayerUnit unit = LayerUnit::kStage;
   PlanClass plans = PlanClass::kFlat;
-  absl::string_view usual;  // what its users set where they set no more than they must
+  absl::string_view usual;        // what its users set where they set no more than they must
+  bool takes_all_stages = false;  // as its layers: it can leave none out
   // Errors: INVALID_ARGUMENT for a plan that the target cannot express, with the remedy.
   absl::StatusOr<std::string> (*write)(const ExportedPlan& plan) = nullptr;
 };
@@ -49,6 +51,12 @@ struct Target {
 std::span<const Target> AllTargets();
 // The entry of that name, or null. Thread-safe.
 const Target* FindTarget(absl::string_view name);
+
+// The stages of "2:25" that are the target's layers, or all for an empty text.
+// Errors: those of ParseStageSpan(); INVALID_ARGUMENT, with the remedy, where the text leaves
+// stages out that the target takes. Requires: the chain has a stage.
+absl::StatusOr<StageSpan> ParseStages(const Target& target, absl::string_view text,
+                                      const Chain& chain);
 
 // "PER_LAYER", as in JSON.
 absl::string_view PlanClassName(PlanClass plans);

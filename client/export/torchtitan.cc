@@ -24,16 +24,18 @@ class PlannedAC(FullAC):
         pass
 
     def apply(self, model: torch.nn.Module) -> None:
-        layers = len(model.get_submodule("layers"))
+        names = [name for name, _ in model.get_submodule("layers").named_children()]
+        layers = len(names)
         if layers != LAYERS:
             raise ValueError(f"the plan is for {LAYERS} layers, the model has {layers}")
+        # Layers of a later pipeline stage keep their names in the whole model.
+        self.recomputed = {f"layers.{names[index]}" for index in RECOMPUTED}
         super().apply(model)
 
     def _wrap_block(
         self, module: torch.nn.Module, *, base_fqn: str | None = None
     ) -> torch.nn.Module:
-        index = int((base_fqn or "").rpartition(".")[2])
-        if index not in RECOMPUTED:
+        if base_fqn not in self.recomputed:
             return module
         return super()._wrap_block(module, base_fqn=base_fqn)
 )";
@@ -42,10 +44,11 @@ class PlannedAC(FullAC):
 
 absl::StatusOr<std::string> WriteTorchTitan(const ExportedPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<int> layers, RecomputedLayers(plan, "torchtitan"));
-  return absl::StrCat(HashComments(plan.remarks), kImports, "LAYERS = ", plan.layers->count(),
-                      "\n# Layers that run again in the backward, counted from 0 as in layers.0.\n"
-                      "RECOMPUTED = frozenset([\n",
-                      NumberLines(layers), "])\n", kPolicy);
+  return absl::StrCat(
+      HashComments(plan.remarks), kImports, "LAYERS = ", plan.layers->count(),
+      "\n# Layers that run again in the backward, counted from 0 at the first one of the\n"
+      "# pipeline stage, or of the model.\nRECOMPUTED = frozenset([\n",
+      NumberLines(layers), "])\n", kPolicy);
 }
 
 }  // namespace stowage

@@ -280,7 +280,7 @@ py::dict ToDict(const Export& exported) {
   py::dict to;
   if (exported.full.has_value()) to["full"] = ToDict(*exported.full);
   if (exported.exported.has_value()) to["exported"] = ToDict(*exported.exported);
-  to["usual"] = ToDict(exported.usual);
+  if (exported.usual.has_value()) to["usual"] = ToDict(*exported.usual);
   if (exported.minimum_memory_bytes.has_value()) {
     to["minimum_memory_bytes"] = *exported.minimum_memory_bytes;
   }

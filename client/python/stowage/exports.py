@@ -60,13 +60,14 @@ class Export:
     Attributes:
         text: The settings or code, to paste; the comparison is in its comments.
         exported: The plan.
-        usual: The framework's default, which may not fit.
+        usual: The framework's default, which may not fit; None: it would run a stage twice that may
+            run only once.
         full: What the solver `auto` finds, which no framework limits; None: nothing fits.
     """
 
     text: str
     exported: ComparedSchedule
-    usual: ComparedSchedule
+    usual: ComparedSchedule | None
     full: ComparedSchedule | None
 
     def __str__(self) -> str:
@@ -97,7 +98,8 @@ def export(
         target: A name from `export_targets()`.
         chain: What the answer was solved for; None: the answer's own.
         layers: First and last stage, counted from 1, that are the framework's layers; the others
-            are saved. None: all. Of a fusion group one layer is made, but for pytorch and jax.
+            are saved. None: all, which deepspeed needs. Of a fusion group one layer is made, but
+            for pytorch and jax.
         working_memory: The most memory that a solver may take.
         cancel: Ends the call with CancelledError when it is set.
     Raises:
@@ -131,7 +133,7 @@ def export(
     return Export(
         text=found["text"],
         exported=_compared(found["exported"]),
-        usual=_compared(found["usual"]),
+        usual=_compared(found["usual"]) if "usual" in found else None,
         full=_compared(found["full"]) if "full" in found else None,
     )
 

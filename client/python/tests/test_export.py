@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -222,7 +223,8 @@ def test_transformers_layers_of_the_plan_run_twice(memory):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_torchtitan_layers_of_the_plan_run_twice():
+@pytest.mark.parametrize("first", [0, 2])
+def test_torchtitan_layers_of_the_plan_run_twice(first):
     import torch
     from torchtitan.models.llama3 import llama3_configs
 
@@ -234,6 +236,8 @@ def test_torchtitan_layers_of_the_plan_run_twice():
 
     model = llama3_configs["debugmodel"]("flex").build()
     model.init_states()
+    for layer in range(first):  # as torchtitan splits a model: the other names stay
+        del model.layers[str(layer)]
     layers = len(model.layers)
     for layer in model.layers.values():
         layer.attention.inner_attention = Values()
@@ -300,10 +304,10 @@ DEEPSPEED = """
     from deepspeed.runtime.activation_checkpointing.checkpointing import non_reentrant_checkpoint
     from deepspeed.runtime.config import DeepSpeedConfig
 
-    def on_the_cpu(settings, layers):
+    def on_the_cpu(settings, layers, plain=()):
         read = DeepSpeedConfig({"train_micro_batch_size_per_gpu": 1, **settings})
         checkpoints = read.activation_checkpointing_config.number_checkpoints
-        modules = [torch.nn.Linear(4, 4) for _ in range(layers)]
+        modules = [torch.nn.Tanh() if i in plain else torch.nn.Linear(4, 4) for i in range(layers)]
         counts = [0] * layers
         for i, one in enumerate(modules):
             one.register_forward_pre_hook(
@@ -370,7 +374,10 @@ def test_deepspeed_reads_the_settings_and_layers_of_the_plan_run_twice():
     exports = [export("deepspeed", chain, memory) for memory in budgets]
     settings = [json.loads(exported.text) for exported in exports]
     assert settings[0]["pipeline"]["activation_checkpoint_interval"] > 1
-    found = last_line_of(DEEPSPEED, [(of, layers) for of in settings])
+    # Of segments without parameters, which DeepSpeed saves, the target's `loses` tells.
+    every = {"pipeline": {"activation_checkpoint_interval": 2}}
+    found = last_line_of(DEEPSPEED, [*((of, layers) for of in settings), (every, 6, [1, 2, 3])])
+    assert found.pop()[0] == [2, 2, 1, 1, 2, 2]
     assert [counts for counts, _ in found] == [forwards(exported, layers) for exported in exports]
     starts = exports[0].exported.schedule.operations
     checkpoints = sum(one.kind is OperationKind.FORWARD_CHECKPOINT for one in starts)
@@ -385,13 +392,14 @@ def test_an_export_is_the_command_lines(target, tmp_path):
     chain = chain_of(9)
     path = tmp_path / "chain.json"
     path.write_text(chain.to_json())
-    exported = export(target, chain, "60%", layers=(2, 8))
+    first, last = (1, 9) if target == "deepspeed" else (2, 8)
+    exported = export(target, chain, "60%", layers=(first, last))
     command = [PROGRAMS / "stowage", "export", "--for", target, "--chain", path, "--memory", "60%",
-               "--layers", "2:8"]  # fmt: skip
+               "--layers", f"{first}:{last}"]  # fmt: skip
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert str(exported) == printed
-    # Stages that are no layers run once.
-    assert forwards(exported, 9)[0] == forwards(exported, 9)[-1] == 1
+    others = [*range(1, first), *range(last + 1, 10)]
+    assert all(forwards(exported, 9)[stage - 1] == 1 for stage in others)
     assert exported.exported.fits
     assert exported.full is not None
     best = exported.full.prediction.makespan_seconds
@@ -412,6 +420,17 @@ def test_the_comparison_is_simulated(target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_a_default_that_is_not_possible_is_none(target):
+    chain = chain_of(9)
+    once = replace(chain.stages[3], no_recompute=True)
+    stages = (*chain.stages[:3], once, *chain.stages[4:])
+    exported = export(target, replace(chain, stages=stages), "100%")
+    chooses = target in ("pytorch", "jax")  # its user names the stages
+    assert (exported.usual is not None) == chooses
+    assert ("not possible: stage 4 may run once" in exported.text) != chooses
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_a_budget_that_is_too_small_names_one_that_is_enough(target):
     chain = chain_of(9)
     with pytest.raises(InfeasibleError, match="bytes are enough") as error:
@@ -428,6 +447,7 @@ def test_errors_name_the_argument():
         ({"target": "keras"}, "target"),
         ({"layers": (0, 4)}, "layers"),
         ({"layers": (3, 5)}, "layers"),
+        ({"target": "deepspeed", "layers": (2, 4)}, "layers"),
         ({"working_memory": "much"}, "working_memory"),
     ):
         with pytest.raises(InvalidRequestError) as error:

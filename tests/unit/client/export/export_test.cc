@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "client/export/settings.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
@@ -47,9 +48,10 @@ TEST(MakeExport, KeepsTheBudgetAndIsNotFasterThanTheFullSchedule) {
       }
       EXPECT_LE(result.exported->prediction.peak_memory_bytes, bytes);
       EXPECT_TRUE(result.exported->fits);
-      EXPECT_EQ(result.usual.fits, result.usual.prediction.peak_memory_bytes <= bytes);
+      ASSERT_TRUE(result.usual.has_value());
+      EXPECT_EQ(result.usual->fits, result.usual->prediction.peak_memory_bytes <= bytes);
       EXPECT_GE(Seconds(result.exported), Seconds(result.full) - 1e-9);
-      if (!result.usual.fits) continue;
+      if (!result.usual->fits) continue;
       EXPECT_LE(Seconds(result.exported), Seconds(result.usual) + 1e-9);
     }
   }
@@ -103,9 +105,28 @@ TEST(MakeExport, RecomputesNoLayerThatMayRunOnlyOnce) {
   }
 }
 
+// Frameworks with layers of their own recompute them all; PyTorch and JAX those that they are
+// given.
+TEST(MakeExport, ComparesWithNoDefaultThatIsNotPossible) {
+  Chain chain = Uneven();
+  chain.stages[3].no_recompute = true;
+  for (const Target& target : AllTargets()) {
+    const Export result = Exported(target.name, chain, 1000, {1, 8});
+    const bool possible = target.unit == LayerUnit::kStage;
+    EXPECT_EQ(result.usual.has_value(), possible) << target.name;
+    EXPECT_EQ(result.forbidden_stage, possible ? std::nullopt : std::optional<int>(4));
+    const std::vector<std::string> lines = ComparisonLines(target, result);
+    ASSERT_EQ(lines.size(), 3);
+    EXPECT_THAT(result.text, HasSubstr(lines[2]));
+    EXPECT_THAT(lines[2], HasSubstr(absl::StrCat("usual: ", target.usual)));
+    const auto refusal = HasSubstr("not possible: stage 4 may run once");
+    EXPECT_EQ(::testing::Matches(refusal)(lines[2]), !possible) << lines[2];
+  }
+}
+
 TEST(MakeExport, ComparesInThreeLines) {
   const Export result = Exported("huggingface", EqualChain(8), 200, {1, 8});
-  const std::vector<std::string> lines = ComparisonLines(result);
+  const std::vector<std::string> lines = ComparisonLines(*FindTarget("huggingface"), result);
   ASSERT_EQ(lines.size(), 3);
   EXPECT_THAT(lines[0], HasSubstr("full schedule ("));
   EXPECT_THAT(lines[1], HasSubstr("this export (per_layer)"));

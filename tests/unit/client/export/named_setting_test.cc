@@ -39,6 +39,23 @@ TEST(NamedSetting, OfLayersRecomputesThemWhole) {
   EXPECT_EQ(Named("pytorch:all", chain, {2, 4}), Ops("S1 C2 C3 C4 S5 B5 S4 B4 S3 B3 S2 B2 B1"));
 }
 
+TEST(NamedSetting, OfLayersMayRunNoStageTwiceThatMayRunOnce) {
+  Chain chain = EqualChain(4);
+  chain.stages[2].no_recompute = true;
+  const auto forbidden = [&chain](absl::string_view text, const StageSpan& range) {
+    return ForbiddenStage(*ParseNamedSetting(text), chain, range);
+  };
+  for (const char* text : {"megatron:uniform:4", "megatron:block:3", "deepspeed:all",
+                           "huggingface:all", "torchtitan:all"}) {
+    EXPECT_EQ(forbidden(text, {1, 4}), 3) << text;
+  }
+  for (const char* text : {"megatron:block:2", "megatron:none", "pytorch:all", "jax:all"}) {
+    EXPECT_EQ(forbidden(text, {1, 4}), std::nullopt) << text;
+  }
+  EXPECT_EQ(forbidden("megatron:all", {1, 2}), std::nullopt);
+  EXPECT_EQ(Named("pytorch:all", chain, {1, 4}), Ops("C1 C2 S3 C4 S5 B5 S4 B4 B3 S2 B2 S1 B1"));
+}
+
 TEST(NamedSetting, IsRefusedWithWhatThereIs) {
   for (const char* text : {"", "megatron", "megatron:uniform", "megatron:uniform:0",
                            "megatron:uniform:x", "megatron:uniform:2:3", "megatron:all:1",

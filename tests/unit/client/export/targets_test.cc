@@ -56,6 +56,23 @@ TEST_F(Targets, HaveNamesAndRemarks) {
   EXPECT_EQ(FindTarget("keras"), nullptr);
 }
 
+// DeepSpeed checkpoints all layers of a pipeline stage, from the first one.
+TEST_F(Targets, TakeStagesThatTheyCanLeaveOut) {
+  const Chain chain = EqualChain(5);
+  for (const Target& target : AllTargets()) {
+    for (const char* all : {"", "1:5"}) {
+      EXPECT_EQ(*ParseStages(target, all, chain), (StageSpan{1, 5})) << target.name;
+    }
+    for (const char* some : {"2:5", "1:4"}) {
+      const auto stages = ParseStages(target, some, chain);
+      EXPECT_EQ(stages.ok(), target.name != "deepspeed") << target.name;
+      if (stages.ok()) continue;
+      EXPECT_EQ(stages.status().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(stages.status().message()), HasSubstr("give 1:5"));
+    }
+  }
+}
+
 TEST_F(Targets, OfSegmentsListThem) {
   for (const char* target : {"pytorch", "jax"}) {
     const std::string text = Text(target, segments_);
@@ -118,7 +135,9 @@ TEST_F(Targets, DeepSpeedIsJson) {
   }
 }
 )");
-  EXPECT_THAT(Text("deepspeed", saved_), HasSubstr("\"activation_checkpoint_interval\": 0"));
+  const std::string saved = Text("deepspeed", saved_);
+  EXPECT_THAT(saved, HasSubstr("\"activation_checkpoint_interval\": 0"));
+  EXPECT_THAT(saved, HasSubstr("leaves the one that the PipelineModule is made with"));
   for (const Pieces& other : {first_two_, single_, segments_}) {
     EXPECT_THAT(Refusal("deepspeed", other), HasSubstr("solve with the solver uniform"));
   }
