@@ -11,6 +11,7 @@ namespace stowage {
 void AddSolveCommand(CLI::App& app, Subcommand* chosen);
 void AddFrontierCommand(CLI::App& app, Subcommand* chosen);
 void AddExportCommand(CLI::App& app, Subcommand* chosen);
+void AddCompareCommand(CLI::App& app, Subcommand* chosen);
 void AddLoadCommand(CLI::App& app, Subcommand* chosen);
 void AddTopCommand(CLI::App& app, Subcommand* chosen);
 void AddExperimentCommand(CLI::App& app, Subcommand* chosen);

@@ -5,38 +5,23 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
-#include "client/cli/solve_flags.h"
+#include "client/cli/export_flags.h"
 #include "client/export/export.h"
 #include "client/export/targets.h"
 #include "client/text/table.h"
 #include "nlohmann/json.hpp"
-#include "proto/convert/chain_message.h"
-#include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
-#include "solver/model/answer.h"
-#include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
 
 struct Arguments {
-  std::string target;
+  ExportFlags flags;
   bool list = false;
-  std::string layers;
-  SolveFlags solve;
-  PlatformFlags platform;
-  std::string format = "text";
 };
-
-std::string TargetNames() {
-  return absl::StrJoin(AllTargets(), " ", [](std::string* text, const Target& target) {
-    absl::StrAppend(text, target.name);
-  });
-}
 
 std::string ListText() {
   Table table({Table::Align::kLeft, Table::Align::kLeft});
@@ -66,14 +51,6 @@ std::string ListJson() {
                        {"plans", Owned(PlanClassName(target.plans))}});
   }
   return nlohmann::ordered_json{{"targets", targets}}.dump(1) + "\n";
-}
-
-nlohmann::ordered_json ToJson(const ComparedSchedule& compared) {
-  return {{"name", compared.name},
-          {"makespan_seconds", compared.prediction.makespan_seconds},
-          {"overhead", compared.prediction.overhead},
-          {"peak_memory_bytes", absl::StrCat(compared.prediction.peak_memory_bytes)},
-          {"fits", compared.fits}};
 }
 
 // The API has no message for this. 64-bit integers are strings, as in protobuf's JSON.
@@ -108,35 +85,13 @@ std::string InfeasibleText(const ExportRequest& request, const Export& result) {
   return text;
 }
 
-absl::StatusOr<ExportRequest> ReadArguments(const Arguments& arguments) {
-  ExportRequest request;
-  request.target = FindTarget(arguments.target);
-  if (request.target == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(arguments.target.empty() ? "--for is required" : "--for: no such target",
-                     "; one of ", TargetNames(), "; see stowage export --list"));
-  }
-  if (arguments.solve.chain.empty()) return absl::InvalidArgumentError("--chain is required");
-  ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.solve.chain));
-  ASSIGN_OR_RETURN(
-      const SolveRequest solve,
-      ReadRequest<SolveRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kRequired));
-  RETURN_IF_ERROR(CheckRequest(RequestViolations(solve)));
-  request.chain = solve.chain;
-  request.platform = solve.platform;
-  ASSIGN_OR_RETURN(
-      request.stages,
-      Prefixed("--layers", ParseStages(*request.target, arguments.layers, request.chain)));
-  return request;
-}
-
 absl::StatusOr<int> Run(const Arguments& arguments) {
-  const bool json = arguments.format == "json";
+  const bool json = arguments.flags.format == "json";
   if (arguments.list) {
     std::fputs((json ? ListJson() : ListText()).c_str(), stdout);
     return kExitOk;
   }
-  ASSIGN_OR_RETURN(const ExportRequest request, ReadArguments(arguments));
+  ASSIGN_OR_RETURN(const ExportRequest request, ReadExportRequest(arguments.flags));
   ASSIGN_OR_RETURN(const Export result, MakeExport(request, LocalOptions()));
   const bool feasible = result.exported.has_value();
   const std::string text = json       ? ExportJson(request, result)
@@ -152,20 +107,10 @@ void AddExportCommand(CLI::App& app, Subcommand* chosen) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command = *app.add_subcommand(
       "export", "print the best plan that a framework can express, as its own settings");
-  command.add_option("--for", arguments->target, absl::StrCat("one of ", TargetNames()))
-      ->type_name("NAME");
+  AddExportFlags(command, &arguments->flags);
   command.add_flag("--list", arguments->list, "say what each can express, and what is lost");
-  AddChainFlag(command, &arguments->solve);
-  command.get_option("--chain")->required(false);
-  command
-      .add_option("--layers", arguments->layers,
-                  "the stages that are the framework's layers, as in 2:25; the others are saved; "
-                  "default: all. Of a fusion group one layer is made, but for pytorch and jax")
-      ->type_name("FIRST:LAST");
-  AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
-  AddFormat(command, &arguments->format);
   command.callback([arguments, chosen] {
-    arguments->solve.local = true;
+    arguments->flags.solve.local = true;
     *chosen = [arguments] { return Run(*arguments); };
   });
 }

@@ -40,6 +40,7 @@ int Main(int argc, char** argv) {
   AddSolveCommand(app, &chosen);
   AddFrontierCommand(app, &chosen);
   AddExportCommand(app, &chosen);
+  AddCompareCommand(app, &chosen);
   AddLoadCommand(app, &chosen);
   AddTopCommand(app, &chosen);
   AddExperimentCommand(app, &chosen);

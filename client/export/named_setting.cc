@@ -48,6 +48,14 @@ absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text) {
       "megatron:uniform:N, megatron:block:N, deepspeed:uniform:N, with N layers, at least 1"));
 }
 
+std::string NameOf(const NamedSetting& named) {
+  const auto& [target, setting] = named;
+  if (setting.method == Method::kNone) return absl::StrCat(target->name, ":none");
+  if (setting == Setting{Method::kUniform, 1}) return absl::StrCat(target->name, ":all");
+  const char* const method = setting.method == Method::kUniform ? ":uniform:" : ":block:";
+  return absl::StrCat(target->name, method, setting.layers);
+}
+
 std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     for (int l = piece.first; piece.recomputed && l <= piece.last; ++l) {

@@ -27,6 +27,9 @@ struct NamedSetting {
 // Errors: INVALID_ARGUMENT with these forms.
 absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text);
 
+// The inverse: "megatron:uniform:4".
+std::string NameOf(const NamedSetting& named);
+
 // The first stage that may run only once and that a plan of the chain recomputes; nullopt: none.
 // O(stages). Requires: the pieces are 1..L in order without a gap.
 std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& pieces);

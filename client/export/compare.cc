@@ -1,0 +1,72 @@
+#include "client/export/compare.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/export/named_setting.h"
+#include "client/export/settings.h"
+#include "solver/base/status_macros.h"
+#include "solver/simulator/simulator.h"
+
+namespace stowage {
+namespace {
+
+// Of targets whose users choose layers one by one: all or none of them.
+std::vector<Setting> NamedSettings(const ExportRequest& request) {
+  const int count = Layers(request.chain, request.stages, request.target->unit).count();
+  std::vector<Setting> settings = AllSettings(count);
+  switch (request.target->plans) {
+    case PlanClass::kUniformOrBlock:
+      break;
+    case PlanClass::kUniform:
+      std::erase_if(settings, [](const Setting& s) { return s.method == Method::kBlock; });
+      break;
+    case PlanClass::kFlat:
+    case PlanClass::kPerLayer:
+      std::erase_if(settings, [](const Setting& setting) {
+        return setting.method != Method::kNone && setting != Setting{Method::kUniform, 1};
+      });
+  }
+  return settings;
+}
+
+bool HasNames(PlanClass plans) {
+  return plans == PlanClass::kUniform || plans == PlanClass::kUniformOrBlock;
+}
+
+auto Rank(const ComparedSchedule& compared) {
+  const Prediction& prediction = compared.prediction;
+  return std::tuple(!compared.fits, compared.fits ? prediction.makespan_seconds : 0,
+                    prediction.peak_memory_bytes, compared.name);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ComparedSchedule>> CompareSettings(const ExportRequest& request,
+                                                              const LocalOptions& options) {
+  std::vector<ComparedSchedule> compared;
+  for (const Setting& setting : NamedSettings(request)) {
+    const NamedSetting named{request.target, setting};
+    if (ForbiddenStage(named, request.chain, request.stages).has_value()) continue;
+    ASSIGN_OR_RETURN(
+        const Simulation simulation,
+        Simulate(request.chain, request.platform, ScheduleOf(named, request.chain, request.stages),
+                 nullptr, options.stop));
+    compared.push_back({NameOf(named), {}, simulation.prediction, simulation.feasible()});
+  }
+  if (!HasNames(request.target->plans)) {
+    ASSIGN_OR_RETURN(Export best, MakeExport(request, options));
+    if (best.exported.has_value()) {
+      best.exported->name = absl::StrCat(request.target->name, ": best");
+      best.exported->schedule = {};
+      compared.push_back(*std::move(best.exported));
+    }
+  }
+  std::ranges::sort(compared, {}, Rank);
+  return compared;
+}
+
+}  // namespace stowage
