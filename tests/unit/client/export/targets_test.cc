@@ -83,6 +83,11 @@ TEST_F(Targets, OfSegmentsListThem) {
   }
 }
 
+TEST_F(Targets, SayThatStatisticsMoveTwice) {
+  EXPECT_THAT(Text("pytorch", segments_), HasSubstr("\n# BatchNorm in a segment"));
+  EXPECT_THAT(std::string(FindTarget("pytorch")->loses), HasSubstr("BatchNorm"));
+}
+
 TEST_F(Targets, OfLayersCountThemFromZero) {
   for (const char* target : {"huggingface", "torchtitan"}) {
     EXPECT_THAT(Text(target, single_), HasSubstr("RECOMPUTED = frozenset([\n    0, 3, 4,\n])\n"));
