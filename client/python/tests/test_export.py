@@ -247,6 +247,13 @@ def test_transformers_layers_of_the_plan_run_twice(memory):
     with pytest.raises(ValueError, match="the model has 2"):
         module.checkpoint_layers(model_of(2))
 
+    # What a Trainer does with gradient_checkpointing, as the function's docstring says.
+    assert "Leave gradient_checkpointing" in module.checkpoint_layers.__doc__
+    counts[:] = [0] * layers
+    model.activation_checkpointing_enable()
+    model(ids, labels=ids).loss.backward()
+    assert counts == [2] * layers
+
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("first", [0, 2])

@@ -97,6 +97,10 @@ TEST_F(Targets, OfLayersCountThemFromZero) {
   }
 }
 
+TEST_F(Targets, OfTransformersWarnOfTheTrainersOwnSetting) {
+  EXPECT_THAT(Text("huggingface", single_), HasSubstr("Leave gradient_checkpointing and"));
+}
+
 TEST_F(Targets, WrapLongLists) {
   const Layers many(EqualChain(200), {1, 200}, LayerUnit::kStage);
   Pieces pieces;
@@ -119,6 +123,10 @@ TEST_F(Targets, MegatronHasTwoMethods) {
               HasSubstr("--recompute-method block\n    --recompute-num-layers 2\n)\n"));
   EXPECT_THAT(Text("megatron", first_two_), Not(HasSubstr("refuse")));
   EXPECT_THAT(Text("megatron", saved_), HasSubstr("RECOMPUTE_ARGS=(\n)\n"));
+  for (const Pieces& pieces : {pairs_, first_two_}) {
+    EXPECT_THAT(Text("megatron", pieces), HasSubstr("the number applies to each chunk"));
+  }
+  EXPECT_THAT(Text("megatron", saved_), Not(HasSubstr("chunk")));
   for (const Pieces& other : {segments_, single_}) {
     EXPECT_THAT(Refusal("megatron", other), HasSubstr("solve with the solver uniform or block"));
   }
