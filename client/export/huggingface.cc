@@ -15,7 +15,11 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 constexpr absl::string_view kFunction = R"(
 
 def checkpoint_layers(model: PreTrainedModel) -> None:
-    """Has the layers of the plan run again in the backward; call it before training."""
+    """Has the layers of the plan run again in the backward; call it before training.
+
+    Leave gradient_checkpointing and activation_checkpointing of TrainingArguments off: with
+    either, the Trainer has every layer run again.
+    """
     layers = [part for part in model.modules() if isinstance(part, GradientCheckpointingLayer)]
     if len(layers) != LAYERS:
         raise ValueError(f"the plan is for {LAYERS} layers, the model has {len(layers)}")

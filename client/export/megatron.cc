@@ -25,6 +25,10 @@ absl::StatusOr<std::string> WriteMegatron(const ExportedPlan& plan) {
   std::string layers = absl::StrCat("# Of one pipeline stage with ", plan.layers->count(),
                                     " layers: give each stage's chain a setting of its own, or the "
                                     "one of the\n# stage that needs most.\n");
+  if (setting->method != Method::kNone) {
+    absl::StrAppend(&layers,
+                    "# Of a virtual pipeline the number applies to each chunk of layers.\n");
+  }
   if (setting->method == Method::kUniform && plan.layers->count() % setting->layers != 0) {
     absl::StrAppend(&layers, "# The last segment is shorter, which releases before 0.19 refuse.\n");
   }

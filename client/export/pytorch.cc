@@ -15,6 +15,11 @@ Stage = Callable[[torch.Tensor], torch.Tensor]
 
 )";
 
+constexpr absl::string_view kBatchNorm =
+    R"(# BatchNorm in a segment moves its running statistics twice a step; a momentum of
+# 1 - sqrt(1 - m) moves them as m does once.
+)";
+
 constexpr absl::string_view kFunctions = R"(
 
 def run(stages: Sequence[Stage], value: torch.Tensor) -> torch.Tensor:
@@ -48,8 +53,8 @@ class Checkpointed(torch.nn.Sequential):
 absl::StatusOr<std::string> WritePyTorch(const ExportedPlan& plan) {
   return absl::StrCat(HashComments(plan.remarks), kImports, "STAGES = ", plan.layers->count(),
                       "\n# Segments that run again in the backward: their first and last stage, "
-                      "counted from 1.\n# Other stages are saved.\nSEGMENTS = [\n",
-                      SegmentLines(plan), "]\n", kFunctions);
+                      "counted from 1.\n# Other stages are saved.\n",
+                      kBatchNorm, "SEGMENTS = [\n", SegmentLines(plan), "]\n", kFunctions);
 }
 
 }  // namespace stowage

@@ -16,7 +16,8 @@ constexpr Target kTargets[] = {
      .framework = "PyTorch 2.15",
      .setting = "a module of Python: torch.utils.checkpoint around segments of stages",
      .expresses = "stages saved, or in segments that run again once",
-     .loses = "segments within segments, transfers to the host, graph mode",
+     .loses = "segments within segments, transfers to the host, graph mode; BatchNorm's running "
+              "statistics move twice in a segment",
      .tried = "tests train with it, and compare gradients and peak",
      .unit = LayerUnit::kStage,
      .plans = PlanClass::kFlat,

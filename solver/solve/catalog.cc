@@ -228,7 +228,7 @@ constexpr SolverInfo kSolvers[] = {
      "flat",
      /*asked_by_auto=*/false},
     {{.name = "every_nth",
-      .summary = "every second, third, ... layer recomputed, the rest saved (torchtitan)",
+      .summary = "every second, third, ... layer recomputed, the rest saved",
       .guarantee = "the fastest of all distances that fit, and of recomputing nothing",
       .complexity = "O(L) for each distance",
       .version = 1,

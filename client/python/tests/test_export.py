@@ -145,6 +145,32 @@ def test_pytorch_gradients_are_plain_trainings_and_the_peak_is_as_predicted(memo
         module.forward(list(modules)[1:], torch.randn(4, WIDTH))
 
 
+def test_pytorch_moves_statistics_of_batchnorm_twice_and_says_the_remedy():
+    import torch
+
+    exported = export("pytorch", blocks_chain(), memory_of("0%"))
+    module = module_of(exported)
+    value = torch.randn(ROWS, WIDTH, generator=torch.Generator().manual_seed(1))
+
+    def norms(forward, momentum: float) -> list[torch.nn.BatchNorm1d]:
+        blocks = [torch.nn.BatchNorm1d(WIDTH, momentum=momentum) for _ in range(BLOCKS)]
+        for block in blocks:  # what the next one reads has other statistics than it begins with
+            torch.nn.init.constant_(block.weight, 2)
+            torch.nn.init.constant_(block.bias, 1)
+        forward(blocks, value).sum().backward()
+        return blocks
+
+    assert "BatchNorm" in exported.text
+    plain = norms(module.run, 0.19)
+    planned = norms(module.forward, 1 - (1 - 0.19) ** 0.5)
+    counts = [int(norm.num_batches_tracked) for norm in planned]
+    assert counts == forwards(exported, BLOCKS)
+    for count, one, other in zip(counts, plain, planned, strict=True):
+        for statistics in ("running_mean", "running_var"):
+            pair = getattr(one, statistics), getattr(other, statistics)
+            assert torch.allclose(*pair) == (count == 2)
+
+
 def memory_of(share: str) -> str:
     """Bytes: of the way from the least memory of a flat plan to storing everything."""
     chain = blocks_chain()
@@ -220,6 +246,13 @@ def test_transformers_layers_of_the_plan_run_twice(memory):
     assert set(counts) == {1, 2}
     with pytest.raises(ValueError, match="the model has 2"):
         module.checkpoint_layers(model_of(2))
+
+    # What a Trainer does with gradient_checkpointing, as the function's docstring says.
+    assert "Leave gradient_checkpointing" in module.checkpoint_layers.__doc__
+    counts[:] = [0] * layers
+    model.activation_checkpointing_enable()
+    model(ids, labels=ids).loss.backward()
+    assert counts == [2] * layers
 
 
 @pytest.mark.filterwarnings("ignore")

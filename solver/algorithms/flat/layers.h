@@ -1,11 +1,11 @@
-// The settings of frameworks that recompute whole layers, and their solvers.
+// Settings that recompute whole layers by one number, and their solvers.
 //
 // `uniform`    every `count` layers are one segment; the last one may be shorter. All layers are
 //              recomputed (Megatron-LM, recompute_method uniform)
 // `block`      each of the first `count` layers is a segment of its own, the others are saved
 //              (Megatron-LM, recompute_method block)
 // `every_nth`  of every `count` layers the last one is a segment of its own, the others are saved
-//              (torchtitan, selective activation checkpointing by layers)
+//              (transformers' every_n_layers recomputes the first one instead)
 //
 // A solver tries every count, and recomputing nothing. no_recompute stages are saved and cut their
 // segment.

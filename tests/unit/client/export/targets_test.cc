@@ -83,6 +83,11 @@ TEST_F(Targets, OfSegmentsListThem) {
   }
 }
 
+TEST_F(Targets, SayThatStatisticsMoveTwice) {
+  EXPECT_THAT(Text("pytorch", segments_), HasSubstr("\n# BatchNorm in a segment"));
+  EXPECT_THAT(std::string(FindTarget("pytorch")->loses), HasSubstr("BatchNorm"));
+}
+
 TEST_F(Targets, OfLayersCountThemFromZero) {
   for (const char* target : {"huggingface", "torchtitan"}) {
     EXPECT_THAT(Text(target, single_), HasSubstr("RECOMPUTED = frozenset([\n    0, 3, 4,\n])\n"));
@@ -90,6 +95,10 @@ TEST_F(Targets, OfLayersCountThemFromZero) {
     EXPECT_THAT(Refusal(target, segments_),
                 HasSubstr("layers 2 to 3 as one segment; solve with the solver per_layer"));
   }
+}
+
+TEST_F(Targets, OfTransformersWarnOfTheTrainersOwnSetting) {
+  EXPECT_THAT(Text("huggingface", single_), HasSubstr("Leave gradient_checkpointing and"));
 }
 
 TEST_F(Targets, WrapLongLists) {
@@ -114,6 +123,10 @@ TEST_F(Targets, MegatronHasTwoMethods) {
               HasSubstr("--recompute-method block\n    --recompute-num-layers 2\n)\n"));
   EXPECT_THAT(Text("megatron", first_two_), Not(HasSubstr("refuse")));
   EXPECT_THAT(Text("megatron", saved_), HasSubstr("RECOMPUTE_ARGS=(\n)\n"));
+  for (const Pieces& pieces : {pairs_, first_two_}) {
+    EXPECT_THAT(Text("megatron", pieces), HasSubstr("the number applies to each chunk"));
+  }
+  EXPECT_THAT(Text("megatron", saved_), Not(HasSubstr("chunk")));
   for (const Pieces& other : {segments_, single_}) {
     EXPECT_THAT(Refusal("megatron", other), HasSubstr("solve with the solver uniform or block"));
   }
