@@ -41,7 +41,7 @@ struct Stage {
   bool no_recompute = false;              // the forward may run only once, as FORWARD_SAVE
   bool no_offload = false;                // its value may not leave the device
   std::optional<GraphCosts> graph = {};   // unset: no graph mode
-  std::string fusion_group = {};          // neighbours in one are a layer, in graph mode fused
+  std::string fusion_group = {};          // neighbours that graph mode fuses; empty: none
   bool control_flow = false;              // excludes the stage and its group from graph mode
   // u_R: of a forward right before its own backward; unset: u_F.
   std::optional<double> replay_seconds = {};
