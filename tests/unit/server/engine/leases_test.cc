@@ -83,7 +83,8 @@ TEST_F(LeasesTest, WhoWaitsLearnsHowFarTheOtherIs) {
   WaitUntilOneAwaits();
   while (second->progress <= 0) std::this_thread::yield();
   EXPECT_GT(leases_.renewals(), 0);
-  EXPECT_EQ(other_.engine.stats().solves.running, 0) << "it holds no thread";
+  // It holds no thread, once the work that asked for the lease has returned.
+  while (other_.engine.stats().solves.running > 0) std::this_thread::yield();
   stop_other.request_stop();
   EXPECT_FALSE(second->Wait().ok());
   stop.request_stop();
