@@ -222,6 +222,8 @@ TEST(SolveLeases, AHolderThatComesTooLateStoresNothing) {
   const ServerProcess other(Flags(nodes.Url()));
   const Remote to_holder(holder.address());
   PendingSolve late(to_holder, SlowRequest());
+  // One that stands still before it knows of its lease gives that up, and finds the other's answer.
+  WaitForMetric(holder, "stowage_solve_leases_total{event=\"taken\"}", 1);
   WaitForMetric(holder, "stowage_solves_running", 1);
   holder.Signal(SIGSTOP);
   EXPECT_EQ(SolveAndCheck(Remote(other.address()), SlowRequest()), v1::Origin::SOLVED);

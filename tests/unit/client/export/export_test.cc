@@ -100,7 +100,9 @@ TEST(MakeExport, RecomputesNoLayerThatMayRunOnlyOnce) {
   EXPECT_FALSE(nothing.exported.has_value());
   const Export some = Exported("megatron", chain, *nothing.minimum_memory_bytes, {1, 8});
   ASSERT_TRUE(some.exported.has_value());
-  for (const Piece& piece : *PiecesOf(chain, some.exported->schedule)) {
+  const auto pieces = PiecesOf(chain, some.exported->schedule);
+  ASSERT_THAT(pieces, IsOk());
+  for (const Piece& piece : *pieces) {
     EXPECT_TRUE(!piece.recomputed || piece.last < 4);
   }
 }
