@@ -9,11 +9,11 @@
 #include "client/cli/commands.h"
 #include "client/cli/export_flags.h"
 #include "client/export/export.h"
-#include "client/export/targets.h"
 #include "client/text/table.h"
 #include "nlohmann/json.hpp"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/export/targets.h"
 
 namespace stowage {
 namespace {

@@ -3,10 +3,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
-#include "client/export/targets.h"
 #include "nlohmann/json.hpp"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
+#include "solver/export/targets.h"
 #include "solver/solve/request_violations.h"
 
 namespace stowage {

@@ -12,7 +12,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/html_page.h"
 #include "client/cli/schedule_text.h"
-#include "client/export/named_setting.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/remote_scheduler.h"
 #include "proto/convert/answer_message.h"
@@ -22,6 +21,7 @@
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
+#include "solver/export/named_setting.h"
 #include "solver/model/validate.h"
 
 namespace stowage {

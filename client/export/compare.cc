@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/export/named_setting.h"
-#include "client/export/settings.h"
 #include "solver/base/status_macros.h"
+#include "solver/export/named_setting.h"
+#include "solver/export/settings.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {

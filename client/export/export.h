@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/export/layers.h"
-#include "client/export/targets.h"
 #include "client/lib/local_scheduler.h"
+#include "solver/export/layers.h"
+#include "solver/export/targets.h"
 #include "solver/model/chain.h"
 #include "solver/model/platform.h"
 #include "solver/model/prediction.h"

@@ -6,8 +6,8 @@
 #include <pybind11/pybind11.h>
 
 #include "client/export/export.h"
-#include "client/export/targets.h"
 #include "proto/service/results.h"
+#include "solver/export/targets.h"
 #include "solver/model/answer.h"
 #include "solver/model/explanation.h"
 #include "solver/model/platform.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "client/export/named_setting.h"
+#include "solver/export/named_setting.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "client/export/settings.h"
+#include "solver/export/settings.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"

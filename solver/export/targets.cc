@@ -1,4 +1,4 @@
-#include "client/export/targets.h"
+#include "solver/export/targets.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

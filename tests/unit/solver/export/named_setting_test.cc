@@ -1,4 +1,4 @@
-#include "client/export/named_setting.h"
+#include "solver/export/named_setting.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // A setting that somebody uses today, by name: "megatron:uniform:4".
-#ifndef STOWAGE_CLIENT_EXPORT_NAMED_SETTING_H_
-#define STOWAGE_CLIENT_EXPORT_NAMED_SETTING_H_
+#ifndef STOWAGE_SOLVER_EXPORT_NAMED_SETTING_H_
+#define STOWAGE_SOLVER_EXPORT_NAMED_SETTING_H_
 
 #include <optional>
 #include <string>
@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/export/layers.h"
-#include "client/export/settings.h"
-#include "client/export/targets.h"
 #include "solver/algorithms/flat/flat_plan.h"
+#include "solver/export/layers.h"
+#include "solver/export/settings.h"
+#include "solver/export/targets.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
 
@@ -49,4 +49,4 @@ Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageSp
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_EXPORT_NAMED_SETTING_H_
+#endif  // STOWAGE_SOLVER_EXPORT_NAMED_SETTING_H_

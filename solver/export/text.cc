@@ -1,4 +1,4 @@
-#include "client/export/text.h"
+#include "solver/export/text.h"
 
 #include "absl/strings/str_cat.h"
 

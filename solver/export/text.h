@@ -1,6 +1,6 @@
 // What the targets' files share: comments, lists and errors.
-#ifndef STOWAGE_CLIENT_EXPORT_TEXT_H_
-#define STOWAGE_CLIENT_EXPORT_TEXT_H_
+#ifndef STOWAGE_SOLVER_EXPORT_TEXT_H_
+#define STOWAGE_SOLVER_EXPORT_TEXT_H_
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/export/targets.h"
+#include "solver/export/targets.h"
 
 namespace stowage {
 
@@ -28,4 +28,4 @@ absl::StatusOr<std::vector<int>> RecomputedLayers(const ExportedPlan& plan,
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_EXPORT_TEXT_H_
+#endif  // STOWAGE_SOLVER_EXPORT_TEXT_H_

@@ -1,8 +1,8 @@
 // Hugging Face transformers: gradient checkpointing of single layers.
 #include "absl/strings/str_cat.h"
-#include "client/export/targets.h"
-#include "client/export/text.h"
 #include "solver/base/status_macros.h"
+#include "solver/export/targets.h"
+#include "solver/export/text.h"
 
 namespace stowage {
 namespace {

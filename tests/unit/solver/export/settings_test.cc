@@ -1,4 +1,4 @@
-#include "client/export/settings.h"
+#include "solver/export/settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "client/export/settings.h"
-#include "client/export/targets.h"
-#include "client/export/text.h"
+#include "solver/export/settings.h"
+#include "solver/export/targets.h"
+#include "solver/export/text.h"
 
 namespace stowage {
 

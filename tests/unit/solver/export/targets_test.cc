@@ -1,4 +1,4 @@
-#include "client/export/targets.h"
+#include "solver/export/targets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // JAX: a module of Python with jax.checkpoint around segments.
 #include "absl/strings/str_cat.h"
-#include "client/export/targets.h"
-#include "client/export/text.h"
+#include "solver/export/targets.h"
+#include "solver/export/text.h"
 
 namespace stowage {
 namespace {

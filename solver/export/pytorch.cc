@@ -1,7 +1,7 @@
 // PyTorch eager: a module of Python with torch.utils.checkpoint around segments.
 #include "absl/strings/str_cat.h"
-#include "client/export/targets.h"
-#include "client/export/text.h"
+#include "solver/export/targets.h"
+#include "solver/export/text.h"
 
 namespace stowage {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/export/layers.h"
+#include "solver/export/layers.h"
 
 #include <cstddef>
 

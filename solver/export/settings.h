@@ -1,7 +1,7 @@
 // Settings that are a method and a number of layers: Megatron's two methods, of which DeepSpeed has
 // one. There are few for a chain, so the best is found by trying all.
-#ifndef STOWAGE_CLIENT_EXPORT_SETTINGS_H_
-#define STOWAGE_CLIENT_EXPORT_SETTINGS_H_
+#ifndef STOWAGE_SOLVER_EXPORT_SETTINGS_H_
+#define STOWAGE_SOLVER_EXPORT_SETTINGS_H_
 
 #include <optional>
 #include <string>
@@ -39,4 +39,4 @@ std::string SettingText(const Setting& setting);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_EXPORT_SETTINGS_H_
+#endif  // STOWAGE_SOLVER_EXPORT_SETTINGS_H_

@@ -1,4 +1,4 @@
-#include "client/export/named_setting.h"
+#include "solver/export/named_setting.h"
 
 #include <optional>
 #include <string>

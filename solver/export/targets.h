@@ -1,8 +1,8 @@
 // What `stowage export` writes: a table of frameworks, each with the plans that it can express, and
 // a function that turns such a plan into the framework's own settings or code. A new target is its
 // file and one entry of targets.cc.
-#ifndef STOWAGE_CLIENT_EXPORT_TARGETS_H_
-#define STOWAGE_CLIENT_EXPORT_TARGETS_H_
+#ifndef STOWAGE_SOLVER_EXPORT_TARGETS_H_
+#define STOWAGE_SOLVER_EXPORT_TARGETS_H_
 
 #include <span>
 #include <string>
@@ -10,8 +10,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "client/export/layers.h"
 #include "solver/algorithms/flat/flat_plan.h"
+#include "solver/export/layers.h"
 #include "solver/model/chain.h"
 
 namespace stowage {
@@ -71,4 +71,4 @@ absl::StatusOr<std::string> WriteDeepSpeed(const ExportedPlan& plan);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_EXPORT_TARGETS_H_
+#endif  // STOWAGE_SOLVER_EXPORT_TARGETS_H_

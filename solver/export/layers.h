@@ -1,6 +1,6 @@
 // The layers that a framework's settings count, as runs of a chain's stages.
-#ifndef STOWAGE_CLIENT_EXPORT_LAYERS_H_
-#define STOWAGE_CLIENT_EXPORT_LAYERS_H_
+#ifndef STOWAGE_SOLVER_EXPORT_LAYERS_H_
+#define STOWAGE_SOLVER_EXPORT_LAYERS_H_
 
 #include <string>
 #include <vector>
@@ -60,4 +60,4 @@ class Layers {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_EXPORT_LAYERS_H_
+#endif  // STOWAGE_SOLVER_EXPORT_LAYERS_H_
