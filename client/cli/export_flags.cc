@@ -1,7 +1,6 @@
 #include "client/cli/export_flags.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "nlohmann/json.hpp"
 #include "solver/base/prefixed.h"
@@ -10,15 +9,6 @@
 #include "solver/solve/request_violations.h"
 
 namespace stowage {
-namespace {
-
-std::string TargetNames() {
-  return absl::StrJoin(AllTargets(), " ", [](std::string* text, const Target& target) {
-    absl::StrAppend(text, target.name);
-  });
-}
-
-}  // namespace
 
 void AddExportFlags(CLI::App& command, ExportFlags* flags) {
   command.add_option("--for", flags->target, absl::StrCat("one of ", TargetNames()))

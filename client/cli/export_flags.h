@@ -7,8 +7,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "client/cli/solve_flags.h"
-#include "client/export/export.h"
 #include "nlohmann/json_fwd.hpp"
+#include "solver/export/export.h"
 
 namespace stowage {
 

@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 
@@ -89,6 +90,12 @@ const Target* FindTarget(absl::string_view name) {
     if (target.name == name) return &target;
   }
   return nullptr;
+}
+
+std::string TargetNames() {
+  return absl::StrJoin(kTargets, " ", [](std::string* text, const Target& target) {
+    absl::StrAppend(text, target.name);
+  });
 }
 
 absl::StatusOr<StageSpan> ParseStages(const Target& target, absl::string_view text,

@@ -51,6 +51,8 @@ struct Target {
 std::span<const Target> AllTargets();
 // The entry of that name, or null. Thread-safe.
 const Target* FindTarget(absl::string_view name);
+// "pytorch jax ...".
+std::string TargetNames();
 
 // The stages of "2:25" that are the target's layers, or all for an empty text.
 // Errors: those of ParseStageSpan(); INVALID_ARGUMENT, with the remedy, where the text leaves

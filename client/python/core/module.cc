@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/export/export.h"
+#include "client/export/local_export.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/memory_budget.h"
 #include "client/python/core/job.h"
