@@ -53,6 +53,7 @@ class Profiler {
   // Measures the next stage; after the last one, the loss.
   absl::Status MeasureNext() {
     const int l = chain_.length() + 1;
+    if (options_.progress) options_.progress(l);
     ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
     // This stage's backward has shown the size of the gradient of the value before it.
     if (l == 1) {

@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_TORCH_PROFILER_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,7 @@ struct ProfileOptions {
   // Also measures each unit in graph mode, right after its stages. Meanwhile the unit's output is
   // in memory twice.
   bool graph_mode = false;
+  std::function<void(int stage)> progress = nullptr;  // before each stage; may be empty
 };
 
 // Runs one stage after the other and holds the values of one stage only, so that a network that
