@@ -46,7 +46,7 @@ struct LinkOptions {
 };
 
 // Measures bandwidths and latency of the link. The caller sets the platform's memory. The link is
-// half duplex if concurrent copies in both directions take about as long as one after the other.
+// half duplex unless concurrent copies in both directions take hardly longer than one alone.
 // Errors: the device's.
 absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options = {});
 
