@@ -4,6 +4,7 @@
 #ifndef STOWAGE_CLIENT_AGENT_EXECUTOR_H_
 #define STOWAGE_CLIENT_AGENT_EXECUTOR_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -24,6 +25,13 @@ struct CommandTimes {
 struct StepReport {
   double seconds = 0;                  // from the start of the first command to the end of the last
   std::vector<CommandTimes> commands;  // by command; empty without Timing::kEveryCommand
+};
+
+// A step of which every command was measured. Both vectors are by command; a negative peak was not
+// measured.
+struct MeasuredStep {
+  std::vector<CommandTimes> times;
+  std::vector<int64_t> peaks;  // the most bytes of activations while the command ran
 };
 
 // kEveryCommand records two events for each command, which slows the step down a little.

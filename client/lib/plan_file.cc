@@ -1,6 +1,8 @@
 #include "client/lib/plan_file.h"
 
 #include <cctype>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,7 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "client/lib/plan_difference.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/request_message.h"
 #include "solver/base/file.h"
@@ -25,36 +31,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By how much the overhead (Prediction::overhead) may exceed that of the saved plan.
+// By how much the overhead (Prediction::overhead) may exceed that of the saved plan: times that are
+// measured again differ by a tenth and more, stage by stage, and a link's speed all at once.
 constexpr double kMoreOverhead = 0.01;
+constexpr double kMoreOverheadWithCopies = 0.05;
+constexpr double kMoreOverheadRelative = 0.25;
+
+double MostOverhead(const Answer& saved) {
+  return (1 + kMoreOverheadRelative) * saved.prediction.overhead +
+         (UsesLink(saved.schedule) ? kMoreOverheadWithCopies : kMoreOverhead);
+}
+
+constexpr absl::string_view kExtension = ".plan";
 
 fs::path PathOf(const std::string& directory, const SolveRequest& request) {
   return fs::path(directory) / PlanFileName(request);
-}
-
-void ClearNameAndTimes(Stage* stage) {
-  stage->name.clear();
-  stage->forward_seconds = 0;
-  stage->backward_seconds = 0;
-  stage->replay_seconds.reset();
-  if (!stage->graph.has_value()) return;
-  stage->graph->forward_seconds = 0;
-  stage->graph->backward_seconds = 0;
-}
-
-// The part of a request that must be equal for a plan to serve it: all but times, rates and names.
-SolveRequest WithoutTimes(SolveRequest request) {
-  Chain& chain = request.chain;
-  chain.name.clear();
-  chain.graph_entry_seconds = 0;
-  for (Stage& stage : chain.stages) ClearNameAndTimes(&stage);
-  ClearNameAndTimes(&chain.loss);
-  Platform& platform = request.platform;
-  platform.name.clear();
-  platform.offload_bytes_per_second = 0;
-  platform.prefetch_bytes_per_second.reset();
-  platform.transfer_latency_seconds = 0;
-  return request;
 }
 
 bool Equal(const SolveRequest& a, const SolveRequest& b) {
@@ -77,6 +68,58 @@ absl::StatusOr<v1::SavedPlan> Read(const fs::path& path) {
   return plan;
 }
 
+// Of the file of all plans for the request's chain, whatever their budget.
+std::string PrefixOf(const SolveRequest& request) {
+  constexpr size_t kMaxLetters = 80;
+  std::string name;
+  for (const char letter : request.chain.name.substr(0, kMaxLetters)) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0;
+    name.push_back(plain || letter == '_' ? letter : '-');
+  }
+  return absl::StrCat(name.empty() ? "chain" : name, "-", request.chain.length(), "-");
+}
+
+// "24 Nov 2026", in UTC.
+std::string DayOf(const fs::path& path) {
+  std::error_code error;
+  const fs::file_time_type written = fs::last_write_time(path, error);
+  if (error) return "an unknown day";
+  const auto time = std::chrono::file_clock::to_sys(written);
+  return absl::FormatTime(
+      "%e %b %Y",
+      absl::FromChrono(std::chrono::time_point_cast<std::chrono::system_clock::duration>(time)),
+      absl::UTCTimeZone());
+}
+
+// The plan that was written last of those for the request's chain within other budgets.
+std::optional<fs::path> OtherPlan(const std::string& directory, const SolveRequest& request) {
+  const std::string prefix = PrefixOf(request);
+  std::optional<fs::path> last;
+  fs::file_time_type written;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error); !error && at != fs::directory_iterator();
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    int64_t budget = 0;
+    absl::string_view rest = name;
+    if (!absl::ConsumePrefix(&rest, prefix) || !absl::ConsumeSuffix(&rest, kExtension) ||
+        !absl::SimpleAtoi(rest, &budget)) {
+      continue;
+    }
+    const fs::file_time_type time = fs::last_write_time(at->path(), error);
+    if (last.has_value() && time <= written) continue;
+    last = at->path();
+    written = time;
+  }
+  return last;
+}
+
+// In what the plan of `path` was made for something else, as a sentence.
+std::string MadeFor(const fs::path& path, absl::string_view difference) {
+  return absl::StrCat("the plan of ", absl::StripLeadingAsciiWhitespace(DayOf(path)),
+                      " was made for ", difference);
+}
+
 // 0 for a solver that this program does not have.
 int VersionOf(const std::string& solver) {
   const SolverInfo* const info = FindSolver(solver);
@@ -85,16 +128,9 @@ int VersionOf(const std::string& solver) {
 
 }  // namespace
 
-// The name only tells a directory's plans apart; LoadPlan() compares the requests themselves.
+// The names only tell a directory's plans apart; LoadPlan() compares the requests themselves.
 std::string PlanFileName(const SolveRequest& request) {
-  constexpr size_t kMaxLetters = 80;
-  std::string name;
-  for (const char letter : request.chain.name.substr(0, kMaxLetters)) {
-    const bool plain = std::isalnum(static_cast<unsigned char>(letter)) != 0;
-    name.push_back(plain || letter == '_' ? letter : '-');
-  }
-  return absl::StrCat(name.empty() ? "chain" : name, "-", request.chain.length(), "-",
-                      request.platform.memory_bytes, ".plan");
+  return absl::StrCat(PrefixOf(request), request.platform.memory_bytes, kExtension);
 }
 
 absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
@@ -113,26 +149,34 @@ absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
   return ReplaceFile(path.string(), message.SerializeAsString());
 }
 
-// In this order: the file is for an equal request but for times, its solver has not changed, and
-// the schedule, simulated with the request's times, fits and is not much worse than it was.
+// In this order: the file is for an equal request but for what a plan does not depend on, its
+// solver has not changed, and the schedule, simulated with the request's times, fits and is not
+// much worse than it was.
 absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequest& request) {
-  const fs::path path = PathOf(directory, request);
-  ASSIGN_OR_RETURN(const v1::SavedPlan message, Read(path));
+  fs::path path = PathOf(directory, request);
+  absl::StatusOr<v1::SavedPlan> message = Read(path);
+  if (absl::IsNotFound(message.status())) {
+    const std::optional<fs::path> other = OtherPlan(directory, request);
+    if (!other.has_value()) return message.status();
+    path = *other;
+    message = Read(path);
+    if (!message.ok()) return absl::NotFoundError(message.status().message());
+  }
+  RETURN_IF_ERROR(message.status());
   const auto useless = [&path](absl::string_view why) {
     return absl::FailedPreconditionError(absl::StrCat(path.string(), " is of no use: ", why));
   };
   std::vector<FieldViolation> violations;
-  const SolveRequest saved_request = FromMessage(message.request(), &violations);
-  if (!violations.empty() || !Equal(WithoutTimes(saved_request), WithoutTimes(request))) {
-    return useless("it is for other sizes, options or another solver");
-  }
-  if (message.solver_version() != VersionOf(message.response().origin().solver())) {
-    return useless("it is by another version of its solver");
-  }
-  absl::StatusOr<SolveResult> saved = FromMessage(message.response());
-  if (!saved.ok() || saved->answer->outcome == Outcome::kInfeasible ||
+  const SolveRequest saved_request = FromMessage(message->request(), &violations);
+  absl::StatusOr<SolveResult> saved = FromMessage(message->response());
+  if (!violations.empty() || !saved.ok() || saved->answer->outcome == Outcome::kInfeasible ||
       !RequestViolations(request).empty()) {
     return useless("it is not valid");
+  }
+  const std::string difference = PlanDifference(saved_request, request, saved->answer->schedule);
+  if (!difference.empty()) return useless(MadeFor(path, difference));
+  if (message->solver_version() != VersionOf(message->response().origin().solver())) {
+    return useless("it is by another version of its solver");
   }
   // With other times an optimal schedule need not be optimal, and the rounding loss is unknown: the
   // plan is used without that figure.
@@ -142,13 +186,13 @@ absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequ
   if (same == SameInstance::kRounded) reusing.options.report_rounding_loss = false;
   std::optional<Answer> answer = ReuseAnswer(reusing, *saved->answer, same);
   if (!answer.has_value()) return useless("its schedule does not fit");
-  if (answer->prediction.overhead > saved->answer->prediction.overhead + kMoreOverhead) {
+  if (answer->prediction.overhead > MostOverhead(*saved->answer)) {
     return useless("with these times its schedule loses more than it did");
   }
   if (same == SameInstance::kRounded) answer->rounding_loss.reset();
   return SavedPlan{{std::make_shared<const Answer>(*std::move(answer)), std::move(saved->origin),
                     ChainWarnings(request.chain)},
-                   message.solved_locally()};
+                   message->solved_locally()};
 }
 
 }  // namespace stowage

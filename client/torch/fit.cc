@@ -17,14 +17,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "client/agent/executor.h"
 #include "client/agent/plan.h"
 #include "client/lib/memory_budget.h"
 #include "client/lib/planner.h"
+#include "client/torch/graph_mode.h"
 #include "client/torch/join_stages.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/profiler.h"
+#include "client/torch/timed_step.h"
 #include "client/torch/torch_device.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/quantile.h"
@@ -38,6 +42,7 @@ namespace {
 
 constexpr size_t kMaxPlans = 8;       // each holds its copies in host memory
 constexpr size_t kMaxSamples = 1000;  // of steps, the last ones
+constexpr int kVerifiedSteps = 2;
 // Peaks of schedules were measured up to 2.3 % above their predictions.
 constexpr double kSlack = 0.03;
 // Plain training took down to three quarters of what the chain takes that stores everything.
@@ -67,7 +72,7 @@ std::string ShapeOf(const at::Tensor& tensor) {
   return absl::StrCat(absl::StrJoin(tensor.sizes(), "x"), " ", c10::toString(tensor.scalar_type()));
 }
 
-// "2 stages recomputed, 1 offloaded".
+// "2 of 8 stages recomputed, 1 offloaded".
 std::string FatesText(const Explanation& explanation) {
   const auto count = [&](const auto& has) {
     return std::count_if(explanation.stages.begin(), explanation.stages.end(), has);
@@ -76,6 +81,21 @@ std::string FatesText(const Explanation& explanation) {
                       explanation.stages.size(), " stages recomputed, ",
                       count([](const StageFate& fate) { return fate.offloaded > 0; }),
                       " offloaded");
+}
+
+// "solved here in 3.1 ms".
+std::string SourceText(const PlannedAnswer& planned, const std::vector<std::string>& servers) {
+  const std::string solved =
+      absl::StrCat("in ", FormatSeconds(planned.result.origin.solve_seconds));
+  switch (planned.source) {
+    case PlanSource::kPlanFile:
+      return "from the plan cache";
+    case PlanSource::kServer:  // where there are several, which of them it was is not known here
+      return absl::StrCat("from ", absl::StrJoin(servers, " or "), ", solved ", solved);
+    case PlanSource::kLocal:
+      break;
+  }
+  return absl::StrCat("solved here ", solved);
 }
 
 // What steps took.
@@ -118,17 +138,17 @@ class Steps {
 };
 
 // How the inputs of one shape are trained.
-struct ShapePlan {
+struct ShapePlan : FitPlan {
   std::string shape = {};
-  std::vector<bool> state = {};  // of the network: see Fit::Parts::State()
-  Chain chain = {};
+  std::vector<bool> state = {};             // of the network: see Fit::Parts::State()
   std::optional<int64_t> plain_bytes = {};  // measured; unset: does not fit
-  std::string source = {};                  // of the schedule, and what it does
   Steps steps = {};
-  // All null for plain training.
-  std::unique_ptr<FrameworkPlan> plan = nullptr;
+  int unverified_steps = 0;  // that are still to be verified
+  // Null for plain training.
   std::unique_ptr<FrameworkExecutor> executor = nullptr;
   std::unique_ptr<TorchStages> stages = nullptr;
+
+  int64_t host_bytes() const { return commands == nullptr ? 0 : commands->host.layout.bytes; }
 };
 
 }  // namespace
@@ -145,6 +165,19 @@ class Fit::Parts {
     return parts;
   }
   explicit Parts(const FitOptions& options) : options_(options) {}
+
+  absl::StatusOr<MeasuredStep> TimedStepOf(const at::Tensor& input, const TorchLoss& loss) {
+    RETURN_IF_ERROR(CheckFed(input, loss));
+    ASSIGN_OR_RETURN(ShapePlan* const plan, PlanFor(input, loss));
+    if (plan->commands == nullptr) {
+      return absl::InvalidArgumentError("a step is plain training, of which nothing is timed");
+    }
+    plan->stages->Feed(input, loss);
+    const auto forget = absl::MakeCleanup([plan] { plan->stages->Feed({}, nullptr); });
+    return TimedStep(*plan->commands, plan->executor.get(), plan->stages.get(), meter_);
+  }
+
+  const FitPlan& LastPlan() const { return plans_.front(); }
 
   absl::StatusOr<at::Tensor> Step(const at::Tensor& input, const TorchLoss& loss) {
     RETURN_IF_ERROR(CheckFed(input, loss));
@@ -180,12 +213,13 @@ class Fit::Parts {
     std::string text;
     for (const ShapePlan& plan : plans_) {
       absl::StrAppend(&text, "input ", plan.shape, ": ", plan.steps.Text());
-      if (plan.plan != nullptr) {
-        const Prediction& predicted = plan.plan->prediction;
+      if (plan.commands != nullptr) {
+        const Prediction& predicted = plan.commands->prediction;
         absl::StrAppend(&text, "; predicted ", FormatSeconds(predicted.makespan_seconds), ", ",
                         FormatBytes(predicted.peak_memory_bytes));
       }
-      absl::StrAppend(&text, "\n");
+      absl::StrAppend(&text, "; host memory ", FormatBytes(plan.host_bytes()), VerifiedText(plan),
+                      "\n");
     }
     return text;
   }
@@ -226,6 +260,16 @@ class Fit::Parts {
     if (options_.progress) options_.progress(what);
   }
 
+  // Of the profiler: tells at most once a second.
+  std::function<void(int stage)> StageProgress() const {
+    const auto told = std::make_shared<absl::Time>(absl::Now());
+    return [this, told](int stage) {
+      if (absl::Now() < *told + absl::Seconds(1)) return;
+      *told = absl::Now();
+      Progress(absl::StrCat("profiling stage ", stage, " of ", stages_.size()));
+    };
+  }
+
   static absl::Status CheckFed(const at::Tensor& input, const TorchLoss& loss) {
     if (!input.defined()) return absl::InvalidArgumentError("input: is an undefined tensor");
     if (input.requires_grad()) {
@@ -257,7 +301,7 @@ class Fit::Parts {
     const size_t count = stages.size();
     ASSIGN_OR_RETURN(stages_, JoinWhereInPlace(std::move(stages), input));
     parameters_ = StagesToRun().Parameters();
-    if (stages_.size() > 1) {
+    if (stages_.size() > 1 && !options_.graph_mode) {
       ASSIGN_OR_RETURN(const bool keeps, LossKeepsItsInput(stages_, input, loss));
       joins_loss_ = !keeps;
     }
@@ -275,9 +319,10 @@ class Fit::Parts {
     return request;
   }
 
-  TorchStages StagesToRun() const {
+  TorchStages StagesToRun() const { return StagesToRun(stages_); }
+  TorchStages StagesToRun(std::vector<TorchStage> stages) const {
     return {
-        stages_,
+        std::move(stages),
         {.device = device_.torch, .granularity = meter_->Granularity(), .joins_loss = joins_loss_}};
   }
 
@@ -306,11 +351,14 @@ class Fit::Parts {
     TorchStages stages = StagesToRun();
     stages.Feed(input, loss);
     Progress(absl::StrCat("profiling ", stages_.size(), " stages for input ", plan.shape));
-    ASSIGN_OR_RETURN(plan.chain, ProfileChain(&stages, device_.agent.get(), meter_));
+    ASSIGN_OR_RETURN(
+        plan.chain, ProfileChain(&stages, device_.agent.get(), meter_,
+                                 {.graph_mode = options_.graph_mode, .progress = StageProgress()}));
     // In plan files, which are named after it.
     plan.chain.name =
         absl::StrCat(stages_.front().name, " to ", stages_.back().name, ", ", plan.shape);
     if (budget_bytes_ == 0) RETURN_IF_ERROR(SetBudget(stages, plan.chain));
+    plan.platform.memory_bytes = budget_bytes_;
     if (kLeastOfPlain * static_cast<double>(StoreAllPeakBytes(plan.chain)) <=
         static_cast<double>(budget_bytes_)) {
       const absl::StatusOr<int64_t> plain = PlainPeakBytes(stages_, input, loss, meter_);
@@ -360,17 +408,19 @@ class Fit::Parts {
     PlannerOptions planner;
     planner.servers = options_.servers;
     planner.patience_seconds = options_.patience_seconds;
+    planner.credentials = options_.credentials;
     planner.plan_cache = options_.plan_cache;
     const auto slack = static_cast<int64_t>(kSlack * static_cast<double>(budget_bytes_));
     // With the slack first; without it where only the whole budget is enough.
     for (const int64_t bytes : {budget_bytes_ - slack, budget_bytes_}) {
       ASSIGN_OR_RETURN(const Platform platform, PlatformWithin(bytes));
       Progress(absl::StrCat("finding a schedule within ", FormatBytes(bytes)));
-      ASSIGN_OR_RETURN(const PlannedAnswer planned,
-                       FindPlan(planner, RequestFor(plan->chain, platform)));
-      for (const std::string& note : planned.notes) Progress(note);
+      ASSIGN_OR_RETURN(PlannedAnswer planned, FindPlan(planner, RequestFor(plan->chain, platform)));
+      for (const std::string& note : planned.notes) Progress(absl::StrCat("note: ", note));
       const Answer& answer = *planned.result.answer;
-      if (answer.outcome != Outcome::kInfeasible) return RunUnder(answer, platform, plan);
+      if (answer.outcome != Outcome::kInfeasible) {
+        return RunUnder(std::move(planned), platform, plan);
+      }
       if (bytes == budget_bytes_) return NothingFits(answer, plan->chain);
     }
     return absl::OkStatus();
@@ -383,22 +433,31 @@ class Fit::Parts {
                      " bytes (", FormatBytes(least), ") are the least that does"));
   }
 
-  absl::Status RunUnder(const Answer& answer, const Platform& platform, ShapePlan* plan) {
-    ASSIGN_OR_RETURN(FrameworkPlan made, MakeFrameworkPlan(plan->chain, platform, answer.schedule));
-    plan->plan = std::make_unique<FrameworkPlan>(std::move(made));
+  absl::Status RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan) {
+    ASSIGN_OR_RETURN(FrameworkPlan made,
+                     MakeFrameworkPlan(plan->chain, platform, planned.result.answer->schedule));
+    plan->commands = std::make_unique<FrameworkPlan>(std::move(made));
     ASSIGN_OR_RETURN(plan->executor,
-                     FrameworkExecutor::Create(plan->plan.get(), device_.agent.get()));
-    plan->stages = std::make_unique<TorchStages>(StagesToRun());
-    plan->source = absl::StrCat(answer.solver, ": ", FatesText(answer.explanation));
+                     FrameworkExecutor::Create(plan->commands.get(), device_.agent.get()));
+    std::vector<TorchStage> in_modes = stages_;
+    if (options_.graph_mode) {
+      ASSIGN_OR_RETURN(in_modes, InModes(stages_, plan->commands->execution));
+    }
+    plan->stages = std::make_unique<TorchStages>(StagesToRun(std::move(in_modes)));
+    plan->unverified_steps = options_.verify ? kVerifiedSteps : 0;
+    plan->platform = platform;
+    plan->planned = std::move(planned);
     return absl::OkStatus();
   }
 
   absl::StatusOr<Result> Run(ShapePlan* plan, const at::Tensor& input, const TorchLoss& loss) {
-    if (plan->plan == nullptr) return RunPlain(input, loss);
+    if (plan->commands == nullptr) return RunPlain(input, loss);
+    plan->stages->set_verifies(plan->unverified_steps > 0);
     plan->stages->Feed(input, loss);
     // What the caller passed is not kept between steps.
     const auto forget = absl::MakeCleanup([plan] { plan->stages->Feed({}, nullptr); });
     ASSIGN_OR_RETURN(const StepReport report, plan->executor->Step(plan->stages.get()));
+    plan->unverified_steps = std::max(0, plan->unverified_steps - 1);
     return Result{plan->stages->loss(), report.seconds};
   }
 
@@ -419,12 +478,34 @@ class Fit::Parts {
                         FormatBytes(StoreAllPeakBytes(plan.chain)));
   }
 
-  static std::string PlanText(const ShapePlan& plan) {
-    if (plan.plan == nullptr) return "plain training, which fits";
-    const Prediction& predicted = plan.plan->prediction;
-    return absl::StrCat(plan.source, "; a step takes ", FormatSeconds(predicted.makespan_seconds),
-                        " and ", FormatBytes(predicted.peak_memory_bytes), ", with ",
-                        FormatBytes(plan.plan->host.layout.bytes), " of host memory");
+  std::string PlanText(const ShapePlan& plan) const {
+    if (plan.commands == nullptr) {
+      return "plain training, which fits, with no host memory";
+    }
+    const Answer& answer = *plan.planned->result.answer;
+    const Prediction& predicted = plan.commands->prediction;
+    return absl::StrCat(answer.solver, ", ", SourceText(*plan.planned, options_.servers), ": ",
+                        FatesText(answer.explanation), "; a step takes ",
+                        FormatSeconds(predicted.makespan_seconds), " and ",
+                        FormatBytes(predicted.peak_memory_bytes), ", with ",
+                        FormatBytes(plan.host_bytes()), " of host memory");
+  }
+
+  // Also how the units in graph mode ran.
+  static std::string VerifiedText(const ShapePlan& plan) {
+    if (plan.stages == nullptr) return "";
+    std::string text;
+    if (const int64_t verified = plan.stages->verified_recomputations(); verified > 0) {
+      text = absl::StrCat("; ", verified, " recomputations had the outputs of their first runs");
+    }
+    for (const TorchStage& stage : plan.stages->stages()) {
+      if (stage.unit == nullptr) continue;
+      absl::StrAppend(&text, "; ", stage.name, " in graph mode ",
+                      stage.unit->traced()
+                          ? "by a trace"
+                          : absl::StrCat("as a block: ", stage.unit->block_reason()));
+    }
+    return text;
   }
 
   const FitOptions options_;
@@ -454,6 +535,12 @@ Fit& Fit::operator=(Fit&& other) noexcept = default;
 at::Tensor Fit::step(const at::Tensor& input, const TorchLoss& loss) {
   return OrThrow(parts_->Step(input, loss));
 }
+
+MeasuredStep Fit::timed_step(const at::Tensor& input, const TorchLoss& loss) {
+  return OrThrow(parts_->TimedStepOf(input, loss));
+}
+
+const FitPlan& Fit::plan() const { return parts_->LastPlan(); }
 
 std::string Fit::summary() const { return parts_->Summary(); }
 

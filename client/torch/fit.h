@@ -17,7 +17,13 @@
 #include <string>
 #include <vector>
 
+#include "client/agent/executor.h"
+#include "client/agent/plan.h"
+#include "client/lib/credentials.h"
+#include "client/lib/planner.h"
 #include "client/torch/torch_stages.h"
+#include "solver/model/chain.h"
+#include "solver/model/platform.h"
 
 namespace stowage {
 
@@ -32,11 +38,25 @@ struct FitOptions {
   // Each host:port or unix:PATH; empty: solve in this process, as builds without gRPC always do.
   std::vector<std::string> servers = {};
   double patience_seconds = 2;  // for the servers; then this process solves
+  Credentials credentials = {};
   std::string plan_cache = {};  // a directory of plans for the next start; empty: none
   // Whether values may wait in host memory. Unset: if the device has a memory of its own.
   std::optional<bool> offload = std::nullopt;
+  bool graph_mode = false;  // also measures graph mode (graph_mode.h) and lets the schedule choose
+  // Compares every recomputation of a plan's first two steps with the first run: a stage that
+  // differs fails by name. Takes longer than the steps themselves.
+  bool verify = false;
   // Told what is being done, where that may take more than a second. May be empty.
   std::function<void(const std::string& what)> progress = nullptr;
+};
+
+// What the steps of one shape run by, for tools.
+struct FitPlan {
+  Chain chain = {};        // as profiled
+  Platform platform = {};  // with the memory that the schedule was made for
+  // Both unset where a step is plain training.
+  std::optional<PlannedAnswer> planned = {};
+  std::unique_ptr<FrameworkPlan> commands = {};
 };
 
 // Where plain training fits into the budget, a step is plain training; otherwise it runs under a
@@ -70,11 +90,17 @@ class Fit {
   // The input must not require a gradient.
   at::Tensor step(const at::Tensor& input, const TorchLoss& loss);
 
+  // The same, and times each command of the plan, which is a little slower. Throws ValueError where
+  // a step is plain training.
+  MeasuredStep timed_step(const at::Tensor& input, const TorchLoss& loss);
+
+  // Of the last step's shape. Valid until the next step.
+  const FitPlan& plan() const;
   // For people, some lines for each shape: the stages, what plain training takes, the budget, and
   // what the plan does.
   std::string summary() const;
   // For people, a line for each shape: the steps so far, their median time and spread, and the most
-  // memory, beside what was predicted.
+  // memory, on the device and on the host, beside what was predicted.
   std::string report() const;
 
  private:

@@ -53,6 +53,7 @@ class Profiler {
   // Measures the next stage; after the last one, the loss.
   absl::Status MeasureNext() {
     const int l = chain_.length() + 1;
+    if (options_.progress) options_.progress(l);
     ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
     // This stage's backward has shown the size of the gradient of the value before it.
     if (l == 1) {
@@ -360,28 +361,33 @@ absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options)
   RETURN_IF_ERROR(timer.Allocate(options.bytes));
   Platform platform;
   platform.memory_bytes = INT64_MAX;
-  const auto median = [&](LinkTimer::Directions directions) -> absl::StatusOr<double> {
+  const auto sorted = [&](LinkTimer::Directions directions) -> absl::StatusOr<std::vector<double>> {
     ASSIGN_OR_RETURN(std::vector<double> seconds,
                      timer.Seconds(directions, options.bytes, options.repeats));
-    return MedianOf(std::move(seconds));
+    std::sort(seconds.begin(), seconds.end());
+    return seconds;
   };
   // The minimum: noise only ever lengthens such a short time.
   ASSIGN_OR_RETURN(const std::vector<double> latencies,
                    timer.Seconds({.to_host = true}, 1, options.repeats));
   platform.transfer_latency_seconds = *std::min_element(latencies.begin(), latencies.end());
-  ASSIGN_OR_RETURN(const double to_host, median({.to_host = true}));
-  ASSIGN_OR_RETURN(const double to_device, median({.to_device = true}));
-  ASSIGN_OR_RETURN(const double both, median({.to_host = true, .to_device = true}));
+  ASSIGN_OR_RETURN(const std::vector<double> to_host, sorted({.to_host = true}));
+  ASSIGN_OR_RETURN(const std::vector<double> to_device, sorted({.to_device = true}));
+  ASSIGN_OR_RETURN(const std::vector<double> both, sorted({.to_host = true, .to_device = true}));
   const auto rate = [&](double seconds) {
     // At least half, in case the latency was measured too long.
     const double transfer_seconds =
         std::max(seconds - platform.transfer_latency_seconds, seconds / 2);
     return static_cast<double>(options.bytes) / transfer_seconds;
   };
-  platform.offload_bytes_per_second = rate(to_host);
-  platform.prefetch_bytes_per_second = rate(to_device);
-  // On a full-duplex link `both` is about the maximum, on a half-duplex link about the sum.
-  platform.half_duplex = both > std::max(to_host, to_device) + 0.6 * std::min(to_host, to_device);
+  platform.offload_bytes_per_second = rate(MedianOf(to_host));
+  platform.prefetch_bytes_per_second = rate(MedianOf(to_device));
+  // On a full-duplex link `both` is about the maximum, on a half-duplex link about the sum. What is
+  // between, such as a memory that both directions share, counts as half, by a margin that noise
+  // does not cross: the least times have least of it.
+  constexpr double kMostOfFullDuplex = 0.3;
+  const auto [shorter, longer] = std::minmax(to_host.front(), to_device.front());
+  platform.half_duplex = both.front() > longer + kMostOfFullDuplex * shorter;
   return platform;
 }
 

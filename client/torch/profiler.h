@@ -3,6 +3,7 @@
 #define STOWAGE_CLIENT_TORCH_PROFILER_H_
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,6 +21,7 @@ struct ProfileOptions {
   // Also measures each unit in graph mode, right after its stages. Meanwhile the unit's output is
   // in memory twice.
   bool graph_mode = false;
+  std::function<void(int stage)> progress = nullptr;  // before each stage; may be empty
 };
 
 // Runs one stage after the other and holds the values of one stage only, so that a network that
@@ -44,7 +46,7 @@ struct LinkOptions {
 };
 
 // Measures bandwidths and latency of the link. The caller sets the platform's memory. The link is
-// half duplex if concurrent copies in both directions take about as long as one after the other.
+// half duplex unless concurrent copies in both directions take hardly longer than one alone.
 // Errors: the device's.
 absl::StatusOr<Platform> ProfileLink(Device* device, const LinkOptions& options = {});
 

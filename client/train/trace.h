@@ -2,7 +2,6 @@
 #ifndef STOWAGE_CLIENT_TRAIN_TRACE_H_
 #define STOWAGE_CLIENT_TRAIN_TRACE_H_
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,12 +11,6 @@
 #include "solver/model/prediction.h"
 
 namespace stowage {
-
-// A step under a plan. Both vectors are by command; a negative peak was not measured.
-struct MeasuredStep {
-  std::vector<CommandTimes> times;
-  std::vector<int64_t> peaks;  // the most bytes of activations while the command ran
-};
 
 // Returns JSON with two processes, "measured" and "predicted", each with a thread for each queue
 // and a counter of device memory. `predicted` is the simulator's timeline of the same operations.

@@ -1,9 +1,26 @@
 #include "client/train/train_options.h"
 
+#include <c10/util/Exception.h>
+
+#include "absl/strings/str_cat.h"
 #include "client/lib/credential_flags.h"
+#include "solver/base/address.h"
+#include "solver/base/prefixed.h"
+#include "solver/base/status_macros.h"
+#include "solver/base/units.h"
 
 namespace stowage {
 namespace {
+
+// As CLI11's validators: what is wrong; empty: nothing.
+std::string DeviceProblem(const std::string& name) {
+  try {
+    (void)c10::Device(name);
+    return "";
+  } catch (const c10::Error&) {
+    return absl::StrCat("'", name, "' is no device; write cpu or cuda:0");
+  }
+}
 
 // Adds the options of one group of the help text.
 class Group {
@@ -71,17 +88,15 @@ void AddTrainingOptions(CLI::App* app, TrainOptions* options) {
 void AddDeviceOptions(CLI::App* app, TrainOptions* options) {
   const Group group(app, "Device");
   group.Add("--device", options->device, "NAME", "cpu, or cuda:0 if built with CUDA")
+      ->check(CLI::Validator(DeviceProblem, ""))
       ->capture_default_str();
   group
       .Add("--memory", options->memory, "SIZE",
            "for activations: bytes, or with a unit as in 4GiB; 40%: of the range from the memory "
            "floor (0%) to storing everything (100%); all: what the device has left")
       ->capture_default_str();
-  group.Add("--device-memory", options->device_memory, "SIZE",
-            "of the whole device; default: its own");
-  group.Add(
-      "--link", options->link, "RATE",
-      "limit copies in both directions on a cpu to this rate, as in 12GB/s; default: no limit");
+  group.AddFlag("--offload", options->offload,
+                "let values wait in host memory on a cpu as well, which saves none there");
 }
 
 void AddScheduleOptions(CLI::App* app, TrainOptions* options) {
@@ -113,8 +128,6 @@ void AddOutputOptions(CLI::App* app, TrainOptions* options) {
             "write one step, measured and predicted, for Perfetto or chrome://tracing");
   group.Add("--chain-output", options->chain_output, "FILE",
             "write the measured chain, for stowage --chain");
-  group.Add("--platform-output", options->platform_output, "FILE",
-            "write the measured platform, for stowage --platform");
 }
 
 }  // namespace
@@ -126,6 +139,24 @@ void AddOptions(CLI::App& app, TrainOptions* options) {
   AddScheduleOptions(&app, options);
   AddCredentials(app, &options->credentials);
   AddOutputOptions(&app, options);
+}
+
+absl::StatusOr<FitOptions> FitOptionsOf(const TrainOptions& options) {
+  FitOptions fit;
+  fit.memory = options.memory;
+  fit.optimizer_copies = 1;  // momentum
+  fit.solver = options.solver;
+  if (!options.local) fit.servers = options.servers;
+  for (const std::string& server : fit.servers) {
+    RETURN_IF_ERROR(Prefixed("--server", CheckAddress(server)));
+  }
+  ASSIGN_OR_RETURN(fit.patience_seconds, Prefixed("--patience", ParseSeconds(options.patience)));
+  ASSIGN_OR_RETURN(fit.credentials, ReadCredentials(options.credentials));
+  fit.plan_cache = options.plan_cache;
+  if (options.offload) fit.offload = true;
+  fit.graph_mode = options.graph_mode;
+  fit.verify = options.verifies;
+  return fit;
 }
 
 }  // namespace stowage

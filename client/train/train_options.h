@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "client/lib/credentials.h"
+#include "client/torch/fit.h"
 #include "client/train/networks.h"
 
 namespace stowage {
@@ -18,9 +19,8 @@ struct TrainOptions {
   std::string network_name = "resnet18";
   NetworkOptions network;
   std::string device = "cpu";
-  std::string device_memory;  // empty: the device's
-  std::string link;           // a rate, for the host device; empty: no limit
   std::string memory = "all";
+  bool offload = false;  // also on a device that shares its memory with the host
   bool graph_mode = false;
   int steps = 10;
   int seed = 1;
@@ -31,16 +31,18 @@ struct TrainOptions {
   std::vector<std::string> servers = {"127.0.0.1:50051"};
   CredentialFiles credentials;
   bool local = false;
-  std::string patience = "10s";
+  std::string patience = "2s";
   std::string plan_cache;
   std::string job;
 
   std::string trace;
   std::string chain_output;
-  std::string platform_output;
 };
 
 void AddOptions(CLI::App& app, TrainOptions* options);
+
+// Reads the files of credentials. Errors name the flag.
+absl::StatusOr<FitOptions> FitOptionsOf(const TrainOptions& options);
 
 }  // namespace stowage
 

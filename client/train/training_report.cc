@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <utility>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/text/table.h"
+#include "solver/base/quantile.h"
 #include "solver/base/units.h"
-#include "solver/bounds/memory_range.h"
-#include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
@@ -20,157 +19,125 @@ bool EqualToTheBit(double one, double other) {
   return std::bit_cast<uint64_t>(one) == std::bit_cast<uint64_t>(other);
 }
 
-}  // namespace
-
-void PrintChain(const Chain& chain) {
-  absl::PrintF("%s: %d stages; storing everything takes %s a step and %s\n", chain.name,
-               chain.length(), FormatSeconds(ComputeSeconds(chain)),
-               FormatBytes(StoreAllPeakBytes(chain)));
+std::vector<double> Sorted(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values;
 }
 
-void PrintGraphCosts(const Chain& chain) {
-  // Sums over the units that can run in graph mode.
-  struct Costs {
-    double seconds = 0;
-    int64_t bytes = 0;
-
-    void Add(const Stage& stage) {
-      seconds += stage.forward_seconds + stage.backward_seconds;
-      bytes += stage.saved_bytes;
-    }
-  };
-  Costs eager;
-  Costs graph;
-  int units = 0;
-  for (const Unit& unit : UnitsOf(chain)) {
-    if (!unit.has_graph) continue;
-    ++units;
-    for (int l = unit.first; l <= unit.last; ++l) eager.Add(chain.stage(l));
-    graph.Add(GraphStage(chain, unit));
-  }
-  absl::PrintF("graph mode: %d units take %s and save %s; as eager stages %s and %s\n", units,
-               FormatSeconds(graph.seconds), FormatBytes(graph.bytes), FormatSeconds(eager.seconds),
-               FormatBytes(eager.bytes));
+// "+20.4 %", "+1.5 %, within noise".
+std::string OverheadText(const TrainingSamples& training, const TrainingSamples& plain) {
+  if (&training == &plain || plain.seconds.size() != training.seconds.size()) return "";
+  const Overhead overhead = OverheadOf(training.seconds, plain.seconds);
+  return absl::StrFormat("%+.1f %%%s", 100 * overhead.median,
+                         overhead.within_noise() ? ", within noise" : "");
 }
 
-void PrintLink(const Platform& platform) {
-  absl::PrintF("link: %s to the host, %s to the device, %s a transfer, %s duplex\n",
-               FormatBytesPerSecond(platform.offload_bytes_per_second),
-               FormatBytesPerSecond(platform.prefetch_rate()),
-               FormatSeconds(platform.transfer_latency_seconds),
-               platform.half_duplex ? "half" : "full");
+std::vector<std::string> RowOf(const TrainingSamples& training, const TrainingSamples& plain,
+                               int batch) {
+  if (!training.status.ok()) return {training.name, "does not fit"};
+  const std::vector<double> seconds = Sorted(training.seconds);
+  const double median = MedianOf(seconds);
+  const auto& predicted = training.predicted;
+  return {training.name,
+          FormatSeconds(median),
+          absl::StrCat(FormatSeconds(QuantileOf(seconds, 0.1)), " to ",
+                       FormatSeconds(QuantileOf(seconds, 0.9))),
+          absl::StrCat(seconds.size()),
+          predicted.has_value() ? FormatSeconds(predicted->makespan_seconds) : "",
+          absl::StrFormat("%.2f", batch / median),
+          OverheadText(training, plain),
+          FormatBytes(training.peak_bytes),
+          predicted.has_value() ? FormatBytes(predicted->peak_memory_bytes) : "",
+          FormatBytes(training.host_bytes),
+          absl::StrFormat("%.6g", training.losses.back())};
 }
 
-void PrintBudget(const std::string& device, const MemoryBudget& budget) {
-  Table table({Table::Align::kLeft, Table::Align::kRight});
-  table.Add({"memory of " + device, FormatBytes(budget.device_bytes)});
-  table.Add({"- in use, context", FormatBytes(budget.context_bytes)});
-  table.Add({"- weights, buffers", FormatBytes(budget.weight_bytes)});
-  table.Add({"- gradients", FormatBytes(budget.gradient_bytes)});
-  table.Add({"- optimizer", FormatBytes(budget.optimizer_bytes)});
-  table.Add({"- margin", FormatBytes(budget.margin_bytes)});
-  table.Add({"= for activations", FormatBytes(std::max<int64_t>(budget.activation_bytes(), 0))});
-  absl::PrintF("%s", table.ToString(2));
-}
-
-void PrintVerification(const TrainingMeasurement& measured) {
-  if (measured.verified_recomputations == 0) {
-    absl::PrintF("verified: the schedule recomputes nothing, so there was nothing to compare\n");
-    return;
-  }
-  absl::PrintF("verified: %d recomputations had the outputs of their first runs\n",
-               measured.verified_recomputations);
-}
-
-void PrintUnits(const TrainingMeasurement& measured) {
-  if (measured.traced.empty() && measured.as_block.empty()) {
-    absl::PrintF("graph mode: the schedule runs nothing in it\n");
-    return;
-  }
-  absl::PrintF("graph mode: %d by a trace, %d as blocks\n", measured.traced.size(),
-               measured.as_block.size());
-  for (const std::string& name : measured.traced) absl::PrintF("  %s: by a trace\n", name);
-  for (const std::string& block : measured.as_block) absl::PrintF("  %s\n", block);
-}
-
-void PrintPredictionErrors(const Prediction& predicted, const TrainingMeasurement& measured,
-                           int64_t memory_bytes) {
-  absl::PrintF("\nmeasured against predicted: time %+.1f %%, peak %+.1f %%\n",
-               100 * (measured.step_seconds / predicted.makespan_seconds - 1),
-               100 * (static_cast<double>(measured.peak_bytes) /
-                          static_cast<double>(predicted.peak_memory_bytes) -
-                      1));
-  // The prediction may be too low by overheads of LibTorch; a smaller budget makes up for that.
-  const int64_t over = measured.peak_bytes - memory_bytes;
-  if (over <= 0) return;
-  absl::PrintF("note: the peak was %s over the budget; to stay within it, pass --memory %d\n",
-               FormatBytes(over), memory_bytes - over);
-}
-
-absl::Status ComparisonTable::Add(const std::string& name,
-                                  absl::StatusOr<TrainingMeasurement> measured,
-                                  const std::optional<Prediction>& predicted) {
-  if (!measured.ok() && !absl::IsResourceExhausted(measured.status())) return measured.status();
-  rows_.push_back({name, std::move(measured), predicted});
-  return absl::OkStatus();
-}
-
-void ComparisonTable::Print() const {
-  constexpr auto kLeft = Table::Align::kLeft;
-  constexpr auto kRight = Table::Align::kRight;
-  Table table({kLeft, kRight, kRight, kRight, kRight, kRight, kRight, kRight});
-  table.Add({"", "step", "predicted", "samples/s", "overhead", "peak", "predicted", "loss"});
-  for (const Row& row : rows_) {
-    if (!row.measured.ok()) {
-      table.Add({row.name, "does not fit"});
-      continue;
-    }
-    const TrainingMeasurement& measured = *row.measured;
-    const auto& predicted = row.predicted;
-    table.Add({row.name, FormatSeconds(measured.step_seconds),
-               predicted.has_value() ? FormatSeconds(predicted->makespan_seconds) : "",
-               absl::StrFormat("%.2f", batch_ / measured.step_seconds),
-               absl::StrFormat("%+.1f %%", 100 * (measured.step_seconds / PlainSeconds() - 1)),
-               FormatBytes(measured.peak_bytes),
-               predicted.has_value() ? FormatBytes(predicted->peak_memory_bytes) : "",
-               absl::StrFormat("%.6g", measured.loss)});
-  }
-  absl::PrintF("%s", table.ToString(2));
-}
-
-absl::StatusOr<std::string> ComparisonTable::CompareLosses() const {
+// How one training's losses differ from plain training's; "" if they do not.
+absl::StatusOr<std::string> LossDifference(const TrainingSamples& training,
+                                           const TrainingSamples& plain) {
   // What remains of a loss near 0 is its rounding.
   constexpr double kRelativeTolerance = 0.01;
   constexpr double kAbsoluteTolerance = 1e-6;
-  const auto* const reference = plain();
-  if (reference == nullptr || rows_.size() < 2) return "";
-  const double loss = reference->loss;
-  const double tolerance = kAbsoluteTolerance + kRelativeTolerance * std::abs(loss);
-  std::vector<std::string> differing;
-  for (const Row& row : rows_) {
-    if (!row.measured.ok() || EqualToTheBit(row.measured->loss, loss)) continue;
-    const double difference = std::abs(row.measured->loss - loss);
+  double most = 0;
+  bool equal = true;
+  for (size_t i = 0; i < std::min(training.losses.size(), plain.losses.size()); ++i) {
+    const double loss = training.losses[i];
+    const double expected = plain.losses[i];
+    if (EqualToTheBit(loss, expected)) continue;
+    equal = false;
+    const double difference = std::abs(loss - expected);
+    const double tolerance = kAbsoluteTolerance + kRelativeTolerance * std::abs(expected);
     if (!(difference <= tolerance)) {
       return absl::InternalError(absl::StrFormat(
-          "%s: its loss differs from that of plain training by %.3g, and more than %.3g (1 %% and "
-          "1e-6) is no rounding; --verify may name the stage",
-          row.name, difference, tolerance));
+          "%s: its loss of step %d differs from that of plain training by %.3g, and more than %.3g "
+          "(1 %% and 1e-6) is no rounding; --verify may name the stage",
+          training.name, i + 1, difference, tolerance));
     }
-    differing.push_back(absl::StrFormat("%s by %.3g", row.name, difference));
+    most = std::max(most, difference);
+  }
+  return equal ? "" : absl::StrFormat("%s by up to %.3g", training.name, most);
+}
+
+}  // namespace
+
+// By order statistics: the number of ratios below their true median is binomial, of which
+// n / 2 +- 0.98 sqrt(n) holds 95 %.
+Overhead OverheadOf(const std::vector<double>& seconds, const std::vector<double>& of_plain) {
+  constexpr size_t kLeastForAnInterval = 6;  // 1 - 2 / 2^6 is the first above 95 %
+  std::vector<double> overheads;
+  for (size_t i = 0; i < seconds.size(); ++i) overheads.push_back(seconds[i] / of_plain[i] - 1);
+  overheads = Sorted(std::move(overheads));
+  const double median = MedianOf(overheads);
+  if (overheads.size() < kLeastForAnInterval) {
+    return {median, std::min(0.0, overheads.front()), std::max(0.0, overheads.back())};
+  }
+  const auto count = static_cast<double>(overheads.size());
+  const double below = std::max(0.0, std::floor(count / 2 - 0.98 * std::sqrt(count)));
+  const auto low = static_cast<size_t>(below);
+  return {median, overheads[low], overheads[overheads.size() - 1 - low]};
+}
+
+std::string ComparisonText(const std::vector<TrainingSamples>& trainings, int batch) {
+  constexpr auto kRight = Table::Align::kRight;
+  std::vector<Table::Align> columns(11, kRight);
+  columns.front() = Table::Align::kLeft;
+  Table table(columns);
+  table.Add({"", "step", "10 to 90 %", "steps", "predicted", "samples/s", "overhead", "peak",
+             "predicted", "host", "loss"});
+  for (const TrainingSamples& training : trainings) {
+    table.Add(RowOf(training, trainings.front(), batch));
+  }
+  return table.ToString(2);
+}
+
+absl::StatusOr<std::string> CompareLosses(const std::vector<TrainingSamples>& trainings) {
+  if (trainings.size() < 2 || !trainings.front().status.ok()) return "";
+  std::vector<std::string> differing;
+  for (const TrainingSamples& training : trainings) {
+    if (!training.status.ok()) continue;
+    absl::StatusOr<std::string> difference = LossDifference(training, trainings.front());
+    if (!difference.ok()) return difference.status();
+    if (!difference->empty()) differing.push_back(*std::move(difference));
   }
   if (differing.empty()) return "losses: equal to the bit";
-  return absl::StrFormat("losses: not equal to the bit, but within %.3g (1 %% and 1e-6): %s",
-                         tolerance, absl::StrJoin(differing, ", "));
+  return absl::StrCat("losses: not equal to the bit, but within 1 % and 1e-6: ",
+                      absl::StrJoin(differing, ", "));
 }
 
-const TrainingMeasurement* ComparisonTable::plain() const {
-  const bool measured =
-      !rows_.empty() && rows_.front().name == kPlain && rows_.front().measured.ok();
-  return measured ? &*rows_.front().measured : nullptr;
-}
-
-double ComparisonTable::PlainSeconds() const {
-  return plain() == nullptr ? compute_seconds_ : plain()->step_seconds;
+std::string PredictionErrorText(const TrainingSamples& training, int64_t budget_bytes) {
+  std::string text;
+  if (training.predicted.has_value()) {
+    const auto peak = static_cast<double>(training.peak_bytes);
+    text = absl::StrFormat(
+        "measured against predicted: time %+.1f %%, peak %+.1f %%\n",
+        100 * (MedianOf(training.seconds) / training.predicted->makespan_seconds - 1),
+        100 * (peak / static_cast<double>(training.predicted->peak_memory_bytes) - 1));
+  }
+  if (training.peak_bytes > budget_bytes) {
+    absl::StrAppend(&text, "note: the peak was ", FormatBytes(training.peak_bytes - budget_bytes),
+                    " over the budget\n");
+  }
+  return text;
 }
 
 }  // namespace stowage

@@ -12,9 +12,9 @@
 #include "client/agent/plan.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
-#include "client/train/session.h"
 #include "solver/base/thread_pool.h"
 #include "tests/gpu/lab.h"
+#include "tests/gpu/session.h"
 
 namespace stowage {
 

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -307,8 +308,50 @@ TEST_F(FindPlanTest, SolvesAgainWhereTheChainHasChanged) {
   request_.chain.stages[4].backward_overhead_bytes = 12345;
   const PlannedAnswer other_size = Find();
   EXPECT_EQ(other_size.source, PlanSource::kLocal);
-  EXPECT_THAT(other_size.notes, Contains(HasSubstr("it is for other sizes")));
+  EXPECT_THAT(other_size.notes,
+              Contains(HasSubstr("was made for stage 5 (layer1.1)'s backward_overhead_bytes ")));
   EXPECT_EQ(Find().source, PlanSource::kPlanFile);  // the new one was saved
+}
+
+TEST_F(FindPlanTest, SaysForWhichMemoryTheLastPlanWas) {
+  options_.plan_cache = folder_.Path("plans");
+  EXPECT_THAT(Find().notes, IsEmpty());
+  request_.platform.memory_bytes += int64_t{100} << 20;
+  const PlannedAnswer other = Find();
+  EXPECT_EQ(other.source, PlanSource::kLocal);
+  EXPECT_THAT(other.notes, ElementsAre(AllOf(HasSubstr("the plan of "),
+                                             HasSubstr(" was made for memory 1.37 GiB, now "))));
+  EXPECT_EQ(Find().source, PlanSource::kPlanFile);
+}
+
+// What a profile measures anew at every start: times of stages, the speed of the link, and whether
+// it is full duplex.
+TEST_F(FindPlanTest, StartsSevenTimesFromItsPlanHoweverTheMeasurementsMove) {
+  const Chain chain = request_.chain;
+  for (const char* solver : {"rotor", "auto"}) {
+    SCOPED_TRACE(solver);
+    request_.solver = solver;
+    options_.plan_cache = folder_.Path(solver);
+    std::mt19937 random(3);
+    std::uniform_real_distribution<double> noise(0.9, 1.1);
+    int hits = 0;
+    for (int start = 0; start <= 7; ++start) {
+      request_.chain = chain;
+      for (Stage& stage : request_.chain.stages) {
+        stage.forward_seconds *= noise(random);
+        stage.backward_seconds *= noise(random);
+      }
+      Platform& platform = request_.platform;
+      platform.offload_bytes_per_second = 12e9 * noise(random);
+      platform.prefetch_bytes_per_second = 12e9 * noise(random);
+      platform.transfer_latency_seconds = 1e-5 * noise(random);
+      platform.half_duplex = start % 2 == 1;
+      const PlannedAnswer planned = Find();
+      EXPECT_THAT(planned.notes, IsEmpty());
+      hits += planned.source == PlanSource::kPlanFile;
+    }
+    EXPECT_EQ(hits, 7);
+  }
 }
 
 TEST_F(FindPlanTest, SolvesAgainWhereTheScheduleLosesMoreThanItDid) {

@@ -15,6 +15,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 ProgramResult Train(std::vector<std::string> flags) {
   std::vector<std::string> argv = {
@@ -25,7 +26,7 @@ ProgramResult Train(std::vector<std::string> flags) {
 
 // What the table says in a column, from the right: 0 is the loss, 2 the peak.
 std::string Cell(const std::string& out, const std::string& row, int from_right) {
-  const std::regex line("\n +" + row + " +([^\n]*)\n");
+  const std::regex line("\n +" + row + " {2,}([^\n]*)\n");
   std::smatch match;
   if (!std::regex_search(out, match, line)) return "";
   const std::string cells = match[1];
@@ -41,14 +42,15 @@ TEST(Train, TrainsAsPlainTrainingDoesWithAServersSchedule) {
   const TempFolder folder;
   const std::string trace = folder.Path("trace.json");
   const std::string chain = folder.Path("chain.json");
-  const std::string platform = folder.Path("platform.json");
   const ProgramResult result =
       Train({"--memory", "30%", "--server", server.address(), "--job", "test-17", "--trace", trace,
-             "--chain-output", chain, "--platform-output", platform, "--verify"});
+             "--chain-output", chain, "--verify"});
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_THAT(result.out, AllOf(HasSubstr("resnet18, batch 2: 10 stages"),
-                                HasSubstr("from " + server.address()), HasSubstr("verified: "),
-                                HasSubstr("reported to " + server.address())));
+                                HasSubstr("from " + server.address()),
+                                HasSubstr(" recomputations had the outputs of their first runs"),
+                                HasSubstr("within noise")));
+  EXPECT_THAT(result.err, HasSubstr("reported to the server"));
   const std::string loss = Cell(result.out, "plain", 0);
   EXPECT_NE(loss, "");
   EXPECT_EQ(Cell(result.out, "segments", 0), loss) << result;
@@ -59,17 +61,19 @@ TEST(Train, TrainsAsPlainTrainingDoesWithAServersSchedule) {
               AllOf(HasSubstr("job=test-17"), HasSubstr("fingerprint=")));
 
   EXPECT_GT(nlohmann::json::parse(ReadFile(trace))["traceEvents"].size(), 60);
-  const ProgramResult solved = RunProgram(
-      {Program("stowage"), "solve", "--chain", chain, "--platform", platform, "--local"});
+  const ProgramResult solved =
+      RunProgram({Program("stowage"), "solve", "--chain", chain, "--memory", "30%", "--local"});
   EXPECT_EQ(solved.exit_code, 0) << solved;
 }
 
 TEST(Train, TrainsWithoutAServer) {
   const ProgramResult result = Train({"--memory", "50%", "--server", "127.0.0.1:1", "--patience",
-                                      "100ms", "--no-compare", "--link", "2GB/s"});
+                                      "100ms", "--no-compare", "--offload"});
   ASSERT_EQ(result.exit_code, 0) << result;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("note: no answer from a server at 127.0.0.1:1"),
-                                HasSubstr("from here"), HasSubstr("note: not reported")));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("solved here"), Not(HasSubstr("plain  "))));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("measuring the link to the host"),
+                                HasSubstr("note: no answer from a server at 127.0.0.1:1"),
+                                HasSubstr("note: not reported")));
 }
 
 TEST(Train, TrainsATransformerLocally) {
@@ -78,8 +82,17 @@ TEST(Train, TrainsATransformerLocally) {
              "--vocabulary", "100", "--memory", "20%", "--local"});
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_EQ(Cell(result.out, "stowage", 0), Cell(result.out, "plain", 0)) << result;
-  EXPECT_THAT(result.out,
-              AllOf(HasSubstr("\nlosses: equal to the bit\n"), testing::Not(HasSubstr("report"))));
+  EXPECT_EQ(Cell(result.out, "segments", 0), Cell(result.out, "plain", 0)) << result;
+  EXPECT_THAT(result.out, HasSubstr("\nlosses: equal to the bit\n"));
+  EXPECT_THAT(result.err, Not(HasSubstr("report")));
+}
+
+TEST(Train, TrainsPlainlyWhereThatFits) {
+  const TempFolder folder;
+  const ProgramResult result = Train({"--local", "--trace", folder.Path("trace.json")});
+  ASSERT_EQ(result.exit_code, 0) << result;
+  EXPECT_THAT(result.out, HasSubstr("plain training, which fits"));
+  EXPECT_THAT(result.err, HasSubstr("note: --trace: a step is plain training"));
 }
 
 // Where times are noise, which modes the schedule has is, too; training is plain in all of them.
@@ -99,9 +112,7 @@ TEST(Train, TrainsATransformerInBothModes) {
     const ProgramResult result = Train(all);
     ASSERT_EQ(result.exit_code, 0) << result;
     EXPECT_THAT(result.out,
-                AllOf(HasSubstr("gpt2, batch 2: 8 stages"), HasSubstr("graph mode: 5 units take "),
-                      testing::AnyOf(HasSubstr(" by a trace, 0 as blocks"),
-                                     HasSubstr("graph mode: the schedule runs nothing in it"))));
+                AllOf(HasSubstr("gpt2, batch 2: 8 stages"), Not(HasSubstr("as a block"))));
     EXPECT_EQ(Cell(result.out, "stowage", 0), Cell(result.out, "plain", 0)) << result;
     EXPECT_TRUE(std::regex_search(result.out, std::regex("peak [+-][0-4]\\.[0-9] %"))) << result;
     const auto profile = nlohmann::json::parse(ReadFile(chain));
@@ -113,8 +124,8 @@ TEST(Train, TrainsATransformerInBothModes) {
 TEST(Train, SaysHowMuchMemoryWouldDo) {
   const ProgramResult result = Train({"--memory", "1KB", "--local"});
   EXPECT_EQ(result.exit_code, 2) << result;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("infeasible: auto has no schedule within 1000 B"),
-                                HasSubstr("least that works")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("no schedule fits within memory = 1000 B"),
+                                HasSubstr("are the least that does")));
 }
 
 TEST(Train, NamesTheFlagThatIsWrong) {
@@ -125,12 +136,10 @@ TEST(Train, NamesTheFlagThatIsWrong) {
   };
   EXPECT_THAT(error({"--network", "resnet19"}), HasSubstr("--network: resnet19 not in"));
   EXPECT_THAT(error({"--solver", "fastest"}),
-              HasSubstr("--solver: 'fastest' is not known; choose one of auto, "));
+              HasSubstr("solver: 'fastest' is not known; choose one of auto, "));
   EXPECT_THAT(error({"--device", "tpu"}), HasSubstr("--device: 'tpu' is no device"));
   EXPECT_THAT(error({"--width", "100"}), HasSubstr("--width: must be a multiple of 64"));
-  EXPECT_THAT(error({"--memory", "lots", "--local"}), HasSubstr("--memory: "));
-  EXPECT_THAT(error({"--device-memory", "1MB", "--local"}),
-              HasSubstr("--device-memory: nothing is left for activations"));
+  EXPECT_THAT(error({"--memory", "lots", "--local"}), HasSubstr("memory: 'lots' is"));
   EXPECT_THAT(error({"--patience", "soon"}), HasSubstr("--patience: "));
   EXPECT_THAT(error({"--trace", "/nowhere/step.json"}),
               HasSubstr("--trace: cannot write /nowhere/step.json: No such file or directory"));

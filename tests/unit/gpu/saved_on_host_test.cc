@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/torch/memory_meter.h"
-#include "client/train/session.h"
+#include "tests/gpu/session.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/training.h"
 

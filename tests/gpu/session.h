@@ -1,6 +1,6 @@
 // Measures training steps without a schedule and under one, from the same weights.
-#ifndef STOWAGE_CLIENT_TRAIN_SESSION_H_
-#define STOWAGE_CLIENT_TRAIN_SESSION_H_
+#ifndef STOWAGE_TESTS_GPU_SESSION_H_
+#define STOWAGE_TESTS_GPU_SESSION_H_
 
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +17,6 @@
 #include "client/torch/torch_device.h"
 #include "client/torch/torch_stages.h"
 #include "client/train/networks.h"
-#include "client/train/trace.h"
 
 namespace stowage {
 
@@ -83,4 +82,4 @@ class Session {
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_TRAIN_SESSION_H_
+#endif  // STOWAGE_TESTS_GPU_SESSION_H_

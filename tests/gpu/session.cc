@@ -1,7 +1,7 @@
 // Measuring training. Invariants: every training runs kUnmeasured + steps steps from the same
 // initial state; gradients of parameters are zeroed, never freed, so that they count as memory that
 // is not the step's; a step's peak is the meter's peak minus the bytes live before the step.
-#include "client/train/session.h"
+#include "tests/gpu/session.h"
 
 #include <ATen/ATen.h>
 #include <torch/optim/sgd.h>
@@ -12,64 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "client/torch/graph_mode.h"
 #include "client/torch/plain_step.h"
-#include "client/torch/profiler.h"
+#include "client/torch/timed_step.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
-
-// Measures the peak of allocated bytes during each computation.
-class PeakRecorder final : public FrameworkStages {
- public:
-  // Subtracts the bytes that are live now.
-  PeakRecorder(TorchStages* stages, MemoryMeter* meter)
-      : stages_(*stages), meter_(*meter), live_before_bytes_(meter->LiveBytes()) {}
-
-  // By command; -1 for copies and releases.
-  std::vector<int64_t> PeaksOf(const Plan& plan) const {
-    std::vector<int64_t> peaks;
-    size_t next = 0;
-    for (const Command& command : plan.commands) {
-      const bool computes =
-          command.queue == Queue::kCompute && command.kind != OperationKind::kRelease;
-      peaks.push_back(computes ? peaks_[next++] : -1);
-    }
-    return peaks;
-  }
-
-  absl::Status Begin(void* stream) override { return stages_.Begin(stream); }
-  absl::Status Forward(const ForwardCall& call) override {
-    return RecordPeak([&] { return stages_.Forward(call); });
-  }
-  absl::Status Backward(const BackwardCall& call) override {
-    return RecordPeak([&] { return stages_.Backward(call); });
-  }
-  absl::Status End(void* stream) override { return stages_.End(stream); }
-  absl::Status CopyToHost(int l, PinnedSpan to, void* stream) override {
-    return stages_.CopyToHost(l, to, stream);
-  }
-  absl::Status Release(int l) override { return stages_.Release(l); }
-  absl::Status CopyToDevice(int l, PinnedSpan from, void* stream) override {
-    return stages_.CopyToDevice(l, from, stream);
-  }
-  void Abandon() override { stages_.Abandon(); }
-
- private:
-  template <typename Call>
-  absl::Status RecordPeak(const Call& call) {
-    meter_.ResetPeak();
-    absl::Status status = call();
-    peaks_.push_back(meter_.PeakBytes() - live_before_bytes_);
-    return status;
-  }
-
-  TorchStages& stages_;
-  MemoryMeter& meter_;
-  const int64_t live_before_bytes_;
-  std::vector<int64_t> peaks_;  // of computations, in program order
-};
 
 // Stages over the session's modules: every training gets new ones, with the same parameters.
 TorchStages StagesOfNetwork(std::vector<TorchStage> stages, const TorchDevice& device,
@@ -201,10 +150,9 @@ absl::StatusOr<std::vector<MeasuredStep>> Session::Trace(const FrameworkPlan& pl
   std::vector<MeasuredStep> measured;
   // The first step of new stages takes a little more memory than later ones.
   for (int i = 1 - kUnmeasured; i < repeats; ++i) {
-    PeakRecorder recorder(&stages, &meter_);
     stages.Feed(network_.input.clone(), network_.loss);
-    ASSIGN_OR_RETURN(StepReport report, executor->Step(&recorder, Timing::kEveryCommand));
-    if (i >= 0) measured.push_back({std::move(report.commands), recorder.PeaksOf(plan)});
+    ASSIGN_OR_RETURN(MeasuredStep step, TimedStep(plan, executor.get(), &stages, &meter_));
+    if (i >= 0) measured.push_back(std::move(step));
   }
   return measured;
 }
