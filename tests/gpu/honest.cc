@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<double, 4> kShares = {0.25, 0.4, 0.6, 0.8};
 // More runs than in a job, since every prediction depends on these times.
-constexpr ProfileOptions kProfile = {.warmups = 2, .repeats = 11};
+const ProfileOptions kProfile = {.warmups = 2, .repeats = 11};
 
 // The schedules of one solver. auto may copy concurrently with computations, rotor never copies.
 struct SolverResults {
