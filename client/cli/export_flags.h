@@ -20,6 +20,9 @@ struct ExportFlags {
   std::string format = "text";
 };
 
+// --layers, for ParseStages().
+CLI::Option* AddLayers(CLI::App& command, std::string* layers);
+
 // --for, --chain, --layers, those of the platform, and --format.
 void AddExportFlags(CLI::App& command, ExportFlags* flags);
 

@@ -89,7 +89,7 @@ std::vector<FieldViolation> ConvertExport(const v1::SolveRequest& message,
     return {{"export_for",
              absl::StrCat(Quoted(message.export_for()), " is no target; one of ", TargetNames())}};
   }
-  absl::StatusOr<StageSpan> stages =
+  absl::StatusOr<LayerStages> stages =
       ParseStages(*request.target, message.export_layers(), request.chain);
   if (!stages.ok()) return {{"export_layers", std::string(stages.status().message())}};
   request.stages = *stages;

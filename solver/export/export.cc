@@ -74,9 +74,10 @@ std::string ComparisonLine(const ComparedSchedule& compared, int width) {
 std::string LayersText(const ExportRequest& request, const Layers& layers) {
   const bool of_stages = request.target->unit == LayerUnit::kStage;
   std::string text = absl::StrCat(layers.count(), of_stages ? " stages" : " layers");
-  if (request.stages != StageSpan{1, request.chain.length()}) {
-    absl::StrAppend(&text, ", of the chain's stages ", request.stages.first, " to ",
-                    request.stages.last, "; the others are saved");
+  const auto& [first, last, ends] = request.stages;
+  if (first != 1 || last != request.chain.length()) {
+    absl::StrAppend(&text, ", of the chain's stages ", first, " to ", last,
+                    "; the others are saved");
   }
   return text;
 }

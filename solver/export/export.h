@@ -34,7 +34,7 @@ struct ExportRequest {
   const Target* target = nullptr;  // not null
   Chain chain;
   Platform platform;
-  StageSpan stages = {};  // that are layers, by ParseStages(); the others are saved
+  LayerStages stages = {};  // that are layers, by ParseStages(); the others are saved
 };
 
 // The best plan of a target's class.

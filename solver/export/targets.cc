@@ -98,14 +98,15 @@ std::string TargetNames() {
   });
 }
 
-absl::StatusOr<StageSpan> ParseStages(const Target& target, absl::string_view text,
-                                      const Chain& chain) {
-  ASSIGN_OR_RETURN(const StageSpan stages, ParseStageSpan(text, chain));
-  const StageSpan all{1, chain.length()};
-  if (!target.takes_all_stages || stages == all) return stages;
-  return absl::InvalidArgumentError(absl::StrCat(
-      Quoted(text), " leaves stages out, and ", target.name,
-      " cuts all of them into segments, from the first one; leave it out, or give 1:", all.last));
+absl::StatusOr<LayerStages> ParseStages(const Target& target, absl::string_view text,
+                                        const Chain& chain) {
+  ASSIGN_OR_RETURN(LayerStages stages, ParseLayerStages(text, chain, target.unit));
+  const bool all = stages.first == 1 && stages.last == chain.length();
+  if (!target.takes_all_stages || all) return stages;
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(text), " leaves stages out, and ", target.name,
+                   " cuts all of them into segments, from the first one; leave it out, or give 1:",
+                   chain.length()));
 }
 
 absl::string_view PlanClassName(PlanClass plans) {

@@ -141,7 +141,7 @@ class Client:
         target: str,
         *,
         chain: Chain | None = None,
-        layers: tuple[int, int] | None = None,
+        layers: tuple[int, int] | str | None = None,
         timeout: float | None = None,
     ) -> Export:
         """The best plan that a framework can express; see `stowage.export`.
@@ -150,7 +150,8 @@ class Client:
             answer: Of `solve`, feasible or not; has the platform.
             target: A name from `stowage.export_targets()`.
             chain: What the answer was solved for; None: the answer's own.
-            layers: First and last stage that are the framework's layers; None: all.
+            layers: First and last stage that are the framework's layers, or a pattern of their
+                names; None: all.
             timeout: Seconds; None: the client's.
         """
         chain, platform = solved_for(answer, chain)

@@ -67,7 +67,7 @@ def export(
     target: str,
     *,
     chain: Chain | None = None,
-    layers: tuple[int, int] | None = None,
+    layers: tuple[int, int] | str | None = None,
     working_memory: Memory = "4GiB",
     cancel: threading.Event | None = None,
 ) -> Export:
@@ -80,9 +80,10 @@ def export(
         answer: Of `solve` or a server, feasible or not; has the platform.
         target: A name from `export_targets()`.
         chain: What the answer was solved for; None: the answer's own.
-        layers: First and last stage, counted from 1, that are the framework's layers; the others
-            are saved. None: all, which deepspeed needs. Of a fusion group one layer is made, but
-            for pytorch and jax.
+        layers: First and last stage, counted from 1, that are the framework's layers, or a pattern
+            of their names, as in "layers.{n}", of which each layer has a number; the others are
+            saved. None: all, which deepspeed needs. Without a pattern a fusion group is one layer.
+            For pytorch and jax each stage is one.
         working_memory: The most memory that a solver may take.
         cancel: Ends the call with CancelledError when it is set.
     Raises:
@@ -128,9 +129,11 @@ def solved_for(answer: Answer, chain: Chain | None) -> tuple[Chain, Platform]:
     return chain, answer.platform
 
 
-def layers_text(layers: tuple[int, int] | None) -> str:
+def layers_text(layers: tuple[int, int] | str | None) -> str:
     """As the command line takes them."""
-    return "" if layers is None else f"{layers[0]}:{layers[1]}"
+    if layers is None or isinstance(layers, str):
+        return layers or ""
+    return f"{layers[0]}:{layers[1]}"
 
 
 def no_plan(target: str, platform: Platform, least: int | None) -> InfeasibleError:

@@ -27,7 +27,7 @@ Chain Uneven() {
   return chain;
 }
 
-Export Exported(absl::string_view target, const Chain& chain, int64_t bytes, StageSpan stages) {
+Export Exported(absl::string_view target, const Chain& chain, int64_t bytes, LayerStages stages) {
   const auto result = MakeExport({FindTarget(target), chain, Memory(bytes), stages}, {});
   EXPECT_THAT(result, IsOk());
   return result.value_or(Export());

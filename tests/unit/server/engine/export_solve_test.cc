@@ -15,7 +15,7 @@ class ExportSolveTest : public EngineTest {
   ListenerPtr SendExport(absl::string_view target, const SolveRequest& request,
                          Caller caller = {}) {
     auto listener = std::make_shared<RecordingListener>();
-    const StageSpan stages{1, request.chain.length()};
+    const LayerStages stages{1, request.chain.length()};
     auto exported = std::make_shared<const ExportRequest>(
         ExportRequest{FindTarget(target), request.chain, request.platform, stages});
     SolveAndExport(engine_, request, std::move(exported), std::move(caller), listener);
