@@ -40,6 +40,8 @@ absl::StatusOr<ComparedSchedule> Compared(const ExportRequest& request, std::str
 absl::StatusOr<FoundPlan> Solved(const ExportRequest& request, const Layers& layers,
                                  absl::string_view solver, const LocalOptions& options) {
   SolveRequest solve{layers.chain(), request.platform, std::string(solver), {}};
+  solve.platform.offload_bytes_per_second = 0;  // no target says what is offloaded
+  solve.platform.prefetch_bytes_per_second.reset();
   ASSIGN_OR_RETURN(const SolveResult result, LocalScheduler(options).Solve(solve, {}));
   const Answer& answer = *result.answer;
   FoundPlan found;
