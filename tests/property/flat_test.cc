@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -15,6 +16,8 @@
 
 #include "rapidcheck/gtest.h"
 #include "solver/algorithms/flat/flat_plan.h"
+#include "solver/algorithms/flat/plan_search.h"
+#include "solver/algorithms/flat/priced_arcs.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
@@ -397,6 +400,31 @@ RC_GTEST_PROP(Flat, KeepsTheLimitOfTheHost, ()) {
   for (const char* solver : {"flat", "per_layer"}) {
     ExpectTheBestWithCopies(solver, chain, platform);
   }
+}
+
+// What prunes and proves: at any prices no plan is faster.
+RC_GTEST_PROP(PricedArcs, AreALowerBoundAtAnyPrices, ()) {
+  const Chain chain = SomeLinkedChain(4);
+  Platform platform = SomeLink(chain);
+  const CopyPrices prices{static_cast<double>(DrawBetween(0, 4)) / 4,
+                          static_cast<double>(DrawBetween(0, 4)) / 4};
+  const Best best = BestWithCopies(chain, platform, "flat");
+  if (!best.seconds.has_value()) return;
+  const std::unique_ptr<const PlanArcs> arcs = ArcsOfStages(chain, chain.length());
+  const PricedArcs priced(*arcs, platform, prices);
+  const auto found = FindFastestPlan(priced, platform.memory_bytes, {}, {});
+  RC_ASSERT(found.ok() && found->has_value());
+  double forwards = 0;
+  double backwards = chain.loss.backward_seconds;
+  for (const Stage& stage : chain.stages) {
+    forwards += stage.forward_seconds;
+    backwards += stage.backward_seconds;
+  }
+  const double bound = (1 - prices.offload) * forwards + chain.loss.forward_seconds +
+                       (1 - prices.prefetch) * backwards +
+                       static_cast<double>((*found)->least_ticks) * priced.seconds_per_tick();
+  RC_ASSERT(bound <= *best.seconds * (1 + 1e-9));
+  RC_CLASSIFY(bound >= *best.seconds * (1 - 1e-9), "tight");
 }
 
 // Far beyond what branch and bound ends on: never over the budget, never slower than without the
