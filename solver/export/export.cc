@@ -119,7 +119,10 @@ std::vector<std::string> Remarks(const ExportRequest& request, const Layers& lay
 std::optional<SolveRequest> PlanSolve(const ExportRequest& request, const SolveOptions& options) {
   const absl::string_view solver = SolverOf(request.target->plans);
   if (solver.empty()) return std::nullopt;
-  return SolveRequest{LayersOf(request).chain(), request.platform, std::string(solver), options};
+  SolveRequest solve{LayersOf(request).chain(), request.platform, std::string(solver), options};
+  solve.platform.offload_bytes_per_second = 0;  // no target says what is offloaded
+  solve.platform.prefetch_bytes_per_second.reset();
+  return solve;
 }
 
 absl::StatusOr<TargetPlan> PlanFrom(const ExportRequest& request, const Answer& answer) {

@@ -184,23 +184,28 @@ constexpr SolverInfo kSolvers[] = {
       .summary = "stages saved, and segments recomputed once: what frameworks can express",
       .guarantee =
           "the fastest flat plan, exact to the byte, unless a note says by how much it was "
-          "rounded; segments of limited length beyond 2,000 stages",
-      .complexity = "O(L^2) times the labels kept at a stage, 16 to 8,192",
-      .version = 1,
+          "rounded; segments of limited length beyond 2,000 stages; with a link what a piece "
+          "leaves "
+          "may be offloaded, and a note says where that was not proved, and how far it may be from "
+          "the fastest",
+      .complexity = "O(L^2) times the labels kept at a stage, 16 to 8,192; with a link a bounded "
+                    "search besides",
+      .version = 2,
       .recomputes = true,
-      .offloads = false,
+      .offloads = true,
       .options = kTimeOptions},
      MakeFlat,
-     "rotor",
+     "pofo",
      /*asked_by_auto=*/false},
     {{.name = "per_layer",
       .summary = "each layer (fusion_group, or a stage) saved, or recomputed as one segment",
       .guarantee = "the fastest choice of layers, exact to the byte, unless a note says by how "
-                   "much it was rounded",
-      .complexity = "O(L) times the labels kept at a layer, 16 to 8,192",
-      .version = 1,
+                   "much it was rounded; with a link as flat",
+      .complexity = "O(L) times the labels kept at a layer, 16 to 8,192; with a link a bounded "
+                    "search besides",
+      .version = 2,
       .recomputes = true,
-      .offloads = false,
+      .offloads = true,
       .options = kTimeOptions},
      MakePerLayer,
      "flat",

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -15,11 +16,14 @@
 
 #include "rapidcheck/gtest.h"
 #include "solver/algorithms/flat/flat_plan.h"
+#include "solver/algorithms/flat/plan_search.h"
+#include "solver/algorithms/flat/priced_arcs.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
+#include "tests/support/linked_chains.h"
 
 namespace stowage {
 namespace {
@@ -229,6 +233,225 @@ RC_GTEST_PROP(EveryNth, HasTheMakespanOfTheFastestCount, ()) {
 RC_GTEST_PROP(PerLayer, HasItOfUnlikeStagesToo, ()) {
   ExpectTheBestOfItsClass("per_layer",
                           UnlikeStages(*rc::gen::inRange(1, 12), *rc::gen::arbitrary<uint32_t>()));
+}
+
+// --- With a link ------------------------------------------------------------------------------
+
+// A plan and, by stage, the number of the piece that is copied as a whole, from 0 on.
+struct PiecedPlan {
+  Plan plan;
+  std::vector<int> pieces;
+};
+
+// What the piece of a stage leaves there: whether value l waits for the piece's backward.
+bool IsLeft(const PiecedPlan& pieced, int l) {
+  const auto at = static_cast<size_t>(l);
+  if (pieced.plan[at] == 0) return true;
+  return at + 1 == pieced.plan.size() || pieced.plan[at + 1] != pieced.plan[at];
+}
+
+// `offloaded` has a bit a piece. Everything is copied after the piece's forwards, gone `ahead`
+// pieces later, and called back `ahead` + 1 pieces before its backward.
+Schedule WithCopies(const Chain& chain, const PiecedPlan& pieced, int offloaded, int ahead) {
+  const int loss = chain.length() + 1;
+  const int last = pieced.pieces.back();
+  Schedule schedule;
+  const auto copy = [&](OperationKind kind, int piece) {
+    if (piece < 0 || piece > last || (offloaded >> piece & 1) == 0) return;
+    for (int l = 1; l < loss; ++l) {
+      if (pieced.pieces[static_cast<size_t>(l)] == piece && IsLeft(pieced, l)) {
+        schedule.operations.push_back({kind, l});
+      }
+    }
+  };
+  const auto piece_of = [&](int l) {
+    return l == loss ? last + 1 : pieced.pieces[static_cast<size_t>(l)];
+  };
+  const Schedule plain = ScheduleOf(chain, pieced.plan);
+  int running = last + 2;  // the piece whose backward runs
+  for (size_t i = 0; i < plain.operations.size(); ++i) {
+    const Operation& operation = plain.operations[i];
+    const int piece = piece_of(operation.stage);
+    const bool first_sweep = static_cast<int>(i) < loss;
+    if (first_sweep && operation.stage == loss) {
+      for (int one = last + 1 - ahead; one <= last; ++one) copy(OperationKind::kRelease, one);
+    }
+    if (!first_sweep && piece < running) {
+      const int from = running == last + 2 ? last : piece - ahead - 1;
+      for (int one = from; one >= piece - ahead - 1; --one) copy(OperationKind::kPrefetch, one);
+      running = piece;
+    }
+    schedule.operations.push_back(operation);
+    if (first_sweep && operation.stage < loss && piece_of(operation.stage + 1) != piece) {
+      copy(OperationKind::kRelease, piece - ahead);
+      copy(OperationKind::kOffload, piece);
+    }
+  }
+  return schedule;
+}
+
+std::vector<PiecedPlan> PiecedPlansOf(const std::string& solver, const Chain& chain) {
+  std::vector<PiecedPlan> pieced;
+  for (const Plan& plan : PlansOf(solver, chain)) {
+    std::vector<int> pieces = LayerOfStages(chain);
+    if (solver == "flat") {
+      for (size_t l = 1; l < plan.size(); ++l) {
+        const bool same = l > 1 && plan[l] != 0 && plan[l] == plan[l - 1];
+        pieces[l] = pieces[l - 1] + (same ? 0 : 1);
+      }
+    }
+    pieced.push_back({plan, pieces});
+  }
+  return pieced;
+}
+
+bool MayOffload(const Chain& chain, const PiecedPlan& pieced, int offloaded) {
+  if ((offloaded >> pieced.pieces.back() & 1) != 0) return false;
+  for (int l = 1; l <= chain.length(); ++l) {
+    const bool copied = (offloaded >> pieced.pieces[static_cast<size_t>(l)] & 1) != 0;
+    if (copied && IsLeft(pieced, l) && chain.stage(l).no_offload) return false;
+  }
+  return true;
+}
+
+Best BestWithCopies(const Chain& chain, const Platform& platform, const std::string& solver) {
+  Best best;
+  for (const PiecedPlan& pieced : PiecedPlansOf(solver, chain)) {
+    const int count = pieced.pieces.back() + 1;
+    for (int offloaded = 0; offloaded < 1 << count; ++offloaded) {
+      if (!MayOffload(chain, pieced, offloaded)) continue;
+      for (int ahead = 1; ahead <= std::min(count, 8); ++ahead) {
+        const auto simulation =
+            Simulate(chain, platform, WithCopies(chain, pieced, offloaded, ahead));
+        RC_ASSERT(simulation.ok());
+        const Prediction& prediction = simulation->prediction;
+        const bool host = platform.host_memory_bytes == 0 ||
+                          prediction.peak_host_bytes <= platform.host_memory_bytes;
+        if (host) best.least_bytes = std::min(best.least_bytes, prediction.peak_memory_bytes);
+        if (!simulation->feasible()) continue;
+        const double seconds = prediction.makespan_seconds;
+        best.seconds = std::min(best.seconds.value_or(seconds), seconds);
+      }
+    }
+  }
+  return best;
+}
+
+// Half of them share the link, a third has a latency. Most budgets are in the middle of the range:
+// below, plans without nesting do not fit.
+Platform SomeLink(const Chain& chain) {
+  Platform platform = DrawLinkedPlatform(chain);
+  const int64_t low = FloorOfMemory(chain).bytes;
+  const int64_t high = std::max(low, StoreAllPeakBytes(chain));
+  platform.memory_bytes =
+      std::max(platform.memory_bytes, DrawBetween((2 * low + high) / 3, (low + 2 * high) / 3));
+  platform.half_duplex = *rc::gen::arbitrary<bool>();
+  if (DrawBetween(0, 2) == 0) platform.transfer_latency_seconds = 0.5;
+  return platform;
+}
+
+Chain SomeLinkedChain(int max_stages) {
+  Chain chain = *rc::gen::arbitrary<bool>() ? DrawLinkedChain(max_stages) : SomeChain(max_stages);
+  // Where nothing may run again the link is short, and its prices decide.
+  const int64_t once = *rc::gen::element<int64_t>(1, 1, 10);
+  for (Stage& stage : chain.stages) {
+    if (!stage.graph.has_value() && DrawBetween(1, 10) <= once) {
+      stage.no_recompute = true;
+      stage.replay_seconds.reset();
+    }
+  }
+  return chain;
+}
+
+void ExpectTheBestWithCopies(const std::string& solver, const Chain& chain,
+                             const Platform& platform) {
+  const Best best = BestWithCopies(chain, platform, solver);
+  const absl::StatusOr<Answer> answer = AnswerRequest({chain, platform, solver, {}}, {});
+  RC_ASSERT(answer.ok());
+  RC_ASSERT(answer->rejected.empty());
+  const bool limited = platform.host_memory_bytes > 0;
+  if (!limited) RC_ASSERT(answer->minimum_memory_bytes == best.least_bytes);
+  RC_ASSERT(answer->minimum_memory_bytes >= best.least_bytes);
+  const bool infeasible = answer->outcome == Outcome::kInfeasible;
+  RC_ASSERT(infeasible == (answer->minimum_memory_bytes > platform.memory_bytes));
+  RC_CLASSIFY(infeasible, "infeasible");
+  if (infeasible) return;
+  RC_ASSERT(best.seconds.has_value());
+  RC_ASSERT(answer->outcome == Outcome::kOptimal);
+  RC_ASSERT(answer->prediction.peak_memory_bytes <= platform.memory_bytes);
+  RC_ASSERT(answer->prediction.makespan_seconds >= *best.seconds * (1 - 2e-9));
+  RC_ASSERT(answer->prediction.makespan_seconds <= *best.seconds * (1 + 2e-9));
+  RC_CLASSIFY(answer->prediction.peak_host_bytes > 0, "offloads");
+  RC_CLASSIFY(answer->prediction.recompute_seconds > 0, "recomputes");
+}
+
+RC_GTEST_PROP(Flat, HasTheMakespanOfTheFastestPlanWithCopies, ()) {
+  const Chain chain = SomeLinkedChain(5);
+  ExpectTheBestWithCopies("flat", chain, SomeLink(chain));
+}
+RC_GTEST_PROP(PerLayer, HasTheMakespanOfTheFastestChoiceWithCopies, ()) {
+  const Chain chain = SomeLinkedChain(6);
+  ExpectTheBestWithCopies("per_layer", chain, SomeLink(chain));
+}
+RC_GTEST_PROP(Flat, KeepsTheLimitOfTheHost, ()) {
+  const Chain chain = SomeLinkedChain(4);
+  Platform platform = SomeLink(chain);
+  platform.host_memory_bytes = DrawBetween(1, 40);
+  for (const char* solver : {"flat", "per_layer"}) {
+    ExpectTheBestWithCopies(solver, chain, platform);
+  }
+}
+
+// What prunes and proves: at any prices no plan is faster.
+RC_GTEST_PROP(PricedArcs, AreALowerBoundAtAnyPrices, ()) {
+  const Chain chain = SomeLinkedChain(4);
+  Platform platform = SomeLink(chain);
+  const CopyPrices prices{static_cast<double>(DrawBetween(0, 4)) / 4,
+                          static_cast<double>(DrawBetween(0, 4)) / 4};
+  const Best best = BestWithCopies(chain, platform, "flat");
+  if (!best.seconds.has_value()) return;
+  const std::unique_ptr<const PlanArcs> arcs = ArcsOfStages(chain, chain.length());
+  const PricedArcs priced(*arcs, platform, prices);
+  const auto found = FindFastestPlan(priced, platform.memory_bytes, {}, {});
+  RC_ASSERT(found.ok() && found->has_value());
+  double forwards = 0;
+  double backwards = chain.loss.backward_seconds;
+  for (const Stage& stage : chain.stages) {
+    forwards += stage.forward_seconds;
+    backwards += stage.backward_seconds;
+  }
+  const double bound = (1 - prices.offload) * forwards + chain.loss.forward_seconds +
+                       (1 - prices.prefetch) * backwards +
+                       static_cast<double>((*found)->least_ticks) * priced.seconds_per_tick();
+  RC_ASSERT(bound <= *best.seconds * (1 + 1e-9));
+  RC_CLASSIFY(bound >= *best.seconds * (1 - 1e-9), "tight");
+}
+
+// Far beyond what branch and bound ends on: never over the budget, never slower than without the
+// link, and copies pay. A plan that is not proved says by how much it may be beaten.
+TEST(Flat, OffloadsWithinTheBudgetOnLongChains) {
+  for (uint32_t seed = 1; seed <= 6; ++seed) {
+    const Chain chain = UnlikeStages(40 + static_cast<int>(seed) * 10, seed);
+    const int64_t low = FloorOfMemory(chain).bytes;
+    Platform platform = Memory(low + (StoreAllPeakBytes(chain) - low) / 10 * (seed + 2));
+    for (const char* solver : {"flat", "per_layer"}) {
+      SCOPED_TRACE(solver);
+      platform.offload_bytes_per_second = 0;
+      const auto plain = AnswerRequest({chain, platform, solver, {}}, {});
+      platform.offload_bytes_per_second = 3;
+      platform.half_duplex = seed % 2 == 0;
+      const auto linked = AnswerRequest({chain, platform, solver, {}}, {});
+      ASSERT_TRUE(plain.ok());
+      ASSERT_TRUE(linked.ok());
+      ASSERT_NE(linked->outcome, Outcome::kInfeasible) << seed;
+      EXPECT_LE(linked->prediction.peak_memory_bytes, platform.memory_bytes) << seed;
+      EXPECT_GT(linked->prediction.peak_host_bytes, 0) << seed;
+      EXPECT_LE(linked->minimum_memory_bytes, plain->minimum_memory_bytes) << seed;
+      if (plain->outcome == Outcome::kInfeasible) continue;
+      EXPECT_LT(linked->prediction.makespan_seconds, plain->prediction.makespan_seconds) << seed;
+      EXPECT_EQ(linked->outcome == Outcome::kOptimal, linked->explanation.notes.empty()) << seed;
+    }
+  }
 }
 
 // The same recurrence as the solver's, without bounds and without rounding: by stage, the least

@@ -12,6 +12,7 @@
 #include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/flat/flat_plan.h"
 #include "solver/algorithms/flat/layers.h"
+#include "solver/algorithms/flat/offload_search.h"
 #include "solver/algorithms/flat/plan_arcs.h"
 #include "solver/algorithms/flat/plan_search.h"
 #include "solver/algorithms/flat/remaining_time.h"
@@ -21,10 +22,12 @@
 namespace stowage {
 namespace {
 
-// The arcs of a chain, as a solver of one class sees them.
+// The arcs of a chain, as a solver of one class sees them, and those of plans that offload.
 struct PlanClass {
   const char* solver;
   std::unique_ptr<const PlanArcs> (*arcs)(const Chain& chain);
+  std::unique_ptr<const PlanArcs> (*offloads)(const Chain& chain);
+  std::vector<std::unique_ptr<const PlanArcs>> (*narrower)(const Chain& chain);
   int (*positions)(const Chain& chain);
 };
 
@@ -33,12 +36,30 @@ int LongestSegment(const Chain& chain) {
   return stages <= kMaxStagesOfAnySegment ? stages : kMaxSegments / stages;
 }
 
+int LongestOfOffloads(const Chain& chain) {
+  return std::min(chain.length(), std::max(1, kMaxSegmentsOfOffloads / chain.length()));
+}
+
+std::vector<std::unique_ptr<const PlanArcs>> ShortSegments(const Chain& chain) {
+  std::vector<std::unique_ptr<const PlanArcs>> arcs;
+  for (const int longest : {1, 3}) {
+    if (longest < LongestOfOffloads(chain)) arcs.push_back(ArcsOfStages(chain, longest));
+  }
+  return arcs;
+}
+
+std::unique_ptr<const PlanArcs> LayerArcs(const Chain& chain) {
+  return ArcsOfLayers(chain, LayersOf(chain));
+}
+
 constexpr PlanClass kFlat = {
     "flat", [](const Chain& chain) { return ArcsOfStages(chain, LongestSegment(chain)); },
+    [](const Chain& chain) { return ArcsOfStages(chain, LongestOfOffloads(chain)); }, ShortSegments,
     [](const Chain& chain) { return chain.length(); }};
 
 constexpr PlanClass kPerLayer = {
-    "per_layer", [](const Chain& chain) { return ArcsOfLayers(chain, LayersOf(chain)); },
+    "per_layer", LayerArcs, LayerArcs,
+    [](const Chain&) { return std::vector<std::unique_ptr<const PlanArcs>>(); },
     [](const Chain& chain) { return static_cast<int>(LayersOf(chain).size()); }};
 
 // Which plans were not looked at, if any.
@@ -68,6 +89,30 @@ Candidate ToCandidate(const PlanClass& plans, const Chain& chain, const PlanArcs
   return candidate;
 }
 
+std::vector<std::string> NotesOf(const PlanClass& plans, const Chain& chain,
+                                 const FoundOffload& found) {
+  std::vector<std::string> notes;
+  if (found.seconds > found.least_seconds) {
+    const double faster = (found.seconds - found.least_seconds) / found.seconds;
+    notes.push_back(
+        absl::StrFormat("%s searched for copies: no plan of its kind is more than %.2g %% faster",
+                        plans.solver, 100 * faster));
+  }
+  if (plans.solver == kFlat.solver && LongestOfOffloads(chain) < chain.length()) {
+    notes.push_back(absl::StrCat("of chains of ", chain.length(),
+                                 " stages flat knows plans that offload with segments of at most ",
+                                 LongestOfOffloads(chain), " stages"));
+  }
+  return notes;
+}
+
+Candidate ToCandidate(const PlanClass& plans, const Chain& chain, const FoundOffload& found) {
+  Candidate candidate{OffloadSchedule(chain, found.plan), plans.solver, Guarantee::kOptimal,
+                      NotesOf(plans, chain, found)};
+  if (!candidate.notes.empty()) candidate.guarantee = Guarantee::kHeuristic;
+  return candidate;
+}
+
 class PlanSolver final : public Solver {
  public:
   explicit PlanSolver(const PlanClass& plans) : plans_(plans) {}
@@ -80,12 +125,22 @@ class PlanSolver final : public Solver {
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
-    ASSIGN_OR_RETURN(const int64_t least, LeastBytesOf(*plans_.arcs(instance.chain()), context));
+    const std::unique_ptr<const PlanArcs> arcs = plans_.arcs(instance.chain());
+    if (!instance.platform().has_link()) {
+      ASSIGN_OR_RETURN(const int64_t least, LeastBytesOf(*arcs, context));
+      return least;
+    }
+    const std::unique_ptr<const PlanArcs> offloads = plans_.offloads(instance.chain());
+    ASSIGN_OR_RETURN(
+        const int64_t least,
+        LeastOffloadBytes({instance.chain(), instance.platform(), *arcs, *offloads, {}, 0},
+                          context));
     return least;
   }
 
   absl::StatusOr<std::unique_ptr<const Solution>> Solve(
       const Instance& instance, const SolveContext& context) const override {
+    if (instance.platform().has_link()) return SolveWithLink(instance, context);
     // Copies: the solution may outlive the solve.
     const std::shared_ptr<const PlanArcs> arcs = plans_.arcs(instance.chain());
     const int64_t own_bytes = instance.platform().memory_bytes;
@@ -108,7 +163,35 @@ class PlanSolver final : public Solver {
 
  private:
   int64_t Bytes(const Instance& instance, int64_t max_bytes) const {
-    return FindFastestPlanBytes(plans_.positions(instance.chain()), max_bytes);
+    const int positions = plans_.positions(instance.chain());
+    if (!instance.platform().has_link()) return FindFastestPlanBytes(positions, max_bytes);
+    const int64_t arcs = kMaxSegmentsOfOffloads + 2 * int64_t{positions};
+    return FindFastestOffloadBytes(positions, arcs, max_bytes);
+  }
+
+  absl::StatusOr<std::unique_ptr<const Solution>> SolveWithLink(const Instance& instance,
+                                                                const SolveContext& context) const {
+    const std::shared_ptr<const PlanArcs> arcs = plans_.arcs(instance.chain());
+    const std::shared_ptr<const PlanArcs> offloads = plans_.offloads(instance.chain());
+    const auto narrower = std::make_shared<const std::vector<std::unique_ptr<const PlanArcs>>>(
+        plans_.narrower(instance.chain()));
+    const int64_t own_bytes = instance.platform().memory_bytes;
+    const auto solve = [plans = plans_, arcs, offloads, narrower, chain = instance.chain(),
+                        platform = instance.platform()](
+                           int64_t memory_bytes,
+                           const SolveContext& query) -> absl::StatusOr<std::optional<Candidate>> {
+      const auto improved = [&](const FoundOffload& found) {
+        query.improved(ToCandidate(plans, chain, found));
+      };
+      const bool reports = query.improved && memory_bytes == platform.memory_bytes;
+      ASSIGN_OR_RETURN(
+          const std::optional<FoundOffload> found,
+          FindFastestOffload({chain, platform, *arcs, *offloads, *narrower, memory_bytes}, query,
+                             reports ? improved : std::function<void(const FoundOffload&)>()));
+      if (!found.has_value()) return std::optional<Candidate>();
+      return ToCandidate(plans, chain, *found);
+    };
+    return SolveByBudget(own_bytes, solve, context);
   }
 
   const PlanClass plans_;

@@ -20,6 +20,10 @@ OperationKind SweepKind(const Piece& piece, int stage) {
   return stage == piece.first ? OperationKind::kForwardCheckpoint : OperationKind::kForwardDiscard;
 }
 
+void AppendSweep(const Piece& piece, Schedule* schedule) {
+  for (int l = piece.first; l <= piece.last; ++l) Append(SweepKind(piece, l), l, schedule);
+}
+
 void AppendBackward(const Piece& piece, Schedule* schedule) {
   if (piece.recomputed) {
     for (int l = piece.first; l <= piece.last; ++l) {
@@ -60,13 +64,50 @@ std::vector<Piece> PiecesOfSweep(const Chain& chain, const Schedule& schedule) {
 Schedule FlatSchedule(const Chain& chain, const std::vector<Piece>& pieces) {
   assert(!pieces.empty() && pieces.front().first == 1 && pieces.back().last == chain.length());
   Schedule schedule;
-  for (const Piece& piece : pieces) {
-    for (int l = piece.first; l <= piece.last; ++l) Append(SweepKind(piece, l), l, &schedule);
-  }
+  for (const Piece& piece : pieces) AppendSweep(piece, &schedule);
   Append(OperationKind::kForwardSave, chain.length() + 1, &schedule);
   Append(OperationKind::kBackward, chain.length() + 1, &schedule);
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     AppendBackward(*piece, &schedule);
+  }
+  return schedule;
+}
+
+std::vector<int> ValuesLeft(const Chain& chain, const Piece& piece) {
+  std::vector<int> values;
+  for (const Piece& part : SplitAtNoRecompute(chain, {piece})) {
+    for (int l = part.recomputed ? part.last : part.first; l <= part.last; ++l) {
+      values.push_back(l);
+    }
+  }
+  return values;
+}
+
+Schedule OffloadSchedule(const Chain& chain, const OffloadPlan& plan) {
+  Schedule schedule;
+  const int count = static_cast<int>(plan.pieces.size());
+  const auto copy = [&](OperationKind kind, int i) {
+    if (i < 0 || !plan.offloaded[static_cast<size_t>(i)]) return;
+    for (const int value : ValuesLeft(chain, plan.pieces[static_cast<size_t>(i)])) {
+      Append(kind, value, &schedule);
+    }
+  };
+  const auto parts = [&](int i) {
+    return SplitAtNoRecompute(chain, {plan.pieces[static_cast<size_t>(i)]});
+  };
+  for (int i = 0; i < count; ++i) {
+    for (const Piece& part : parts(i)) AppendSweep(part, &schedule);
+    copy(OperationKind::kRelease, i - plan.ahead);
+    copy(OperationKind::kOffload, i);
+  }
+  for (int i = std::max(0, count - plan.ahead); i < count; ++i) copy(OperationKind::kRelease, i);
+  Append(OperationKind::kForwardSave, chain.length() + 1, &schedule);
+  for (int i = count - 1; i >= count - 1 - plan.ahead; --i) copy(OperationKind::kPrefetch, i);
+  Append(OperationKind::kBackward, chain.length() + 1, &schedule);
+  for (int i = count - 1; i >= 0; --i) {
+    copy(OperationKind::kPrefetch, i - plan.ahead - 1);
+    const std::vector<Piece> split = parts(i);
+    for (auto part = split.rbegin(); part != split.rend(); ++part) AppendBackward(*part, &schedule);
   }
   return schedule;
 }

@@ -27,6 +27,26 @@ struct Piece {
 // stage.
 Schedule FlatSchedule(const Chain& chain, const std::vector<Piece>& pieces);
 
+// A flat plan with a link: what a piece leaves may be offloaded. Copies start right after the
+// piece's last forward. `ahead` pieces further on, or before the loss, the device no longer has
+// what was copied; while the backward of the piece ahead + 1 further on runs, or of the loss, it is
+// copied back. So 1 is double buffering: copies overlap one piece.
+struct OffloadPlan {
+  std::vector<Piece> pieces;
+  std::vector<bool> offloaded;  // by piece; never the last, whose output the loss reads
+  int ahead = 1;
+};
+
+// The values that the backward of a piece needs of its first sweep but its input: of saved stages
+// what they save, of a segment its output, which is the next piece's input. no_recompute stages cut
+// the segment. O(stages).
+std::vector<int> ValuesLeft(const Chain& chain, const Piece& piece);
+
+// The schedule of such a plan, all in eager mode; without an offloaded piece that of
+// FlatSchedule(). no_recompute stages cut segments. O(stages).
+// Requires: the pieces are 1..L in order without a gap, and ahead >= 1.
+Schedule OffloadSchedule(const Chain& chain, const OffloadPlan& plan);
+
 // The inverse: the pieces whose FlatSchedule() is `schedule`, with neighbouring saved stages as one
 // piece. O(operations).
 // Errors: INVALID_ARGUMENT names the first operation that no flat plan has there, as in

@@ -38,7 +38,12 @@ int64_t SavedNeed(const Chain& chain, int l) {
 }
 
 Arc SavedStage(const Chain& chain, int l) {
-  return {.to = l + 1, .need = SavedNeed(chain, l), .add = chain.saved_bytes(l)};
+  return {.to = l + 1,
+          .need = SavedNeed(chain, l),
+          .add = chain.saved_bytes(l),
+          .sweep_need = SaveNeed(chain, l),
+          .backward_need = BackwardNeed(chain, l),
+          .copies = chain.stage(l).no_offload ? 0 : 1};
 }
 
 // The segment from one stage on, extended stage by stage.
@@ -71,7 +76,10 @@ class Segment {
             .recomputed = true,
             .need = std::max({sweep_, replay, backward_}),
             .add = chain_.output_bytes(last_),
-            .ticks = ticks_before_ + TicksOf(last_seconds, exponent_)};
+            .ticks = ticks_before_ + TicksOf(last_seconds, exponent_),
+            .sweep_need = sweep_,
+            .backward_need = std::max(replay, backward_),
+            .copies = chain_.stage(last_).no_offload ? 0 : 1};
   }
 
  private:
@@ -89,6 +97,11 @@ class Segment {
 
 void Append(const Arc& next, Arc* whole) {
   whole->need = std::max(whole->need, whole->add + next.need);
+  whole->sweep_need = std::max(whole->sweep_need, whole->add + next.sweep_need);
+  whole->backward_need = std::max(whole->backward_need, whole->add + next.backward_need);
+  const bool stays = next.copies == 0 || (whole->to != 0 && whole->copies == 0);
+  whole->copies = stays ? 0 : whole->copies + next.copies;
+  whole->to = next.to;
   whole->add += next.add;
   whole->ticks += next.ticks;
 }
@@ -120,6 +133,8 @@ class ArcsOfChain : public PlanArcs {
 
   int64_t start_bytes() const override { return chain_.input_bytes; }
   int64_t end_need() const override { return SavedNeed(chain_, chain_.length() + 1); }
+  int64_t end_sweep_need() const override { return SaveNeed(chain_, chain_.length() + 1); }
+  int64_t end_backward_need() const override { return BackwardNeed(chain_, chain_.length() + 1); }
   double seconds_per_tick() const override { return std::ldexp(1.0, -exponent_); }
   int64_t tick_step() const override { return tick_step_; }
 

@@ -6,7 +6,8 @@
 //   need   what its hungriest operation takes beside k, in the first sweep or in its backward
 //   add    what it leaves: behind it the device keeps k + add
 //   ticks  the time of the forwards that run again
-// and fits where k + need is at most the memory.
+// and fits where k + need is at most the memory. What it leaves may be offloaded, if there is a
+// link, once or in several copies.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_FLAT_PLAN_ARCS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_FLAT_PLAN_ARCS_H_
 
@@ -26,6 +27,12 @@ struct Arc {
   int64_t need = 0;
   int64_t add = 0;
   int64_t ticks = 0;
+  // With a link: of `need`, that of the first sweep and that of the backward; how many copies what
+  // it leaves takes, 0 where it may not leave the device; and whether it does.
+  int64_t sweep_need = 0;
+  int64_t backward_need = 0;
+  int copies = 0;
+  bool offloaded = false;
 };
 
 // Immutable, thread-safe.
@@ -37,6 +44,8 @@ class PlanArcs {
   virtual int64_t most_arcs() const = 0;    // at least as many as there are
   virtual int64_t start_bytes() const = 0;  // k at position 1
   virtual int64_t end_need() const = 0;     // of the loss, beside k at the end
+  virtual int64_t end_sweep_need() const = 0;
+  virtual int64_t end_backward_need() const = 0;
   virtual double seconds_per_tick() const = 0;
   virtual int64_t tick_step() const = 0;  // divides the ticks of every arc; at least 1
 

@@ -21,10 +21,12 @@ constexpr int64_t kMaxWork = 1'100'000'000;
 struct Label {
   int64_t kept = 0;
   int64_t ticks = 0;
-  int32_t from = 0;   // the position that its last arc begins at; negative: a saved piece
+  int32_t from = 0;   // the position that its last arc begins at, times 4, and its two flags
   int32_t index = 0;  // of the label there
 };
 using Front = std::vector<Label>;
+constexpr int kRecomputed = 1;
+constexpr int kOffloaded = 2;
 
 // A front is thinned at once where it has grown to so many.
 size_t LongestFront(size_t labels) { return 2 * labels + 128; }
@@ -76,22 +78,24 @@ class Round {
   // Whether labels were left out that might have led to a faster plan.
   bool cut() const { return cut_; }
 
-  // The pieces of the fastest plan, or none where the round found no plan.
-  std::vector<Piece> Pieces() const {
-    std::vector<Piece> pieces;
-    if (fronts_.back().empty()) return pieces;
+  // Sets the fastest plan, if the round found one.
+  bool GetPlan(FoundPlan* plan) const {
+    if (fronts_.back().empty()) return false;
+    plan->pieces.clear();
+    plan->offloaded.clear();
+    plan->ticks = fronts_.back().back().ticks;
     int to = arcs_.positions() + 1;
     for (Label label = fronts_.back().back(); label.from != 0;) {
-      const bool recomputed = label.from > 0;
-      const int from = std::abs(label.from);
-      pieces.push_back(arcs_.PieceOf(from, to, recomputed));
+      const int from = label.from / 4;
+      plan->pieces.push_back(arcs_.PieceOf(from, to, (label.from & kRecomputed) != 0));
+      plan->offloaded.push_back((label.from & kOffloaded) != 0);
       label = fronts_[static_cast<size_t>(from)][static_cast<size_t>(label.index)];
       to = from;
     }
-    std::reverse(pieces.begin(), pieces.end());
-    return pieces;
+    std::reverse(plan->pieces.begin(), plan->pieces.end());
+    std::reverse(plan->offloaded.begin(), plan->offloaded.end());
+    return true;
   }
-  int64_t ticks() const { return fronts_.back().back().ticks; }
 
  private:
   // Adds the front of position p, one arc later, to that of the arc's end.
@@ -104,7 +108,8 @@ class Round {
       if (!remaining_.FitsArc(arc, front[i].kept) || !remaining_.Fits(arc.to, kept)) break;
       const int64_t ticks = front[i].ticks + arc.ticks;
       if (ticks + remaining_.LeastTicks(arc.to, kept, &at) > highest_) continue;
-      extended_.push_back({kept, ticks, arc.recomputed ? p : -p, static_cast<int32_t>(i)});
+      const int flags = (arc.recomputed ? kRecomputed : 0) + (arc.offloaded ? kOffloaded : 0);
+      extended_.push_back({kept, ticks, 4 * p + flags, static_cast<int32_t>(i)});
     }
     if (extended_.empty()) return;
     Front& target = fronts_[static_cast<size_t>(arc.to)];
@@ -174,12 +179,7 @@ absl::StatusOr<std::optional<FoundPlan>> FindFastestPlan(
     if (labels > kRounds[0] && static_cast<int64_t>(labels) * arcs.most_arcs() > kMaxWork) break;
     Round round(arcs, remaining, labels, best.ticks);
     RETURN_IF_ERROR(round.Run(context));
-    std::vector<Piece> pieces = round.Pieces();
-    if (!pieces.empty()) {
-      best.pieces = std::move(pieces);
-      best.ticks = round.ticks();
-      if (improved) improved(best);
-    }
+    if (round.GetPlan(&best) && improved) improved(best);
     if (!round.cut()) {
       best.least_ticks = best.ticks;
       break;

@@ -21,7 +21,8 @@
 namespace stowage {
 
 struct FoundPlan {
-  std::vector<Piece> pieces;  // one for each arc
+  std::vector<Piece> pieces;    // one for each arc
+  std::vector<bool> offloaded;  // by piece, where arcs say so
   int64_t ticks = 0;
   int64_t least_ticks = 0;  // no plan of the class takes less; equal to `ticks` when proved
 };

@@ -17,6 +17,7 @@ using ::testing::HasSubstr;
 const Piece kSaved12{1, 2, false};
 const Piece kSegment12{1, 2, true};
 const Piece kSegment34{3, 4, true};
+const Piece kSegment23{2, 3, true};
 
 TEST(FlatSchedule, RecomputesASegmentRightBeforeItsBackward) {
   EXPECT_EQ(FlatSchedule(EqualChain(4), {kSaved12, kSegment34}),
@@ -34,6 +35,34 @@ TEST(FlatSchedule, TakesWhatTheSimulatorSays) {
   ASSERT_THAT(simulation, IsOk());
   EXPECT_EQ(simulation->prediction.peak_memory_bytes, 100);
   EXPECT_EQ(simulation->prediction.makespan_seconds, 4 * 3 + 4);
+}
+
+TEST(OffloadSchedule, OverlapsCopiesWithTheNextPiece) {
+  const OffloadPlan plan{
+      {{1, 1, false}, kSegment23, {4, 4, false}, {5, 5, true}}, {true, true, false, false}, 1};
+  EXPECT_EQ(OffloadSchedule(EqualChain(5), plan),
+            Ops("S1 O1 C2 D3 R1 O3 S4 R3 C5 S6 B6 P3 S5 B5 P1 B4 S2 S3 B3 B2 B1"));
+}
+
+TEST(OffloadSchedule, KeepsALongDistanceWithinTheStep) {
+  OffloadPlan plan{{{1, 1, false}, {2, 2, false}, {3, 3, false}}, {true, true, false}, 2};
+  EXPECT_EQ(OffloadSchedule(EqualChain(3), plan), Ops("S1 O1 S2 O2 S3 R1 R2 S4 P2 P1 B4 B3 B2 B1"));
+  plan.ahead = 8;
+  EXPECT_EQ(OffloadSchedule(EqualChain(3), plan), Ops("S1 O1 S2 O2 S3 R1 R2 S4 P2 P1 B4 B3 B2 B1"));
+}
+
+TEST(OffloadSchedule, CopiesAWholeLayer) {
+  Chain chain = EqualChain(4);
+  chain.stages[1].no_recompute = true;
+  const OffloadPlan plan{{{1, 3, true}, {4, 4, false}}, {true, false}, 1};
+  EXPECT_EQ(OffloadSchedule(chain, plan),
+            Ops("C1 S2 C3 O1 O2 O3 S4 R1 R2 R3 S5 P1 P2 P3 B5 B4 S3 B3 B2 S1 B1"));
+}
+
+TEST(OffloadSchedule, WithoutOffloadsIsTheFlatSchedule) {
+  const std::vector<Piece> pieces = {kSaved12, kSegment34};
+  EXPECT_EQ(OffloadSchedule(EqualChain(4), {pieces, {false, false}, 1}),
+            FlatSchedule(EqualChain(4), pieces));
 }
 
 TEST(PiecesOf, IsTheInverse) {
