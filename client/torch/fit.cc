@@ -1,17 +1,19 @@
 // A plan is made at the first step of each shape of input: profile, measure plain training where it
-// may fit, solve for a little less than the budget otherwise. Invariant: what a step takes, the
-// input included, is within the budget, up to what a measurement deviates.
+// may fit, else find a schedule. That is measured, too, before a step runs under it: one that takes
+// more than the budget is solved for again, with less. Schedules of other shapes that fit serve
+// meanwhile; all that another thread does is to find one, since measuring needs the network.
+// Invariant: what a step takes, the input included, was measured to be within the budget.
 #include "client/torch/fit.h"
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <list>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -19,32 +21,33 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "client/agent/executor.h"
 #include "client/agent/plan.h"
 #include "client/lib/memory_budget.h"
+#include "client/lib/pending_plan.h"
 #include "client/lib/planner.h"
 #include "client/torch/graph_mode.h"
 #include "client/torch/join_stages.h"
 #include "client/torch/memory_meter.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/profiler.h"
-#include "client/torch/timed_step.h"
+#include "client/torch/scheduled_steps.h"
+#include "client/torch/shape_plan.h"
 #include "client/torch/torch_device.h"
 #include "solver/base/prefixed.h"
-#include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/solve/answer_request.h"
 #include "solver/solve/request_violations.h"
 
 namespace stowage {
 namespace {
 
-constexpr size_t kMaxPlans = 8;       // each holds its copies in host memory
-constexpr size_t kMaxSamples = 1000;  // of steps, the last ones
+constexpr size_t kMaxPlans = 8;  // each holds its copies in host memory
 constexpr int kVerifiedSteps = 2;
-// Peaks of schedules were measured up to 2.3 % above their predictions.
-constexpr double kSlack = 0.03;
+constexpr int kMaxSolves = 4;  // of one shape, each for less memory than the one before
+// By how much the budget is reduced where a trial is out of memory, so that its peak is unknown.
+constexpr double kUnknownExcess = 0.03;
 // Plain training took down to three quarters of what the chain takes that stores everything.
 constexpr double kLeastOfPlain = 0.5;
 
@@ -72,85 +75,6 @@ std::string ShapeOf(const at::Tensor& tensor) {
   return absl::StrCat(absl::StrJoin(tensor.sizes(), "x"), " ", c10::toString(tensor.scalar_type()));
 }
 
-// "2 of 8 stages recomputed, 1 offloaded".
-std::string FatesText(const Explanation& explanation) {
-  const auto count = [&](const auto& has) {
-    return std::count_if(explanation.stages.begin(), explanation.stages.end(), has);
-  };
-  return absl::StrCat(count([](const StageFate& fate) { return fate.recomputed > 0; }), " of ",
-                      explanation.stages.size(), " stages recomputed, ",
-                      count([](const StageFate& fate) { return fate.offloaded > 0; }),
-                      " offloaded");
-}
-
-// "solved here in 3.1 ms".
-std::string SourceText(const PlannedAnswer& planned, const std::vector<std::string>& servers) {
-  const std::string solved =
-      absl::StrCat("in ", FormatSeconds(planned.result.origin.solve_seconds));
-  switch (planned.source) {
-    case PlanSource::kPlanFile:
-      return "from the plan cache";
-    case PlanSource::kServer:  // where there are several, which of them it was is not known here
-      return absl::StrCat("from ", absl::StrJoin(servers, " or "), ", solved ", solved);
-    case PlanSource::kLocal:
-      break;
-  }
-  return absl::StrCat("solved here ", solved);
-}
-
-// What steps took.
-class Steps {
- public:
-  // `gradient_bytes`: of the peak, gradients of weights that did not exist before the step.
-  void Add(double seconds, int64_t peak_bytes, int64_t gradient_bytes) {
-    if (seconds_.size() < kMaxSamples) {
-      seconds_.push_back(seconds);
-    } else {
-      seconds_[static_cast<size_t>(count_) % kMaxSamples] = seconds;
-    }
-    ++count_;
-    peak_bytes_ = std::max(peak_bytes_, peak_bytes);
-    gradient_bytes_ = std::max(gradient_bytes_, gradient_bytes);
-  }
-  // "12 steps, median 1.2 ms (10 % to 90 %: 1.1 ms to 1.5 ms), peak 3.4 MiB".
-  std::string Text() const {
-    if (count_ == 0) return "no step yet";
-    std::vector<double> sorted = seconds_;
-    std::sort(sorted.begin(), sorted.end());
-    return absl::StrCat(count_, count_ == 1 ? " step" : " steps", ", median ",
-                        FormatSeconds(MedianOf(sorted)),
-                        " (10 % to 90 %: ", FormatSeconds(QuantileOf(sorted, 0.1)), " to ",
-                        FormatSeconds(QuantileOf(sorted, 0.9)), "), peak ",
-                        FormatBytes(peak_bytes_), GradientsText());
-  }
-
- private:
-  std::string GradientsText() const {
-    if (gradient_bytes_ == 0) return "";
-    return absl::StrCat(" with up to ", FormatBytes(gradient_bytes_),
-                        " of gradients of weights, which the budget does not include");
-  }
-
-  int64_t count_ = 0;
-  std::vector<double> seconds_;
-  int64_t peak_bytes_ = 0;
-  int64_t gradient_bytes_ = 0;
-};
-
-// How the inputs of one shape are trained.
-struct ShapePlan : FitPlan {
-  std::string shape = {};
-  std::vector<bool> state = {};             // of the network: see Fit::Parts::State()
-  std::optional<int64_t> plain_bytes = {};  // measured; unset: does not fit
-  Steps steps = {};
-  int unverified_steps = 0;  // that are still to be verified
-  // Null for plain training.
-  std::unique_ptr<FrameworkExecutor> executor = nullptr;
-  std::unique_ptr<TorchStages> stages = nullptr;
-
-  int64_t host_bytes() const { return commands == nullptr ? 0 : commands->host.layout.bytes; }
-};
-
 }  // namespace
 
 class Fit::Parts {
@@ -169,12 +93,8 @@ class Fit::Parts {
   absl::StatusOr<MeasuredStep> TimedStepOf(const at::Tensor& input, const TorchLoss& loss) {
     RETURN_IF_ERROR(CheckFed(input, loss));
     ASSIGN_OR_RETURN(ShapePlan* const plan, PlanFor(input, loss));
-    if (plan->commands == nullptr) {
-      return absl::InvalidArgumentError("a step is plain training, of which nothing is timed");
-    }
-    plan->stages->Feed(input, loss);
-    const auto forget = absl::MakeCleanup([plan] { plan->stages->Feed({}, nullptr); });
-    return TimedStep(*plan->commands, plan->executor.get(), plan->stages.get(), meter_);
+    if (plan->scheduled != nullptr) return plan->scheduled->Timed(input, loss);
+    return absl::InvalidArgumentError("a step is plain training, of which nothing is timed");
   }
 
   const FitPlan& LastPlan() const { return plans_.front(); }
@@ -185,9 +105,11 @@ class Fit::Parts {
     const int64_t gradient_bytes = GradientBytes();
     const int64_t before_bytes = meter_->LiveBytes();
     meter_->ResetPeak();
-    ASSIGN_OR_RETURN(const Result result, Run(plan, input, loss));
+    ASSIGN_OR_RETURN(const StepResult result, plan->scheduled == nullptr
+                                                  ? RunPlain(input, loss)
+                                                  : plan->scheduled->Step(input, loss));
     // A schedule's memory includes the input, which the caller has already.
-    plan->steps.Add(result.seconds, meter_->PeakBytes() - before_bytes + BytesOf(input),
+    plan->steps.Add(result.seconds, meter_->PeakBytes() - before_bytes + StridedBytes(input),
                     GradientBytes() - gradient_bytes);
     return result.loss;
   }
@@ -201,40 +123,17 @@ class Fit::Parts {
           &text, "; joined with the loss, which does not keep its input: ", stages_.back().name);
     }
     text += "\n";
-    for (const ShapePlan& plan : plans_) {
-      absl::StrAppend(&text, "input ", plan.shape, "\n  plain training  ", PlainText(plan),
-                      "\n  budget          ", FormatBytes(budget_bytes_), "\n  plan            ",
-                      PlanText(plan), "\n");
-    }
+    for (const ShapePlan& plan : plans_) text += SummaryOf(plan, options_.servers);
     return text;
   }
 
   std::string Report() const {
     std::string text;
-    for (const ShapePlan& plan : plans_) {
-      absl::StrAppend(&text, "input ", plan.shape, ": ", plan.steps.Text());
-      if (plan.commands != nullptr) {
-        const Prediction& predicted = plan.commands->prediction;
-        absl::StrAppend(&text, "; predicted ", FormatSeconds(predicted.makespan_seconds), ", ",
-                        FormatBytes(predicted.peak_memory_bytes));
-      }
-      absl::StrAppend(&text, "; host memory ", FormatBytes(plan.host_bytes()), VerifiedText(plan),
-                      "\n");
-    }
+    for (const ShapePlan& plan : plans_) text += ReportOf(plan);
     return text;
   }
 
  private:
-  struct Result {
-    at::Tensor loss;
-    double seconds = 0;
-  };
-
-  // 0 for sparse tensors, of which LibTorch does not tell.
-  static int64_t BytesOf(const at::Tensor& tensor) {
-    return tensor.layout() == at::kStrided ? static_cast<int64_t>(tensor.nbytes()) : 0;
-  }
-
   // What a plan depends on beside the input: the training modes of all modules, and which
   // parameters are trained.
   std::vector<bool> State() const {
@@ -251,7 +150,7 @@ class Fit::Parts {
   int64_t GradientBytes() const {
     int64_t bytes = 0;
     for (const at::Tensor& parameter : parameters_) {
-      if (parameter.grad().defined()) bytes += BytesOf(parameter.grad());
+      if (parameter.grad().defined()) bytes += StridedBytes(parameter.grad());
     }
     return bytes;
   }
@@ -335,7 +234,11 @@ class Fit::Parts {
     });
     if (found != plans_.end()) {
       plans_.splice(plans_.begin(), plans_, found);
-      return &plans_.front();
+      ShapePlan& plan = plans_.front();
+      if (plan.pending != nullptr && plan.pending->ReadyWithin(0)) {
+        RETURN_IF_ERROR(Prefixed(absl::StrCat("input ", shape), FinishSolve(&plan, input, loss)));
+      }
+      return &plan;
     }
     absl::StatusOr<ShapePlan> made = MakePlan(input, loss);
     if (!made.ok()) return Prefixed(absl::StrCat("input ", shape), made.status());
@@ -358,6 +261,7 @@ class Fit::Parts {
     plan.chain.name =
         absl::StrCat(stages_.front().name, " to ", stages_.back().name, ", ", plan.shape);
     if (budget_bytes_ == 0) RETURN_IF_ERROR(SetBudget(stages, plan.chain));
+    plan.budget_bytes = budget_bytes_;
     plan.platform.memory_bytes = budget_bytes_;
     if (kLeastOfPlain * static_cast<double>(StoreAllPeakBytes(plan.chain)) <=
         static_cast<double>(budget_bytes_)) {
@@ -366,7 +270,9 @@ class Fit::Parts {
       if (plain.ok()) plan.plain_bytes = *plain;
     }
     if (plan.plain_bytes.has_value() && *plan.plain_bytes <= budget_bytes_) return plan;
-    RETURN_IF_ERROR(FindSchedule(&plan));
+    RETURN_IF_ERROR(StartSolve(&plan, LessDeviation(budget_bytes_)));
+    RETURN_IF_ERROR(BorrowSchedule(&plan, input, loss));
+    if (plan.scheduled == nullptr) RETURN_IF_ERROR(FinishSolve(&plan, input, loss));
     return plan;
   }
 
@@ -378,7 +284,7 @@ class Fit::Parts {
       // Weights and buffers exist, so the device's memory in use includes them.
       budget_bytes_ = budget.activation_bytes();
       for (const auto& tensors : {stages.Parameters(), stages.Buffers()}) {
-        for (const at::Tensor& tensor : tensors) budget_bytes_ += BytesOf(tensor);
+        for (const at::Tensor& tensor : tensors) budget_bytes_ += StridedBytes(tensor);
       }
     } else {
       const absl::StatusOr<int64_t> bytes = ParseBudget(options_.memory, chain);
@@ -404,108 +310,157 @@ class Fit::Parts {
     return platform;
   }
 
-  absl::Status FindSchedule(ShapePlan* plan) {
+  // By how much schedules have taken more than predicted is left free beforehand.
+  int64_t LessDeviation(int64_t bytes) const {
+    return static_cast<int64_t>(static_cast<double>(bytes) / (1 + deviation_));
+  }
+
+  // Starts to find the shape's own schedule, on another thread.
+  absl::Status StartSolve(ShapePlan* plan, int64_t bytes) {
     PlannerOptions planner;
     planner.servers = options_.servers;
     planner.patience_seconds = options_.patience_seconds;
     planner.credentials = options_.credentials;
     planner.plan_cache = options_.plan_cache;
-    const auto slack = static_cast<int64_t>(kSlack * static_cast<double>(budget_bytes_));
-    // With the slack first; without it where only the whole budget is enough.
-    for (const int64_t bytes : {budget_bytes_ - slack, budget_bytes_}) {
-      ASSIGN_OR_RETURN(const Platform platform, PlatformWithin(bytes));
-      Progress(absl::StrCat("finding a schedule within ", FormatBytes(bytes)));
-      ASSIGN_OR_RETURN(PlannedAnswer planned, FindPlan(planner, RequestFor(plan->chain, platform)));
-      for (const std::string& note : planned.notes) Progress(absl::StrCat("note: ", note));
-      const Answer& answer = *planned.result.answer;
-      if (answer.outcome != Outcome::kInfeasible) {
-        return RunUnder(std::move(planned), platform, plan);
+    ASSIGN_OR_RETURN(const Platform platform, PlatformWithin(bytes));
+    SolveRequest request = RequestFor(plan->chain, platform);
+    // Each try has a plan file of its own, so that a restart finds them all.
+    if (++plan->solves > 1) absl::StrAppend(&request.chain.name, ", try ", plan->solves);
+    Progress(
+        absl::StrCat("finding a schedule within ", FormatBytes(bytes), " for input ", plan->shape));
+    plan->pending_bytes = bytes;
+    plan->pending = std::make_unique<PendingPlan>(std::move(planner), std::move(request));
+    return absl::OkStatus();
+  }
+
+  // Waits for the shape's schedule and measures it. Where it takes too much, starts again: for a
+  // shape that has another one meanwhile without waiting.
+  absl::Status FinishSolve(ShapePlan* plan, const at::Tensor& input, const TorchLoss& loss) {
+    const bool waits = plan->scheduled == nullptr;
+    do {
+      while (!plan->pending->ReadyWithin(1)) Progress("still finding a schedule");
+      absl::StatusOr<PlannedAnswer> planned = plan->pending->Take();
+      plan->pending = nullptr;
+      if (planned.ok()) {
+        for (const std::string& note : planned->notes) Progress(absl::StrCat("note: ", note));
+        RETURN_IF_ERROR(Adopt(*std::move(planned), plan, input, loss));
+      } else if (waits) {
+        return planned.status();
+      } else {
+        Progress(absl::StrCat("note: ", planned.status().message()));
       }
-      if (bytes == budget_bytes_) return NothingFits(answer, plan->chain);
+    } while (waits && plan->scheduled == nullptr);
+    return absl::OkStatus();
+  }
+
+  // Runs the shape's steps under its own schedule if they take no more than the budget; else starts
+  // to find another one, or fails if there is none and none is used meanwhile.
+  absl::Status Adopt(PlannedAnswer planned, ShapePlan* plan, const at::Tensor& input,
+                     const TorchLoss& loss) {
+    const Answer& answer = *planned.result.answer;
+    if (answer.outcome == Outcome::kInfeasible) {
+      return plan->scheduled != nullptr ? absl::OkStatus() : NothingFits(answer, plan->chain);
     }
+    ASSIGN_OR_RETURN(const Platform platform, PlatformWithin(plan->pending_bytes));
+    const int64_t predicted_bytes = answer.prediction.peak_memory_bytes;
+    ASSIGN_OR_RETURN(const int64_t over_bytes,
+                     RunUnder(std::move(planned), platform, plan, input, loss));
+    if (over_bytes == 0) {
+      plan->borrowed_from.clear();
+      return absl::OkStatus();
+    }
+    if (plan->solves >= kMaxSolves) {
+      if (plan->scheduled != nullptr) return absl::OkStatus();
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the schedules within memory = ", FormatBytes(budget_bytes_),
+                       " take more, the last one ", FormatBytes(over_bytes)));
+    }
+    // In steps, so that the next start asks for the same.
+    constexpr double kStep = 0.001;
+    deviation_ =
+        std::max(deviation_, kStep * std::ceil(static_cast<double>(over_bytes) /
+                                               static_cast<double>(predicted_bytes) / kStep));
+    return StartSolve(plan,
+                      std::min(LessDeviation(budget_bytes_), plan->pending_bytes - over_bytes));
+  }
+
+  // Of the schedules of other shapes that fit this one, takes the fastest.
+  absl::Status BorrowSchedule(ShapePlan* plan, const at::Tensor& input, const TorchLoss& loss) {
+    struct Borrowable {
+      PlannedAnswer planned;
+      std::string shape;
+    };
+    ASSIGN_OR_RETURN(const Platform platform, PlatformWithin(budget_bytes_));
+    const SolveRequest request = RequestFor(plan->chain, platform);
+    if (!RequestViolations(request).empty()) return absl::OkStatus();
+    std::vector<Borrowable> candidates;
+    for (const ShapePlan& other : plans_) {
+      if (!other.planned.has_value() || !other.borrowed_from.empty()) continue;
+      std::optional<Answer> answer =
+          ReuseAnswer(request, *other.planned->result.answer, SameInstance::kRounded);
+      if (!answer.has_value()) continue;
+      candidates.push_back({*other.planned, other.shape});
+      candidates.back().planned.result.answer = std::make_shared<const Answer>(*std::move(answer));
+    }
+    std::sort(candidates.begin(), candidates.end(), [](const auto& one, const auto& other) {
+      return one.planned.result.answer->prediction.makespan_seconds <
+             other.planned.result.answer->prediction.makespan_seconds;
+    });
+    for (Borrowable& candidate : candidates) {
+      plan->borrowed_from = candidate.shape;
+      ASSIGN_OR_RETURN(const int64_t over_bytes,
+                       RunUnder(std::move(candidate.planned), platform, plan, input, loss));
+      if (over_bytes == 0) return absl::OkStatus();
+    }
+    plan->borrowed_from.clear();
     return absl::OkStatus();
   }
 
   absl::Status NothingFits(const Answer& answer, const Chain& chain) const {
-    const int64_t least = answer.minimum_memory_bytes.value_or(FloorOfMemory(chain).bytes);
+    const int64_t floor = answer.minimum_memory_bytes.value_or(FloorOfMemory(chain).bytes);
+    const auto least =
+        static_cast<int64_t>(std::ceil(static_cast<double>(floor) * (1 + deviation_)));
     return absl::ResourceExhaustedError(
         absl::StrCat("no schedule fits within memory = ", FormatBytes(budget_bytes_), "; ", least,
                      " bytes (", FormatBytes(least), ") are the least that does"));
   }
 
-  absl::Status RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan) {
+  // Measures a step under a schedule. If it is within the budget, the shape's further steps run
+  // like it. Returns by how many bytes it is over the budget.
+  absl::StatusOr<int64_t> RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan,
+                                   const at::Tensor& input, const TorchLoss& loss) {
     ASSIGN_OR_RETURN(FrameworkPlan made,
                      MakeFrameworkPlan(plan->chain, platform, planned.result.answer->schedule));
-    plan->commands = std::make_unique<FrameworkPlan>(std::move(made));
-    ASSIGN_OR_RETURN(plan->executor,
-                     FrameworkExecutor::Create(plan->commands.get(), device_.agent.get()));
     std::vector<TorchStage> in_modes = stages_;
     if (options_.graph_mode) {
-      ASSIGN_OR_RETURN(in_modes, InModes(stages_, plan->commands->execution));
+      ASSIGN_OR_RETURN(in_modes, InModes(stages_, made.execution));
     }
-    plan->stages = std::make_unique<TorchStages>(StagesToRun(std::move(in_modes)));
-    plan->unverified_steps = options_.verify ? kVerifiedSteps : 0;
+    ASSIGN_OR_RETURN(std::unique_ptr<ScheduledSteps> scheduled,
+                     ScheduledSteps::Create(std::move(made), StagesToRun(std::move(in_modes)),
+                                            device_.agent.get(), meter_));
+    const absl::StatusOr<int64_t> peak_bytes = scheduled->PeakBytes(input, loss);
+    if (absl::IsResourceExhausted(peak_bytes.status())) {
+      return static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
+    }
+    RETURN_IF_ERROR(peak_bytes.status());
+    if (*peak_bytes > budget_bytes_) return *peak_bytes - budget_bytes_;
+    scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
+    plan->scheduled = std::move(scheduled);
+    plan->commands = &plan->scheduled->plan();
     plan->platform = platform;
     plan->planned = std::move(planned);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<Result> Run(ShapePlan* plan, const at::Tensor& input, const TorchLoss& loss) {
-    if (plan->commands == nullptr) return RunPlain(input, loss);
-    plan->stages->set_verifies(plan->unverified_steps > 0);
-    plan->stages->Feed(input, loss);
-    // What the caller passed is not kept between steps.
-    const auto forget = absl::MakeCleanup([plan] { plan->stages->Feed({}, nullptr); });
-    ASSIGN_OR_RETURN(const StepReport report, plan->executor->Step(plan->stages.get()));
-    plan->unverified_steps = std::max(0, plan->unverified_steps - 1);
-    return Result{plan->stages->loss(), report.seconds};
+    return 0;
   }
 
   // Timed on the device's queue, which is LibTorch's current stream on a GPU.
-  absl::StatusOr<Result> RunPlain(const at::Tensor& input, const TorchLoss& loss) {
+  absl::StatusOr<StepResult> RunPlain(const at::Tensor& input, const TorchLoss& loss) {
     ASSIGN_OR_RETURN(const auto begin, device_.agent->Record(Queue::kCompute));
-    Result result;
+    StepResult result;
     ASSIGN_OR_RETURN(result.loss, PlainStep(stages_, input, loss));
     ASSIGN_OR_RETURN(const auto end, device_.agent->Record(Queue::kCompute));
     RETURN_IF_ERROR(device_.agent->Synchronize());
     result.seconds = end->Seconds() - begin->Seconds();
     return result;
-  }
-
-  static std::string PlainText(const ShapePlan& plan) {
-    if (plan.plain_bytes.has_value()) return FormatBytes(*plan.plain_bytes);
-    return absl::StrCat("does not fit; a schedule that stores everything takes ",
-                        FormatBytes(StoreAllPeakBytes(plan.chain)));
-  }
-
-  std::string PlanText(const ShapePlan& plan) const {
-    if (plan.commands == nullptr) {
-      return "plain training, which fits, with no host memory";
-    }
-    const Answer& answer = *plan.planned->result.answer;
-    const Prediction& predicted = plan.commands->prediction;
-    return absl::StrCat(answer.solver, ", ", SourceText(*plan.planned, options_.servers), ": ",
-                        FatesText(answer.explanation), "; a step takes ",
-                        FormatSeconds(predicted.makespan_seconds), " and ",
-                        FormatBytes(predicted.peak_memory_bytes), ", with ",
-                        FormatBytes(plan.host_bytes()), " of host memory");
-  }
-
-  // Also how the units in graph mode ran.
-  static std::string VerifiedText(const ShapePlan& plan) {
-    if (plan.stages == nullptr) return "";
-    std::string text;
-    if (const int64_t verified = plan.stages->verified_recomputations(); verified > 0) {
-      text = absl::StrCat("; ", verified, " recomputations had the outputs of their first runs");
-    }
-    for (const TorchStage& stage : plan.stages->stages()) {
-      if (stage.unit == nullptr) continue;
-      absl::StrAppend(&text, "; ", stage.name, " in graph mode ",
-                      stage.unit->traced()
-                          ? "by a trace"
-                          : absl::StrCat("as a block: ", stage.unit->block_reason()));
-    }
-    return text;
   }
 
   const FitOptions options_;
@@ -517,6 +472,7 @@ class Fit::Parts {
   bool joins_loss_ = false;
   int64_t budget_bytes_ = 0;  // 0: not known yet
   std::optional<Platform> link_;
+  double deviation_ = 0;  // the most by which a schedule has taken more than the budget, relatively
   std::list<ShapePlan> plans_;
 };
 

@@ -18,12 +18,9 @@
 #include <vector>
 
 #include "client/agent/executor.h"
-#include "client/agent/plan.h"
 #include "client/lib/credentials.h"
-#include "client/lib/planner.h"
+#include "client/torch/fit_plan.h"
 #include "client/torch/torch_stages.h"
-#include "solver/model/chain.h"
-#include "solver/model/platform.h"
 
 namespace stowage {
 
@@ -50,20 +47,14 @@ struct FitOptions {
   std::function<void(const std::string& what)> progress = nullptr;
 };
 
-// What the steps of one shape run by, for tools.
-struct FitPlan {
-  Chain chain = {};        // as profiled
-  Platform platform = {};  // with the memory that the schedule was made for
-  // Both unset where a step is plain training.
-  std::optional<PlannedAnswer> planned = {};
-  std::unique_ptr<FrameworkPlan> commands = {};
-};
-
 // Where plain training fits into the budget, a step is plain training; otherwise it runs under a
-// schedule, with equal losses and gradients (torch_stages.h says what a stage must not do). An
-// input of another shape or type, or a network in another training mode, gets a plan of its own at
-// its first step, within the same budget; the eight used last are kept. On a CUDA device the
-// calling thread's current stream becomes the one that steps run on. On the host whatever other
+// schedule, with equal losses and gradients (torch_stages.h says what a stage must not do). A
+// schedule is measured before a step runs under it: one that takes more than the budget is
+// replaced. An input of another shape or type, or a network in another training mode, is profiled
+// at its first step and gets a plan of its own, within the same budget, which another thread finds:
+// steps run meanwhile under the fastest schedule of another shape that fits, as one of a larger
+// batch does, and wait where there is none. The eight plans used last are kept. On a CUDA device
+// the calling thread's current stream becomes the one that steps run on. On the host whatever other
 // threads allocate with LibTorch counts as the step's. Not thread-safe; one thread makes all calls.
 //
 // Every member may throw, and names the stage or the option:

@@ -45,25 +45,32 @@ absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, at::
   return result.detach();
 }
 
-absl::StatusOr<int64_t> PlainPeakBytes(const std::vector<TorchStage>& stages,
-                                       const at::Tensor& input, const TorchLoss& loss,
-                                       MemoryMeter* meter) {
+absl::StatusOr<int64_t> StepPeakBytes(const TorchStages& stages, const at::Tensor& input,
+                                      MemoryMeter* meter, absl::FunctionRef<absl::Status()> step) {
   int64_t peak_bytes = 0;
   RETURN_IF_ERROR(TorchGuarded([&] {
-    StateBackup backup(TorchStages(stages, {.device = input.device()}));
+    StateBackup backup(stages);
     backup.SetGradientsToZero();
     absl::Status ran;
     // The first step allocates what libraries keep.
-    for (int step = 0; step < 2 && ran.ok(); ++step) {
+    for (int run = 0; run < 2 && ran.ok(); ++run) {
       const int64_t before_bytes = meter->LiveBytes();
       meter->ResetPeak();
-      ran = PlainStep(stages, input.clone(), loss).status();
+      ran = step();
       peak_bytes = meter->PeakBytes() - before_bytes;
     }
     backup.Restore();
+    peak_bytes += StridedBytes(input);
     return ran;
   }));
   return peak_bytes;
+}
+
+absl::StatusOr<int64_t> PlainPeakBytes(const std::vector<TorchStage>& stages,
+                                       const at::Tensor& input, const TorchLoss& loss,
+                                       MemoryMeter* meter) {
+  return StepPeakBytes(TorchStages(stages, {.device = input.device()}), input, meter,
+                       [&] { return PlainStep(stages, input, loss).status(); });
 }
 
 }  // namespace stowage

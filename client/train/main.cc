@@ -81,7 +81,7 @@ absl::Status Run(const TrainOptions& options) {
   std::vector<TrainingSamples> rows;
   for (const InterleavedTraining& training : trainings) rows.push_back(training.samples);
   absl::PrintF("%s\n%s", ComparisonText(rows, options.network.batch), fit.report());
-  absl::PrintF("%s", PredictionErrorText(planned.samples, plan.platform.memory_bytes));
+  absl::PrintF("%s", PredictionErrorText(planned.samples, plan.budget_bytes));
   ASSIGN_OR_RETURN(const std::string losses, CompareLosses(rows));
   if (!losses.empty()) absl::PrintF("%s\n", losses);
   ASSIGN_OR_RETURN(const std::vector<std::string> notes,

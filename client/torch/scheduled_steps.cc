@@ -1,0 +1,47 @@
+#include "client/torch/scheduled_steps.h"
+
+#include <algorithm>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "client/torch/plain_step.h"
+#include "client/torch/timed_step.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+
+absl::StatusOr<std::unique_ptr<ScheduledSteps>> ScheduledSteps::Create(FrameworkPlan plan,
+                                                                       TorchStages stages,
+                                                                       Device* device,
+                                                                       MemoryMeter* meter) {
+  std::unique_ptr<ScheduledSteps> steps(
+      new ScheduledSteps(std::move(plan), std::move(stages), meter));
+  ASSIGN_OR_RETURN(steps->executor_, FrameworkExecutor::Create(&steps->plan_, device));
+  return steps;
+}
+
+absl::StatusOr<StepResult> ScheduledSteps::Step(const at::Tensor& input, const TorchLoss& loss) {
+  stages_.set_verifies(unverified_steps_ > 0);
+  stages_.Feed(input, loss);
+  const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
+  ASSIGN_OR_RETURN(const StepReport report, executor_->Step(&stages_));
+  unverified_steps_ = std::max(0, unverified_steps_ - 1);
+  return StepResult{stages_.loss(), report.seconds};
+}
+
+absl::StatusOr<MeasuredStep> ScheduledSteps::Timed(const at::Tensor& input, const TorchLoss& loss) {
+  stages_.Feed(input, loss);
+  const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
+  return TimedStep(plan_, executor_.get(), &stages_, &meter_);
+}
+
+absl::StatusOr<int64_t> ScheduledSteps::PeakBytes(const at::Tensor& input, const TorchLoss& loss) {
+  const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
+  stages_.set_verifies(false);
+  return StepPeakBytes(stages_, input, &meter_, [&] {
+    stages_.Feed(input, loss);
+    return executor_->Step(&stages_).status();
+  });
+}
+
+}  // namespace stowage
