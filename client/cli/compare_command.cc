@@ -24,8 +24,7 @@ struct Arguments {
   int rows = 20;
 };
 
-// How many fit, of `compared`, where those come first.
-size_t FittingOf(const std::vector<ComparedSchedule>& compared) {
+size_t CountOfFitting(const std::vector<ComparedSchedule>& compared) {
   return static_cast<size_t>(std::ranges::count_if(compared, &ComparedSchedule::fits));
 }
 
@@ -44,7 +43,7 @@ std::string Text(const std::vector<ComparedSchedule>& compared, size_t rows) {
   if (rows < compared.size()) {
     absl::StrAppend(&text, "and ", compared.size() - rows, " more: --rows ", compared.size(), "\n");
   }
-  absl::StrAppend(&text, FittingOf(compared), " of ", compared.size(), " settings fit\n");
+  absl::StrAppend(&text, CountOfFitting(compared), " of ", compared.size(), " settings fit\n");
   return text;
 }
 
@@ -62,7 +61,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
                                ? Json(compared)
                                : Text(compared, static_cast<size_t>(arguments.rows));
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return FittingOf(compared) > 0 ? kExitOk : kExitInfeasible;
+  return CountOfFitting(compared) > 0 ? kExitOk : kExitInfeasible;
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& ch
                    Prefixed("--as", ParseNamedSetting(arguments.setting)));
   ASSIGN_OR_RETURN(const LayerStages stages,
                    Prefixed("--layers", ParseStages(*named.target, arguments.layers, chain)));
+  RETURN_IF_ERROR(
+      Prefixed(absl::StrCat("--as: ", Quoted(arguments.setting)), CheckList(named, chain, stages)));
   if (const std::optional<int> stage = ForbiddenStage(named, chain, stages)) {
     return absl::InvalidArgumentError(absl::StrCat("--as: ", Quoted(arguments.setting), " is ",
                                                    ForbiddenText(*stage), ", and ",
@@ -171,7 +173,8 @@ void AddSimulateCommand(CLI::App& app, Subcommand* chosen) {
   schedule->type_name("FILE");
   CLI::Option* const setting = command.add_option(
       "--as", arguments->setting,
-      "or a framework's setting, as in megatron:uniform:4, pytorch:all, pytorch:none");
+      "or a framework's setting: pytorch:all, pytorch:none, megatron:uniform:4, "
+      "torchtitan:every:2, or a list as an export has it: torchtitan:0,2,4, pytorch:2-3,5");
   setting->type_name("SETTING")->excludes(schedule);
   AddLayers(command, &arguments->layers)->needs(setting);
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);

@@ -10,10 +10,10 @@
 
 namespace stowage {
 
-// Every setting that has a name (named_setting.h), and "TARGET: best" where the target expresses
-// plans without a name. Those that fit come first, by makespan, then by peak; behind them the
-// others by peak. Without schedules, which would be as many
-// as layers. Settings that would run a stage twice that may run once are left out.
+// "TARGET:none", "TARGET:all" and the target's settings of uniform and block (named_setting.h), and
+// "TARGET: best" where its best plan is a list. Those that fit come first, by makespan, then by
+// peak; behind them the others by peak. Settings that would run a stage twice that may run once are
+// left out. Schedules are left empty: there would be as many as settings.
 // Errors: those of MakeExport(). Requires: as MakeExport(). Thread-safe.
 absl::StatusOr<std::vector<ComparedSchedule>> CompareSettings(const ExportRequest& request,
                                                               const LocalOptions& options);

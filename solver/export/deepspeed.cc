@@ -8,19 +8,10 @@
 #include "solver/export/settings.h"
 #include "solver/export/targets.h"
 #include "solver/export/text.h"
+#include "solver/model/json.h"
 
 namespace stowage {
 namespace {
-
-// Requires: printable text.
-std::string JsonString(absl::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') json += '\\';
-    json += c;
-  }
-  return json + '"';
-}
 
 // DeepSpeed takes the interval of its configuration only where that is above 0.
 constexpr absl::string_view kNoInterval =
@@ -30,7 +21,7 @@ constexpr absl::string_view kNoInterval =
 std::string RemarkLines(const std::vector<std::string>& remarks) {
   std::string lines;
   for (const std::string& remark : remarks) {
-    absl::StrAppend(&lines, lines.empty() ? "" : ",\n", "    ", JsonString(remark));
+    absl::StrAppend(&lines, lines.empty() ? "" : ",\n", "    ", ToJsonString(remark));
   }
   return lines + "\n";
 }

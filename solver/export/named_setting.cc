@@ -2,22 +2,55 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "solver/base/quote.h"
 
 namespace stowage {
 namespace {
 
-std::optional<Method> NumberedMethod(absl::string_view name, PlanClass plans) {
+// How a target's exports count what they list.
+int FirstNumber(const Target& target) { return target.unit == LayerUnit::kStage ? 1 : 0; }
+
+std::optional<Method> NumberedMethod(absl::string_view name, const Target& target) {
+  const PlanClass plans = target.plans;
   const bool blocks = plans == PlanClass::kUniformOrBlock;
   if (name == "block" && blocks) return Method::kBlock;
   if (name == "uniform" && (blocks || plans == PlanClass::kUniform)) return Method::kUniform;
-  return std::nullopt;
+  if (name != "every" || plans != PlanClass::kPerLayer) return std::nullopt;
+  return target.every_is_first ? Method::kFirstOfEvery : Method::kLastOfEvery;
+}
+
+// The layers of "2-3", or of "5".
+std::optional<Piece> ParsedSegment(absl::string_view text, const Target& target) {
+  const std::vector<absl::string_view> ends = absl::StrSplit(text, '-');
+  const size_t most = target.plans == PlanClass::kFlat ? 2 : 1;
+  Piece segment{.recomputed = true};
+  const bool valid = ends.size() <= most && absl::SimpleAtoi(ends.front(), &segment.first) &&
+                     absl::SimpleAtoi(ends.back(), &segment.last) && segment.last < kMaxStages &&
+                     FirstNumber(target) <= segment.first && segment.first <= segment.last;
+  if (!valid) return std::nullopt;
+  segment.first += 1 - FirstNumber(target);
+  segment.last += 1 - FirstNumber(target);
+  return segment;
+}
+
+std::optional<Setting> ParsedList(absl::string_view text, const Target& target) {
+  if (target.plans != PlanClass::kFlat && target.plans != PlanClass::kPerLayer) return std::nullopt;
+  Setting setting{.method = Method::kList};
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    const std::optional<Piece> segment = ParsedSegment(part, target);
+    if (!segment.has_value()) return std::nullopt;
+    if (!setting.list.empty() && segment->first <= setting.list.back().last) return std::nullopt;
+    setting.list.push_back(*segment);
+  }
+  return setting;
 }
 
 std::optional<NamedSetting> Parsed(absl::string_view text) {
@@ -26,34 +59,71 @@ std::optional<NamedSetting> Parsed(absl::string_view text) {
   if (target == nullptr) return std::nullopt;
   if (parts.size() == 2 && parts[1] == "none") return NamedSetting{target, {}};
   if (parts.size() == 2 && parts[1] == "all") return NamedSetting{target, {Method::kUniform, 1}};
+  if (parts.size() == 2) {
+    std::optional<Setting> list = ParsedList(parts[1], *target);
+    if (!list.has_value()) return std::nullopt;
+    return NamedSetting{target, *std::move(list)};
+  }
   if (parts.size() != 3) return std::nullopt;
-  const std::optional<Method> method = NumberedMethod(parts[1], target->plans);
+  const std::optional<Method> method = NumberedMethod(parts[1], *target);
   int layers = 0;
   const bool valid = method.has_value() && absl::SimpleAtoi(parts[2], &layers) && layers >= 1;
   if (!valid) return std::nullopt;
   return NamedSetting{target, {*method, layers}};
 }
 
+std::string ListText(const NamedSetting& named) {
+  const int shift = FirstNumber(*named.target) - 1;
+  return absl::StrJoin(named.setting.list, ",", [shift](std::string* text, const Piece& segment) {
+    absl::StrAppend(text, segment.first + shift);
+    if (segment.first < segment.last) absl::StrAppend(text, "-", segment.last + shift);
+  });
+}
+
 }  // namespace
 
 absl::StatusOr<NamedSetting> ParseNamedSetting(absl::string_view text) {
-  const std::optional<NamedSetting> named = Parsed(text);
-  if (named.has_value()) return *named;
+  std::optional<NamedSetting> named = Parsed(text);
+  if (named.has_value()) return *std::move(named);
   std::string forms;
   for (const Target& target : AllTargets()) {
     absl::StrAppend(&forms, target.name, ":none, ", target.name, ":all, ");
   }
   return absl::InvalidArgumentError(absl::StrCat(
       Quoted(text), " is not a setting; one of ", forms,
-      "megatron:uniform:N, megatron:block:N, deepspeed:uniform:N, with N layers, at least 1"));
+      "megatron:uniform:N, megatron:block:N, deepspeed:uniform:N, torchtitan:every:N, "
+      "huggingface:every:N, with N layers, at least 1; or a list as an export has it, in order: "
+      "torchtitan:0,2, huggingface:0,2, pytorch:2-3,5, jax:2-3,5"));
 }
 
 std::string NameOf(const NamedSetting& named) {
   const auto& [target, setting] = named;
-  if (setting.method == Method::kNone) return absl::StrCat(target->name, ":none");
   if (setting == Setting{Method::kUniform, 1}) return absl::StrCat(target->name, ":all");
-  const char* const method = setting.method == Method::kUniform ? ":uniform:" : ":block:";
-  return absl::StrCat(target->name, method, setting.layers);
+  const int layers = setting.layers;
+  switch (setting.method) {
+    case Method::kNone:
+      break;
+    case Method::kUniform:
+      return absl::StrCat(target->name, ":uniform:", layers);
+    case Method::kBlock:
+      return absl::StrCat(target->name, ":block:", layers);
+    case Method::kFirstOfEvery:
+    case Method::kLastOfEvery:
+      return absl::StrCat(target->name, ":every:", layers);
+    case Method::kList:
+      return absl::StrCat(target->name, ":", ListText(named));
+  }
+  return absl::StrCat(target->name, ":none");
+}
+
+absl::Status CheckList(const NamedSetting& named, const Chain& chain, const LayerStages& stages) {
+  const int count = Layers(chain, stages, named.target->unit).count();
+  const std::vector<Piece>& list = named.setting.list;
+  if (list.empty() || list.back().last <= count) return absl::OkStatus();
+  const int first_number = FirstNumber(*named.target);
+  return absl::InvalidArgumentError(absl::StrCat("lists layer ",
+                                                 list.back().last + first_number - 1, ", of ",
+                                                 count, " that are counted from ", first_number));
 }
 
 std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& pieces) {
@@ -67,7 +137,8 @@ std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& 
 
 std::optional<int> ForbiddenStage(const NamedSetting& named, const Chain& chain,
                                   const LayerStages& range) {
-  if (named.target->unit == LayerUnit::kStage) return std::nullopt;
+  const bool chooses = named.target->unit == LayerUnit::kStage;
+  if (chooses && named.setting.method != Method::kList) return std::nullopt;
   const Layers layers(chain, range, named.target->unit);
   return ForbiddenStage(chain, layers.ToStages(PiecesOf(named.setting, layers.count())));
 }

@@ -1,21 +1,53 @@
 #include "solver/export/settings.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 
 namespace stowage {
+namespace {
+
+// Of segments of `length` layers each, one every `step` layers, from `first` to `last`.
+std::vector<Piece> Segments(int first, int last, int length, int step) {
+  std::vector<Piece> segments;
+  for (int64_t begin = first; begin <= last; begin += step) {
+    const int64_t end = std::min<int64_t>(begin + length - 1, last);
+    segments.push_back({static_cast<int>(begin), static_cast<int>(end), /*recomputed=*/true});
+  }
+  return segments;
+}
+
+std::vector<Piece> SegmentsOf(const Setting& setting, int count) {
+  const int n = setting.layers;
+  switch (setting.method) {
+    case Method::kNone:
+      return {};
+    case Method::kUniform:
+      return Segments(1, count, n, n);
+    case Method::kBlock:
+      return Segments(1, std::min(n, count), 1, 1);
+    case Method::kFirstOfEvery:
+      return Segments(1, count, 1, n);
+    case Method::kLastOfEvery:
+      return Segments(n, count, 1, n);
+    case Method::kList:
+      break;
+  }
+  return setting.list;
+}
+
+}  // namespace
 
 std::vector<Piece> PiecesOf(const Setting& setting, int count) {
-  const int recomputed = setting.method == Method::kNone    ? 0
-                         : setting.method == Method::kBlock ? std::min(setting.layers, count)
-                                                            : count;
-  const int length = setting.method == Method::kUniform ? std::min(setting.layers, count) : 1;
   std::vector<Piece> pieces;
-  for (int first = 1; first <= recomputed; first += length) {
-    pieces.push_back({first, std::min(first + length - 1, recomputed), /*recomputed=*/true});
+  int next = 1;
+  for (const Piece& segment : SegmentsOf(setting, count)) {
+    if (next < segment.first) pieces.push_back({next, segment.first - 1, /*recomputed=*/false});
+    pieces.push_back(segment);
+    next = segment.last + 1;
   }
-  if (recomputed < count) pieces.push_back({recomputed + 1, count, /*recomputed=*/false});
+  if (next <= count) pieces.push_back({next, count, /*recomputed=*/false});
   return pieces;
 }
 
@@ -24,9 +56,11 @@ std::optional<Setting> SettingOf(const std::vector<Piece>& pieces) {
   const Piece& begin = pieces.front();
   Setting setting;
   if (begin.recomputed && pieces.back().recomputed) {
-    setting = {Method::kUniform, begin.last};
+    setting.method = Method::kUniform;
+    setting.layers = begin.last;
   } else if (begin.recomputed) {
-    setting = {Method::kBlock, static_cast<int>(pieces.size()) - 1};
+    setting.method = Method::kBlock;
+    setting.layers = static_cast<int>(pieces.size()) - 1;
   }
   if (PiecesOf(setting, count) != pieces) return std::nullopt;
   return setting;

@@ -1,5 +1,6 @@
-// Settings that are a method and a number of layers: Megatron's two methods, of which DeepSpeed has
-// one. There are few for a chain, so the best is found by trying all.
+// Settings that are a method and a number of layers, such as Megatron's two methods, of which
+// DeepSpeed has one, and lists of layers. Of those with a number there are few for a chain, so the
+// best is found by trying all.
 #ifndef STOWAGE_SOLVER_EXPORT_SETTINGS_H_
 #define STOWAGE_SOLVER_EXPORT_SETTINGS_H_
 
@@ -12,29 +13,34 @@
 namespace stowage {
 
 enum class Method {
-  kNone,     // every layer is saved
-  kUniform,  // segments of `layers` layers each, the last one shorter, run again
-  kBlock,    // the first `layers` layers run again, each by itself; the others are saved
+  kNone,          // every layer is saved
+  kUniform,       // segments of `layers` layers each, the last one shorter, run again
+  kBlock,         // the first `layers` layers run again, each by itself; the others are saved
+  kFirstOfEvery,  // of every `layers` layers the first one runs again; the others are saved
+  kLastOfEvery,   // of every `layers` layers the last one
+  kList,          // the segments of `list` run again; the other layers are saved
 };
 
 struct Setting {
   Method method = Method::kNone;
-  int layers = 0;  // at least 1, but 0 of kNone
+  int layers = 0;  // at least 1, but 0 of kNone and kList
+  // Of kList: all run again, and none is empty; in order, with or without gaps.
+  std::vector<Piece> list = {};
 
   bool operator==(const Setting&) const = default;
 };
 
-// Its plan of `count` layers. O(count).
+// Its plan of `count` layers. O(count). Requires: the list has no others.
 std::vector<Piece> PiecesOf(const Setting& setting, int count);
 
-// The setting with these pieces, of the layers 1..count; nullopt: there is none. Where each method
-// has one it is uniform. O(pieces).
+// The setting of kNone, kUniform or kBlock with these pieces, of the layers 1..count; nullopt:
+// there is none. Where each method has one it is uniform. O(pieces).
 std::optional<Setting> SettingOf(const std::vector<Piece>& pieces);
 
-// All settings that differ from each other: kNone, then kUniform, then kBlock.
+// All of these that differ from each other: kNone, then kUniform, then kBlock.
 std::vector<Setting> AllSettings(int count);
 
-// "uniform, 4 layers".
+// "uniform, 4 layers". Requires: one of these.
 std::string SettingText(const Setting& setting);
 
 }  // namespace stowage

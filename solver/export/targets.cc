@@ -44,6 +44,7 @@ constexpr Target kTargets[] = {
      .unit = LayerUnit::kFusionGroup,
      .plans = PlanClass::kPerLayer,
      .usual = kEveryLayer,
+     .every_is_first = true,
      .write = WriteHuggingFace},
     {.name = "torchtitan",
      .framework = "torchtitan 0.3",

@@ -43,6 +43,7 @@ struct Target {
   PlanClass plans = PlanClass::kFlat;
   absl::string_view usual;        // what its users set where they set no more than they must
   bool takes_all_stages = false;  // as its layers: it can leave none out
+  bool every_is_first = false;    // its setting of every Nth layer recomputes the first of N
   // Errors: INVALID_ARGUMENT for a plan that the target cannot express, with the remedy.
   absl::StatusOr<std::string> (*write)(const ExportedPlan& plan) = nullptr;
 };

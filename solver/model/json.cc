@@ -13,30 +13,7 @@
 namespace stowage {
 namespace {
 
-// In quotes, as protobuf escapes: "<" and ">" as well, so that it may stand in HTML.
-std::string JsonOf(const std::string& text) {
-  std::string json = "\"";
-  for (const char c : ValidUtf8(text)) {
-    if (c == '"' || c == '\\') {
-      absl::StrAppend(&json, "\\", std::string(1, c));
-    } else if (c == '\b') {
-      json += "\\b";
-    } else if (c == '\f') {
-      json += "\\f";
-    } else if (c == '\n') {
-      json += "\\n";
-    } else if (c == '\r') {
-      json += "\\r";
-    } else if (c == '\t') {
-      json += "\\t";
-    } else if ((c >= 0 && c < ' ') || c == '<' || c == '>' || c == '\x7f') {
-      absl::StrAppendFormat(&json, "\\u%04x", static_cast<unsigned>(c));
-    } else {
-      json += c;
-    }
-  }
-  return json + "\"";
-}
+std::string JsonOf(const std::string& text) { return ToJsonString(text); }
 
 // 15 digits where they read back as the same number, else 17. JSON has no infinity.
 std::string JsonOf(double value) {
@@ -116,6 +93,30 @@ std::string JsonOf(const Stage& stage, int level) {
 }
 
 }  // namespace
+
+std::string ToJsonString(absl::string_view text) {
+  std::string json = "\"";
+  for (const char c : ValidUtf8(text)) {
+    if (c == '"' || c == '\\') {
+      absl::StrAppend(&json, "\\", std::string(1, c));
+    } else if (c == '\b') {
+      json += "\\b";
+    } else if (c == '\f') {
+      json += "\\f";
+    } else if (c == '\n') {
+      json += "\\n";
+    } else if (c == '\r') {
+      json += "\\r";
+    } else if (c == '\t') {
+      json += "\\t";
+    } else if ((c >= 0 && c < ' ') || c == '<' || c == '>' || c == '\x7f') {
+      absl::StrAppendFormat(&json, "\\u%04x", static_cast<unsigned>(c));
+    } else {
+      json += c;
+    }
+  }
+  return json + "\"";
+}
 
 std::string ToJson(const Chain& chain) {
   JsonObject object;
