@@ -20,6 +20,9 @@ struct ProfileOptions {
   // Also measures each unit in graph mode, right after its stages. Meanwhile the unit's output is
   // in memory twice.
   bool graph_mode = false;
+  // Schedules will not offload. Then a saved value leaves out what the value before has passed on
+  // to it, down to the size of its output: the value before stays on the device as long as it does.
+  bool stays_on_device = false;
 };
 
 // Runs one stage after the other and holds the values of one stage only, so that a network that
