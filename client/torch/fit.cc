@@ -75,12 +75,32 @@ std::string ShapeOf(const at::Tensor& tensor) {
   return absl::StrCat(absl::StrJoin(tensor.sizes(), "x"), " ", c10::toString(tensor.scalar_type()));
 }
 
+// "8x512 Long, mask 8x512 Bool".
+std::string ShapeOf(const TorchInput& input) {
+  std::string shape = ShapeOf(input.tensor);
+  for (const auto& [name, tensor] : input.sides) {
+    absl::StrAppend(&shape, ", ", name, " ", ShapeOf(tensor));
+  }
+  return shape;
+}
+
+// What a schedule that stores everything would take if a skip counted in one value, as it does in
+// plain training.
+int64_t StoreAllOnceBytes(const TorchStages& stages, Chain chain) {
+  for (int l = 1; l <= chain.length(); ++l) {
+    Stage& stage = chain.stages[static_cast<size_t>(l) - 1];
+    stage.saved_bytes = std::max<int64_t>(stage.saved_bytes - stages.passed_bytes(l), 0);
+    stage.output_bytes = std::min(stage.output_bytes, stage.saved_bytes);
+  }
+  return StoreAllPeakBytes(chain);
+}
+
 }  // namespace
 
 class Fit::Parts {
  public:
   static absl::StatusOr<std::unique_ptr<Parts>> Create(std::vector<TorchStage> stages,
-                                                       const at::Tensor& input,
+                                                       const TorchInput& input,
                                                        const TorchLoss& loss,
                                                        const FitOptions& options) {
     auto parts = std::make_unique<Parts>(options);
@@ -90,7 +110,7 @@ class Fit::Parts {
   }
   explicit Parts(const FitOptions& options) : options_(options) {}
 
-  absl::StatusOr<MeasuredStep> TimedStepOf(const at::Tensor& input, const TorchLoss& loss) {
+  absl::StatusOr<MeasuredStep> TimedStepOf(const TorchInput& input, const TorchLoss& loss) {
     RETURN_IF_ERROR(CheckFed(input, loss));
     ASSIGN_OR_RETURN(ShapePlan* const plan, PlanFor(input, loss));
     if (plan->scheduled != nullptr) return plan->scheduled->Timed(input, loss);
@@ -99,7 +119,7 @@ class Fit::Parts {
 
   const FitPlan& LastPlan() const { return plans_.front(); }
 
-  absl::StatusOr<at::Tensor> Step(const at::Tensor& input, const TorchLoss& loss) {
+  absl::StatusOr<at::Tensor> Step(const TorchInput& input, const TorchLoss& loss) {
     RETURN_IF_ERROR(CheckFed(input, loss));
     ASSIGN_OR_RETURN(ShapePlan* const plan, PlanFor(input, loss));
     const int64_t gradient_bytes = GradientBytes();
@@ -109,7 +129,7 @@ class Fit::Parts {
                                                   ? RunPlain(input, loss)
                                                   : plan->scheduled->Step(input, loss));
     // A schedule's memory includes the input, which the caller has already.
-    plan->steps.Add(result.seconds, meter_->PeakBytes() - before_bytes + StridedBytes(input),
+    plan->steps.Add(result.seconds, meter_->PeakBytes() - before_bytes + StridedBytes(input.tensor),
                     GradientBytes() - gradient_bytes);
     return result.loss;
   }
@@ -169,9 +189,15 @@ class Fit::Parts {
     };
   }
 
-  static absl::Status CheckFed(const at::Tensor& input, const TorchLoss& loss) {
-    if (!input.defined()) return absl::InvalidArgumentError("input: is an undefined tensor");
-    if (input.requires_grad()) {
+  static absl::Status CheckFed(const TorchInput& input, const TorchLoss& loss) {
+    if (!input.tensor.defined()) {
+      return absl::InvalidArgumentError("input: is an undefined tensor");
+    }
+    for (const auto& [name, tensor] : input.sides) {
+      if (tensor.defined()) continue;
+      return absl::InvalidArgumentError(absl::StrCat("side input ", name, ": is undefined"));
+    }
+    if (input.tensor.requires_grad()) {
       return absl::InvalidArgumentError(
           "input: requires a gradient, which a step does not pass on: make what computes it the "
           "first stage, or detach() it");
@@ -190,13 +216,13 @@ class Fit::Parts {
     return ViolationsStatus(SolverViolations(options_.solver));
   }
 
-  absl::Status Open(std::vector<TorchStage> stages, const at::Tensor& input,
+  absl::Status Open(std::vector<TorchStage> stages, const TorchInput& input,
                     const TorchLoss& loss) {
     RETURN_IF_ERROR(CheckFed(input, loss));
     RETURN_IF_ERROR(CheckOptions());
     if (stages.empty()) return absl::InvalidArgumentError("network: has no stage");
-    meter_ = &MemoryOf(input.device());
-    ASSIGN_OR_RETURN(device_, OpenDevice(input.device().str(), LinkSpeed()));
+    meter_ = &MemoryOf(input.tensor.device());
+    ASSIGN_OR_RETURN(device_, OpenDevice(input.tensor.device().str(), LinkSpeed()));
     const size_t count = stages.size();
     ASSIGN_OR_RETURN(stages_, JoinWhereInPlace(std::move(stages), input));
     parameters_ = StagesToRun().Parameters();
@@ -226,7 +252,7 @@ class Fit::Parts {
   }
 
   // The plan used last is the first.
-  absl::StatusOr<ShapePlan*> PlanFor(const at::Tensor& input, const TorchLoss& loss) {
+  absl::StatusOr<ShapePlan*> PlanFor(const TorchInput& input, const TorchLoss& loss) {
     const std::string shape = ShapeOf(input);
     const std::vector<bool> state = State();
     const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const ShapePlan& plan) {
@@ -247,23 +273,24 @@ class Fit::Parts {
     return &plans_.front();
   }
 
-  absl::StatusOr<ShapePlan> MakePlan(const at::Tensor& input, const TorchLoss& loss) {
+  absl::StatusOr<ShapePlan> MakePlan(const TorchInput& input, const TorchLoss& loss) {
     ShapePlan plan;
     plan.shape = ShapeOf(input);
     plan.state = State();
     TorchStages stages = StagesToRun();
     stages.Feed(input, loss);
     Progress(absl::StrCat("profiling ", stages_.size(), " stages for input ", plan.shape));
-    ASSIGN_OR_RETURN(
-        plan.chain, ProfileChain(&stages, device_.agent.get(), meter_,
-                                 {.graph_mode = options_.graph_mode, .progress = StageProgress()}));
+    ASSIGN_OR_RETURN(plan.chain, ProfileChain(&stages, device_.agent.get(), meter_,
+                                              {.graph_mode = options_.graph_mode,
+                                               .stays_on_device = !Offloads(),
+                                               .progress = StageProgress()}));
     // In plan files, which are named after it.
     plan.chain.name =
         absl::StrCat(stages_.front().name, " to ", stages_.back().name, ", ", plan.shape);
     if (budget_bytes_ == 0) RETURN_IF_ERROR(SetBudget(stages, plan.chain));
     plan.budget_bytes = budget_bytes_;
     plan.platform.memory_bytes = budget_bytes_;
-    if (kLeastOfPlain * static_cast<double>(StoreAllPeakBytes(plan.chain)) <=
+    if (kLeastOfPlain * static_cast<double>(StoreAllOnceBytes(stages, plan.chain)) <=
         static_cast<double>(budget_bytes_)) {
       const absl::StatusOr<int64_t> plain = PlainPeakBytes(stages_, input, loss, meter_);
       if (!plain.ok() && !absl::IsResourceExhausted(plain.status())) return plain.status();
@@ -296,10 +323,12 @@ class Fit::Parts {
     return absl::ResourceExhaustedError("memory: nothing is left of the device for activations");
   }
 
+  bool Offloads() const { return options_.offload.value_or(!device_.torch.is_cpu()); }
+
   // Without bandwidths where nothing is to be offloaded.
   absl::StatusOr<Platform> PlatformWithin(int64_t memory_bytes) {
     Platform platform;
-    if (options_.offload.value_or(!device_.torch.is_cpu())) {
+    if (Offloads()) {
       if (!link_.has_value()) {
         Progress("measuring the link to the host");
         ASSIGN_OR_RETURN(link_, ProfileLink(device_.agent.get()));
@@ -335,7 +364,7 @@ class Fit::Parts {
 
   // Waits for the shape's schedule and measures it. Where it takes too much, starts again: for a
   // shape that has another one meanwhile without waiting.
-  absl::Status FinishSolve(ShapePlan* plan, const at::Tensor& input, const TorchLoss& loss) {
+  absl::Status FinishSolve(ShapePlan* plan, const TorchInput& input, const TorchLoss& loss) {
     const bool waits = plan->scheduled == nullptr;
     do {
       while (!plan->pending->ReadyWithin(1)) Progress("still finding a schedule");
@@ -355,7 +384,7 @@ class Fit::Parts {
 
   // Runs the shape's steps under its own schedule if they take no more than the budget; else starts
   // to find another one, or fails if there is none and none is used meanwhile.
-  absl::Status Adopt(PlannedAnswer planned, ShapePlan* plan, const at::Tensor& input,
+  absl::Status Adopt(PlannedAnswer planned, ShapePlan* plan, const TorchInput& input,
                      const TorchLoss& loss) {
     const Answer& answer = *planned.result.answer;
     if (answer.outcome == Outcome::kInfeasible) {
@@ -385,7 +414,7 @@ class Fit::Parts {
   }
 
   // Of the schedules of other shapes that fit this one, takes the fastest.
-  absl::Status BorrowSchedule(ShapePlan* plan, const at::Tensor& input, const TorchLoss& loss) {
+  absl::Status BorrowSchedule(ShapePlan* plan, const TorchInput& input, const TorchLoss& loss) {
     struct Borrowable {
       PlannedAnswer planned;
       std::string shape;
@@ -428,7 +457,7 @@ class Fit::Parts {
   // Measures a step under a schedule. If it is within the budget, the shape's further steps run
   // like it. Returns by how many bytes it is over the budget.
   absl::StatusOr<int64_t> RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan,
-                                   const at::Tensor& input, const TorchLoss& loss) {
+                                   const TorchInput& input, const TorchLoss& loss) {
     ASSIGN_OR_RETURN(FrameworkPlan made,
                      MakeFrameworkPlan(plan->chain, platform, planned.result.answer->schedule));
     std::vector<TorchStage> in_modes = stages_;
@@ -453,7 +482,7 @@ class Fit::Parts {
   }
 
   // Timed on the device's queue, which is LibTorch's current stream on a GPU.
-  absl::StatusOr<StepResult> RunPlain(const at::Tensor& input, const TorchLoss& loss) {
+  absl::StatusOr<StepResult> RunPlain(const TorchInput& input, const TorchLoss& loss) {
     ASSIGN_OR_RETURN(const auto begin, device_.agent->Record(Queue::kCompute));
     StepResult result;
     ASSIGN_OR_RETURN(result.loss, PlainStep(stages_, input, loss));
@@ -476,11 +505,11 @@ class Fit::Parts {
   std::list<ShapePlan> plans_;
 };
 
-Fit::Fit(torch::nn::Sequential network, const at::Tensor& input, const TorchLoss& loss,
+Fit::Fit(torch::nn::Sequential network, const TorchInput& input, const TorchLoss& loss,
          const FitOptions& options)
     : Fit(StagesOf(std::move(network)), input, loss, options) {}
 
-Fit::Fit(std::vector<TorchStage> stages, const at::Tensor& input, const TorchLoss& loss,
+Fit::Fit(std::vector<TorchStage> stages, const TorchInput& input, const TorchLoss& loss,
          const FitOptions& options)
     : parts_(OrThrow(Parts::Create(std::move(stages), input, loss, options))) {}
 
@@ -488,11 +517,11 @@ Fit::~Fit() = default;
 Fit::Fit(Fit&& other) noexcept = default;
 Fit& Fit::operator=(Fit&& other) noexcept = default;
 
-at::Tensor Fit::step(const at::Tensor& input, const TorchLoss& loss) {
+at::Tensor Fit::step(const TorchInput& input, const TorchLoss& loss) {
   return OrThrow(parts_->Step(input, loss));
 }
 
-MeasuredStep Fit::timed_step(const at::Tensor& input, const TorchLoss& loss) {
+MeasuredStep Fit::timed_step(const TorchInput& input, const TorchLoss& loss) {
   return OrThrow(parts_->TimedStepOf(input, loss));
 }
 

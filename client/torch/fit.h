@@ -64,26 +64,27 @@ struct FitOptions {
 // After a failed step gradients and buffers are partly updated: zero the gradients before the next.
 class Fit {
  public:
-  // Profiles the network on `input` and makes the plan of its shape; changes no gradient, buffer or
+  // Profiles the network on `input`, a tensor unless it has side inputs, and makes the plan of its
+  // shape; changes no gradient, buffer or
   // random generator. Stages that write into their inputs are joined with the ones before them, and
   // the last one with the loss if the loss's backward does not read its input. The network stays
   // the caller's and must be on the input's device, and in training mode if it is to be trained.
-  Fit(torch::nn::Sequential network, const at::Tensor& input, const TorchLoss& loss,
+  Fit(torch::nn::Sequential network, const TorchInput& input, const TorchLoss& loss,
       const FitOptions& options = {});
   // The same for a network that is cut into other parts.
-  Fit(std::vector<TorchStage> stages, const at::Tensor& input, const TorchLoss& loss,
+  Fit(std::vector<TorchStage> stages, const TorchInput& input, const TorchLoss& loss,
       const FitOptions& options = {});
   ~Fit();
   Fit(Fit&& other) noexcept;
   Fit& operator=(Fit&& other) noexcept;
 
   // One forward and backward; adds to the gradients of the parameters. Returns the loss, detached.
-  // The input must not require a gradient.
-  at::Tensor step(const at::Tensor& input, const TorchLoss& loss);
+  // The input must not require a gradient. Side inputs are not part of the budget.
+  at::Tensor step(const TorchInput& input, const TorchLoss& loss);
 
   // The same, and times each command of the plan, which is a little slower. Throws ValueError where
   // a step is plain training.
-  MeasuredStep timed_step(const at::Tensor& input, const TorchLoss& loss);
+  MeasuredStep timed_step(const TorchInput& input, const TorchLoss& loss);
 
   // Of the last step's shape. Valid until the next step.
   const FitPlan& plan() const;

@@ -34,8 +34,6 @@ namespace {
 
 namespace jit = torch::jit;
 
-using Tensors = std::vector<at::Tensor>;
-
 // Operations that return numbers of a tensor to the program, which may branch on them.
 constexpr std::array kReaders = {"aten::_local_scalar_dense",
                                  "aten::is_nonzero",
@@ -344,6 +342,10 @@ absl::StatusOr<std::vector<TorchStage>> InModes(const std::vector<TorchStage>& s
       continue;
     }
     const auto last = stages.begin() + unit.last;
+    if (std::any_of(first, last, IsEager)) {  // a plan for stages that were others
+      run.push_back(JoinedStage({first, last}));
+      continue;
+    }
     const auto fused = std::make_shared<GraphUnit>(std::vector<TorchStage>(first, last));
     run.push_back({.name = fused->name(),
                    .forward = [fused](const at::Tensor& input) { return fused->Forward(input); },
@@ -362,7 +364,7 @@ Execution AllInGraphMode(const std::vector<TorchStage>& stages) {
     added.name = stage.name;
     added.graph = GraphCosts();
     added.fusion_group = stage.fusion_group;
-    added.control_flow = stage.control_flow;
+    added.control_flow = IsEager(stage);
   }
   std::vector<bool> graph;
   for (const Unit& unit : UnitsOf(chain)) graph.push_back(unit.has_graph);

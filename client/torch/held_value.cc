@@ -47,6 +47,24 @@ TensorView ViewOf(const at::Tensor& tensor, size_t block) {
           tensor.is_neg()};
 }
 
+StageOutput StageOutput::Of(const std::vector<at::Tensor>& tuple) {
+  StageOutput output;
+  for (const at::Tensor& tensor : tuple) {
+    const auto found = std::find_if(output.tensors.begin(), output.tensors.end(),
+                                    [&](const at::Tensor& other) { return other.is_same(tensor); });
+    output.order.push_back(static_cast<size_t>(found - output.tensors.begin()));
+    if (found == output.tensors.end()) output.tensors.push_back(tensor);
+  }
+  return output;
+}
+
+std::vector<at::Tensor> StageOutput::Tuple() const {
+  std::vector<at::Tensor> tuple;
+  tuple.reserve(order.size());
+  for (const size_t i : order) tuple.push_back(tensors[i]);
+  return tuple;
+}
+
 TensorView HeldValue::Hold(const at::Tensor& tensor) {
   // Tensors of one storage share a block, so that its bytes count once.
   const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
@@ -61,8 +79,34 @@ TensorView HeldValue::Hold(const at::Tensor& tensor) {
   return ViewOf(tensor, index);
 }
 
-bool HeldValue::SharesOutputStorage(const at::Tensor& tensor) const {
-  return blocks_[output_.block].identity == StorageOf(tensor);
+void HeldValue::HoldOutput(const StageOutput& output) {
+  outputs_.clear();
+  for (const at::Tensor& tensor : output.tensors) outputs_.push_back(Hold(tensor));
+  differentiable_ = output.differentiable;
+  order_ = output.order;
+}
+
+StageOutput HeldValue::Output() const {
+  StageOutput output{{}, differentiable_, order_};
+  output.tensors.reserve(outputs_.size());
+  for (const TensorView& view : outputs_) output.tensors.push_back(Tensor(view));
+  return output;
+}
+
+void HeldValue::MarkPassed(const HeldValue& before) {
+  for (Block& block : blocks_) {
+    block.passed =
+        std::any_of(before.outputs_.begin(), before.outputs_.end(), [&](const TensorView& view) {
+          return before.blocks_[view.block].identity == block.identity;
+        });
+  }
+}
+
+std::optional<size_t> HeldValue::FindOutput(const at::Tensor& tensor) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (blocks_[outputs_[i].block].identity == StorageOf(tensor)) return i;
+  }
+  return std::nullopt;
 }
 
 int64_t HeldValue::Bytes(int64_t granularity) const {
@@ -71,10 +115,26 @@ int64_t HeldValue::Bytes(int64_t granularity) const {
   return bytes;
 }
 
-bool HeldValue::IsShared() const {
-  // The block itself is one reference to its storage.
-  return std::any_of(blocks_.begin(), blocks_.end(), [](const Block& block) {
-    return block.storage && block.storage.use_count() > 1;
+int64_t HeldValue::PassedBytes(int64_t granularity) const {
+  int64_t bytes = 0;
+  for (const Block& block : blocks_) bytes += block.passed ? RoundedUp(block.size, granularity) : 0;
+  return bytes;
+}
+
+bool HeldValue::IsShared(const std::vector<HeldValue>& values) const {
+  // Each block is one reference to its storage.
+  const auto references = [&values](const Block& block) {
+    int64_t count = 0;
+    for (const HeldValue& value : values) {
+      for (const Block& other : value.blocks_) {
+        if (other.storage && other.identity == block.identity) ++count;
+      }
+    }
+    return count;
+  };
+  return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+    return block.storage && !block.passed && block.storage.use_count() > 1 &&
+           static_cast<int64_t>(block.storage.use_count()) > references(block);
   });
 }
 
@@ -93,9 +153,9 @@ at::Tensor HeldValue::Tensor(const TensorView& view) const {
   return tensor;
 }
 
-at::Tensor HeldValue::PartOfOutput(TensorView view) const {
+at::Tensor HeldValue::PartOfOutput(size_t tensor, TensorView view) const {
   // A recomputation has other storages: the block number of the earlier run is meaningless.
-  view.block = output_.block;
+  view.block = outputs_[tensor].block;
   return Tensor(view);
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,32 +29,47 @@ struct TensorView {
   bool negated = false;
 };
 
+// a^l, detached from autograd.
+struct StageOutput {
+  std::vector<at::Tensor> tensors;   // each once
+  std::vector<bool> differentiable;  // by tensor: whether the stages before it need its gradient
+  std::vector<size_t> order;         // the tuple that the next stage takes, as indices of tensors
+
+  // Of a tuple, in which a tensor may stand twice, as the next stage's input and as a skip.
+  static StageOutput Of(const std::vector<at::Tensor>& tuple);
+  std::vector<at::Tensor> Tuple() const;
+};
+
 // Members that take or return tensors may throw LibTorch's exceptions. Only const members may be
 // called concurrently.
 class HeldValue {
  public:
   // Holds the storage of `tensor` from now on. Requires: it has one.
   TensorView Hold(const at::Tensor& tensor);
-  void HoldOutput(const at::Tensor& tensor) { output_ = Hold(tensor); }
+  void HoldOutput(const StageOutput& output);
+  // Marks the blocks that are also part of the output of the value before: it passed them on.
+  void MarkPassed(const HeldValue& before);
   void set_saved() { saved_ = true; }
-  void set_differentiable(bool differentiable) { differentiable_ = differentiable; }
 
-  bool live() const { return !blocks_.empty(); }           // on the device or on the host
-  bool saved() const { return saved_; }                    // ā^l rather than a^l
-  bool differentiable() const { return differentiable_; }  // whether it needs a gradient
-  // Whether `tensor` has the storage of the output.
-  bool SharesOutputStorage(const at::Tensor& tensor) const;
+  bool live() const { return !blocks_.empty(); }  // on the device or on the host
+  bool saved() const { return saved_; }           // ā^l rather than a^l
+  // The number of the output's tensor that has the storage of `tensor`, if one does.
+  std::optional<size_t> FindOutput(const at::Tensor& tensor) const;
 
   // The sum of all blocks, each rounded up to `granularity` like the allocator does.
   int64_t Bytes(int64_t granularity) const;
-  // Whether another object, such as a tensor in a module, keeps a block alive.
-  bool IsShared() const;
+  // Of these the ones that the value before has passed on. While both are live there, the two have
+  // the same memory.
+  int64_t PassedBytes(int64_t granularity) const;
+  // Whether an object beside `values`, such as a tensor in a module, keeps a block alive that the
+  // value before has not passed on.
+  bool IsShared(const std::vector<HeldValue>& values) const;
 
   // Require: the value is on the device.
   at::Tensor Tensor(const TensorView& view) const;
-  at::Tensor Output() const { return Tensor(output_); }
-  // `view` was taken of the output of an earlier run; returns it of the current output.
-  at::Tensor PartOfOutput(TensorView view) const;
+  StageOutput Output() const;
+  // `view` was taken of this tensor of an earlier run's output; returns it of the current output.
+  at::Tensor PartOfOutput(size_t tensor, TensorView view) const;
 
   // The span holds the blocks one after another, each rounded up. On the current stream.
   // Errors of both: FAILED_PRECONDITION for a span of another size.
@@ -71,15 +87,17 @@ class HeldValue {
     const void* identity = nullptr;  // the StorageImpl
     int64_t size = 0;
     c10::Device device = c10::kCPU;
+    bool passed = false;  // by the value before
   };
 
   template <typename Copy>
   absl::Status ForEachPart(PinnedSpan span, int64_t granularity, const Copy& copy) const;
 
   std::vector<Block> blocks_;
-  TensorView output_;
+  std::vector<TensorView> outputs_;  // the members of StageOutput
+  std::vector<bool> differentiable_;
+  std::vector<size_t> order_;
   bool saved_ = false;
-  bool differentiable_ = false;
 };
 
 TensorView ViewOf(const at::Tensor& tensor, size_t block);

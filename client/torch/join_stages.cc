@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/torch/native/saved_tensors.h"
 #include "client/torch/replay.h"
+#include "client/torch/stage_borders.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
@@ -18,39 +19,77 @@
 namespace stowage {
 namespace {
 
-// By stage: whether it belongs to the one before it, since it writes into its input, or returns its
-// input, or a view of it, into which a later stage writes. For the first stage the one before it is
-// the network's input. Holds one value at a time.
+// A tensor of a value, and the stage that made its memory; 0: it is the network's input.
+struct Made {
+  at::Tensor tensor;
+  size_t by = 0;
+};
+
+// Runs stage l on `value` and replaces it by the stage's. Returns the first stage whose memory it
+// writes into, l if into none but its own.
+absl::StatusOr<size_t> RunAndFindWritten(const TorchStage& stage, size_t l,
+                                         const StageBorders& borders, const SideInputs& sides,
+                                         std::vector<Made>* value) {
+  Tensors tensors;
+  std::vector<int64_t> versions;
+  for (const Made& made : *value) {
+    tensors.push_back(made.tensor);
+    versions.push_back(made.tensor._version());
+  }
+  std::vector<int64_t> side_versions;
+  for (const auto& [name, tensor] : sides) side_versions.push_back(tensor._version());
+  Tensors outputs;
+  RETURN_IF_ERROR(TorchGuarded([&] {
+    outputs = borders.Run(stage, static_cast<int>(l), tensors, sides);
+    return absl::OkStatus();
+  }));
+  size_t written = l;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i]._version() != versions[i]) written = std::min(written, (*value)[i].by);
+  }
+  auto side_version = side_versions.begin();
+  for (const auto& [name, tensor] : sides) {
+    if (tensor._version() == *side_version++) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("writes into the side input ", name, ": make it work out of place"));
+  }
+  std::vector<Made> after;
+  for (const at::Tensor& output : outputs) {
+    if (!output.defined()) return absl::InvalidArgumentError("returns no tensor");
+    const auto same = std::find_if(value->begin(), value->end(), [&](const Made& made) {
+      return output.is_alias_of(made.tensor);
+    });
+    after.push_back({output, same == value->end() ? l : same->by});
+  }
+  *value = std::move(after);
+  return written;
+}
+
+// By stage: whether it belongs to the one before it, since it, or a later stage, writes into memory
+// that is made before it. For the first stage that is the network's input. Holds one value at a
+// time.
 absl::StatusOr<std::vector<bool>> FindWriters(const std::vector<TorchStage>& stages,
-                                              const at::Tensor& sample) {
+                                              const TorchInput& sample) {
   const at::NoGradGuard no_grad;
   // Casts of weights that autocast caches here have no graph for a later step.
   const auto forget_casts = absl::MakeCleanup([] { at::autocast::clear_cache(); });
-  std::vector<bool> writes;
-  std::vector<bool> aliases;          // by stage: whether its output shares its input's memory
-  at::Tensor value = sample.clone();  // which the caller keeps as it is
-  for (const TorchStage& stage : stages) {
-    if (stage.forward == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(stage.name, ": has no forward"));
-    }
-    const auto version = value._version();
-    at::Tensor output;
-    const absl::Status ran = TorchGuarded([&] {
-      output = stage.forward(value);
-      return absl::OkStatus();
-    });
-    if (!ran.ok()) return Prefixed(stage.name, ran);
-    if (!output.defined()) {
-      return absl::InvalidArgumentError(absl::StrCat(stage.name, ": returns no tensor"));
-    }
-    writes.push_back(value._version() != version);
-    aliases.push_back(output.is_alias_of(value));
-    for (size_t i = writes.size() - 1; writes[i] && i > 0 && aliases[i - 1]; --i) {
-      writes[i - 1] = true;
-    }
-    value = std::move(output);
+  const StageBorders borders(stages);
+  std::vector<bool> writes(stages.size());
+  // Copies: the caller keeps the sample as it is.
+  std::vector<Made> value = {{sample.tensor.clone(), 0}};
+  SideInputs sides;
+  for (const auto& [name, tensor] : sample.sides) sides.emplace(name, tensor.clone());
+  for (size_t l = 1; l <= stages.size(); ++l) {
+    const TorchStage& stage = stages[l - 1];
+    const absl::StatusOr<size_t> written = RunAndFindWritten(stage, l, borders, sides, &value);
+    if (!written.ok()) return Prefixed(stage.name, written.status());
+    for (size_t later = *written + 1; later <= l; ++later) writes[later - 1] = true;
   }
   return writes;
+}
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::vector<at::Tensor> BuffersOf(const std::vector<TorchStage>& stages) {
@@ -64,18 +103,21 @@ std::vector<at::Tensor> BuffersOf(const std::vector<TorchStage>& stages) {
 
 // The output on `sample`, without a graph. Holds one value at a time.
 absl::StatusOr<at::Tensor> OutputOf(const std::vector<TorchStage>& stages,
-                                    const at::Tensor& sample) {
+                                    const TorchInput& sample) {
   const at::NoGradGuard no_grad;
   // Casts of weights that autocast caches here have no graph for a later step.
   const auto forget_casts = absl::MakeCleanup([] { at::autocast::clear_cache(); });
-  at::Tensor value = sample;
+  const StageBorders borders(stages);
+  Tensors value = {sample.tensor};
+  int l = 0;
   for (const TorchStage& stage : stages) {
+    ++l;
     RETURN_IF_ERROR(Prefixed(stage.name, TorchGuarded([&] {
-                               value = stage.forward(value);
+                               value = borders.Run(stage, l, value, sample.sides);
                                return absl::OkStatus();
                              })));
   }
-  return value;
+  return value.front();
 }
 
 // Runs the loss on a leaf of autograd and drops its graph.
@@ -120,6 +162,17 @@ TorchStage JoinedStage(std::vector<TorchStage> stages) {
     joined.control_flow = joined.control_flow || stage.control_flow;
   }
   joined.fusion_group = stages.front().fusion_group;
+  if (std::any_of(stages.begin(), stages.end(),
+                  [](const TorchStage& stage) { return stage.tuple_forward != nullptr; })) {
+    for (const TorchStage& stage : stages) {
+      for (const std::string& name : stage.reads) {
+        if (!Has(joined.saves, name) && !Has(joined.reads, name)) joined.reads.push_back(name);
+      }
+      joined.saves.insert(joined.saves.end(), stage.saves.begin(), stage.saves.end());
+    }
+    joined.tuple_forward = JoinedForward(std::move(stages), joined.reads, joined.saves);
+    return joined;
+  }
   joined.forward = [parts = std::move(stages)](const at::Tensor& input) {
     at::Tensor value = input;
     for (const TorchStage& part : parts) value = part.forward(value);
@@ -129,10 +182,10 @@ TorchStage JoinedStage(std::vector<TorchStage> stages) {
 }
 
 absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage> stages,
-                                                         const at::Tensor& sample) {
+                                                         const TorchInput& sample) {
   absl::StatusOr<std::vector<bool>> writes;
   RETURN_IF_ERROR(TorchGuarded([&] {
-    RandomAndBuffers before(BuffersOf(stages), sample.device());
+    RandomAndBuffers before(BuffersOf(stages), sample.tensor.device());
     writes = FindWriters(stages, sample);
     before.Restore();
     return writes.status();
@@ -154,10 +207,10 @@ absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage>
 }
 
 absl::StatusOr<bool> LossKeepsItsInput(const std::vector<TorchStage>& stages,
-                                       const at::Tensor& sample, const TorchLoss& loss) {
+                                       const TorchInput& sample, const TorchLoss& loss) {
   absl::StatusOr<bool> keeps;
   RETURN_IF_ERROR(TorchGuarded([&] {
-    RandomAndBuffers before(BuffersOf(stages), sample.device());
+    RandomAndBuffers before(BuffersOf(stages), sample.tensor.device());
     const absl::StatusOr<at::Tensor> output = OutputOf(stages, sample);
     keeps = output.ok() ? Keeps(loss, *output) : output.status();
     before.Restore();

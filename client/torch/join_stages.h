@@ -21,16 +21,17 @@ std::string JoinedName(const std::vector<TorchStage>& stages);
 std::shared_ptr<torch::nn::Module> JoinedModule(const std::vector<TorchStage>& stages);
 
 // One stage that runs the others one after the other. It is no_recompute, or has control flow, if
-// one of them is or has.
+// one of them is or has. It reads what they read of other stages, and saves what they save.
 TorchStage JoinedStage(std::vector<TorchStage> stages);
 
 // Joins each stage that writes into its input, such as an in-place ReLU, with the one before it,
-// and with those before that whose value it is, such as before a view: a run on `sample` shows it.
-// Buffers and random generators are restored. Errors: INVALID_ARGUMENT if the network's input would
-// be written to, or a stage has no forward;
-// RESOURCE_EXHAUSTED; INTERNAL for LibTorch's other exceptions. All name the stage.
+// and with those before that whose value it is, such as before a view, or between the stage that
+// saves a skip and one that writes into it: a run on `sample` shows it. Buffers and random
+// generators are restored. Errors: INVALID_ARGUMENT if the network's input or a side input would be
+// written to, or a stage has no forward, or other tensors than it declares; RESOURCE_EXHAUSTED;
+// INTERNAL for LibTorch's other exceptions. All name the stage.
 absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage> stages,
-                                                         const at::Tensor& sample);
+                                                         const TorchInput& sample);
 
 // Whether the loss's graph keeps the network's output, as a mean of squares does and a cross
 // entropy does not: a run on `sample` shows it. Where it does not, the last stage and the loss take
@@ -38,7 +39,7 @@ absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage>
 // Buffers and random generators are restored. Errors: RESOURCE_EXHAUSTED, INTERNAL; they name the
 // stage. Requires: JoinWhereInPlace() accepts the stages.
 absl::StatusOr<bool> LossKeepsItsInput(const std::vector<TorchStage>& stages,
-                                       const at::Tensor& sample, const TorchLoss& loss);
+                                       const TorchInput& sample, const TorchLoss& loss);
 
 }  // namespace stowage
 

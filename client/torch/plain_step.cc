@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 
+#include <functional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "client/torch/stage_borders.h"
 #include "client/torch/state_backup.h"
 #include "client/torch/torch_guarded.h"
 #include "solver/base/prefixed.h"
@@ -25,19 +27,25 @@ absl::Status Named(const std::string& stage, const std::function<void()>& call) 
 
 }  // namespace
 
-absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, at::Tensor input,
+absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, TorchInput input,
                                      const TorchLoss& loss) {
   // Casts of weights that autocast has cached are from before the optimizer's step.
   at::autocast::clear_cache();
   const auto forget_casts = absl::MakeCleanup([] { at::autocast::clear_cache(); });
-  at::Tensor value = std::move(input);
+  const StageBorders borders(stages);
+  Tensors value = {std::move(input.tensor)};
+  int l = 0;
   for (const TorchStage& stage : stages) {
-    RETURN_IF_ERROR(Named(stage.name, [&] { value = stage.forward(value); }));
+    ++l;
+    RETURN_IF_ERROR(Named(stage.name, [&] { value = borders.Run(stage, l, value, input.sides); }));
   }
   at::Tensor result;
-  RETURN_IF_ERROR(Named("loss", [&] { result = loss(value); }));
+  RETURN_IF_ERROR(Named("loss", [&] {
+    TORCH_CHECK_WITH(ValueError, value.size() == 1, "takes one tensor, not ", value.size());
+    result = loss(value.front());
+  }));
   // Only autograd's graph keeps activations during the backward.
-  value.reset();
+  value.clear();
   RETURN_IF_ERROR(Named("backward", [&] {
     const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
     result.backward();
@@ -67,9 +75,9 @@ absl::StatusOr<int64_t> StepPeakBytes(const TorchStages& stages, const at::Tenso
 }
 
 absl::StatusOr<int64_t> PlainPeakBytes(const std::vector<TorchStage>& stages,
-                                       const at::Tensor& input, const TorchLoss& loss,
+                                       const TorchInput& input, const TorchLoss& loss,
                                        MemoryMeter* meter) {
-  return StepPeakBytes(TorchStages(stages, {.device = input.device()}), input, meter,
+  return StepPeakBytes(TorchStages(stages, {.device = input.tensor.device()}), input.tensor, meter,
                        [&] { return PlainStep(stages, input, loss).status(); });
 }
 

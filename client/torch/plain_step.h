@@ -16,9 +16,10 @@
 namespace stowage {
 
 // One forward and backward, the latter without autocast, as under a schedule; adds to the
-// gradients. Returns the loss, detached. Errors begin with the stage's name: RESOURCE_EXHAUSTED, or
-// INTERNAL for LibTorch's other exceptions.
-absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, at::Tensor input,
+// gradients. Returns the loss, detached. Errors begin with the stage's name: RESOURCE_EXHAUSTED,
+// INVALID_ARGUMENT for tensors that do not suit its declarations, or INTERNAL for LibTorch's other
+// exceptions.
+absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, TorchInput input,
                                      const TorchLoss& loss);
 
 // The tensor's bytes; 0 for sparse ones, of which LibTorch does not tell.
@@ -35,7 +36,7 @@ absl::StatusOr<int64_t> StepPeakBytes(const TorchStages& stages, const at::Tenso
 // The most bytes that a plain step has at once, the input included, as schedules are measured.
 // Gradients, buffers and random generators are restored. Errors: those of PlainStep().
 absl::StatusOr<int64_t> PlainPeakBytes(const std::vector<TorchStage>& stages,
-                                       const at::Tensor& input, const TorchLoss& loss,
+                                       const TorchInput& input, const TorchLoss& loss,
                                        MemoryMeter* meter);
 
 }  // namespace stowage

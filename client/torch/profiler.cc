@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -34,7 +35,14 @@
 namespace stowage {
 namespace {
 
-using Tensors = std::vector<at::Tensor>;
+// The gradients that a stage's backward is measured with: ones.
+Tensors OnesLike(const StageOutput& output) {
+  Tensors ones(output.tensors.size());
+  for (size_t i = 0; i < ones.size(); ++i) {
+    if (output.differentiable[i]) ones[i] = at::ones_like(output.tensors[i]);
+  }
+  return ones;
+}
 
 // Measures the stages of one TorchStages in order.
 class Profiler {
@@ -55,12 +63,7 @@ class Profiler {
     const int l = chain_.length() + 1;
     if (options_.progress) options_.progress(l);
     ASSIGN_OR_RETURN(Stage stage, MeasureStage(l));
-    // This stage's backward has shown the size of the gradient of the value before it.
-    if (l == 1) {
-      chain_.input_gradient_bytes = input_gradient_bytes_;
-    } else {
-      chain_.stages.back().gradient_bytes = input_gradient_bytes_;
-    }
+    gradients_.push_back(stages_.gradient_parts(l));
     (l <= stages_.length() ? chain_.stages.emplace_back() : chain_.loss) = std::move(stage);
     return absl::OkStatus();
   }
@@ -75,10 +78,39 @@ class Profiler {
       stage.forward_seconds = seconds[i];
       stage.backward_seconds = seconds[seconds.size() - 1 - i];
     }
+    SetGradientBytes();
     return std::move(chain_);
   }
 
  private:
+  // A stage's backward has shown what gradients its input has. One that passes by has the memory
+  // that it got where it is computed: that of a skip may be a part of what a concatenation
+  // received.
+  void SetGradientBytes() {
+    // The stage in whose backward it was allocated, since addresses are used again, and where.
+    using Storage = std::pair<int, const void*>;
+    struct Gradient {
+      Storage storage;
+      int64_t bytes;
+    };
+    std::vector<Gradient> behind;  // of the value after the stage
+    for (int l = chain_.length() + 1; l >= 1; --l) {
+      std::vector<Gradient> gradients;
+      std::map<Storage, int64_t> storages;
+      for (const GradientPart& part : gradients_[static_cast<size_t>(l) - 1]) {
+        const bool passed = part.passed.has_value() && *part.passed < behind.size();
+        gradients.push_back(passed ? behind[*part.passed]
+                                   : Gradient{{l, part.storage}, part.bytes});
+        storages[gradients.back().storage] = gradients.back().bytes;
+      }
+      int64_t bytes = 0;
+      for (const auto& [storage, size] : storages) bytes += size;
+      (l == 1 ? chain_.input_gradient_bytes
+              : chain_.stages[static_cast<size_t>(l) - 2].gradient_bytes) = bytes;
+      behind = std::move(gradients);
+    }
+  }
+
   // Measured runs of one operation.
   struct Runs {
     std::vector<double> host_seconds;
@@ -129,10 +161,8 @@ class Profiler {
         &last_backward_);
   }
 
-  // The peak since ResetPeak(), beyond the bytes live before and those of the result.
-  int64_t OverheadBytes(int64_t before_bytes, int64_t result_bytes) const {
-    return std::max<int64_t>(meter_.PeakBytes() - before_bytes - result_bytes, 0);
-  }
+  // The peak since ResetPeak(), beyond the bytes live before.
+  int64_t NewBytes(int64_t before_bytes) const { return meter_.PeakBytes() - before_bytes; }
 
   // All but the times, which TakeChain() adds.
   absl::StatusOr<Stage> MeasureStage(int l) {
@@ -143,23 +173,20 @@ class Profiler {
     const StageOutput input = stages_.Output(l - 1);
     Runs forwards;
     Runs backwards;
+    int64_t forward_bytes = 0;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       stages_.SetOutput(l - 1, input);
       int64_t before = meter_.LiveBytes();
       RETURN_IF_ERROR(Forward(l, OperationKind::kForwardSave));
+      const int64_t new_bytes = NewBytes(before);
       stage.saved_bytes = stages_.ValueBytes(l);
-      const int64_t forward_overhead = OverheadBytes(before, stage.saved_bytes);
-      if (!is_loss) {
-        const StageOutput output = stages_.Output(l);
-        stages_.SetGradient(l, output.differentiable ? at::ones_like(output.tensor) : at::Tensor());
-      }
+      if (!is_loss) stages_.SetGradients(l, OnesLike(stages_.Output(l)));
       before = meter_.LiveBytes();
       RETURN_IF_ERROR(Backward(l));
-      input_gradient_bytes_ = stages_.GradientBytes(l - 1);
-      const int64_t backward_overhead = OverheadBytes(before, input_gradient_bytes_);
-      stages_.SetGradient(l - 1, {});
+      const int64_t backward_overhead = NewBytes(before) - stages_.GradientBytes(l - 1);
+      stages_.SetGradients(l - 1, {});
       if (run < 0) continue;
-      stage.forward_overhead_bytes = std::max(stage.forward_overhead_bytes, forward_overhead);
+      forward_bytes = std::max(forward_bytes, new_bytes);
       stage.backward_overhead_bytes = std::max(stage.backward_overhead_bytes, backward_overhead);
       forwards.Add(last_forward_);
       backwards.Add(last_backward_);
@@ -168,19 +195,24 @@ class Profiler {
     backwards_.push_back(backwards.Medians());
     stage.no_offload = stages_.shared(l);
     stages_.SetOutput(l - 1, input);
-    if (is_loss) return stage;
-    return MeasureOutput(l, std::move(stage));
+    if (!is_loss) RETURN_IF_ERROR(MeasureOutput(l, &stage));
+    stage.forward_overhead_bytes =
+        std::max(stage.forward_overhead_bytes, forward_bytes - stage.saved_bytes);
+    return stage;
   }
 
   // Adds the output's bytes to `stage`. Leaves the output as the only live value.
-  absl::StatusOr<Stage> MeasureOutput(int l, Stage stage) {
+  absl::Status MeasureOutput(int l, Stage* stage) {
     const int64_t before = meter_.LiveBytes();
     RETURN_IF_ERROR(Forward(l, OperationKind::kForwardCheckpoint));
-    stage.output_bytes = stages_.ValueBytes(l);
-    stage.forward_overhead_bytes =
-        std::max(stage.forward_overhead_bytes, OverheadBytes(before, stage.output_bytes));
+    stage->output_bytes = stages_.ValueBytes(l);
+    stage->forward_overhead_bytes = std::max<int64_t>(NewBytes(before) - stage->output_bytes, 0);
+    if (options_.stays_on_device) {
+      stage->saved_bytes =
+          std::max(stage->saved_bytes - stages_.passed_bytes(l), stage->output_bytes);
+    }
     stages_.SetOutput(l - 1, {});
-    return stage;
+    return absl::OkStatus();
   }
 
   TorchStages& stages_;
@@ -190,7 +222,7 @@ class Profiler {
   Chain chain_;                           // the stages measured so far
   std::vector<OperationTimes> forwards_;  // of those stages, then of the loss
   std::vector<OperationTimes> backwards_;
-  int64_t input_gradient_bytes_ = 0;  // of the last measured stage
+  std::vector<std::vector<GradientPart>> gradients_;  // of those stages' inputs
   OperationTimes last_forward_;
   OperationTimes last_backward_;
 };
@@ -257,7 +289,7 @@ absl::StatusOr<Chain> MeasureModes(TorchStages* stages, Device* device, MemoryMe
   for (int l = 1; l <= stages->length(); ++l) {
     Stage& stage = chain.stages[static_cast<size_t>(l) - 1];
     stage.fusion_group = stages->stage(l).fusion_group;
-    stage.control_flow = stages->stage(l).control_flow;
+    stage.control_flow = IsEager(stages->stage(l));
   }
   AddGraphCosts(execution, graph.TakeChain(), &chain);
   return chain;

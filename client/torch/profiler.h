@@ -21,6 +21,9 @@ struct ProfileOptions {
   // Also measures each unit in graph mode, right after its stages. Meanwhile the unit's output is
   // in memory twice.
   bool graph_mode = false;
+  // Schedules will not offload. Then a saved value leaves out what the value before has passed on
+  // to it, down to the size of its output: the value before stays on the device as long as it does.
+  bool stays_on_device = false;
   std::function<void(int stage)> progress = nullptr;  // before each stage; may be empty
 };
 

@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<ScheduledSteps>> ScheduledSteps::Create(Framework
   return steps;
 }
 
-absl::StatusOr<StepResult> ScheduledSteps::Step(const at::Tensor& input, const TorchLoss& loss) {
+absl::StatusOr<StepResult> ScheduledSteps::Step(const TorchInput& input, const TorchLoss& loss) {
   stages_.set_verifies(unverified_steps_ > 0);
   stages_.Feed(input, loss);
   const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
@@ -29,16 +29,16 @@ absl::StatusOr<StepResult> ScheduledSteps::Step(const at::Tensor& input, const T
   return StepResult{stages_.loss(), report.seconds};
 }
 
-absl::StatusOr<MeasuredStep> ScheduledSteps::Timed(const at::Tensor& input, const TorchLoss& loss) {
+absl::StatusOr<MeasuredStep> ScheduledSteps::Timed(const TorchInput& input, const TorchLoss& loss) {
   stages_.Feed(input, loss);
   const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
   return TimedStep(plan_, executor_.get(), &stages_, &meter_);
 }
 
-absl::StatusOr<int64_t> ScheduledSteps::PeakBytes(const at::Tensor& input, const TorchLoss& loss) {
+absl::StatusOr<int64_t> ScheduledSteps::PeakBytes(const TorchInput& input, const TorchLoss& loss) {
   const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
   stages_.set_verifies(false);
-  return StepPeakBytes(stages_, input, &meter_, [&] {
+  return StepPeakBytes(stages_, input.tensor, &meter_, [&] {
     stages_.Feed(input, loss);
     return executor_->Step(&stages_).status();
   });

@@ -36,11 +36,11 @@ class ScheduledSteps {
   const TorchStages& stages() const { return stages_; }
 
   // Errors of all: those of FrameworkExecutor::Step().
-  absl::StatusOr<StepResult> Step(const at::Tensor& input, const TorchLoss& loss);
-  absl::StatusOr<MeasuredStep> Timed(const at::Tensor& input, const TorchLoss& loss);
+  absl::StatusOr<StepResult> Step(const TorchInput& input, const TorchLoss& loss);
+  absl::StatusOr<MeasuredStep> Timed(const TorchInput& input, const TorchLoss& loss);
   // The most bytes that a step has at once, the input included. Gradients, buffers and random
   // generators are restored.
-  absl::StatusOr<int64_t> PeakBytes(const at::Tensor& input, const TorchLoss& loss);
+  absl::StatusOr<int64_t> PeakBytes(const TorchInput& input, const TorchLoss& loss);
 
   // Compares the recomputations of so many further steps with the first runs.
   void VerifyNext(int steps) { unverified_steps_ = steps; }

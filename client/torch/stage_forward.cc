@@ -1,8 +1,13 @@
 // Invariants of a forward that runs apart from the rest of the network:
-// - It sees a new tensor of its input, whose graph ends at this stage (StageGraph), so that a
+// - It sees new tensors of its input, whose graph ends at this stage (StageGraph), so that a
 //   backward never crosses stages.
+// - An output that is a tensor of the input, such as a skip that passes by, is in both values,
+// which
+//   then share its storage: it is freed with the last of them, so that a step takes no more memory
+//   than a chain in which each value has its own.
 // - Tensors that autograd saves go through SavedTensorScope. Each is one of
-//     a parameter, a buffer, or on another device: stored as a tensor; its version must not change;
+//     a parameter, a buffer, a side input, or on another device: stored as a tensor; its version
+//       must not change, but for buffers;
 //     a part of the input: a view of value l-1, which is on the device when the backward runs;
 //     anything else: held by value l, and part of its bytes.
 //   So dropping a HeldValue frees all device memory of the value, and offloading moves all of it.
@@ -12,6 +17,10 @@
 #include "client/torch/stage_forward.h"
 
 #include <ATen/ATen.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/torch/stage_graph.h"
@@ -32,7 +41,8 @@ enum class VersionCheck { kNone, kUnchanged };
 SavedTensor SaveInPlace(const at::Tensor& tensor, VersionCheck check) {
   return [tensor = Detached(tensor), check, version = tensor._version()] {
     TORCH_CHECK(check == VersionCheck::kNone || tensor._version() == version,
-                "a parameter was changed between the forward and the backward that reads it");
+                "a parameter or side input was changed between the forward and the backward that "
+                "reads it");
     return tensor;
   };
 }
@@ -40,39 +50,48 @@ SavedTensor SaveInPlace(const at::Tensor& tensor, VersionCheck check) {
 }  // namespace
 
 absl::Status StageForward::Run() {
-  const HeldValue& held_input = arguments_.input;
   HeldValue& value = arguments_.value;
   // With gradients in every kind of run, so that LibTorch chooses the same kernels. Without
   // FORWARD_SAVE, what autograd saves is dropped at once.
   const at::AutoGradMode grad(true);
-  at::Tensor input = held_input.Output();
-  if (held_input.differentiable()) input = value.graph.Enter(input);
-  const int64_t version = input._version();
-  at::Tensor output;
-  {
-    const SavedTensorScope scope([this](const at::Tensor& tensor) { return Save(tensor); });
-    output = arguments_.forward(input);
-    // Offloading or dropping a value must not affect another one.
-    if (Aliases(output)) output = output.clone();
-  }
-  RETURN_IF_ERROR(CheckOutput(output));
-  RETURN_IF_ERROR(CheckWrites(input, version));
+  StageOutput input = arguments_.input.Output();
+  value.graph.Enter(arguments_.name, input.differentiable, &input.tensors);
+  for (const at::Tensor& tensor : input.tensors) inputs_.emplace_back(tensor);
+  for (const auto& [name, tensor] : arguments_.sides) sides_.emplace_back(tensor);
+  ASSIGN_OR_RETURN(StageOutput output, RunForward(input));
+  RETURN_IF_ERROR(CheckWrites());
   // Without FORWARD_SAVE the graph is dropped, and with it every saved tensor.
   if (saves()) {
-    value.graph.Leave(output);
+    value.graph.Leave(output.tensors);
     value.set_saved();
   } else {
     value.graph = {};
   }
-  value.set_differentiable(output.requires_grad());
+  for (const at::Tensor& tensor : output.tensors) {
+    output.differentiable.push_back(tensor.requires_grad());
+  }
   value.HoldOutput(output);
+  value.MarkPassed(arguments_.input);
   return absl::OkStatus();
 }
 
-// Whether the output has memory of the input, a parameter or a buffer.
+absl::StatusOr<StageOutput> StageForward::RunForward(const StageOutput& input) {
+  const SavedTensorScope scope([this](const at::Tensor& tensor) { return Save(tensor); });
+  StageOutput output = StageOutput::Of(arguments_.forward(input.Tuple()));
+  for (at::Tensor& tensor : output.tensors) {
+    RETURN_IF_ERROR(CheckOutput(tensor));
+    const bool passes =
+        std::any_of(input.tensors.begin(), input.tensors.end(),
+                    [&](const at::Tensor& entered) { return entered.is_same(tensor); });
+    // Offloading or dropping a value must not affect another one, but for what passes by.
+    if (!passes && Aliases(tensor)) tensor = tensor.clone();
+  }
+  return output;
+}
+
+// Whether the output has memory of the input or of a constant.
 bool StageForward::Aliases(const at::Tensor& output) const {
-  if (!output.defined() || !IsOnDevice(output, arguments_.device)) return false;
-  return arguments_.input.SharesOutputStorage(output) ||
+  return arguments_.input.FindOutput(output).has_value() ||
          arguments_.constants.count(StorageOf(output)) > 0;
 }
 
@@ -88,17 +107,22 @@ absl::Status StageForward::CheckOutput(const at::Tensor& output) const {
 
 // A write into the input would change what a recomputation reads; one into a saved tensor, what the
 // backward reads.
-absl::Status StageForward::CheckWrites(const at::Tensor& input, int64_t version) const {
-  if (input._version() != version) {
+absl::Status StageForward::CheckWrites() const {
+  const auto changed = [](const Version& version) { return version.changed(); };
+  if (std::any_of(inputs_.begin(), inputs_.end(), changed)) {
     return absl::InvalidArgumentError(
         "writes into its input, which is another stage's: make it work out of place, or make it "
         "and the stage before it one");
   }
-  for (const auto& [version_now, version_when_saved] : saved_) {
-    if (version_now.current_version() != version_when_saved) {
-      return absl::InvalidArgumentError(
-          "changes in place what it has saved for its backward: make it work out of place");
-    }
+  auto side = sides_.begin();
+  for (const auto& [name, tensor] : arguments_.sides) {
+    if (!(side++)->changed()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("writes into the side input ", name, ": make it work out of place"));
+  }
+  if (std::any_of(saved_.begin(), saved_.end(), changed)) {
+    return absl::InvalidArgumentError(
+        "changes in place what it has saved for its backward: make it work out of place");
   }
   return absl::OkStatus();
 }
@@ -112,17 +136,18 @@ SavedTensor StageForward::Save(const at::Tensor& tensor) {
     });
   }
   if (!IsOnDevice(tensor, arguments_.device)) return SaveInPlace(tensor, VersionCheck::kUnchanged);
-  const c10::VariableVersion& saved_version = tensor.unsafeGetTensorImpl()->version_counter();
-  saved_.emplace_back(saved_version, saved_version.current_version());
+  saved_.emplace_back(tensor);
   const Constants& constants = arguments_.constants;
   if (const auto constant = constants.find(StorageOf(tensor)); constant != constants.end()) {
     // A buffer may change: normalization updates its statistics after reading them.
-    return SaveInPlace(tensor, constant->second == Constant::kParameter ? VersionCheck::kUnchanged
-                                                                        : VersionCheck::kNone);
+    return SaveInPlace(tensor, constant->second == Constant::kBuffer ? VersionCheck::kNone
+                                                                     : VersionCheck::kUnchanged);
   }
   const HeldValue& input = arguments_.input;
-  if (input.SharesOutputStorage(tensor)) {
-    return ForOwnBackward([&input, view = ViewOf(tensor, 0)] { return input.PartOfOutput(view); });
+  if (const std::optional<size_t> found = input.FindOutput(tensor)) {
+    return ForOwnBackward([&input, number = *found, view = ViewOf(tensor, 0)] {
+      return input.PartOfOutput(number, view);
+    });
   }
   HeldValue& value = arguments_.value;
   return ForOwnBackward([&value, view = value.Hold(tensor)] { return value.Tensor(view); });
@@ -131,8 +156,9 @@ SavedTensor StageForward::Save(const at::Tensor& tensor) {
 // `load`, but only while this stage is active: in its own backward, or in one inside its forward.
 template <typename Load>
 SavedTensor StageForward::ForOwnBackward(Load load) const {
-  return [load = std::move(load), &active = arguments_.active_stage, l = arguments_.stage] {
-    TORCH_CHECK(active == l, kUsedElsewhere);
+  return [load = std::move(load), &active = arguments_.active_stage, l = arguments_.stage,
+          &name = arguments_.name] {
+    TORCH_CHECK_WITH(ValueError, active == l, UndeclaredText(name));
     return load();
   };
 }

@@ -7,20 +7,22 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/torch/held_value.h"
 #include "client/torch/native/saved_tensors.h"
+#include "client/torch/torch_stage.h"
 #include "solver/model/schedule.h"
 
 namespace stowage {
 
-// The storages of parameters and buffers, by StorageOf(). They stay on the device: a stage that
-// saves one saves no memory of its value.
-enum class Constant { kBuffer, kParameter };
+// The storages of parameters, buffers and side inputs, by StorageOf(). They stay on the device: a
+// stage that saves one saves no memory of its value.
+enum class Constant { kBuffer, kParameter, kSideInput };
 using Constants = std::unordered_map<const void*, Constant>;
 
 // Runs the forward of stage l from value l-1 into value l. Everything it refers to must outlive the
@@ -31,8 +33,10 @@ class StageForward {
   struct Arguments {
     c10::Device device;
     int stage = 0;  // l
+    const std::string& name;
     OperationKind kind = OperationKind::kForwardSave;
-    const std::function<at::Tensor(const at::Tensor&)>& forward;
+    const std::function<Tensors(const Tensors&)>& forward;  // of the tuple of value l-1
+    const SideInputs& sides;
     const Constants& constants;
     const HeldValue& input;   // value l-1
     HeldValue& value;         // value l; empty
@@ -47,16 +51,29 @@ class StageForward {
 
  private:
   bool saves() const { return arguments_.kind == OperationKind::kForwardSave; }
+  absl::StatusOr<StageOutput> RunForward(const StageOutput& input);
   bool Aliases(const at::Tensor& output) const;
   absl::Status CheckOutput(const at::Tensor& output) const;
-  absl::Status CheckWrites(const at::Tensor& input, int64_t version) const;
+  absl::Status CheckWrites() const;
   SavedTensor Save(const at::Tensor& tensor);
   template <typename Load>
   SavedTensor ForOwnBackward(Load load) const;
 
+  // A tensor's version counter, and its version when it was seen.
+  struct Version {
+    explicit Version(const at::Tensor& tensor)
+        : counter(tensor.unsafeGetTensorImpl()->version_counter()),
+          seen(counter.current_version()) {}
+    bool changed() const { return counter.current_version() != seen; }
+
+    c10::VariableVersion counter;
+    uint32_t seen;
+  };
+
   const Arguments arguments_;
-  // The version counters of saved tensors, and their versions then.
-  std::vector<std::pair<c10::VariableVersion, uint32_t>> saved_;
+  std::vector<Version> inputs_;
+  std::vector<Version> sides_;  // in the order of their names
+  std::vector<Version> saved_;
 };
 
 }  // namespace stowage

@@ -6,51 +6,96 @@
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/torch/torch_versions.h"
 
 namespace stowage {
 
 using torch::autograd::variable_list;
 
-// Receives the input's gradient. A leaf tensor could, too, but would keep the input's memory alive.
+// Receives the inputs' gradients. Leaf tensors could, too, but would keep the inputs' memory alive.
 // Closed until the stage's own backward: a gradient that arrives earlier comes from another stage.
 class GradientSink final : public torch::autograd::Node {
  public:
+  void SetStage(const std::string& stage) { stage_ = stage; }
   void Open() { open_ = true; }
-  at::Tensor Take() { return std::exchange(gradient_, {}); }
+  variable_list Take() { return std::exchange(gradients_, {}); }
 
  private:
   variable_list apply(variable_list&& gradients) override {
-    TORCH_CHECK(open_, kUsedElsewhere);
-    gradient_ = std::move(gradients.at(0));
+    TORCH_CHECK_WITH(ValueError, open_, UndeclaredText(stage_));
+    gradients_ = std::move(gradients);
     return {};
   }
 
+  std::string stage_;
   bool open_ = false;
-  at::Tensor gradient_;
+  variable_list gradients_;  // of the entered tensors
 };
 
-at::Tensor StageGraph::Enter(const at::Tensor& input) {
-  input_ = MakeNode<GradientSink>();
-  at::Tensor entered = input.detach();
-  torch::autograd::set_history(entered, input_);
-  return entered;
+std::string UndeclaredText(const std::string& made_by) {
+  return absl::StrCat("uses a tensor that ", made_by,
+                      " has computed, beside its input: declare it, in `saves` there and `reads` "
+                      "here, or make the stages one");
 }
 
-void StageGraph::Leave(const at::Tensor& output) {
-  if (output.requires_grad()) output_ = torch::autograd::impl::gradient_edge(output);
+void StageGraph::Enter(const std::string& stage, const std::vector<bool>& differentiable,
+                       std::vector<at::Tensor>* inputs) {
+  entered_ = differentiable;
+  if (std::find(entered_.begin(), entered_.end(), true) == entered_.end()) return;
+  const auto sink = MakeNode<GradientSink>();
+  sink->SetStage(stage);
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    if (!entered_[i]) continue;
+    at::Tensor& input = (*inputs)[i];
+    input = input.detach();
+    torch::autograd::set_history(input, sink);
+  }
+  inputs_ = sink;
 }
 
-at::Tensor StageGraph::Backward(const at::Tensor& output_gradient) {
-  auto* const sink = static_cast<GradientSink*>(input_.get());
+void StageGraph::Leave(const std::vector<at::Tensor>& outputs) {
+  bool any = false;
+  for (const at::Tensor& output : outputs) {
+    outputs_.emplace_back();
+    if (!output.requires_grad()) continue;
+    outputs_.back() = torch::autograd::impl::gradient_edge(output);
+    any = true;
+  }
+  if (!any) outputs_.clear();
+}
+
+// A skip that passes by is an output and an input: its gradient goes straight to the sink, where
+// those of the stage's own uses are added, the last use's first. That is the order of a backward
+// that knows no stages, so sums are equal to the bit.
+std::vector<at::Tensor> StageGraph::Backward(const std::vector<at::Tensor>& output_gradients) {
+  auto* const sink = static_cast<GradientSink*>(inputs_.get());
   if (sink != nullptr) sink->Open();
+  torch::autograd::edge_list roots;
+  variable_list gradients;
+  const std::vector<torch::autograd::Edge> outputs = std::exchange(outputs_, {});
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].is_valid() || !output_gradients[i].defined()) continue;
+    roots.push_back(outputs[i]);
+    gradients.push_back(output_gradients[i]);
+  }
+  std::vector<at::Tensor> input_gradients(entered_.size());
+  if (roots.empty()) return input_gradients;
   const OnThisThread on_this_thread;
-  torch::autograd::Engine::get_default_engine().execute(
-      {std::exchange(output_, {})}, {output_gradient}, /*keep_graph=*/false,
-      /*create_graph=*/false, /*accumulate_grad=*/true);
-  return sink == nullptr ? at::Tensor() : sink->Take();
+  torch::autograd::Engine::get_default_engine().execute(roots, gradients, /*keep_graph=*/false,
+                                                        /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true);
+  if (sink == nullptr) return input_gradients;
+  variable_list received = sink->Take();
+  size_t next = 0;
+  for (size_t i = 0; i < entered_.size() && !received.empty(); ++i) {
+    if (entered_[i]) input_gradients[i] = std::move(received[next++]);
+  }
+  return input_gradients;
 }
 
 }  // namespace stowage

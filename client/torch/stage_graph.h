@@ -1,35 +1,38 @@
 // The part of autograd's graph that one stage's forward recorded, detached from the graphs of other
-// stages: it starts at the stage's input, and holds neither input nor output.
+// stages: it starts at the stage's inputs, and holds neither inputs nor outputs.
 #ifndef STOWAGE_CLIENT_TORCH_STAGE_GRAPH_H_
 #define STOWAGE_CLIENT_TORCH_STAGE_GRAPH_H_
 
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include <string>
+#include <vector>
+
 namespace stowage {
 
-// The error when another stage's backward reaches this stage's graph or its saved tensors.
-inline constexpr const char* kUsedElsewhere =
-    "a tensor that a stage has computed is used outside of it, beside its output: make the stages "
-    "that use it one";
+// The error when a backward reaches what the forward of another stage, `made_by`, has recorded.
+std::string UndeclaredText(const std::string& made_by);
 
-// Members may throw LibTorch's exceptions.
+// Members may throw LibTorch's exceptions, and c10::ValueError with UndeclaredText().
 class StageGraph {
  public:
-  // Returns the tensor that the stage must read instead of its input, so that the input's gradient
-  // ends up here. The two share memory.
-  at::Tensor Enter(const at::Tensor& input);
-  // Records where the backward starts. The graph stays empty if the output needs no gradient.
-  void Leave(const at::Tensor& output);
+  // Replaces those of the stage's input tensors that are differentiable by what the stage must read
+  // instead, so that their gradients end up here. The two share memory.
+  void Enter(const std::string& stage, const std::vector<bool>& differentiable,
+             std::vector<at::Tensor>* inputs);
+  // Records where the backward starts. The graph stays empty if no output needs a gradient.
+  void Leave(const std::vector<at::Tensor>& outputs);
 
-  bool empty() const { return !output_.is_valid(); }
-  // Adds to the gradients of the parameters and returns the input's gradient, undefined if it has
-  // none. May be called once.
-  at::Tensor Backward(const at::Tensor& output_gradient);
+  bool empty() const { return outputs_.empty(); }
+  // Adds to the gradients of the parameters and returns those of the inputs; undefined are those
+  // that a tensor does not have. May be called once.
+  std::vector<at::Tensor> Backward(const std::vector<at::Tensor>& output_gradients);
 
  private:
-  torch::autograd::Edge output_;
-  decltype(torch::autograd::Edge::function) input_;  // a GradientSink; null before Enter()
+  std::vector<torch::autograd::Edge> outputs_;        // by output; invalid: takes no gradient
+  decltype(torch::autograd::Edge::function) inputs_;  // a GradientSink; null: takes no gradients
+  std::vector<bool> entered_;                         // by input: whether it has a gradient
 };
 
 }  // namespace stowage

@@ -12,9 +12,13 @@
 
 namespace stowage {
 
-// LibTorch's message without its stack trace: RESOURCE_EXHAUSTED for memory, else INTERNAL.
+// LibTorch's message without its stack trace: RESOURCE_EXHAUSTED for memory, INVALID_ARGUMENT for a
+// ValueError, else INTERNAL.
 inline absl::Status StatusOf(const c10::Error& error) {
   const std::string what = error.what_without_backtrace();
+  if (dynamic_cast<const c10::ValueError*>(&error) != nullptr) {
+    return absl::InvalidArgumentError(what);
+  }
   const bool memory = dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
                       absl::StrContains(what, "can't allocate memory");
   return {memory ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kInternal, what};

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -62,9 +63,12 @@ TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& opt
     : stages_(std::move(stages)), options_(WithIndex(options)), verifies_(options.verifies) {
   TorchStage loss{.name = "loss"};
   if (options_.joins_loss) {
-    loss = std::move(stages_.back());
+    before_loss_ = std::move(stages_.back());
     stages_.pop_back();
-    before_loss_ = std::move(loss.forward);
+    loss = *before_loss_;
+    loss.forward = nullptr;
+    loss.tuple_forward = nullptr;
+    loss.saves.clear();  // nothing reads them
     loss.name += "..loss";
   }
   const size_t values = stages_.size() + 2;
@@ -72,7 +76,10 @@ TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& opt
   gradients_.resize(values);
   first_outputs_.resize(values);
   shared_.resize(values);
+  passed_bytes_.resize(values);
+  gradient_parts_.resize(values);
   stages_.push_back(std::move(loss));
+  borders_.emplace(stages_);
   replays_.emplace_back(nullptr, options_.device);  // of value 0, which no stage computes
   for (const TorchStage& stage : stages_) replays_.emplace_back(stage.module, options_.device);
 }
@@ -85,20 +92,23 @@ std::vector<at::Tensor> TorchStages::Buffers() const {
   return Distinct(stages_, [](torch::nn::Module& module) { return module.buffers(); });
 }
 
-void TorchStages::Feed(at::Tensor input, TorchLoss loss) {
+void TorchStages::Feed(TorchInput input, TorchLoss loss) {
   input_ = std::move(input);
-  if (loss != nullptr && before_loss_ != nullptr) {
-    loss = [before = before_loss_, loss = std::move(loss)](const at::Tensor& value) {
-      return loss(before(value));
-    };
+  TorchStage& last = stages_.back();
+  if (loss == nullptr || !before_loss_.has_value()) {
+    last.forward = std::move(loss);
+    last.tuple_forward = nullptr;
+  } else {
+    last.tuple_forward =
+        JoinedForward({*before_loss_, {.name = "loss", .forward = std::move(loss)}}, last.reads);
   }
-  stages_.back().forward = std::move(loss);
   feeder_state_.emplace();
 }
 
 void TorchStages::FeedAs(const TorchStages& other) {
   input_ = other.input_;
   stages_.back().forward = other.stages_.back().forward;
+  stages_.back().tuple_forward = other.stages_.back().tuple_forward;
   feeder_state_ = other.feeder_state_;
 }
 
@@ -106,21 +116,20 @@ int64_t TorchStages::ValueBytes(int l) const { return Value(l).Bytes(options_.gr
 
 // A gradient may be a view of a larger tensor, so its storage counts.
 int64_t TorchStages::GradientBytes(int l) const {
-  const at::Tensor& gradient = gradients_[static_cast<size_t>(l)];
-  if (!gradient.defined()) return 0;
   HeldValue held;
-  held.HoldOutput(gradient);
+  for (const at::Tensor& gradient : gradients_[static_cast<size_t>(l)]) {
+    if (gradient.defined()) held.Hold(gradient);
+  }
   return held.Bytes(options_.granularity);
 }
 
 void TorchStages::SetOutput(int l, const StageOutput& output) {
   Drop(l);
-  if (output.tensor.defined()) Value(l).HoldOutput(output.tensor);
-  Value(l).set_differentiable(output.differentiable);
+  Value(l).HoldOutput(output);
 }
 
-void TorchStages::SetGradient(int l, at::Tensor gradient) {
-  gradients_[static_cast<size_t>(l)] = std::move(gradient);
+void TorchStages::SetGradients(int l, Tensors gradients) {
+  gradients_[static_cast<size_t>(l)] = std::move(gradients);
   loss_is_done_ = true;
 }
 
@@ -135,29 +144,47 @@ void TorchStages::FindConstants() {
       constants_[StorageOf(parameter)] = Constant::kParameter;
     }
   }
+  for (const auto& [name, tensor] : input_.sides) {
+    if (tensor.has_storage()) constants_.emplace(StorageOf(tensor), Constant::kSideInput);
+  }
+}
+
+absl::Status TorchStages::CheckFed() const {
+  const at::Tensor& input = input_.tensor;
+  if (!input.defined()) return absl::FailedPreconditionError("no input: Feed() it first");
+  if (!IsOnDevice(input, options_.device)) {
+    return absl::InvalidArgumentError(absl::StrCat("the input is on ", input.device().str(),
+                                                   ", but the network on ", options_.device.str()));
+  }
+  for (const auto& [name, tensor] : input_.sides) {
+    if (!tensor.defined()) {
+      return absl::InvalidArgumentError(absl::StrCat("side input ", name, " is no tensor"));
+    }
+    if (!tensor.requires_grad()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("side input ", name,
+                     " requires a gradient, which none has: detach() it, or "
+                     "make what computes it the first stage"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TorchStages::Begin(void* stream) {
   return TorchGuarded([&]() -> absl::Status {
     Abandon();
-    if (!input_.defined()) return absl::FailedPreconditionError("no input: Feed() it first");
-    if (!IsOnDevice(input_, options_.device)) {
-      return absl::InvalidArgumentError(absl::StrCat("the input is on ", input_.device().str(),
-                                                     ", but the network on ",
-                                                     options_.device.str()));
-    }
+    RETURN_IF_ERROR(CheckFed());
     compute_stream_ = stream;
     WaitForCaller(options_.device, stream);
     // Casts of weights that autocast has cached on this thread are from before the optimizer's
     // step.
     at::autocast::clear_cache();
     FindConstants();
-    at::Tensor input = std::exchange(input_, {});
+    at::Tensor input = std::exchange(input_.tensor, {});
     const bool differentiable = input.requires_grad();
     input = input.detach();
     // A view of a larger tensor would keep all of its storage.
     if (input.storage().nbytes() > input.nbytes()) input = input.clone();
-    SetOutput(0, {input, differentiable});
+    SetOutput(0, {{input}, {differentiable}, {0}});
     return absl::OkStatus();
   });
 }
@@ -190,10 +217,9 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
   return NameStage(l, [&]() -> absl::Status {
     RETURN_IF_ERROR(CheckForward(l));
     const auto index = static_cast<size_t>(l);
-    if (stages_[index - 1].forward == nullptr) {
-      return absl::InvalidArgumentError("has no forward: it is no function");
-    }
-    if (call.run > 0 && stages_[index - 1].no_recompute) {
+    const TorchStage& stage = stages_[index - 1];
+    if (!HasForward(stage)) return absl::InvalidArgumentError("has no forward: it is no function");
+    if (call.run > 0 && stage.no_recompute) {
       return absl::FailedPreconditionError("may not run twice, but the plan recomputes it");
     }
     const at::ThreadLocalStateGuard feeder(*feeder_state_);
@@ -207,11 +233,16 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
           "has written a buffer for the first time in this step, and cannot be recomputed as it "
           "was; the next step can be run");
     }
+    const std::function<Tensors(const Tensors&)> forward = [&](const Tensors& value) {
+      return borders_->Run(stage, l, value, input_.sides);
+    };
     const auto run = [&] {
       status = StageForward({.device = options_.device,
                              .stage = l,
+                             .name = stage.name,
                              .kind = call.kind,
-                             .forward = stages_[index - 1].forward,
+                             .forward = forward,
+                             .sides = input_.sides,
                              .constants = constants_,
                              .input = Value(l - 1),
                              .value = Value(l),
@@ -228,12 +259,15 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
       run();
     }
     RETURN_IF_ERROR(status);
-    // Everything of this run but the value is gone now; another reference is the stage's own.
-    if (saves && Value(l).IsShared()) shared_[index] = true;
+    if (saves) {
+      // Everything of this run but the value is gone now; another reference is the stage's own.
+      if (Value(l).IsShared(values_)) shared_[index] = true;
+      passed_bytes_[index] = Value(l).PassedBytes(options_.granularity);
+    }
     if (call.kind == OperationKind::kForwardDiscard) Drop(l - 1);
     if (verifies_ && (call.repeated || call.run > 0)) RETURN_IF_ERROR(Verify(l, call.run));
     if (l <= length()) return absl::OkStatus();
-    loss_ = Value(l).Output().clone();
+    loss_ = Value(l).Output().tensors.front().clone();
     if (loss_.numel() == 1) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("has ", loss_.numel(), " numbers, not one"));
   });
@@ -241,28 +275,40 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
 
 // The first run's output is kept on the host; later runs are compared with it there.
 absl::Status TorchStages::Verify(int l, int run) {
-  FirstOutput& first = first_outputs_[static_cast<size_t>(l)];
-  const at::Tensor now = Value(l).Output().to(at::kCPU).contiguous();
-  if (run == 0) {
-    const auto* const data = static_cast<const std::byte*>(now.data_ptr());
-    first = {ViewOf(now, 0), {data, data + now.nbytes()}};
-    return absl::OkStatus();
-  }
-  ++verified_recomputations_;
-  int64_t differing = now.numel();
+  std::vector<FirstOutput>& first = first_outputs_[static_cast<size_t>(l)];
+  if (run == 0) first.clear();
+  int64_t numbers = 0;
+  int64_t differing = 0;
   std::string most;
-  if (now.sizes() == first.view.sizes && now.scalar_type() == first.view.type) {
-    const at::Tensor then = at::from_blob(first.bytes.data(), now.sizes(), now.options());
-    differing = Differing(now, then, options_.tolerance).sum().item<int64_t>();
-    if (now.is_floating_point()) {
-      most = absl::StrCat(" by up to ", (now - then).abs().max().item<double>());
+  const Tensors outputs = Value(l).Output().tensors;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor now = outputs[i].to(at::kCPU).contiguous();
+    numbers += now.numel();
+    if (run == 0) {
+      const auto* const data = static_cast<const std::byte*>(now.data_ptr());
+      first.push_back({ViewOf(now, 0), {data, data + now.nbytes()}});
+    } else {
+      differing += i < first.size() ? CountDiffering(now, first[i], &most) : now.numel();
     }
   }
+  if (run > 0) ++verified_recomputations_;
   if (differing == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("recomputed, ", differing, " of ", now.numel(),
+      absl::StrCat("recomputed, ", differing, " of ", numbers,
                    " numbers of its output differ from its first run's", most,
                    ": declare it no_recompute, or make it compute the same twice"));
+}
+
+// Sets `most` to the largest difference, if there is one.
+int64_t TorchStages::CountDiffering(const at::Tensor& now, FirstOutput& first,
+                                    std::string* most) const {
+  if (now.sizes() != first.view.sizes || now.scalar_type() != first.view.type) return now.numel();
+  const at::Tensor then = at::from_blob(first.bytes.data(), now.sizes(), now.options());
+  const auto differing = Differing(now, then, options_.tolerance).sum().item<int64_t>();
+  if (differing > 0 && now.is_floating_point()) {
+    *most = absl::StrCat(" by up to ", (now - then).abs().max().item<double>());
+  }
+  return differing;
 }
 
 absl::Status TorchStages::Backward(const BackwardCall& call) {
@@ -281,25 +327,42 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
         return absl::InvalidArgumentError(
             "needs no gradient: no parameter of a stage, nor the input, takes one");
       }
-      gradients_[index] = at::ones_like(Value(l).Output());
+      gradients_[index] = {at::ones_like(Value(l).Output().tensors.front())};
       loss_is_done_ = true;
     }
-    at::Tensor input_gradient;
-    if (gradients_[index].defined() && !Value(l).graph.empty()) {
-      input_gradient = Value(l).graph.Backward(gradients_[index]);
+    Tensors input_gradients;
+    if (!gradients_[index].empty() && !Value(l).graph.empty()) {
+      input_gradients = Value(l).graph.Backward(gradients_[index]);
     }
+    gradient_parts_[index] = PartsOf(input_gradients, gradients_[index]);
     // Drops what BACKWARD drops: δ^l, ā^l, and a^(l-1) unless that is saved.
-    gradients_[index].reset();
-    gradients_[index - 1] = std::move(input_gradient);
+    gradients_[index].clear();
+    gradients_[index - 1] = std::move(input_gradients);
     Drop(l);
     if (!Value(l - 1).saved()) Drop(l - 1);
     return absl::OkStatus();
   });
 }
 
+std::vector<GradientPart> TorchStages::PartsOf(const Tensors& inputs,
+                                               const Tensors& outputs) const {
+  std::vector<GradientPart> parts(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].defined()) continue;
+    HeldValue held;
+    held.Hold(inputs[i]);
+    parts[i] = {held.Bytes(options_.granularity), StorageOf(inputs[i])};
+    const auto same = std::find_if(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
+      return output.defined() && StorageOf(output) == parts[i].storage;
+    });
+    if (same != outputs.end()) parts[i].passed = static_cast<size_t>(same - outputs.begin());
+  }
+  return parts;
+}
+
 absl::Status TorchStages::End(void* /*stream*/) {
   return TorchGuarded([&] {
-    input_gradient_ = std::exchange(gradients_[0], {});
+    input_gradient_ = gradients_[0].empty() ? at::Tensor() : gradients_[0].front();
     at::autocast::clear_cache();
     Abandon();
     return absl::OkStatus();
@@ -316,7 +379,7 @@ absl::Status TorchStages::CopyToHost(int l, PinnedSpan to, void* stream) {
 absl::Status TorchStages::Release(int l) {
   return NameStage(l, [&]() -> absl::Status {
     // Memory that another object references stays allocated, and the schedule would not fit.
-    const bool shared = Value(l).IsShared();
+    const bool shared = Value(l).IsShared(values_);
     Value(l).Release();
     if (!shared || l == 0) return absl::OkStatus();
     return absl::FailedPreconditionError(
@@ -339,8 +402,8 @@ absl::Status TorchStages::CopyToDevice(int l, PinnedSpan from, void* stream) {
 
 void TorchStages::Abandon() {
   for (HeldValue& value : values_) value = HeldValue();
-  for (at::Tensor& gradient : gradients_) gradient.reset();
-  for (FirstOutput& output : first_outputs_) output = {};
+  for (Tensors& gradients : gradients_) gradients.clear();
+  for (std::vector<FirstOutput>& outputs : first_outputs_) outputs.clear();
   for (Replay& replay : replays_) replay.EndStep();
   loss_is_done_ = false;
 }

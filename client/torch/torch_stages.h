@@ -5,12 +5,10 @@
 
 #include <ATen/ThreadLocalState.h>
 #include <ATen/core/Tensor.h>
-#include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,36 +18,14 @@
 #include "client/agent/stages.h"
 #include "client/torch/held_value.h"
 #include "client/torch/replay.h"
+#include "client/torch/stage_borders.h"
 #include "client/torch/stage_forward.h"
+#include "client/torch/torch_stage.h"
 
 namespace stowage {
 
-class GraphUnit;
-
-// A part of a network with one input tensor and one output tensor.
-struct TorchStage {
-  std::string name;
-  std::function<at::Tensor(const at::Tensor&)> forward = nullptr;
-  // Holds its parameters and buffers; null if it has none. They are never offloaded.
-  std::shared_ptr<torch::nn::Module> module = nullptr;
-  // The forward must run once a step: it reads or changes state other than LibTorch's random
-  // generators and the module's buffers.
-  bool no_recompute = false;
-  // Adjacent stages of one group are one unit in graph mode. Empty: a unit of its own.
-  std::string fusion_group = {};
-  // Excludes it from graph mode: its operations depend on more than the input's shape and the
-  // modules' training modes, such as on the input's numbers, read in a way that LibTorch cannot
-  // detect, or on a rate that changes between steps.
-  bool control_flow = false;
-  // Set by InModes() if this stage is a unit in graph mode.
-  std::shared_ptr<const GraphUnit> unit = nullptr;
-};
-
 // One stage for each child. The modules are shared; children added later are not included.
 std::vector<TorchStage> StagesOf(torch::nn::Sequential sequential);
-
-// Computes the loss, a tensor of one number, from the last stage's output.
-using TorchLoss = std::function<at::Tensor(const at::Tensor&)>;
 
 struct TorchOptions {
   c10::Device device = c10::kCPU;
@@ -64,18 +40,22 @@ struct TorchOptions {
   double tolerance = 0;
 };
 
-// The output of a stage: a^l, detached from autograd.
-struct StageOutput {
-  at::Tensor tensor;            // undefined: none
-  bool differentiable = false;  // whether the stages before it need its gradient
+// The gradient of one tensor of a value, as a backward left it.
+struct GradientPart {
+  int64_t bytes = 0;              // of its storage; 0: there is no gradient
+  const void* storage = nullptr;  // equal for parts of the same memory
+  // The tensor of the stage's output whose gradient has the same memory, since it passes by.
+  std::optional<size_t> passed = std::nullopt;
 };
 
 // A step adds gradients to those of the parameters, like backward(). The parameters must not change
 // between the forward and the backward of a step. Requirements on a stage:
-// 1. It may work in place, but not on its input. An output that aliases the input is copied.
+// 1. It may work in place, but not on its input. An output that is a view of the input is copied;
+//    one that is the input, or a part of its tuple, passes by.
 // 2. A tensor that its backward needs and that it keeps itself, outside parameters and buffers,
 //    makes it shared(): it can be recomputed but not offloaded.
-// 3. Other stages must use only its output, else the step fails.
+// 3. Other stages must use only what it returns: the next one its output, later ones the skips that
+//    it saves. Else the step fails, and the error names both stages.
 // 4. It must be no_recompute if it runs a backward inside its forward.
 // Buffers are written once a step, however often a stage is recomputed. Stages that share a
 // parameter add to its gradient one after the other. Backwards run without autocast, as LibTorch
@@ -104,7 +84,7 @@ class TorchStages final : public FrameworkStages {
   // Sets input and loss of the next step; required before every step. Offloading value 0 frees the
   // input's memory only if the caller holds no reference. The step uses LibTorch's settings of the
   // calling thread, such as autocast.
-  void Feed(at::Tensor input, TorchLoss loss);
+  void Feed(TorchInput input, TorchLoss loss);
   // Sets the input, loss and thread settings that `other` has.
   void FeedAs(const TorchStages& other);
   // Of the last step that succeeded.
@@ -119,11 +99,17 @@ class TorchStages final : public FrameworkStages {
   // For a profiler: reads and replaces live values and gradients.
   int64_t ValueBytes(int l) const;
   int64_t GradientBytes(int l) const;
-  StageOutput Output(int l) const { return {Value(l).Output(), Value(l).differentiable()}; }
+  StageOutput Output(int l) const { return Value(l).Output(); }
   void SetOutput(int l, const StageOutput& output);
-  void SetGradient(int l, at::Tensor gradient);
+  void SetGradients(int l, Tensors gradients);  // by tensor of the output
+  // Of value l-1, by tensor, after BACKWARD l.
+  const std::vector<GradientPart>& gradient_parts(int l) const {
+    return gradient_parts_[static_cast<size_t>(l)];
+  }
   // Whether any FORWARD_SAVE of stage l found its value's memory referenced by another object.
   bool shared(int l) const { return shared_[static_cast<size_t>(l)]; }
+  // Of the value of the last FORWARD_SAVE of stage l: HeldValue::PassedBytes().
+  int64_t passed_bytes(int l) const { return passed_bytes_[static_cast<size_t>(l)]; }
 
   absl::Status Begin(void* stream) override;
   absl::Status Forward(const ForwardCall& call) override;
@@ -135,7 +121,8 @@ class TorchStages final : public FrameworkStages {
   void Abandon() override;
 
  private:
-  // A first run's output, outside LibTorch's allocator, so that it does not count as an activation.
+  // A tensor of a first run's output, outside LibTorch's allocator, so that it does not count as an
+  // activation.
   struct FirstOutput {
     TensorView view;
     std::vector<std::byte> bytes;
@@ -143,20 +130,25 @@ class TorchStages final : public FrameworkStages {
 
   HeldValue& Value(int l) { return values_[static_cast<size_t>(l)]; }
   const HeldValue& Value(int l) const { return values_[static_cast<size_t>(l)]; }
+  absl::Status CheckFed() const;
   // Fills constants_. Every step, since parameters may be frozen, replaced or moved in between.
   void FindConstants();
   void Drop(int l) { Value(l) = HeldValue(); }
   absl::Status CheckForward(int l) const;
   absl::Status CheckBackward(int l) const;
+  // What `inputs` have of the memory of `outputs`, the gradients of a stage's input and output.
+  std::vector<GradientPart> PartsOf(const Tensors& inputs, const Tensors& outputs) const;
   absl::Status Verify(int l, int run);
+  int64_t CountDiffering(const at::Tensor& now, FirstOutput& first, std::string* most) const;
   // Runs `call`, converts its exceptions, and puts the stage's name before its error.
   absl::Status NameStage(int l, const std::function<absl::Status()>& call) const;
 
-  std::vector<TorchStage> stages_;                            // the network's, then the loss
-  std::function<at::Tensor(const at::Tensor&)> before_loss_;  // of a stage that is joined with it
+  std::vector<TorchStage> stages_;         // the network's, then the loss
+  std::optional<TorchStage> before_loss_;  // the one that is joined with it
+  std::optional<StageBorders> borders_;    // of stages_
   const TorchOptions options_;
   bool verifies_;
-  at::Tensor input_;
+  TorchInput input_;
   std::optional<at::ThreadLocalState> feeder_state_;  // of the thread that called Feed()
   void* compute_stream_ = nullptr;
   int64_t verified_recomputations_ = 0;
@@ -167,10 +159,12 @@ class TorchStages final : public FrameworkStages {
 
   // By stage or value, 0..L+1.
   std::vector<HeldValue> values_;
-  std::vector<at::Tensor> gradients_;
+  std::vector<Tensors> gradients_;  // by tensor of the output; empty: none
   std::vector<Replay> replays_;
-  std::vector<FirstOutput> first_outputs_;  // used if recomputations are verified
+  std::vector<std::vector<FirstOutput>> first_outputs_;  // used if recomputations are verified
   std::vector<bool> shared_;
+  std::vector<int64_t> passed_bytes_;
+  std::vector<std::vector<GradientPart>> gradient_parts_;
   Constants constants_;
 };
 

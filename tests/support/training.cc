@@ -4,12 +4,17 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -73,14 +78,185 @@ Training ConvolutionTraining() {
   return training;
 }
 
+Training UNetTraining(c10::Device device) {
+  at::manual_seed(9);
+  // By level, two blocks each; the last level is the bottom and has no way up.
+  struct Parts {
+    std::vector<nn::Sequential> down;
+    std::vector<nn::Sequential> up;
+    nn::Conv2d head = nn::Conv2d(nn::Conv2dOptions(4, 5, 1));
+  };
+  constexpr size_t kLevels = 4;
+  const auto block = [&device](int64_t in, int64_t out, double dropout) {
+    nn::Sequential made(nn::Conv2d(nn::Conv2dOptions(in, out, 3).padding(1)), nn::BatchNorm2d(out),
+                        nn::ReLU(nn::ReLUOptions().inplace(true)), nn::Dropout(dropout));
+    made->to(device);
+    return made;
+  };
+  auto parts = std::make_shared<Parts>();
+  for (const int64_t channels : {4, 8, 16, 32, 64}) {
+    parts->down.push_back(block(channels == 4 ? 3 : channels / 2, channels, 0));
+    parts->down.push_back(block(channels, channels, 0.1));
+    if (channels == 64) continue;
+    parts->up.push_back(block(3 * channels, channels, 0));
+    parts->up.push_back(block(channels, channels, 0.1));
+  }
+  parts->head->to(device);
+  const auto pool = [](const at::Tensor& value) { return at::max_pool2d(value, 2); };
+  const auto raise = [](const at::Tensor& value, const at::Tensor& skip) {
+    return at::cat({at::upsample_nearest2d(value, {skip.size(2), skip.size(3)}), skip}, 1);
+  };
+
+  Training training;
+  const auto add = [&training](const std::string& name, nn::Sequential module) {
+    training.stages.push_back(
+        {.name = name,
+         .forward = [module](const at::Tensor& value) mutable { return module->forward(value); },
+         .module = module.ptr()});
+  };
+  for (size_t level = 0; level < kLevels; ++level) {
+    const bool pools = level % 2 == 1;
+    add(absl::StrCat("down", level, ".1"), parts->down[2 * level]);
+    const auto down = [parts, level, pool, pools](const Tensors& taken) -> Tensors {
+      const at::Tensor value = parts->down[2 * level + 1]->forward(taken.front());
+      return {pools ? pool(value) : value, value};
+    };
+    training.stages.push_back({.name = absl::StrCat("down", level, ".2"),
+                               .tuple_forward = down,
+                               .saves = {absl::StrCat("skip", level)},
+                               .module = parts->down[2 * level + 1].ptr()});
+    if (!pools) training.stages.push_back({.name = absl::StrCat("pool", level), .forward = pool});
+  }
+  add("bottom.1", parts->down[2 * kLevels]);
+  add("bottom.2", parts->down[2 * kLevels + 1]);
+  for (size_t level = kLevels; level-- > 0;) {
+    const auto up = [parts, level, raise](const Tensors& taken) -> Tensors {
+      return {parts->up[2 * level]->forward(raise(taken[0], taken[1]))};
+    };
+    training.stages.push_back({.name = absl::StrCat("up", level, ".1"),
+                               .tuple_forward = up,
+                               .reads = {absl::StrCat("skip", level)},
+                               .module = parts->up[2 * level].ptr()});
+    add(absl::StrCat("up", level, ".2"), parts->up[2 * level + 1]);
+  }
+  training.stages.push_back(
+      {.name = "head",
+       .forward = [parts](const at::Tensor& value) { return parts->head->forward(value); },
+       .module = parts->head.ptr()});
+  training.forward = [parts, pool, raise](const TorchInput& input) {
+    std::vector<at::Tensor> skips;
+    at::Tensor value = input.tensor;
+    for (size_t i = 0; i < parts->down.size(); ++i) {
+      value = parts->down[i]->forward(value);
+      if (i % 2 == 0 || skips.size() == kLevels) continue;
+      skips.push_back(value);
+      value = pool(value);
+    }
+    for (size_t level = kLevels; level-- > 0;) {
+      value = parts->up[2 * level]->forward(raise(value, skips[level]));
+      value = parts->up[2 * level + 1]->forward(value);
+    }
+    return parts->head->forward(value);
+  };
+  training.input = at::randn({2, 3, 64, 64}).to(device);
+  training.loss =
+      [target = at::randint(5, {2, 64, 64}, at::kLong).to(device)](const at::Tensor& output) {
+        return nn::functional::cross_entropy(output, target);
+      };
+  return training;
+}
+
+Training TupleTraining(c10::Device device) {
+  at::manual_seed(10);
+  struct Parts final : nn::Module {
+    nn::Embedding table = register_module("table", nn::Embedding(20, 64));
+    nn::Linear gate = register_module("gate", nn::Linear(64, 64));
+    nn::LayerNorm norm = register_module("norm", nn::LayerNorm(nn::LayerNormOptions({64})));
+    nn::Linear last = register_module("last", nn::Linear(64, 64));
+  };
+  auto parts = std::make_shared<Parts>();
+  parts->to(device);
+  const auto mix = [](const at::Tensor& x, const at::Tensor& g, const at::Tensor& mask) {
+    const at::Tensor scores = at::matmul(x, x.transpose(1, 2)).masked_fill(mask, -1e9);
+    return at::matmul(at::softmax(scores, 2), x) * g;
+  };
+  const auto drop = [](const at::Tensor& h, const at::Tensor& g) {
+    return at::dropout(h, 0.2, true) + g;
+  };
+  const auto gate = [](const at::Tensor& h, const at::Tensor& g, const at::Tensor& first) {
+    return h * first + g.tanh() * g;
+  };
+  const auto cross = [](const at::Tensor& y, const at::Tensor& second, const at::Tensor& first,
+                        const at::Tensor& mask) {
+    return y + (second * first.tanh()).masked_fill(mask.transpose(1, 2), 0);
+  };
+
+  Training training;
+  training.stages = {{.name = "embed",
+                      .tuple_forward = [parts](const Tensors& taken) -> Tensors {
+                        const at::Tensor x = parts->table(taken[0]);
+                        return {x, at::sigmoid(parts->gate(x)), taken[0]};
+                      },
+                      .saves = {"tokens"},
+                      .module = parts},
+                     {.name = "mix",
+                      .tuple_forward = [mix](const Tensors& taken) -> Tensors {
+                        return {mix(taken[0], taken[1], taken[2]), taken[1], taken[0]};
+                      },
+                      .reads = {"mask"},
+                      .saves = {"first"}},
+                     {.name = "drop",
+                      .tuple_forward = [drop](const Tensors& taken) -> Tensors {
+                        return {drop(taken[0], taken[1]), taken[1]};
+                      }},
+                     {.name = "gate",
+                      .tuple_forward = [gate](const Tensors& taken) -> Tensors {
+                        const at::Tensor h = gate(taken[0], taken[1], taken[2]);
+                        return {h, h};
+                      },
+                      .reads = {"first"},
+                      .saves = {"second"}},
+                     {.name = "norm",
+                      .forward = [parts](const at::Tensor& h) { return parts->norm(h); },
+                      .module = parts->norm.ptr()},
+                     {.name = "cross",
+                      .tuple_forward = [cross](const Tensors& taken) -> Tensors {
+                        return {cross(taken[0], taken[1], taken[2], taken[3])};
+                      },
+                      .reads = {"second", "first", "mask"}},
+                     {.name = "last",
+                      .tuple_forward = [parts](const Tensors& taken) -> Tensors {
+                        return {parts->last(taken[0]) + parts->table(taken[1])};
+                      },
+                      .reads = {"tokens"},
+                      .module = parts->last.ptr()}};
+  training.forward = [=](const TorchInput& input) {
+    const at::Tensor mask = input.sides.at("mask");
+    const at::Tensor first = parts->table(input.tensor);
+    const at::Tensor g = at::sigmoid(parts->gate(first));
+    const at::Tensor second = gate(drop(mix(first, g, mask), g), g, first);
+    const at::Tensor y = cross(parts->norm(second), second, first, mask);
+    return parts->last(y) + parts->table(input.tensor);
+  };
+  training.input = at::randint(20, {4, 32}, at::kLong).to(device);
+  training.sides = {{"mask", (at::rand({4, 1, 32}) < 0.2).to(device)}};
+  training.loss = [](const at::Tensor& output) { return output.square().mean(); };
+  return training;
+}
+
 std::vector<at::Tensor> ParametersOf(const Training& training) {
   return TorchStages(training.stages, {}).Parameters();
 }
 
 at::Tensor PlainBackward(Training& training) {
   at::Tensor value = training.input;
-  for (const TorchStage& stage : training.stages) value = stage.forward(value);
+  if (training.forward != nullptr) {
+    value = training.forward({training.input, training.sides});
+  } else {
+    for (const TorchStage& stage : training.stages) value = stage.forward(value);
+  }
   const at::Tensor loss = training.loss(value);
+  value.reset();
   loss.backward();
   return loss.detach();
 }
@@ -147,7 +323,7 @@ std::vector<std::shared_ptr<const GraphUnit>> ScheduledTraining::units() const {
 
 ScheduledTraining::ScheduledTraining(const Training& training, const Chain& chain,
                                      const Schedule& schedule, const TorchOptions& options)
-    : input_(training.input),
+    : input_(training.input, training.sides),
       loss_(training.loss),
       plan_(PlanOf(chain, schedule)),
       stages_(InModesIfPossible(training.stages, plan_), options) {

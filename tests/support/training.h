@@ -25,11 +25,24 @@ struct Training {
   at::Tensor input = {};
   TorchLoss loss = nullptr;
   std::vector<at::Tensor> momenta = {};
+  SideInputs sides = {};
+  // The network as one writes it without stages; null: one stage after the other.
+  std::function<at::Tensor(const TorchInput&)> forward = nullptr;
 };
 
 // Seven stages: convolution, batch normalization, ReLU, dropout, a block of several layers that
 // works in place inside, a view, a linear layer. Two calls return trainings with equal results.
 Training ConvolutionTraining();
+
+// A U-Net (Ronneberger et al. 2015, figure 1) with four skips, batch normalization, in-place ReLUs
+// and dropout. A stage is a convolution with what follows it; two of the levels pool in a stage of
+// its own.
+Training UNetTraining(c10::Device device);
+
+// Six stages with tuples: a tensor that every one passes on, skips that cross each other and of
+// which one is read twice, one of integers, one that the next stage takes, too; and a mask as a
+// side input.
+Training TupleTraining(c10::Device device);
 
 // Forward and backward with autograd alone; adds to the gradients. Returns the loss.
 at::Tensor PlainBackward(Training& training);
@@ -64,7 +77,7 @@ class ScheduledTraining {
   std::vector<std::shared_ptr<const GraphUnit>> units() const;
 
  private:
-  const at::Tensor input_;
+  const TorchInput input_;
   const TorchLoss loss_;
   FrameworkPlan plan_;
   TorchStages stages_;

@@ -409,5 +409,66 @@ TEST_F(FitTest, SolvesHereWhereNoServerAnswers) {
   EXPECT_THAT(fit.summary(), HasSubstr(" stages recomputed"));
 }
 
+// A U-Net, against its forward as it is written without stages.
+class FitSkipsTest : public testing::TestWithParam<const char*> {
+ protected:
+  static constexpr int kSteps = 3;
+
+  // Trains steps with gradients that exist. Returns the peak, with the input but without them.
+  template <typename Step>
+  static int64_t Train(Training* training, const Step& step) {
+    HostMemoryMeter& memory = HostMemory();
+    int64_t peak = 0;
+    for (int i = 0; i < kSteps; ++i) {
+      const int64_t before = memory.LiveBytes();
+      memory.ResetPeak();
+      step();
+      peak = memory.PeakBytes() - before + static_cast<int64_t>(training->input.nbytes());
+      OptimizerStep(*training);
+    }
+    return peak;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Fit, FitSkipsTest, testing::Values("rotor", "auto"));
+
+TEST_P(FitSkipsTest, TakesLessThanPlainTrainingAndTrainsToTheBit) {
+  Training plain = UNetTraining(c10::kCPU);
+  at::manual_seed(1);
+  const int64_t plain_peak = Train(&plain, [&] { PlainBackward(plain); });
+  const std::vector<at::Tensor> expected = StateOf(plain);
+  const std::string share_of_plain = std::to_string(plain_peak * 6 / 10);
+  for (const std::string& memory : {std::string("20%"), std::string("60%"), share_of_plain}) {
+    SCOPED_TRACE(memory);
+    Training planned = UNetTraining(c10::kCPU);
+    at::manual_seed(1);
+    Fit fit(planned.stages, planned.input, planned.loss, {.memory = memory, .solver = GetParam()});
+    const int64_t peak = Train(&planned, [&] { fit.step(planned.input, planned.loss); });
+    EXPECT_EQ(Difference(StateOf(planned), expected), "") << fit.summary();
+    EXPECT_LE(peak, memory == share_of_plain ? plain_peak * 6 / 10 : plain_peak) << fit.summary();
+  }
+}
+
+TEST(FitTuples, TakeSideInputsAndNameWhatIsMissing) {
+  Training plain = TupleTraining(c10::kCPU);
+  at::manual_seed(1);
+  const at::Tensor loss = PlainBackward(plain);
+  Training planned = TupleTraining(c10::kCPU);
+  at::manual_seed(1);
+  const TorchInput input{planned.input, planned.sides};
+  Fit fit(planned.stages, input, planned.loss, {.memory = "20%"});
+  EXPECT_THAT(fit.summary(), AllOf(HasSubstr("input 4x32 Long, mask 4x1x32 Bool\n"),
+                                   HasSubstr(" stages recomputed")));
+  EXPECT_TRUE(at::equal(fit.step(input, planned.loss), loss));
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+  try {
+    fit.step(planned.input, planned.loss);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const c10::ValueError& error) {
+    EXPECT_THAT(error.what_without_backtrace(), HasSubstr("mix: reads mask, which no stage before "
+                                                          "it saves and no side input is called"));
+  }
+}
+
 }  // namespace
 }  // namespace stowage

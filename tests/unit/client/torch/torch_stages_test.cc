@@ -285,8 +285,9 @@ TEST(TorchStages, RefuseWhatGoesPastAnOutput) {
     for (const absl::string_view schedule : {kThreeStored, kThreeRecomputed}) {
       EXPECT_THAT(
           StepOf(training, schedule),
-          Fails(absl::StatusCode::kInternal,
-                HasSubstr("loss: a tensor that a stage has computed is used outside of it")));
+          Fails(absl::StatusCode::kInvalidArgument,
+                HasSubstr("loss: uses a tensor that router has computed, beside its input: declare "
+                          "it, in `saves` there and `reads` here")));
     }
     aside = at::Tensor();
   }
@@ -432,8 +433,8 @@ TEST(TorchStages, NoticeParametersThatChangeWithinAStep) {
   };
   EXPECT_THAT(
       StepOf(training, kThreeStored),
-      Fails(absl::StatusCode::kInternal,
-            HasSubstr("linear: a parameter was changed between the forward and the backward")));
+      Fails(absl::StatusCode::kInternal, HasSubstr("linear: a parameter or side input was changed "
+                                                   "between the forward and the backward")));
 }
 
 TEST(TorchStages, KnowWhatIsKeptElsewhere) {
