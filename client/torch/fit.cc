@@ -454,6 +454,16 @@ class Fit::Parts {
                      " bytes (", FormatBytes(least), ") are the least that does"));
   }
 
+  // The caller keeps the input, so that offloading it frees nothing and prefetching it makes a
+  // second one, when depending on how fast copies are.
+  static int64_t BytesOfInputTwice(const FrameworkPlan& plan, const at::Tensor& input) {
+    const bool offloads =
+        std::any_of(plan.commands.begin(), plan.commands.end(), [](const Command& command) {
+          return command.kind == OperationKind::kPrefetch && command.stage == 0;
+        });
+    return offloads ? StridedBytes(input) : 0;
+  }
+
   // Measures a step under a schedule. If it is within the budget, the shape's further steps run
   // like it. Returns by how many bytes it is over the budget.
   absl::StatusOr<int64_t> RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan,
@@ -472,7 +482,8 @@ class Fit::Parts {
       return static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
     }
     RETURN_IF_ERROR(peak_bytes.status());
-    if (*peak_bytes > budget_bytes_) return *peak_bytes - budget_bytes_;
+    const int64_t most_bytes = *peak_bytes + BytesOfInputTwice(scheduled->plan(), input);
+    if (most_bytes > budget_bytes_) return most_bytes - budget_bytes_;
     scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     plan->scheduled = std::move(scheduled);
     plan->commands = &plan->scheduled->plan();
