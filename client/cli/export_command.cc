@@ -8,7 +8,8 @@
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
 #include "client/cli/export_flags.h"
-#include "client/export/export.h"
+#include "client/export/local_export.h"
+#include "client/lib/remote_scheduler.h"
 #include "client/text/table.h"
 #include "nlohmann/json.hpp"
 #include "solver/base/status_macros.h"
@@ -20,6 +21,7 @@ namespace {
 
 struct Arguments {
   ExportFlags flags;
+  ServerFlags server;
   bool list = false;
 };
 
@@ -79,10 +81,23 @@ std::string InfeasibleText(const ExportRequest& request, const Export& result) {
     absl::StrAppend(&text, "  least memory  ", FormatBytes(*result.minimum_memory_bytes),
                     ": --memory ", *result.minimum_memory_bytes, "\n");
   }
-  for (const std::string& line : ComparisonLines(*request.target, result)) {
+  for (const std::string& line : result.comparison) {
     absl::StrAppend(&text, "  ", line, "\n");
   }
   return text;
+}
+
+// A server's, or one that is solved in this process.
+absl::StatusOr<Export> Find(const Arguments& arguments, const ExportRequest& request) {
+  ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server));
+  if (options.servers.empty()) {
+    return MakeExport(request, LocalOptions{.timeout_seconds = options.timeout_seconds});
+  }
+  const SolveRequest solve{request.chain, request.platform, "auto", {}};
+  ASSIGN_OR_RETURN(const SolveResult result,
+                   RemoteScheduler(options).SolveAndExport(solve, arguments.flags.target,
+                                                           arguments.flags.layers));
+  return *result.exported;
 }
 
 absl::StatusOr<int> Run(const Arguments& arguments) {
@@ -92,7 +107,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
     return kExitOk;
   }
   ASSIGN_OR_RETURN(const ExportRequest request, ReadExportRequest(arguments.flags));
-  ASSIGN_OR_RETURN(const Export result, MakeExport(request, LocalOptions()));
+  ASSIGN_OR_RETURN(const Export result, Find(arguments, request));
   const bool feasible = result.exported.has_value();
   const std::string text = json       ? ExportJson(request, result)
                            : feasible ? result.text
@@ -108,6 +123,7 @@ void AddExportCommand(CLI::App& app, Subcommand* chosen) {
   CLI::App& command = *app.add_subcommand(
       "export", "print the best plan that a framework can express, as its own settings");
   AddExportFlags(command, &arguments->flags);
+  AddServer(command, "none, solve in this process", &arguments->server);
   command.add_flag("--list", arguments->list, "say what each can express, and what is lost");
   command.callback([arguments, chosen] {
     arguments->flags.solve.local = true;

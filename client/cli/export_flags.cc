@@ -1,7 +1,6 @@
 #include "client/cli/export_flags.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "nlohmann/json.hpp"
 #include "solver/base/prefixed.h"
@@ -10,26 +9,22 @@
 #include "solver/solve/request_violations.h"
 
 namespace stowage {
-namespace {
 
-std::string TargetNames() {
-  return absl::StrJoin(AllTargets(), " ", [](std::string* text, const Target& target) {
-    absl::StrAppend(text, target.name);
-  });
+CLI::Option* AddLayers(CLI::App& command, std::string* layers) {
+  CLI::Option* const option = command.add_option(
+      "--layers", *layers,
+      "the stages that are the framework's layers: a range, as in 2:25, or a pattern of their "
+      "names, as in layers.{n}, of which each layer has a number; the others are saved; default: "
+      "all. In a range a fusion group is one layer. For pytorch and jax each stage is one");
+  return option->type_name("FIRST:LAST|PATTERN");
 }
-
-}  // namespace
 
 void AddExportFlags(CLI::App& command, ExportFlags* flags) {
   command.add_option("--for", flags->target, absl::StrCat("one of ", TargetNames()))
       ->type_name("NAME");
   AddChainFlag(command, &flags->solve);
   command.get_option("--chain")->required(false);
-  command
-      .add_option("--layers", flags->layers,
-                  "the stages that are the framework's layers, as in 2:25; the others are saved; "
-                  "default: all. Of a fusion group one layer is made, but for pytorch and jax")
-      ->type_name("FIRST:LAST");
+  AddLayers(command, &flags->layers);
   AddPlatform(command, MemoryFlag::kRequired, &flags->platform);
   AddFormat(command, &flags->format);
 }

@@ -7,8 +7,8 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "client/cli/solve_flags.h"
-#include "client/export/export.h"
 #include "nlohmann/json_fwd.hpp"
+#include "solver/export/export.h"
 
 namespace stowage {
 
@@ -19,6 +19,9 @@ struct ExportFlags {
   PlatformFlags platform;
   std::string format = "text";
 };
+
+// --layers, for ParseStages().
+CLI::Option* AddLayers(CLI::App& command, std::string* layers);
 
 // --for, --chain, --layers, those of the platform, and --format.
 void AddExportFlags(CLI::App& command, ExportFlags* flags);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/cli/arguments.h"
 #include "client/cli/commands.h"
+#include "client/cli/export_flags.h"
 #include "client/cli/html_page.h"
 #include "client/cli/schedule_text.h"
 #include "client/lib/local_scheduler.h"
@@ -48,7 +49,7 @@ struct Input {
 absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& chain) {
   ASSIGN_OR_RETURN(const NamedSetting named,
                    Prefixed("--as", ParseNamedSetting(arguments.setting)));
-  ASSIGN_OR_RETURN(const StageSpan stages,
+  ASSIGN_OR_RETURN(const LayerStages stages,
                    Prefixed("--layers", ParseStages(*named.target, arguments.layers, chain)));
   if (const std::optional<int> stage = ForbiddenStage(named, chain, stages)) {
     return absl::InvalidArgumentError(absl::StrCat("--as: ", Quoted(arguments.setting), " is ",
@@ -172,12 +173,7 @@ void AddSimulateCommand(CLI::App& app, Subcommand* chosen) {
       "--as", arguments->setting,
       "or a framework's setting, as in megatron:uniform:4, pytorch:all, pytorch:none");
   setting->type_name("SETTING")->excludes(schedule);
-  command
-      .add_option("--layers", arguments->layers,
-                  "the stages that are the framework's layers, as in 2:25; the others are saved; "
-                  "default: all")
-      ->needs(setting)
-      ->type_name("FIRST:LAST");
+  AddLayers(command, &arguments->layers)->needs(setting);
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
   AddServer(command, "none, simulate in this process", &arguments->server);
   AddHtml(command, &arguments->html);

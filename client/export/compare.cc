@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/export/local_export.h"
 #include "solver/base/status_macros.h"
 #include "solver/export/named_setting.h"
 #include "solver/export/settings.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/export/export.h"
 #include "client/lib/local_scheduler.h"
+#include "solver/export/export.h"
 
 namespace stowage {
 

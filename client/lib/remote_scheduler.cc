@@ -1,5 +1,7 @@
 #include "client/lib/remote_scheduler.h"
 
+#include <optional>
+
 #include "proto/convert/answer_message.h"
 #include "proto/convert/request_message.h"
 #include "solver/base/status_macros.h"
@@ -35,6 +37,18 @@ absl::StatusOr<SolveResult> RemoteScheduler::Solve(const SolveRequest& request,
                            : rpc_.Solve(message, call.timeout_seconds);
   RETURN_IF_ERROR(response.status());
   return FromMessage(*response);
+}
+
+absl::StatusOr<SolveResult> RemoteScheduler::SolveAndExport(const SolveRequest& request,
+                                                            const std::string& target,
+                                                            const std::string& layers) {
+  v1::SolveRequest message = ToMessage(request);
+  message.set_export_for(target);
+  if (!layers.empty()) message.set_export_layers(layers);
+  ASSIGN_OR_RETURN(const v1::SolveResponse response, rpc_.Solve(message, std::nullopt));
+  ASSIGN_OR_RETURN(SolveResult result, FromMessage(response));
+  if (result.exported != nullptr) return result;
+  return absl::UnimplementedError("the server is older than export_for; ask a newer one");
 }
 
 absl::StatusOr<FrontierResult> RemoteScheduler::FindFrontier(const FrontierRequest& request) {

@@ -2,6 +2,8 @@
 #ifndef STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_
 #define STOWAGE_CLIENT_LIB_REMOTE_SCHEDULER_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/lib/failover_client.h"
@@ -19,6 +21,10 @@ class RemoteScheduler final : public Scheduler {
 
   // Streams the server's events where `call` has callbacks.
   absl::StatusOr<SolveResult> Solve(const SolveRequest& request, const SolveCall& call) override;
+  // The same without callbacks, with SolveResult::exported: the plan for a target by its name, and
+  // for the layers of `stowage export --layers`.
+  absl::StatusOr<SolveResult> SolveAndExport(const SolveRequest& request, const std::string& target,
+                                             const std::string& layers);
   absl::StatusOr<FrontierResult> FindFrontier(const FrontierRequest& request) override;
   absl::StatusOr<ExplainedSimulation> Simulate(const SimulateRequest& request) override;
   absl::Status ReportExecution(const ExecutionReport& report) override;

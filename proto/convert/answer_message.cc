@@ -222,6 +222,39 @@ Operation FloorOperationOf(const v1::SolveResponse& message) {
   return schedule.operations.empty() ? Operation{} : schedule.operations.front();
 }
 
+void Fill(const ComparedSchedule& compared, v1::ComparedSchedule* message) {
+  message->set_name(compared.name);
+  Fill(compared.schedule, message->mutable_schedule());
+  Fill(compared.prediction, message->mutable_prediction());
+  message->set_fits(compared.fits);
+}
+
+absl::StatusOr<ComparedSchedule> FromMessage(const v1::ComparedSchedule& message) {
+  ComparedSchedule compared{.name = message.name(),
+                            .prediction = FromMessage(message.prediction()),
+                            .fits = message.fits()};
+  RETURN_IF_ERROR(FromMessage(message.schedule(), &compared.schedule));
+  return compared;
+}
+
+absl::StatusOr<Export> FromMessage(const v1::ExportedPlan& message, const Answer& answer) {
+  Export exported{.time_ran_out = message.time_ran_out(),
+                  .comparison = {message.comparison().begin(), message.comparison().end()},
+                  .text = message.text()};
+  if (answer.outcome != Outcome::kInfeasible) exported.full = FullSchedule(answer);
+  if (message.has_plan()) {
+    ASSIGN_OR_RETURN(exported.exported, FromMessage(message.plan()));
+  }
+  if (message.has_usual()) {
+    ASSIGN_OR_RETURN(exported.usual, FromMessage(message.usual()));
+  }
+  if (message.has_forbidden_stage()) exported.forbidden_stage = message.forbidden_stage();
+  if (message.has_minimum_memory_bytes()) {
+    exported.minimum_memory_bytes = message.minimum_memory_bytes();
+  }
+  return exported;
+}
+
 absl::StatusOr<FrontierPoint> FromMessage(const v1::FrontierPoint& message) {
   FrontierPoint point;
   point.memory_bytes = message.memory_bytes();
@@ -264,10 +297,25 @@ void Fill(const std::vector<ChainWarning>& warnings, v1::SolveResponse* message)
   }
 }
 
+void Fill(const Export& exported, v1::ExportedPlan* message) {
+  message->set_text(exported.text);
+  for (const std::string& line : exported.comparison) message->add_comparison(line);
+  if (exported.exported.has_value()) Fill(*exported.exported, message->mutable_plan());
+  if (exported.usual.has_value()) Fill(*exported.usual, message->mutable_usual());
+  if (exported.forbidden_stage.has_value()) {
+    message->set_forbidden_stage(*exported.forbidden_stage);
+  }
+  if (exported.minimum_memory_bytes.has_value()) {
+    message->set_minimum_memory_bytes(*exported.minimum_memory_bytes);
+  }
+  message->set_time_ran_out(exported.time_ran_out);
+}
+
 v1::SolveResponse ToMessage(const SolveResult& result, const Platform& platform) {
   v1::SolveResponse message;
   Fill(*result.answer, result.origin, &message);
   Fill(result.warnings, &message);
+  if (result.exported != nullptr) Fill(*result.exported, message.mutable_exported());
   *message.mutable_platform() = ToMessage(platform);
   return message;
 }
@@ -360,6 +408,10 @@ absl::StatusOr<SolveResult> FromMessage(const v1::SolveResponse& message) {
   ASSIGN_OR_RETURN(result.origin, FromMessage(message.origin()));
   for (const v1::ChainWarning& in : message.warnings()) {
     result.warnings.push_back({in.field(), in.reason(), in.problem()});
+  }
+  if (message.has_exported()) {
+    ASSIGN_OR_RETURN(Export exported, FromMessage(message.exported(), *result.answer));
+    result.exported = std::make_shared<const Export>(std::move(exported));
   }
   return result;
 }

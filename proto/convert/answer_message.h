@@ -2,7 +2,7 @@
 //
 // ToMessage() and FromMessage() are inverse to each other but for what a message does not carry:
 // Answer::from_exact_sizes, the lists of rejected solvers, TimelineEntry::waits_for, and prediction
-// and explanation of an infeasible answer.
+// and explanation of an infeasible answer. Export::full is the answer of the message that has it.
 #ifndef STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 #define STOWAGE_PROTO_CONVERT_ANSWER_MESSAGE_H_
 
@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/service/results.h"
+#include "solver/export/export.h"
 #include "solver/model/answer.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/model/explanation.h"
@@ -26,6 +27,7 @@ void Fill(const Answer& answer, const Origin& origin, v1::SolveResponse* message
 void Fill(const Prediction& prediction, v1::Prediction* message);
 // The caller's, which a cached answer has none of either.
 void Fill(const std::vector<ChainWarning>& warnings, v1::SolveResponse* message);
+void Fill(const Export& exported, v1::ExportedPlan* message);
 // The same for `platform`, the caller's.
 v1::SolveResponse ToMessage(const SolveResult& result, const Platform& platform);
 v1::FrontierResponse ToMessage(const FrontierResult& result);

@@ -11,12 +11,15 @@
 
 namespace stowage {
 
+struct Export;  // solver/export/export.h
+
 // What a Solve returns. The answer may be shared with a cache and with other callers.
 struct SolveResult {
   std::shared_ptr<const Answer> answer;  // not null
   Origin origin;
   // Of the caller's own chain: names count, which are no part of a shared answer.
   std::vector<ChainWarning> warnings = {};
+  std::shared_ptr<const Export> exported = {};  // null where none was asked for
 };
 
 // What a Frontier returns.

@@ -199,7 +199,35 @@ void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done)
       resources_.stop_all.get_token(),
       *std::move(held),
       std::move(done)});
-  const absl::Status added = resources_.AddSimulation(steps, caller.limits, WorkOf(job, caller));
+  const absl::Status added =
+      resources_.AddSimulations(/*count=*/1, steps, caller.limits, WorkOf(job, caller));
+  if (added.ok()) return;
+  job->done(added);
+  pending_.Finish();
+}
+
+// Its simulations are one work: as long together as a solve.
+void Engine::FindSetting(std::shared_ptr<const ExportRequest> request, Caller caller,
+                         SettingDone done) {
+  if (const absl::Status begun = pending_.Begin(); !begun.ok()) return done(begun);
+  const int64_t count = SettingsToTry(*request);
+  const int64_t steps = 3 * int64_t{request->chain.length()};
+  using Job = PlainJob<TargetPlan>;
+  const std::shared_ptr<Job> job(new Job{
+      [this, request = std::move(request)](std::stop_token stop,
+                                           Clock::time_point) -> absl::StatusOr<TargetPlan> {
+        const TimeLimit limit(resources_.max_solve_seconds, std::move(stop), &resources_.timers);
+        absl::StatusOr<TargetPlan> plan = UnlessOutOfMemory(
+            [&] { return stowage::FindSetting(*request, limit.token()); }, TooLittleFreeMemory);
+        if (absl::IsCancelled(plan.status()) && limit.is_over()) return limit.Exceeded();
+        return plan;
+      },
+      {caller.stop, resources_.stop_all.get_token()},
+      resources_.stop_all.get_token(),
+      /*held=*/{},
+      std::move(done)});
+  const absl::Status added =
+      resources_.AddSimulations(count, steps, caller.limits, WorkOf(job, caller));
   if (added.ok()) return;
   job->done(added);
   pending_.Finish();

@@ -28,6 +28,7 @@
 #include "server/engine/solve_coordinator.h"
 #include "server/engine/work_queue.h"
 #include "server/events/observer.h"
+#include "solver/export/export.h"
 #include "solver/model/answer.h"
 #include "solver/model/request.h"
 #include "solver/solve/answer_request.h"
@@ -47,6 +48,7 @@ class Engine {
  public:
   using FrontierDone = FrontierCall::Done;
   using SimulateDone = absl::AnyInvocable<void(absl::StatusOr<ExplainedSimulation>)>;
+  using SettingDone = absl::AnyInvocable<void(absl::StatusOr<TargetPlan>)>;
 
   // Borrows all three. `leases`: of servers that have a tier of the cache in common; null: this
   // server solves whatever no tier has.
@@ -72,6 +74,9 @@ class Engine {
   // The same for a simulation. Errors: those of SimulateAndExplain(), and as above. Requires: as
   // Simulate() of solver/simulator.
   void Simulate(SimulateRequest request, Caller caller, SimulateDone done);
+
+  // The same for stowage::FindSetting() of solver/export.
+  void FindSetting(std::shared_ptr<const ExportRequest> request, Caller caller, SettingDone done);
 
   // Refuses new requests with UNAVAILABLE and waits for the others. Solves that still run at
   // `deadline` are stopped; their callers get the best schedule so far, or UNAVAILABLE.

@@ -66,10 +66,11 @@ int64_t EngineResources::BytesFor(const SolveRequest& request,
 }
 
 // A step takes about a microsecond.
-absl::Status EngineResources::AddSimulation(int64_t steps, const ClientLimits& limits, Work work) {
+absl::Status EngineResources::AddSimulations(int64_t count, int64_t steps,
+                                             const ClientLimits& limits, Work work) {
   constexpr int64_t kQuickSteps = 10'000;
   constexpr int64_t kBytesOfStep = 256;  // in the timeline and the response
-  if (steps <= kQuickSteps) return quick.Add(std::move(work)).status();
+  if (count <= kQuickSteps / steps) return quick.Add(std::move(work)).status();
   work.bytes = std::min(options.solve_bytes, steps * kBytesOfStep);
   work.max_of_client = limits.solves;
   return solves.Add(std::move(work)).status();

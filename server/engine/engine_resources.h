@@ -51,9 +51,10 @@ struct EngineResources {
   int64_t BytesFor(const SolveRequest& request, const RequestInstances& instances) const;
   // Whether a solve that takes `bytes` is expected to take milliseconds.
   static bool IsShort(const SolveRequest& request, int64_t bytes);
-  // Queues a simulation of so many steps, operations and stages: short ones on a quick thread, long
-  // ones where solves run, within the client's limit of them. Errors: those of WorkQueue::Add().
-  absl::Status AddSimulation(int64_t steps, const ClientLimits& limits, Work work);
+  // Queues simulations, one after the other, of so many steps, operations and stages: short ones on
+  // a quick thread, long ones where solves run, within the client's limit of them. Errors: those of
+  // WorkQueue::Add().
+  absl::Status AddSimulations(int64_t count, int64_t steps, const ClientLimits& limits, Work work);
   // What a solver may use until `stop` is set.
   SolveContext ContextFor(std::stop_token stop);
 

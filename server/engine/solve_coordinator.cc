@@ -441,10 +441,10 @@ void SolveCoordinator::EndAll(const SolvePtr& solve, const CachedAnswerPtr& cach
 // have their turns in between. No limit refuses it, because these requests were admitted before.
 void SolveCoordinator::SimulateInTurn(const SolvePtr& solve, const std::string& client) {
   const absl::Status added =
-      resources_.AddSimulation(SimulatedSteps(*solve), /*limits=*/{},
-                               {.run = [this, solve, client] { SimulateNext(solve, client); },
-                                .client = client,
-                                .is_readmitted = true});
+      resources_.AddSimulations(/*count=*/1, SimulatedSteps(*solve), /*limits=*/{},
+                                {.run = [this, solve, client] { SimulateNext(solve, client); },
+                                 .client = client,
+                                 .is_readmitted = true});
   if (added.ok()) return;
   while (const std::optional<ToSimulate> refused = solve->NextToSimulate(client)) {
     for (const WaiterPtr& waiter : refused->waiters) End(waiter, added);

@@ -11,6 +11,9 @@
 #include "proto/convert/schedule_message.h"
 #include "server/events/rejection.h"
 #include "solver/base/out_of_memory.h"
+#include "solver/base/quote.h"
+#include "solver/export/layers.h"
+#include "solver/export/targets.h"
 #include "solver/solve/catalog.h"
 #include "solver/solve/request_violations.h"
 
@@ -72,6 +75,28 @@ std::vector<FieldViolation> Violations(const v1::ReportExecutionRequest& message
   return violations;
 }
 
+// Sets `exported` where the message asks for it. Requires: the request has no violations.
+std::vector<FieldViolation> ConvertExport(const v1::SolveRequest& message,
+                                          const SolveRequest& solve,
+                                          std::shared_ptr<const ExportRequest>* exported) {
+  if (!message.has_export_for()) {
+    if (!message.has_export_layers()) return {};
+    return {{"export_layers", "is of no use without export_for; set that, or leave both out"}};
+  }
+  ExportRequest request{
+      .target = FindTarget(message.export_for()), .chain = solve.chain, .platform = solve.platform};
+  if (request.target == nullptr) {
+    return {{"export_for",
+             absl::StrCat(Quoted(message.export_for()), " is no target; one of ", TargetNames())}};
+  }
+  absl::StatusOr<LayerStages> stages =
+      ParseStages(*request.target, message.export_layers(), request.chain);
+  if (!stages.ok()) return {{"export_layers", std::string(stages.status().message())}};
+  request.stages = *stages;
+  *exported = std::make_shared<const ExportRequest>(std::move(request));
+  return {};
+}
+
 }  // namespace
 
 absl::Status WithMemory(absl::FunctionRef<void()> allocate) {
@@ -126,12 +151,13 @@ void Record(const v1::ReportExecutionRequest& /*message*/, CallRecord* /*record*
 
 // For requests with a chain: checks the API's limits on lengths first, since converting costs
 // memory, then converts and validates. Beyond those limits all violations are returned at once.
-std::vector<FieldViolation> Convert(const v1::SolveRequest& message, SolveRequest* request) {
+std::vector<FieldViolation> Convert(const v1::SolveRequest& message, SolveOrExport* request) {
   std::vector<FieldViolation> violations = TooLong(message.chain(), 0);
   if (!violations.empty()) return violations;
-  *request = FromMessage(message, &violations);
-  Append(RequestViolations(*request), &violations);
-  return violations;
+  request->solve = FromMessage(message, &violations);
+  Append(RequestViolations(request->solve), &violations);
+  if (!violations.empty()) return violations;
+  return ConvertExport(message, request->solve, &request->exported);
 }
 
 std::vector<FieldViolation> Convert(const v1::FrontierRequest& message, FrontierRequest* request) {

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_SERVER_RPC_READ_REQUEST_H_
 #define STOWAGE_SERVER_RPC_READ_REQUEST_H_
 
+#include <memory>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -13,6 +14,7 @@
 #include "server/rpc/message_limits.h"
 #include "server/rpc/status.h"
 #include "solver/base/status_macros.h"
+#include "solver/export/export.h"
 #include "solver/model/request.h"
 #include "solver/model/validate.h"
 #include "stowage/v1/scheduler.pb.h"
@@ -26,8 +28,14 @@ absl::Status WithMemory(absl::FunctionRef<void()> allocate);
 // that exceed CountFields(); RESOURCE_EXHAUSTED without enough memory.
 absl::Status ParseMessage(absl::string_view bytes, google::protobuf::Message* message);
 
+// A Solve, and the plan that its answer is to have beside the schedule.
+struct SolveOrExport {
+  SolveRequest solve;
+  std::shared_ptr<const ExportRequest> exported;  // null: the schedule alone
+};
+
 // Fill `request` unless there are violations, which they return.
-std::vector<FieldViolation> Convert(const v1::SolveRequest& message, SolveRequest* request);
+std::vector<FieldViolation> Convert(const v1::SolveRequest& message, SolveOrExport* request);
 std::vector<FieldViolation> Convert(const v1::FrontierRequest& message, FrontierRequest* request);
 std::vector<FieldViolation> Convert(const v1::SimulateRequest& message, SimulateRequest* request);
 std::vector<FieldViolation> Convert(const v1::ReportExecutionRequest& message,

@@ -10,6 +10,7 @@
 #include "google/protobuf/arena.h"
 #include "proto/convert/answer_message.h"
 #include "proto/service/results.h"
+#include "server/engine/export_solve.h"
 #include "server/rpc/cached_call.h"
 #include "server/rpc/request_text.h"
 #include "server/rpc/unsent_bytes.h"
@@ -46,7 +47,23 @@ CallersOwn OwnOf(const v1::SolveRequest& message, const SolveRequest& request) {
 void FillResponse(const SolveResult& result, const CallersOwn& own, v1::SolveResponse* response) {
   Fill(*result.answer, result.origin, response);
   Fill(own.warnings, response);
+  if (result.exported != nullptr) Fill(*result.exported, response->mutable_exported());
   *response->mutable_platform() = own.platform;
+}
+
+void Begin(Engine& engine, SolveOrExport request, Caller caller,
+           std::shared_ptr<SolveListener> listener) {
+  if (request.exported == nullptr) {
+    return engine.Solve(std::move(request.solve), std::move(caller), std::move(listener));
+  }
+  SolveAndExport(engine, std::move(request.solve), std::move(request.exported), std::move(caller),
+                 std::move(listener));
+}
+
+// What time cut short is not to be had again.
+bool IsWorthCaching(const SolveResult& result) {
+  return result.origin.source == Origin::Source::kMemoryCache &&
+         (result.exported == nullptr || !result.exported->time_ran_out);
 }
 
 // A unary Solve. Its messages lie in an arena, one after the other: all their parts in a few blocks
@@ -65,12 +82,13 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
     if (const absl::Status held = call_->state().HoldMemory(bytes); !held.ok()) {
       return call_->End(held);
     }
-    SolveRequest request;
+    SolveOrExport request;
     if (!ParseInArena(*slice, &request)) return;
-    engine.Solve(std::move(request), call_->state().caller(), shared_from_this());
-    // Done() reads it for memory cache hits alone, which have ended by now: a call that waits would
-    // hold it for nothing.
-    text_ = std::string();
+    const bool exports = request.exported != nullptr;
+    Begin(engine, std::move(request), call_->state().caller(), shared_from_this());
+    // Done() reads it for memory cache hits alone, which have ended by now, unless a plan is found
+    // first: any other call that waits would hold it for nothing.
+    if (!exports) text_ = std::string();
   }
 
   void Done(absl::StatusOr<SolveResult> result) override {
@@ -82,7 +100,7 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
       call_->record().answer = RecordOf(*result);
       // Of memory cache hits only: a request that came twice is likely to come again with the same
       // text, and one that came once would only evict others.
-      if (result->origin.source == Origin::Source::kMemoryCache) {
+      if (IsWorthCaching(*result)) {
         const CallRecord& record = call_->record();
         CacheResponse(text_, *response, *record.answer, record, cache_);
       }
@@ -102,12 +120,12 @@ class UnarySolve final : public SolveListener, public std::enable_shared_from_th
   }
 
   // Ends the call and returns false where the request is refused.
-  bool ParseInArena(const grpc::Slice& bytes, SolveRequest* request) {
+  bool ParseInArena(const grpc::Slice& bytes, SolveOrExport* request) {
     v1::SolveRequest* message = nullptr;
     absl::Status status = WithMemory(
         [&] { message = google::protobuf::Arena::CreateMessage<v1::SolveRequest>(&arena_); });
     if (status.ok()) status = call_->state().Read(bytes, message, request);
-    if (status.ok()) status = WithMemory([&] { own_ = OwnOf(*message, *request); });
+    if (status.ok()) status = WithMemory([&] { own_ = OwnOf(*message, request->solve); });
     arena_.Reset();  // the call may wait for long
     if (!status.ok()) call_->End(status);
     return status.ok();
@@ -134,7 +152,7 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
   void Start(Engine& engine, const grpc::ByteBuffer& bytes) {
     self_ = shared_from_this();
     v1::SolveRequest message;
-    SolveRequest request;
+    SolveOrExport request;
     const absl::Status status = state_.Read(bytes, &message, &request);
     if (!status.ok()) {
       const grpc::Status end = state_.End(status);
@@ -142,8 +160,8 @@ class SolveStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer>,
     }
     solver_ = state_.record().solver;
     client_ = state_.record().client;
-    own_ = OwnOf(message, request);
-    engine.Solve(std::move(request), state_.caller(), shared_from_this());
+    own_ = OwnOf(message, request.solve);
+    Begin(engine, std::move(request), state_.caller(), shared_from_this());
   }
 
   void Queued(size_t before) override {

@@ -1,12 +1,18 @@
 #include "solver/export/layers.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <string>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "solver/base/quote.h"
+#include "solver/export/name_pattern.h"
 
 namespace stowage {
 namespace {
@@ -16,7 +22,7 @@ std::string StageName(const Chain& chain, int stage) {
   return name.empty() ? absl::StrCat("stage ", stage) : Printable(name);
 }
 
-// Of plans, which are of eager mode alone, only the groups of layers matter.
+// Plans are of eager mode alone.
 void LeaveGroup(Stage* stage) {
   stage->graph.reset();
   stage->fusion_group.clear();
@@ -25,6 +31,78 @@ void LeaveGroup(Stage* stage) {
 void RunOnce(Stage* stage) {
   stage->no_recompute = true;
   stage->replay_seconds.reset();  // a stage that runs once has no replay
+}
+
+// "'stem', 'layers.0' and 8 more".
+std::string NamesOf(const Chain& chain) {
+  constexpr int kShown = 5;
+  std::vector<std::string> names;
+  for (int l = 1; l <= std::min(kShown, chain.length()); ++l) {
+    names.push_back(Quoted(chain.stage(l).name));
+  }
+  const int more = chain.length() - kShown;
+  return absl::StrCat(absl::StrJoin(names, ", "),
+                      more > 0 ? absl::StrCat(" and ", more, " more") : "");
+}
+
+// The stages of a pattern are neighbours, and so are those of each layer.
+absl::StatusOr<LayerStages> FromPattern(absl::string_view pattern, const Chain& chain,
+                                        LayerUnit unit) {
+  constexpr size_t kMaxBytes = 64;  // bounds the time
+  if (pattern.size() > kMaxBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(pattern), " has ", pattern.size(),
+                                                   " bytes; at most ", kMaxBytes, " are allowed"));
+  }
+  LayerStages stages;
+  absl::flat_hash_set<absl::string_view> layers;
+  absl::string_view last_layer;
+  for (int l = 1; l <= chain.length(); ++l) {
+    const auto layer = MatchedName(pattern, chain.stage(l).name);
+    if (!layer.has_value()) continue;
+    const bool begins = layers.empty();
+    const bool is_new = layers.insert(*layer).second;
+    if (!begins && (stages.last != l - 1 || (!is_new && *layer != last_layer))) {
+      const bool apart = stages.last != l - 1;
+      return absl::InvalidArgumentError(absl::StrCat(
+          Quoted(pattern), ": stage ", l, " ", Quoted(chain.stage(l).name), " is of a layer, and ",
+          apart ? absl::StrCat("stage ", l - 1, " ", Quoted(chain.stage(l - 1).name),
+                               ", between layers, of none")
+                : absl::StrCat("others are between it and the other stages of ", Quoted(*layer)),
+          "; layers are neighbours: give a range, as in 1:", chain.length()));
+    }
+    if (begins) stages.first = l;
+    const bool goes_on = !is_new && unit == LayerUnit::kFusionGroup;
+    if (goes_on) stages.ends.pop_back();
+    stages.ends.push_back(l);
+    stages.last = l;
+    last_layer = *layer;
+  }
+  if (!layers.empty()) return stages;
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(pattern), " is in no stage's name; the names are ", NamesOf(chain)));
+}
+
+std::vector<StageSpan> SpansOf(const Chain& chain, const LayerStages& stages, LayerUnit unit) {
+  std::vector<StageSpan> spans;
+  if (!stages.ends.empty()) {
+    int first = stages.first;
+    for (const int last : stages.ends) {
+      spans.push_back({first, last});
+      first = last + 1;
+    }
+    return spans;
+  }
+  for (int l = stages.first; l <= stages.last; ++l) {
+    const std::string& group = chain.stage(l).fusion_group;
+    const bool goes_on = unit == LayerUnit::kFusionGroup && l > stages.first && !group.empty() &&
+                         group == chain.stage(l - 1).fusion_group;
+    if (goes_on) {
+      spans.back().last = l;
+    } else {
+      spans.push_back({l, l});
+    }
+  }
+  return spans;
 }
 
 void Append(const Piece& piece, std::vector<Piece>* pieces) {
@@ -38,41 +116,39 @@ void Append(const Piece& piece, std::vector<Piece>* pieces) {
 
 }  // namespace
 
-absl::StatusOr<StageSpan> ParseStageSpan(absl::string_view text, const Chain& chain) {
-  StageSpan range{1, chain.length()};
-  if (text.empty()) return range;
+absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain& chain,
+                                             LayerUnit unit) {
+  if (absl::StrContains(text, kNumber)) return FromPattern(text, chain, unit);
+  LayerStages stages{1, chain.length()};
+  if (text.empty()) return stages;
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ':');
-  const bool is_range = parts.size() == 2 && absl::SimpleAtoi(parts[0], &range.first) &&
-                        absl::SimpleAtoi(parts[1], &range.last) && range.first >= 1 &&
-                        range.first <= range.last && range.last <= chain.length();
-  if (is_range) return range;
-  return absl::InvalidArgumentError(absl::StrCat(Quoted(text),
-                                                 " is not a range of the stages 1 to ",
-                                                 chain.length(), ", as in 1:", chain.length()));
+  const bool is_range = parts.size() == 2 && absl::SimpleAtoi(parts[0], &stages.first) &&
+                        absl::SimpleAtoi(parts[1], &stages.last) && stages.first >= 1 &&
+                        stages.first <= stages.last && stages.last <= chain.length();
+  if (is_range) return stages;
+  return absl::InvalidArgumentError(absl::StrCat(
+      Quoted(text), " is neither a range of the stages 1 to ", chain.length(),
+      ", as in 1:", chain.length(), ", nor a pattern of their names, as in layers.", kNumber));
 }
 
-Layers::Layers(const Chain& chain, const StageSpan& range, LayerUnit unit) : chain_(chain) {
+Layers::Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit)
+    : chain_(chain), layers_(SpansOf(chain, stages, unit)) {
+  for (Stage& stage : chain_.stages) LeaveGroup(&stage);
   for (int l = 1; l <= chain.length(); ++l) {
-    Stage& stage = chain_.stages[static_cast<size_t>(l) - 1];
-    const bool is_layer = l >= range.first && l <= range.last;
-    if (!is_layer || unit == LayerUnit::kStage) LeaveGroup(&stage);
-    if (!is_layer) {
-      RunOnce(&stage);
-      continue;
-    }
-    const std::string& group = stage.fusion_group;
-    if (l > range.first && !group.empty() && group == chain_.stage(l - 1).fusion_group) {
-      layers_.back().last = l;
-    } else {
-      layers_.push_back({l, l});
-    }
+    if (l < stages.first || l > stages.last) RunOnce(&chain_.stages[static_cast<size_t>(l) - 1]);
   }
-  for (const StageSpan& layer : layers_) {
-    bool runs_once = false;
-    for (int l = layer.first; l <= layer.last; ++l) runs_once |= chain.stage(l).no_recompute;
-    for (int l = layer.first; runs_once && l <= layer.last; ++l) {
-      RunOnce(&chain_.stages[static_cast<size_t>(l) - 1]);
-    }
+  for (int layer = 1; layer <= count(); ++layer) MarkLayer(chain, layer);
+}
+
+// One group, of which no stage runs again where one may not.
+void Layers::MarkLayer(const Chain& chain, int layer) {
+  const auto [first, last] = stages(layer);
+  bool runs_once = false;
+  for (int l = first; l <= last; ++l) runs_once |= chain.stage(l).no_recompute;
+  for (int l = first; l <= last; ++l) {
+    Stage& stage = chain_.stages[static_cast<size_t>(l) - 1];
+    if (first < last) stage.fusion_group = absl::StrCat("layer ", layer);
+    if (runs_once) RunOnce(&stage);
   }
 }
 

@@ -24,18 +24,32 @@ struct StageSpan {
 // layers of their own.
 enum class LayerUnit { kStage, kFusionGroup };
 
-// The stages of "2:25", or all for an empty text.
-// Errors: INVALID_ARGUMENT, as in "'0:9' is not a range of the stages 1 to 38, as in 1:38".
+// The stages of which layers are made; the others belong to none, and every plan saves them.
+struct LayerStages {
+  int first = 0;  // as in StageSpan
+  int last = 0;
+  // The last stage of each layer; empty: each is a stage, or a fusion group, as the framework
+  // counts (LayerUnit).
+  std::vector<int> ends = {};
+
+  bool operator==(const LayerStages&) const = default;
+};
+
+// All stages for an empty text, those of a range ("2:25"), or those that a pattern of names finds
+// (name_pattern.h, "layers.{n}"): stages whose names begin the same up to the pattern's end are one
+// layer, whatever their fusion groups; with kStage they are a layer each.
+// Errors: INVALID_ARGUMENT, as in "'0:9' is neither a range of the stages 1 to 38, as in 1:38, nor
+// a pattern of their names, as in layers.{n}"; of patterns, with names that there are, where none
+// matches, or where stages of one layer, or layers, are apart.
 // Requires: the chain has a stage.
-absl::StatusOr<StageSpan> ParseStageSpan(absl::string_view text, const Chain& chain);
+absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain& chain,
+                                             LayerUnit unit);
 
 // The layers of a chain, numbered from 1. Immutable, thread-safe.
 class Layers {
  public:
-  // Of the stages in `range`; with kFusionGroup neighbours of one group are one layer. Stages
-  // outside of `range` belong to no layer: every plan saves them.
-  // Requires: Violations(chain) is empty; `range` is one of its stages. O(stages).
-  Layers(const Chain& chain, const StageSpan& range, LayerUnit unit);
+  // Requires: Violations(chain) is empty; `stages` are some of its stages. O(stages).
+  Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit);
 
   int count() const { return static_cast<int>(layers_.size()); }
   // Requires: 1 <= layer <= count().
@@ -54,6 +68,8 @@ class Layers {
   std::vector<Piece> ToStages(const std::vector<Piece>& pieces) const;
 
  private:
+  void MarkLayer(const Chain& chain, int layer);
+
   Chain chain_;
   std::vector<StageSpan> layers_;
 };

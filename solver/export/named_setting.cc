@@ -66,7 +66,7 @@ std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& 
 }
 
 std::optional<int> ForbiddenStage(const NamedSetting& named, const Chain& chain,
-                                  const StageSpan& range) {
+                                  const LayerStages& range) {
   if (named.target->unit == LayerUnit::kStage) return std::nullopt;
   const Layers layers(chain, range, named.target->unit);
   return ForbiddenStage(chain, layers.ToStages(PiecesOf(named.setting, layers.count())));
@@ -76,7 +76,7 @@ std::string ForbiddenText(int stage) {
   return absl::StrCat("not possible: stage ", stage, " may run once");
 }
 
-Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageSpan& range) {
+Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const LayerStages& range) {
   const Layers layers(chain, range, named.target->unit);
   const std::vector<Piece> pieces = layers.ToStages(PiecesOf(named.setting, layers.count()));
   return FlatSchedule(chain, SplitAtNoRecompute(chain, pieces));

@@ -38,14 +38,14 @@ std::optional<int> ForbiddenStage(const Chain& chain, const std::vector<Piece>& 
 // chooses, so never those. O(stages).
 // Requires: Violations(chain) is empty; `range` is one of its stages.
 std::optional<int> ForbiddenStage(const NamedSetting& named, const Chain& chain,
-                                  const StageSpan& range);
+                                  const LayerStages& range);
 
 // "not possible: stage 4 may run once".
 std::string ForbiddenText(int stage);
 
 // The plan of the setting where the stages of `range` are the framework's layers; of PyTorch and
 // JAX, those that may run only once are saved. O(stages). Requires: no stage is forbidden.
-Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const StageSpan& range);
+Schedule ScheduleOf(const NamedSetting& named, const Chain& chain, const LayerStages& range);
 
 }  // namespace stowage
 

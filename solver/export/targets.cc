@@ -2,6 +2,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 
@@ -91,14 +92,21 @@ const Target* FindTarget(absl::string_view name) {
   return nullptr;
 }
 
-absl::StatusOr<StageSpan> ParseStages(const Target& target, absl::string_view text,
-                                      const Chain& chain) {
-  ASSIGN_OR_RETURN(const StageSpan stages, ParseStageSpan(text, chain));
-  const StageSpan all{1, chain.length()};
-  if (!target.takes_all_stages || stages == all) return stages;
-  return absl::InvalidArgumentError(absl::StrCat(
-      Quoted(text), " leaves stages out, and ", target.name,
-      " cuts all of them into segments, from the first one; leave it out, or give 1:", all.last));
+std::string TargetNames() {
+  return absl::StrJoin(kTargets, " ", [](std::string* text, const Target& target) {
+    absl::StrAppend(text, target.name);
+  });
+}
+
+absl::StatusOr<LayerStages> ParseStages(const Target& target, absl::string_view text,
+                                        const Chain& chain) {
+  ASSIGN_OR_RETURN(LayerStages stages, ParseLayerStages(text, chain, target.unit));
+  const bool all = stages.first == 1 && stages.last == chain.length();
+  if (!target.takes_all_stages || all) return stages;
+  return absl::InvalidArgumentError(
+      absl::StrCat(Quoted(text), " leaves stages out, and ", target.name,
+                   " cuts all of them into segments, from the first one; leave it out, or give 1:",
+                   chain.length()));
 }
 
 absl::string_view PlanClassName(PlanClass plans) {

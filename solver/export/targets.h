@@ -51,12 +51,14 @@ struct Target {
 std::span<const Target> AllTargets();
 // The entry of that name, or null. Thread-safe.
 const Target* FindTarget(absl::string_view name);
+// "pytorch jax ...".
+std::string TargetNames();
 
-// The stages of "2:25" that are the target's layers, or all for an empty text.
-// Errors: those of ParseStageSpan(); INVALID_ARGUMENT, with the remedy, where the text leaves
+// Those of ParseLayerStages() for the target's unit.
+// Errors: those of ParseLayerStages(); INVALID_ARGUMENT, with the remedy, where the text leaves
 // stages out that the target takes. Requires: the chain has a stage.
-absl::StatusOr<StageSpan> ParseStages(const Target& target, absl::string_view text,
-                                      const Chain& chain);
+absl::StatusOr<LayerStages> ParseStages(const Target& target, absl::string_view text,
+                                        const Chain& chain);
 
 // "PER_LAYER", as in JSON.
 absl::string_view PlanClassName(PlanClass plans);

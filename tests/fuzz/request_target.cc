@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "server/rpc/message_limits.h"
 #include "server/rpc/read_request.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/export/export.h"
+#include "solver/export/targets.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/find_frontier.h"
 #include "tests/fuzz/targets.h"
@@ -36,9 +39,33 @@ bool Read(absl::string_view bytes, Request* request) {
   return read.ok();
 }
 
+// The plan fits where there is one, and whatever is written for it can be sent.
+void ExportAndCheck(const ExportRequest& request) {
+  const std::optional<SolveRequest> solve = PlanSolve(request, {});
+  absl::StatusOr<TargetPlan> plan;
+  if (!solve.has_value()) {
+    plan = FindSetting(request);
+  } else if (const auto answer = AnswerRequest(*solve, SmallContext()); answer.ok()) {
+    plan = PlanFrom(request, *answer);
+  } else {
+    return Require(absl::IsResourceExhausted(answer.status()), answer.status().ToString());
+  }
+  Require(plan.ok(), plan.status().ToString());
+  const absl::StatusOr<Export> exported = ExportOf(request, *plan, Answer());
+  Require(exported.ok(), exported.status().ToString());
+  Require(exported->text.empty() != exported->exported.has_value(), "a plan without its text");
+  if (exported->exported.has_value()) Require(exported->exported->fits, "a plan over the budget");
+  v1::ExportedPlan message;
+  Fill(*exported, &message);
+  Require(!message.SerializeAsString().empty(), "no message");
+}
+
 void FuzzSolve(absl::string_view bytes) {
-  SolveRequest request;
-  if (Read<v1::SolveRequest>(bytes, &request)) SolveAndCheck(request);
+  SolveOrExport request;
+  if (!Read<v1::SolveRequest>(bytes, &request)) return;
+  SolveAndCheck(request.solve);
+  const bool small = request.solve.chain.length() <= kMaxSmallStages;
+  if (small && request.exported != nullptr) ExportAndCheck(*request.exported);
 }
 
 void FuzzFrontier(absl::string_view bytes) {
@@ -103,6 +130,12 @@ std::vector<std::string> RequestSeeds() {
       seeds.push_back("\1" + solve.SerializeAsString());
       seeds.back()[0] = 0;
     }
+  }
+  for (const Target& target : AllTargets()) {
+    solve.set_export_for(std::string(target.name));
+    solve.set_export_layers("1:3");
+    seeds.push_back("\1" + solve.SerializeAsString());
+    seeds.back()[0] = 0;
   }
   v1::FrontierRequest frontier;
   *frontier.mutable_chain() = solve.chain();

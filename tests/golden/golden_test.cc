@@ -170,6 +170,8 @@ constexpr Case kCases[] = {
     {"error_export_no_chain", "stowage export --for jax --memory 140KiB"},
     {"error_export_layers",
      "stowage export --for jax --chain tiny.json --memory 140KiB --layers 0:3"},
+    {"error_export_pattern",
+     "stowage export --for jax --chain tiny.json --memory 140KiB --layers blocks.{n}"},
     {"error_export_partial_layers",
      "stowage export --for deepspeed --chain tiny.json --memory 160KiB --layers 1:3"},
     {"error_bad_bandwidth",

@@ -121,6 +121,23 @@ TEST_F(Cli, SolvesTheSameAtAServerAndHere) {
   EXPECT_EQ(answers[0].DebugString(), answers[1].DebugString());
 }
 
+TEST_F(Cli, ExportsTheSameAtAServerAndHere) {
+  ServerProcess server;
+  for (const char* target : {"jax", "torchtitan", "megatron"}) {
+    for (const char* memory : {"1%", "110B", "100%"}) {  // of which the first fits no layers
+      std::vector<std::string> ask = {"export",   "--for", target,     "--chain", chain_,
+                                      "--memory", memory,  "--layers", "1:2"};
+      const ProgramResult here = Stowage(ask);
+      ask.insert(ask.end(), {"--server", server.address()});
+      const ProgramResult there = Stowage(ask);
+      EXPECT_EQ(there.out, here.out);
+      EXPECT_EQ(there.err, here.err);
+      EXPECT_EQ(there.exit_code, here.exit_code);
+      EXPECT_EQ(here.exit_code, std::string(memory) == "1%" ? kInfeasible : 0) << here.out;
+    }
+  }
+}
+
 TEST_F(Cli, TheFrontierIsTheSameAtAServerAndHere) {
   ServerProcess server;
   const std::vector<std::string> ask = {"frontier", "--chain",          chain_, "--points",

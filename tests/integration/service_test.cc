@@ -20,6 +20,7 @@
 #include "proto/convert/schedule_message.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/export/targets.h"
 #include "solver/simulator/simulator.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/chains.h"
@@ -100,6 +101,61 @@ TEST_F(Service, SolvesTheProfileOfARealNetworkWithinItsBudget) {
   EXPECT_EQ(judged->prediction.recompute_seconds, response.prediction().recompute_seconds());
   EXPECT_GT(response.prediction().recompute_seconds(), 0);
   EXPECT_LT(response.prediction().overhead(), 0.5) << "no worse than running every forward twice";
+}
+
+TEST_F(Service, ExportsThePlanThatAFrameworkCanExpress) {
+  v1::SolveRequest request = Resnet101(1'750'000'000);
+  request.mutable_options()->set_time_precision(0);
+  v1::SolveResponse plain;
+  ASSERT_TRUE(remote_.Solve(request, &plain).ok());
+  EXPECT_FALSE(plain.has_exported());
+  const Chain chain = FromMessage(request.chain());
+  for (const Target& target : AllTargets()) {
+    SCOPED_TRACE(target.name);
+    request.set_export_for(std::string(target.name));
+    v1::SolveResponse response;
+    const grpc::Status status = remote_.Solve(request, &response);
+    ASSERT_TRUE(status.ok()) << Text(status);
+    EXPECT_EQ(response.origin().fingerprint(), plain.origin().fingerprint());
+    EXPECT_EQ(response.schedule().SerializeAsString(), plain.schedule().SerializeAsString());
+
+    // Judged here.
+    const v1::ComparedSchedule& plan = response.exported().plan();
+    std::vector<FieldViolation> violations;
+    const Schedule schedule = FromMessage(plan.schedule(), &violations);
+    ASSERT_THAT(violations, SizeIs(0));
+    const absl::StatusOr<Simulation> judged =
+        Simulate(chain, Memory(request.platform().memory_bytes()), schedule);
+    ASSERT_TRUE(judged.ok()) << judged.status();
+    EXPECT_TRUE(judged->feasible());
+    EXPECT_EQ(judged->prediction.makespan_seconds, plan.prediction().makespan_seconds());
+    EXPECT_GE(plan.prediction().makespan_seconds(), response.prediction().makespan_seconds());
+    ASSERT_EQ(response.exported().comparison_size(), 3);
+    for (const std::string& line : response.exported().comparison()) {
+      EXPECT_THAT(response.exported().text(), HasSubstr(line));
+    }
+
+    // Again, from the response that is kept with its text.
+    v1::SolveResponse again;
+    ASSERT_TRUE(remote_.Solve(request, &again).ok());
+    EXPECT_EQ(again.exported().SerializeAsString(), response.exported().SerializeAsString());
+  }
+}
+
+TEST_F(Service, RefusesWhatItCannotExport) {
+  const auto violation = [this](const char* target, const char* layers) {
+    v1::SolveRequest request = SmallSolveRequest();
+    if (*target != 0) request.set_export_for(target);
+    if (*layers != 0) request.set_export_layers(layers);
+    v1::SolveResponse response;
+    const grpc::Status status = remote_.Solve(request, &response);
+    EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+    return status.error_message();
+  };
+  EXPECT_THAT(violation("keras", ""), AllOf(HasSubstr("export_for: 'keras'"), HasSubstr("jax")));
+  EXPECT_THAT(violation("jax", "2:9"), AllOf(HasSubstr("export_layers: '2:9'"), HasSubstr("1:3")));
+  EXPECT_THAT(violation("deepspeed", "2:3"), HasSubstr("export_layers: '2:3' leaves stages out"));
+  EXPECT_THAT(violation("", "1:3"), HasSubstr("export_layers: is of no use without export_for"));
 }
 
 TEST_F(Service, TheMinimumMemoryWorksAndOneByteLessDoesNot) {

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/export/export.h"
+#include "client/export/local_export.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/memory_budget.h"
 #include "client/python/core/job.h"
@@ -192,7 +192,7 @@ py::dict ExportPlan(const py::dict& request_dict, const std::string& target,
   if (violations.empty()) violations = RequestViolations(solve);
   RaiseIfAny(violations);
   ExportRequest request{&TargetOf(target), solve.chain, solve.platform, {}};
-  const absl::StatusOr<StageSpan> stages = ParseStages(*request.target, layers, request.chain);
+  const absl::StatusOr<LayerStages> stages = ParseStages(*request.target, layers, request.chain);
   if (!stages.ok()) RaiseIfAny({{"layers", std::string(stages.status().message())}});
   request.stages = *stages;
   Job job;

@@ -5,8 +5,8 @@
 
 #include <pybind11/pybind11.h>
 
-#include "client/export/export.h"
 #include "proto/service/results.h"
+#include "solver/export/export.h"
 #include "solver/export/targets.h"
 #include "solver/model/answer.h"
 #include "solver/model/explanation.h"

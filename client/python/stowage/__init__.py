@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from stowage.answer import (
     Answer,
     ChainWarning,
+    ComparedSchedule,
     Explanation,
+    ExportedPlan,
     FirstSweep,
     Frontier,
     FrontierPoint,
@@ -50,7 +52,7 @@ from stowage.errors import (
     UnavailableError,
     UnimplementedError,
 )
-from stowage.exports import ComparedSchedule, Export, ExportTarget, export, export_targets
+from stowage.exports import Export, ExportTarget, export, export_targets
 from stowage.local import frontier, memory_range, simulate, solve, solvers
 from stowage.model import (
     Chain,
@@ -103,6 +105,7 @@ __all__ = [
     "Explanation",
     "Export",
     "ExportTarget",
+    "ExportedPlan",
     "FieldViolation",
     "FirstSweep",
     "Frontier",

@@ -238,6 +238,46 @@ class ChainWarning(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedSchedule(Message):
+    """One of the schedules that an export compares.
+
+    Attributes:
+        name: As in the export's comment.
+        schedule: Of the chain's stages.
+        prediction: Simulated on the chain.
+        fits: It keeps the limits of the platform.
+    """
+
+    name: str = ""
+    schedule: Schedule
+    prediction: Prediction
+    fits: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedPlan(Message):
+    """The best plan that a framework can express, beside an answer; see `Client.export`.
+
+    Attributes:
+        text: The settings or code, to paste; empty where no plan fits.
+        comparison: A line each: the answer's schedule, this plan, the framework's default.
+        plan: None where none fits.
+        usual: The default; None where it would run a stage twice that may run only once.
+        forbidden_stage: That stage.
+        minimum_memory_bytes: The least with which there is a plan.
+        time_ran_out: A faster plan may exist.
+    """
+
+    text: str = ""
+    comparison: tuple[str, ...] = ()
+    plan: ComparedSchedule | None = None
+    usual: ComparedSchedule | None = None
+    forbidden_stage: Int32 | None = None
+    minimum_memory_bytes: int | None = None
+    time_ran_out: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Message):
     """The answer to a solve (SolveResponse). An infeasible one has no schedule.
 
@@ -254,6 +294,7 @@ class Answer(Message):
         explanation: Why it costs what it costs.
         rounding_loss: Set when it was asked for and the solver uses memory slots.
         warnings: What is unlikely about the chain: perhaps not what was meant to be measured.
+        exported: What `Client.export` asks for; None in other answers.
         chain: What was solved; no part of the message, so None in an answer from JSON.
     """
 
@@ -271,6 +312,7 @@ class Answer(Message):
     explanation: Explanation | None = None
     rounding_loss: RoundingLoss | None = None
     warnings: tuple[ChainWarning, ...] = field(default=(), metadata=OMIT_EMPTY)
+    exported: ExportedPlan | None = None
     chain: Chain | None = field(default=None, compare=False, repr=False, metadata=NOT_WIRE)
 
     @property

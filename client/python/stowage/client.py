@@ -19,10 +19,12 @@ from stowage.errors import (
     InternalError,
     InvalidRequestError,
     StowageError,
+    UnimplementedError,
     from_status,
     invalid,
 )
 from stowage.events import Event, Improved, Queued, Repeated, Running
+from stowage.exports import Export, export_of, layers_text, solved_for
 from stowage.failover import UNAVAILABLE, CallError, Failover, is_retryable, was_not_sent
 from stowage.local import Memory, budgets_of, checked_patience, checked_timeout, with_memory
 from stowage.model import Chain, Platform, Schedule, SolveOptions
@@ -132,6 +134,38 @@ class Client:
         """
         request = _message(_solve_request(chain, platform, memory, solver, options), "SolveRequest")
         return self._events(request, chain, self._limit(timeout))
+
+    def export(
+        self,
+        answer: Answer,
+        target: str,
+        *,
+        chain: Chain | None = None,
+        layers: tuple[int, int] | str | None = None,
+        timeout: float | None = None,
+    ) -> Export:
+        """The best plan that a framework can express; see `stowage.export`.
+
+        Args:
+            answer: Of `solve`, feasible or not; has the platform.
+            target: A name from `stowage.export_targets()`.
+            chain: What the answer was solved for; None: the answer's own.
+            layers: First and last stage that are the framework's layers, or a pattern of their
+                names; None: all.
+            timeout: Seconds; None: the client's.
+        """
+        chain, platform = solved_for(answer, chain)
+        request = SolveRequest(
+            chain=chain,
+            platform=platform,
+            options=SolveOptions(time_precision=0.0),
+            export_for=target,
+            export_layers=layers_text(layers) or None,
+        )
+        found = self._ask("Solve", request, Answer, "SolveResponse", timeout)
+        if found.exported is None:
+            raise UnimplementedError("the server is older than export_for; ask a newer one")
+        return export_of(found, target)
 
     def frontier(
         self,

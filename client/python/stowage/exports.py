@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from stowage import _core
-from stowage.answer import Answer, Prediction
+from stowage.answer import Answer, ComparedSchedule, Prediction
 from stowage.errors import InfeasibleError, invalid
 from stowage.local import CALLS, Memory, parse_bytes
-from stowage.model import Chain, Schedule
+from stowage.model import Chain, Platform, Schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,23 +34,6 @@ class ExportTarget:
     loses: str
     usual: str
     tried: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedSchedule:
-    """One of the schedules that an export compares.
-
-    Attributes:
-        name: As in the export's comment.
-        schedule: Of the chain's stages.
-        prediction: Simulated on the chain.
-        fits: It keeps the limits of the platform.
-    """
-
-    name: str
-    schedule: Schedule
-    prediction: Prediction
-    fits: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +67,7 @@ def export(
     target: str,
     *,
     chain: Chain | None = None,
-    layers: tuple[int, int] | None = None,
+    layers: tuple[int, int] | str | None = None,
     working_memory: Memory = "4GiB",
     cancel: threading.Event | None = None,
 ) -> Export:
@@ -97,23 +80,20 @@ def export(
         answer: Of `solve` or a server, feasible or not; has the platform.
         target: A name from `export_targets()`.
         chain: What the answer was solved for; None: the answer's own.
-        layers: First and last stage, counted from 1, that are the framework's layers; the others
-            are saved. None: all, which deepspeed needs. Of a fusion group one layer is made, but
-            for pytorch and jax.
+        layers: First and last stage, counted from 1, that are the framework's layers, or a pattern
+            of their names, as in "layers.{n}", of which each layer has a number; the others are
+            saved. None: all, which deepspeed needs. Without a pattern a fusion group is one layer.
+            For pytorch and jax each stage is one.
         working_memory: The most memory that a solver may take.
         cancel: Ends the call with CancelledError when it is set.
     Raises:
         InfeasibleError: The framework can express nothing that fits; has the least memory.
         InvalidRequestError: With every violated field.
     """
-    chain = chain or answer.chain
-    if chain is None:
-        raise invalid("chain", "is missing: an answer from JSON does not have it; pass it")
-    if answer.platform is None:
-        raise invalid("answer.platform", "is missing: export needs the memory of an answer")
+    chain, platform = solved_for(answer, chain)
     request = {
         "chain": chain.to_dict(),
-        "platform": answer.platform.to_dict(),
+        "platform": platform.to_dict(),
         "solver": "auto",
         "options": {},
     }
@@ -121,21 +101,69 @@ def export(
         found = _core.export(
             request,
             target,
-            "" if layers is None else f"{layers[0]}:{layers[1]}",
+            layers_text(layers),
             working_bytes=parse_bytes(working_memory, "working_memory"),
             cancelled=cancelled,
         )
     if "exported" not in found:
-        least = found.get("minimum_memory_bytes")
-        budget = _core.format_bytes(answer.platform.memory_bytes or 0)
-        enough = "" if least is None else f"; {least} bytes are enough"
-        raise InfeasibleError(f"{target} can express no plan within {budget}{enough}", least)
+        raise no_plan(target, platform, found.get("minimum_memory_bytes"))
     return Export(
         text=found["text"],
         exported=_compared(found["exported"]),
         usual=_compared(found["usual"]) if "usual" in found else None,
         full=_compared(found["full"]) if "full" in found else None,
     )
+
+
+def solved_for(answer: Answer, chain: Chain | None) -> tuple[Chain, Platform]:
+    """What an answer was solved for.
+
+    Raises:
+        InvalidRequestError: The answer does not have it.
+    """
+    chain = chain or answer.chain
+    if chain is None:
+        raise invalid("chain", "is missing: an answer from JSON does not have it; pass it")
+    if answer.platform is None:
+        raise invalid("answer.platform", "is missing: export needs the memory of an answer")
+    return chain, answer.platform
+
+
+def layers_text(layers: tuple[int, int] | str | None) -> str:
+    """As the command line takes them."""
+    if layers is None or isinstance(layers, str):
+        return layers or ""
+    return f"{layers[0]}:{layers[1]}"
+
+
+def no_plan(target: str, platform: Platform, least: int | None) -> InfeasibleError:
+    """The error where a framework can express nothing that fits."""
+    budget = _core.format_bytes(platform.memory_bytes or 0)
+    enough = "" if least is None else f"; {least} bytes are enough"
+    return InfeasibleError(f"{target} can express no plan within {budget}{enough}", least)
+
+
+def export_of(answer: Answer, target: str) -> Export:
+    """The export of a server's answer that has one.
+
+    Raises:
+        InfeasibleError: The framework can express nothing that fits.
+    """
+    exported = answer.exported
+    assert exported is not None
+    assert answer.platform is not None
+    if exported.plan is None:
+        raise no_plan(target, answer.platform, exported.minimum_memory_bytes)
+    full = None
+    if answer.schedule is not None and answer.prediction is not None:
+        solver = answer.origin.solver if answer.origin is not None else ""
+        full = ComparedSchedule(
+            name=f"full schedule ({solver})",
+            schedule=answer.schedule,
+            prediction=answer.prediction,
+            fits=True,
+        )
+    return Export(text=exported.text, exported=exported.plan, usual=exported.usual, full=full)
 
 
 def _compared(values: dict[str, Any]) -> ComparedSchedule:

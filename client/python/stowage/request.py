@@ -19,6 +19,8 @@ class SolveRequest(Message):
         platform: The device, and the memory budget.
         solver: A name; empty: "auto".
         options: None: the defaults.
+        export_for: A framework, for `Answer.exported`; None: the schedule alone.
+        export_layers: The stages that are its layers, as in "2:25"; None: all.
     """
 
     root: ClassVar[str] = "request"
@@ -27,6 +29,8 @@ class SolveRequest(Message):
     platform: Platform | None = None
     solver: str = ""
     options: SolveOptions | None = None
+    export_for: str | None = None
+    export_layers: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ from stowage import (
     connection,
 )
 from stowage.connection import proxy_of
+from stowage.errors import InfeasibleError, InvalidRequestError
 
 LINKED = Platform(offload_bytes_per_second=12e9, half_duplex=True)
 # With slow_chain(1000): seconds.
@@ -49,6 +50,35 @@ def test_answers_are_those_of_a_local_solve(client):
     expected = stowage.simulate(chain, remote.platform, remote.schedule)
     assert without_seconds(simulation.to_json()) == without_seconds(expected.to_json())
     assert client.solvers() == stowage.solvers()
+
+
+@pytest.mark.parametrize("target", ["pytorch", "torchtitan", "megatron"])
+def test_an_export_is_that_of_a_local_solve(client, target):
+    chain = chain_of(9)
+    answer = client.solve(chain, LINKED, memory="60%")
+    remote = client.export(answer, target, layers=(2, 8))
+    assert remote == stowage.export(answer, target, layers=(2, 8))
+    assert remote.full is not None
+    assert remote.usual is not None
+    assert answer.exported is None
+    loaded = Answer.from_json(answer.to_json())
+    assert client.export(loaded, target, chain=chain, layers=(2, 8)) == remote
+
+
+def test_an_export_that_is_not_possible_says_so(client):
+    chain = chain_of(9)
+    answer = client.solve(chain, memory=1 << 20)
+    with pytest.raises(InfeasibleError, match="bytes are enough") as infeasible:
+        client.export(answer, "megatron")
+    enough = client.solve(chain, memory=infeasible.value.minimum_memory_bytes)
+    assert client.export(enough, "megatron").exported.fits
+    for options, field in (
+        ({"target": "keras"}, "export_for"),
+        ({"target": "jax", "layers": (3, 12)}, "export_layers"),
+    ):
+        with pytest.raises(InvalidRequestError) as error:
+            client.export(answer, **options)
+        assert [violation.field for violation in error.value.violations] == [field]
 
 
 def test_a_frontier_is_that_of_a_local_solve(client):

@@ -474,12 +474,33 @@ def test_a_budget_that_is_too_small_names_one_that_is_enough(target):
         stowage.export(stowage.solve(chain, memory=least - 1), target)
 
 
+def test_layers_are_found_by_their_names():
+    layers = [f"model.layers.{i}.{part}" for i in range(3) for part in "ab"]
+    parts = ["model.embed", *layers, "head"]
+    chain = chain_of(len(parts))
+    stages = [replace(stage, name=name) for stage, name in zip(chain.stages, parts, strict=True)]
+    named = replace(chain, stages=tuple(stages))
+    groups = [f"layer{i}" for i in range(3) for _ in range(2)]
+    grouped = replace(
+        named,
+        stages=(
+            stages[0],
+            *(replace(s, fusion_group=g) for s, g in zip(stages[1:-1], groups, strict=True)),
+            stages[-1],
+        ),
+    )
+    found = export("torchtitan", named, "60%", layers="layers.{n}")
+    assert "LAYERS = 3" in found.text
+    assert found == export("torchtitan", grouped, "60%", layers=(2, 7))
+
+
 def test_errors_name_the_argument():
     answer = stowage.solve(chain_of(4), memory="50%")
     for options, field in (
         ({"target": "keras"}, "target"),
         ({"layers": (0, 4)}, "layers"),
         ({"layers": (3, 5)}, "layers"),
+        ({"layers": "block.{n}"}, "layers"),
         ({"target": "deepspeed", "layers": (2, 4)}, "layers"),
         ({"working_memory": "much"}, "working_memory"),
     ):

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "client/export/local_export.h"
 #include "solver/export/named_setting.h"
 #include "solver/simulator/simulator.h"
 #include "tests/support/chains.h"

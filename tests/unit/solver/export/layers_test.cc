@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "solver/export/name_pattern.h"
 #include "solver/model/validate.h"
 #include "tests/support/chains.h"
+#include "tests/support/status_matchers.h"
 
 namespace stowage {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -25,18 +28,90 @@ Chain Decoder() {
   return chain;
 }
 
-TEST(ParseStageSpan, ReadsFirstAndLast) {
-  EXPECT_EQ(*ParseStageSpan("", EqualChain(6)), (StageSpan{1, 6}));
-  EXPECT_EQ(*ParseStageSpan("2:5", EqualChain(6)), (StageSpan{2, 5}));
-  EXPECT_EQ(*ParseStageSpan("6:6", EqualChain(6)), (StageSpan{6, 6}));
+TEST(ParseLayerStages, ReadsFirstAndLast) {
+  const auto stages = [](absl::string_view text) {
+    return *ParseLayerStages(text, EqualChain(6), LayerUnit::kStage);
+  };
+  EXPECT_EQ(stages(""), (LayerStages{1, 6}));
+  EXPECT_EQ(stages("2:5"), (LayerStages{2, 5}));
+  EXPECT_EQ(stages("6:6"), (LayerStages{6, 6}));
 }
 
-TEST(ParseStageSpan, SaysWhatItExpects) {
-  for (const char* text : {"0:5", "2:7", "5:2", "2", "2:", ":5", "2:3:4", "a:b", "2-5"}) {
-    const auto range = ParseStageSpan(text, EqualChain(6));
-    EXPECT_EQ(range.status().code(), absl::StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(std::string(range.status().message()), HasSubstr("stages 1 to 6, as in 1:6"));
+TEST(ParseLayerStages, SaysWhatItExpects) {
+  for (const char* text : {"0:5", "2:7", "5:2", "2", "2:", ":5", "2:3:4", "a:b", "2-5", "h.*"}) {
+    EXPECT_THAT(ParseLayerStages(text, EqualChain(6), LayerUnit::kStage),
+                Fails(absl::StatusCode::kInvalidArgument,
+                      AllOf(HasSubstr("stages 1 to 6, as in 1:6"), HasSubstr("layers.{n}"))));
   }
+}
+
+Chain Named(const std::vector<std::string>& names) {
+  Chain chain = EqualChain(static_cast<int>(names.size()));
+  for (size_t i = 0; i < names.size(); ++i) chain.stages[i].name = names[i];
+  return chain;
+}
+
+TEST(ParseLayerStages, FindsLayersByAPattern) {
+  const Chain chain = Named({"model.embed", "model.layers.0.attn", "model.layers.0.mlp",
+                             "model.layers.1.attn", "model.layers.10", "model.norm"});
+  for (const char* pattern : {"layers.{n}", "layers.{n}.", "model.layers.{n}"}) {
+    EXPECT_EQ(*ParseLayerStages(pattern, chain, LayerUnit::kFusionGroup),
+              (LayerStages{2, 5, {3, 4, 5}}))
+        << pattern;
+    EXPECT_EQ(*ParseLayerStages(pattern, chain, LayerUnit::kStage),
+              (LayerStages{2, 5, {2, 3, 4, 5}}))
+        << pattern;
+  }
+}
+
+TEST(ParseLayerStages, TellsTowersApart) {
+  const Chain chain = Named({"encoder.h.0", "encoder.h.1", "decoder.h.1", "decoder.h.2"});
+  EXPECT_EQ(ParseLayerStages("h.{n}", chain, LayerUnit::kFusionGroup)->ends,
+            (std::vector<int>{1, 2, 3, 4}));
+}
+
+TEST(ParseLayerStages, SaysWhichStagesAreApart) {
+  const auto apart = [](const std::vector<std::string>& names) {
+    return ParseLayerStages("h.{n}", Named(names), LayerUnit::kFusionGroup);
+  };
+  EXPECT_THAT(apart({"h.0", "pool", "h.1"}),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    AllOf(HasSubstr("stage 3 'h.1'"), HasSubstr("stage 2 'pool'"))));
+  EXPECT_THAT(apart({"h.0.a", "h.1", "h.0.b"}),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    AllOf(HasSubstr("stage 3 'h.0.b'"), HasSubstr("stages of 'h.0'"))));
+}
+
+TEST(ParseLayerStages, ListsNamesWhereNoneMatches) {
+  const Chain chain = Named({"a", "b", "c", "d", "e", "f", "layers.x"});
+  EXPECT_THAT(ParseLayerStages("layers.{n}", chain, LayerUnit::kStage),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("'layers.{n}' is in no stage's name; the names are 'a', 'b', 'c', "
+                              "'d', 'e' and 2 more")));
+  const std::string long_pattern(70, 'x');
+  EXPECT_THAT(ParseLayerStages(long_pattern + "{n}", chain, LayerUnit::kStage),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("has 73 bytes")));
+}
+
+TEST(MatchedName, MatchesWholeParts) {
+  EXPECT_EQ(MatchedName("layers.{n}", "model/layers.31/mlp"), "model/layers.31");
+  EXPECT_EQ(MatchedName("block{n}", "net.block7"), "net.block7");
+  EXPECT_EQ(MatchedName("layer{n}.{n}", "layer2.13.conv1"), "layer2.13");
+  for (const char* name : {"", "layers", "layers.", "layers.x", "layers.1x", "sublayers.1", "1"}) {
+    EXPECT_EQ(MatchedName("layers.{n}", name), std::nullopt) << name;
+  }
+}
+
+TEST(Layers, AreThoseOfAPatternWhateverTheGroups) {
+  Chain chain = Decoder();
+  const LayerStages stages{2, 5, {2, 4, 5}};
+  const Layers layers(chain, stages, LayerUnit::kFusionGroup);
+  EXPECT_THAT(Violations(layers.chain()), IsEmpty());
+  ASSERT_EQ(layers.count(), 3);
+  EXPECT_EQ(layers.stages(2), (StageSpan{3, 4}));
+  EXPECT_EQ(layers.chain().stage(2).fusion_group, "");
+  EXPECT_NE(layers.chain().stage(3).fusion_group, "");
+  EXPECT_EQ(layers.chain().stage(3).fusion_group, layers.chain().stage(4).fusion_group);
 }
 
 TEST(Layers, AreStagesOrFusionGroups) {
@@ -75,7 +150,7 @@ TEST(Layers, AreNoGroupsOfStagesThatBelongToNone) {
   EXPECT_THAT(Violations(layers.chain()), IsEmpty());
   EXPECT_EQ(layers.count(), 2);
   EXPECT_EQ(layers.chain().stage(2).fusion_group, "");
-  EXPECT_EQ(layers.chain().stage(3).fusion_group, "block0");
+  EXPECT_EQ(layers.chain().stage(3).fusion_group, "");
 }
 
 TEST(Layers, RunOnceWhereOneOfTheirStagesDoes) {

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Schedule Named(absl::string_view text, const Chain& chain, const StageSpan& range) {
+Schedule Named(absl::string_view text, const Chain& chain, const LayerStages& range) {
   const auto named = ParseNamedSetting(text);
   EXPECT_THAT(named, IsOk());
   return named.ok() ? ScheduleOf(*named, chain, range) : Schedule();
@@ -42,7 +42,7 @@ TEST(NamedSetting, OfLayersRecomputesThemWhole) {
 TEST(NamedSetting, OfLayersMayRunNoStageTwiceThatMayRunOnce) {
   Chain chain = EqualChain(4);
   chain.stages[2].no_recompute = true;
-  const auto forbidden = [&chain](absl::string_view text, const StageSpan& range) {
+  const auto forbidden = [&chain](absl::string_view text, const LayerStages& range) {
     return ForbiddenStage(*ParseNamedSetting(text), chain, range);
   };
   for (const char* text : {"megatron:uniform:4", "megatron:block:3", "deepspeed:all",

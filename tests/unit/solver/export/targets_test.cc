@@ -61,7 +61,7 @@ TEST_F(Targets, TakeStagesThatTheyCanLeaveOut) {
   const Chain chain = EqualChain(5);
   for (const Target& target : AllTargets()) {
     for (const char* all : {"", "1:5"}) {
-      EXPECT_EQ(*ParseStages(target, all, chain), (StageSpan{1, 5})) << target.name;
+      EXPECT_EQ(*ParseStages(target, all, chain), (LayerStages{1, 5})) << target.name;
     }
     for (const char* some : {"2:5", "1:4"}) {
       const auto stages = ParseStages(target, some, chain);

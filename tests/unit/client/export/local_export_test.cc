@@ -1,4 +1,4 @@
-#include "client/export/export.h"
+#include "client/export/local_export.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ Chain Uneven() {
   return chain;
 }
 
-Export Exported(absl::string_view target, const Chain& chain, int64_t bytes, StageSpan stages) {
+Export Exported(absl::string_view target, const Chain& chain, int64_t bytes, LayerStages stages) {
   const auto result = MakeExport({FindTarget(target), chain, Memory(bytes), stages}, {});
   EXPECT_THAT(result, IsOk());
   return result.value_or(Export());
@@ -117,7 +117,7 @@ TEST(MakeExport, ComparesWithNoDefaultThatIsNotPossible) {
     const bool possible = target.unit == LayerUnit::kStage;
     EXPECT_EQ(result.usual.has_value(), possible) << target.name;
     EXPECT_EQ(result.forbidden_stage, possible ? std::nullopt : std::optional<int>(4));
-    const std::vector<std::string> lines = ComparisonLines(target, result);
+    const std::vector<std::string>& lines = result.comparison;
     ASSERT_EQ(lines.size(), 3);
     EXPECT_THAT(result.text, HasSubstr(lines[2]));
     EXPECT_THAT(lines[2], HasSubstr(absl::StrCat("usual: ", target.usual)));
@@ -128,7 +128,7 @@ TEST(MakeExport, ComparesWithNoDefaultThatIsNotPossible) {
 
 TEST(MakeExport, ComparesInThreeLines) {
   const Export result = Exported("huggingface", EqualChain(8), 200, {1, 8});
-  const std::vector<std::string> lines = ComparisonLines(*FindTarget("huggingface"), result);
+  const std::vector<std::string>& lines = result.comparison;
   ASSERT_EQ(lines.size(), 3);
   EXPECT_THAT(lines[0], HasSubstr("full schedule ("));
   EXPECT_THAT(lines[1], HasSubstr("this export (per_layer)"));

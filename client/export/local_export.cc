@@ -1,0 +1,28 @@
+#include "client/export/local_export.h"
+
+#include <optional>
+
+#include "proto/service/results.h"
+#include "solver/base/status_macros.h"
+#include "solver/model/request.h"
+
+namespace stowage {
+namespace {
+
+absl::StatusOr<TargetPlan> FindPlan(const ExportRequest& request, const LocalOptions& options) {
+  const std::optional<SolveRequest> solve = PlanSolve(request, {});
+  if (!solve.has_value()) return FindSetting(request, options.stop);
+  ASSIGN_OR_RETURN(const SolveResult result, LocalScheduler(options).Solve(*solve, {}));
+  return PlanFrom(request, *result.answer);
+}
+
+}  // namespace
+
+absl::StatusOr<Export> MakeExport(const ExportRequest& request, const LocalOptions& options) {
+  ASSIGN_OR_RETURN(const TargetPlan plan, FindPlan(request, options));
+  const SolveRequest solve{request.chain, request.platform, "auto", {}};
+  ASSIGN_OR_RETURN(const SolveResult full, LocalScheduler(options).Solve(solve, {}));
+  return ExportOf(request, plan, *full.answer);
+}
+
+}  // namespace stowage

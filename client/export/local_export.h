@@ -1,0 +1,18 @@
+// Exports that are solved in this process.
+#ifndef STOWAGE_CLIENT_EXPORT_LOCAL_EXPORT_H_
+#define STOWAGE_CLIENT_EXPORT_LOCAL_EXPORT_H_
+
+#include "absl/status/statusor.h"
+#include "client/lib/local_scheduler.h"
+#include "solver/export/export.h"
+
+namespace stowage {
+
+// The best plan of the target, compared with what `auto` finds. Infeasible is an answer. Errors:
+// those of LocalScheduler::Solve() and ExportOf().
+// Requires: RequestViolations() of such a solve are empty. Thread-safe.
+absl::StatusOr<Export> MakeExport(const ExportRequest& request, const LocalOptions& options);
+
+}  // namespace stowage
+
+#endif  // STOWAGE_CLIENT_EXPORT_LOCAL_EXPORT_H_

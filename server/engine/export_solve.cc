@@ -1,0 +1,127 @@
+#include "server/engine/export_solve.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/service/results.h"
+#include "server/engine/request_bytes.h"
+#include "server/events/rejection.h"
+#include "solver/base/clock.h"
+#include "solver/base/out_of_memory.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// One call of SolveAndExport(): listens to its second solve.
+class ExportSolve final : public SolveListener, public std::enable_shared_from_this<ExportSolve> {
+ public:
+  ExportSolve(Engine& engine, SolveRequest request, std::shared_ptr<const ExportRequest> exported,
+              Caller caller, std::shared_ptr<SolveListener> listener, RequestBytes::Hold held)
+      : engine_(engine),
+        request_(std::move(request)),
+        exported_(std::move(exported)),
+        caller_(std::move(caller)),
+        listener_(std::move(listener)),
+        held_(std::move(held)) {}
+
+  void Start() {
+    absl::StatusOr<std::optional<SolveRequest>> solve = WithMemory<std::optional<SolveRequest>>(
+        [this] { return PlanSolve(*exported_, PlanOptions()); });
+    if (!solve.ok()) return listener_->Done(solve.status());
+    if (solve->has_value()) {
+      return engine_.Solve(**std::move(solve), caller_,
+                           std::make_shared<PlanListener>(shared_from_this()));
+    }
+    engine_.FindSetting(exported_, caller_,
+                        [self = shared_from_this()](absl::StatusOr<TargetPlan> plan) {
+                          self->PlanFound(std::move(plan));
+                        });
+  }
+
+  void Queued(size_t before) override { listener_->Queued(before); }
+  void Running(double fraction) override { listener_->Running(fraction); }
+  void Improved(const std::shared_ptr<const Answer>& best) override { listener_->Improved(best); }
+  void Done(absl::StatusOr<SolveResult> result) override {
+    if (!result.ok()) return listener_->Done(std::move(result));
+    absl::StatusOr<std::shared_ptr<const Export>> exported =
+        WithMemory<std::shared_ptr<const Export>>(
+            [&]() -> absl::StatusOr<std::shared_ptr<const Export>> {
+              ASSIGN_OR_RETURN(Export made, ExportOf(*exported_, plan_, *result->answer));
+              return std::make_shared<const Export>(std::move(made));
+            });
+    if (!exported.ok()) return listener_->Done(exported.status());
+    result->exported = *std::move(exported);
+    listener_->Done(std::move(result));
+  }
+
+ private:
+  // Listens to the first solve, whose schedules are not those that the caller asked for.
+  class PlanListener final : public SolveListener {
+   public:
+    explicit PlanListener(std::shared_ptr<ExportSolve> owner) : owner_(std::move(owner)) {}
+    void Queued(size_t before) override { owner_->Queued(before); }
+    void Done(absl::StatusOr<SolveResult> result) override {
+      if (!result.ok()) return owner_->PlanFound(result.status());
+      owner_->PlanFound(
+          WithMemory<TargetPlan>([&] { return PlanFrom(*owner_->exported_, *result->answer); }));
+    }
+
+   private:
+    const std::shared_ptr<ExportSolve> owner_;
+  };
+
+  template <typename Result, typename Make>
+  static absl::StatusOr<Result> WithMemory(Make make) {
+    return UnlessOutOfMemory([&]() -> absl::StatusOr<Result> { return make(); },
+                             TooLittleFreeMemory);
+  }
+
+  // What a finer grid would gain is asked of the answer's own solver.
+  SolveOptions PlanOptions() const {
+    SolveOptions options = request_.options;
+    options.report_rounding_loss = false;
+    return options;
+  }
+
+  void PlanFound(absl::StatusOr<TargetPlan> plan) {
+    if (!plan.ok()) return listener_->Done(plan.status());
+    plan_ = *std::move(plan);
+    if (double& budget = request_.options.time_budget_seconds; budget > 0) {
+      budget = std::max(budget - SecondsBetween(begin_, Clock::now()), kLeastBudgetSeconds);
+    }
+    engine_.Solve(std::move(request_), caller_, shared_from_this());
+  }
+
+  static constexpr double kLeastBudgetSeconds = 1e-3;
+
+  Engine& engine_;
+  const Clock::time_point begin_ = Clock::now();
+  SolveRequest request_;  // until the second solve begins
+  const std::shared_ptr<const ExportRequest> exported_;
+  const Caller caller_;
+  const std::shared_ptr<SolveListener> listener_;
+  const RequestBytes::Hold held_;
+  TargetPlan plan_;  // once it is found
+};
+
+}  // namespace
+
+void SolveAndExport(Engine& engine, SolveRequest request,
+                    std::shared_ptr<const ExportRequest> exported, Caller caller,
+                    std::shared_ptr<SolveListener> listener) {
+  absl::StatusOr<RequestBytes::Hold> held =
+      engine.request_bytes().Take(BytesOf(request), caller.client);
+  if (!held.ok()) return listener->Done(held.status());
+  std::make_shared<ExportSolve>(engine, std::move(request), std::move(exported), std::move(caller),
+                                std::move(listener), *std::move(held))
+      ->Start();
+}
+
+}  // namespace stowage
