@@ -482,7 +482,7 @@ class Fit::Parts {
       return static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
     }
     RETURN_IF_ERROR(peak_bytes.status());
-    const int64_t most_bytes = *peak_bytes + BytesOfInputTwice(scheduled->plan(), input);
+    const int64_t most_bytes = *peak_bytes + BytesOfInputTwice(scheduled->plan(), input.tensor);
     if (most_bytes > budget_bytes_) return most_bytes - budget_bytes_;
     scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     plan->scheduled = std::move(scheduled);

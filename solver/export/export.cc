@@ -120,8 +120,10 @@ std::optional<SolveRequest> PlanSolve(const ExportRequest& request, const SolveO
   const absl::string_view solver = SolverOf(request.target->plans);
   if (solver.empty()) return std::nullopt;
   SolveRequest solve{LayersOf(request).chain(), request.platform, std::string(solver), options};
-  solve.platform.offload_bytes_per_second = 0;  // no target says what is offloaded
-  solve.platform.prefetch_bytes_per_second.reset();
+  if (!request.target->offloads) {
+    solve.platform.offload_bytes_per_second = 0;
+    solve.platform.prefetch_bytes_per_second.reset();
+  }
   return solve;
 }
 
@@ -131,8 +133,22 @@ absl::StatusOr<TargetPlan> PlanFrom(const ExportRequest& request, const Answer& 
                   .time_ran_out = answer.guarantee == Guarantee::kTimeRanOut};
   if (answer.outcome == Outcome::kInfeasible) return plan;
   const Layers layers = LayersOf(request);
-  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(layers.chain(), answer.schedule));
+  Schedule computations = answer.schedule;
+  std::erase_if(computations.operations,
+                [](const Operation& operation) { return !IsCompute(operation.kind); });
+  ASSIGN_OR_RETURN(const std::vector<Piece> pieces, PiecesOf(layers.chain(), computations));
   plan.pieces = layers.FromStages(pieces);
+  if (computations == answer.schedule) return plan;
+  plan.schedule = answer.schedule;
+  // What a layer leaves ends with the value of its last stage, which nobody else leaves.
+  std::vector<bool> values(static_cast<size_t>(request.chain.length()) + 1);
+  for (const Operation& operation : answer.schedule.operations) {
+    if (operation.kind != OperationKind::kOffload) continue;
+    values[static_cast<size_t>(operation.stage)] = true;
+  }
+  for (int layer = 1; layer <= layers.count(); ++layer) {
+    plan.offloaded.push_back(values[static_cast<size_t>(layers.stages(layer).last)]);
+  }
   return plan;
 }
 
@@ -179,13 +195,17 @@ absl::StatusOr<Export> ExportOf(const ExportRequest& request, const TargetPlan& 
   if (full.outcome != Outcome::kInfeasible) result.full = FullSchedule(full);
   RETURN_IF_ERROR(SetUsual(request, &result));
   if (plan.pieces.has_value()) {
-    ASSIGN_OR_RETURN(result.exported,
-                     Compared(request, absl::StrCat("this export (", plan.name, ")"),
-                              FlatSchedule(request.chain, layers.ToStages(*plan.pieces))));
+    Schedule schedule = plan.offloaded.empty()
+                            ? FlatSchedule(request.chain, layers.ToStages(*plan.pieces))
+                            : plan.schedule;
+    ASSIGN_OR_RETURN(
+        result.exported,
+        Compared(request, absl::StrCat("this export (", plan.name, ")"), std::move(schedule)));
   }
   result.comparison = ComparisonLines(*request.target, result);
   if (!plan.pieces.has_value()) return result;
-  const ExportedPlan written{&layers, *plan.pieces, Remarks(request, layers, result)};
+  const ExportedPlan written{&layers, *plan.pieces, Remarks(request, layers, result),
+                             plan.offloaded};
   ASSIGN_OR_RETURN(result.text, request.target->write(written));
   return result;
 }

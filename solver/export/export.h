@@ -42,8 +42,10 @@ struct TargetPlan {
   std::optional<std::vector<Piece>> pieces = {};  // of the layers; unset: none fits
   std::string name;                               // "flat", "uniform, 4 layers"
   std::optional<int64_t> minimum_memory_bytes =
-      {};                     // with which there is one; unset: none is known
-  bool time_ran_out = false;  // a better one may exist
+      {};                            // with which there is one; unset: none is known
+  bool time_ran_out = false;         // a better one may exist
+  std::vector<bool> offloaded = {};  // by layer, as in ExportedPlan
+  Schedule schedule = {};            // set where something is offloaded
 };
 
 // The solve whose answer is the plan; nullopt: FindSetting() finds it.

@@ -48,9 +48,99 @@ def forward(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
     return run(stages[done:], value)
 )";
 
+constexpr absl::string_view kImportsOfHost = R"(from collections.abc import Callable, Sequence
+
+import jax
+from jax.ad_checkpoint import Offloadable, checkpoint_name
+
+Stage = Callable[[jax.Array], jax.Array]
+
+)";
+
+constexpr absl::string_view kPieces =
+    R"(# First and last stage, counted from 1; whether they run again in the backward, else they are
+# saved; whether what they leave for the backward is on the host: what a saved stage saves, and
+# in either case the output, which is the input of the next piece.
+PIECES = [
+)";
+
+// A piece's input is named within it, as above.
+constexpr absl::string_view kFunctionsOfHost = R"(
+HOST = Offloadable(src="device", dst="pinned_host")
+
+
+def policy_of(first: int, again: bool, host: bool, input_on_host: bool) -> Callable:
+    """Where the backward of a piece finds its input and what its stages save."""
+    before = f"before_{first}"
+    if again:
+        return jax.checkpoint_policies.save_and_offload_only_these_names(
+            names_which_can_be_saved=[] if input_on_host else [before],
+            names_which_can_be_offloaded=[before] if input_on_host else [],
+            offload_src="device",
+            offload_dst="pinned_host",
+        )
+
+    def policy(_: object, *values: object, **parameters: object) -> bool | Offloadable:
+        is_input = parameters.get("name") == before
+        return HOST if (input_on_host if is_input else host) else True
+
+    return policy
+
+
+def run(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
+    """The stages, one after another."""
+    for stage in stages:
+        value = stage(value)
+    return value
+
+
+def forward(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
+    """What run() returns; its derivative takes less memory."""
+    if len(stages) != STAGES:
+        raise ValueError(f"the plan is for {STAGES} stages, not {len(stages)}")
+    input_on_host = False
+    for first, last, again, host in PIECES:
+
+        def piece(value: jax.Array, first: int = first, last: int = last) -> jax.Array:
+            return run(stages[first - 1 : last], checkpoint_name(value, f"before_{first}"))
+
+        if again or host or input_on_host:
+            piece = jax.checkpoint(piece, policy=policy_of(first, again, host, input_on_host))
+        value = piece(value)
+        input_on_host = host
+    return value
+)";
+
+std::string PieceLine(const ExportedPlan& plan, int first, int last, bool recomputed) {
+  const bool host = plan.offloaded[static_cast<size_t>(last) - 1];
+  std::string name = plan.layers->name(first);
+  if (first != last) absl::StrAppend(&name, " to ", plan.layers->name(last));
+  return absl::StrCat("    (", first, ", ", last, ", ", recomputed ? "True" : "False", ", ",
+                      host ? "True" : "False", "),  # ", name, "\n");
+}
+
+std::string PieceLines(const ExportedPlan& plan) {
+  std::string lines;
+  for (const Piece& piece : plan.pieces) {
+    if (piece.recomputed) {
+      absl::StrAppend(&lines, PieceLine(plan, piece.first, piece.last, true));
+      continue;
+    }
+    for (int l = piece.first; l <= piece.last; ++l) {
+      absl::StrAppend(&lines, PieceLine(plan, l, l, false));
+    }
+  }
+  return lines;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> WriteJax(const ExportedPlan& plan) {
+  if (!plan.offloaded.empty()) {
+    return absl::StrCat(HashComments(plan.remarks), kImportsOfHost,
+                        "STAGES = ", plan.layers->count(), "\n", kPieces, PieceLines(plan), "]\n",
+                        kFunctionsOfHost);
+  }
   return absl::StrCat(
       HashComments(plan.remarks), kImports, "STAGES = ", plan.layers->count(),
       "\n# Segments that run again in the backward: their first and last stage, "

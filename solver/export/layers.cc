@@ -135,7 +135,10 @@ Layers::Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit)
     : chain_(chain), layers_(SpansOf(chain, stages, unit)) {
   for (Stage& stage : chain_.stages) LeaveGroup(&stage);
   for (int l = 1; l <= chain.length(); ++l) {
-    if (l < stages.first || l > stages.last) RunOnce(&chain_.stages[static_cast<size_t>(l) - 1]);
+    if (l >= stages.first && l <= stages.last) continue;
+    Stage& other = chain_.stages[static_cast<size_t>(l) - 1];
+    RunOnce(&other);
+    other.no_offload = true;
   }
   for (int layer = 1; layer <= count(); ++layer) MarkLayer(chain, layer);
 }

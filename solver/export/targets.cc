@@ -28,12 +28,14 @@ constexpr Target kTargets[] = {
      .framework = "JAX 0.10",
      .setting = "a module of Python: jax.checkpoint around segments of stages, whose inputs are "
                 "saved by checkpoint_name",
-     .expresses = "stages saved, or in segments that run again once",
-     .loses = "segments within segments, transfers to the host, graph mode",
+     .expresses = "stages saved, or in segments that run again once; with a link, what either "
+                  "leaves on the host",
+     .loses = "segments within segments, the times of copies (XLA's to choose), graph mode",
      .tried = "tests differentiate with it, and compare gradients and saved residuals",
      .unit = LayerUnit::kStage,
      .plans = PlanClass::kFlat,
      .usual = kEveryStage,
+     .offloads = true,
      .write = WriteJax},
     {.name = "huggingface",
      .framework = "transformers 5.24",

@@ -30,6 +30,8 @@ struct ExportedPlan {
   std::vector<Piece> pieces;       // 1..layers->count() in order without a gap
   // Lines about the plan, to be written as comments. Each is printable and has no line end.
   std::vector<std::string> remarks;
+  // By layer: whether what it leaves is offloaded (OffloadPlan); empty: nothing is.
+  std::vector<bool> offloaded = {};
 };
 
 struct Target {
@@ -44,6 +46,7 @@ struct Target {
   absl::string_view usual;        // what its users set where they set no more than they must
   bool takes_all_stages = false;  // as its layers: it can leave none out
   bool every_is_first = false;    // its setting of every Nth layer recomputes the first of N
+  bool offloads = false;          // whether it can say what is offloaded
   // Errors: INVALID_ARGUMENT for a plan that the target cannot express, with the remedy.
   absl::StatusOr<std::string> (*write)(const ExportedPlan& plan) = nullptr;
 };

@@ -218,6 +218,49 @@ def test_jax_saves_the_named_values_and_gradients_are_equal(memory):
         module.forward([partial(layer, weights[0])], sample)
 
 
+@pytest.mark.parametrize("memory", ["30%", "50%"])
+@pytest.mark.parametrize("once", [False, True])
+def test_jax_offloads_what_the_plan_says_and_gradients_are_equal(memory, once):
+    import jax
+    from jax.ad_checkpoint import print_saved_residuals
+
+    stages = 8
+    link = Platform(offload_bytes_per_second=1 << 21)
+    answer = stowage.solve(chain_of(stages, no_recompute=once), link, memory=memory)
+    exported = stowage.export(answer, "jax")
+    operations = exported.exported.schedule.operations
+    offloaded = {one.stage for one in operations if one.kind is OperationKind.OFFLOAD}
+    module = module_of(exported)
+    assert offloaded
+    assert {last for _, last, _, host in module.PIECES if host} == offloaded
+    seed = jax.random.key(0)
+    weights = [jax.random.normal(jax.random.fold_in(seed, i), (8, 8)) for i in range(stages)]
+    sample = jax.random.normal(seed, (4, 8))
+
+    def layer(weight, value):
+        return jax.numpy.tanh(value @ weight)
+
+    def loss(run, weights, value):
+        return (run([partial(layer, weight) for weight in weights], value) ** 2).sum()
+
+    plain, planned = partial(loss, module.run), partial(loss, module.forward)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        print_saved_residuals(planned, weights, sample)
+    named = re.findall(r"named '(\w+)'", printed.getvalue())
+    starts = [first for first, _, _, _ in module.PIECES]
+    assert named == [f"before_{first}" for first in starts if first - 1 not in offloaded]
+    # On the device are tanh's outputs of the saved stages that are not offloaded, and no others.
+    kept = sum(not again and not host for _, _, again, host in module.PIECES)
+    assert printed.getvalue().count("output of tanh") == kept
+    assert printed.getvalue().count("<host>") >= len(offloaded)
+    for transform in (lambda function: function, jax.jit):
+        pair = [transform(jax.grad(function))(weights, sample) for function in (plain, planned)]
+        assert all((a == b).all() for a, b in zip(*pair, strict=True))
+    with pytest.raises(ValueError, match="8 stages, not 1"):
+        module.forward([partial(layer, weights[0])], sample)
+
+
 # --- Layers of frameworks ---------------------------------------------------------------------
 
 

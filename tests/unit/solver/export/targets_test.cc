@@ -56,6 +56,16 @@ TEST_F(Targets, HaveNamesAndRemarks) {
   EXPECT_EQ(FindTarget("keras"), nullptr);
 }
 
+TEST_F(Targets, SayWhatJaxOffloads) {
+  const auto text = FindTarget("jax")->write(
+      {&layers_, segments_, {"a remark"}, {true, false, true, false, false}});
+  ASSERT_THAT(text, IsOk());
+  EXPECT_THAT(*text, HasSubstr("    (1, 1, False, True),  # stage 1\n"
+                               "    (2, 3, True, True),  # stage 2 to stage 3\n"
+                               "    (4, 4, True, False),  # stage 4\n"
+                               "    (5, 5, False, False),  # stage 5\n]\n"));
+}
+
 // DeepSpeed checkpoints all layers of a pipeline stage, from the first one.
 TEST_F(Targets, TakeStagesThatTheyCanLeaveOut) {
   const Chain chain = EqualChain(5);
