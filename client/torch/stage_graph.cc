@@ -49,13 +49,13 @@ void StageGraph::Enter(const std::string& stage, const std::vector<bool>& differ
   if (std::find(entered_.begin(), entered_.end(), true) == entered_.end()) return;
   const auto sink = MakeNode<GradientSink>();
   sink->SetStage(stage);
+  inputs_ = sink;
   for (size_t i = 0; i < inputs->size(); ++i) {
     if (!entered_[i]) continue;
     at::Tensor& input = (*inputs)[i];
     input = input.detach();
-    torch::autograd::set_history(input, sink);
+    torch::autograd::set_history(input, inputs_);
   }
-  inputs_ = sink;
 }
 
 void StageGraph::Leave(const std::vector<at::Tensor>& outputs) {

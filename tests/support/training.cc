@@ -217,7 +217,7 @@ Training TupleTraining(c10::Device device) {
                       .reads = {"first"},
                       .saves = {"second"}},
                      {.name = "norm",
-                      .forward = [parts](const at::Tensor& h) { return parts->norm(h); },
+                      .forward = [parts](const at::Tensor& h) { return parts->norm(h) + h; },
                       .module = parts->norm.ptr()},
                      {.name = "cross",
                       .tuple_forward = [cross](const Tensors& taken) -> Tensors {
@@ -235,7 +235,7 @@ Training TupleTraining(c10::Device device) {
     const at::Tensor first = parts->table(input.tensor);
     const at::Tensor g = at::sigmoid(parts->gate(first));
     const at::Tensor second = gate(drop(mix(first, g, mask), g), g, first);
-    const at::Tensor y = cross(parts->norm(second), second, first, mask);
+    const at::Tensor y = cross(parts->norm(second) + second, second, first, mask);
     return parts->last(y) + parts->table(input.tensor);
   };
   training.input = at::randint(20, {4, 32}, at::kLong).to(device);
