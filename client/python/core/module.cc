@@ -16,6 +16,7 @@
 #include "client/export/local_export.h"
 #include "client/lib/local_scheduler.h"
 #include "client/lib/memory_budget.h"
+#include "client/lib/plan_difference.h"
 #include "client/python/core/job.h"
 #include "client/python/core/read.h"
 #include "client/python/core/write.h"
@@ -179,6 +180,16 @@ py::object Reuse(const py::dict& request_dict, const py::dict& answer_dict, bool
   return ToDict(ResultFor(request, *std::move(answer)), request.platform);
 }
 
+std::string DifferenceOf(const py::dict& made_for_dict, const py::dict& now_dict,
+                         const py::dict& answer_dict) {
+  std::vector<FieldViolation> violations;
+  const SolveRequest made_for = ReadSolveRequest(made_for_dict, &violations);
+  const SolveRequest now = ReadSolveRequest(now_dict, &violations);
+  const Answer answer = ReadAnswer(answer_dict, &violations);
+  RaiseIfAny(violations);
+  return PlanDifference(made_for, now, answer.schedule);
+}
+
 const Target& TargetOf(const std::string& name) {
   const Target* const target = FindTarget(name);
   if (target == nullptr) RaiseIfAny({{"target", "is none of stowage.export_targets()"}});
@@ -247,6 +258,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("memory_range", &MemoryRange, "chain"_a);
   module.def(
       "fnv1a", [](const py::bytes& bytes) { return Fnv1a(std::string(bytes)); }, "bytes"_a);
+  module.def("plan_difference", &DifferenceOf, "made_for"_a, "now"_a, "answer"_a);
   module.def("reuse", &Reuse, "request"_a, "answer"_a, "exactly"_a);
 }
 

@@ -20,11 +20,14 @@ from stowage import _core
 from stowage.answer import Answer
 from stowage.errors import StowageError
 from stowage.local import solvers
-from stowage.model import Chain, Platform, SolveOptions, Stage
+from stowage.model import Chain, OperationKind, SolveOptions, Stage
 from stowage.request import SavedPlan, SolveRequest
 
-# By how much the overhead (Prediction.overhead) may exceed that of the saved plan.
+# By how much the overhead (Prediction.overhead) may exceed that of the saved plan: times that are
+# measured again differ by a tenth and more, stage by stage, and a link's speed all at once.
 _MAX_MORE_OVERHEAD = 0.01
+_MAX_MORE_OVERHEAD_WITH_COPIES = 0.05
+_MAX_MORE_OVERHEAD_RELATIVE = 0.25
 _MAX_LETTERS = 80
 _DEFAULT_TIME_PRECISION = 0.01
 
@@ -82,9 +85,10 @@ def save(
 
 
 def load(directory: str | os.PathLike[str], request: SolveRequest) -> LoadedPlan | None:
-    """The saved plan, if it is valid for `request`: the same solver and version, options, budget
-    and sizes. Times may differ; the schedule is simulated on the request's own chain, must fit, and
-    its overhead may be at most 0.01 more than it was. None where there is no file.
+    """The saved plan, if it serves `request`: the same solver and version, options, budget and
+    sizes, and a link where there is one now. Times and the link's speed may differ; the schedule is
+    simulated on the request's own chain, must fit, and its overhead may be a quarter and 0.01 more
+    than it was, or 0.05 where it copies. None where there is no file.
 
     Raises:
         PlanError: The file cannot be read, or does not serve the request.
@@ -103,18 +107,24 @@ def load(directory: str | os.PathLike[str], request: SolveRequest) -> LoadedPlan
 
 def _checked(path: pathlib.Path, plan: SavedPlan, request: SolveRequest) -> LoadedPlan:
     saved, useless = plan.response, f"{path} is of no use: "
-    if _without_times(plan.request) != _without_times(request):
-        raise PlanError(useless + "it is for other sizes, options or another solver")
-    if plan.solver_version != _version_of(saved):
-        raise PlanError(useless + "it is by another version of its solver")
     if saved.schedule is None or saved.prediction is None or saved.origin is None:
         raise PlanError(useless + "it is not valid")
+    try:
+        difference = _core.plan_difference(
+            _plain(plan.request).to_dict(), _plain(request).to_dict(), _earlier(saved)
+        )
+    except StowageError as error:
+        raise PlanError(useless + f"it is not valid: {error}") from error
+    if difference:
+        raise PlanError(useless + f"it was made for {difference}")
+    if plan.solver_version != _version_of(saved):
+        raise PlanError(useless + "it is by another version of its solver")
     # With other times an optimal schedule need not be optimal, and the rounding loss is unknown.
     exactly = _plain(plan.request) == _plain(request)
     answer = _reuse(request, saved, exactly)
     if answer is None or answer.prediction is None:
         raise PlanError(useless + "its schedule does not fit")
-    if answer.prediction.overhead > saved.prediction.overhead + _MAX_MORE_OVERHEAD:
+    if answer.prediction.overhead > _max_overhead(saved):
         raise PlanError(useless + "with these times its schedule loses more than it did")
     answer = replace(answer, origin=saved.origin, chain=request.chain)
     return LoadedPlan(
@@ -122,11 +132,16 @@ def _checked(path: pathlib.Path, plan: SavedPlan, request: SolveRequest) -> Load
     )
 
 
-def _reuse(request: SolveRequest, saved: Answer, exactly: bool) -> Answer | None:
-    """The saved schedule, simulated on the request's own chain."""
-    options = request.options or SolveOptions()
-    if not exactly:
-        options = replace(options, report_rounding_loss=False)
+def _max_overhead(saved: Answer) -> float:
+    assert saved.schedule is not None
+    assert saved.prediction is not None
+    copies = any(operation.kind is OperationKind.OFFLOAD for operation in saved.schedule.operations)
+    more = _MAX_MORE_OVERHEAD_WITH_COPIES if copies else _MAX_MORE_OVERHEAD
+    return (1 + _MAX_MORE_OVERHEAD_RELATIVE) * saved.prediction.overhead + more
+
+
+def _earlier(saved: Answer) -> dict[str, Any]:
+    """As the core reads it."""
     assert saved.origin is not None
     assert saved.schedule is not None
     earlier: dict[str, Any] = {
@@ -140,7 +155,15 @@ def _reuse(request: SolveRequest, saved: Answer, exactly: bool) -> Answer | None
         earlier["minimum_memory_bytes"] = saved.minimum_memory_bytes
     if saved.rounding_loss is not None:
         earlier["rounding_loss"] = saved.rounding_loss.to_dict()
-    found = _core.reuse(replace(request, options=options).to_dict(), earlier, exactly)
+    return earlier
+
+
+def _reuse(request: SolveRequest, saved: Answer, exactly: bool) -> Answer | None:
+    """The saved schedule, simulated on the request's own chain."""
+    options = request.options or SolveOptions()
+    if not exactly:
+        options = replace(options, report_rounding_loss=False)
+    found = _core.reuse(replace(request, options=options).to_dict(), _earlier(saved), exactly)
     return None if found is None else Answer.from_dict(found)
 
 
@@ -166,43 +189,6 @@ def _plain(request: SolveRequest) -> SolveRequest:
 def _plain_stage(stage: Stage) -> Stage:
     return replace(
         stage, fusion_group=stage.fusion_group or "", control_flow=bool(stage.control_flow)
-    )
-
-
-def _without_times(request: SolveRequest) -> SolveRequest:
-    """The part of a request that must be equal for a plan to serve it: all but times, rates and
-    names.
-    """
-    plain = _plain(request)
-    chain, platform = plain.chain or Chain(), plain.platform or Platform()
-    return replace(
-        plain,
-        chain=replace(
-            chain,
-            name="",
-            graph_entry_seconds=0.0,
-            stages=tuple(_timeless(stage) for stage in chain.stages),
-            loss=_timeless(chain.loss or Stage()),
-        ),
-        platform=replace(
-            platform,
-            name="",
-            offload_bytes_per_second=0.0,
-            prefetch_bytes_per_second=None,
-            transfer_latency_seconds=0.0,
-        ),
-    )
-
-
-def _timeless(stage: Stage) -> Stage:
-    graph = stage.graph and replace(stage.graph, forward_seconds=0.0, backward_seconds=0.0)
-    return replace(
-        stage,
-        name="",
-        forward_seconds=0.0,
-        backward_seconds=0.0,
-        graph=graph,
-        replay_seconds=None,
     )
 
 

@@ -12,9 +12,10 @@ import pytest
 from support import chain_of
 
 import stowage
-from stowage import SolveOptions, plan
+from stowage import Platform, SolveOptions, plan
 
 DEAD = "127.0.0.1:1"
+LINKED = Platform(offload_bytes_per_second=12e9, half_duplex=True)
 
 
 def slower(chain, factor, stage=None):
@@ -68,10 +69,13 @@ def test_a_plan_serves_other_times_but_no_other_sizes_or_options(tmp_path):
     assert source(chain)[0] == "plan file"
     assert source(replace(slower(chain, 1.01), name="uniform"))[0] == "plan file"
     assert source(chain, options=SolveOptions(time_precision=0.01))[0] == "plan file"
-    assert "other sizes, options" in source(chain, options=SolveOptions(memory_slots=77))[1]
+    assert source(chain, platform=LINKED)[0] == "local solve"
+    assert source(chain, platform=replace(LINKED, half_duplex=False))[0] == "plan file"
+    assert "made for memory_slots " in source(chain, options=SolveOptions(memory_slots=77))[1]
     assert source(chain, options=SolveOptions(memory_slots=77))[0] == "plan file"
     stages = (replace(chain.stages[0], saved_bytes=4 << 20), *chain.stages[1:])
-    assert "other sizes, options" in source(replace(chain, stages=stages))[1]
+    slots = SolveOptions(memory_slots=77)
+    assert "'s saved_bytes " in source(replace(chain, stages=stages), options=slots)[1]
 
 
 def test_a_plan_that_would_lose_more_is_not_used(tmp_path):

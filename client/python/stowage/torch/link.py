@@ -49,8 +49,9 @@ def measure_link(platform: Platform, device: torch.device) -> Platform:
         offload_bytes_per_second=_BYTES / max(offload - latency, offload / 2),
         prefetch_bytes_per_second=_BYTES / max(prefetch - latency, prefetch / 2),
         transfer_latency_seconds=latency,
-        # Together they take the longer of the two times where the link is full duplex.
-        half_duplex=together > max(offload, prefetch) + 0.6 * min(offload, prefetch),
+        # Together they take the longer of the two times where the link is full duplex. In doubt it
+        # is shared: a schedule for such a link loses little on the other kind.
+        half_duplex=together > max(offload, prefetch) + 0.3 * min(offload, prefetch),
         host_memory_bytes=_pinnable_bytes(),
     )
 
