@@ -53,9 +53,12 @@ struct FitOptions {
 // replaced. An input of another shape or type, or a network in another training mode, is profiled
 // at its first step and gets a plan of its own, within the same budget, which another thread finds:
 // steps run meanwhile under the fastest schedule of another shape that fits, as one of a larger
-// batch does, and wait where there is none. The eight plans used last are kept. On a CUDA device
-// the calling thread's current stream becomes the one that steps run on. On the host whatever other
-// threads allocate with LibTorch counts as the step's. Not thread-safe; one thread makes all calls.
+// batch does, and wait where there is none. The eight plans used last are kept. What is measured
+// are whole steps, beside the caller's gradients where there are some: feed a new shape right after
+// they were set to none. A stage must not wait for other processes, which measure at other steps.
+// On a CUDA device the calling thread's current stream becomes the one that steps run on. On the
+// host whatever other threads allocate with LibTorch counts as the step's. Not thread-safe; one
+// thread makes all calls.
 //
 // Every member may throw, and names the stage or the option:
 //   c10::ValueError        an option, or a stage that does not suit a schedule; with the remedy
@@ -65,10 +68,10 @@ struct FitOptions {
 class Fit {
  public:
   // Profiles the network on `input`, a tensor unless it has side inputs, and makes the plan of its
-  // shape; changes no gradient, buffer or
-  // random generator. Stages that write into their inputs are joined with the ones before them, and
-  // the last one with the loss if the loss's backward does not read its input. The network stays
-  // the caller's and must be on the input's device, and in training mode if it is to be trained.
+  // shape; changes no gradient, buffer or random generator. Stages that write into their inputs are
+  // joined with the ones before them, and the last one with the loss if the loss's backward does
+  // not read its input. The network stays the caller's and must be on the input's device, and in
+  // training mode if it is to be trained.
   Fit(torch::nn::Sequential network, const TorchInput& input, const TorchLoss& loss,
       const FitOptions& options = {});
   // The same for a network that is cut into other parts.
