@@ -207,20 +207,23 @@ void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done)
 }
 
 // Its simulations are one work: as long together as a solve.
-void Engine::FindSetting(std::shared_ptr<const ExportRequest> request, Caller caller,
-                         SettingDone done) {
+void Engine::FindSetting(std::shared_ptr<const ExportRequest> request, double max_seconds,
+                         Caller caller, SettingDone done) {
   if (const absl::Status begun = pending_.Begin(); !begun.ok()) return done(begun);
   const int64_t count = SettingsToTry(*request);
   const int64_t steps = 3 * int64_t{request->chain.length()};
   using Job = PlainJob<TargetPlan>;
   const std::shared_ptr<Job> job(new Job{
-      [this, request = std::move(request)](std::stop_token stop,
-                                           Clock::time_point) -> absl::StatusOr<TargetPlan> {
-        const TimeLimit limit(resources_.max_solve_seconds, std::move(stop), &resources_.timers);
+      [this, request = std::move(request), max_seconds, deadline = caller.deadline](
+          std::stop_token stop, Clock::time_point started) -> absl::StatusOr<TargetPlan> {
+        const double seconds = std::min({max_seconds, double{resources_.max_solve_seconds},
+                                         std::max(SecondsBetween(started, deadline), 0.0)});
+        const TimeLimit limit(seconds, std::move(stop), &resources_.timers);
         absl::StatusOr<TargetPlan> plan = UnlessOutOfMemory(
             [&] { return stowage::FindSetting(*request, limit.token()); }, TooLittleFreeMemory);
-        if (absl::IsCancelled(plan.status()) && limit.is_over()) return limit.Exceeded();
-        return plan;
+        if (plan.ok() && !plan->time_ran_out) return plan;
+        if (limit.is_over()) return plan.ok() ? plan : limit.Exceeded();
+        return plan.ok() ? absl::CancelledError() : plan.status();
       },
       {caller.stop, resources_.stop_all.get_token()},
       resources_.stop_all.get_token(),

@@ -75,8 +75,10 @@ class Engine {
   // Simulate() of solver/simulator.
   void Simulate(SimulateRequest request, Caller caller, SimulateDone done);
 
-  // The same for stowage::FindSetting() of solver/export.
-  void FindSetting(std::shared_ptr<const ExportRequest> request, Caller caller, SettingDone done);
+  // The same for stowage::FindSetting() of solver/export, which gets so many seconds, and no more
+  // than there are until the caller's deadline. DEADLINE_EXCEEDED without a plan by then.
+  void FindSetting(std::shared_ptr<const ExportRequest> request, double max_seconds, Caller caller,
+                   SettingDone done);
 
   // Refuses new requests with UNAVAILABLE and waits for the others. Solves that still run at
   // `deadline` are stopped; their callers get the best schedule so far, or UNAVAILABLE.

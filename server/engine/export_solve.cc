@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -36,10 +37,11 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
         [this] { return PlanSolve(*exported_, PlanOptions()); });
     if (!solve.ok()) return listener_->Done(solve.status());
     if (solve->has_value()) {
-      return engine_.Solve(**std::move(solve), caller_,
+      return engine_.Solve(**std::move(solve), PlanCaller(),
                            std::make_shared<PlanListener>(shared_from_this()));
     }
-    engine_.FindSetting(exported_, caller_,
+    const double budget = request_.options.time_budget_seconds;
+    engine_.FindSetting(exported_, budget > 0 ? budget : kNoBudget, PlanCaller(),
                         [self = shared_from_this()](absl::StatusOr<TargetPlan> plan) {
                           self->PlanFound(std::move(plan));
                         });
@@ -93,16 +95,21 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
   void PlanFound(absl::StatusOr<TargetPlan> plan) {
     if (!plan.ok()) return listener_->Done(plan.status());
     plan_ = *std::move(plan);
-    if (double& budget = request_.options.time_budget_seconds; budget > 0) {
-      budget = std::max(budget - SecondsBetween(begin_, Clock::now()), kLeastBudgetSeconds);
-    }
     engine_.Solve(std::move(request_), caller_, shared_from_this());
   }
 
-  static constexpr double kLeastBudgetSeconds = 1e-3;
+  // The plan gets half of the time that the caller waits: the answer is as good as without it.
+  Caller PlanCaller() const {
+    Caller caller = caller_;
+    if (caller.deadline == Clock::time_point::max()) return caller;
+    const Clock::time_point now = Clock::now();
+    caller.deadline = now + std::max(caller.deadline - now, Clock::duration::zero()) / 2;
+    return caller;
+  }
+
+  static constexpr double kNoBudget = std::numeric_limits<double>::infinity();
 
   Engine& engine_;
-  const Clock::time_point begin_ = Clock::now();
   SolveRequest request_;  // until the second solve begins
   const std::shared_ptr<const ExportRequest> exported_;
   const Caller caller_;

@@ -13,8 +13,9 @@ namespace stowage {
 
 // Finds the plan, then solves `request`, each in its turn and within the limits of any other solve:
 // Engine::Solve() of the target's own solver, which the cache and equal requests share, or
-// Engine::FindSetting(). A time budget is of both together. `listener` gets the events of the
-// second solve, of the first one its place in the queue, and a result with SolveResult::exported.
+// Engine::FindSetting(). A time budget is of each, and of a caller's deadline the first one
+// has half of the time. `listener` gets the events of the second solve, of the first one its place
+// in the queue, and a result with SolveResult::exported.
 // Errors: those of both, and of ExportOf(). Borrows the engine.
 // Requires: as Engine::Solve(); chain and platform of `exported` are those of `request`.
 void SolveAndExport(Engine& engine, SolveRequest request,

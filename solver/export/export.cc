@@ -161,14 +161,18 @@ absl::StatusOr<TargetPlan> FindSetting(const ExportRequest& request, const std::
     std::vector<Piece> pieces = PiecesOf(setting, layers.count());
     const std::vector<Piece> of_stages = layers.ToStages(pieces);
     if (ForbiddenStage(request.chain, of_stages).has_value()) continue;
-    ASSIGN_OR_RETURN(const Simulation simulation,
-                     Simulate(request.chain, request.platform,
-                              FlatSchedule(request.chain, of_stages), nullptr, stop));
-    const Prediction& prediction = simulation.prediction;
+    const absl::StatusOr<Simulation> simulation = Simulate(
+        request.chain, request.platform, FlatSchedule(request.chain, of_stages), nullptr, stop);
+    if (absl::IsCancelled(simulation.status()) && best.pieces.has_value()) {
+      best.time_ran_out = true;
+      break;
+    }
+    RETURN_IF_ERROR(simulation.status());
+    const Prediction& prediction = simulation->prediction;
     best.minimum_memory_bytes =
         std::min(best.minimum_memory_bytes.value_or(prediction.peak_memory_bytes),
                  prediction.peak_memory_bytes);
-    if (!simulation.feasible()) continue;
+    if (!simulation->feasible()) continue;
     if (best.pieces.has_value() && !IsBetter(prediction, of_best)) continue;
     best.pieces = std::move(pieces);
     best.name = SettingText(setting);

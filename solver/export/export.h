@@ -53,7 +53,8 @@ std::optional<SolveRequest> PlanSolve(const ExportRequest& request, const SolveO
 // The plan of that answer. O(operations).
 absl::StatusOr<TargetPlan> PlanFrom(const ExportRequest& request, const Answer& answer);
 // By trying all settings, each simulated on the chain itself; of equally fast ones the one with the
-// lowest peak. Errors: CANCELLED once `stop` is set. Requires: PlanSolve() is nullopt.
+// lowest peak. Once `stop` is set, the best one so far, with time_ran_out. Errors: CANCELLED where
+// there is none yet. Requires: PlanSolve() is nullopt.
 absl::StatusOr<TargetPlan> FindSetting(const ExportRequest& request,
                                        const std::stop_token& stop = {});
 // How many it simulates, at most.

@@ -84,6 +84,16 @@ TEST_F(ExportSolveTest, CountsAmongTheSolvesOfItsClient) {
   EXPECT_THAT(busy->Wait(), Fails(absl::StatusCode::kCancelled, HasSubstr("caller")));
 }
 
+TEST_F(ExportSolveTest, AnswersWithTheBestPlanSoFarWhenTimeRunsOut) {
+  // Tries 20,000 settings, which takes far longer than the budget.
+  SolveRequest request = {EqualChain(10'000), Memory(100'000'000), "store_all", {}};
+  request.options.time_budget_seconds = 2;
+  const SolveResult result = Exported("megatron", request);
+  EXPECT_TRUE(result.exported->exported.has_value());
+  EXPECT_TRUE(result.exported->time_ran_out);
+  EXPECT_THAT(result.exported->text, HasSubstr("Time ran out"));
+}
+
 TEST_F(ExportSolveTest, EndsWhenItsCallerLeaves) {
   for (const char* target : {"pytorch", "megatron"}) {
     SCOPED_TRACE(target);
