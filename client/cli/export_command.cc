@@ -74,9 +74,12 @@ std::string ExportJson(const ExportRequest& request, const Export& result) {
 }
 
 std::string InfeasibleText(const ExportRequest& request, const Export& result) {
-  std::string text =
-      absl::StrCat("infeasible: ", request.target->framework, " can express no plan within ",
-                   FormatBytes(request.platform.memory_bytes), "\n");
+  const std::string budget = FormatBytes(request.platform.memory_bytes);
+  std::string text = result.time_ran_out
+                         ? absl::StrCat("time ran out: no plan of ", request.target->framework,
+                                        " within ", budget, " was found; allow more time\n")
+                         : absl::StrCat("infeasible: ", request.target->framework,
+                                        " can express no plan within ", budget, "\n");
   if (result.minimum_memory_bytes.has_value()) {
     absl::StrAppend(&text, "  least memory  ", FormatBytes(*result.minimum_memory_bytes),
                     ": --memory ", *result.minimum_memory_bytes, "\n");

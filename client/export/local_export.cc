@@ -4,6 +4,8 @@
 
 #include "proto/service/results.h"
 #include "solver/base/status_macros.h"
+#include "solver/base/stop.h"
+#include "solver/base/timers.h"
 #include "solver/model/request.h"
 
 namespace stowage {
@@ -11,7 +13,12 @@ namespace {
 
 absl::StatusOr<TargetPlan> FindPlan(const ExportRequest& request, const LocalOptions& options) {
   const std::optional<SolveRequest> solve = PlanSolve(request, {});
-  if (!solve.has_value()) return FindSetting(request, options.stop);
+  if (!solve.has_value()) {
+    if (!options.timeout_seconds.has_value()) return FindSetting(request, options.stop);
+    Timers timers;
+    const TimedStop timeout(*options.timeout_seconds, options.stop, &timers);
+    return FindSetting(request, timeout.token());
+  }
   ASSIGN_OR_RETURN(const SolveResult result, LocalScheduler(options).Solve(*solve, {}));
   return PlanFrom(request, *result.answer);
 }

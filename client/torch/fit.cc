@@ -194,8 +194,11 @@ class Fit::Parts {
       return absl::InvalidArgumentError("input: is an undefined tensor");
     }
     for (const auto& [name, tensor] : input.sides) {
-      if (tensor.defined()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("side input ", name, ": is undefined"));
+      if (tensor.defined() && !tensor.requires_grad()) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "side input ", name,
+          tensor.defined() ? ": requires a gradient, which it does not get; detach() it"
+                           : ": is undefined"));
     }
     if (input.tensor.requires_grad()) {
       return absl::InvalidArgumentError(
@@ -409,8 +412,12 @@ class Fit::Parts {
     deviation_ =
         std::max(deviation_, kStep * std::ceil(static_cast<double>(over_bytes) /
                                                static_cast<double>(predicted_bytes) / kStep));
-    return StartSolve(plan,
-                      std::min(LessDeviation(budget_bytes_), plan->pending_bytes - over_bytes));
+    const int64_t less_bytes =
+        std::min(LessDeviation(budget_bytes_), plan->pending_bytes - over_bytes);
+    if (less_bytes > 0) return StartSolve(plan, less_bytes);
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a schedule within memory = ", FormatBytes(budget_bytes_), " takes ",
+                     FormatBytes(over_bytes), " more"));
   }
 
   // Of the schedules of other shapes that fit this one, takes the fastest.

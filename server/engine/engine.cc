@@ -218,12 +218,11 @@ void Engine::FindSetting(std::shared_ptr<const ExportRequest> request, double ma
           std::stop_token stop, Clock::time_point started) -> absl::StatusOr<TargetPlan> {
         const double seconds = std::min({max_seconds, double{resources_.max_solve_seconds},
                                          std::max(SecondsBetween(started, deadline), 0.0)});
-        const TimeLimit limit(seconds, std::move(stop), &resources_.timers);
+        const TimedStop limit(seconds, std::move(stop), &resources_.timers);
         absl::StatusOr<TargetPlan> plan = UnlessOutOfMemory(
             [&] { return stowage::FindSetting(*request, limit.token()); }, TooLittleFreeMemory);
-        if (plan.ok() && !plan->time_ran_out) return plan;
-        if (limit.is_over()) return plan.ok() ? plan : limit.Exceeded();
-        return plan.ok() ? absl::CancelledError() : plan.status();
+        if (plan.ok() && plan->time_ran_out && !limit.is_over()) return absl::CancelledError();
+        return plan;
       },
       {caller.stop, resources_.stop_all.get_token()},
       resources_.stop_all.get_token(),

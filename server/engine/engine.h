@@ -76,7 +76,7 @@ class Engine {
   void Simulate(SimulateRequest request, Caller caller, SimulateDone done);
 
   // The same for stowage::FindSetting() of solver/export, which gets so many seconds, and no more
-  // than there are until the caller's deadline. DEADLINE_EXCEEDED without a plan by then.
+  // than there are until the caller's deadline.
   void FindSetting(std::shared_ptr<const ExportRequest> request, double max_seconds, Caller caller,
                    SettingDone done);
 

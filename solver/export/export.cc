@@ -132,6 +132,11 @@ absl::StatusOr<TargetPlan> PlanFrom(const ExportRequest& request, const Answer& 
                   .minimum_memory_bytes = answer.minimum_memory_bytes,
                   .time_ran_out = answer.guarantee == Guarantee::kTimeRanOut};
   if (answer.outcome == Outcome::kInfeasible) return plan;
+  // A solve whose time ran out may answer with a schedule of another class.
+  if (answer.solver != plan.name) {
+    plan.time_ran_out = true;
+    return plan;
+  }
   const Layers layers = LayersOf(request);
   Schedule computations = answer.schedule;
   std::erase_if(computations.operations,
@@ -163,7 +168,7 @@ absl::StatusOr<TargetPlan> FindSetting(const ExportRequest& request, const std::
     if (ForbiddenStage(request.chain, of_stages).has_value()) continue;
     const absl::StatusOr<Simulation> simulation = Simulate(
         request.chain, request.platform, FlatSchedule(request.chain, of_stages), nullptr, stop);
-    if (absl::IsCancelled(simulation.status()) && best.pieces.has_value()) {
+    if (absl::IsCancelled(simulation.status())) {
       best.time_ran_out = true;
       break;
     }

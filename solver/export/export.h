@@ -39,8 +39,9 @@ struct ExportRequest {
 
 // The best plan of a target's class.
 struct TargetPlan {
-  std::optional<std::vector<Piece>> pieces = {};  // of the layers; unset: none fits
-  std::string name;                               // "flat", "uniform, 4 layers"
+  // Of the layers; unset: none fits, or none was found before time ran out.
+  std::optional<std::vector<Piece>> pieces = {};
+  std::string name;  // "flat", "uniform, 4 layers"
   std::optional<int64_t> minimum_memory_bytes =
       {};                            // with which there is one; unset: none is known
   bool time_ran_out = false;         // a better one may exist
@@ -53,8 +54,8 @@ std::optional<SolveRequest> PlanSolve(const ExportRequest& request, const SolveO
 // The plan of that answer. O(operations).
 absl::StatusOr<TargetPlan> PlanFrom(const ExportRequest& request, const Answer& answer);
 // By trying all settings, each simulated on the chain itself; of equally fast ones the one with the
-// lowest peak. Once `stop` is set, the best one so far, with time_ran_out. Errors: CANCELLED where
-// there is none yet. Requires: PlanSolve() is nullopt.
+// lowest peak. Once `stop` is set, the best one so far, if there is one, with time_ran_out. Errors:
+// none but of simulations. Requires: PlanSolve() is nullopt.
 absl::StatusOr<TargetPlan> FindSetting(const ExportRequest& request,
                                        const std::stop_token& stop = {});
 // How many it simulates, at most.
@@ -62,7 +63,8 @@ int64_t SettingsToTry(const ExportRequest& request);
 
 struct Export {
   std::optional<ComparedSchedule> full = {};  // of the solver that was asked; unset: nothing fits
-  std::optional<ComparedSchedule> exported = {};  // unset: the target expresses nothing that fits
+  // Unset: the target expresses nothing that fits, or no such plan was found before time ran out.
+  std::optional<ComparedSchedule> exported = {};
   // The target's default, which may not fit; unset: it would run a stage twice that may run once.
   std::optional<ComparedSchedule> usual = {};
   std::optional<int> forbidden_stage = {};  // that one; set exactly where `usual` is not

@@ -48,11 +48,6 @@ std::string NamesOf(const Chain& chain) {
 // The stages of a pattern are neighbours, and so are those of each layer.
 absl::StatusOr<LayerStages> FromPattern(absl::string_view pattern, const Chain& chain,
                                         LayerUnit unit) {
-  constexpr size_t kMaxBytes = 64;  // bounds the time
-  if (pattern.size() > kMaxBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(Quoted(pattern), " has ", pattern.size(),
-                                                   " bytes; at most ", kMaxBytes, " are allowed"));
-  }
   LayerStages stages;
   absl::flat_hash_set<absl::string_view> layers;
   absl::string_view last_layer;
@@ -118,6 +113,11 @@ void Append(const Piece& piece, std::vector<Piece>* pieces) {
 
 absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain& chain,
                                              LayerUnit unit) {
+  constexpr size_t kMaxBytes = 64;  // bounds time and memory
+  if (text.size() > kMaxBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(Quoted(text), " has ", text.size(),
+                                                   " bytes; at most ", kMaxBytes, " are allowed"));
+  }
   if (absl::StrContains(text, kNumber)) return FromPattern(text, chain, unit);
   LayerStages stages{1, chain.length()};
   if (text.empty()) return stages;

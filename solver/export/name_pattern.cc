@@ -32,6 +32,8 @@ std::optional<size_t> MatchAt(absl::string_view pattern, absl::string_view name,
 }  // namespace
 
 std::optional<absl::string_view> MatchedName(absl::string_view pattern, absl::string_view name) {
+  constexpr size_t kMaxBytes = 1024;  // of a name; bounds the time
+  if (name.size() > kMaxBytes) return std::nullopt;
   absl::ConsumeSuffix(&pattern, ".");
   for (size_t at = 0; at < name.size(); ++at) {
     if (at > 0 && !EndsPart(name[at - 1])) continue;

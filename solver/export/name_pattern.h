@@ -12,7 +12,8 @@ inline constexpr absl::string_view kNumber = "{n}";  // in a pattern: one or mor
 
 // The beginning of `name` up to the pattern's end: "model.layers.3" of "model.layers.3.mlp". A
 // pattern matches from the beginning of a name, or behind a dot or slash, and up to the name's end,
-// or in front of one; a dot at its own end counts for nothing. nullopt: it does not match.
+// or in front of one; a dot at its own end counts for nothing. nullopt: it does not match,
+// as no name of more than 1,024 bytes does.
 // O(name * pattern). Pure, thread-safe.
 std::optional<absl::string_view> MatchedName(absl::string_view pattern, absl::string_view name);
 

@@ -265,7 +265,7 @@ class ExportedPlan(Message):
         usual: The default; None where it would run a stage twice that may run only once.
         forbidden_stage: That stage.
         minimum_memory_bytes: The least with which there is a plan.
-        time_ran_out: A faster plan may exist.
+        time_ran_out: A plan may exist, or a faster one.
     """
 
     text: str = ""

@@ -8,7 +8,7 @@ from typing import Any
 
 from stowage import _core
 from stowage.answer import Answer, ComparedSchedule, Prediction
-from stowage.errors import InfeasibleError, invalid
+from stowage.errors import DeadlineError, InfeasibleError, invalid
 from stowage.local import CALLS, Memory, parse_bytes
 from stowage.model import Chain, Platform, Schedule
 
@@ -148,10 +148,13 @@ def export_of(answer: Answer, target: str) -> Export:
 
     Raises:
         InfeasibleError: The framework can express nothing that fits.
+        DeadlineError: No plan was found before time ran out.
     """
     exported = answer.exported
     assert exported is not None
     assert answer.platform is not None
+    if exported.plan is None and exported.time_ran_out:
+        raise DeadlineError(f"no plan of {target} was found in time; allow more of it")
     if exported.plan is None:
         raise no_plan(target, answer.platform, exported.minimum_memory_bytes)
     full = None

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stop_token>
+
 #include "absl/strings/str_cat.h"
 #include "solver/export/settings.h"
 #include "solver/simulator/simulator.h"
@@ -55,6 +57,29 @@ TEST(MakeExport, KeepsTheBudgetAndIsNotFasterThanTheFullSchedule) {
       EXPECT_LE(Seconds(result.exported), Seconds(result.usual) + 1e-9);
     }
   }
+}
+
+// As a solve whose time ran out has: its first schedule, which may be of another class.
+TEST(PlanFrom, TakesNoScheduleOfAnotherSolver) {
+  for (const char* target : {"pytorch", "torchtitan"}) {
+    const ExportRequest request{FindTarget(target), Uneven(), Memory(300), {1, 8}};
+    SolveRequest solve = *PlanSolve(request, {});
+    Answer answer = *AnswerRequest(solve, {});
+    EXPECT_TRUE(PlanFrom(request, answer)->pieces.has_value());
+    solve.solver = "rotor";
+    answer = *AnswerRequest(solve, {});
+    const TargetPlan plan = *PlanFrom(request, answer);
+    EXPECT_FALSE(plan.pieces.has_value());
+    EXPECT_TRUE(plan.time_ran_out);
+  }
+}
+
+TEST(FindSetting, SaysThatItWasStopped) {
+  std::stop_source stop;
+  stop.request_stop();
+  const ExportRequest request{FindTarget("megatron"), Uneven(), Memory(300), {1, 8}};
+  EXPECT_FALSE(FindSetting(request)->time_ran_out);
+  EXPECT_TRUE(FindSetting(request, stop.get_token())->time_ran_out);
 }
 
 TEST(MakeExport, FindsNothingBelowTheLeastMemory) {

@@ -89,6 +89,8 @@ TEST(ParseLayerStages, ListsNamesWhereNoneMatches) {
                     HasSubstr("'layers.{n}' is in no stage's name; the names are 'a', 'b', 'c', "
                               "'d', 'e' and 2 more")));
   const std::string long_pattern(70, 'x');
+  EXPECT_THAT(ParseLayerStages(long_pattern + ":", chain, LayerUnit::kStage),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("71 bytes")));
   EXPECT_THAT(ParseLayerStages(long_pattern + "{n}", chain, LayerUnit::kStage),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("has 73 bytes")));
 }
