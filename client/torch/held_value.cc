@@ -67,17 +67,25 @@ std::vector<at::Tensor> StageOutput::Tuple() const {
 
 TensorView HeldValue::Hold(const at::Tensor& tensor) {
   // Tensors of one storage share a block, so that its bytes count once.
-  const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-    return block.identity == StorageOf(tensor);
-  });
+  const auto found = std::find_if(
+      blocks_.begin(), blocks_.end(),
+      [&](const std::shared_ptr<Block>& block) { return block->identity == StorageOf(tensor); });
   const auto index = static_cast<size_t>(found - blocks_.begin());
   if (found == blocks_.end()) {
     const auto size = static_cast<int64_t>(tensor.storage().nbytes());
     // All of the storage, of which `tensor` may be a part: freeing a part frees nothing.
-    blocks_.push_back({tensor.storage(), StorageOf(tensor), size, tensor.device()});
+    blocks_.push_back(
+        std::make_shared<Block>(Block{tensor.storage(), StorageOf(tensor), size, tensor.device()}));
   }
   return ViewOf(tensor, index);
 }
+
+std::function<at::Tensor()> HeldValue::HoldForReader(const at::Tensor& tensor) {
+  TensorView view = Hold(tensor);
+  return [block = blocks_[view.block], view = std::move(view)] { return TensorIn(*block, view); };
+}
+
+void HeldValue::LeaveToReaders() { blocks_.clear(); }
 
 void HeldValue::HoldOutput(const StageOutput& output) {
   outputs_.clear();
@@ -94,30 +102,32 @@ StageOutput HeldValue::Output() const {
 }
 
 void HeldValue::MarkPassed(const HeldValue& before) {
-  for (Block& block : blocks_) {
-    block.passed =
+  for (const std::shared_ptr<Block>& block : blocks_) {
+    block->passed =
         std::any_of(before.outputs_.begin(), before.outputs_.end(), [&](const TensorView& view) {
-          return before.blocks_[view.block].identity == block.identity;
+          return before.blocks_[view.block]->identity == block->identity;
         });
   }
 }
 
 std::optional<size_t> HeldValue::FindOutput(const at::Tensor& tensor) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (blocks_[outputs_[i].block].identity == StorageOf(tensor)) return i;
+    if (blocks_[outputs_[i].block]->identity == StorageOf(tensor)) return i;
   }
   return std::nullopt;
 }
 
 int64_t HeldValue::Bytes(int64_t granularity) const {
   int64_t bytes = 0;
-  for (const Block& block : blocks_) bytes += RoundedUp(block.size, granularity);
+  for (const auto& block : blocks_) bytes += RoundedUp(block->size, granularity);
   return bytes;
 }
 
 int64_t HeldValue::PassedBytes(int64_t granularity) const {
   int64_t bytes = 0;
-  for (const Block& block : blocks_) bytes += block.passed ? RoundedUp(block.size, granularity) : 0;
+  for (const auto& block : blocks_) {
+    if (block->passed) bytes += RoundedUp(block->size, granularity);
+  }
   return bytes;
 }
 
@@ -126,20 +136,23 @@ bool HeldValue::IsShared(const std::vector<HeldValue>& values) const {
   const auto references = [&values](const Block& block) {
     int64_t count = 0;
     for (const HeldValue& value : values) {
-      for (const Block& other : value.blocks_) {
-        if (other.storage && other.identity == block.identity) ++count;
+      for (const auto& other : value.blocks_) {
+        if (other->storage && other->identity == block.identity) ++count;
       }
     }
     return count;
   };
-  return std::any_of(blocks_.begin(), blocks_.end(), [&](const Block& block) {
-    return block.storage && !block.passed && block.storage.use_count() > 1 &&
-           static_cast<int64_t>(block.storage.use_count()) > references(block);
+  return std::any_of(blocks_.begin(), blocks_.end(), [&](const auto& block) {
+    return block->storage && !block->passed && block->storage.use_count() > 1 &&
+           static_cast<int64_t>(block->storage.use_count()) > references(*block);
   });
 }
 
 at::Tensor HeldValue::Tensor(const TensorView& view) const {
-  const Block& block = blocks_[view.block];
+  return TensorIn(*blocks_[view.block], view);
+}
+
+at::Tensor HeldValue::TensorIn(const Block& block, const TensorView& view) {
   // Not by at::empty() and set_(): a backward reads many tensors, and those two take longer to
   // dispatch than a small kernel to run.
   const c10::DispatchKey key = at::dtype(view.type).device(block.device).computeDispatchKey();
@@ -169,36 +182,36 @@ absl::Status HeldValue::ForEachPart(PinnedSpan span, int64_t granularity, const 
   }
   int64_t offset = 0;
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    copy(i, Blob(span.data + offset, blocks_[i].size));
-    offset += RoundedUp(blocks_[i].size, granularity);
+    copy(i, Blob(span.data + offset, blocks_[i]->size));
+    offset += RoundedUp(blocks_[i]->size, granularity);
   }
   return absl::OkStatus();
 }
 
 absl::Status HeldValue::CopyToHost(PinnedSpan to, int64_t granularity) const {
   return ForEachPart(to, granularity, [this](size_t i, const at::Tensor& host) {
-    CopyBytes(BytesOf(blocks_[i].storage, blocks_[i].device), host);
+    CopyBytes(BytesOf(blocks_[i]->storage, blocks_[i]->device), host);
   });
 }
 
 absl::Status HeldValue::CopyFromHost(PinnedSpan from, int64_t granularity) {
   return ForEachPart(from, granularity, [this](size_t i, const at::Tensor& host) {
-    CopyBytes(host, BytesOf(blocks_[i].storage, blocks_[i].device));
+    CopyBytes(host, BytesOf(blocks_[i]->storage, blocks_[i]->device));
   });
 }
 
 void HeldValue::Release() {
-  for (Block& block : blocks_) block.storage = c10::Storage();
+  for (const auto& block : blocks_) block->storage = c10::Storage();
 }
 
 // Views refer to blocks by number, so that they stay valid although addresses change.
 void HeldValue::Allocate() {
-  for (Block& block : blocks_) {
+  for (const auto& block : blocks_) {
     // Not by at::empty(): with deterministic algorithms LibTorch fills its memory with a kernel,
     // which might overwrite what another stream copies there.
-    block.storage = c10::Storage(c10::Storage::use_byte_size_t(), block.size,
-                                 c10::GetAllocator(block.device.type()));
-    block.identity = block.storage.unsafeGetStorageImpl();
+    block->storage = c10::Storage(c10::Storage::use_byte_size_t(), block->size,
+                                  c10::GetAllocator(block->device.type()));
+    block->identity = block->storage.unsafeGetStorageImpl();
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -50,6 +52,12 @@ class HeldValue {
   // Marks the blocks that are also part of the output of the value before: it passed them on.
   void MarkPassed(const HeldValue& before);
   void set_saved() { saved_ = true; }
+  // Holds the storage of `tensor` like Hold(), and returns what recreates the tensor, wherever the
+  // storage is then.
+  std::function<at::Tensor()> HoldForReader(const at::Tensor& tensor);
+  // Leaves each storage to its readers: it is freed with the last of them. The value is not live
+  // then. Requires: the value is on the device.
+  void LeaveToReaders();
 
   bool live() const { return !blocks_.empty(); }  // on the device or on the host
   bool saved() const { return saved_; }           // ā^l rather than a^l
@@ -93,7 +101,9 @@ class HeldValue {
   template <typename Copy>
   absl::Status ForEachPart(PinnedSpan span, int64_t granularity, const Copy& copy) const;
 
-  std::vector<Block> blocks_;
+  static at::Tensor TensorIn(const Block& block, const TensorView& view);
+
+  std::vector<std::shared_ptr<Block>> blocks_;
   std::vector<TensorView> outputs_;  // the members of StageOutput
   std::vector<bool> differentiable_;
   std::vector<size_t> order_;

@@ -149,8 +149,7 @@ SavedTensor StageForward::Save(const at::Tensor& tensor) {
       return input.PartOfOutput(number, view);
     });
   }
-  HeldValue& value = arguments_.value;
-  return ForOwnBackward([&value, view = value.Hold(tensor)] { return value.Tensor(view); });
+  return ForOwnBackward(arguments_.value.HoldForReader(tensor));
 }
 
 // `load`, but only while this stage is active: in its own backward, or in one inside its forward.

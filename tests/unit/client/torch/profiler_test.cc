@@ -190,6 +190,19 @@ TEST_F(ProfilerTest, LeavesABufferAloneThatCannotBeWritten) {
   EXPECT_THAT(Profile(training), IsOk());
 }
 
+// Each of the four operations saves its result, which is freed before the next one needs memory for
+// a gradient.
+TEST_F(ProfilerTest, SeesABackwardFreeWhatItHasRead) {
+  Training training = ConvolutionTraining();
+  training.stages[2].forward = [](const at::Tensor& input) {
+    return input.sigmoid().sigmoid().sigmoid().sigmoid();
+  };
+  const auto chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_EQ(chain->saved_bytes(3), 4 * chain->output_bytes(3));
+  EXPECT_EQ(chain->stage(3).backward_overhead_bytes, 0);
+}
+
 TEST_F(ProfilerTest, LeavesOutWhatALibraryKeepsFromAFirstRun) {
   const auto expected = Profile(ConvolutionTraining());
   ASSERT_THAT(expected, IsOk());
