@@ -286,6 +286,8 @@ class Fit::Parts {
     return &plans_.front();
   }
 
+  // After each measurement what it has freed is returned: a heap in the pieces of all of them would
+  // take more resident memory than plain training does.
   absl::StatusOr<ShapePlan> MakePlan(const TorchInput& input, const TorchLoss& loss) {
     ShapePlan plan;
     plan.shape = ShapeOf(input);
@@ -297,6 +299,7 @@ class Fit::Parts {
                                               {.graph_mode = options_.graph_mode,
                                                .stays_on_device = !Offloads(),
                                                .progress = StageProgress()}));
+    meter_->ReturnFreed();
     // In plan files, which are named after it.
     plan.chain.name =
         absl::StrCat(stages_.front().name, " to ", stages_.back().name, ", ", plan.shape);
@@ -308,6 +311,7 @@ class Fit::Parts {
       const absl::StatusOr<int64_t> plain = PlainPeakBytes(stages_, input, loss, meter_);
       if (!plain.ok() && !absl::IsResourceExhausted(plain.status())) return plain.status();
       if (plain.ok()) plan.plain_bytes = *plain;
+      meter_->ReturnFreed();
     }
     if (plan.plain_bytes.has_value() && *plan.plain_bytes <= budget_bytes_) return plan;
     RETURN_IF_ERROR(StartSolve(&plan, LessDeviation(budget_bytes_)));
@@ -512,6 +516,7 @@ class Fit::Parts {
                      ScheduledSteps::Create(std::move(made), StagesToRun(std::move(in_modes)),
                                             device_.agent.get(), meter_));
     const absl::StatusOr<int64_t> peak_bytes = scheduled->PeakBytes(input, loss);
+    meter_->ReturnFreed();
     if (absl::IsResourceExhausted(peak_bytes.status())) {
       return Trial{.ran_out = peak_bytes.status()};
     }
