@@ -46,7 +46,8 @@ namespace {
 constexpr size_t kMaxPlans = 8;  // each holds its copies in host memory
 constexpr int kVerifiedSteps = 2;
 constexpr int kMaxSolves = 4;  // of one shape, each for less memory than the one before
-// By how much the budget is reduced where a trial is out of memory, so that its peak is unknown.
+// By how much a shape's budget is reduced where a trial is out of memory, so that its peak is
+// unknown: whoever took the memory, a schedule with less of it may fit.
 constexpr double kUnknownExcess = 0.03;
 // Plain training took down to three quarters of what the chain takes that stores everything.
 constexpr double kLeastOfPlain = 0.5;
@@ -154,6 +155,15 @@ class Fit::Parts {
   }
 
  private:
+  // Of a schedule.
+  struct Trial {
+    int64_t over_bytes = 0;  // beyond the budget
+    // Of a step that found the device full, so that its peak is not known.
+    absl::Status ran_out = absl::OkStatus();
+
+    bool fits() const { return ran_out.ok() && over_bytes == 0; }
+  };
+
   // What a plan depends on beside the input: the training modes of all modules, and which
   // parameters are trained.
   std::vector<bool> State() const {
@@ -276,6 +286,8 @@ class Fit::Parts {
     return &plans_.front();
   }
 
+  // After each measurement what it has freed is returned: a heap in the pieces of all of them would
+  // take more resident memory than plain training does.
   absl::StatusOr<ShapePlan> MakePlan(const TorchInput& input, const TorchLoss& loss) {
     ShapePlan plan;
     plan.shape = ShapeOf(input);
@@ -287,6 +299,7 @@ class Fit::Parts {
                                               {.graph_mode = options_.graph_mode,
                                                .stays_on_device = !Offloads(),
                                                .progress = StageProgress()}));
+    meter_->ReturnFreed();
     // In plan files, which are named after it.
     plan.chain.name =
         absl::StrCat(stages_.front().name, " to ", stages_.back().name, ", ", plan.shape);
@@ -298,6 +311,7 @@ class Fit::Parts {
       const absl::StatusOr<int64_t> plain = PlainPeakBytes(stages_, input, loss, meter_);
       if (!plain.ok() && !absl::IsResourceExhausted(plain.status())) return plain.status();
       if (plain.ok()) plan.plain_bytes = *plain;
+      meter_->ReturnFreed();
     }
     if (plan.plain_bytes.has_value() && *plan.plain_bytes <= budget_bytes_) return plan;
     RETURN_IF_ERROR(StartSolve(&plan, LessDeviation(budget_bytes_)));
@@ -395,23 +409,20 @@ class Fit::Parts {
     }
     ASSIGN_OR_RETURN(const Platform platform, PlatformWithin(plan->pending_bytes));
     const int64_t predicted_bytes = answer.prediction.peak_memory_bytes;
-    ASSIGN_OR_RETURN(const int64_t over_bytes,
-                     RunUnder(std::move(planned), platform, plan, input, loss));
-    if (over_bytes == 0) {
+    ASSIGN_OR_RETURN(const Trial trial, RunUnder(std::move(planned), platform, plan, input, loss));
+    if (trial.fits()) {
       plan->borrowed_from.clear();
       return absl::OkStatus();
     }
     if (plan->solves >= kMaxSolves) {
-      if (plan->scheduled != nullptr) return absl::OkStatus();
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the schedules within memory = ", FormatBytes(budget_bytes_),
-                       " take more, the last one ", FormatBytes(over_bytes)));
+      return plan->scheduled != nullptr ? absl::OkStatus() : NoneFits(trial);
     }
-    // In steps, so that the next start asks for the same.
-    constexpr double kStep = 0.001;
-    deviation_ =
-        std::max(deviation_, kStep * std::ceil(static_cast<double>(over_bytes) /
-                                               static_cast<double>(predicted_bytes) / kStep));
+    int64_t over_bytes = trial.over_bytes;
+    if (trial.ran_out.ok()) {
+      RaiseDeviation(over_bytes, predicted_bytes);
+    } else {
+      over_bytes = static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
+    }
     const int64_t less_bytes =
         std::min(LessDeviation(budget_bytes_), plan->pending_bytes - over_bytes);
     if (less_bytes > 0) return StartSolve(plan, less_bytes);
@@ -444,12 +455,32 @@ class Fit::Parts {
     });
     for (Borrowable& candidate : candidates) {
       plan->borrowed_from = candidate.shape;
-      ASSIGN_OR_RETURN(const int64_t over_bytes,
+      ASSIGN_OR_RETURN(const Trial trial,
                        RunUnder(std::move(candidate.planned), platform, plan, input, loss));
-      if (over_bytes == 0) return absl::OkStatus();
+      if (trial.fits()) return absl::OkStatus();
     }
     plan->borrowed_from.clear();
     return absl::OkStatus();
+  }
+
+  // In steps, so that the next start asks for the same.
+  void RaiseDeviation(int64_t over_bytes, int64_t predicted_bytes) {
+    constexpr double kStep = 0.001;
+    deviation_ =
+        std::max(deviation_, kStep * std::ceil(static_cast<double>(over_bytes) /
+                                               static_cast<double>(predicted_bytes) / kStep));
+  }
+
+  // `last`: of the schedules that were found.
+  absl::Status NoneFits(const Trial& last) const {
+    if (!last.ran_out.ok()) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no schedule within memory = ", FormatBytes(budget_bytes_),
+                       " could be measured: ", last.ran_out.message()));
+    }
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the schedules within memory = ", FormatBytes(budget_bytes_),
+                     " take more, the last one ", FormatBytes(last.over_bytes)));
   }
 
   absl::Status NothingFits(const Answer& answer, const Chain& chain) const {
@@ -472,9 +503,9 @@ class Fit::Parts {
   }
 
   // Measures a step under a schedule. If it is within the budget, the shape's further steps run
-  // like it. Returns by how many bytes it is over the budget.
-  absl::StatusOr<int64_t> RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan,
-                                   const TorchInput& input, const TorchLoss& loss) {
+  // like it.
+  absl::StatusOr<Trial> RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan,
+                                 const TorchInput& input, const TorchLoss& loss) {
     ASSIGN_OR_RETURN(FrameworkPlan made,
                      MakeFrameworkPlan(plan->chain, platform, planned.result.answer->schedule));
     std::vector<TorchStage> in_modes = stages_;
@@ -485,18 +516,19 @@ class Fit::Parts {
                      ScheduledSteps::Create(std::move(made), StagesToRun(std::move(in_modes)),
                                             device_.agent.get(), meter_));
     const absl::StatusOr<int64_t> peak_bytes = scheduled->PeakBytes(input, loss);
+    meter_->ReturnFreed();
     if (absl::IsResourceExhausted(peak_bytes.status())) {
-      return static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
+      return Trial{.ran_out = peak_bytes.status()};
     }
     RETURN_IF_ERROR(peak_bytes.status());
     const int64_t most_bytes = *peak_bytes + BytesOfInputTwice(scheduled->plan(), input.tensor);
-    if (most_bytes > budget_bytes_) return most_bytes - budget_bytes_;
+    if (most_bytes > budget_bytes_) return Trial{.over_bytes = most_bytes - budget_bytes_};
     scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     plan->scheduled = std::move(scheduled);
     plan->commands = &plan->scheduled->plan();
     plan->platform = platform;
     plan->planned = std::move(planned);
-    return 0;
+    return Trial();
   }
 
   // Timed on the device's queue, which is LibTorch's current stream on a GPU.
@@ -519,7 +551,8 @@ class Fit::Parts {
   bool joins_loss_ = false;
   int64_t budget_bytes_ = 0;  // 0: not known yet
   std::optional<Platform> link_;
-  double deviation_ = 0;  // the most by which a schedule has taken more than the budget, relatively
+  // The most by which a schedule was measured to take more than the budget, relatively.
+  double deviation_ = 0;
   std::list<ShapePlan> plans_;
 };
 

@@ -54,8 +54,8 @@ struct FitOptions {
 // at its first step and gets a plan of its own, within the same budget, which another thread finds:
 // steps run meanwhile under the fastest schedule of another shape that fits, as one of a larger
 // batch does, and wait where there is none. The eight plans used last are kept. What is measured
-// are whole steps, beside the caller's gradients where there are some: feed a new shape right after
-// they were set to none. A stage must not wait for other processes, which measure at other steps.
+// are whole steps, while the numbers of gradients that exist wait in host memory. A stage must not
+// wait for other processes, which measure at other steps.
 // On a CUDA device the calling thread's current stream becomes the one that steps run on. On the
 // host whatever other threads allocate with LibTorch counts as the step's. Not thread-safe; one
 // thread makes all calls.

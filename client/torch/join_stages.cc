@@ -13,6 +13,7 @@
 #include "client/torch/replay.h"
 #include "client/torch/stage_borders.h"
 #include "client/torch/torch_guarded.h"
+#include "client/torch/use_watcher.h"
 #include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 
@@ -66,8 +67,9 @@ absl::StatusOr<size_t> RunAndFindWritten(const TorchStage& stage, size_t l,
 }
 
 // By stage: whether it belongs to the one before it, since it, or a later stage, writes into memory
-// that is made before it. For the first stage that is the network's input. Holds one value at a
-// time.
+// that is made before it. For the first stage that is the network's input. An error for a stage
+// that uses this without having it, which no saved tensor nor gradient shows where the stage adds
+// it to something. Holds one value at a time.
 absl::StatusOr<std::vector<bool>> FindWriters(const std::vector<TorchStage>& stages,
                                               const TorchInput& sample) {
   const at::NoGradGuard no_grad;
@@ -77,12 +79,22 @@ absl::StatusOr<std::vector<bool>> FindWriters(const std::vector<TorchStage>& sta
   std::vector<bool> writes(stages.size());
   // Copies: the caller keeps the sample as it is.
   std::vector<Made> value = {{sample.tensor.clone(), 0}};
+  UseWatcher input(value.front().tensor);
   SideInputs sides;
   for (const auto& [name, tensor] : sample.sides) sides.emplace(name, tensor.clone());
   for (size_t l = 1; l <= stages.size(); ++l) {
     const TorchStage& stage = stages[l - 1];
+    const bool has_input = std::any_of(
+        value.begin(), value.end(), [&](const Made& made) { return input.Watches(made.tensor); });
     const absl::StatusOr<size_t> written = RunAndFindWritten(stage, l, borders, sides, &value);
     if (!written.ok()) return Prefixed(stage.name, written.status());
+    if (input.TakeUsed() && !has_input) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(stage.name,
+                       ": uses the network's input, beside its own: declare it, in `saves` of a "
+                       "stage that takes "
+                       "it and in `reads` here, or make the stages one"));
+    }
     for (size_t later = *written + 1; later <= l; ++later) writes[later - 1] = true;
   }
   return writes;

@@ -28,8 +28,9 @@ TorchStage JoinedStage(std::vector<TorchStage> stages);
 // and with those before that whose value it is, such as before a view, or between the stage that
 // saves a skip and one that writes into it: a run on `sample` shows it. Buffers and random
 // generators are restored. Errors: INVALID_ARGUMENT if the network's input or a side input would be
-// written to, or a stage has no forward, or other tensors than it declares; RESOURCE_EXHAUSTED;
-// INTERNAL for LibTorch's other exceptions. All name the stage.
+// written to, a later stage uses the input undeclared, or a stage has no forward, or other tensors
+// than it declares; RESOURCE_EXHAUSTED; INTERNAL for LibTorch's other exceptions. All name the
+// stage.
 absl::StatusOr<std::vector<TorchStage>> JoinWhereInPlace(std::vector<TorchStage> stages,
                                                          const TorchInput& sample);
 

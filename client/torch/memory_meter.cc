@@ -10,6 +10,10 @@
 #include <cstring>
 #include <string>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #ifdef STOWAGE_TORCH_CUDA
 #include <c10/cuda/CUDACachingAllocator.h>
 
@@ -28,6 +32,11 @@ class HostMeter final : public HostMemoryMeter {
   int64_t PeakBytes() const override { return peak_; }
   void ResetPeak() override { peak_ = live_.load(); }
   int64_t Granularity() const override { return 1; }
+  void ReturnFreed() override {
+#ifdef __GLIBC__
+    malloc_trim(/*pad=*/0);
+#endif
+  }
   void SetLimit(int64_t limit_bytes) override { limit_ = limit_bytes; }
 
   void* Allocate(size_t bytes) {
@@ -106,6 +115,7 @@ class CudaMeter final : public MemoryMeter {
   int64_t PeakBytes() const override { return Bytes().peak; }
   void ResetPeak() override { c10::cuda::CUDACachingAllocator::resetPeakStats(index_); }
   int64_t Granularity() const override { return 512; }
+  void ReturnFreed() override {}  // the caching allocator gives it to the next step
 
  private:
   const c10::DeviceIndex index_;

@@ -17,6 +17,9 @@ class MemoryMeter {
   virtual void ResetPeak() = 0;           // to LiveBytes()
   // Sizes are rounded up to a multiple of it, in bytes.
   virtual int64_t Granularity() const = 0;
+  // Returns freed memory that the process keeps, so that other programs have it. Takes
+  // milliseconds.
+  virtual void ReturnFreed() = 0;
 };
 
 // The host's meter. The first call of HostMemory() replaces LibTorch's CPU allocator by one that

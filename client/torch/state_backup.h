@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "client/torch/replay.h"
@@ -11,24 +13,32 @@
 
 namespace stowage {
 
-// Gradients, buffers and random generators. Not thread-safe. Members may throw LibTorch's
-// exceptions.
+// Gradients, buffers and random generators. What runs between has the memory that a step has: the
+// numbers of gradients that exist are kept beside LibTorch's allocator, on the host. Not
+// thread-safe. Members may throw LibTorch's exceptions.
 class StateBackup {
  public:
   // Allocates all memory that Restore() needs, so that Restore() cannot run out.
   explicit StateBackup(const TorchStages& stages);
 
   // So that a step's gradients take no memory that is not there already.
-  void SetGradientsToZero() { SetGradients(zeros_); }
-  // Gradients first, which cannot fail. May throw at a buffer that cannot be written.
+  void SetGradientsToZero();
+  // Gradients first. May throw at a buffer that cannot be written.
   void Restore();
 
  private:
+  struct HostCopy {
+    at::Tensor gradient;
+    std::unique_ptr<std::byte[]> bytes;
+  };
+
+  static HostCopy CopyToHost(const at::Tensor& gradient);
   void SetGradients(const std::vector<at::Tensor>& gradients);
 
   std::vector<at::Tensor> parameters_;
-  std::vector<at::Tensor> gradients_;
-  std::vector<at::Tensor> zeros_;
+  std::vector<at::Tensor> gradients_;  // by parameter
+  std::vector<at::Tensor> zeros_;      // by parameter: during the step
+  std::vector<HostCopy> copies_;       // of those in both
   RandomAndBuffers random_and_buffers_;
 };
 

@@ -52,7 +52,8 @@ Engine::~Engine() { Drain(Clock::now()); }
 // solve. Every path after Begin() calls Done() once and then Finish() once; for a request that
 // joins a solve both calls are in SolveCoordinator::End().
 void Engine::Solve(SolveRequest request, Caller caller, std::shared_ptr<SolveListener> listener) {
-  if (const absl::Status begun = pending_.Begin(); !begun.ok()) return listener->Done(begun);
+  const absl::Status begun = pending_.Begin(caller.is_part);
+  if (!begun.ok()) return listener->Done(begun);
   const Clock::time_point arrived = Clock::now();
   absl::StatusOr<RequestBytes::Hold> held =
       resources_.request_bytes.Take(BytesOf(request), caller.client);
@@ -209,7 +210,8 @@ void Engine::Simulate(SimulateRequest request, Caller caller, SimulateDone done)
 // Its simulations are one work: as long together as a solve.
 void Engine::FindSetting(std::shared_ptr<const ExportRequest> request, double max_seconds,
                          Caller caller, SettingDone done) {
-  if (const absl::Status begun = pending_.Begin(); !begun.ok()) return done(begun);
+  const absl::Status begun = pending_.Begin(caller.is_part);
+  if (!begun.ok()) return done(begun);
   const int64_t count = SettingsToTry(*request);
   const int64_t steps = 3 * int64_t{request->chain.length()};
   using Job = PlainJob<TargetPlan>;

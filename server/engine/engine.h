@@ -80,6 +80,11 @@ class Engine {
   void FindSetting(std::shared_ptr<const ExportRequest> request, double max_seconds, Caller caller,
                    SettingDone done);
 
+  // For a request that takes several of these calls: Drain() waits for it, and refuses none of its
+  // calls, whose callers are `is_part`. UNAVAILABLE when draining; after OK, EndParts() once.
+  absl::Status BeginParts() { return pending_.Begin(); }
+  void EndParts() { pending_.Finish(); }
+
   // Refuses new requests with UNAVAILABLE and waits for the others. Solves that still run at
   // `deadline` are stopped; their callers get the best schedule so far, or UNAVAILABLE.
   void Drain(std::chrono::steady_clock::time_point deadline);

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One call of SolveAndExport(): listens to its second solve.
+// One call of SolveAndExport(): listens to its second solve. Every path ends with one End().
 class ExportSolve final : public SolveListener, public std::enable_shared_from_this<ExportSolve> {
  public:
   ExportSolve(Engine& engine, SolveRequest request, std::shared_ptr<const ExportRequest> exported,
@@ -35,7 +35,7 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
   void Start() {
     absl::StatusOr<std::optional<SolveRequest>> solve = WithMemory<std::optional<SolveRequest>>(
         [this] { return PlanSolve(*exported_, PlanOptions()); });
-    if (!solve.ok()) return listener_->Done(solve.status());
+    if (!solve.ok()) return End(solve.status());
     if (solve->has_value()) {
       return engine_.Solve(**std::move(solve), PlanCaller(),
                            std::make_shared<PlanListener>(shared_from_this()));
@@ -51,16 +51,16 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
   void Running(double fraction) override { listener_->Running(fraction); }
   void Improved(const std::shared_ptr<const Answer>& best) override { listener_->Improved(best); }
   void Done(absl::StatusOr<SolveResult> result) override {
-    if (!result.ok()) return listener_->Done(std::move(result));
+    if (!result.ok()) return End(std::move(result));
     absl::StatusOr<std::shared_ptr<const Export>> exported =
         WithMemory<std::shared_ptr<const Export>>(
             [&]() -> absl::StatusOr<std::shared_ptr<const Export>> {
               ASSIGN_OR_RETURN(Export made, ExportOf(*exported_, plan_, *result->answer));
               return std::make_shared<const Export>(std::move(made));
             });
-    if (!exported.ok()) return listener_->Done(exported.status());
+    if (!exported.ok()) return End(exported.status());
     result->exported = *std::move(exported);
-    listener_->Done(std::move(result));
+    End(std::move(result));
   }
 
  private:
@@ -92,8 +92,13 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
     return options;
   }
 
+  void End(absl::StatusOr<SolveResult> result) {
+    listener_->Done(std::move(result));
+    engine_.EndParts();
+  }
+
   void PlanFound(absl::StatusOr<TargetPlan> plan) {
-    if (!plan.ok()) return listener_->Done(plan.status());
+    if (!plan.ok()) return End(plan.status());
     plan_ = *std::move(plan);
     engine_.Solve(std::move(request_), caller_, shared_from_this());
   }
@@ -123,9 +128,14 @@ class ExportSolve final : public SolveListener, public std::enable_shared_from_t
 void SolveAndExport(Engine& engine, SolveRequest request,
                     std::shared_ptr<const ExportRequest> exported, Caller caller,
                     std::shared_ptr<SolveListener> listener) {
+  if (const absl::Status begun = engine.BeginParts(); !begun.ok()) return listener->Done(begun);
+  caller.is_part = true;
   absl::StatusOr<RequestBytes::Hold> held =
       engine.request_bytes().Take(BytesOf(request), caller.client);
-  if (!held.ok()) return listener->Done(held.status());
+  if (!held.ok()) {
+    listener->Done(held.status());
+    return engine.EndParts();
+  }
   std::make_shared<ExportSolve>(engine, std::move(request), std::move(exported), std::move(caller),
                                 std::move(listener), *std::move(held))
       ->Start();

@@ -14,10 +14,12 @@ namespace stowage {
 // Thread-safe.
 class PendingRequests {
  public:
-  // Counts a request until Finish(). UNAVAILABLE, uncounted, after Close().
-  absl::Status Begin() {
+  // Counts a request until Finish(). UNAVAILABLE, uncounted, after Close(), but for a part of a
+  // request that is counted itself.
+  absl::Status Begin(bool is_part = false) {
     MutexLock lock(mutex_);
-    if (closed_) return absl::UnavailableError("the server is draining; ask another server");
+    if (closed_ && !is_part)
+      return absl::UnavailableError("the server is draining; ask another server");
     ++count_;
     return absl::OkStatus();
   }
@@ -26,7 +28,7 @@ class PendingRequests {
     if (--count_ == 0) none_.SignalAll();
   }
 
-  // From here on Begin() refuses.
+  // From here on Begin() refuses requests.
   void Close() {
     MutexLock lock(mutex_);
     closed_ = true;

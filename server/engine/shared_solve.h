@@ -52,6 +52,7 @@ struct Caller {
   Timers::Clock::time_point deadline = Timers::Clock::time_point::max();
   std::stop_token stop = {};  // set when the caller has left
   ClientLimits limits = {};
+  bool is_part = false;  // between Engine::BeginParts() and EndParts()
 };
 
 // A request with its keys, the instance that they were made of, and its share of the memory of all

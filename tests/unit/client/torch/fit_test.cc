@@ -279,6 +279,60 @@ TEST_F(FitTest, RunsUnderAnotherShapesScheduleUntilItsOwnIsFound) {
   EXPECT_THAT(fit.summary(), HasSubstr("input 60x64 Float\n"));
 }
 
+// Of weights with gradients: whether a new shape is measured without a second set of these.
+class FitFullDeviceTest : public FitTest {
+ protected:
+  static constexpr int64_t kBudget = 150000;  // less than plain training takes, and the weights
+  // Copies of random generators' states, and single numbers.
+  static constexpr int64_t kBesideSteps = 16 << 10;
+
+  // Leaves `bytes` of the device while `call` runs.
+  template <typename Call>
+  static std::string ErrorWithin(int64_t bytes, const Call& call) {
+    HostMemoryMeter& memory = HostMemory();
+    memory.SetLimit(memory.LiveBytes() + bytes);
+    const std::string error = MessageOf<c10::OutOfMemoryError>(call);
+    memory.SetLimit(INT64_MAX);
+    return error;
+  }
+  void Told(const std::string& what) { told_ += what + "\n"; }
+
+  nn::Sequential network_ = Perceptron();
+  std::string told_;
+  Fit fit_ = Fit(network_, Batch(64), Loss(),
+                 {.memory = std::to_string(kBudget),
+                  .progress = [this](const std::string& what) { Told(what); }});
+};
+
+TEST_F(FitFullDeviceTest, MeasuresANewShapeInTheMemoryOfAStep) {
+  nn::Sequential plain = Perceptron();
+  std::vector<at::Tensor> expected;
+  for (const int64_t rows : {64, 60}) {
+    ASSERT_THAT(PlainStep(StagesOf(plain), Batch(rows), Loss()), IsOk());
+  }
+  for (const at::Tensor& parameter : plain->parameters()) expected.push_back(parameter.grad());
+  fit_.step(Batch(64), Loss());
+  const at::Tensor batch = Batch(60);
+  EXPECT_EQ(ErrorWithin(kBudget + kBesideSteps, [&] { fit_.step(batch, Loss()); }),
+            "nothing was thrown");
+  EXPECT_THAT(fit_.summary(), HasSubstr("input 60x64 Float\n"));
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& parameter : network_->parameters()) gradients.push_back(parameter.grad());
+  EXPECT_EQ(Difference(gradients, expected), "");
+}
+
+// What another shape's schedules may take is still the whole budget.
+TEST_F(FitFullDeviceTest, DoesNotTakeAFullDeviceForASchedulesExcess) {
+  ZeroGradients(network_->parameters());
+  const at::Tensor batch = Batch(60);
+  EXPECT_THAT(ErrorWithin(kBudget * 2 / 3, [&] { fit_.step(batch, Loss()); }),
+              HasSubstr("input 60x64 Float: no schedule within memory = 146.48 KiB could be "
+                        "measured: "));
+  told_.clear();
+  fit_.step(Batch(62), Loss());
+  EXPECT_THAT(told_, HasSubstr("finding a schedule within 146.48 KiB for input 62x64 Float\n"));
+}
+
 TEST_F(FitTest, NamesTheShapeThatNoScheduleFits) {
   Fit fit(Perceptron(), Batch(64), Loss(), {.memory = "150000"});
   EXPECT_THAT(MessageOf<c10::OutOfMemoryError>([&] { fit.step(Batch(640), Loss()); }),

@@ -7,6 +7,10 @@
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "client/torch/torch_stages.h"
 #include "tests/support/status_matchers.h"
 
@@ -64,6 +68,55 @@ TEST(JoinWhereInPlace, JoinsAcrossViews) {
       {Doubling("a"), Doubling("b"), view, same, InPlaceReLU("e"), Doubling("f")}, at::ones({2}));
   ASSERT_THAT(joined, IsOk());
   EXPECT_THAT(NamesOf(*joined), ElementsAre("a", "b..e", "f"));
+}
+
+// Adds what its first stage was given.
+std::vector<TorchStage> WithAShift(const std::shared_ptr<at::Tensor>& kept) {
+  const TorchStage first{.name = "first", .forward = [kept](const at::Tensor& input) {
+                           *kept = input.view({-1});
+                           return input * 2;
+                         }};
+  const TorchStage last{.name = "last", .forward = [kept](const at::Tensor& input) {
+                          return at::cat({input, *kept});
+                        }};
+  return {first, Doubling("middle"), last};
+}
+
+TEST(JoinWhereInPlace, FindsTheNetworksInputInALaterStage) {
+  const auto kept = std::make_shared<at::Tensor>();
+  EXPECT_THAT(JoinWhereInPlace(WithAShift(kept), at::ones({2})),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("last: uses the network's input, beside its own: declare it")));
+  const TorchStage adds{.name = "last",
+                        .forward = [kept](const at::Tensor& input) { return input + *kept; }};
+  EXPECT_THAT(JoinWhereInPlace({WithAShift(kept)[0], Doubling("middle"), adds}, at::ones({2})),
+              Fails(absl::StatusCode::kInvalidArgument, HasSubstr("last: uses")));
+}
+
+TEST(JoinWhereInPlace, TakesTheNetworksInputWhereItIsDeclared) {
+  const TorchStage first{.name = "first",
+                         .tuple_forward = [](const Tensors& in) -> Tensors {
+                           return {in[0] * 2, in[0]};
+                         },
+                         .saves = {"input"}};
+  const TorchStage last{
+      .name = "last",
+      .tuple_forward = [](const Tensors& in) -> Tensors { return {in[0] + in[1]}; },
+      .reads = {"input"}};
+  EXPECT_THAT(JoinWhereInPlace({first, Doubling("middle"), last}, at::ones({2})), IsOk());
+  // One stage after it, and what is computed of it.
+  const TorchStage same{.name = "same", .forward = [](const at::Tensor& input) {
+                          return input.view({1, 2});
+                        }};
+  EXPECT_THAT(JoinWhereInPlace({same, Doubling("a"), Doubling("b")}, at::ones({2})), IsOk());
+  const auto kept = std::make_shared<at::Tensor>();
+  const TorchStage counts{.name = "counts", .forward = [kept](const at::Tensor& input) {
+                            *kept = input.ne(0);
+                            return input * 2;
+                          }};
+  const TorchStage masks{.name = "masks",
+                         .forward = [kept](const at::Tensor& input) { return input * *kept; }};
+  EXPECT_THAT(JoinWhereInPlace({counts, Doubling("a"), masks}, at::ones({2})), IsOk());
 }
 
 TEST(JoinWhereInPlace, LeavesTheSampleAsItIs) {

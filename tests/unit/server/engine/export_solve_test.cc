@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <thread>
+
 #include "solver/export/targets.h"
 #include "tests/unit/server/engine/engine_fixture.h"
 
@@ -9,6 +12,7 @@ namespace stowage {
 namespace {
 
 using ::testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
 
 class ExportSolveTest : public EngineTest {
  protected:
@@ -92,6 +96,33 @@ TEST_F(ExportSolveTest, AnswersWithTheBestPlanSoFarWhenTimeRunsOut) {
   EXPECT_TRUE(result.exported->exported.has_value());
   EXPECT_TRUE(result.exported->time_ran_out);
   EXPECT_THAT(result.exported->text, HasSubstr("Time ran out"));
+}
+
+// Begun before the drain, with the second solve to come.
+TEST_F(ExportSolveTest, FindsBothWhileTheServerDrains) {
+  const SolveRequest simulated = {EqualChain(200), Memory(1'000'000), "store_all", {}};
+  const ListenerPtr busy[] = {Send(Endless(0), {.stop = stops_[0].get_token()}),
+                              Send(Endless(1), {.stop = stops_[0].get_token()})};
+  WaitUntilRunning(2);
+  const ListenerPtr exports[] = {SendExport("megatron", simulated), SendExport("jax", Request())};
+  std::jthread drain([this] { engine_.Drain(Clock::now() + kLong); });
+  while (!engine_.draining()) std::this_thread::yield();
+  stops_[0].request_stop();
+  for (const ListenerPtr& listener : busy) (void)listener->Wait();
+  for (const ListenerPtr& listener : exports) {
+    const absl::StatusOr<SolveResult> result = listener->Wait();
+    ASSERT_THAT(result, IsOk());
+    EXPECT_TRUE(result->exported->exported.has_value());
+  }
+}
+
+TEST_F(ExportSolveTest, IsRefusedAndStoppedAsOtherRequestsAre) {
+  const ListenerPtr running = SendExport("pytorch", EndlessWithoutResults());
+  engine_.Drain(Clock::now());
+  EXPECT_THAT(running->Wait(),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("ask another server")));
+  EXPECT_THAT(SendExport("pytorch", Request())->Wait(),
+              Fails(absl::StatusCode::kUnavailable, HasSubstr("draining")));
 }
 
 TEST_F(ExportSolveTest, EndsWhenItsCallerLeaves) {
