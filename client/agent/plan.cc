@@ -345,14 +345,6 @@ absl::StatusOr<ArenaPlan> MakeArenaPlan(const Chain& chain, const Platform& plat
 absl::StatusOr<FrameworkPlan> MakeFrameworkPlan(const Chain& chain, const Platform& platform,
                                                 const Schedule& schedule,
                                                 const FrameworkPlanOptions& options) {
-  // A framework's backward takes its input from the stage's value, which is then gone.
-  for (size_t i = 0; i < schedule.operations.size(); ++i) {
-    if (schedule.operations[i].kind != OperationKind::kForwardSaveDiscard) continue;
-    return absl::UnimplementedError(
-        absl::StrCat(OperationPath(schedule, i, chain.length()),
-                     ": a framework's stages keep their inputs; solve the chain again without "
-                     "input_unread"));
-  }
   FrameworkPlan plan;
   RETURN_IF_ERROR(StartPlan(chain, platform, schedule, &plan));
   CommandBuilder builder(plan.chain(), platform, &plan, /*device=*/nullptr);

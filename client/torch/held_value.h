@@ -87,7 +87,9 @@ class HeldValue {
   void Release();
   void Allocate();
 
-  StageGraph graph;  // of ā^l: its backward
+  // Of ā^l: its backward, and whether that reads value l-1.
+  StageGraph graph;
+  bool reads_input = false;
 
  private:
   struct Block {

@@ -164,12 +164,16 @@ class Profiler {
   // The peak since ResetPeak(), beyond the bytes live before.
   int64_t NewBytes(int64_t before_bytes) const { return meter_.PeakBytes() - before_bytes; }
 
+  // The caller keeps the chain's input. A chain with costs in graph mode has no input_unread.
+  bool MayLoseInput(int l) const { return l > 1 && !options_.graph_mode; }
+
   // All but the times, which TakeChain() adds.
   absl::StatusOr<Stage> MeasureStage(int l) {
     Stage stage;
     const bool is_loss = l > stages_.length();
     stage.name = is_loss ? "" : stages_.stage(l).name;
     stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
+    stage.input_unread = MayLoseInput(l);
     const StageOutput input = stages_.Output(l - 1);
     Runs forwards;
     Runs backwards;
@@ -180,6 +184,7 @@ class Profiler {
       RETURN_IF_ERROR(Forward(l, OperationKind::kForwardSave));
       const int64_t new_bytes = NewBytes(before);
       stage.saved_bytes = stages_.ValueBytes(l);
+      stage.input_unread = stage.input_unread && !stages_.NeedsInput(l);
       if (!is_loss) stages_.SetGradients(l, OnesLike(stages_.Output(l)));
       before = meter_.LiveBytes();
       RETURN_IF_ERROR(Backward(l));
@@ -194,6 +199,8 @@ class Profiler {
     forwards_.push_back(forwards.Medians());
     backwards_.push_back(backwards.Medians());
     stage.no_offload = stages_.shared(l);
+    // What it has passed on would be counted nowhere.
+    if (options_.stays_on_device && stages_.passed_bytes(l) > 0) stage.input_unread = false;
     stages_.SetOutput(l - 1, input);
     if (!is_loss) RETURN_IF_ERROR(MeasureOutput(l, &stage));
     stage.forward_overhead_bytes =

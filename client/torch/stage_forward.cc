@@ -49,6 +49,12 @@ SavedTensor SaveInPlace(const at::Tensor& tensor, VersionCheck check) {
 
 }  // namespace
 
+bool HoldsSavedTensorsOnly(const StageGraph& graph, const Constants& constants) {
+  return graph.HoldsSavedTensorsOnly([&constants](const at::Tensor& leaf) {
+    return leaf.has_storage() && constants.count(StorageOf(leaf)) > 0;
+  });
+}
+
 absl::Status StageForward::Run() {
   HeldValue& value = arguments_.value;
   // With gradients in every kind of run, so that LibTorch chooses the same kernels. Without
@@ -144,7 +150,9 @@ SavedTensor StageForward::Save(const at::Tensor& tensor) {
                                                                      : VersionCheck::kUnchanged);
   }
   const HeldValue& input = arguments_.input;
+  HeldValue& value = arguments_.value;
   if (const std::optional<size_t> found = input.FindOutput(tensor)) {
+    value.reads_input = true;
     return ForOwnBackward([&input, number = *found, view = ViewOf(tensor, 0)] {
       return input.PartOfOutput(number, view);
     });

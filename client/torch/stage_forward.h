@@ -25,6 +25,9 @@ namespace stowage {
 enum class Constant { kBuffer, kParameter, kSideInput };
 using Constants = std::unordered_map<const void*, Constant>;
 
+// StageGraph::HoldsSavedTensorsOnly() beside these.
+bool HoldsSavedTensorsOnly(const StageGraph& graph, const Constants& constants);
+
 // Runs the forward of stage l from value l-1 into value l. Everything it refers to must outlive the
 // call, and `active_stage` and the values also the backward, which reads saved tensors through
 // them. For one call.
@@ -50,7 +53,7 @@ class StageForward {
   absl::Status Run();
 
  private:
-  bool saves() const { return arguments_.kind == OperationKind::kForwardSave; }
+  bool saves() const { return Saves(arguments_.kind); }
   absl::StatusOr<StageOutput> RunForward(const StageOutput& input);
   bool Aliases(const at::Tensor& output) const;
   absl::Status CheckOutput(const at::Tensor& output) const;

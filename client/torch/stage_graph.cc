@@ -3,13 +3,16 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <unordered_set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/torch/torch_versions.h"
 
@@ -67,6 +70,29 @@ void StageGraph::Leave(const std::vector<at::Tensor>& outputs) {
     any = true;
   }
   if (!any) outputs_.clear();
+}
+
+bool StageGraph::HoldsSavedTensorsOnly(
+    const std::function<bool(const at::Tensor& leaf)>& is_constant) const {
+  std::vector<torch::autograd::Node*> nodes;
+  std::unordered_set<const torch::autograd::Node*> seen = {nullptr};
+  const auto add = [&](const torch::autograd::Edge& edge) {
+    if (seen.insert(edge.function.get()).second) nodes.push_back(edge.function.get());
+  };
+  for (const torch::autograd::Edge& output : outputs_) add(output);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    torch::autograd::Node& node = *nodes[i];
+    if (&node == inputs_.get()) continue;
+    if (const auto* const sum = dynamic_cast<torch::autograd::AccumulateGrad*>(&node)) {
+      if (!is_constant(sum->variable)) return false;
+      continue;
+    }
+    // The functions that LibTorch generates have names of their own, all others those of C++ types.
+    if (absl::StrContains(node.name(), "::")) return false;
+    if (HooksBefore(node) > 0 || !node.post_hooks().empty()) return false;
+    for (const torch::autograd::Edge& edge : node.next_edges()) add(edge);
+  }
+  return true;
 }
 
 // A skip that passes by is an output and an input: its gradient goes straight to the sink, where

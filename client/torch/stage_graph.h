@@ -6,6 +6,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/csrc/autograd/edge.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,10 @@ class StageGraph {
   void Leave(const std::vector<at::Tensor>& outputs);
 
   bool empty() const { return outputs_.empty(); }
+  // Whether all memory that it keeps is saved tensors and leaves for which `is_constant`. A
+  // function of the program's own may hold other tensors, and so may a hook and what writes into a
+  // view.
+  bool HoldsSavedTensorsOnly(const std::function<bool(const at::Tensor& leaf)>& is_constant) const;
   // Adds to the gradients of the parameters and returns those of the inputs; undefined are those
   // that a tensor does not have. May be called once.
   std::vector<at::Tensor> Backward(const std::vector<at::Tensor>& output_gradients);

@@ -133,6 +133,10 @@ void TorchStages::SetGradients(int l, Tensors gradients) {
   loss_is_done_ = true;
 }
 
+bool TorchStages::NeedsInput(int l) const {
+  return Value(l).reads_input || !HoldsSavedTensorsOnly(Value(l).graph, constants_);
+}
+
 void TorchStages::FindConstants() {
   constants_.clear();
   for (size_t l = 1; l <= stages_.size(); ++l) {
@@ -200,16 +204,21 @@ absl::Status TorchStages::NameStage(int l, const std::function<absl::Status()>& 
 }
 
 // A plan of another network shows as a stage number out of range or an input that is not live.
-absl::Status TorchStages::CheckForward(int l) const {
-  if (l >= 1 && l <= length() + 1 && Value(l - 1).live()) return absl::OkStatus();
+absl::Status TorchStages::OtherNetwork() const {
   return absl::FailedPreconditionError(
       absl::StrCat("the plan is of another network than this one of ", length(), " stages"));
 }
 
+absl::Status TorchStages::CheckForward(int l) const {
+  if (l >= 1 && l <= length() + 1 && Value(l - 1).live()) return absl::OkStatus();
+  return OtherNetwork();
+}
+
 absl::Status TorchStages::CheckBackward(int l) const {
-  RETURN_IF_ERROR(CheckForward(l));
-  if (Value(l).saved() && (l > length() || loss_is_done_)) return absl::OkStatus();
-  return CheckForward(0);
+  if (l < 1 || l > length() + 1) return OtherNetwork();
+  const bool has_input = Value(l - 1).live() || !Value(l).reads_input;
+  if (has_input && Value(l).saved() && (l > length() || loss_is_done_)) return absl::OkStatus();
+  return OtherNetwork();
 }
 
 absl::Status TorchStages::Forward(const ForwardCall& call) {
@@ -224,7 +233,7 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
     }
     const at::ThreadLocalStateGuard feeder(*feeder_state_);
     const StreamGuard on(options_.device, call.stream);
-    const bool saves = call.kind == OperationKind::kForwardSave;
+    const bool saves = Saves(call.kind);
     Drop(l);
     absl::Status status;
     Replay& replay = replays_[index];
@@ -264,7 +273,11 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
       if (Value(l).IsShared(values_)) shared_[index] = true;
       passed_bytes_[index] = Value(l).PassedBytes(options_.granularity);
     }
-    if (call.kind == OperationKind::kForwardDiscard) Drop(l - 1);
+    if (saves && Discards(call.kind) && Value(l).reads_input) {
+      return absl::FailedPreconditionError(
+          "its backward reads its input, of which its chain says input_unread: profile again");
+    }
+    if (Discards(call.kind)) Drop(l - 1);
     if (verifies_ && (call.repeated || call.run > 0)) RETURN_IF_ERROR(Verify(l, call.run));
     if (l <= length()) return absl::OkStatus();
     loss_ = Value(l).Output().tensors.front().clone();

@@ -108,6 +108,8 @@ class TorchStages final : public FrameworkStages {
   }
   // Whether any FORWARD_SAVE of stage l found its value's memory referenced by another object.
   bool shared(int l) const { return shared_[static_cast<size_t>(l)]; }
+  // After FORWARD_SAVE l: whether its backward needs value l-1, or may keep it alive.
+  bool NeedsInput(int l) const;
   // Of the value of the last FORWARD_SAVE of stage l: HeldValue::PassedBytes().
   int64_t passed_bytes(int l) const { return passed_bytes_[static_cast<size_t>(l)]; }
 
@@ -134,6 +136,7 @@ class TorchStages final : public FrameworkStages {
   // Fills constants_. Every step, since parameters may be frozen, replaced or moved in between.
   void FindConstants();
   void Drop(int l) { Value(l) = HeldValue(); }
+  absl::Status OtherNetwork() const;
   absl::Status CheckForward(int l) const;
   absl::Status CheckBackward(int l) const;
   // What `inputs` have of the memory of `outputs`, the gradients of a stage's input and output.

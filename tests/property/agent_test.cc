@@ -39,7 +39,7 @@ RC_GTEST_PROP(ArenaExecutor, DoesWhatAPlainStepDoes, ()) {
 }
 
 RC_GTEST_PROP(FrameworkExecutor, DoesWhatAPlainStepDoes, ()) {
-  const AgentCase some = SomeAgentCase(Inputs::kStay);
+  const AgentCase some = SomeAgentCase(Inputs::kMayBeGone);
   const auto plan = MakeFrameworkPlan(some.chain, some.platform, some.schedule, {.alignment = 1});
   RC_ASSERT(plan.ok());
   JitteryDevice device(&TheDevice(), *rc::gen::arbitrary<uint32_t>());

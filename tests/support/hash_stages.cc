@@ -88,13 +88,13 @@ absl::Status FrameworkHashStages::Begin(void* stream) {
 
 absl::Status FrameworkHashStages::Forward(const ForwardCall& call) {
   const auto l = static_cast<size_t>(call.stage);
-  saved_[l] = call.kind == OperationKind::kForwardSave;
+  saved_[l] = Saves(call.kind);
   const int64_t bytes =
       saved_[l] ? chain_.saved_bytes(call.stage) : chain_.output_bytes(call.stage);
   const DeviceSpan value = Resize(&values_[l], bytes);
   absl::Status status =
       stages_.Forward(call, {.input = Input(call.stage), .value = value, .workspace = {}});
-  if (call.kind == OperationKind::kForwardDiscard) values_[l - 1] = {};
+  if (Discards(call.kind)) values_[l - 1] = {};
   return status;
 }
 

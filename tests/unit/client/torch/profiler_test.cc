@@ -2,9 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/custom_function.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
+#include <functional>
 #include <vector>
 
 #include "client/agent/host_device.h"
@@ -19,6 +21,8 @@
 namespace stowage {
 namespace {
 
+using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -155,6 +159,78 @@ TEST_F(ProfilerTest, TellsWhatMayNotMoveOrRunTwice) {
   EXPECT_TRUE(chain->stage(3).no_offload);
   EXPECT_FALSE(chain->stage(2).no_offload);
   EXPECT_TRUE(chain->stage(4).no_recompute);
+}
+
+// Saves its input where LibTorch's hooks for saved tensors do not see it.
+class KeepsInput : public torch::autograd::Function<KeepsInput> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& input) {
+    context->saved_data["input"] = input;
+    return input.clone();
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    return {gradients.front() * context->saved_data["input"].toTensor()};
+  }
+};
+
+std::vector<bool> UnreadInputs(const Chain& chain) {
+  std::vector<bool> unread;
+  for (int l = 1; l <= chain.length() + 1; ++l) unread.push_back(chain.stage(l).input_unread);
+  return unread;
+}
+
+// ReLU and dropout read what they put out, a view reads nothing.
+TEST_F(ProfilerTest, TellsWhichInputsNoBackwardReads) {
+  const auto chain = Profile(ConvolutionTraining());
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_THAT(UnreadInputs(*chain),
+              ElementsAre(false, false, true, true, false, true, false, true));
+  EXPECT_THAT(UnreadInputs(*Profile(ConvolutionTraining(), {.graph_mode = true})), Each(false));
+}
+
+TEST_F(ProfilerTest, KeepsInputsThatAGraphMayHold) {
+  const std::vector<std::function<at::Tensor(const at::Tensor&)>> forwards = {
+      [](const at::Tensor& input) { return KeepsInput::apply(input); },
+      [](const at::Tensor& input) {
+        at::Tensor output = input + 1;
+        output.register_hook([input](const at::Tensor& gradient) { return gradient * input; });
+        return output * 1;
+      },
+      [](const at::Tensor& input) {
+        at::Tensor output = input + 1;
+        output.select(0, 0).mul_(2);
+        return output;
+      },
+  };
+  for (const auto& forward : forwards) {
+    Training training = ConvolutionTraining();
+    training.stages[2].forward = forward;
+    const auto chain = Profile(training);
+    ASSERT_THAT(chain, IsOk());
+    EXPECT_FALSE(chain->stage(3).input_unread);
+    EXPECT_TRUE(chain->stage(4).input_unread);
+  }
+}
+
+// Where values stay on the device, a value does not count what the one before has passed on to it.
+TEST_F(ProfilerTest, KeepsInputsThatPassBy) {
+  const auto profile = [this](bool stays_on_device) {
+    Training training = ConvolutionTraining();
+    training.stages[1].saves = {"image"};
+    training.stages[1].tuple_forward = [](const Tensors& in) -> Tensors {
+      return {in[0] + 1, in[0] * 2};
+    };
+    training.stages[4].reads = {"image"};
+    training.stages[4].tuple_forward = [forward = training.stages[4].forward](const Tensors& in) {
+      return Tensors{forward(in[0] + in[1])};
+    };
+    return Profile(training, {.stays_on_device = stays_on_device});
+  };
+  EXPECT_THAT(UnreadInputs(*profile(false)),
+              ElementsAre(false, true, true, true, true, true, false, true));
+  EXPECT_THAT(UnreadInputs(*profile(true)),
+              ElementsAre(false, true, false, false, true, true, false, true));
 }
 
 TEST_F(ProfilerTest, NamesTheStageThatFails) {

@@ -58,6 +58,36 @@ TEST_P(SchedulesTest, TrainsToTheBitAsWithoutOne) {
   EXPECT_EQ(Difference(StateOf(planned), expected), "");
 }
 
+// Values 2 and 5, which the ReLU and the view read, are gone before their backwards.
+TEST(TorchStages, DropInputsThatNoBackwardReads) {
+  Chain chain = EqualChain(7);
+  chain.stages[2].input_unread = true;
+  chain.stages[5].input_unread = true;
+  Training plain = ConvolutionTraining();
+  Training planned = ConvolutionTraining();
+  ScheduledTraining trained(planned, chain,
+                            Ops("S1 C2 X3 S4 C5 X6 S7 S8 B8 B7 B6 S5 B5 B4 B3 S2 B2 B1"),
+                            {.verifies = true});
+  for (int step = 0; step < 2; ++step) {
+    at::manual_seed(step);
+    PlainBackward(plain);
+    OptimizerStep(plain);
+    at::manual_seed(step);
+    ASSERT_THAT(trained.Step(), IsOk());
+    OptimizerStep(planned);
+  }
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+}
+
+TEST(TorchStages, RefuseToDropAnInputThatABackwardReads) {
+  Chain chain = EqualChain(7);
+  chain.stages[1].input_unread = true;  // of normalization
+  ScheduledTraining trained(ConvolutionTraining(), chain,
+                            Ops("C1 X2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 S1 B1"));
+  EXPECT_THAT(trained.Step(), Fails(absl::StatusCode::kFailedPrecondition,
+                                    testing::HasSubstr("bn: its backward reads its input")));
+}
+
 TEST_P(SchedulesTest, AccumulatesGradients) {
   Training plain = ConvolutionTraining();
   at::manual_seed(2);
