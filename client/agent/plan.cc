@@ -305,6 +305,13 @@ absl::Status Place(absl::string_view name, const RegionLimits& limits, Region* r
 // Checks the schedule and fills in everything but blocks and commands.
 absl::Status StartPlan(const Chain& chain, const Platform& platform, const Schedule& schedule,
                        Plan* plan) {
+  for (size_t i = 0; i < schedule.operations.size(); ++i) {
+    if (schedule.operations[i].save_option == 0) continue;
+    return absl::UnimplementedError(
+        absl::StrCat(OperationPath(schedule, i, chain.length()),
+                     ": stages are saved in their own way only; solve the chain again without "
+                     "save_options"));
+  }
   ASSIGN_OR_RETURN(plan->prediction, Check(chain, platform, schedule));
   ASSIGN_OR_RETURN(plan->execution, Execution::Of(chain, schedule));
   return absl::OkStatus();

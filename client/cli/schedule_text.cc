@@ -74,16 +74,21 @@ Traffic TrafficOf(const Chain& chain, const Schedule& schedule,
     return TrafficOf(execution->chain(), execution->FromChain(schedule), timeline);
   }
   Traffic traffic;
-  // Whether the last forward of a stage left ā^l or a^l: the value that an offload copies.
-  std::vector<bool> saved(static_cast<size_t>(chain.length()) + 2);
+  // What the last forward of a stage left, ā^l or a^l: the value that an offload copies.
+  std::vector<int64_t> bytes(static_cast<size_t>(chain.length()) + 2);
+  bytes[0] = chain.input_bytes;
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
-    const OperationKind kind = schedule.operations[i].kind;
-    const int l = schedule.operations[i].stage;
+    const Operation& operation = schedule.operations[i];
+    const OperationKind kind = operation.kind;
+    const int l = operation.stage;
     const double seconds = timeline[i].end_seconds - timeline[i].start_seconds;
-    if (IsForward(kind)) saved[static_cast<size_t>(l)] = Saves(kind);
+    if (IsForward(kind)) {
+      bytes[static_cast<size_t>(l)] =
+          Saves(kind) ? chain.stage(l).SavedBytes(operation.save_option) : chain.output_bytes(l);
+    }
     if (kind == OperationKind::kPrefetch) traffic.in_seconds += seconds;
     if (kind != OperationKind::kOffload) continue;
-    traffic.bytes += saved[static_cast<size_t>(l)] ? chain.saved_bytes(l) : chain.output_bytes(l);
+    traffic.bytes += bytes[static_cast<size_t>(l)];
     traffic.out_seconds += seconds;
   }
   return traffic;

@@ -63,6 +63,10 @@ Stage WithoutNameAndTimes(Stage stage) {
   stage.forward_seconds = 0;
   stage.backward_seconds = 0;
   stage.replay_seconds.reset();
+  for (SaveOption& option : stage.save_options) {
+    option.name.clear();
+    option.backward_seconds = 0;
+  }
   if (stage.graph.has_value()) {
     stage.graph->forward_seconds = 0;
     stage.graph->backward_seconds = 0;

@@ -138,6 +138,7 @@ void Fill(const StageFate& fate, v1::StageFate* message) {
   message->set_offloaded(fate.offloaded);
   if (fate.mode == Mode::kGraph) message->set_mode(v1::Operation::GRAPH);
   if (fate.fused_into != 0) message->set_fused_into(fate.fused_into);
+  if (fate.save_option != 0) message->set_save_option(fate.save_option);
 }
 
 absl::StatusOr<StageFate> FromMessage(const v1::StageFate& message) {
@@ -149,6 +150,7 @@ absl::StatusOr<StageFate> FromMessage(const v1::StageFate& message) {
   fate.offloaded = message.offloaded();
   if (message.mode() == v1::Operation::GRAPH) fate.mode = Mode::kGraph;
   fate.fused_into = message.fused_into();
+  fate.save_option = message.save_option();
   return fate;
 }
 

@@ -27,6 +27,22 @@ v1::GraphCosts ToMessage(const GraphCosts& costs) {
   return message;
 }
 
+SaveOption FromMessage(const v1::SaveOption& message) {
+  return {.name = message.name(),
+          .saved_bytes = message.saved_bytes(),
+          .backward_seconds = message.backward_seconds(),
+          .backward_overhead_bytes = message.backward_overhead_bytes()};
+}
+
+v1::SaveOption ToMessage(const SaveOption& option) {
+  v1::SaveOption message;
+  message.set_name(option.name);
+  message.set_saved_bytes(option.saved_bytes);
+  message.set_backward_seconds(option.backward_seconds);
+  message.set_backward_overhead_bytes(option.backward_overhead_bytes);
+  return message;
+}
+
 Stage FromMessage(const v1::Stage& message) {
   Stage stage;
   stage.name = message.name();
@@ -44,6 +60,9 @@ Stage FromMessage(const v1::Stage& message) {
   stage.control_flow = message.control_flow();
   stage.input_unread = message.input_unread();
   if (message.has_replay_seconds()) stage.replay_seconds = message.replay_seconds();
+  for (const v1::SaveOption& option : message.save_options()) {
+    stage.save_options.push_back(FromMessage(option));
+  }
   return stage;
 }
 
@@ -64,6 +83,9 @@ v1::Stage ToMessage(const Stage& stage) {
   if (stage.control_flow) message.set_control_flow(true);
   if (stage.input_unread) message.set_input_unread(true);
   if (stage.replay_seconds.has_value()) message.set_replay_seconds(*stage.replay_seconds);
+  for (const SaveOption& option : stage.save_options) {
+    *message.add_save_options() = ToMessage(option);
+  }
   return message;
 }
 

@@ -37,6 +37,7 @@ Operation FromMessage(const v1::Operation& message, OperationKind kind) {
   Operation operation{kind, message.stage()};
   if (message.mode() == v1::Operation::GRAPH) operation.mode = Mode::kGraph;
   if (message.first_stage() != message.stage()) operation.first_stage = message.first_stage();
+  operation.save_option = message.save_option();
   return operation;
 }
 
@@ -67,6 +68,7 @@ void Fill(const Operation& operation, v1::Operation* to) {
   to->set_stage(operation.stage);
   if (operation.mode == Mode::kGraph) to->set_mode(v1::Operation::GRAPH);
   if (operation.first_stage != 0) to->set_first_stage(operation.first_stage);
+  if (operation.save_option != 0) to->set_save_option(operation.save_option);
 }
 
 }  // namespace

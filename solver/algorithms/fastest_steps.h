@@ -50,6 +50,25 @@ class FastestSteps {
     steps_.swap(merged_);
   }
 
+  // The minimum with saving it in a way that loses `lost_seconds` more. Returns the number of steps
+  // that were merged.
+  template <typename Make>
+  int64_t LowerBySaving(std::span<const Step> rest, int64_t need_bytes, int64_t saved_bytes,
+                        double lost_seconds, Make make) {
+    merged_.clear();
+    auto old = steps_.begin();
+    for (size_t i = 0; i < rest.size(); ++i) {
+      const int64_t peak = std::max(need_bytes, saved_bytes + rest[i].peak_bytes);
+      if (peak > max_bytes_) break;
+      while (old != steps_.end() && old->peak_bytes <= peak) AppendIfFaster(*old++);
+      AppendIfFaster(make(peak, rest[i].lost_seconds + lost_seconds, i));
+    }
+    while (old != steps_.end()) AppendIfFaster(*old++);
+    const size_t merged = rest.size() + steps_.size();
+    steps_.swap(merged_);
+    return static_cast<int64_t>(merged);
+  }
+
   // The minimum with the split, whose function is the sum of the rest's and the front's. `make(
   // peak_bytes, lost_seconds, i, j)` returns the step that runs step i of the rest and j of the
   // front. Returns the number of steps that were merged; 0: the split cannot be faster.

@@ -7,11 +7,19 @@
 namespace stowage {
 namespace {
 
+int64_t LeastSavedBytes(const Stage& stage) {
+  int64_t least = stage.saved_bytes;
+  for (const SaveOption& option : stage.save_options) {
+    least = std::min(least, option.saved_bytes);
+  }
+  return least;
+}
+
 // The least size of value l when a later operation reads it. A no_recompute stage is always saved,
 // but in graph mode it may save less, so only its output counts if it has graph costs.
 int64_t LeastValueBytes(const Chain& chain, int l) {
   const bool saves = l > 0 && chain.stage(l).no_recompute && !chain.stage(l).graph.has_value();
-  return saves ? chain.saved_bytes(l) : chain.output_bytes(l);
+  return saves ? LeastSavedBytes(chain.stage(l)) : chain.output_bytes(l);
 }
 
 // What is on the device of value l-1 while BACKWARD l runs: nothing where nobody reads it and its
@@ -27,14 +35,22 @@ struct ReadBytes {
   int64_t backward = 0;
 };
 
-// The larger need of FORWARD_SAVE l and BACKWARD l, and the operation that has it.
+// The larger need of FORWARD_SAVE l by an option and BACKWARD l, and the operation that has it: for
+// the option that needs the least.
 MemoryFloor FloorOfStage(const Stage& stage, int l, const ReadBytes& read,
                          int64_t gradients_bytes) {
-  const int64_t forward = read.forward + stage.saved_bytes + stage.forward_overhead_bytes;
-  const int64_t backward =
-      read.backward + stage.saved_bytes + gradients_bytes + stage.backward_overhead_bytes;
-  return backward > forward ? MemoryFloor{backward, {OperationKind::kBackward, l}}
-                            : MemoryFloor{forward, {OperationKind::kForwardSave, l}};
+  MemoryFloor least{-1, {}};
+  for (int k = 0; k <= stage.last_option(); ++k) {
+    const int64_t forward = read.forward + stage.SavedBytes(k) + stage.forward_overhead_bytes;
+    const int64_t backward =
+        read.backward + stage.SavedBytes(k) + gradients_bytes + stage.BackwardOverheadBytes(k);
+    if (k > 0 && std::max(forward, backward) >= least.bytes) continue;
+    least = backward > forward
+                ? MemoryFloor{backward, {OperationKind::kBackward, l}}
+                : MemoryFloor{forward,
+                              {.kind = OperationKind::kForwardSave, .stage = l, .save_option = k}};
+  }
+  return least;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #define STOWAGE_SOLVER_MODEL_CHAIN_H_
 
 #include <cassert>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@ namespace stowage {
 
 // The limits of solver/README.md, checked by Violations().
 inline constexpr int kMaxStages = 10'000;
+inline constexpr int kMaxSaveOptions = 5;                    // of a stage
 inline constexpr int64_t kMaxTotalBytes = int64_t{1} << 62;  // every sum of sizes is below it
 
 // What a stage costs in graph mode: compiled and fused. Its output and gradient are the stage's. A
@@ -28,6 +30,17 @@ struct GraphCosts {
   bool operator==(const GraphCosts&) const = default;
 };
 
+// A further way to save a stage: it saves less than the stage's own way, and its backward, which
+// reruns what is missing, takes no less time. Forwards cost the same in every way.
+struct SaveOption {
+  std::string name = {};                // free text
+  int64_t saved_bytes = 0;              // |ā^l|: from output_bytes to the stage's saved_bytes
+  double backward_seconds = 0;          // u_B: at least the stage's
+  int64_t backward_overhead_bytes = 0;  // o_B
+
+  bool operator==(const SaveOption&) const = default;
+};
+
 // One layer or block of layers.
 struct Stage {
   std::string name;                       // free text, unique in the chain when set
@@ -41,14 +54,30 @@ struct Stage {
   bool no_recompute = false;              // the forward may run only once, as FORWARD_SAVE
   bool no_offload = false;                // its value may not leave the device
   std::optional<GraphCosts> graph = {};   // unset: no graph mode
-  std::string fusion_group = {};          // neighbours that graph mode fuses; empty: none
-  bool control_flow = false;              // excludes the stage and its group from graph mode
+  // Neighbours that graph mode fuses, and a layer of algorithms/flat; empty: none.
+  std::string fusion_group = {};
+  bool control_flow = false;  // excludes the stage and its group from graph mode
   // u_R: of a forward right before its own backward; unset: u_F.
   std::optional<double> replay_seconds = {};
-  bool input_unread = false;  // the backward does not read a^(l-1)
+  bool input_unread = false;                  // no way's backward reads a^(l-1)
+  std::vector<SaveOption> save_options = {};  // from 1; option 0 is the stage's own way
 
   // u_R: what a forward takes whose output nobody reads, because its backward follows at once.
   double ReplaySeconds() const { return replay_seconds.value_or(forward_seconds); }
+
+  // What saving by option k costs, k in 0..last_option().
+  int64_t SavedBytes(int k) const { return k == 0 ? saved_bytes : option(k).saved_bytes; }
+  double BackwardSeconds(int k) const {
+    return k == 0 ? backward_seconds : option(k).backward_seconds;
+  }
+  int64_t BackwardOverheadBytes(int k) const {
+    return k == 0 ? backward_overhead_bytes : option(k).backward_overhead_bytes;
+  }
+  int last_option() const { return static_cast<int>(save_options.size()); }
+  const SaveOption& option(int k) const {  // k in 1..last_option()
+    assert(k >= 1 && k <= last_option());
+    return save_options[static_cast<size_t>(k) - 1];
+  }
 
   bool operator==(const Stage&) const = default;
 };
@@ -76,6 +105,13 @@ struct Chain {
     if (l == length() + 1) return 0;
     if (l == 0) return input_gradient_bytes.value_or(input_bytes);
     return stage(l).gradient_bytes.value_or(stage(l).output_bytes);
+  }
+
+  bool has_save_options() const {
+    for (const Stage& stage : stages) {
+      if (!stage.save_options.empty()) return true;
+    }
+    return !loss.save_options.empty();
   }
 
   bool operator==(const Chain&) const = default;

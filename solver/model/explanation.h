@@ -65,6 +65,7 @@ struct StageFate {
   // In graph mode, the last stage of the fused unit, which alone produces a value. 0 for that stage
   // itself and for stages that are not fused.
   int fused_into = 0;
+  int save_option = 0;  // in which its backward was; 0: the stage's own way
 };
 
 struct Explanation {

@@ -65,6 +65,12 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   if (stage.replay_seconds.has_value()) {
     rounded.replay_seconds = rounding.Nearest(*stage.replay_seconds);
   }
+  for (const SaveOption& option : stage.save_options) {
+    rounded.save_options.push_back(
+        {.saved_bytes = rounding.Up(option.saved_bytes),
+         .backward_seconds = rounding.Nearest(option.backward_seconds),
+         .backward_overhead_bytes = rounding.Up(option.backward_overhead_bytes)});
+  }
   rounded.input_unread = stage.input_unread;
   rounded.no_recompute = stage.no_recompute;
   rounded.no_offload = stage.no_offload;

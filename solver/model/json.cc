@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -70,6 +71,24 @@ std::string JsonOf(const GraphCosts& costs, int level) {
   return object.ToString();
 }
 
+std::string JsonOf(const SaveOption& option, int level) {
+  JsonObject object(level);
+  object.Add("name", option.name);
+  object.Add("saved_bytes", option.saved_bytes);
+  object.Add("backward_seconds", option.backward_seconds);
+  object.Add("backward_overhead_bytes", option.backward_overhead_bytes);
+  return object.ToString();
+}
+
+std::string JsonOf(const std::vector<SaveOption>& options, int level) {
+  std::string text;
+  for (const SaveOption& option : options) {
+    absl::StrAppend(&text, text.empty() ? "" : ",", JsonObject::Line(level),
+                    JsonOf(option, level + 1));
+  }
+  return absl::StrCat("[", text, JsonObject::Line(level - 1), "]");
+}
+
 // Fields that may be unset come last, as protobuf has them. Those that most stages do without are
 // left out where they say nothing.
 std::string JsonOf(const Stage& stage, int level) {
@@ -84,6 +103,9 @@ std::string JsonOf(const Stage& stage, int level) {
   object.Add("no_recompute", stage.no_recompute);
   object.Add("no_offload", stage.no_offload);
   if (stage.graph.has_value()) object.AddText("graph", JsonOf(*stage.graph, level + 1));
+  if (!stage.save_options.empty()) {
+    object.AddText("save_options", JsonOf(stage.save_options, level + 1));
+  }
   object.Add("gradient_bytes", stage.gradient_bytes);
   if (!stage.fusion_group.empty()) object.Add("fusion_group", stage.fusion_group);
   if (stage.control_flow) object.Add("control_flow", true);

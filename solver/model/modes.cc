@@ -262,11 +262,15 @@ int Execution::Entries() const {
 Operation Execution::FromChain(const Operation& operation) const {
   const auto l = static_cast<size_t>(operation.stage);
   const bool is_there = operation.stage >= 0 && l < executed_.size();
-  return {operation.kind, is_there ? executed_[l] : -1};
+  return {.kind = operation.kind,
+          .stage = is_there ? executed_[l] : -1,
+          .save_option = operation.save_option};
 }
 
 Operation Execution::ToChain(const Operation& operation) const {
-  Operation original{operation.kind, numbers_[static_cast<size_t>(operation.stage)]};
+  Operation original{.kind = operation.kind,
+                     .stage = numbers_[static_cast<size_t>(operation.stage)],
+                     .save_option = operation.save_option};
   if (!IsCompute(operation.kind)) return original;
   const Unit unit = this->unit(operation.stage);
   original.mode = mode(operation.stage);

@@ -20,9 +20,10 @@ inline double RelativeExcess(double a, double b) {
 }
 
 struct Prediction {
-  double makespan_seconds = 0;    // when the last operation ends
-  double compute_seconds = 0;     // all forwards and backwards, recomputation included
-  double recompute_seconds = 0;   // the part of it beyond one forward of each stage
+  double makespan_seconds = 0;  // when the last operation ends
+  double compute_seconds = 0;   // all forwards and backwards, recomputation included
+  // The part of it beyond one forward of each stage and one backward in the stage's own way.
+  double recompute_seconds = 0;
   double idle_seconds = 0;        // makespan minus compute
   int64_t peak_memory_bytes = 0;  // highest memory of any operation on the device
   int64_t peak_host_bytes = 0;    // highest total of offloaded values on the host

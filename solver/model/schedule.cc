@@ -57,6 +57,9 @@ std::string OperationName(const Operation& operation) {
   if (operation.first() != operation.stage) absl::StrAppend(&name, operation.first(), "-");
   absl::StrAppend(&name, operation.stage);
   if (operation.mode == Mode::kGraph) absl::StrAppend(&name, " graph");
+  if (operation.save_option != 0) {
+    absl::StrAppend(&name, " save_option ", operation.save_option);
+  }
   return name;
 }
 

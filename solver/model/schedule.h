@@ -35,6 +35,9 @@ struct Operation {
   int stage = 0;             // l: 1..L+1, L+1 is the loss; transfers also of value 0, the input
   Mode mode = Mode::kEager;  // transfers: always eager
   int first_stage = 0;       // of a fused group that ends with stage l; 0: l alone
+  // Of a forward that saves: which of Stage::save_options, from 1; 0: the stage's own way. The
+  // backward is of the way in which its stage was saved.
+  int save_option = 0;
 
   int first() const { return first_stage == 0 ? stage : first_stage; }
 
@@ -58,7 +61,8 @@ bool IsCompute(OperationKind kind);  // a forward or a backward
 bool IsReplay(const std::vector<Operation>& operations, size_t index);
 
 absl::string_view KindName(OperationKind kind);  // "FORWARD_SAVE", as in JSON
-// "BACKWARD 4", "BACKWARD 4 graph"; for a fusion group "BACKWARD 2-4 graph".
+// "BACKWARD 4", "BACKWARD 4 graph"; for a fusion group "BACKWARD 2-4 graph"; with an option
+// "FORWARD_SAVE 4 save_option 2".
 std::string OperationName(const Operation& operation);
 
 // The same for people: "BACKWARD 28 (the loss)" of a chain of 27 stages.

@@ -19,6 +19,7 @@ struct SolverDescription {
   bool offloads;
   bool mixes_modes = false;              // false: every stage runs in eager mode
   bool drops_inputs = false;             // false: every input stays, input_unread or not
+  bool chooses_save_options = false;     // false: every stage is saved in its own way
   std::span<const SolveOption> options;  // that it reads
 };
 

@@ -130,19 +130,66 @@ void CheckReplay(const Chain& chain, int l, Checker& checker) {
   }
 }
 
-// No solver of graph mode knows either field. Reports the first stage that has one.
+// A way to save gains memory and costs time: solvers that know the stage's own way alone miss
+// nothing else, and no schedule is faster than storing everything that way.
+void CheckSaveOption(const Stage& stage, const SaveOption& option, TotalBytes& total,
+                     Checker& checker) {
+  checker.Seconds("backward_seconds", option.backward_seconds);
+  total.Add(checker, "saved_bytes", option.saved_bytes);
+  total.Add(checker, "backward_overhead_bytes", option.backward_overhead_bytes);
+  if (option.saved_bytes < stage.output_bytes) {
+    checker.Add("saved_bytes", absl::StrCat("is ", option.saved_bytes, ", less than output_bytes ",
+                                            stage.output_bytes, ", which it must include"));
+  }
+  if (option.saved_bytes > stage.saved_bytes) {
+    checker.Add("saved_bytes", absl::StrCat("is ", option.saved_bytes, ", more than the stage's ",
+                                            stage.saved_bytes,
+                                            "; make the way that saves the most the stage's own"));
+  }
+  if (option.backward_seconds < stage.backward_seconds) {
+    checker.Add("backward_seconds",
+                absl::StrCat("is ", option.backward_seconds, ", less than the stage's ",
+                             stage.backward_seconds,
+                             "; make the way of the quickest backward the stage's own"));
+  }
+}
+
+void CheckSaveOptions(const Chain& chain, int l, TotalBytes& total,
+                      std::vector<FieldViolation>* out) {
+  const Stage& stage = chain.stage(l);
+  const std::string path = StagePath(chain, l);
+  if (stage.last_option() > kMaxSaveOptions) {
+    out->push_back({absl::StrCat(path, "save_options"),
+                    absl::StrCat("has ", stage.last_option(), " entries; at most ", kMaxSaveOptions,
+                                 " are allowed, so leave out those that differ "
+                                 "little")});
+    return;
+  }
+  for (int k = 1; k <= stage.last_option(); ++k) {
+    Checker checker(absl::StrCat(path, "save_options[", k - 1, "]."), out);
+    CheckSaveOption(stage, stage.option(k), total, checker);
+  }
+}
+
+// What a stage has that no solver of graph mode knows; null: nothing.
+const char* FieldWithoutGraphMode(const Stage& stage) {
+  if (stage.input_unread) return "input_unread";
+  if (stage.replay_seconds.has_value()) return "replay_seconds";
+  return stage.save_options.empty() ? nullptr : "save_options";
+}
+
+// Reports the first stage that has one of these fields.
 void CheckNotInGraphMode(const Chain& chain, std::vector<FieldViolation>* out) {
   int graph = 0;  // the first stage with costs in graph mode
   for (int l = chain.length() + 1; l >= 1; --l) {
     if (chain.stage(l).graph.has_value()) graph = l;
   }
   for (int l = 1; graph > 0 && l <= chain.length() + 1; ++l) {
-    const Stage& stage = chain.stage(l);
-    if (!stage.replay_seconds.has_value() && !stage.input_unread) continue;
-    out->push_back(
-        {absl::StrCat(StagePath(chain, l), stage.input_unread ? "input_unread" : "replay_seconds"),
-         absl::StrCat("is set, and ", StagePath(chain, graph),
-                      "graph is too; a chain has one or the other")});
+    const char* const field = FieldWithoutGraphMode(chain.stage(l));
+    if (field == nullptr) continue;
+    out->push_back({absl::StrCat(StagePath(chain, l), field),
+                    absl::StrCat("is set, and ", StagePath(chain, graph),
+                                 "graph is too; a chain has one or the other")});
     return;
   }
 }
@@ -234,6 +281,7 @@ std::vector<FieldViolation> Violations(const Chain& chain) {
   for (int l = 1; l <= chain.length() + 1; ++l) {
     Checker stage_checker(StagePath(chain, l), &out);
     CheckReplay(chain, l, stage_checker);
+    CheckSaveOptions(chain, l, total, &out);
   }
   CheckNotInGraphMode(chain, &out);
   // CheckUnit() adds sizes, which is safe only below the limit.

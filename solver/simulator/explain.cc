@@ -98,6 +98,7 @@ std::vector<StageFate> Fates(const Chain& chain, const Schedule& schedule) {
     const int l = operation.stage;
     if (operation.kind == OperationKind::kOffload) ++fates[l].offloaded;
     if (!IsForward(operation.kind)) continue;
+    fates[l].save_option = operation.save_option;  // in the end that of its last forward
     if (++forwards[l] > 1) {
       ++fates[l].recomputed;
       continue;

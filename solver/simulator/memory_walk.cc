@@ -36,6 +36,7 @@ absl::Status MemoryWalk::Execute(const Operation& operation) {
                                 "; they go from ", first, " to ", Number(chain_.length() + 1),
                                 ", the loss"));
   }
+  if (operation.save_option != 0) RETURN_IF_ERROR(CheckSaveOption(operation));
   // OFFLOAD adds to this below. PREFETCH frees its copy for the next operation only.
   host_bytes_ = host_after_bytes_;
   switch (operation.kind) {
@@ -43,7 +44,7 @@ absl::Status MemoryWalk::Execute(const Operation& operation) {
     case OperationKind::kForwardCheckpoint:
     case OperationKind::kForwardDiscard:
     case OperationKind::kForwardSaveDiscard:
-      return Forward(operation.kind, l);
+      return Forward(operation);
     case OperationKind::kBackward:
       return Backward(l);
     case OperationKind::kOffload:
@@ -54,6 +55,16 @@ absl::Status MemoryWalk::Execute(const Operation& operation) {
       return Prefetch(l);
   }
   return Invalid("is of an unknown kind");
+}
+
+absl::Status MemoryWalk::CheckSaveOption(const Operation& operation) const {
+  if (!Saves(operation.kind)) {
+    return Invalid("has a save_option, which only FORWARD_SAVE and FORWARD_SAVE_DISCARD have");
+  }
+  const int last = chain_.stage(operation.stage).last_option();
+  if (operation.save_option >= 0 && operation.save_option <= last) return absl::OkStatus();
+  return Invalid(absl::StrCat(StageText(operation.stage), " has no such save_option; they go from ",
+                              "0, its own way, to ", last));
 }
 
 absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
@@ -91,13 +102,17 @@ absl::Status MemoryWalk::CheckForward(OperationKind kind, int l) const {
   return MayDrop(l - 1);
 }
 
-absl::Status MemoryWalk::Forward(OperationKind kind, int l) {
+absl::Status MemoryWalk::Forward(const Operation& operation) {
+  const OperationKind kind = operation.kind;
+  const int l = operation.stage;
   RETURN_IF_ERROR(CheckForward(kind, l));
   const bool saves = Saves(kind);
-  const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+  const int64_t added =
+      saves ? chain_.stage(l).SavedBytes(operation.save_option) : chain_.output_bytes(l);
   // The input is still there while the forward runs: a discarding one drops it at the end.
   Account(added + chain_.stage(l).forward_overhead_bytes);
-  values_[l] = {saves ? Form::kSaved : Form::kOutput, Place::kDevice, /*forward_done=*/true};
+  values_[l] = {saves ? Form::kSaved : Form::kOutput, Place::kDevice, /*forward_done=*/true,
+                static_cast<int8_t>(operation.save_option)};
   Take(l);
   if (Discards(kind)) Drop(l - 1);
   return absl::OkStatus();
@@ -128,7 +143,7 @@ absl::Status MemoryWalk::CheckBackward(int l) const {
 absl::Status MemoryWalk::Backward(int l) {
   RETURN_IF_ERROR(CheckBackward(l));
   const int64_t added = chain_.gradient_bytes(l - 1);
-  Account(added + chain_.stage(l).backward_overhead_bytes);
+  Account(added + chain_.stage(l).BackwardOverheadBytes(values_[l].save_option));
   // Both gradients and ā^l exist while the backward runs; δ^l and ā^l are freed at the end.
   device_bytes_ += added - chain_.gradient_bytes(l);
   Drop(l);
@@ -208,9 +223,9 @@ std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) cons
   add(Holding::Kind::kGradient, gradient_, chain_.gradient_bytes(gradient_));
   if (operation.kind == OperationKind::kBackward) {
     add(Holding::Kind::kGradient, l - 1, chain_.gradient_bytes(l - 1));
-    add(Holding::Kind::kOverhead, l, chain_.stage(l).backward_overhead_bytes);
+    add(Holding::Kind::kOverhead, l, chain_.stage(l).BackwardOverheadBytes(values_[l].save_option));
   } else if (Saves(operation.kind)) {
-    add(Holding::Kind::kSaved, l, chain_.saved_bytes(l));
+    add(Holding::Kind::kSaved, l, chain_.stage(l).SavedBytes(operation.save_option));
     add(Holding::Kind::kOverhead, l, chain_.stage(l).forward_overhead_bytes);
   } else if (IsForward(operation.kind)) {
     add(Holding::Kind::kOutput, l, chain_.output_bytes(l));
@@ -227,11 +242,11 @@ MemoryByKind MemoryWalk::BytesDuring(const Operation& operation) const {
   bytes.output_bytes = device_bytes_ - bytes.saved_bytes - bytes.gradient_bytes;
   if (operation.kind == OperationKind::kBackward) {
     bytes.gradient_bytes += chain_.gradient_bytes(l - 1);
-    bytes.overhead_bytes = chain_.stage(l).backward_overhead_bytes;
+    bytes.overhead_bytes = chain_.stage(l).BackwardOverheadBytes(values_[l].save_option);
   } else if (operation.kind == OperationKind::kPrefetch) {
     (values_[l].form == Form::kSaved ? bytes.saved_bytes : bytes.output_bytes) += Bytes(l);
   } else if (Saves(operation.kind)) {
-    bytes.saved_bytes += chain_.saved_bytes(l);
+    bytes.saved_bytes += chain_.stage(l).SavedBytes(operation.save_option);
     bytes.overhead_bytes = chain_.stage(l).forward_overhead_bytes;
   } else if (IsForward(operation.kind)) {
     bytes.output_bytes += chain_.output_bytes(l);
@@ -273,7 +288,8 @@ bool MemoryWalk::OnDevice(int l) const {
 }
 
 int64_t MemoryWalk::Bytes(int l) const {
-  return values_[l].form == Form::kSaved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+  if (values_[l].form != Form::kSaved) return chain_.output_bytes(l);
+  return chain_.stage(l).SavedBytes(values_[l].save_option);
 }
 
 void MemoryWalk::Take(int l) {

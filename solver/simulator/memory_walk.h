@@ -41,6 +41,8 @@ class MemoryWalk {
   // and its overhead. Host: all copies, that of the operation included.
   int64_t memory_bytes() const { return memory_bytes_; }
   int64_t host_bytes() const { return host_bytes_; }
+  // In which the last forward of stage l saved it; 0 where it did not.
+  int save_option(int l) const { return values_[l].save_option; }
 
   // The device memory by owner while `operation` runs next, unordered. O(stages).
   // Requires: `operation` is valid.
@@ -59,10 +61,12 @@ class MemoryWalk {
     Form form = Form::kNone;
     Place place = Place::kDevice;
     bool forward_done = false;  // its stage has run forward at least once
+    int8_t save_option = 0;     // in form kSaved
   };
 
-  absl::Status Forward(OperationKind kind, int l);
+  absl::Status Forward(const Operation& operation);
   absl::Status CheckForward(OperationKind kind, int l) const;
+  absl::Status CheckSaveOption(const Operation& operation) const;
   absl::Status Backward(int l);
   absl::Status CheckBackward(int l) const;
   absl::Status Offload(int l);

@@ -57,7 +57,8 @@ Queues::Span Queues::Compute(const Operation& operation, const Duration& duratio
   const Stage& stage = chain_.stage(l);
   const double forward_seconds = duration.replay ? stage.ReplaySeconds() : stage.forward_seconds;
   const double seconds =
-      (backward ? stage.backward_seconds : forward_seconds) + duration.entry_seconds;
+      (backward ? stage.BackwardSeconds(values_[l].save_option) : forward_seconds) +
+      duration.entry_seconds;
   Span span{ready.seconds, ready.seconds + seconds, std::nullopt};
   if (ready.seconds > compute_.seconds) span.waits_for = ready.operation;
   compute_ = {span.end_seconds, index_};
@@ -66,6 +67,7 @@ Queues::Span Queues::Compute(const Operation& operation, const Duration& duratio
     // A forward creates a new value, which has not been transferred yet.
     values_[l] = Value{};
     values_[l].saved = Saves(operation.kind);
+    values_[l].save_option = operation.save_option;
   }
   return span;
 }
@@ -106,7 +108,8 @@ Queues::Span Queues::Prefetch(int l) {
 }
 
 int64_t Queues::Bytes(int l) const {
-  return values_[l].saved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+  if (!values_[l].saved) return chain_.output_bytes(l);
+  return chain_.stage(l).SavedBytes(values_[l].save_option);
 }
 
 }  // namespace stowage

@@ -47,9 +47,10 @@ class Queues {
     std::optional<size_t> operation;
   };
   struct Value {
-    bool saved = false;  // live as ā^l, not a^l
-    Event offloaded;     // end of its latest OFFLOAD
-    Event prefetched;    // end of its latest PREFETCH
+    bool saved = false;   // live as ā^l, not a^l
+    int save_option = 0;  // of ā^l
+    Event offloaded;      // end of its latest OFFLOAD
+    Event prefetched;     // end of its latest PREFETCH
   };
 
   Span Compute(const Operation& operation, const Duration& duration);

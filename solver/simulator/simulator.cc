@@ -82,6 +82,12 @@ absl::StatusOr<Simulation> Simulate(const Chain& chain, const Platform& platform
       }
       has_run[l] = true;
     }
+    // What a backward reruns for its stage's option counts, too.
+    if (operation.kind == OperationKind::kBackward && memory.save_option(l) != 0) {
+      const Stage& stage = executed.stage(l);
+      prediction.recompute_seconds +=
+          stage.BackwardSeconds(memory.save_option(l)) - stage.backward_seconds;
+    }
     prediction.peak_memory_bytes = std::max(prediction.peak_memory_bytes, memory.memory_bytes());
     prediction.peak_host_bytes = std::max(prediction.peak_host_bytes, memory.host_bytes());
     if (simulation.feasible() && OverLimit(memory, platform)) simulation.first_over_limit = i;

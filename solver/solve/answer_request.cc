@@ -97,6 +97,14 @@ void NoteUnusedInputs(const SolveRequest& request, const SolverInfo& info, Answe
                    "difference; auto and rotor weigh it"));
 }
 
+void NoteUnusedSaveOptions(const SolveRequest& request, const SolverInfo& info, Answer* answer) {
+  if (info.description.chooses_save_options || !request.chain.has_save_options()) return;
+  answer->explanation.notes.push_back(
+      absl::StrCat(info.description.name,
+                   " saves every stage in its own way: save_options make no difference; auto and "
+                   "rotor weigh them"));
+}
+
 // Of the catalog; FindSolver() takes an empty name for "auto".
 bool IsSolverName(const std::string& name) { return !name.empty() && FindSolver(name) != nullptr; }
 
@@ -197,6 +205,7 @@ class RequestSolve {
       NoteUnusedLink(request_, *next, &answer);
       NoteUnusedModes(request_, *next, &answer);
       NoteUnusedInputs(request_, *next, &answer);
+      NoteUnusedSaveOptions(request_, *next, &answer);
       // Callers whose time ends during the rest have this schedule.
       if (improved_ && answer.prediction.makespan_seconds < fastest_) improved_(answer);
       RETURN_IF_ERROR(FindMinimum(&answer));
@@ -418,6 +427,7 @@ std::optional<Answer> AnswerWithSchedule(const SolveRequest& request, const Sche
         NoteUnusedLink(request, info, &answer);
         NoteUnusedModes(request, info, &answer);
         NoteUnusedInputs(request, info, &answer);
+        NoteUnusedSaveOptions(request, info, &answer);
         return answer;
       },
       std::nullopt);

@@ -60,6 +60,11 @@ Stage ReadStage(Choices& choices) {
   stage.control_flow = choices.Flag();
   stage.input_unread = choices.Flag();
   if (choices.Flag()) stage.replay_seconds = choices.Of(kTimes);
+  for (int left = choices.Next() % 4; left > 1; --left) {
+    stage.save_options.push_back({.saved_bytes = stage.output_bytes + choices.Of(kSizes),
+                                  .backward_seconds = choices.Of(kTimes),
+                                  .backward_overhead_bytes = choices.Of(kSizes)});
+  }
   return stage;
 }
 
@@ -112,6 +117,10 @@ std::string TextOf(const Chain& chain, const Platform& platform) {
                     stage.input_unread ? " input_unread" : "");
     if (stage.replay_seconds.has_value()) {
       absl::StrAppend(&text, " replay ", TextOf(*stage.replay_seconds));
+    }
+    for (const SaveOption& option : stage.save_options) {
+      absl::StrAppend(&text, " or saves ", option.saved_bytes, ",", option.backward_overhead_bytes,
+                      " ", TextOf(option.backward_seconds));
     }
     text += "\n";
   }

@@ -59,9 +59,27 @@ Stage TakeStage(absl::string_view* bytes) {
   return stage;
 }
 
-// Graph costs, group by group, so that a group saves its output.
-void TakeGraphCosts(absl::string_view* bytes, Chain* chain) {
+// Up to two further ways to save the stage.
+void TakeSaveOptions(absl::string_view* bytes, Stage* stage) {
+  for (int left = Take(bytes) % 3; left > 0; --left) {
+    SaveOption option;
+    option.saved_bytes =
+        stage->output_bytes + Take(bytes) % (stage->saved_bytes - stage->output_bytes + 1);
+    const int more = Take(bytes);
+    option.backward_seconds = stage->backward_seconds + more % 16;
+    option.backward_overhead_bytes = more / 16;
+    stage->save_options.push_back(option);
+  }
+}
+
+// Graph costs, group by group, so that a group saves its output; or ways to save stages, of which a
+// chain with graph costs has none; or neither.
+void TakeModesOrWays(absl::string_view* bytes, Chain* chain) {
   const int modes = Take(bytes);
+  if (modes % 4 == 2) {
+    for (Stage& stage : chain->stages) TakeSaveOptions(bytes, &stage);
+    TakeSaveOptions(bytes, &chain->loss);
+  }
   if (modes % 2 == 0) return;
   chain->graph_entry_seconds = modes / 2 % 4;
   for (Stage& stage : chain->stages) stage.input_unread = false;
@@ -95,6 +113,12 @@ Operation InGraphMode(const Chain& chain, Operation operation) {
   return operation;
 }
 
+// In another way, which the stage may not have.
+Operation InAnotherWay(Operation operation) {
+  operation.save_option = 1 + operation.stage % 2;
+  return operation;
+}
+
 struct Case {
   Chain chain;
   Platform platform;
@@ -112,12 +136,15 @@ Case Decode(absl::string_view bytes) {
   for (int l = 0; l < shape % 5 + 1; ++l) decoded.chain.stages.push_back(TakeStage(&bytes));
   decoded.chain.loss = TakeStage(&bytes);
   decoded.chain.loss.gradient_bytes.reset();
-  TakeGraphCosts(&bytes, &decoded.chain);
+  TakeModesOrWays(&bytes, &decoded.chain);
   while (!bytes.empty()) {
     const int byte = Take(&bytes);
     const auto kind = static_cast<size_t>(byte / 16);
     Operation operation{kKinds[kind % std::size(kKinds)], byte % 16};
-    if (kind >= std::size(kKinds)) operation = InGraphMode(decoded.chain, operation);
+    if (kind >= std::size(kKinds)) {
+      operation = decoded.chain.has_save_options() ? InAnotherWay(operation)
+                                                   : InGraphMode(decoded.chain, operation);
+    }
     decoded.schedule.operations.push_back(operation);
   }
   return decoded;
@@ -186,14 +213,18 @@ void FuzzSchedule(absl::string_view bytes) {
 }
 
 std::vector<std::string> ScheduleSeeds() {
-  // What solvers find for a few chains, in those bytes: plain ones, and of two modes.
+  // What solvers find for a few chains, in those bytes: plain ones, of two modes, and of two ways
+  // to save, of which every stage has the one that InAnotherWay() gives it.
   std::vector<std::string> seeds;
   const std::string plain(1, 0);
   const std::string modes = std::string("\x03") + "\x01\x11\x04" + "\x01\x10\x01" + "\x05\x01\x02" +
                             "\x01\x20\x08" + "\x01\x11\x04";
+  const std::string ways = std::string("\x02") + "\x02\x05\x0f\x02\x31" + "\x01\x02\x01" +
+                           "\x02\x05\x0f\x02\x31" + "\x01\x02\x01" + "\x02\x05\x0f\x02\x31" +
+                           "\x01\x02\x01";
   for (const char* solver : {"store_all", "rotor", "revolve", "pofo", "mixed_mode", "auto"}) {
     for (const int memory : {60, 90, 200}) {
-      for (const std::string& costs : {plain, modes}) {
+      for (const std::string& costs : {plain, modes, ways}) {
         std::string bytes = {4, static_cast<char>(memory), 0, 3};
         for (int l = 1; l <= 6; ++l) bytes += std::string("\x21\x0a\x05\0\0\0", 6);
         bytes += costs;
@@ -207,8 +238,9 @@ std::vector<std::string> ScheduleSeeds() {
         if (!answer.ok()) continue;
         for (const Operation& operation : answer->schedule.operations) {
           const auto* const kind = std::find(std::begin(kKinds), std::end(kKinds), operation.kind);
-          const auto graph = operation.mode == Mode::kGraph ? std::ssize(kKinds) : 0;
-          bytes.push_back(static_cast<char>((kind - kKinds + graph) * 16 + operation.stage));
+          const bool other = operation.mode == Mode::kGraph || operation.save_option != 0;
+          const auto more = other ? std::ssize(kKinds) : 0;
+          bytes.push_back(static_cast<char>((kind - kKinds + more) * 16 + operation.stage));
         }
         seeds.push_back(bytes);
       }

@@ -61,7 +61,10 @@ void MakeLopsided(Stage& stage) {
 }
 
 Chain SomeChain(int max_stages) {
-  Chain chain = Below(3) == 0 ? *SmallUnreadChains(max_stages) : *SmallChains(max_stages);
+  const int64_t kind = Below(6);
+  Chain chain = kind < 2    ? *SmallOptionChains(max_stages)
+                : kind == 2 ? *SmallUnreadChains(max_stages)
+                            : *SmallChains(max_stages);
   const bool runs_once = Below(4) == 0;
   const bool lopsided = Below(2) == 0;
   for (size_t i = 0; i < chain.stages.size(); ++i) {
@@ -74,17 +77,24 @@ Chain SomeChain(int max_stages) {
     if (stage.replay_seconds > stage.forward_seconds || stage.no_recompute) {
       stage.replay_seconds.reset();
     }
+    for (SaveOption& option : stage.save_options) {
+      option.saved_bytes = std::clamp(option.saved_bytes, stage.output_bytes, stage.saved_bytes);
+    }
   }
   // Equal stages exercise the search's dominance rules most.
   if (Below(4) == 0) chain.stages.assign(chain.stages.size(), chain.stages.front());
   return chain;
 }
 
-// Without input_unread stages.
+// Without input_unread stages, each saved in one way.
 Chain SomeReadingChain(int max_stages) {
   Chain chain = SomeChain(max_stages);
-  for (Stage& stage : chain.stages) stage.input_unread = false;
-  chain.loss.input_unread = false;
+  const auto plain = [](Stage& stage) {
+    stage.input_unread = false;
+    stage.save_options.clear();
+  };
+  for (Stage& stage : chain.stages) plain(stage);
+  plain(chain.loss);
   return chain;
 }
 

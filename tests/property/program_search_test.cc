@@ -37,7 +37,8 @@ T OneOf(std::vector<T> values) {
 
 // Small random chains with some no_offload stages.
 Chain SomeChain(int max_stages) {
-  Chain chain = *rc::gen::oneOf(SmallChains(max_stages), SmallUnreadChains(max_stages));
+  Chain chain = *rc::gen::oneOf(SmallChains(max_stages), SmallUnreadChains(max_stages),
+                                SmallOptionChains(max_stages));
   for (Stage& stage : chain.stages) stage.no_offload = Below(6) == 0;
   chain.loss.no_offload = Below(6) == 0;
   return chain;

@@ -161,7 +161,7 @@ RC_GTEST_PROP(RotorTable, HasExactlyTheTimeOfTheBruteForceOnEveryTargetWhenOnlyO
 }
 
 RC_GTEST_PROP(LeavingTable, HasExactlyTheTimeOfTheBruteForce, ()) {
-  const Chain chain = *SmallUnreadChains(5);
+  const Chain chain = *rc::gen::oneOf(SmallUnreadChains(5), SmallOptionChains(5));
   const int64_t budget = SomeBudget(chain);
   const Saving saving = SomeSaving();
   const auto fastest = FastestByBruteForce(
@@ -178,10 +178,13 @@ RC_GTEST_PROP(LeavingTable, HasExactlyTheTimeOfTheBruteForce, ()) {
                             return operation.kind == OperationKind::kForwardSaveDiscard;
                           }),
               "inputs leave");
+  RC_CLASSIFY(std::any_of(schedule->operations.begin(), schedule->operations.end(),
+                          [](const Operation& operation) { return operation.save_option != 0; }),
+              "stages are saved in another way");
 }
 
 RC_GTEST_PROP(LeavingMinimum, IsTheFirstFeasibleBudget, ()) {
-  const Chain chain = *SmallUnreadChains(4);
+  const Chain chain = *rc::gen::oneOf(SmallUnreadChains(4), SmallOptionChains(4));
   const Saving saving = SomeSaving();
   const ScheduleClass schedules =
       OutputsOnly(saving) ? ScheduleClass::kOutputsOnly : ScheduleClass::kNestedPersistent;

@@ -25,7 +25,7 @@ SolveRequest ExactRotor(const Chain& chain, int64_t memory_bytes) {
 
 Chain SomeChain(int max_stages) {
   return *rc::gen::oneOf(SmallChains(max_stages), SmallReplayChains(max_stages),
-                         SmallUnreadChains(max_stages));
+                         SmallUnreadChains(max_stages), SmallOptionChains(max_stages));
 }
 
 // From just below the memory floor to just above the peak of storing everything.
@@ -144,9 +144,11 @@ RC_GTEST_PROP(Rotor, GainsFromMemoryAndNeverFromSizeOrTime, ()) {
     each.forward_seconds *= 2;
     each.backward_seconds *= 2;
     if (each.replay_seconds.has_value()) *each.replay_seconds *= 2;
+    for (SaveOption& option : each.save_options) option.backward_seconds *= 2;
   }
   chain.loss.forward_seconds *= 2;
   chain.loss.backward_seconds *= 2;
+  for (SaveOption& option : chain.loss.save_options) option.backward_seconds *= 2;
   const auto slower = AnswerRequest(ExactRotor(chain, budget), {});
   RC_ASSERT(slower->prediction.makespan_seconds == 2 * seconds);
 }

@@ -19,6 +19,9 @@ Schedule AnyOperations(const Chain& chain) {
   for (int i = 0; i < count; ++i) {
     schedule.operations.push_back({static_cast<OperationKind>(*rc::gen::inRange(0, 8)),
                                    *rc::gen::inRange(-1, chain.length() + 3)});
+    Operation& operation = schedule.operations.back();
+    const bool other = chain.has_save_options() && *rc::gen::arbitrary<bool>();
+    if (other && Saves(operation.kind)) operation.save_option = *rc::gen::inRange(-1, 4);
   }
   return schedule;
 }
@@ -37,7 +40,7 @@ Schedule ValidPrefix(const Chain& chain, const Platform& platform) {
 }
 
 RC_GTEST_PROP(Simulator, AnswersOrNamesAnOperationForAnyList, ()) {
-  const Chain chain = *rc::gen::oneOf(SmallChains(4), SmallUnreadChains(4));
+  const Chain chain = *rc::gen::oneOf(SmallChains(4), SmallUnreadChains(4), SmallOptionChains(4));
   Platform platform = Memory(30);
   platform.offload_bytes_per_second = *rc::gen::inRange(0, 3);
   platform.host_memory_bytes = *rc::gen::inRange(0, 10);
@@ -50,7 +53,7 @@ RC_GTEST_PROP(Simulator, AnswersOrNamesAnOperationForAnyList, ()) {
 }
 
 RC_GTEST_PROP(Simulator, KeepsEachQueueInOrder, ()) {
-  const Chain chain = *rc::gen::oneOf(SmallChains(3), SmallUnreadChains(3));
+  const Chain chain = *rc::gen::oneOf(SmallChains(3), SmallUnreadChains(3), SmallOptionChains(3));
   Platform platform = Memory(1000);
   platform.offload_bytes_per_second = *rc::gen::inRange(1, 4);
   platform.half_duplex = *rc::gen::arbitrary<bool>();
@@ -75,7 +78,7 @@ RC_GTEST_PROP(Simulator, KeepsEachQueueInOrder, ()) {
 
 // Each holding is counted under its kind, and the kinds add up to what the simulator counts.
 RC_GTEST_PROP(MemoryWalk, SumsUpTheHoldingsOfEachKind, ()) {
-  const Chain chain = *SmallChains(3);
+  const Chain chain = *rc::gen::oneOf(SmallChains(3), SmallOptionChains(3));
   Platform platform = Memory(1000);
   platform.offload_bytes_per_second = 1;
   MemoryWalk walk(chain, platform);

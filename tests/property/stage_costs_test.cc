@@ -22,7 +22,8 @@ int64_t Below(int64_t bound) {
 }
 
 Chain SomeChain(int max_stages) {
-  return *rc::gen::oneOf(SmallReplayChains(max_stages), SmallUnreadChains(max_stages));
+  return *rc::gen::oneOf(SmallReplayChains(max_stages), SmallUnreadChains(max_stages),
+                         SmallOptionChains(max_stages));
 }
 
 int64_t SomeBudget(const Chain& chain) {

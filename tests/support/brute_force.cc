@@ -15,6 +15,8 @@ namespace {
 struct State {
   // By value 0..L+1: ' ' absent, 'a' output, 'A' saved.
   std::vector<char> live;
+  // By value 'A': in which of the stage's ways, 0 for its own.
+  std::vector<int> way;
   // By live value: whether a forward has read it without dropping it.
   std::vector<bool> was_read;
   // By stage: whether it has run forward (tracked for no_recompute stages only).
@@ -24,8 +26,9 @@ struct State {
   bool replayed = false;
 
   bool operator<(const State& other) const {
-    return std::tie(live, was_read, has_run, gradient, replayed) <
-           std::tie(other.live, other.was_read, other.has_run, other.gradient, other.replayed);
+    return std::tie(live, way, was_read, has_run, gradient, replayed) <
+           std::tie(other.live, other.way, other.was_read, other.has_run, other.gradient,
+                    other.replayed);
   }
 };
 
@@ -47,6 +50,7 @@ class Search {
     State start;
     start.live.assign(loss_ + 1, ' ');
     start.live[0] = 'a';
+    start.way.assign(loss_ + 1, 0);
     start.was_read.assign(loss_ + 1, false);
     start.has_run.assign(loss_ + 1, false);
     start.gradient = loss_;
@@ -98,24 +102,33 @@ class Search {
     int64_t bytes = chain_.gradient_bytes(state.gradient);
     for (int l = 0; l <= loss_; ++l) {
       if (state.live[l] == 'a') bytes += chain_.output_bytes(l);
-      if (state.live[l] == 'A') bytes += chain_.saved_bytes(l);
+      if (state.live[l] == 'A') bytes += Way(l, state.way[l]).saved_bytes;
     }
     return bytes;
+  }
+
+  SaveOption Way(int l, int way) const {
+    const Stage& stage = chain_.stage(l);
+    if (way > 0) return stage.save_options.at(static_cast<size_t>(way) - 1);
+    return {"", stage.saved_bytes, stage.backward_seconds, stage.backward_overhead_bytes};
   }
 
   std::vector<Step> Steps(const State& state) const {
     std::vector<Step> steps;
     for (int l = 1; l <= state.gradient && !state.replayed; ++l) {
-      AddForward(state, OperationKind::kForwardSave, l, &steps);
-      AddForward(state, OperationKind::kForwardCheckpoint, l, &steps);
-      AddForward(state, OperationKind::kForwardDiscard, l, &steps);
-      AddForward(state, OperationKind::kForwardSaveDiscard, l, &steps);
+      AddForward(state, OperationKind::kForwardCheckpoint, l, 0, &steps);
+      AddForward(state, OperationKind::kForwardDiscard, l, 0, &steps);
+      for (int way = 0; way <= static_cast<int>(chain_.stage(l).save_options.size()); ++way) {
+        AddForward(state, OperationKind::kForwardSave, l, way, &steps);
+        AddForward(state, OperationKind::kForwardSaveDiscard, l, way, &steps);
+      }
     }
     AddBackward(state, &steps);
     return steps;
   }
 
-  void AddForward(const State& state, OperationKind kind, int l, std::vector<Step>* steps) const {
+  void AddForward(const State& state, OperationKind kind, int l, int way,
+                  std::vector<Step>* steps) const {
     const bool both = kind == OperationKind::kForwardSaveDiscard;
     const bool saves = both || kind == OperationKind::kForwardSave;
     const bool discards = both || kind == OperationKind::kForwardDiscard;
@@ -131,28 +144,35 @@ class Search {
         l != state.gradient) {
       return;
     }
-    const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+    const int64_t added = saves ? Way(l, way).saved_bytes : chain_.output_bytes(l);
     if (OnDevice(state) + added + chain_.stage(l).forward_overhead_bytes > memory_bytes_) return;
     State to = state;
     to.live[l] = saves ? 'A' : 'a';
+    to.way[l] = way;
     to.was_read[l] = false;
     to.was_read[l - 1] = !discards;
-    if (discards) to.live[l - 1] = ' ';
+    if (discards) {
+      to.live[l - 1] = ' ';
+      to.way[l - 1] = 0;
+    }
     if (chain_.stage(l).no_recompute) to.has_run[l] = true;
-    steps->push_back({to, {kind, l}, chain_.stage(l).forward_seconds});
+    const Operation operation{.kind = kind, .stage = l, .save_option = way};
+    steps->push_back({to, operation, chain_.stage(l).forward_seconds});
     if (!saves || l != state.gradient || !chain_.stage(l).replay_seconds.has_value()) return;
     to.replayed = true;
-    steps->push_back({std::move(to), {kind, l}, *chain_.stage(l).replay_seconds});
+    steps->push_back({std::move(to), operation, *chain_.stage(l).replay_seconds});
   }
 
   void AddBackward(const State& state, std::vector<Step>* steps) const {
     const int l = state.gradient;
     if (state.live[l] != 'A') return;
     if (state.live[l - 1] == ' ' && !chain_.stage(l).input_unread) return;
-    const int64_t added = chain_.gradient_bytes(l - 1) + chain_.stage(l).backward_overhead_bytes;
+    const SaveOption way = Way(l, state.way[l]);
+    const int64_t added = chain_.gradient_bytes(l - 1) + way.backward_overhead_bytes;
     if (OnDevice(state) + added > memory_bytes_) return;
     State to = state;
     to.live[l] = ' ';
+    to.way[l] = 0;
     to.was_read[l] = false;
     to.replayed = false;
     if (to.live[l - 1] == 'a') {
@@ -160,8 +180,7 @@ class Search {
       to.was_read[l - 1] = false;
     }
     to.gradient = l - 1;
-    steps->push_back(
-        {std::move(to), {OperationKind::kBackward, l}, chain_.stage(l).backward_seconds});
+    steps->push_back({std::move(to), {OperationKind::kBackward, l}, way.backward_seconds});
   }
 
   // By a FORWARD_SAVE_DISCARD: of other saved values the input stays.

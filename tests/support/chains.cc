@@ -37,6 +37,15 @@ Stage SmallStage() {
   return stage;
 }
 
+// Another way to save the stage. Now and then it gains or costs nothing.
+SaveOption Way(const Stage& stage) {
+  SaveOption option;
+  option.saved_bytes = *rc::gen::inRange(stage.output_bytes, stage.saved_bytes + 1);
+  option.backward_seconds = stage.backward_seconds + Seconds();
+  option.backward_overhead_bytes = Overhead();
+  return option;
+}
+
 }  // namespace
 
 Schedule Ops(absl::string_view text) {
@@ -46,9 +55,12 @@ Schedule Ops(absl::string_view text) {
     if (absl::ConsumePrefix(&token, "g")) operation.mode = Mode::kGraph;
     const size_t kind = kLetters.find(token[0]);
     operation.kind = static_cast<OperationKind>(kind);
+    const std::pair<absl::string_view, absl::string_view> way =
+        absl::StrSplit(token.substr(1), absl::MaxSplits(':', 1));
     const std::pair<absl::string_view, absl::string_view> range =
-        absl::StrSplit(token.substr(1), absl::MaxSplits('-', 1));
+        absl::StrSplit(way.first, absl::MaxSplits('-', 1));
     bool sound = kind != absl::string_view::npos;
+    if (!way.second.empty()) sound = absl::SimpleAtoi(way.second, &operation.save_option);
     if (range.second.empty()) {
       sound = sound && absl::SimpleAtoi(range.first, &operation.stage);
     } else {
@@ -131,6 +143,20 @@ rc::Gen<Chain> SmallUnreadChains(int max_stages) {
                          }));
 }
 
+rc::Gen<Chain> SmallOptionChains(int max_stages) {
+  return rc::gen::resize(rc::kNominalSize, rc::gen::exec([max_stages] {
+                           Chain chain = *SmallUnreadChains(max_stages);
+                           const auto add = [](Stage& stage) {
+                             const int count = *rc::gen::inRange(0, 3);
+                             for (int k = 0; k < count; ++k)
+                               stage.save_options.push_back(Way(stage));
+                           };
+                           for (Stage& stage : chain.stages) add(stage);
+                           add(chain.loss);
+                           return chain;
+                         }));
+}
+
 namespace {
 
 // Adds graph costs to stages [first, end), which have none. The saved bytes of the group include
@@ -185,6 +211,10 @@ std::ostream& operator<<(std::ostream& out, const Chain& chain) {
     out << (stage.input_unread ? " input_unread" : "")
         << (stage.no_recompute ? " no_recompute" : "") << (stage.no_offload ? " no_offload" : "")
         << (stage.control_flow ? " control_flow" : "");
+    for (const SaveOption& option : stage.save_options) {
+      out << " or saved=" << option.saved_bytes << " uB=" << option.backward_seconds
+          << " oB=" << option.backward_overhead_bytes;
+    }
     if (!stage.fusion_group.empty()) out << " of " << stage.fusion_group;
     if (!stage.graph.has_value()) continue;
     out << " graph: uF=" << stage.graph->forward_seconds << " uB=" << stage.graph->backward_seconds
@@ -199,7 +229,9 @@ std::ostream& operator<<(std::ostream& out, const Schedule& schedule) {
     if (operation.mode == Mode::kGraph) out << 'g';
     out << kLetters[static_cast<size_t>(operation.kind)];
     if (operation.first() != operation.stage) out << operation.first() << '-';
-    out << operation.stage << ' ';
+    out << operation.stage;
+    if (operation.save_option != 0) out << ':' << operation.save_option;
+    out << ' ';
   }
   return out;
 }

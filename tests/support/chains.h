@@ -16,7 +16,7 @@ namespace stowage {
 
 // "S1 C2 D3 B2 O1 R1 P1": FORWARD_SAVE 1, FORWARD_CHECKPOINT 2, FORWARD_DISCARD 3, BACKWARD 2,
 // OFFLOAD 1, RELEASE 1, PREFETCH 1; X2 is FORWARD_SAVE_DISCARD 2. "gS2-4": FORWARD_SAVE of the
-// fused stages 2 to 4 in graph mode.
+// fused stages 2 to 4 in graph mode. "S1:2": by save_option 2.
 Schedule Ops(absl::string_view text);
 
 // A platform with `bytes` of memory and no link to the host.
@@ -41,6 +41,9 @@ rc::Gen<Chain> SmallReplayChains(int max_stages);
 
 // The same where about every second stage, the loss too, is input_unread.
 rc::Gen<Chain> SmallUnreadChains(int max_stages);
+
+// The same with up to two save_options at each stage, the loss too.
+rc::Gen<Chain> SmallOptionChains(int max_stages);
 
 // SmallChains() with graph costs at most stages, now and then cheaper or smaller than the eager
 // ones, fusion groups of up to three, control flow, and a price for entering graph mode.

@@ -19,13 +19,14 @@ enum class Place : uint8_t { kDevice, kDeviceAndCopied, kHost };  // kDevice whe
 struct Value {
   Form form = Form::kAbsent;
   Place place = Place::kDevice;
+  int way = 0;  // of kSaved: in which of the stage's ways, 0 for its own
 
   bool on_device() const { return form != Form::kAbsent && place != Place::kHost; }
   bool on_host() const { return form != Form::kAbsent && place != Place::kDevice; }
   bool droppable() const { return form != Form::kAbsent && place == Place::kDevice; }
 
   bool operator<(const Value& other) const {
-    return std::tie(form, place) < std::tie(other.form, other.place);
+    return std::tie(form, place, way) < std::tie(other.form, other.place, other.way);
   }
 };
 
@@ -120,18 +121,32 @@ class Search {
             OperationKind::kRelease, OperationKind::kPrefetch,
             OperationKind::kForwardSaveDiscard}) {
         if (l == 0 && IsCompute(kind)) continue;
-        if (!MayRun(*node.situation, {kind, l})) continue;
-        Clocks clocks = ClocksAfter(*node.situation, node.clocks, {kind, l});
-        Situation next = SituationAfter(*node.situation, {kind, l});
-        Keep(next, clocks, &node, {kind, l});
-        const Stage& stage = chain_.stage(std::max(1, l));
-        if (!Saves(kind) || l != node.situation->gradient) continue;
-        if (!stage.replay_seconds.has_value()) continue;
-        next.replayed = true;
-        clocks.compute += *stage.replay_seconds - stage.forward_seconds;
-        Keep(next, clocks, &node, {kind, l});
+        const int ways = Saves(kind) ? static_cast<int>(chain_.stage(l).save_options.size()) : 0;
+        for (int way = 0; way <= ways; ++way) {
+          ContinueWith(node, {.kind = kind, .stage = l, .save_option = way});
+        }
       }
     }
+  }
+
+  void ContinueWith(const Node& node, Operation operation) {
+    if (!MayRun(*node.situation, operation)) return;
+    const int l = operation.stage;
+    Clocks clocks = ClocksAfter(*node.situation, node.clocks, operation);
+    Situation next = SituationAfter(*node.situation, operation);
+    Keep(next, clocks, &node, operation);
+    const Stage& stage = chain_.stage(std::max(1, l));
+    if (!Saves(operation.kind) || l != node.situation->gradient) return;
+    if (!stage.replay_seconds.has_value()) return;
+    next.replayed = true;
+    clocks.compute += *stage.replay_seconds - stage.forward_seconds;
+    Keep(next, clocks, &node, operation);
+  }
+
+  SaveOption Way(int l, int way) const {
+    const Stage& stage = chain_.stage(l);
+    if (way > 0) return stage.save_options.at(static_cast<size_t>(way) - 1);
+    return {"", stage.saved_bytes, stage.backward_seconds, stage.backward_overhead_bytes};
   }
 
   // Validity and memory limits.
@@ -143,7 +158,7 @@ class Search {
       case OperationKind::kForwardCheckpoint:
       case OperationKind::kForwardDiscard:
       case OperationKind::kForwardSaveDiscard:
-        return MayForward(now, operation.kind, l);
+        return MayForward(now, operation);
       case OperationKind::kBackward:
         return MayBackward(now, l);
       case OperationKind::kOffload:
@@ -156,7 +171,9 @@ class Search {
     return false;
   }
 
-  bool MayForward(const Situation& now, OperationKind kind, int l) const {
+  bool MayForward(const Situation& now, Operation operation) const {
+    const OperationKind kind = operation.kind;
+    const int l = operation.stage;
     const bool both = kind == OperationKind::kForwardSaveDiscard;
     const bool saves = both || kind == OperationKind::kForwardSave;
     if (!now.values[l - 1].on_device() || now.values[l].form != Form::kAbsent) return false;
@@ -169,7 +186,8 @@ class Search {
     if (both && (now.values[l - 1].form != Form::kOutput || !now.values[l - 1].droppable())) {
       return false;
     }
-    const int64_t added = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+    const int64_t added =
+        saves ? Way(l, operation.save_option).saved_bytes : chain_.output_bytes(l);
     return Fits(now, added + chain_.stage(l).forward_overhead_bytes);
   }
 
@@ -185,7 +203,8 @@ class Search {
     const bool gone = now.values[l - 1].form == Form::kAbsent && chain_.stage(l).input_unread;
     if (!gone && !now.values[l - 1].on_device()) return false;
     if (now.values[l - 1].form == Form::kOutput && !now.values[l - 1].droppable()) return false;
-    return Fits(now, chain_.gradient_bytes(l - 1) + chain_.stage(l).backward_overhead_bytes);
+    return Fits(now,
+                chain_.gradient_bytes(l - 1) + Way(l, now.values[l].way).backward_overhead_bytes);
   }
 
   bool MayOffload(const Situation& now, int l) const {
@@ -211,7 +230,8 @@ class Search {
   }
 
   int64_t Bytes(const Situation& now, int v) const {
-    return now.values[v].form == Form::kSaved ? chain_.saved_bytes(v) : chain_.output_bytes(v);
+    return now.values[v].form == Form::kSaved ? Way(v, now.values[v].way).saved_bytes
+                                              : chain_.output_bytes(v);
   }
 
   Situation SituationAfter(const Situation& now, Operation operation) const {
@@ -219,10 +239,10 @@ class Search {
     Situation next = now;
     switch (operation.kind) {
       case OperationKind::kForwardSave:
-        next.values[l] = {Form::kSaved, Place::kDevice};
+        next.values[l] = {Form::kSaved, Place::kDevice, operation.save_option};
         break;
       case OperationKind::kForwardSaveDiscard:
-        next.values[l] = {Form::kSaved, Place::kDevice};
+        next.values[l] = {Form::kSaved, Place::kDevice, operation.save_option};
         next.values[l - 1] = Value{};
         break;
       case OperationKind::kForwardDiscard:
@@ -261,7 +281,8 @@ class Search {
       double start = std::max({clocks.compute, clocks.released, clocks.prefetched[l - 1]});
       if (backward) start = std::max(start, clocks.prefetched[l]);
       const Stage& stage = chain_.stage(l);
-      next.compute = start + (backward ? stage.backward_seconds : stage.forward_seconds);
+      next.compute =
+          start + (backward ? Way(l, now.values[l].way).backward_seconds : stage.forward_seconds);
     } else if (operation.kind == OperationKind::kOffload) {
       const double start = std::max({clocks.to_host, clocks.compute, clocks.prefetched[l]});
       next.to_host = start + OffloadSeconds(now, l);

@@ -33,40 +33,48 @@ bool ReadCosts(Reader& reader, const Path& path, py::handle object,
                          });
 }
 
-bool ReadStage(Reader& reader, const Path& path, py::handle object, Stage* to) {
+bool ReadSaveOption(Reader& reader, const Path& path, py::handle object, SaveOption* to) {
   return reader.ReadDict(path, object,
                          [&](absl::string_view key, py::handle value, const Path& at) {
                            if (key == "name") return reader.Read(at, value, &to->name);
-                           if (key == "forward_seconds")
-                             return reader.Read(at, value, &to->forward_seconds);
-                           if (key == "backward_seconds")
-                             return reader.Read(at, value, &to->backward_seconds);
-                           if (key == "output_bytes")
-                             return reader.Read(at, value, &to->output_bytes);
                            if (key == "saved_bytes")
                              return reader.Read(at, value, &to->saved_bytes);
-                           if (key == "gradient_bytes")
-                             return reader.Read(at, value, &to->gradient_bytes);
-                           if (key == "forward_overhead_bytes") {
-                             return reader.Read(at, value, &to->forward_overhead_bytes);
-                           }
-                           if (key == "backward_overhead_bytes") {
-                             return reader.Read(at, value, &to->backward_overhead_bytes);
-                           }
-                           if (key == "no_recompute")
-                             return reader.Read(at, value, &to->no_recompute);
-                           if (key == "no_offload") return reader.Read(at, value, &to->no_offload);
-                           if (key == "graph") return ReadCosts(reader, at, value, &to->graph);
-                           if (key == "fusion_group")
-                             return reader.Read(at, value, &to->fusion_group);
-                           if (key == "control_flow")
-                             return reader.Read(at, value, &to->control_flow);
-                           if (key == "input_unread")
-                             return reader.Read(at, value, &to->input_unread);
-                           if (key == "replay_seconds")
-                             return reader.Read(at, value, &to->replay_seconds);
-                           return false;
+                           if (key == "backward_seconds")
+                             return reader.Read(at, value, &to->backward_seconds);
+                           if (key != "backward_overhead_bytes") return false;
+                           return reader.Read(at, value, &to->backward_overhead_bytes);
                          });
+}
+
+bool ReadStage(Reader& reader, const Path& path, py::handle object, Stage* to) {
+  return reader.ReadDict(
+      path, object, [&](absl::string_view key, py::handle value, const Path& at) {
+        if (key == "name") return reader.Read(at, value, &to->name);
+        if (key == "forward_seconds") return reader.Read(at, value, &to->forward_seconds);
+        if (key == "backward_seconds") return reader.Read(at, value, &to->backward_seconds);
+        if (key == "output_bytes") return reader.Read(at, value, &to->output_bytes);
+        if (key == "saved_bytes") return reader.Read(at, value, &to->saved_bytes);
+        if (key == "gradient_bytes") return reader.Read(at, value, &to->gradient_bytes);
+        if (key == "forward_overhead_bytes") {
+          return reader.Read(at, value, &to->forward_overhead_bytes);
+        }
+        if (key == "backward_overhead_bytes") {
+          return reader.Read(at, value, &to->backward_overhead_bytes);
+        }
+        if (key == "no_recompute") return reader.Read(at, value, &to->no_recompute);
+        if (key == "no_offload") return reader.Read(at, value, &to->no_offload);
+        if (key == "graph") return ReadCosts(reader, at, value, &to->graph);
+        if (key == "fusion_group") return reader.Read(at, value, &to->fusion_group);
+        if (key == "control_flow") return reader.Read(at, value, &to->control_flow);
+        if (key == "input_unread") return reader.Read(at, value, &to->input_unread);
+        if (key == "replay_seconds") return reader.Read(at, value, &to->replay_seconds);
+        if (key == "save_options") {
+          return reader.ReadList(at, value, [&](py::handle option, const Path& option_at) {
+            ReadSaveOption(reader, option_at, option, &to->save_options.emplace_back());
+          });
+        }
+        return false;
+      });
 }
 
 bool Read(Reader& reader, const Path& path, py::handle object, Chain* to) {
@@ -163,6 +171,7 @@ bool ReadOperation(Reader& reader, const Path& path, py::handle object, Operatio
                           "a mode: EAGER or GRAPH", &to->mode);
         }
         if (key == "first_stage") return reader.Read(at, value, &to->first_stage);
+        if (key == "save_option") return reader.Read(at, value, &to->save_option);
         return false;
       });
   if (to->first_stage == to->stage) to->first_stage = 0;  // of one stage

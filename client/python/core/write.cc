@@ -118,6 +118,7 @@ py::dict ToDict(const StageFate& fate) {
   to["offloaded"] = fate.offloaded;
   if (fate.mode == Mode::kGraph) to["mode"] = "GRAPH";
   if (fate.fused_into != 0) to["fused_into"] = fate.fused_into;
+  if (fate.save_option != 0) to["save_option"] = fate.save_option;
   return to;
 }
 
@@ -136,6 +137,7 @@ py::dict ToDict(const Operation& operation) {
   to["stage"] = operation.stage;
   if (operation.mode == Mode::kGraph) to["mode"] = "GRAPH";
   if (operation.first_stage != 0) to["first_stage"] = operation.first_stage;
+  if (operation.save_option != 0) to["save_option"] = operation.save_option;
   return to;
 }
 

@@ -82,7 +82,8 @@ class Prediction(Message):
     Attributes:
         makespan_seconds: Of one step: until the last operation ends.
         compute_seconds: All forwards and backwards, recomputation included.
-        recompute_seconds: The part of it beyond one forward of each stage.
+        recompute_seconds: The part of it beyond one forward of each stage and one backward in the
+            stage's own way.
         idle_seconds: Makespan minus compute: waiting for transfers.
         peak_memory_bytes: On the device.
         peak_host_bytes: Of offloaded values.
@@ -179,6 +180,8 @@ class StageFate(Message):
         offloaded: Number of times that its value is copied to the host.
         mode: None: EAGER.
         fused_into: In graph mode the last stage of its fusion group; None where that is itself.
+        save_option: The way of its `save_options`, from 1, in which its backward was; None: its
+            own.
     """
 
     stage: Int32 = 0
@@ -187,6 +190,7 @@ class StageFate(Message):
     offloaded: Int32 = 0
     mode: Mode | None = None
     fused_into: Int32 | None = None
+    save_option: Int32 | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from stowage.codec import Int32, Message, Struct
+from stowage.codec import OMIT_EMPTY, Int32, Message, Struct
 
 
 class OperationKind(enum.Enum):
@@ -65,6 +65,24 @@ class GraphCosts(Message):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SaveOption(Message):
+    """A way to save a stage that keeps less than the stage's own and reruns the rest within the
+    backward: selective checkpointing. Forwards cost the same in every way.
+
+    Attributes:
+        name: Free text.
+        saved_bytes: Size of all that it keeps: from the stage's output_bytes to its saved_bytes.
+        backward_seconds: Of the backward, what it reruns included; at least the stage's.
+        backward_overhead_bytes: Temporary memory, what it reruns included.
+    """
+
+    name: str = ""
+    saved_bytes: int = 0
+    backward_seconds: float = 0.0
+    backward_overhead_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stage(Message):
     """One layer or block of layers.
 
@@ -84,6 +102,7 @@ class Stage(Message):
         control_flow: Excludes the stage and its group from graph mode.
         replay_seconds: Of a forward that its own backward follows at once; None: forward_seconds.
         input_unread: The backward does not read the stage's input, which may go before it.
+        save_options: Further ways to save the stage, at most 5.
     """
 
     name: str = ""
@@ -101,6 +120,7 @@ class Stage(Message):
     control_flow: bool | None = None
     replay_seconds: float | None = None
     input_unread: bool | None = None
+    save_options: tuple[SaveOption, ...] = field(default=(), metadata=OMIT_EMPTY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +186,8 @@ class Operation(Message):
             mode the last stage.
         mode: Of a forward or a backward; None: EAGER.
         first_stage: Of a fusion group in graph mode; None: stage.
+        save_option: Of a forward that saves: the way in the stage's save_options, from 1; None:
+            the stage's own.
     """
 
     root: ClassVar[str] = "operation"
@@ -174,6 +196,7 @@ class Operation(Message):
     stage: Int32 = 0
     mode: Mode | None = None
     first_stage: Int32 | None = None
+    save_option: Int32 | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,6 +244,7 @@ __all__ = [
     "Operation",
     "OperationKind",
     "Platform",
+    "SaveOption",
     "Schedule",
     "SolveOptions",
     "Stage",

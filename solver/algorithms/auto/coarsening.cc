@@ -77,7 +77,7 @@ absl::StatusOr<std::optional<LeastPlan>> FindLeast(const Instance& instance, int
   // Rotor, where it is asked, has schedules from there on.
   if (!AsksAtFullLength("rotor", instance.chain(), platform)) return least;
   ASSIGN_OR_RETURN(std::optional<LeastPlan> leaving,
-                   LeastPlanWithUnreadInputs(instance.chain(), context));
+                   LeastPlanOfLeavingParts(instance.chain(), context));
   const int64_t most = least.has_value() ? least->memory_bytes : INT64_MAX;
   if (leaving.has_value() && leaving->memory_bytes < most) least = std::move(leaving);
   return least;

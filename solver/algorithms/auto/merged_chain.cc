@@ -273,6 +273,7 @@ MergedChain::MergedChain(const Chain& chain, std::vector<int> ends) : ends_(std:
   merged_.input_bytes = chain.input_bytes;
   merged_.input_gradient_bytes = chain.input_gradient_bytes;
   merged_.loss = chain.loss;
+  merged_.loss.save_options.clear();  // as merged stages have none
   for (int m = 1; m + 1 < static_cast<int>(ends_.size()); ++m) {
     merged_.stages.push_back(Group::Of(chain, first(m), last(m)).ToStage());
   }

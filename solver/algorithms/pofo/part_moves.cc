@@ -66,10 +66,12 @@ PartMoves::Recomputation PartMoves::RecomputationOf(int first, int last, int32_t
 double PartMoves::SecondsOf(const ForwardPart& part) const {
   double seconds = 0;
   for (int l = part.first; l <= part.last; ++l) seconds += chain_.stage(l).forward_seconds;
-  if (part.saved) return seconds + chain_.stage(part.first).backward_seconds;
+  if (part.saved) return seconds + chain_.stage(part.first).BackwardSeconds(part.save_option);
   for (const Operation& operation : *part.recomputation) {
     const Stage& stage = chain_.stage(operation.stage);
     seconds += IsForward(operation.kind) ? stage.forward_seconds : stage.backward_seconds;
+    // With the forward, since the backward does not say how its stage was saved.
+    seconds += stage.BackwardSeconds(operation.save_option) - stage.backward_seconds;
   }
   return seconds;
 }

@@ -262,9 +262,10 @@ class Pofo final : public BudgetAlgorithm {
     ASSIGN_OR_RETURN(
         std::optional<LeastPlan> least,
         FindLeastPlan(instance.chain(), instance.platform(), Recomputation::kParts, context));
-    // Rotor's schedules, the first incumbents, let inputs leave that no backward reads.
+    // Rotor's schedules, the first incumbents, let inputs leave that no backward reads, and save
+    // stages in other ways.
     ASSIGN_OR_RETURN(std::optional<LeastPlan> leaving,
-                     LeastPlanWithUnreadInputs(instance.chain(), context));
+                     LeastPlanOfLeavingParts(instance.chain(), context));
     const int64_t most = least.has_value() ? least->memory_bytes : INT64_MAX;
     if (leaving.has_value() && leaving->memory_bytes < most) least = std::move(leaving);
     return least;

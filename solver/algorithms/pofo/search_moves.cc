@@ -57,6 +57,8 @@ void SearchMoves::CountSeconds() {
   for (const Operation& operation : sequence().operations) {
     const Stage& stage = chain_.stage(operation.stage);
     seconds_ += IsForward(operation.kind) ? stage.forward_seconds : stage.backward_seconds;
+    // With the forward, since the backward does not say how its stage was saved.
+    seconds_ += stage.BackwardSeconds(operation.save_option) - stage.backward_seconds;
   }
 }
 

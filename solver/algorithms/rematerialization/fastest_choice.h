@@ -10,6 +10,7 @@
 
 #include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/rematerialization/rotor_part.h"
+#include "solver/algorithms/rematerialization/save_ways.h"
 #include "solver/model/chain.h"
 
 namespace stowage {
@@ -43,19 +44,26 @@ class SweepTimes {
 };
 
 // Evaluates the recurrence (leaving_table.h) at one amount of memory: lost_at(s, t, leaves, level)
-// is E's value where `leaves`, else C's, infinite where nothing fits. A later split must gain more
-// than rounding.
+// is E's value where `leaves`, else C's, infinite where nothing fits. A later way to save, and a
+// split, must gain more than rounding.
 template <typename T, typename LostAt>
-RotorChoice FastestChoice(const RotorPart& part, const PartSizes<T>& sizes, const SweepTimes& times,
-                          LostAt lost_at) {
+RotorChoice FastestChoice(const RotorPart& part, const PartSizes<T>& sizes, const SaveWays<T>& ways,
+                          const SweepTimes& times, LostAt lost_at) {
   const int s = part.s - 1;
   const int t = part.t - 1;
   RotorChoice best;
   double least = std::numeric_limits<double>::infinity();
-  const int64_t save_need = part.leaves ? sizes.LeaveNeed(s, t) : sizes.SaveNeed(s, t);
-  if (sizes.may_save[s] != 0 && part.level >= save_need) {
-    best = {0, part.level - sizes.saved[s] + (part.leaves ? sizes.input[s] : 0)};
-    least = lost_at(s + 1, t, false, best.remaining_level);
+  for (int option = 0; const auto& way : ways.of(s)) {
+    const Saved saved = SavedIn<T>(way, sizes, s, t, part.leaves);
+    const bool fits = (s == t || sizes.may_save[s] != 0) && part.level >= saved.need;
+    const int64_t rest = part.level - saved.taken;
+    const double lost =
+        fits ? way.lost_seconds + (s < t ? lost_at(s + 1, t, false, rest) : 0) : least;
+    if (lost < least - times.min_gain()) {
+      least = lost;
+      best = {.remaining_level = rest, .save_option = option};
+    }
+    ++option;
   }
   T sweep = 0;
   for (int k = s; k < std::min(t, sizes.sweep_limit[s]); ++k) {

@@ -11,6 +11,7 @@ namespace stowage {
 LeavingMinimum::LeavingMinimum(const Chain& chain, Saving saving)
     : input_bytes_(chain.input_bytes),
       sizes_(PartSizesInBytes(chain, saving)),
+      ways_(chain, [](int64_t bytes) { return bytes; }),
       index_(sizes_.stages()),
       staying_(MakeLargeBuffer<int64_t>(index_.size())),
       leaving_(MakeLargeBuffer<int64_t>(index_.size())) {}
@@ -30,14 +31,13 @@ absl::StatusOr<LeavingMinimum> LeavingMinimum::Build(const Chain& chain, Saving 
 void LeavingMinimum::FillRow(int s, bool leaves) {
   const int count = sizes_.stages();
   int64_t* const row = (leaves ? leaving_ : staying_).get() + index_(s, s) - s;
-  const auto need = [&](int t) { return leaves ? sizes_.LeaveNeed(s, t) : sizes_.SaveNeed(s, t); };
-  // What saving stage s takes from the rest.
-  const int64_t taken = sizes_.saved[s] - (leaves ? sizes_.input[s] : 0);
-  row[s] = need(s);
-  for (int t = s + 1; t < count; ++t) {
-    row[t] = sizes_.may_save[s] != 0
-                 ? std::min(kNeverBytes, std::max(need(t), taken + Row(s + 1, false)[t]))
-                 : kNeverBytes;
+  std::fill(row + s, row + count, kNeverBytes);
+  for (const auto& way : ways_.of(s)) {
+    row[s] = std::min(row[s], SavedIn<int64_t>(way, sizes_, s, s, leaves).need);
+    for (int t = s + 1; t < count && sizes_.may_save[s] != 0; ++t) {
+      const Saved saved = SavedIn<int64_t>(way, sizes_, s, t, leaves);
+      row[t] = std::min(row[t], std::max(saved.need, saved.taken + Row(s + 1, false)[t]));
+    }
   }
   // K(s,k) or E(s,k) is final once all smaller k have been tried.
   int64_t sweep = 0;
@@ -62,10 +62,18 @@ RotorChoice LeavingMinimum::BestChoice(const RotorPart& part) const {
   const int t = part.t - 1;
   RotorChoice best;
   int64_t least = kNeverBytes;
-  if (sizes_.may_save[s] != 0) {
-    const int64_t need = part.leaves ? sizes_.LeaveNeed(s, t) : sizes_.SaveNeed(s, t);
-    const int64_t taken = sizes_.saved[s] - (part.leaves ? sizes_.input[s] : 0);
-    least = std::max(need, taken + Row(s + 1, false)[t]);
+  for (int option = 0; const auto& way : ways_.of(s)) {
+    const Saved saved = SavedIn<int64_t>(way, sizes_, s, t, part.leaves);
+    int64_t need = kNeverBytes;
+    if (s == t) need = saved.need;
+    if (s < t && sizes_.may_save[s] != 0) {
+      need = std::max(saved.need, saved.taken + Row(s + 1, false)[t]);
+    }
+    if (need < least) {
+      least = need;
+      best = {.save_option = option};
+    }
+    ++option;
   }
   int64_t sweep = 0;
   for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
@@ -85,13 +93,18 @@ int64_t LeavingMinimum::least_bytes() const {
 }
 
 std::optional<Schedule> LeavingMinimum::LeastSchedule() const {
-  return UnrollChoices({1, sizes_.stages(), 0, sizes_.may_leave[0] != 0},
-                       [this](const RotorPart& part) { return BestChoice(part); });
+  return UnrollChoices(
+      {1, sizes_.stages(), 0, sizes_.may_leave[0] != 0},
+      [this](const RotorPart& part) { return BestChoice(part); }, OneStage::kChosen);
 }
 
-absl::StatusOr<std::optional<LeastPlan>> LeastPlanWithUnreadInputs(const Chain& chain,
-                                                                   const SolveContext& context) {
-  if (!HasUnreadInputs(chain)) return std::optional<LeastPlan>();
+bool HasLeavingParts(const Chain& chain) {
+  return HasUnreadInputs(chain) || chain.has_save_options();
+}
+
+absl::StatusOr<std::optional<LeastPlan>> LeastPlanOfLeavingParts(const Chain& chain,
+                                                                 const SolveContext& context) {
+  if (!HasLeavingParts(chain)) return std::optional<LeastPlan>();
   ASSIGN_OR_RETURN(const LeavingMinimum minimum,
                    LeavingMinimum::Build(chain, Saving::kAlways, context));
   std::optional<Schedule> schedule = minimum.LeastSchedule();

@@ -1,5 +1,6 @@
-// The least memory of rotor's schedules on a chain with input_unread stages, exact in bytes, and a
-// schedule that attains it: RotorMinimum for parts whose input may leave early.
+// The least memory of rotor's schedules on a chain with input_unread stages or with stages that can
+// be saved in several ways, exact in bytes, and a schedule that attains it: RotorMinimum for parts
+// whose input may leave early.
 //
 //   K(s,t)   least memory of part [s..t], its input not counted (part_sizes.h)
 //   E(s,t)   the same where the input leaves once stage s has been saved, as rotor_part.h has it:
@@ -8,7 +9,8 @@
 //                 min over k in s..t-1 of max(SweepNeed(s..k) + gradient[t],
 //                                             output[k] + E(k+1,t), E(s,k)) )
 // and K(s,t) splits into E(k+1,t) and K(s,k): the value a^k between the two parts may leave.
-// Up to twice RotorMinimum's time and memory.
+// Saving, of a part of one stage, too, is the least over the stage's ways (save_ways.h). Up to
+// twice RotorMinimum's time and memory.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_LEAVING_MINIMUM_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_LEAVING_MINIMUM_H_
 
@@ -20,6 +22,7 @@
 #include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/rematerialization/rotor_part.h"
+#include "solver/algorithms/rematerialization/save_ways.h"
 #include "solver/algorithms/solver.h"
 #include "solver/base/large_buffer.h"
 #include "solver/model/chain.h"
@@ -27,10 +30,14 @@
 
 namespace stowage {
 
-// The least plan of rotor where inputs may leave. nullopt: none may, or the schedule would have
-// more than kMaxOperations. Errors: CANCELLED once context.stop is set.
-absl::StatusOr<std::optional<LeastPlan>> LeastPlanWithUnreadInputs(const Chain& chain,
-                                                                   const SolveContext& context);
+// Whether rotor's schedules of the chain are not those of RotorMinimum and RotorTable alone: inputs
+// may leave, or stages can be saved in several ways.
+bool HasLeavingParts(const Chain& chain);
+
+// The least plan of rotor of such a chain. nullopt: of another one, or the schedule would have more
+// than kMaxOperations. Errors: CANCELLED once context.stop is set.
+absl::StatusOr<std::optional<LeastPlan>> LeastPlanOfLeavingParts(const Chain& chain,
+                                                                 const SolveContext& context);
 
 // Immutable after Build(), thread-safe.
 class LeavingMinimum {
@@ -58,6 +65,7 @@ class LeavingMinimum {
 
   int64_t input_bytes_;
   PartSizes<int64_t> sizes_;
+  SaveWays<int64_t> ways_;
   Triangle index_;
   LargeBuffer<int64_t> staying_;  // K
   LargeBuffer<int64_t> leaving_;  // E, in rows that may leave

@@ -13,16 +13,22 @@ namespace {
 
 constexpr double kNone = std::numeric_limits<double>::infinity();
 
+// Sizes in slots, up to one more than there are levels.
+auto SlotsUpTo(const LeavingTable::Options& options) {
+  return [&options](int64_t bytes) {
+    return static_cast<int32_t>(std::min(options.levels + 1, options.grid.Slots(bytes)));
+  };
+}
+
 }  // namespace
 
 LeavingTable::LeavingTable(const Chain& chain, const Options& options)
-    : options_(options), times_(chain), index_(chain.length() + 1) {
-  const int64_t never = options.levels + 1;
-  const auto slots = [&options, never](int64_t bytes) {
-    return static_cast<int32_t>(std::min(never, options.grid.Slots(bytes)));
-  };
-  sizes_ = MakePartSizes<int32_t>(chain, options.saving, slots);
-  input_slots_ = slots(chain.input_bytes);
+    : options_(options),
+      input_slots_(SlotsUpTo(options)(chain.input_bytes)),
+      sizes_(MakePartSizes<int32_t>(chain, options.saving, SlotsUpTo(options))),
+      ways_(chain, SlotsUpTo(options)),
+      times_(chain),
+      index_(chain.length() + 1) {
   const int count = sizes_.stages();
   size_t leaving_parts = 0;
   for (int s = 0; s < count; ++s) {
@@ -86,18 +92,21 @@ void LeavingTable::FillPart(int s, int t, bool leaves) {
 }
 
 void LeavingTable::LowerBySaving(int s, int t, bool leaves, double* lost) const {
-  const int64_t need = leaves ? sizes_.LeaveNeed(s, t) : sizes_.SaveNeed(s, t);
   const auto levels = options_.levels;
-  if (s == t) {
-    for (int64_t m = std::max<int64_t>(0, need); m <= levels; ++m) lost[m] = 0;
-    return;
-  }
-  if (sizes_.may_save[s] == 0) return;
-  // Once the input has left, the rest may have more memory than the part.
-  const int64_t taken = sizes_.saved[s] - (leaves ? sizes_.input[s] : 0);
-  const double* const rest = Lost(s + 1, t, false);
-  for (int64_t m = std::max<int64_t>({0, need, taken}); m <= levels; ++m) {
-    lost[m] = rest[std::min(levels, m - taken)];
+  if (s < t && sizes_.may_save[s] == 0) return;
+  const double* const rest = s < t ? Lost(s + 1, t, false) : nullptr;
+  for (const auto& way : ways_.of(s)) {
+    const Saved saved = SavedIn<int32_t>(way, sizes_, s, t, leaves);
+    if (s == t) {
+      for (int64_t m = std::max<int64_t>(0, saved.need); m <= levels; ++m) {
+        lost[m] = std::min(lost[m], way.lost_seconds);
+      }
+      continue;
+    }
+    // Once the input has left, the rest may have more memory than the part.
+    for (int64_t m = std::max<int64_t>({0, saved.need, saved.taken}); m <= levels; ++m) {
+      lost[m] = std::min(lost[m], way.lost_seconds + rest[std::min(levels, m - saved.taken)]);
+    }
   }
 }
 
@@ -139,13 +148,14 @@ std::optional<double> LeavingTable::LostSecondsAt(int64_t level) const {
 
 std::optional<Schedule> LeavingTable::ScheduleAt(int64_t level) const {
   if (!LostSecondsAt(level).has_value()) return std::nullopt;
-  return UnrollChoices({1, sizes_.stages(), level - input_slots_, sizes_.may_leave[0] != 0},
-                       [this](const RotorPart& part) {
-                         return FastestChoice(part, sizes_, times_,
-                                              [this](int s, int t, bool leaves, int64_t at) {
-                                                return LostAt(s, t, leaves, at);
-                                              });
-                       });
+  return UnrollChoices(
+      {1, sizes_.stages(), level - input_slots_, sizes_.may_leave[0] != 0},
+      [this](const RotorPart& part) {
+        return FastestChoice(
+            part, sizes_, ways_, times_,
+            [this](int s, int t, bool leaves, int64_t at) { return LostAt(s, t, leaves, at); });
+      },
+      OneStage::kChosen);
 }
 
 }  // namespace stowage

@@ -1,6 +1,7 @@
-// Rotor's dynamic program over memory slots for chains with input_unread stages: RotorTable's
-// recurrence (rotor_table.h), for parts whose input stays and for those whose input may leave. With
-// the letters there, and a^(s-1) the input of part [s..t]:
+// Rotor's dynamic program over memory slots for chains with input_unread stages and with stages
+// that can be saved in several ways: RotorTable's recurrence (rotor_table.h), for parts whose input
+// stays and for those whose input may leave. With the letters there, and a^(s-1) the input of part
+// [s..t]:
 //
 //   C(s,t,m)   least time of part [s..t] within m, its input not counted
 //   E(s,t,m)   the same where the input leaves once stage s has been saved: C(s,t,m) where the
@@ -8,8 +9,10 @@
 //   E(s,t,m) = min( uF_s + uB_s + C(s+1,t, m - ā^s + a^(s-1))   if m >= LeaveNeed(s,t),
 //                   min over s' in s+1..t of  Σ_{k=s}^{s'-1} uF_k + E(s',t, m - a^(s'-1))
 //                                             + E(s,s'-1,m)     if m >= m_∅(s..s'-1, t) )
-// and C(s,t,m) splits into E(s',t, m - a^(s'-1)) and C(s,s'-1,m). The last forward of a sweep is
-// charged as a replay. Times are double precision; O(L^3 levels) time, O(L^2 levels) memory.
+// and C(s,t,m) splits into E(s',t, m - a^(s'-1)) and C(s,s'-1,m). Saving, of a part of one stage,
+// too, is the least over the stage's ways, each with its ā^s and uB_s (save_ways.h). The last
+// forward of a sweep is charged as a replay. Times are double precision; O(L^3 levels) time, O(L^2
+// levels) memory.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_LEAVING_TABLE_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_LEAVING_TABLE_H_
 
@@ -21,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/rematerialization/fastest_choice.h"
+#include "solver/algorithms/rematerialization/save_ways.h"
 #include "solver/algorithms/slot_grid.h"
 #include "solver/algorithms/solver.h"
 #include "solver/base/large_buffer.h"
@@ -70,6 +74,7 @@ class LeavingTable {
   Options options_;
   int64_t input_slots_;
   PartSizes<int32_t> sizes_;
+  SaveWays<int32_t> ways_;
   SweepTimes times_;
   Triangle index_;
   std::vector<size_t> leaving_rows_;  // by s: where the parts of row s begin in leaving_

@@ -99,7 +99,7 @@ TablePlan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) 
 // Whether short chains are first solved exactly, by RotorSteps.
 enum class ExactSteps { kTry, kSkip };
 
-// The table of a chain with input_unread stages: as fine as PlanOf()'s, unless that takes too long.
+// The table of a chain with leaving parts: as fine as PlanOf()'s, unless that takes too long.
 // nullopt where too few slots would be left.
 std::optional<LeavingTable::Options> LeavingPlanOf(const Instance& instance, const TablePlan& plan,
                                                    Saving saving) {
@@ -116,7 +116,7 @@ std::optional<LeavingTable::Options> LeavingPlanOf(const Instance& instance, con
 // An upper bound on what the tables of LeavingPlanOf() take.
 int64_t LeavingBytes(const Instance& instance, Saving saving) {
   const Chain& chain = instance.chain();
-  if (!HasUnreadInputs(chain)) return 0;
+  if (!HasLeavingParts(chain)) return 0;
   const int64_t granules = UsefulBytes(instance, saving) / instance.granule_bytes();
   const int64_t levels = IsExact(instance, saving) ? granules : MostLevels(SlotsOf(instance));
   const int64_t table =
@@ -178,7 +178,7 @@ class PersistentSolution final : public Solution {
   std::optional<RotorMinimum> minimum_;
   std::optional<RotorSteps> steps_;
   std::optional<RotorTable> table_;
-  // Of chains with input_unread stages: the minimum, and the table, instead of table_ where it is
+  // Of chains with leaving parts: the minimum, and the table, instead of table_ where it is
   // as fine.
   std::optional<LeavingMinimum> leaving_minimum_;
   std::optional<LeavingTable> leaving_table_;
@@ -192,7 +192,7 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
   const Chain& chain = solution->instance_.chain();
   const TablePlan& plan = solution->plan_;
   ASSIGN_OR_RETURN(solution->minimum_, RotorMinimum::Build(chain, saving, context));
-  const bool leaving = HasUnreadInputs(chain);
+  const bool leaving = HasLeavingParts(chain);
   if (leaving) {
     ASSIGN_OR_RETURN(solution->leaving_minimum_, LeavingMinimum::Build(chain, saving, context));
   }
@@ -213,7 +213,7 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
       ASSIGN_OR_RETURN(solution->leaving_table_,
                        LeavingTable::Build(chain, *leaving_plan, context));
     }
-    // A table that is coarse may lose more than inputs that leave gain.
+    // A table that is coarse may lose more than such parts gain.
     if (!leaving_plan.has_value() || leaving_plan->levels < plan.table.levels) {
       RETURN_IF_ERROR(solution->BuildTable(context));
     }
@@ -344,7 +344,7 @@ class PersistentSolver final : public Solver {
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
-    if (HasUnreadInputs(instance.chain())) {
+    if (HasLeavingParts(instance.chain())) {
       ASSIGN_OR_RETURN(const LeavingMinimum minimum,
                        LeavingMinimum::Build(instance.chain(), options_.saving, context));
       return minimum.least_bytes();

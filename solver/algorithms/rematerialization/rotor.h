@@ -14,10 +14,10 @@
 //    budget. For a budget, the schedule of the highest level that fits in bytes is used. Close to
 //    the least memory, schedules guided by the table but counted in bytes (rotor_guided.h) compete
 //    with it.
-// Chains with input_unread stages have a least memory and a table of their own (leaving_minimum.h,
-// leaving_table.h); the latter in place of the table above or, where it is coarser, beside it.
-// With at least as many slots as the instance has granules, nothing is rounded. Every budget for
-// which a persistent schedule exists gets a schedule.
+// Chains with input_unread stages or several ways to save a stage have a least memory and a table
+// of their own (leaving_minimum.h, leaving_table.h); the latter in place of the table above or,
+// where it is coarser, beside it. With at least as many slots as the instance has granules, nothing
+// is rounded. Every budget for which a persistent schedule exists gets a schedule.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_H_
 

@@ -3,7 +3,8 @@
 namespace stowage {
 
 std::optional<Schedule> UnrollChoices(const RotorPart& root,
-                                      const std::function<RotorChoice(const RotorPart&)>& choose) {
+                                      const std::function<RotorChoice(const RotorPart&)>& choose,
+                                      OneStage one_stage) {
   // A stack of work in reverse order of execution. An entry is a part, or BACKWARD s if t is 0.
   std::vector<RotorPart> pending = {root};
   Schedule schedule;
@@ -18,9 +19,11 @@ std::optional<Schedule> UnrollChoices(const RotorPart& root,
       add(OperationKind::kBackward, part.s);
       continue;
     }
-    const RotorChoice choice = part.s == part.t ? RotorChoice{} : choose(part);
+    const bool chosen = part.s < part.t || one_stage == OneStage::kChosen;
+    const RotorChoice choice = chosen ? choose(part) : RotorChoice{};
     if (choice.split == 0) {
       add(part.leaves ? OperationKind::kForwardSaveDiscard : OperationKind::kForwardSave, part.s);
+      schedule.operations.back().save_option = choice.save_option;
       pending.push_back({part.s, 0, 0});
       if (part.s < part.t) pending.push_back({part.s + 1, part.t, choice.remaining_level});
     } else {

@@ -8,7 +8,8 @@
 // Where stage s is input_unread and nobody else needs value s-1, it may *leave* early: saving
 // begins with FORWARD_SAVE_DISCARD s then, and a checkpoint's part [s..s'-1] has the same choice.
 // That is so for a part behind a split and for the whole chain, not behind a saved stage s-1, whose
-// own backward needs all of ā^(s-1). A `no_recompute` stage can only be saved, so a sweep (the
+// own backward needs all of ā^(s-1). Saving has a case for each of the stage's ways (save_ways.h).
+// A `no_recompute` stage can only be saved, so a sweep (the
 // forwards s .. s'-1) ends before it.
 //
 // Stages are numbered from 1 here, as in schedules. The memory needs are in part_sizes.h.
@@ -38,13 +39,17 @@ struct RotorChoice {
   int split = 0;                // 0: save stage s; otherwise s'
   int64_t remaining_level = 0;  // for part [s+1..t] or [s'..t]
   bool rest_leaves = false;     // of part [s'..t]: RotorPart::leaves
+  int save_option = 0;          // where stage s is saved
 };
 
 // The schedule of the root part when every part of two or more stages runs as `choose` says.
 // nullopt if it would have more than kMaxOperations operations. Iterative, because the depth can
-// reach the number of stages. O(operations) plus the calls of `choose`.
+// reach the number of stages. O(operations) plus the calls of `choose`. Parts of one stage are
+// saved in its own way, unless `one_stage` is kChosen.
+enum class OneStage { kOwnWay, kChosen };
 std::optional<Schedule> UnrollChoices(const RotorPart& root,
-                                      const std::function<RotorChoice(const RotorPart&)>& choose);
+                                      const std::function<RotorChoice(const RotorPart&)>& choose,
+                                      OneStage one_stage = OneStage::kOwnWay);
 
 }  // namespace stowage
 

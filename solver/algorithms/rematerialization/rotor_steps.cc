@@ -20,6 +20,7 @@ RotorSteps::RotorSteps(const Chain& chain, const Options& options)
       input_bytes_(chain.input_bytes),
       max_part_bytes_(options.memory_bytes - (HasUnreadInputs(chain) ? 0 : chain.input_bytes)),
       sizes_(PartSizesInBytes(chain, options.saving)),
+      ways_(chain, [](int64_t bytes) { return bytes; }),
       times_(chain),
       index_(sizes_.stages()),
       parts_(index_.size()),
@@ -45,21 +46,28 @@ absl::StatusOr<std::optional<RotorSteps>> RotorSteps::Build(const Chain& chain,
   return std::optional<RotorSteps>(std::move(steps));
 }
 
+// The case of saving stage s, in each of its ways. What is behind the last stage needs and loses
+// nothing.
+void RotorSteps::LowerBySaving(int s, int t, bool leaves) {
+  constexpr Step kNothing;
+  const std::span<const Step> rest = s < t ? StepsOf(s + 1, t, false) : std::span(&kNothing, 1);
+  const auto make = [](int64_t peak, double lost, size_t /*rest*/) { return Step{peak, lost}; };
+  for (const auto& way : ways_.of(s)) {
+    const Saved saved = SavedIn<int64_t>(way, sizes_, s, t, leaves);
+    if (&way == ways_.of(s).data()) {
+      fastest_.SetToSaving(rest, saved.need, saved.taken, make);
+    } else {
+      work_ += fastest_.LowerBySaving(rest, saved.need, saved.taken, way.lost_seconds, make);
+    }
+  }
+}
+
 // Computes and stores the steps of part [s..t]. Returns false when a limit is exceeded.
 bool RotorSteps::FillPart(int s, int t, bool leaves) {
-  const int64_t need = leaves ? sizes_.LeaveNeed(s, t) : sizes_.SaveNeed(s, t);
   std::vector<Step>& best = fastest_.steps();
   best.clear();
-  if (s == t) {
-    if (need <= max_part_bytes_) best.push_back({need, 0.0});
-  } else {
-    if (sizes_.may_save[s] != 0) {
-      const int64_t taken = sizes_.saved[s] - (leaves ? sizes_.input[s] : 0);
-      fastest_.SetToSaving(StepsOf(s + 1, t, false), need, taken,
-                           [](int64_t peak, double lost, size_t /*rest*/) {
-                             return Step{peak, lost};
-                           });
-    }
+  if (s == t || sizes_.may_save[s] != 0) LowerBySaving(s, t, leaves);
+  if (s < t) {
     int64_t sweep = 0;
     for (int k = s; k < std::min(t, sizes_.sweep_limit[s]); ++k) {
       sweep = std::max(sweep, k == s ? sizes_.sweep_first[k] : sizes_.sweep[k]);
@@ -97,11 +105,15 @@ std::optional<Schedule> RotorSteps::ScheduleWithin(int64_t memory_bytes) const {
   const int last = sizes_.stages();
   const int64_t root = memory_bytes - input_bytes_;
   if (LostAt(0, last - 1, true, root) == kNone) return std::nullopt;
-  return UnrollChoices({1, last, root, sizes_.may_leave[0] != 0}, [this](const RotorPart& part) {
-    return FastestChoice(part, sizes_, times_, [this](int s, int t, bool leaves, int64_t bytes) {
-      return LostAt(s, t, leaves, bytes);
-    });
-  });
+  return UnrollChoices(
+      {1, last, root, sizes_.may_leave[0] != 0},
+      [this](const RotorPart& part) {
+        return FastestChoice(part, sizes_, ways_, times_,
+                             [this](int s, int t, bool leaves, int64_t bytes) {
+                               return LostAt(s, t, leaves, bytes);
+                             });
+      },
+      OneStage::kChosen);
 }
 
 }  // namespace stowage

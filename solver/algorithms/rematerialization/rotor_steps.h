@@ -5,7 +5,8 @@
 //                                                                from SweepNeed(s..k) + δ^t on )
 // minus Σ(uF + uB): the time lost, each as the list of its steps (fastest_steps.h). The last
 // forward of a sweep is charged as a replay. Parts whose input may leave early have a second
-// function, as leaving_table.h has it.
+// function, as leaving_table.h has it. Saving has a case for each way to save the stage, which adds
+// what its backward loses (save_ways.h).
 //
 // One table gives the optimum for every budget up to options.memory_bytes. The number of steps
 // depends on the chain, about 100 per part at 50 stages, so this is for short chains; Build() stops
@@ -23,6 +24,7 @@
 #include "solver/algorithms/fastest_steps.h"
 #include "solver/algorithms/part_sizes.h"
 #include "solver/algorithms/rematerialization/fastest_choice.h"
+#include "solver/algorithms/rematerialization/save_ways.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/chain.h"
 #include "solver/model/schedule.h"
@@ -63,6 +65,7 @@ class RotorSteps {
   RotorSteps(const Chain& chain, const Options& options);
 
   bool FillPart(int s, int t, bool leaves);
+  void LowerBySaving(int s, int t, bool leaves);
   double LostAt(int s, int t, bool leaves, int64_t bytes) const;
   // `leaves`: of E; that is C where stage s reads its input in the backward.
   std::span<const Step> StepsOf(int s, int t, bool leaves) const {
@@ -75,6 +78,7 @@ class RotorSteps {
   int64_t input_bytes_;
   int64_t max_part_bytes_;  // the budget, without the chain's input where that stays
   PartSizes<int64_t> sizes_;
+  SaveWays<int64_t> ways_;
   SweepTimes times_;
   Triangle index_;
   std::vector<Part> parts_;

@@ -7,6 +7,7 @@ namespace {
 struct Value {
   int64_t bytes = 0;  // 0: not live, or nothing to move
   bool saved = false;
+  int save_option = 0;
   int made = -1;     // the operation that produced it
   int touched = -1;  // its last use
   int gap = -1;      // its last gap
@@ -28,26 +29,29 @@ class Walk {
     if (operation.kind == OperationKind::kBackward) {
       Backward(index, operation.stage);
     } else {
-      Forward(index, operation.kind, operation.stage);
+      Forward(index, operation);
     }
   }
 
  private:
-  void Forward(int index, OperationKind kind, int l) {
+  void Forward(int index, const Operation& operation) {
+    const int l = operation.stage;
     Read(index, l - 1);
-    const bool saves = Saves(kind);
-    const int64_t bytes = saves ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+    const bool saves = Saves(operation.kind);
+    const int64_t bytes =
+        saves ? chain_.stage(l).SavedBytes(operation.save_option) : chain_.output_bytes(l);
     sequence_.need_bytes.push_back(device_bytes_ + bytes + chain_.stage(l).forward_overhead_bytes);
-    values_[l] = {bytes, saves, index, index, -1};
+    values_[l] = {bytes, saves, operation.save_option, index, index, -1};
     device_bytes_ += bytes;
-    if (Discards(kind)) Drop(l - 1);
+    if (Discards(operation.kind)) Drop(l - 1);
   }
 
   void Backward(int index, int l) {
     Read(index, l);
     Read(index, l - 1);
     const int64_t added = chain_.gradient_bytes(l - 1);
-    sequence_.need_bytes.push_back(device_bytes_ + added + chain_.stage(l).backward_overhead_bytes);
+    sequence_.need_bytes.push_back(device_bytes_ + added +
+                                   chain_.stage(l).BackwardOverheadBytes(values_[l].save_option));
     // δ^(l-1) replaces δ^l. ā^(l-1) stays for its own backward.
     device_bytes_ += added - chain_.gradient_bytes(l);
     Drop(l);

@@ -21,6 +21,7 @@ void AssembleParts(const Chain& chain, const std::vector<ForwardPart>& parts,
     reads.push_back(static_cast<int>(operations.size()));
     operations.push_back(
         {part.saved ? OperationKind::kForwardSave : OperationKind::kForwardCheckpoint, part.first});
+    operations.back().save_option = part.save_option;
     for (int l = part.first + 1; l <= part.last; ++l) {
       operations.push_back({OperationKind::kForwardDiscard, l});
     }
@@ -67,7 +68,8 @@ std::optional<std::vector<ForwardPart>> PartsOf(const Chain& chain,
       parts.back().last = operation.stage;
     } else {
       const bool saved = operation.kind == OperationKind::kForwardSave;
-      parts.push_back({operation.stage, operation.stage, saved, PartInput::kKept, nullptr});
+      parts.push_back({operation.stage, operation.stage, saved, PartInput::kKept, nullptr,
+                       operation.save_option});
     }
   }
   if (parts.empty() || parts.back().last != loss || !parts.back().saved) return std::nullopt;

@@ -32,6 +32,7 @@ struct ForwardPart {
   // The operations that recompute the part and run its backwards, once δ^last exists. Null for a
   // saved part. Shared, so that copies of a plan are cheap.
   std::shared_ptr<const std::vector<Operation>> recomputation;
+  int save_option = 0;  // of a saved part
 };
 
 ForwardPart SavedPart(int stage, PartInput input = PartInput::kKept);

@@ -221,6 +221,7 @@ void TransferPlacement::ListEvents(const ComputeSequence& sequence) {
 double TransferPlacement::Time(const ComputeSequence& sequence) {
   offloaded_.assign(sequence.gaps.size(), 0);
   prefetched_.assign(static_cast<size_t>(chain_.length()) + 2, 0);
+  save_options_.assign(prefetched_.size(), 0);
   double compute = 0;
   double released = 0;
   double to_host = 0;
@@ -253,12 +254,13 @@ double TransferPlacement::Time(const ComputeSequence& sequence) {
     double start = std::max({compute, released, prefetched_[l - 1]});
     if (operation.kind == OperationKind::kBackward) {
       start = std::max(start, prefetched_[l]);
-      compute = start + stage.backward_seconds;
+      compute = start + stage.BackwardSeconds(save_options_[l]);
     } else {
       const bool replays =
           stage.replay_seconds.has_value() && IsReplay(sequence.operations, static_cast<size_t>(k));
       compute = start + (replays ? stage.ReplaySeconds() : stage.forward_seconds);
       prefetched_[l] = 0;
+      save_options_[l] = operation.save_option;
     }
   }
   // Compute ends last: it waits for every OFFLOAD at its RELEASE and for every PREFETCH at the next

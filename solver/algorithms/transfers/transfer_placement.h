@@ -119,6 +119,7 @@ class TransferPlacement {
   std::vector<Event> events_;
   std::vector<double> offloaded_;   // by gap: when the copy is complete
   std::vector<double> prefetched_;  // by value: when its latest copy back is complete
+  std::vector<int> save_options_;   // by value: that of its latest forward
 };
 
 }  // namespace stowage

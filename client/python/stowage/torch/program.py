@@ -66,6 +66,11 @@ class Program:
                     f"schedule.operations[{index}]: {operation.kind.name} is not for modules, "
                     "which keep their inputs; solve the chain without input_unread"
                 )
+            if operation.save_option:
+                raise ValueError(
+                    f"schedule.operations[{index}]: save_option {operation.save_option} is not for "
+                    "modules, which save in their own way; solve the chain without save_options"
+                )
         operations: list[tuple[Step, int]] = []
         source: list[int] = []
         for index, operation in enumerate(schedule.operations):

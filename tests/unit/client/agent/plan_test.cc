@@ -134,7 +134,7 @@ TEST_F(MakePlanTest, RefusesAnArenaOrAPoolOverItsLimit) {
 TEST_F(MakePlanTest, RefusesAnInvalidChain) {
   Chain chain = EqualChain(2);
   chain.stages[1].saved_bytes = 3;
-  EXPECT_THAT(MakeArenaPlan(chain, platform_, Ops("S1 S2 S3 B3 B2 B1")),
+  EXPECT_THAT(MakeArenaPlan(chain, platform_, Ops("S1 S2 S3 B3 B2 B1"), options_),
               Fails(absl::StatusCode::kInvalidArgument, HasSubstr("stages[1].saved_bytes")));
 }
 
@@ -173,6 +173,19 @@ TEST_F(MakePlanTest, TreatsAUnitInGraphModeAsOneStage) {
   const auto simulated = Simulate(chain, platform_, Ops("S1 gS2-3 S4 S5 B5 B4 gB2-3 B1"));
   ASSERT_THAT(simulated, IsOk());
   EXPECT_EQ(simulated->prediction.compute_seconds, 3 + 3 + 3 + 0.25);
+}
+
+TEST_F(MakePlanTest, RefusesOtherWaysToSaveThanTheStagesOwn) {
+  Chain chain = EqualChain(2);
+  chain.stages[1].save_options = {{"", 20, 3, 0}};
+  const Schedule schedule = Ops("S1 S2:1 S3 B3 B2 B1");
+  const auto refused =
+      Fails(absl::StatusCode::kUnimplemented,
+            HasSubstr("operations[1] FORWARD_SAVE 2 save_option 1: stages are saved in their own "
+                      "way only; solve the chain again without save_options"));
+  EXPECT_THAT(MakeArenaPlan(chain, platform_, schedule, options_), refused);
+  EXPECT_THAT(MakeFrameworkPlan(chain, platform_, schedule, {}), refused);
+  EXPECT_THAT(MakeArenaPlan(chain, platform_, Ops("S1 S2 S3 B3 B2 B1")), IsOk());
 }
 
 TEST_F(MakePlanTest, RefusesModesThatTheChainDoesNotHave) {

@@ -16,6 +16,7 @@ namespace {
 SolveRequest Request() {
   SolveRequest request{EqualChain(4), Memory(int64_t{4} << 30), "rotor", {}};
   request.chain.stages[2].name = "mlp";
+  request.chain.stages[2].save_options = {{"norms", 20, 3, 4}};
   request.platform.offload_bytes_per_second = 1e9;
   return request;
 }
@@ -42,6 +43,8 @@ TEST(PlanDifference, NamesTheFieldWhatItWasAndWhatItIs) {
        "stage 3 (mlp)'s saved_bytes 30 B, now 1.00 MiB"},
       {[](auto* now) { now->chain.stages[1].no_recompute = true; },
        "stage 2's former properties, now others"},
+      {[](auto* now) { now->chain.stages[2].save_options[0].saved_bytes = 15; },
+       "stage 3 (mlp)'s former properties, now others"},
       {[](auto* now) { now->chain.loss.forward_overhead_bytes = 7; },
        "the loss's forward_overhead_bytes 0 B, now 7 B"},
   };
@@ -56,6 +59,7 @@ TEST(PlanDifference, IsNoneInWhatIsMeasuredAnewAtEveryStart) {
       stage.forward_seconds *= 1.3;
       stage.backward_seconds *= 0.8;
       stage.replay_seconds = 1;
+      for (SaveOption& option : stage.save_options) option = {"'", 20, 9, 4};
     }
     now->platform.name = "another";
     now->platform.offload_bytes_per_second *= 1.2;

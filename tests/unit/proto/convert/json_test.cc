@@ -165,6 +165,22 @@ TEST(ToJson, PrintsDefaultsInSnakeCaseAndLongNumbersAsStrings) {
 }
 
 // An answer without warnings is what it was before there were any.
+TEST(ToJson, PrintsWaysToSaveOnlyWhereThereAre) {
+  Chain chain = EqualChain(2);
+  chain.stages[1].name = ",\"save_options\":[]";
+  v1::SolveRequest request;
+  *request.mutable_chain() = ToMessage(chain);
+  EXPECT_THAT(ToJson(request), Not(HasSubstr("\"save_options\"")));
+  EXPECT_THAT(ToHtmlJson(request), Not(HasSubstr("\"save_options\"")));
+  EXPECT_THAT(ToHtmlJson(request), HasSubstr(R"("name":",\"save_options\":[]")"));
+  v1::SolveRequest read;
+  ASSERT_THAT(FromJson(ToHtmlJson(request), "request", &read), IsOk());
+  EXPECT_EQ(FromMessage(read.chain()), chain);
+  chain.stages[0].save_options = {{"norms", 20, 3, 0}};
+  EXPECT_THAT(ToJson(ToMessage(chain)), HasSubstr("\"save_options\": [\n"));
+  EXPECT_THAT(ToHtmlJson(ToMessage(chain)), HasSubstr(R"("save_options":[{"name":"norms")"));
+}
+
 TEST(ToJson, PrintsWarningsOnlyWhereThereAre) {
   Answer answer;
   answer.minimum_memory_bytes = 7;
@@ -198,6 +214,7 @@ TEST(ToJson, WritesEveryFieldAsTheModelDoes) {
   chain.stages[1].control_flow = true;
   chain.stages[1].input_unread = true;
   chain.stages[2].replay_seconds = 0;
+  chain.stages[1].save_options = {{"\"save_options\": []", 20, 21, 22}, {"", 23, 24, 25}};
   chain.loss = {"loss", 8, 9, 10, 11, {}, 12, 13, false, true};
   chain.graph_entry_seconds = 14;
   EXPECT_EQ(ToJson(chain), ToJson(ToMessage(chain)));
@@ -238,6 +255,7 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
   chain.stages[1].control_flow = true;
   chain.stages[0].replay_seconds = 0;
   chain.stages[1].input_unread = true;
+  chain.stages[1].save_options = {{"norms", 20, 21, 22}, {"", 23, 24, 25}};
   EXPECT_EQ(FromMessage(ToMessage(chain)), chain);
   const Platform platform = {"gpu", 1, 2, 3, 4, true, 5};
   EXPECT_EQ(FromMessage(ToMessage(platform)), platform);
@@ -259,7 +277,7 @@ TEST(Convert, KeepsWhyAnAnswerMayNotBeOptimal) {
 }
 
 TEST(Convert, KeepsEveryKindOfOperation) {
-  const Schedule schedule = Ops("S1 C2 D3 B4 O5 R6 P7 X8 gS8 gB9-11");
+  const Schedule schedule = Ops("S1 C2 D3 B4 O5 R6 P7 X8 gS8 gB9-11 S2:1 X3:5");
   std::vector<FieldViolation> violations;
   EXPECT_EQ(FromMessage(ToMessage(schedule), &violations), schedule);
   EXPECT_TRUE(violations.empty());

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/support/chains.h"
 #include "tests/support/forged_requests.h"
 
@@ -100,7 +102,22 @@ TEST(Fingerprint, EverythingElseCounts) {
   expect_other([](SolveRequest& request) { request.chain.loss.backward_seconds += 1; });
   expect_other([](SolveRequest& request) { request.chain.stages[0].replay_seconds = 0; });
   expect_other([](SolveRequest& request) { request.chain.stages[0].input_unread = true; });
+  expect_other([](SolveRequest& request) { request.chain.stages[0].save_options.resize(1); });
   expect_other([](SolveRequest& request) { request.chain.input_bytes += 1 << 20; });
+}
+
+TEST(Fingerprint, WaysToSaveCountButNotTheirNames) {
+  const auto keys = [](SaveOption option) {
+    return After([&option](SolveRequest& request) {
+      request.chain.loss.save_options = {std::move(option)};
+    });
+  };
+  const SaveOption option{"norms", 300'000'000, 4, 2 << 20};
+  const Fingerprint original = keys(option).exact;
+  EXPECT_EQ(keys({"", 300'000'000, 4, 2 << 20}).exact, original);
+  EXPECT_FALSE(keys({"norms", 200'000'000, 4, 2 << 20}).exact == original);
+  EXPECT_FALSE(keys({"norms", 300'000'000, 5, 2 << 20}).exact == original);
+  EXPECT_FALSE(keys({"norms", 300'000'000, 4, 3 << 20}).exact == original);
 }
 
 TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {

@@ -58,6 +58,17 @@ TEST_F(LowerBound, LetsTheCheapestForwardsRunAgain) {
   ExpectSeconds(15 + 5);
 }
 
+TEST_F(LowerBound, LetsEveryStageSaveTheLeast) {
+  platform_.memory_bytes = 80;
+  ExpectSeconds(11);
+  // BACKWARD 3 exceeds the memory by 20 bytes then: value 1, of 20 bytes.
+  chain_.stages[0].save_options = {{"", 20, 7, 0}};
+  chain_.stages[1].save_options = {{"", 20, 7, 0}, {"", 25, 6, 0}};
+  ExpectSeconds(10);
+  chain_.stages[2].save_options = {{"", 10, 7, 0}};
+  EXPECT_EQ(Seconds(), 9);
+}
+
 TEST_F(LowerBound, CountsOverheads) {
   chain_.stages[1].backward_overhead_bytes = 31;  // BACKWARD 2: 90 bytes and these
   ExpectSeconds(10);
@@ -226,6 +237,25 @@ TEST(FloorOfMemory, ReadsAllThatANoRecomputeStageSaves) {
 }
 
 // M_low is attained if everything else is offloaded, so no higher bound of this form is valid.
+TEST(FloorOfMemory, IsThatOfTheWayToSaveThatNeedsLeast) {
+  Chain chain = EqualChain(2);
+  // BACKWARD 2 needs a1 10 + ā2 30 + gradients 20; in the other ways 10 + 20 + 20 + 9, 10 + 12
+  // + 38.
+  chain.stages[1].save_options = {{"", 12, 3, 18}, {"", 20, 3, 9}};
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 60);
+  chain.stages[0].save_options = {{"", 10, 3, 0}};
+  const MemoryFloor floor = FloorOfMemory(chain);
+  EXPECT_EQ(floor.bytes, 59);
+  EXPECT_EQ(floor.operation, (Operation{OperationKind::kBackward, 2}));
+  // A stage that runs once has been saved, in one way or another.
+  chain.stages[0].no_recompute = true;
+  chain.stages[0].save_options = {{"", 11, 3, 0}};
+  EXPECT_EQ(FloorOfMemory(chain).bytes, 60);
+  chain.stages[1].forward_overhead_bytes = 100;
+  EXPECT_EQ(FloorOfMemory(chain).operation,
+            (Operation{.kind = OperationKind::kForwardSave, .stage = 2, .save_option = 1}));
+}
+
 TEST(FloorOfMemory, IsReachedByASchedule) {
   const Chain chain = EqualChain(2);
   Platform platform = Memory(FloorOfMemory(chain).bytes);

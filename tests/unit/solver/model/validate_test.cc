@@ -68,6 +68,37 @@ TEST(Violations, OfReplaysNameTheField) {
               ElementsAre(Names("chain.stages[3].replay_seconds", "chain.stages[1].graph is too")));
 }
 
+TEST(Violations, OfSaveOptionsNameTheFieldAndTheRemedy) {
+  Chain chain = EqualChain(3);  // output 10 bytes, saved 30, backward 2 s
+  chain.stages[0].save_options = {{"all of it", 30, 2, 5}, {"none", 10, 3, 0}};
+  chain.loss.save_options.resize(1);
+  EXPECT_THAT(Violations(chain), IsEmpty());
+  chain.stages[0].save_options = {{"", 9, 1.5, -1}, {"", 31, 1e10, 0}};
+  chain.stages[1].save_options.assign(6, {"", 20, 2, 0});
+  EXPECT_THAT(
+      Violations(chain),
+      ElementsAre(Names("chain.stages[0].save_options[0].backward_overhead_bytes", "is -1"),
+                  Names("chain.stages[0].save_options[0].saved_bytes", "less than output_bytes 10"),
+                  Names("chain.stages[0].save_options[0].backward_seconds",
+                        "is 1.5, less than the stage's 2; make the way of the quickest backward"),
+                  Names("chain.stages[0].save_options[1].backward_seconds", "is 1e+10"),
+                  Names("chain.stages[0].save_options[1].saved_bytes",
+                        "is 31, more than the stage's 30; make the way that saves the most"),
+                  Names("chain.stages[1].save_options", "has 6 entries; at most 5")));
+  chain = EqualChain(3);
+  for (Stage& stage : chain.stages) {
+    stage.saved_bytes = kMaxTotalBytes / 8;
+    stage.save_options.assign(2, {"", kMaxTotalBytes / 8, 2, 0});
+  }
+  EXPECT_THAT(Violations(chain), ElementsAre(Names("chain.stages[2].save_options[0].saved_bytes",
+                                                   "2^62 bytes or more")));
+  Chain graph = EqualChain(4);
+  graph.stages[3].save_options = {{"", 10, 3, 0}};
+  graph.stages[1].graph = GraphCosts{1, 2, 30, 0, 0};
+  EXPECT_THAT(Violations(graph),
+              ElementsAre(Names("chain.stages[3].save_options", "chain.stages[1].graph is too")));
+}
+
 // EqualChain(4) with a group of stages 2 and 3.
 Chain GroupedChain() {
   Chain chain = EqualChain(4);

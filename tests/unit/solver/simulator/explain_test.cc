@@ -32,6 +32,20 @@ TEST(Explain, ListsWhatThePeakHolds) {
   EXPECT_GE(peak.memory_bytes, explanation.peaks[1].memory_bytes);
 }
 
+TEST(Explain, CountsAndNamesTheWayInWhichAStageWasSaved) {
+  Chain chain = EqualChain(2);
+  chain.stages[0].save_options = {{"", 20, 3, 0}, {"", 15, 3, 8}};
+  const Explanation explanation = ExplainOps(chain, Memory(1000), "S1:2 S2 S3 B3 B2 B1");
+  ASSERT_EQ(explanation.stages.size(), 2);
+  EXPECT_EQ(explanation.stages[0].save_option, 2);
+  EXPECT_EQ(explanation.stages[1].save_option, 0);
+  EXPECT_EQ(explanation.peaks[0].operation, 4);  // B2: a0 10, ā1 15, ā2 30, δ2 10, δ1 10
+  EXPECT_EQ(explanation.peaks[0].memory_bytes, 75);
+  const auto by_kind = ExplainMemory(chain, Memory(1000), Ops("S1:2 S2 S3 B3 B2 B1"));
+  EXPECT_EQ(by_kind[0].saved_bytes, 15);
+  EXPECT_EQ(by_kind[5].overhead_bytes, 8);
+}
+
 TEST(Explain, SumsUpWhatItDoesNotList) {
   std::string operations;
   for (int l = 1; l <= 21; ++l) operations += "S" + std::to_string(l) + " ";

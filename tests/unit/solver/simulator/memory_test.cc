@@ -57,6 +57,20 @@ TEST_F(MemoryTest, ComesBackWhereAnUnreadInputIsDropped) {
   EXPECT_THAT(Device(), ElementsAre(3, 23, 21, 221, 321, 111, 1111));
 }
 
+TEST_F(MemoryTest, OfAValueIsThatOfTheWayInWhichItWasSaved) {
+  chain_.stages[0].save_options = {{"", 3, 0, 7}};
+  chain_.stages[1].save_options = {{"", 15, 0, 0}, {"", 5, 0, 30}};
+  // S1 +3, S2 +5, S3, B3 +200, B2 +100+30, then without ā2 and δ2 B1 +1000+7.
+  EXPECT_EQ(Run("S1:1 S2:2 S3 B3 B2 B1").prediction.peak_memory_bytes, 1111);
+  EXPECT_THAT(Device(), ElementsAre(4, 9, 9, 209, 339, 1111));
+  // What leaves and returns, and what another forward saves in another way.
+  Run("S1:1 O1 S2 R1 S3 B3 P1 B2 B1");
+  EXPECT_THAT(Device(), ElementsAre(4, 4, 24, 24, 21, 221, 224, 324, 1111));
+  EXPECT_THAT(Host(), ElementsAre(0, 3, 3, 3, 3, 3, 3, 0, 0));
+  Run("C1 S2:1 S3 B3 B2 S1 B1");
+  EXPECT_THAT(Device(), ElementsAre(3, 18, 18, 218, 318, 111, 1111));
+}
+
 TEST_F(MemoryTest, CountsEveryValueAndGradient) {
   EXPECT_EQ(Run("S1 S2 S3 B3 B2 B1").prediction.peak_memory_bytes, 1111);
   //            a0+10  +20  +0  +δ2=200  31+200+δ1=100  a0+ā1+δ1+δ0

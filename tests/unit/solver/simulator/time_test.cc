@@ -62,6 +62,20 @@ TEST_F(Time, OfAForwardRightBeforeItsBackwardIsThatOfAReplay) {
   EXPECT_EQ(Run("C1 D2 S3 B3 C1 S2 B2 S1 O0 R0 P0 B1").recompute_seconds, 1.75);
 }
 
+TEST_F(Time, OfABackwardIsThatOfTheWayInWhichItsStageWasSaved) {
+  chain_.stages[0].save_options = {{"", 20, 2.5, 0}, {"", 10, 4, 0}};
+  // Stage 1 is saved in the slower way only for the forward that stage 2 drops.
+  Prediction prediction = Run("S1:2 D2 S3 B3 S1:1 S2 B2 B1");
+  EXPECT_EQ(prediction.makespan_seconds, 8.5);
+  EXPECT_EQ(prediction.recompute_seconds, 2.5);
+  // At 10 B/s ā1 copies in 1 s: O1 1-2, S2 1-2, P1 2-3, B2 3-5, B1 5-9.
+  prediction = Run("S1:2 O1 S2 S3 R1 B3 P1 B2 B1");
+  EXPECT_EQ(prediction.makespan_seconds, 9);
+  EXPECT_EQ(prediction.recompute_seconds, 2);
+  EXPECT_EQ(prediction.compute_seconds, 8);
+  EXPECT_EQ(prediction.lower_bound_seconds, 6);
+}
+
 TEST_F(Time, LetsCopiesRunBesideCompute) {
   // S1 0-1; O1 1-4; S2 1-2; S3 (0 s) at 2; R1 waits for the copy: 4; B3 at 4; P1 4-7; B2 needs it:
   // 7-9.

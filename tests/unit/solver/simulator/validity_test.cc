@@ -76,6 +76,27 @@ TEST_F(Validity, AllowsDroppingAnInputThatNoBackwardReads) {
   ExpectValid("X1 S2 S3 B3 B2 B1");
 }
 
+TEST_F(Validity, KnowsTheWaysToSaveAStage) {
+  ExpectError("S1:1",
+              "operations[0] FORWARD_SAVE 1 save_option 1: stage 1 has no such "
+              "save_option; they go from 0, its own way, to 0");
+  chain_.stages[0].save_options = {{"", 10, 3, 0}};
+  chain_.stages[1].save_options = {{"", 10, 3, 0}, {"", 20, 2, 0}};
+  chain_.stages[1].input_unread = true;
+  ExpectValid("S1:1 S2:2 S3 B3 B2 B1");
+  ExpectValid("C1 X2:1 S3 B3 B2 S1:1 B1");
+  ExpectError("S1:1 S2:3", "operations[1] FORWARD_SAVE 2 save_option 3: stage 2 has no such");
+  ExpectError("S1:-1", "operations[0] FORWARD_SAVE 1 save_option -1: stage 1 has no such");
+  ExpectError("S1 S2 S3:1",
+              "operations[2] FORWARD_SAVE 3 save_option 1 (the loss): the loss has no such");
+  for (const char* operations : {"C1:1", "S1 O1:1", "S1 S2 S3 B3:1"}) {
+    EXPECT_THAT(Simulate(chain_, platform_, Ops(operations)),
+                Fails(absl::StatusCode::kInvalidArgument,
+                      testing::HasSubstr("which only FORWARD_SAVE and FORWARD_SAVE_DISCARD have")))
+        << operations;
+  }
+}
+
 TEST_F(Validity, ForbidsDroppingAValueBetweenOffloadAndRelease) {
   ExpectError("C1 O1 D2", "operations[2] FORWARD_DISCARD 2: would drop value 1, whose OFFLOAD");
   ExpectError("C1 S2 S3 O1 B3 B2", "operations[5] BACKWARD 2: would drop value 1, whose OFFLOAD");

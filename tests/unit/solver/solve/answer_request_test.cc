@@ -102,6 +102,15 @@ TEST(AnswerRequest, SaysWhenASolverKeepsInputsThatNoBackwardReads) {
   EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());
 }
 
+TEST(AnswerRequest, SaysWhenASolverSavesEveryStageInItsOwnWay) {
+  SolveRequest request{EqualChain(3), Memory(1000), "periodic", {}};
+  request.chain.stages[1].save_options = {{"", 10, 3, 0}};
+  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes,
+              testing::ElementsAre(testing::HasSubstr("save_options make no difference")));
+  request.solver = "rotor";
+  EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());
+}
+
 TEST(AnswerRequest, SaysWhenABandwidthMakesNoDifference) {
   SolveRequest request{EqualChain(3), Memory(1000), "rotor", {}};
   EXPECT_THAT(AnswerRequest(request, {})->explanation.notes, testing::IsEmpty());
