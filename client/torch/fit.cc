@@ -492,16 +492,6 @@ class Fit::Parts {
                      " bytes (", FormatBytes(least), ") are the least that does"));
   }
 
-  // The caller keeps the input, so that offloading it frees nothing and prefetching it makes a
-  // second one, when depending on how fast copies are.
-  static int64_t BytesOfInputTwice(const FrameworkPlan& plan, const at::Tensor& input) {
-    const bool offloads =
-        std::any_of(plan.commands.begin(), plan.commands.end(), [](const Command& command) {
-          return command.kind == OperationKind::kPrefetch && command.stage == 0;
-        });
-    return offloads ? StridedBytes(input) : 0;
-  }
-
   // Measures a step under a schedule. If it is within the budget, the shape's further steps run
   // like it.
   absl::StatusOr<Trial> RunUnder(PlannedAnswer planned, const Platform& platform, ShapePlan* plan,
@@ -521,8 +511,7 @@ class Fit::Parts {
       return Trial{.ran_out = peak_bytes.status()};
     }
     RETURN_IF_ERROR(peak_bytes.status());
-    const int64_t most_bytes = *peak_bytes + BytesOfInputTwice(scheduled->plan(), input.tensor);
-    if (most_bytes > budget_bytes_) return Trial{.over_bytes = most_bytes - budget_bytes_};
+    if (*peak_bytes > budget_bytes_) return Trial{.over_bytes = *peak_bytes - budget_bytes_};
     scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     plan->scheduled = std::move(scheduled);
     plan->commands = &plan->scheduled->plan();

@@ -157,7 +157,7 @@ SavedTensor StageForward::Save(const at::Tensor& tensor) {
       return input.PartOfOutput(number, view);
     });
   }
-  return ForOwnBackward(arguments_.value.HoldForReader(tensor));
+  return ForOwnBackward(value.HoldForReader(tensor));
 }
 
 // `load`, but only while this stage is active: in its own backward, or in one inside its forward.

@@ -186,6 +186,7 @@ absl::Status TorchStages::Begin(void* stream) {
     at::Tensor input = std::exchange(input_.tensor, {});
     const bool differentiable = input.requires_grad();
     input = input.detach();
+    input_stays_ = input.storage().use_count() > 1;
     // A view of a larger tensor would keep all of its storage.
     if (input.storage().nbytes() > input.nbytes()) input = input.clone();
     SetOutput(0, {{input}, {differentiable}, {0}});
@@ -385,6 +386,7 @@ absl::Status TorchStages::End(void* /*stream*/) {
 }
 
 absl::Status TorchStages::CopyToHost(int l, PinnedSpan to, void* stream) {
+  if (Stays(l)) return absl::OkStatus();
   return NameStage(l, [&] {
     const StreamGuard on(options_.device, stream);
     return Value(l).CopyToHost(to, options_.granularity);
@@ -392,6 +394,7 @@ absl::Status TorchStages::CopyToHost(int l, PinnedSpan to, void* stream) {
 }
 
 absl::Status TorchStages::Release(int l) {
+  if (Stays(l)) return absl::OkStatus();
   return NameStage(l, [&]() -> absl::Status {
     // Memory that another object references stays allocated, and the schedule would not fit.
     const bool shared = Value(l).IsShared(values_);
@@ -403,6 +406,7 @@ absl::Status TorchStages::Release(int l) {
 }
 
 absl::Status TorchStages::CopyToDevice(int l, PinnedSpan from, void* stream) {
+  if (Stays(l)) return absl::OkStatus();
   return NameStage(l, [&] {
     {
       // Allocated for the compute stream, which will free it. The copy's queue has already waited

@@ -81,9 +81,9 @@ class TorchStages final : public FrameworkStages {
   std::vector<at::Tensor> Parameters() const;  // each once
   std::vector<at::Tensor> Buffers() const;
 
-  // Sets input and loss of the next step; required before every step. Offloading value 0 frees the
-  // input's memory only if the caller holds no reference. The step uses LibTorch's settings of the
-  // calling thread, such as autocast.
+  // Sets input and loss of the next step; required before every step. An input to which the caller
+  // holds a reference stays on the device, whatever a schedule says. The step uses LibTorch's
+  // settings of the calling thread, such as autocast.
   void Feed(TorchInput input, TorchLoss loss);
   // Sets the input, loss and thread settings that `other` has.
   void FeedAs(const TorchStages& other);
@@ -132,6 +132,8 @@ class TorchStages final : public FrameworkStages {
 
   HeldValue& Value(int l) { return values_[static_cast<size_t>(l)]; }
   const HeldValue& Value(int l) const { return values_[static_cast<size_t>(l)]; }
+  // Releasing it would free nothing, and copying it back would make a second one.
+  bool Stays(int l) const { return l == 0 && input_stays_; }
   absl::Status CheckFed() const;
   // Fills constants_. Every step, since parameters may be frozen, replaced or moved in between.
   void FindConstants();
@@ -156,6 +158,7 @@ class TorchStages final : public FrameworkStages {
   void* compute_stream_ = nullptr;
   int64_t verified_recomputations_ = 0;
   int active_ = 0;             // the stage whose forward or backward is running; 0: none
+  bool input_stays_ = false;   // the caller keeps the input of this step
   bool loss_is_done_ = false;  // the backward of the loss has run in this step
   at::Tensor loss_;
   at::Tensor input_gradient_;
