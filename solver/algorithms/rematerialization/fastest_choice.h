@@ -22,7 +22,14 @@ class SweepTimes {
     constexpr double kTieShare = 1e-12;
     constexpr double kNoiseShare = 1e-14;
     double total = 0;
-    for (int l = 1; l <= chain.length() + 1; ++l) total += chain.stage(l).forward_seconds;
+    for (int l = 1; l <= chain.length() + 1; ++l) {
+      const Stage& stage = chain.stage(l);
+      total += stage.forward_seconds;
+      // A tie must not weigh as much as another way to save, even where no forward takes time.
+      for (const SaveOption& option : stage.save_options) {
+        total += option.backward_seconds - stage.backward_seconds;
+      }
+    }
     const double tie = total > 0 ? kTieShare * total : 1;
     min_gain_ = total > 0 ? kNoiseShare * total : 0;
     for (int l = 1; l <= chain.length() + 1; ++l) {
