@@ -22,6 +22,16 @@ namespace {
 
 using EventPointer = std::shared_ptr<const Event>;
 
+ForwardCall CallOf(const Command& command, void* stream) {
+  return {.stage = command.stage,
+          .kind = command.kind,
+          .run = command.run,
+          .repeated = command.repeated,
+          .replayed = command.replayed,
+          .replay = command.replay,
+          .stream = stream};
+}
+
 // One step of either kind of plan; a subclass says what a command does.
 class PlanStep {
  public:
@@ -202,14 +212,9 @@ class ArenaStep final : public PlanStep {
   }
 
   absl::Status Forward(const Command& command, void* stream) {
-    return stages_.Forward({.stage = command.stage,
-                            .kind = command.kind,
-                            .run = command.run,
-                            .repeated = command.repeated,
-                            .stream = stream},
-                           {.input = Input(command),
-                            .value = Span(command.value),
-                            .workspace = Span(command.workspace)});
+    return stages_.Forward(CallOf(command, stream), {.input = Input(command),
+                                                     .value = Span(command.value),
+                                                     .workspace = Span(command.workspace)});
   }
 
   absl::Status Backward(const Command& command, void* stream) {
@@ -270,12 +275,8 @@ class FrameworkStep final : public PlanStep {
           return stages_.Backward({.stage = l, .stream = stream});
         });
       default:
-        return Launch(index, [this, l, &command](void* stream) {
-          return stages_.Forward({.stage = l,
-                                  .kind = command.kind,
-                                  .run = command.run,
-                                  .repeated = command.repeated,
-                                  .stream = stream});
+        return Launch(index, [this, &command](void* stream) {
+          return stages_.Forward(CallOf(command, stream));
         });
     }
   }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <utility>
 
@@ -323,6 +324,35 @@ void AddCommands(const Schedule& schedule, const Execution& execution, CommandBu
   }
 }
 
+// Whether BACKWARD l is the next computation after FORWARD_SAVE l, command `index`. Not where
+// OFFLOAD l is between, which would copy what a replay leaves out.
+bool MayEndEarly(const std::vector<Command>& commands, size_t index) {
+  const Command& forward = commands[index];
+  if (!Saves(forward.kind)) return false;
+  const auto next = std::find_if(
+      commands.begin() + static_cast<std::ptrdiff_t>(index) + 1, commands.end(),
+      [&](const Command& command) {
+        return IsCompute(command.kind) ||
+               (command.kind == OperationKind::kOffload && command.stage == forward.stage);
+      });
+  return next != commands.end() && next->kind == OperationKind::kBackward &&
+         next->stage == forward.stage;
+}
+
+// Marks the replays of stages for which a replay takes less, and the forwards before them.
+void MarkReplays(Plan* plan) {
+  std::vector<size_t> latest(static_cast<size_t>(plan->chain().length()) + 2, kNever);
+  for (size_t i = 0; i < plan->commands.size(); ++i) {
+    Command& command = plan->commands[i];
+    if (!IsForward(command.kind)) continue;
+    const size_t before = std::exchange(latest[static_cast<size_t>(command.stage)], i);
+    if (before == kNever || Saves(plan->commands[before].kind)) continue;
+    if (!plan->chain().stage(command.stage).replay_seconds.has_value()) continue;
+    command.replay = MayEndEarly(plan->commands, i);
+    plan->commands[before].replayed = command.replay;
+  }
+}
+
 // Waits come last: they depend on the offsets of host copies.
 absl::Status PlacePoolAndAddWaits(const RegionLimits& limits, Plan* plan) {
   RETURN_IF_ERROR(Place("pool of host copies", limits, &plan->host));
@@ -356,6 +386,7 @@ absl::StatusOr<FrameworkPlan> MakeFrameworkPlan(const Chain& chain, const Platfo
   RETURN_IF_ERROR(StartPlan(chain, platform, schedule, &plan));
   CommandBuilder builder(plan.chain(), platform, &plan, /*device=*/nullptr);
   AddCommands(schedule, plan.execution, &builder);
+  MarkReplays(&plan);
   RETURN_IF_ERROR(PlacePoolAndAddWaits({options.alignment, options.pool_bytes}, &plan));
   return plan;
 }

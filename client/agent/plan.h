@@ -30,13 +30,15 @@ struct Command {
   OperationKind kind = OperationKind::kForwardSave;
   int stage = 0;  // l, of Plan::chain()
   Queue queue = Queue::kCompute;
-  std::vector<size_t> waits;      // commands of other queues that end before this one starts
-  bool awaited = false;           // whether another command waits for this one
-  int run = 0;                    // of a forward: earlier forwards of its stage in this step
-  bool repeated = false;          // of a forward with run 0: its stage is recomputed in this step
-  int input = kNoBlock;           // of a computation: value l-1
-  int value = kNoBlock;           // value l: written by a forward, read by a backward, copied
-  int gradient = kNoBlock;        // of a backward: δ^l
+  std::vector<size_t> waits;  // commands of other queues that end before this one starts
+  bool awaited = false;       // whether another command waits for this one
+  int run = 0;                // of a forward: earlier forwards of its stage in this step
+  bool repeated = false;      // of a forward with run 0: its stage is recomputed in this step
+  bool replayed = false;      // of a forward that saves nothing: the stage's next one is a replay
+  bool replay = false;        // of a forward: nobody reads its output, and without it takes less
+  int input = kNoBlock;       // of a computation: value l-1
+  int value = kNoBlock;       // value l: written by a forward, read by a backward, copied
+  int gradient = kNoBlock;    // of a backward: δ^l
   int input_gradient = kNoBlock;  // of a backward: δ^(l-1)
   int workspace = kNoBlock;       // of a computation: its overhead
   int host = kNoBlock;            // of a copy: a block of Plan::host

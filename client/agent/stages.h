@@ -15,6 +15,8 @@ struct ForwardCall {
   OperationKind kind = OperationKind::kForwardSave;  // Saves(kind): for the backward
   int run = 0;                                       // earlier forwards of this stage in this step
   bool repeated = false;                             // with run 0: this step recomputes the stage
+  bool replayed = false;                             // the next forward of this stage is a replay
+  bool replay = false;     // may end once it has what the backward, which is next, reads
   void* stream = nullptr;  // as DeviceWork gets it: a cudaStream_t, null on the host
 };
 

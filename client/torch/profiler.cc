@@ -78,11 +78,32 @@ class Profiler {
       stage.forward_seconds = seconds[i];
       stage.backward_seconds = seconds[seconds.size() - 1 - i];
     }
+    SetReplaySeconds();
     SetGradientBytes();
     return std::move(chain_);
   }
 
  private:
+  // Of stages whose replays take less than their forwards, by more than measurements differ.
+  void SetReplaySeconds() {
+    constexpr double kLeastGain = 0.05;
+    std::vector<OperationTimes> step = forwards_;
+    for (size_t i = forwards_.size(); i-- > 0;) {
+      if (replays_[i].has_value()) step.push_back(*replays_[i]);
+      step.push_back(backwards_[i]);
+    }
+    const std::vector<double> seconds = SecondsInAStep(step);
+    size_t next = forwards_.size();
+    for (size_t i = forwards_.size(); i-- > 0; ++next) {
+      if (!replays_[i].has_value()) continue;
+      Stage& stage = chain_.stages[i];
+      const double replay_seconds = seconds[next++];
+      if (replay_seconds < (1 - kLeastGain) * stage.forward_seconds) {
+        stage.replay_seconds = replay_seconds;
+      }
+    }
+  }
+
   // A stage's backward has shown what gradients its input has. One that passes by has the memory
   // that it got where it is computed: that of a skip may be a part of what a concatenation
   // received.
@@ -145,11 +166,12 @@ class Profiler {
     return absl::OkStatus();
   }
 
-  absl::Status Forward(int l, OperationKind kind) {
+  absl::Status Forward(ForwardCall call) {
     meter_.ResetPeak();
     return Time(
-        [this, l, kind](void* stream) {
-          return stages_.Forward({.stage = l, .kind = kind, .stream = stream});
+        [this, call](void* stream) mutable {
+          call.stream = stream;
+          return stages_.Forward(call);
         },
         &last_forward_);
   }
@@ -181,7 +203,7 @@ class Profiler {
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       stages_.SetOutput(l - 1, input);
       int64_t before = meter_.LiveBytes();
-      RETURN_IF_ERROR(Forward(l, OperationKind::kForwardSave));
+      RETURN_IF_ERROR(Forward({.stage = l}));
       const int64_t new_bytes = NewBytes(before);
       stage.saved_bytes = stages_.ValueBytes(l);
       stage.input_unread = stage.input_unread && !stages_.NeedsInput(l);
@@ -202,16 +224,38 @@ class Profiler {
     // What it has passed on would be counted nowhere.
     if (options_.stays_on_device && stages_.passed_bytes(l) > 0) stage.input_unread = false;
     stages_.SetOutput(l - 1, input);
+    replays_.emplace_back();
+    if (!is_loss && !stage.no_recompute && !options_.graph_mode) {
+      ASSIGN_OR_RETURN(replays_.back(), MeasureReplays(l));
+    }
     if (!is_loss) RETURN_IF_ERROR(MeasureOutput(l, &stage));
     stage.forward_overhead_bytes =
         std::max(stage.forward_overhead_bytes, forward_bytes - stage.saved_bytes);
     return stage;
   }
 
+  // Medians of replays that end early; nullopt if the stage's cannot.
+  absl::StatusOr<std::optional<OperationTimes>> MeasureReplays(int l) {
+    RETURN_IF_ERROR(Forward({.stage = l,
+                             .kind = OperationKind::kForwardCheckpoint,
+                             .repeated = true,
+                             .replayed = true}));
+    if (!stages_.EndsEarly(l)) return std::nullopt;
+    Runs replays;
+    for (int run = -options_.warmups; run < options_.repeats; ++run) {
+      const absl::Status status = Forward({.stage = l, .run = 1, .replay = true});
+      // A stage that does not compute the same twice is an error only of a step that recomputes it.
+      if (absl::IsFailedPrecondition(status)) return std::nullopt;
+      RETURN_IF_ERROR(status);
+      if (run >= 0) replays.Add(last_forward_);
+    }
+    return replays.Medians();
+  }
+
   // Adds the output's bytes to `stage`. Leaves the output as the only live value.
   absl::Status MeasureOutput(int l, Stage* stage) {
     const int64_t before = meter_.LiveBytes();
-    RETURN_IF_ERROR(Forward(l, OperationKind::kForwardCheckpoint));
+    RETURN_IF_ERROR(Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
     stage->output_bytes = stages_.ValueBytes(l);
     stage->forward_overhead_bytes = std::max<int64_t>(NewBytes(before) - stage->output_bytes, 0);
     if (options_.stays_on_device) {
@@ -229,7 +273,8 @@ class Profiler {
   Chain chain_;                           // the stages measured so far
   std::vector<OperationTimes> forwards_;  // of those stages, then of the loss
   std::vector<OperationTimes> backwards_;
-  std::vector<std::vector<GradientPart>> gradients_;  // of those stages' inputs
+  std::vector<std::optional<OperationTimes>> replays_;  // nullopt: as long as the forward
+  std::vector<std::vector<GradientPart>> gradients_;    // of those stages' inputs
   OperationTimes last_forward_;
   OperationTimes last_backward_;
 };

@@ -35,6 +35,8 @@ struct ProfileOptions {
 // - A stage whose saved memory is shared becomes no_offload.
 // - A stage whose backward does not read its input becomes input_unread, but for the first one, and
 //   for all where graph mode is measured, too.
+// - A stage whose replay ends early, and takes less than its forward, has replay_seconds; none does
+//   where graph mode is measured, too.
 // - A no_recompute stage runs as often as the others. If it is a collective, every rank must
 //   profile.
 // - The graph-mode costs of a unit are all on its last stage, and entering it takes no time: a unit

@@ -14,6 +14,8 @@
 // - Saved tensors may be read only while their own stage is active. A read at another time means
 //   that another stage uses a tensor of this one, and fails the step.
 // - A forward that saves nothing runs the same kernels with the same hooks as one that saves.
+// - A replay fills the recorded graph of the run before it and ends where that is full: before the
+//   kernels of which only the output needs the result (RecordedGraph).
 #include "client/torch/stage_forward.h"
 
 #include <ATen/ATen.h>
@@ -47,6 +49,12 @@ SavedTensor SaveInPlace(const at::Tensor& tensor, VersionCheck check) {
   };
 }
 
+// Loads a tensor that was not saved.
+at::Tensor NotForBackward() {
+  TORCH_CHECK(false, "runs a backward inside its forward: declare it no_recompute");
+  return {};
+}
+
 }  // namespace
 
 bool HoldsSavedTensorsOnly(const StageGraph& graph, const Constants& constants) {
@@ -64,6 +72,7 @@ absl::Status StageForward::Run() {
   value.graph.Enter(arguments_.name, input.differentiable, &input.tensors);
   for (const at::Tensor& tensor : input.tensors) inputs_.emplace_back(tensor);
   for (const auto& [name, tensor] : arguments_.sides) sides_.emplace_back(tensor);
+  if (saves() && arguments_.recorded != nullptr) return RunReplay(input);
   ASSIGN_OR_RETURN(StageOutput output, RunForward(input));
   RETURN_IF_ERROR(CheckWrites());
   // Without FORWARD_SAVE the graph is dropped, and with it every saved tensor.
@@ -71,6 +80,10 @@ absl::Status StageForward::Run() {
     value.graph.Leave(output.tensors);
     value.set_saved();
   } else {
+    if (arguments_.recorded != nullptr) {
+      value.graph.Leave(output.tensors);
+      arguments_.recorded->SetGraph(std::move(value.graph));
+    }
     value.graph = {};
   }
   for (const at::Tensor& tensor : output.tensors) {
@@ -78,6 +91,26 @@ absl::Status StageForward::Run() {
   }
   value.HoldOutput(output);
   value.MarkPassed(arguments_.input);
+  return absl::OkStatus();
+}
+
+// The graph that it makes itself only leads to the tensors that are saved.
+absl::Status StageForward::RunReplay(const StageOutput& input) {
+  RecordedGraph& recorded = *arguments_.recorded;
+  recorded.BeginReplay();
+  if (!recorded.ended()) {
+    const SavedTensorScope scope([this](const at::Tensor& tensor) { return SaveInReplay(tensor); });
+    try {
+      arguments_.forward(input.Tuple());
+    } catch (...) {
+      // After the end also what the stage has thrown instead.
+      if (!recorded.ended()) throw;
+    }
+  }
+  RETURN_IF_ERROR(recorded.EndReplay());
+  RETURN_IF_ERROR(CheckWrites());
+  arguments_.value.graph = recorded.graph();
+  arguments_.value.set_saved();
   return absl::OkStatus();
 }
 
@@ -135,12 +168,19 @@ absl::Status StageForward::CheckWrites() const {
 
 // The hook of a tensor that autograd saves.
 SavedTensor StageForward::Save(const at::Tensor& tensor) {
-  if (!saves()) {
-    return ForOwnBackward([]() -> at::Tensor {
-      TORCH_CHECK(false, "runs a backward inside its forward: declare it no_recompute");
-      return {};
-    });
-  }
+  if (saves()) return SaveForBackward(tensor);
+  if (arguments_.recorded != nullptr) return ForOwnBackward(arguments_.recorded->AddPlace(tensor));
+  return ForOwnBackward(NotForBackward);
+}
+
+SavedTensor StageForward::SaveInReplay(const at::Tensor& tensor) {
+  RecordedGraph& recorded = *arguments_.recorded;
+  // After its end the stage may still run: it has caught the exception.
+  if (!recorded.ended()) recorded.Fill(tensor, SaveForBackward(tensor));
+  return ForOwnBackward(NotForBackward);
+}
+
+SavedTensor StageForward::SaveForBackward(const at::Tensor& tensor) {
   if (!IsOnDevice(tensor, arguments_.device)) return SaveInPlace(tensor, VersionCheck::kUnchanged);
   saved_.emplace_back(tensor);
   const Constants& constants = arguments_.constants;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "client/torch/held_value.h"
 #include "client/torch/native/saved_tensors.h"
+#include "client/torch/recorded_graph.h"
 #include "client/torch/torch_stage.h"
 #include "solver/model/schedule.h"
 
@@ -44,6 +45,9 @@ class StageForward {
     const HeldValue& input;   // value l-1
     HeldValue& value;         // value l; empty
     const int& active_stage;  // of which a forward or backward is running
+    // A forward that saves nothing records its graph here, one that saves is its replay; null:
+    // neither.
+    RecordedGraph* recorded = nullptr;
   };
 
   explicit StageForward(const Arguments& arguments) : arguments_(arguments) {}
@@ -58,7 +62,10 @@ class StageForward {
   bool Aliases(const at::Tensor& output) const;
   absl::Status CheckOutput(const at::Tensor& output) const;
   absl::Status CheckWrites() const;
+  absl::Status RunReplay(const StageOutput& input);
   SavedTensor Save(const at::Tensor& tensor);
+  SavedTensor SaveInReplay(const at::Tensor& tensor);
+  SavedTensor SaveForBackward(const at::Tensor& tensor);
   template <typename Load>
   SavedTensor ForOwnBackward(Load load) const;
 

@@ -74,6 +74,7 @@ TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& opt
   const size_t values = stages_.size() + 2;
   values_.resize(values);
   gradients_.resize(values);
+  recorded_.resize(values);
   first_outputs_.resize(values);
   shared_.resize(values);
   passed_bytes_.resize(values);
@@ -222,6 +223,14 @@ absl::Status TorchStages::CheckBackward(int l) const {
   return OtherNetwork();
 }
 
+// What a recomputation is compared by is its output, so that none ends early meanwhile.
+RecordedGraph* TorchStages::RecordedFor(const ForwardCall& call) {
+  std::optional<RecordedGraph>& recorded = recorded_[static_cast<size_t>(call.stage)];
+  if (verifies_) return nullptr;
+  if (call.replayed) return &recorded.emplace();
+  return call.replay && recorded.has_value() ? &*recorded : nullptr;
+}
+
 absl::Status TorchStages::Forward(const ForwardCall& call) {
   const int l = call.stage;
   return NameStage(l, [&]() -> absl::Status {
@@ -246,6 +255,7 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
     const std::function<Tensors(const Tensors&)> forward = [&](const Tensors& value) {
       return borders_->Run(stage, l, value, input_.sides);
     };
+    RecordedGraph* const recorded = RecordedFor(call);
     const auto run = [&] {
       status = StageForward({.device = options_.device,
                              .stage = l,
@@ -256,7 +266,8 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
                              .constants = constants_,
                              .input = Value(l - 1),
                              .value = Value(l),
-                             .active_stage = active_})
+                             .active_stage = active_,
+                             .recorded = recorded})
                    .Run();
     };
     active_ = l;
@@ -269,7 +280,11 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
       run();
     }
     RETURN_IF_ERROR(status);
-    if (saves) {
+    // A graph that holds other memory must not outlive the run that no value counts it in.
+    if (recorded != nullptr && !saves && !HoldsSavedTensorsOnly(recorded->graph(), constants_)) {
+      recorded_[index].reset();
+    }
+    if (saves && recorded == nullptr) {
       // Everything of this run but the value is gone now; another reference is the stage's own.
       if (Value(l).IsShared(values_)) shared_[index] = true;
       passed_bytes_[index] = Value(l).PassedBytes(options_.granularity);
@@ -354,6 +369,7 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     // Drops what BACKWARD drops: δ^l, ā^l, and a^(l-1) unless that is saved.
     gradients_[index].clear();
     gradients_[index - 1] = std::move(input_gradients);
+    recorded_[index].reset();
     Drop(l);
     if (!Value(l - 1).saved()) Drop(l - 1);
     return absl::OkStatus();
@@ -421,6 +437,7 @@ absl::Status TorchStages::CopyToDevice(int l, PinnedSpan from, void* stream) {
 
 void TorchStages::Abandon() {
   for (HeldValue& value : values_) value = HeldValue();
+  for (std::optional<RecordedGraph>& recorded : recorded_) recorded.reset();
   for (Tensors& gradients : gradients_) gradients.clear();
   for (std::vector<FirstOutput>& outputs : first_outputs_) outputs.clear();
   for (Replay& replay : replays_) replay.EndStep();

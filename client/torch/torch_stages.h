@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "client/agent/stages.h"
 #include "client/torch/held_value.h"
+#include "client/torch/recorded_graph.h"
 #include "client/torch/replay.h"
 #include "client/torch/stage_borders.h"
 #include "client/torch/stage_forward.h"
@@ -57,6 +58,8 @@ struct GradientPart {
 // 3. Other stages must use only what it returns: the next one its output, later ones the skips that
 //    it saves. Else the step fails, and the error names both stages.
 // 4. It must be no_recompute if it runs a backward inside its forward.
+// A recomputation may end inside the forward, by an exception, once it has what the backward reads
+// (RecordedGraph).
 // Buffers are written once a step, however often a stage is recomputed. Stages that share a
 // parameter add to its gradient one after the other. Backwards run without autocast, as LibTorch
 // recommends.
@@ -110,6 +113,8 @@ class TorchStages final : public FrameworkStages {
   bool shared(int l) const { return shared_[static_cast<size_t>(l)]; }
   // After FORWARD_SAVE l: whether its backward needs value l-1, or may keep it alive.
   bool NeedsInput(int l) const;
+  // Whether a replay of stage l, next, may end before the stage does.
+  bool EndsEarly(int l) const { return recorded_[static_cast<size_t>(l)].has_value(); }
   // Of the value of the last FORWARD_SAVE of stage l: HeldValue::PassedBytes().
   int64_t passed_bytes(int l) const { return passed_bytes_[static_cast<size_t>(l)]; }
 
@@ -141,6 +146,8 @@ class TorchStages final : public FrameworkStages {
   absl::Status OtherNetwork() const;
   absl::Status CheckForward(int l) const;
   absl::Status CheckBackward(int l) const;
+  // For StageForward; null where the forward neither records its graph nor is a replay of one.
+  RecordedGraph* RecordedFor(const ForwardCall& call);
   // What `inputs` have of the memory of `outputs`, the gradients of a stage's input and output.
   std::vector<GradientPart> PartsOf(const Tensors& inputs, const Tensors& outputs) const;
   absl::Status Verify(int l, int run);
@@ -167,6 +174,7 @@ class TorchStages final : public FrameworkStages {
   std::vector<HeldValue> values_;
   std::vector<Tensors> gradients_;  // by tensor of the output; empty: none
   std::vector<Replay> replays_;
+  std::vector<std::optional<RecordedGraph>> recorded_;   // of the run before a replay
   std::vector<std::vector<FirstOutput>> first_outputs_;  // used if recomputations are verified
   std::vector<bool> shared_;
   std::vector<int64_t> passed_bytes_;

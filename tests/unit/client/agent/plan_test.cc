@@ -91,6 +91,26 @@ TEST_F(MakePlanTest, CountsTheRunsOfAForward) {
   EXPECT_FALSE(plan.commands[1].repeated);
 }
 
+// Of stages with replay_seconds: the second stage has none.
+TEST_F(MakePlanTest, MarksReplaysAndTheForwardsBeforeThem) {
+  Chain chain = EqualChain(2);
+  chain.stages[0].replay_seconds = 0.5;
+  const auto marks = [&](absl::string_view schedule) {
+    const auto plan = MakeFrameworkPlan(chain, platform_, Ops(schedule));
+    EXPECT_THAT(plan, IsOk());
+    std::string text;
+    for (const Command& command : plan->commands) {
+      text += command.replay ? 'r' : command.replayed ? 'b' : '.';
+    }
+    return text;
+  };
+  EXPECT_EQ(marks("C1 C2 S3 B3 S2 B2 S1 B1"), "b.....r.");
+  EXPECT_EQ(marks("S1 D2 S3 B3 C1 S2 B2 S1 B1"), "....b..r.");
+  // Not where others read the output, nor where it is copied.
+  EXPECT_EQ(marks("C1 D2 S3 B3 S1 S2 B2 B1"), "........");
+  EXPECT_EQ(marks("C1 C2 S3 B3 S2 B2 S1 O1 R1 P1 B1"), "...........");
+}
+
 TEST_F(MakePlanTest, LeavesValuesToAFrameworkWhereAsked) {
   const auto plan = MakeFrameworkPlan(EqualChain(2), platform_, Ops("S1 O1 S2 R1 S3 B3 P1 B2 B1"),
                                       {.alignment = 1});

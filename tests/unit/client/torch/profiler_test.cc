@@ -233,6 +233,36 @@ TEST_F(ProfilerTest, KeepsInputsThatPassBy) {
               ElementsAre(false, true, false, false, true, true, false, true));
 }
 
+// A replay ends before the products, whose result only the output needs.
+at::Tensor EndsWithProducts(const at::Tensor& input) {
+  const at::Tensor saved = input.tanh();
+  at::Tensor product = at::ones({200, 200});
+  for (int i = 0; i < 20; ++i) product = at::mm(product, product).clamp(0, 1);
+  return saved + product.sum();
+}
+
+TEST_F(ProfilerTest, MeasuresReplaysThatEndEarly) {
+  Training training = ConvolutionTraining();
+  training.stages[2].forward = EndsWithProducts;
+  const auto chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  EXPECT_THAT(Violations(*chain), IsEmpty());
+  ASSERT_TRUE(chain->stage(3).replay_seconds.has_value());
+  EXPECT_LT(*chain->stage(3).replay_seconds, chain->stage(3).forward_seconds / 2);
+  EXPECT_FALSE(chain->loss.replay_seconds.has_value());
+  // Neither what runs once, nor with graph mode, nor where it is not the same twice.
+  training.stages[2].no_recompute = true;
+  EXPECT_FALSE(Profile(training)->stage(3).replay_seconds.has_value());
+  training.stages[2].no_recompute = false;
+  EXPECT_FALSE(Profile(training, {.graph_mode = true})->stage(3).replay_seconds.has_value());
+  training.stages[2].forward = [runs = 0](const at::Tensor& input) mutable {
+    return EndsWithProducts(++runs % 2 == 0 ? input.to(at::kDouble) : input).to(at::kFloat);
+  };
+  const auto differing = Profile(training);
+  ASSERT_THAT(differing, IsOk());
+  EXPECT_FALSE(differing->stage(3).replay_seconds.has_value());
+}
+
 TEST_F(ProfilerTest, NamesTheStageThatFails) {
   Training training = ConvolutionTraining();
   training.stages[2].forward = [](at::Tensor input) { return input.relu_(); };

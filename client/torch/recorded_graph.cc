@@ -1,0 +1,66 @@
+#include "client/torch/recorded_graph.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace stowage {
+
+RecordedGraph::Form::Form(const at::Tensor& tensor)
+    : type(tensor.scalar_type()), device(tensor.device()), sizes(tensor.sizes().vec()) {
+  if (tensor.layout() == at::kStrided) strides = tensor.strides().vec();
+}
+
+std::string RecordedGraph::Form::Text() const {
+  return absl::StrCat(c10::toString(type), "[", absl::StrJoin(sizes, ", "), "] of strides [",
+                      absl::StrJoin(strides, ", "), "] on ", device.str());
+}
+
+SavedTensor RecordedGraph::AddPlace(const at::Tensor& tensor) {
+  places_->push_back({Form(tensor)});
+  return [places = places_, index = places_->size() - 1] {
+    const SavedTensor& load = (*places)[index].load;
+    TORCH_CHECK(load != nullptr, "runs a backward inside its forward: declare it no_recompute");
+    return load();
+  };
+}
+
+void RecordedGraph::SetGraph(StageGraph graph) {
+  graph_ = std::move(graph);
+  if (graph_.empty()) places_->clear();
+}
+
+void RecordedGraph::BeginReplay() {
+  for (Place& place : *places_) place.load = nullptr;
+  filled_ = 0;
+  difference_.clear();
+}
+
+void RecordedGraph::Fill(const at::Tensor& tensor, SavedTensor load) {
+  Place& place = (*places_)[filled_];
+  if (const Form form(tensor); form == place.form) {
+    place.load = std::move(load);
+    ++filled_;
+  } else {
+    difference_ = absl::StrCat("saves ", form.Text(), " as tensor ", filled_ + 1,
+                               " for its backward, where its first run saved ", place.form.Text());
+  }
+  if (ended()) throw ReplayEnd();
+}
+
+absl::Status RecordedGraph::EndReplay() const {
+  std::string difference = difference_;
+  if (difference.empty() && filled_ < places_->size()) {
+    difference = absl::StrCat("saves ", filled_, " of the ", places_->size(),
+                              " tensors that its first run saved for its backward");
+  }
+  if (difference.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("recomputed, it ", difference,
+                   ": declare it no_recompute, or make it compute the same twice"));
+}
+
+}  // namespace stowage
