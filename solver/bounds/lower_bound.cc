@@ -5,6 +5,7 @@
 
 #include "solver/base/out_of_memory.h"
 #include "solver/bounds/cut_bound.h"
+#include "solver/bounds/short_program_search.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 
@@ -127,6 +128,28 @@ void SetBound(double seconds, Prediction* prediction) {
   prediction->gap = RelativeExcess(prediction->makespan_seconds, seconds);
 }
 
+// Raises the bound to the least makespan of a short chain, where the search through all schedules
+// ends. `limits` are not below what the prediction's schedule takes.
+void RaiseToLeast(const Chain& chain, const Platform& limits, const std::stop_token& stop,
+                  Prediction* prediction) {
+  const auto found = SearchShortProgram(
+      chain, limits,
+      {.memory_bytes = limits.memory_bytes, .below_seconds = prediction->makespan_seconds}, stop);
+  if (!found.has_value()) return;
+  SetBound(std::max(prediction->lower_bound_seconds, WithoutRounding(found->seconds)), prediction);
+}
+
+void RaiseToRecurrence(const Chain& chain, const Platform& platform, BoundTime time,
+                       const std::stop_token& stop, Prediction* prediction) {
+  const auto [plain, limits] = Plain(chain, platform);
+  const double seconds = RecurrenceBoundSeconds(plain, limits,
+                                                {.min_seconds = prediction->lower_bound_seconds,
+                                                 .max_seconds = prediction->makespan_seconds,
+                                                 .time = time},
+                                                stop);
+  SetBound(std::max(prediction->lower_bound_seconds, WithoutRounding(seconds)), prediction);
+}
+
 }  // namespace
 
 double LowerBoundSeconds(const Chain& chain, const Platform& platform) {
@@ -148,17 +171,19 @@ void RaiseBound(const Chain& chain, const Platform& platform, Prediction* predic
   // Without memory the bound stays as it is.
   UnlessOutOfMemory(
       [&] {
-        const auto [plain, limits] = Plain(chain, RaisedLimits(platform, *prediction));
-        SetBound(std::max(prediction->lower_bound_seconds,
-                          WithoutRounding(RecurrenceBoundSeconds(
-                              plain, limits,
-                              {.min_seconds = prediction->lower_bound_seconds,
-                               .max_seconds = prediction->makespan_seconds,
-                               .time = time},
-                              stop))),
-                 prediction);
+        const Platform limits = RaisedLimits(platform, *prediction);
+        const bool searched = time == BoundTime::kLong && IsSearched(chain, limits);
+        // With a link the search is the faster one, and without one the recurrence.
+        if (searched && limits.has_link()) RaiseToLeast(chain, limits, stop, prediction);
+        if (!MeetsBound(*prediction)) RaiseToRecurrence(chain, limits, time, stop, prediction);
+        if (!searched || limits.has_link() || MeetsBound(*prediction)) return;
+        RaiseToLeast(chain, limits, stop, prediction);
       },
       [] {});
+}
+
+void SetBoundToMakespan(Prediction* prediction) {
+  SetBound(prediction->makespan_seconds, prediction);
 }
 
 absl::StatusOr<Simulation> SimulateWithBound(const Chain& chain, const Platform& platform,

@@ -29,11 +29,16 @@ double LowerBoundSeconds(const Chain& chain, const Platform& platform);
 // exceeds is raised to its peak first, so that the bound never exceeds its makespan.
 void FillBound(const Chain& chain, const Platform& platform, Prediction* prediction);
 
-// Raises lower_bound_seconds of a prediction that FillBound() has filled to the recurrence bound of
-// recurrence_bound.h, and lowers its gap, unless the makespan meets the bound already. Takes as
-// long as that; returns without a better bound once `stop` is set; throws std::bad_alloc.
+// Raises lower_bound_seconds of a prediction that FillBound() has filled, and lowers its gap,
+// unless the makespan meets the bound already: to the recurrence bound of recurrence_bound.h, and
+// with BoundTime::kLong of a short chain to the least makespan where short_program_search.h finds
+// it. Takes as long as these; returns without a better bound once `stop` is set; throws
+// std::bad_alloc.
 void RaiseBound(const Chain& chain, const Platform& platform, Prediction* prediction,
                 BoundTime time, const std::stop_token& stop = {});
+
+// Sets the bound of a schedule that is known to be the fastest of all.
+void SetBoundToMakespan(Prediction* prediction);
 
 // Whether the makespan equals the lower bound, up to the rounding of sums: no schedule is faster
 // then.

@@ -18,6 +18,7 @@
 #include "solver/base/status_macros.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/bounds/short_program_search.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/explain.h"
 #include "solver/simulator/simulator.h"
@@ -47,8 +48,18 @@ void NoteClass(Answer* answer) {
   if (!absl::c_linear_search(notes, note)) notes.push_back(std::move(note));
 }
 
-// Which lower bound an answer gets: FillBound() alone, or RaiseBound(), which takes its time.
-enum class BoundEffort { kQuick, kClosest };
+// Which lower bound an answer gets: FillBound() alone, RaiseBound(), which takes its time, or where
+// no schedule is faster, the makespan.
+enum class BoundEffort { kQuick, kClosest, kMet };
+
+// For the bound of a solver's candidate. What `auto` proves of a short chain is proved of all
+// schedules.
+BoundEffort EffortFor(const SolveRequest& request, const SolverInfo& info,
+                      const Candidate& candidate) {
+  const bool met = &info == FindSolver("auto") && candidate.guarantee == Guarantee::kOptimal &&
+                   IsSearched(request.chain, request.platform);
+  return met ? BoundEffort::kMet : BoundEffort::kClosest;
+}
 
 // Simulates the candidate on the request's exact chain and fills the answer with it. False, with
 // the solver listed as rejected, where the simulator refuses the schedule.
@@ -61,7 +72,9 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
     return false;
   }
   answer->prediction = checked->simulation.prediction;
-  if (effort != BoundEffort::kQuick) {
+  if (effort == BoundEffort::kMet) {
+    SetBoundToMakespan(&answer->prediction);
+  } else if (effort == BoundEffort::kClosest) {
     RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
   }
   answer->explanation = std::move(checked->explanation);
@@ -198,8 +211,8 @@ class RequestSolve {
         }
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
-      if (!Accept(request_, *std::move(found->candidate), BoundEffort::kClosest, &answer,
-                  context_.stop)) {
+      const BoundEffort effort = EffortFor(request_, *next, *found->candidate);
+      if (!Accept(request_, *std::move(found->candidate), effort, &answer, context_.stop)) {
         continue;
       }
       NoteUnusedLink(request_, *next, &answer);

@@ -38,7 +38,7 @@ constexpr SolverInfo kSolvers[] = {
           "200 stages, or 600 without a link; the slower ones of them see longer chains with "
           "neighbouring stages merged",
       .complexity = "the sum of theirs, and a bounded search; seconds for 10,000 stages",
-      .version = 8,
+      .version = 9,
       .recomputes = true,
       .offloads = true,
       .mixes_modes = true,

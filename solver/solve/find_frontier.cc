@@ -14,6 +14,7 @@
 #include "solver/base/units.h"
 #include "solver/bounds/lower_bound.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/bounds/short_program_search.h"
 #include "solver/simulator/simulator.h"
 #include "solver/solve/catalog.h"
 
@@ -165,10 +166,16 @@ class FrontierSearch {
       }
     }
     point->prediction = simulation->prediction;
-    RaiseBoundWithoutLink(point);
     point->solver = candidate.solver;
     point->guarantee = candidate.guarantee;
     if (times_rounded_ && IsProved(point->guarantee)) point->guarantee = Guarantee::kUpToRounding;
+    // What `auto` proves of a short chain is proved of all schedules.
+    if (&info_ == FindSolver("auto") && point->guarantee == Guarantee::kOptimal &&
+        IsSearched(exact_.chain, exact_.platform)) {
+      SetBoundToMakespan(&point->prediction);
+    } else {
+      RaiseBoundWithoutLink(point);
+    }
     if (MeetsBound(point->prediction)) point->guarantee = Guarantee::kOptimal;
     point->outcome = OutcomeOf(point->guarantee);
   }

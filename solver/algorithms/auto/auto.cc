@@ -16,6 +16,7 @@
 #include "solver/algorithms/rematerialization/store_all.h"
 #include "solver/base/status_macros.h"
 #include "solver/bounds/memory_range.h"
+#include "solver/bounds/short_program_search.h"
 
 namespace stowage {
 namespace {
@@ -100,12 +101,20 @@ class AutoSolution final : public Solution {
     return ImproveByPlans(instance_, best->memory_bytes(), extent, best->seconds(), plans).status();
   }
 
-  // After all solutions: where there is a link, a local search around the best one.
+  // After all solutions: a search through all schedules, if the chain is short; else, where there
+  // is a link, a local search around the best one.
   absl::Status Improve(const SolveContext& context, Incumbent* best) const {
     best->LowerGuarantee();
-    if (!best->found() || !instance_.platform().has_link()) return absl::OkStatus();
-    if (best->memory_bytes() >= StoreAllPeakBytes(instance_.chain())) return absl::OkStatus();
-    return best->Improve(spare_bytes_, context);
+    if (!best->found()) return absl::OkStatus();
+    const bool has_link = instance_.platform().has_link();
+    if (has_link && best->memory_bytes() >= StoreAllPeakBytes(instance_.chain())) {
+      return absl::OkStatus();
+    }
+    if (spare_bytes_ >= kShortChainBytes) {
+      ASSIGN_OR_RETURN(const bool proved, best->Prove(context));
+      if (proved) return absl::OkStatus();
+    }
+    return has_link ? best->Improve(spare_bytes_, context) : absl::OkStatus();
   }
 
   const Instance instance_;
@@ -137,6 +146,9 @@ class Auto final : public Solver {
     }
     if (instance.platform().has_link()) {
       temporary = std::max(temporary, Incumbent::ImproveBytes(instance.chain()));
+    }
+    if (IsSearched(instance.chain(), instance.platform())) {
+      temporary = std::max(temporary, kShortChainBytes);
     }
     return max_bytes - std::max<int64_t>(0, selection.spare_bytes - temporary);
   }

@@ -9,6 +9,8 @@
 #include "solver/algorithms/pofo/local_search.h"
 #include "solver/algorithms/pofo/part_sequences.h"
 #include "solver/base/status_macros.h"
+#include "solver/bounds/lower_bound.h"
+#include "solver/bounds/short_program_search.h"
 #include "solver/model/modes.h"
 #include "solver/simulator/simulator.h"
 
@@ -137,6 +139,39 @@ absl::Status Incumbent::Search(const Schedule& from, std::span<const Schedule> o
   if (better.has_value())
     Consider({*std::move(better), "auto", Guarantee::kHeuristic, {}}, context);
   return absl::OkStatus();
+}
+
+// Of a chain with a link the bound would take longer than the search.
+bool Incumbent::MeetsBoundWithoutLink(const std::stop_token& stop) const {
+  Platform platform = instance_.platform();
+  if (platform.has_link()) return false;
+  platform.memory_bytes = memory_bytes_;
+  Prediction prediction;
+  prediction.makespan_seconds = seconds();
+  prediction.peak_memory_bytes = std::get<2>(key_);
+  FillBound(instance_.chain(), platform, &prediction);
+  RaiseBound(instance_.chain(), platform, &prediction, BoundTime::kShort, stop);
+  return MeetsBound(prediction);
+}
+
+absl::StatusOr<bool> Incumbent::Prove(const SolveContext& context) {
+  const Chain& chain = instance_.chain();
+  if (!IsSearched(chain, instance_.platform())) return false;
+  if (MeetsBoundWithoutLink(context.stop)) {
+    candidate_->guarantee = Guarantee::kOptimal;
+    return true;
+  }
+  std::optional<ShortChainResult> searched =
+      SearchShortProgram(chain, instance_.platform(),
+                         {.memory_bytes = memory_bytes_, .below_seconds = seconds()}, context.stop);
+  RETURN_IF_ERROR(context.CheckStop());
+  if (!searched.has_value()) return false;
+  if (searched->faster.has_value()) {
+    Consider({*std::move(searched->faster), "auto", Guarantee::kOptimal, {}}, context);
+  } else {
+    candidate_->guarantee = Guarantee::kOptimal;
+  }
+  return true;
 }
 
 int64_t Incumbent::ImproveBytes(const Chain& chain) {

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "solver/algorithms/solver.h"
 #include "solver/model/instance.h"
 
@@ -48,6 +50,10 @@ class Incumbent {
   // Starts from a schedule for another budget: what pofo's plans and a short local search make of
   // it within this one. In a fraction of a solve's time. Errors: as Improve().
   absl::Status StartFrom(const Schedule& hint, int64_t spare_bytes, const SolveContext& context);
+  // Looks through all schedules of a short chain, unless a bound shows that none is faster. Whether
+  // these were few enough: then its candidate is the fastest of all. Errors: CANCELLED once
+  // context.stop is set. Requires: found().
+  absl::StatusOr<bool> Prove(const SolveContext& context);
   // The bytes that Improve() makes use of.
   static int64_t ImproveBytes(const Chain& chain);
 
@@ -60,6 +66,7 @@ class Incumbent {
 
  private:
   void KeepOther(double seconds, Schedule schedule);
+  bool MeetsBoundWithoutLink(const std::stop_token& stop) const;
   absl::Status Search(const Schedule& from, std::span<const Schedule> others, int64_t effort,
                       int64_t spare_bytes, const SolveContext& context);
 
