@@ -12,6 +12,7 @@
 #include "client/lib/remote_scheduler.h"
 #include "client/text/table.h"
 #include "nlohmann/json.hpp"
+#include "solver/base/prefixed.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/units.h"
 #include "solver/export/targets.h"
@@ -75,11 +76,8 @@ std::string ExportJson(const ExportRequest& request, const Export& result) {
 
 std::string InfeasibleText(const ExportRequest& request, const Export& result) {
   const std::string budget = FormatBytes(request.platform.memory_bytes);
-  std::string text = result.time_ran_out
-                         ? absl::StrCat("time ran out: no plan of ", request.target->framework,
-                                        " within ", budget, " was found; allow more time\n")
-                         : absl::StrCat("infeasible: ", request.target->framework,
-                                        " can express no plan within ", budget, "\n");
+  std::string text = absl::StrCat("infeasible: ", request.target->framework,
+                                  " can express no plan within ", budget, "\n");
   if (result.minimum_memory_bytes.has_value()) {
     absl::StrAppend(&text, "  least memory  ", FormatBytes(*result.minimum_memory_bytes),
                     ": --memory ", *result.minimum_memory_bytes, "\n");
@@ -111,6 +109,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   }
   ASSIGN_OR_RETURN(const ExportRequest request, ReadExportRequest(arguments.flags));
   ASSIGN_OR_RETURN(const Export result, Find(arguments, request));
+  RETURN_IF_ERROR(Prefixed("--timeout", KnownInTime(request, result)));
   const bool feasible = result.exported.has_value();
   const std::string text = json       ? ExportJson(request, result)
                            : feasible ? result.text

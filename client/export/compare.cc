@@ -15,7 +15,8 @@
 namespace stowage {
 namespace {
 
-// Of targets whose users choose layers one by one: all or none of them.
+// Of targets whose users choose layers one by one, which are as many as there are sets: all or none
+// of them, and where they have such a setting one of every N.
 std::vector<Setting> NamedSettings(const ExportRequest& request) {
   const int count = Layers(request.chain, request.stages, request.target->unit).count();
   std::vector<Setting> settings = AllSettings(count);
@@ -30,6 +31,10 @@ std::vector<Setting> NamedSettings(const ExportRequest& request) {
       std::erase_if(settings, [](const Setting& setting) {
         return setting.method != Method::kNone && setting != Setting{Method::kUniform, 1};
       });
+      if (request.target->plans == PlanClass::kFlat) break;
+      const Method every =
+          request.target->every_is_first ? Method::kFirstOfEvery : Method::kLastOfEvery;
+      for (int layers = 2; layers <= count; ++layers) settings.push_back({every, layers});
   }
   return settings;
 }

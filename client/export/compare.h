@@ -10,7 +10,7 @@
 
 namespace stowage {
 
-// "TARGET:none", "TARGET:all" and the target's settings of uniform and block (named_setting.h), and
+// "TARGET:none", "TARGET:all" and the target's settings with a number (named_setting.h), and
 // "TARGET: best" where its best plan is a list. Those that fit come first, by makespan, then by
 // peak; behind them the others by peak. Settings that would run a stage twice that may run once are
 // left out. Schedules are left empty: there would be as many as settings.

@@ -2,10 +2,12 @@
 
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "proto/service/results.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/stop.h"
 #include "solver/base/timers.h"
+#include "solver/base/units.h"
 #include "solver/model/request.h"
 
 namespace stowage {
@@ -30,6 +32,13 @@ absl::StatusOr<Export> MakeExport(const ExportRequest& request, const LocalOptio
   const SolveRequest solve{request.chain, request.platform, "auto", {}};
   ASSIGN_OR_RETURN(const SolveResult full, LocalScheduler(options).Solve(solve, {}));
   return ExportOf(request, plan, *full.answer);
+}
+
+absl::Status KnownInTime(const ExportRequest& request, const Export& result) {
+  if (result.exported.has_value() || !result.time_ran_out) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("time ran out before a plan of ", request.target->framework, " within ",
+                   FormatBytes(request.platform.memory_bytes), " was found; allow more"));
 }
 
 }  // namespace stowage

@@ -16,14 +16,17 @@ Stage = Callable[[jax.Array], jax.Array]
 )";
 
 // The input of a segment is named within the segment, so that the policy decides about it.
-constexpr absl::string_view kFunctions = R"(
+constexpr absl::string_view kPolicy = R"(
 POLICY = jax.checkpoint_policies.save_and_offload_only_these_names(
     names_which_can_be_saved=[f"before_{first}" for first, _ in SEGMENTS],
     names_which_can_be_offloaded=[],
     offload_src="device",
     offload_dst="pinned_host",
 )
+)";
 
+// Either forward() begins like this.
+constexpr absl::string_view kRun = R"(
 
 def run(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
     """The stages, one after another."""
@@ -36,7 +39,9 @@ def forward(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
     """What run() returns; its derivative takes less memory."""
     if len(stages) != STAGES:
         raise ValueError(f"the plan is for {STAGES} stages, not {len(stages)}")
-    done = 0
+)";
+
+constexpr absl::string_view kForward = R"(    done = 0
     for first, last in SEGMENTS:
         value = run(stages[done : first - 1], value)
 
@@ -65,7 +70,7 @@ PIECES = [
 )";
 
 // A piece's input is named within it, as above.
-constexpr absl::string_view kFunctionsOfHost = R"(
+constexpr absl::string_view kPolicyOfHost = R"(
 HOST = Offloadable(src="device", dst="pinned_host")
 
 
@@ -85,20 +90,9 @@ def policy_of(first: int, again: bool, host: bool, input_on_host: bool) -> Calla
         return HOST if (input_on_host if is_input else host) else True
 
     return policy
+)";
 
-
-def run(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
-    """The stages, one after another."""
-    for stage in stages:
-        value = stage(value)
-    return value
-
-
-def forward(stages: Sequence[Stage], value: jax.Array) -> jax.Array:
-    """What run() returns; its derivative takes less memory."""
-    if len(stages) != STAGES:
-        raise ValueError(f"the plan is for {STAGES} stages, not {len(stages)}")
-    input_on_host = False
+constexpr absl::string_view kForwardOfHost = R"(    input_on_host = False
     for first, last, again, host in PIECES:
 
         def piece(value: jax.Array, first: int = first, last: int = last) -> jax.Array:
@@ -139,14 +133,14 @@ absl::StatusOr<std::string> WriteJax(const ExportedPlan& plan) {
   if (!plan.offloaded.empty()) {
     return absl::StrCat(HashComments(plan.remarks), kImportsOfHost,
                         "STAGES = ", plan.layers->count(), "\n", kPieces, PieceLines(plan), "]\n",
-                        kFunctionsOfHost);
+                        kPolicyOfHost, kRun, kForwardOfHost);
   }
   return absl::StrCat(
       HashComments(plan.remarks), kImports, "STAGES = ", plan.layers->count(),
       "\n# Segments that run again in the backward: their first and last stage, "
       "counted from 1.\n# Other stages are saved, and of a segment its input, under "
       "the name before_FIRST.\nSEGMENTS = [\n",
-      SegmentLines(plan), "]\n", kFunctions);
+      SegmentLines(plan), "]\n", kPolicy, kRun, kForward);
 }
 
 }  // namespace stowage

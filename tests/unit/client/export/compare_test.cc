@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "client/export/local_export.h"
 #include "solver/export/named_setting.h"
 #include "solver/simulator/simulator.h"
@@ -16,6 +21,7 @@ namespace stowage {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 Chain Uneven() {
   Chain chain = EqualChain(6);
@@ -59,6 +65,25 @@ TEST(CompareSettings, SaysOfEachNameWhatItCosts) {
   EXPECT_EQ(times.size(), 12u) << "nothing, uniform 1 to 6, and block 1 to 5";
 }
 
+TEST(CompareSettings, HasOneOfEveryLayersWhereTheTargetHas) {
+  for (const char* target : {"torchtitan", "huggingface"}) {
+    SCOPED_TRACE(target);
+    std::vector<std::string> names = {"best", "all", "none"};
+    for (int layers = 2; layers <= 6; ++layers) names.push_back(absl::StrCat("every:", layers));
+    for (std::string& name : names) name = absl::StrCat(target, name == "best" ? ": " : ":", name);
+    const auto compared = Compared(target, Uneven(), 250);
+    EXPECT_THAT(NamesOf(compared), UnorderedElementsAreArray(names));
+    std::set<std::pair<double, int64_t>> figures;
+    for (const ComparedSchedule& setting : compared) {
+      const Prediction& prediction = setting.prediction;
+      figures.insert({prediction.makespan_seconds, prediction.peak_memory_bytes});
+      const double best = compared.front().prediction.makespan_seconds;
+      EXPECT_TRUE(!setting.fits || prediction.makespan_seconds >= best) << setting.name;
+    }
+    EXPECT_GE(figures.size(), 7u);
+  }
+}
+
 TEST(CompareSettings, BeginsWithTheFastestThatFits) {
   for (int64_t bytes = 100; bytes <= 400; bytes += 10) {
     const auto compared = Compared("megatron", Uneven(), bytes);
@@ -81,8 +106,7 @@ TEST(CompareSettings, BeginsWithTheFastestThatFits) {
 }
 
 TEST(CompareSettings, NamesTheBestPlanOfTargetsWhosePlansHaveNoName) {
-  EXPECT_THAT(NamesOf(Compared("torchtitan", Uneven(), 250)),
-              ElementsAre("torchtitan: best", "torchtitan:all", "torchtitan:none"));
+  EXPECT_EQ(NamesOf(Compared("torchtitan", Uneven(), 250)).front(), "torchtitan: best");
   EXPECT_THAT(NamesOf(Compared("pytorch", Uneven(), 50)),
               ElementsAre("pytorch:all", "pytorch:none"));
 }

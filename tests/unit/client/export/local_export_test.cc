@@ -74,6 +74,20 @@ TEST(PlanFrom, TakesNoScheduleOfAnotherSolver) {
   }
 }
 
+TEST(KnownInTime, IsNeitherAPlanNorInfeasible) {
+  const ExportRequest request{FindTarget("megatron"), Uneven(), Memory(1024), {1, 8}};
+  Export result;
+  EXPECT_THAT(KnownInTime(request, result), IsOk());
+  result.time_ran_out = true;
+  EXPECT_THAT(
+      KnownInTime(request, result),
+      Fails(absl::StatusCode::kDeadlineExceeded,
+            HasSubstr("time ran out before a plan of Megatron-core 0.19 within 1.00 KiB was "
+                      "found; allow more")));
+  result.exported.emplace();
+  EXPECT_THAT(KnownInTime(request, result), IsOk());
+}
+
 TEST(FindSetting, SaysThatItWasStopped) {
   std::stop_source stop;
   stop.request_stop();
