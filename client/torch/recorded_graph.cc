@@ -20,27 +20,27 @@ std::string RecordedGraph::Form::Text() const {
 }
 
 SavedTensor RecordedGraph::AddPlace(const at::Tensor& tensor) {
-  places_->push_back({Form(tensor)});
-  return [places = places_, index = places_->size() - 1] {
-    const SavedTensor& load = (*places)[index].load;
-    TORCH_CHECK(load != nullptr, "runs a backward inside its forward: declare it no_recompute");
-    return load();
+  places_.push_back(std::make_shared<Place>(Place{Form(tensor)}));
+  return [place = places_.back()] {
+    TORCH_CHECK(place->load != nullptr,
+                "runs a backward inside its forward: declare it no_recompute");
+    return place->load();
   };
 }
 
 void RecordedGraph::SetGraph(StageGraph graph) {
   graph_ = std::move(graph);
-  if (graph_.empty()) places_->clear();
+  if (graph_.empty()) places_.clear();
 }
 
 void RecordedGraph::BeginReplay() {
-  for (Place& place : *places_) place.load = nullptr;
+  for (const std::shared_ptr<Place>& place : places_) place->load = nullptr;
   filled_ = 0;
   difference_.clear();
 }
 
 void RecordedGraph::Fill(const at::Tensor& tensor, SavedTensor load) {
-  Place& place = (*places_)[filled_];
+  Place& place = *places_[filled_];
   if (const Form form(tensor); form == place.form) {
     place.load = std::move(load);
     ++filled_;
@@ -53,8 +53,8 @@ void RecordedGraph::Fill(const at::Tensor& tensor, SavedTensor load) {
 
 absl::Status RecordedGraph::EndReplay() const {
   std::string difference = difference_;
-  if (difference.empty() && filled_ < places_->size()) {
-    difference = absl::StrCat("saves ", filled_, " of the ", places_->size(),
+  if (difference.empty() && filled_ < places_.size()) {
+    difference = absl::StrCat("saves ", filled_, " of the ", places_.size(),
                               " tensors that its first run saved for its backward");
   }
   if (difference.empty()) return absl::OkStatus();

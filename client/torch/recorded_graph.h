@@ -35,7 +35,7 @@ class RecordedGraph {
   void BeginReplay();
   // Whether the replay needs no more: all places are filled, or it is not like the recorded
   // forward.
-  bool ended() const { return !difference_.empty() || filled_ == places_->size(); }
+  bool ended() const { return !difference_.empty() || filled_ == places_.size(); }
   // Fills the next place and throws ReplayEnd if it ended(). Requires: it has not yet.
   void Fill(const at::Tensor& tensor, SavedTensor load);
   // FAILED_PRECONDITION if the replay saved other tensors than the recorded forward.
@@ -58,8 +58,7 @@ class RecordedGraph {
     SavedTensor load = nullptr;  // null: not filled
   };
 
-  // Shared with the graph.
-  std::shared_ptr<std::vector<Place>> places_ = std::make_shared<std::vector<Place>>();
+  std::vector<std::shared_ptr<Place>> places_;  // each shared with what reads it
   StageGraph graph_;
   size_t filled_ = 0;
   std::string difference_;

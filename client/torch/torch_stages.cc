@@ -363,6 +363,7 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     if (!gradients_[index].empty() && !Value(l).graph.empty()) {
       // As in a backward without stages, memory is free from the operation that reads it last.
       Value(l).LeaveToReaders();
+      recorded_[index].reset();
       input_gradients = Value(l).graph.Backward(gradients_[index]);
     }
     gradient_parts_[index] = PartsOf(input_gradients, gradients_[index]);

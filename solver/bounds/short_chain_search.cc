@@ -316,7 +316,8 @@ class Search {
 
 std::optional<ShortChainResult> SearchShortChain(const Chain& chain, const ShortChainLimits& limits,
                                                  const std::stop_token& stop) {
-  if (chain.length() > kMaxShortChainStages || HasGraphMode(chain)) return std::nullopt;
+  if (chain.length() > kMaxShortChainStages) return std::nullopt;
+  if (HasGraphMode(chain) || chain.has_save_options()) return std::nullopt;
   return Search(chain, limits, stop).Run();
 }
 

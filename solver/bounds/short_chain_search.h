@@ -39,9 +39,9 @@ struct ShortChainResult {
   double seconds = 0;              // the least makespan, up to the rounding of sums
 };
 
-// nullopt where the search ends early: the chain has more stages or costs in graph mode, there are
-// more states than `max_states`, or `stop` is set. Takes some milliseconds at most. Requires:
-// Violations(chain) is empty. Pure, thread-safe; throws std::bad_alloc.
+// nullopt where the search ends early: the chain has more stages, costs in graph mode or
+// save_options, there are more states than `max_states`, or `stop` is set. Takes some milliseconds
+// at most. Requires: Violations(chain) is empty. Pure, thread-safe; throws std::bad_alloc.
 std::optional<ShortChainResult> SearchShortChain(const Chain& chain, const ShortChainLimits& limits,
                                                  const std::stop_token& stop = {});
 

@@ -422,7 +422,7 @@ class Search {
 
 bool IsSearched(const Chain& chain, const Platform& platform) {
   const int most = platform.has_link() ? kMaxShortProgramStages : kMaxShortChainStages;
-  return chain.length() <= most && !HasGraphMode(chain);
+  return chain.length() <= most && !HasGraphMode(chain) && !chain.has_save_options();
 }
 
 std::optional<ShortChainResult> SearchShortProgram(const Chain& chain, const Platform& platform,
