@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <limits>
 #include <queue>
 #include <utility>
@@ -31,7 +32,10 @@ class State {
   uint64_t bits() const { return bits_; }
   int gradient() const { return static_cast<int>((bits_ >> kGradientAt) & 15); }
   bool replayed() const { return ((bits_ >> kReplayedAt) & 1) != 0; }
-  Form form(int l) const { return static_cast<Form>((bits_ >> (2 * l)) & 3); }
+  Form form(int l) const {
+    assert(l >= 0);
+    return static_cast<Form>((bits_ >> (2 * l)) & 3);
+  }
   bool live(int l) const { return form(l) != kNone; }
 
   void Set(int l, Form form) {

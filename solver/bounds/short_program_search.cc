@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <deque>
 #include <limits>
 #include <queue>
@@ -33,7 +34,10 @@ class State {
   uint32_t bits() const { return bits_; }
   int gradient() const { return static_cast<int>((bits_ >> kGradientAt) & 7); }
   bool replayed() const { return (bits_ >> kReplayedAt) != 0; }
-  Form form(int l) const { return static_cast<Form>((bits_ >> (4 * l)) & 3); }
+  Form form(int l) const {
+    assert(l >= 0);
+    return static_cast<Form>((bits_ >> (4 * l)) & 3);
+  }
   Place place(int l) const { return static_cast<Place>((bits_ >> (4 * l + 2)) & 3); }
   bool live(int l) const { return form(l) != kNone; }
   bool on_device(int l) const { return live(l) && place(l) != kHost; }
