@@ -417,18 +417,19 @@ class Fit::Parts {
     if (plan->solves >= kMaxSolves) {
       return plan->scheduled != nullptr ? absl::OkStatus() : NoneFits(trial);
     }
-    int64_t over_bytes = trial.over_bytes;
+    int64_t less_bytes = plan->pending_bytes;
     if (trial.ran_out.ok()) {
-      RaiseDeviation(over_bytes, predicted_bytes);
+      RaiseDeviation(trial.over_bytes, predicted_bytes);
+      // It may be far below what it was asked to fit, and would be found again.
+      less_bytes = predicted_bytes - trial.over_bytes;
     } else {
-      over_bytes = static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
+      less_bytes -= static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
     }
-    const int64_t less_bytes =
-        std::min(LessDeviation(budget_bytes_), plan->pending_bytes - over_bytes);
+    less_bytes = std::min(LessDeviation(budget_bytes_), less_bytes);
     if (less_bytes > 0) return StartSolve(plan, less_bytes);
     return absl::ResourceExhaustedError(
         absl::StrCat("a schedule within memory = ", FormatBytes(budget_bytes_), " takes ",
-                     FormatBytes(over_bytes), " more"));
+                     FormatBytes(trial.over_bytes), " more"));
   }
 
   // Of the schedules of other shapes that fit this one, takes the fastest.

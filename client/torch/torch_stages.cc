@@ -187,9 +187,9 @@ absl::Status TorchStages::Begin(void* stream) {
     at::Tensor input = std::exchange(input_.tensor, {});
     const bool differentiable = input.requires_grad();
     input = input.detach();
-    input_stays_ = input.storage().use_count() > 1;
     // A view of a larger tensor would keep all of its storage.
     if (input.storage().nbytes() > input.nbytes()) input = input.clone();
+    input_stays_ = input.storage().use_count() > 1;
     SetOutput(0, {{input}, {differentiable}, {0}});
     return absl::OkStatus();
   });
@@ -226,9 +226,10 @@ absl::Status TorchStages::CheckBackward(int l) const {
 // What a recomputation is compared by is its output, so that none ends early meanwhile.
 RecordedGraph* TorchStages::RecordedFor(const ForwardCall& call) {
   std::optional<RecordedGraph>& recorded = recorded_[static_cast<size_t>(call.stage)];
-  if (verifies_) return nullptr;
-  if (call.replayed) return &recorded.emplace();
-  return call.replay && recorded.has_value() ? &*recorded : nullptr;
+  if (!verifies_ && call.replayed) return &recorded.emplace();
+  if (!verifies_ && call.replay && recorded.has_value()) return &*recorded;
+  recorded.reset();  // it keeps what its last replay has saved
+  return nullptr;
 }
 
 absl::Status TorchStages::Forward(const ForwardCall& call) {

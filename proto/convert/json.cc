@@ -198,11 +198,36 @@ absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_u
   return Unreadable(FieldProblem(problem, root));
 }
 
-// Leaves out a field of this text, which no object has first. Strings do not match: their quotes
-// are escaped.
+// Where the object ends that starts at the next brace from `at` on.
+size_t EndOfObject(absl::string_view json, size_t at) {
+  int depth = 0;
+  bool in_string = false;
+  for (; at < json.size(); ++at) {
+    const char c = json[at];
+    if (in_string && c == '\\') {
+      ++at;
+    } else if (c == '"') {
+      in_string = !in_string;
+    } else if (!in_string && c == '{') {
+      ++depth;
+    } else if (!in_string && c == '}' && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return json.size();
+}
+
+// Leaves out a field of this text, which no object has first, but for provenance, which is the
+// user's. Strings do not match: their quotes are escaped.
 std::string WithoutField(absl::string_view json, absl::string_view field) {
   std::string kept;
   for (size_t at = json.find(field); at != absl::string_view::npos; at = json.find(field)) {
+    if (const size_t provenance = json.find("\"provenance\":"); provenance < at) {
+      const size_t end = EndOfObject(json, provenance);
+      absl::StrAppend(&kept, json.substr(0, end));
+      json.remove_prefix(end);
+      continue;
+    }
     absl::StrAppend(&kept, json.substr(0, json.rfind(',', at)));
     json.remove_prefix(at + field.size());
   }

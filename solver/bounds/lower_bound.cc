@@ -183,7 +183,7 @@ void RaiseBound(const Chain& chain, const Platform& platform, Prediction* predic
 }
 
 void SetBoundToMakespan(Prediction* prediction) {
-  SetBound(prediction->makespan_seconds, prediction);
+  SetBound(WithoutRounding(prediction->makespan_seconds), prediction);
 }
 
 absl::StatusOr<Simulation> SimulateWithBound(const Chain& chain, const Platform& platform,

@@ -209,6 +209,7 @@ class FrontierSearch {
           point.guarantee = Guarantee::kOptimal;
         } else if (same) {
           point.guarantee = before;
+          if (before == Guarantee::kOptimal) SetBoundToMakespan(&point.prediction);
         } else if (IsProved(point.guarantee)) {
           point.guarantee = Guarantee::kUpToRounding;
         }

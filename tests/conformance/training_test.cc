@@ -195,8 +195,9 @@ TEST_P(TrainingTest, IsThePlainOneUnderEveryBudget) {
     ASSERT_NE(answer->outcome, Outcome::kInfeasible);
     double peak_ratio = 0;
     TrainUnder(answer->schedule, &peak_ratio);
-    // Values that a skip crosses share its memory, which the chain counts in each.
-    EXPECT_GE(peak_ratio, HasSkips(GetParam()) ? 0 : 1 - max_error_);
+    // Values that a skip crosses share its memory, which the chain counts in each, as it counts the
+    // output that a replay which ends early does not compute.
+    EXPECT_GE(peak_ratio, HasSkips(GetParam()) ? 0 : 1 - 2 * max_error_);
     EXPECT_LE(peak_ratio, 1 + max_error_);
   }
 }
@@ -294,7 +295,8 @@ TEST_P(MixedTrainingTest, IsThePlainOneUnderEveryMixOfModes) {
       Count(schedule, &counts);
       double peak_ratio = 0;
       TrainUnder(schedule, &peak_ratio);
-      EXPECT_NEAR(peak_ratio, 1, max_error_);
+      EXPECT_GE(peak_ratio, 1 - 2 * max_error_);  // less where a replay ends early
+      EXPECT_LE(peak_ratio, 1 + max_error_);
     }
   }
   EXPECT_GT(counts.eager, 0);
