@@ -1,14 +1,36 @@
 #include "client/torch/scheduled_steps.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/timed_step.h"
 #include "solver/base/status_macros.h"
+#include "solver/model/schedule.h"
 
 namespace stowage {
+namespace {
+
+// With every PREFETCH complete before the next computation: one that is late takes its memory when
+// a step needs less of it.
+std::vector<Command> InProgramOrder(std::vector<Command> commands) {
+  std::optional<size_t> prefetch;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (commands[i].kind == OperationKind::kPrefetch) prefetch = i;
+    if (!prefetch.has_value() || !IsCompute(commands[i].kind)) continue;
+    commands[i].waits.push_back(*prefetch);
+    commands[*prefetch].awaited = true;
+    prefetch.reset();
+  }
+  return commands;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ScheduledSteps>> ScheduledSteps::Create(FrameworkPlan plan,
                                                                        TorchStages stages,
@@ -38,6 +60,9 @@ absl::StatusOr<MeasuredStep> ScheduledSteps::Timed(const TorchInput& input, cons
 absl::StatusOr<int64_t> ScheduledSteps::PeakBytes(const TorchInput& input, const TorchLoss& loss) {
   const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
   stages_.set_verifies(false);
+  const std::vector<Command> commands = plan_.commands;
+  const auto restore = absl::MakeCleanup([&] { plan_.commands = commands; });
+  plan_.commands = InProgramOrder(commands);
   return StepPeakBytes(stages_, input.tensor, &meter_, [&] {
     stages_.Feed(input, loss);
     return executor_->Step(&stages_).status();

@@ -38,8 +38,8 @@ class ScheduledSteps {
   // Errors of all: those of FrameworkExecutor::Step().
   absl::StatusOr<StepResult> Step(const TorchInput& input, const TorchLoss& loss);
   absl::StatusOr<MeasuredStep> Timed(const TorchInput& input, const TorchLoss& loss);
-  // The most bytes that a step has at once, the input included. Gradients, buffers and random
-  // generators are restored.
+  // The most bytes that a step has at once, however fast its copies are, the input included.
+  // Gradients, buffers and random generators are restored.
   absl::StatusOr<int64_t> PeakBytes(const TorchInput& input, const TorchLoss& loss);
 
   // Compares the recomputations of so many further steps with the first runs.
@@ -49,7 +49,7 @@ class ScheduledSteps {
   ScheduledSteps(FrameworkPlan plan, TorchStages stages, MemoryMeter* meter)
       : plan_(std::move(plan)), stages_(std::move(stages)), meter_(*meter) {}
 
-  const FrameworkPlan plan_;
+  FrameworkPlan plan_;  // constant but for PeakBytes()
   TorchStages stages_;
   MemoryMeter& meter_;
   std::unique_ptr<FrameworkExecutor> executor_;
