@@ -506,6 +506,7 @@ class Fit::Parts {
     ASSIGN_OR_RETURN(std::unique_ptr<ScheduledSteps> scheduled,
                      ScheduledSteps::Create(std::move(made), StagesToRun(std::move(in_modes)),
                                             device_.agent.get(), meter_));
+    scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     const absl::StatusOr<int64_t> peak_bytes = scheduled->PeakBytes(input, loss);
     meter_->ReturnFreed();
     if (absl::IsResourceExhausted(peak_bytes.status())) {
@@ -513,7 +514,6 @@ class Fit::Parts {
     }
     RETURN_IF_ERROR(peak_bytes.status());
     if (*peak_bytes > budget_bytes_) return Trial{.over_bytes = *peak_bytes - budget_bytes_};
-    scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     plan->scheduled = std::move(scheduled);
     plan->commands = &plan->scheduled->plan();
     plan->platform = platform;

@@ -126,6 +126,7 @@ int64_t TorchStages::GradientBytes(int l) const {
 
 void TorchStages::SetOutput(int l, const StageOutput& output) {
   Drop(l);
+  recorded_[static_cast<size_t>(l)].reset();  // it keeps what its last replay has saved
   Value(l).HoldOutput(output);
 }
 
@@ -136,6 +137,12 @@ void TorchStages::SetGradients(int l, Tensors gradients) {
 
 bool TorchStages::NeedsInput(int l) const {
   return Value(l).reads_input || !HoldsSavedTensorsOnly(Value(l).graph, constants_);
+}
+
+std::string TorchStages::WorkOf(int l) const {
+  std::string work = Value(l).graph.Work();
+  if (!work.empty()) absl::StrAppend(&work, "; ", ValueBytes(l - 1), " to ", ValueBytes(l));
+  return work;
 }
 
 void TorchStages::FindConstants() {
