@@ -29,6 +29,8 @@ build/benchmark/bin/stowage_flat_benchmark
 echo
 build/benchmark/bin/stowage_flat_comparison
 echo
+build/benchmark/bin/stowage_ways_comparison
+echo
 build/benchmark/bin/stowage_agent_benchmark
 echo
 build/benchmark/bin/stowage_service_benchmark

@@ -132,8 +132,7 @@ std::string FigureTable(const Chain& chain, const Platform& platform, const Sche
       {"makespan", FormatSeconds(prediction.makespan_seconds),
        absl::StrFormat("%+.1f %% over %s", prediction.overhead * 100,
                        HasGraphMode(chain) ? "a step with all memory" : "storing everything")});
-  table.Add({"recompute", FormatSeconds(prediction.recompute_seconds),
-             "forwards that run more than once"});
+  table.Add({"recompute", FormatSeconds(prediction.recompute_seconds), "what runs more than once"});
   table.Add({"idle", FormatSeconds(prediction.idle_seconds), "waiting for transfers"});
   table.Add({"lower bound", FormatSeconds(prediction.lower_bound_seconds),
              absl::StrCat("no schedule takes less; gap ", FormatPercent(prediction.gap))});

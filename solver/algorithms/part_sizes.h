@@ -101,11 +101,13 @@ inline constexpr int64_t kNeverBytes = kMaxTotalBytes;
 //                                             output[k] + K(k+1,t), K(s,k)) )
 // Fills `least`, which has Triangle::size() entries in Triangle order, from the last row up, and
 // calls `row_done(s)` after row s. Values of `never` and more are stored as `never`, which must
-// leave room for the sum of three values. O(L^3 / vector lanes).
+// leave room for the sum of three values. `other_ways(s, row)` may lower row[t] to what saving
+// stage s in another way needs; the rows below are final then. O(L^3 / vector lanes).
 // Errors: CANCELLED once context.stop is set.
 template <typename T>
 absl::Status FillLeast(const PartSizes<T>& sizes, T never, const SolveContext& context, T* least,
-                       const std::function<void(int s)>& row_done = {}) {
+                       const std::function<void(int s)>& row_done = {},
+                       const std::function<void(int s, T* row)>& other_ways = {}) {
   const int count = sizes.stages();
   const Triangle index(count);
   for (int s = count - 1; s >= 0; --s) {
@@ -117,6 +119,7 @@ absl::Status FillLeast(const PartSizes<T>& sizes, T never, const SolveContext& c
       const T saving = std::max(sizes.SaveNeed(s, t), sizes.saved[s] + least[index(s + 1, t)]);
       row[t] = sizes.may_save[s] != 0 ? std::min(never, saving) : never;
     }
+    if (other_ways) other_ways(s, row);
     // Case 2: split after stage k, for all t at once. K(s,k) is final by then: it depends on
     // smaller k.
     T sweep = 0;

@@ -5,10 +5,11 @@
 //                       + C(s, k, m) + C(k+1, t, m - output[k])         if m >= SweepNeed(s,k,t) )
 //   C(t,t,m) = 0                                                        if m >= SaveNeed(t,t)
 //
-// and infinite where no case applies; prefix[s] is the time of the forwards before s, sweep_end[s]
-// the same with the last of them a replay, and at most prefix[s]. This is
-// RR-9302's Theorem 1 minus Σ(uF + uB), with stages numbered from 0 (see rotor_table.h). C(s,t,.)
-// is non-increasing in m.
+// and infinite where no case applies. Saving has one more case for each other way w of stage s
+// (OtherWay): lost[w] + C(s+1, t, m - saved[w]), lost[w] where s = t, from that way's need on.
+// prefix[s] is the time of the forwards before s, sweep_end[s] the same with the last of them a
+// replay, and at most prefix[s]. This is RR-9302's Theorem 1 minus Σ(uF + uB), with stages numbered
+// from 0 (see rotor_table.h). C(s,t,.) is non-increasing in m.
 //
 //   letter     meaning                                                               unit
 //   C(s,t,m)   least time of part [s..t] in m slots beyond one forward and backward  as prefix

@@ -162,6 +162,7 @@ class RegularBlocks : public RowState {
       HWY_UNROLL(kBlock)
       for (int q = 0; q < kBlock; ++q) saved[q] = save_row_[kRow].Load(columns, q, 0);
       if (SaveNeedOfBlock(s) > base_) KeepSavedFrom(s, saved);
+      if (table_.first_way != nullptr) LowerBySavingOtherwise(s, saved);
     } else {
       for (V& v : saved) v = hn::Set(d, kNever);
     }
@@ -210,6 +211,26 @@ class RegularBlocks : public RowState {
     hn::StoreU(v, d, Value(kRow, q));
     Below(kRow, q) = Value(kRow, q)[kLanes - 1];
     return v;
+  }
+
+  // The case of saving in the other ways of stage s. Out of line, as most chains have none.
+  HWY_NOINLINE void LowerBySavingOtherwise(int s, V (&saved)[kBlock]) const {
+    const D d;
+    for (int w = table_.first_way[s]; w < table_.first_way[s + 1]; ++w) {
+      const OtherWay& way = table_.ways[w];
+      const ShiftedRow row(table_, chunk_, s + 1, way.saved);
+      const ShiftedRow::Columns columns = row.At(column_block_);
+      const V lost = hn::Set(d, way.lost);
+      const bool everywhere = way.Need(max_gradient_) <= base_;
+      for (int q = 0; q < kBlock; ++q) {
+        V v = hn::Add(lost, row.Load(columns, q, 0));
+        if (!everywhere) {
+          const V need = hn::Set(d, Lane(way.Need(table_.gradient[t0_ + q])));
+          v = hn::IfThenElse(hn::Ge(hn::Iota(d, 0), need), v, hn::Set(d, kNever));
+        }
+        saved[q] = hn::Min(saved[q], v);
+      }
+    }
   }
 
   // The level from which stage s may be saved in every column of the block.

@@ -17,11 +17,24 @@ float* Right(const TableView& table, int k, int t) {
   return table.right + TableView::RightOffset(t / kBlock) + column * kLanes;
 }
 
+// The least of saving stage s in its other ways; kNever where it has none.
+float BestOtherWay(const TableView& table, int s, int t, int level) {
+  float best = kNever;
+  if (table.first_way == nullptr || (s < t && table.may_save[s] == 0)) return best;
+  for (int w = table.first_way[s]; w < table.first_way[s + 1]; ++w) {
+    const OtherWay& way = table.ways[w];
+    if (level < way.Need(table.gradient[t])) continue;
+    const float rest = s < t ? ValueAt(table, s + 1, t, level - way.saved) : 0;
+    best = std::min(best, way.lost + rest);
+  }
+  return best;
+}
+
 // The recurrence for one part and level. The order of additions is that of the vectorized kernel:
 // left + (right + sweep_end) first, prefix[s] subtracted last.
 float Best(const TableView& table, int s, int t, int level) {
   const int lane = level % kLanes;
-  if (s == t) return 0;
+  if (s == t) return BestOtherWay(table, s, t, level);  // `most`: its own way serves from there
   float best = kNever;
   int32_t need = 0;
   for (int k = s; k < std::min(t, table.sweep_limit[s]); ++k) {
@@ -33,7 +46,7 @@ float Best(const TableView& table, int s, int t, int level) {
   if (table.may_save[s] != 0 && level >= table.SaveNeed(s, t)) {
     best = std::min(best, ValueAt(table, s + 1, t, level - table.saved[s]));
   }
-  return best;
+  return std::min(best, BestOtherWay(table, s, t, level));
 }
 
 void FillPart(const TableView& table, int chunk, int s, int t) {

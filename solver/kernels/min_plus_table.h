@@ -48,6 +48,21 @@ struct BlockNeeds {
   int32_t free_of_sweep = 0;                                  // from it on no SweepNeed binds
 };
 
+// A way to save a stage that takes less memory than its own, and whose backward takes longer.
+struct OtherWay {
+  int32_t saved = 0;
+  int32_t save_forward = 0;
+  int32_t save_backward = 0;
+  float lost = 0;  // what the backward takes beyond the stage's own, as prefix
+
+  // The level from which it serves, given the gradient that is held meanwhile.
+  int32_t Need(int32_t gradient) const {
+    const int32_t forward = save_forward + gradient;
+    const int32_t both = forward > save_backward ? forward : save_backward;
+    return both > saved ? both : saved;
+  }
+};
+
 // The inputs, the table and the scratch memory of FillTile(). Everything is borrowed. Stages are
 // numbered from 0. Sizes and levels are in slots. A block is kBlock stages; the last one is padded.
 struct TableView {
@@ -70,6 +85,9 @@ struct TableView {
   const uint8_t* may_save = nullptr;     // whether a longer part may begin with FORWARD_SAVE
   const int32_t* top = nullptr;          // the highest level of a row that is ever read
   const int32_t* bottom = nullptr;       // by block of rows: the lowest such level
+  // Stage s has the other ways [first_way[s], first_way[s + 1]); null where no stage has any.
+  const int32_t* first_way = nullptr;
+  const OtherWay* ways = nullptr;
 
   // By part, in Triangle order.
   const int32_t* least = nullptr;     // the lowest level with a finite value

@@ -318,7 +318,29 @@ class RowFill : public RegularBlocks {
       if (!whole_) v = hn::IfThenElse(hn::Lt(lane, hn::Set(d, least)), hn::Set(d, kNever), v);
       hn::StoreU(v, d, value + p);
     }
+    if (table_.first_way != nullptr) LowerBySavingOtherwise(s, t, value);
     Below(r, q) = value[kLanes - 1];
+  }
+
+  // The case of saving in the other ways of stage s, of a part of one stage, too.
+  HWY_NOINLINE void LowerBySavingOtherwise(int s, int t, float* value) const {
+    const D d;
+    if (s < t && table_.may_save[s] == 0) return;
+    for (int w = table_.first_way[s]; w < table_.first_way[s + 1]; ++w) {
+      const OtherWay& way = table_.ways[w];
+      const int32_t need = way.Need(table_.gradient[t]);
+      if (need >= base_ + kLanes) continue;
+      const ShiftedRow row = s < t ? ShiftedRow(table_, chunk_, s + 1, way.saved) : ShiftedRow();
+      const auto columns = s < t ? row.At(column_block_) : ShiftedRow::Columns();
+      const V from = hn::Set(d, Lane(need));
+      for (int p = 0; p < kLanes; p += VectorLanes()) {
+        const V rest = s < t ? row.Load(columns, t - t0_, p) : hn::Zero(d);
+        const V sum = hn::Add(hn::Set(d, way.lost), rest);
+        const V old = hn::LoadU(d, value + p);
+        const auto serves = hn::Ge(hn::Iota(d, static_cast<float>(p)), from);
+        hn::StoreU(hn::IfThenElse(serves, hn::Min(old, sum), old), d, value + p);
+      }
+    }
   }
 
   void StoreAllRight() {

@@ -136,9 +136,10 @@ RC_GTEST_PROP(RotorSteps, EqualsOtherSteps, ()) {
 
 // With every SIMD target of the kernel in turn.
 void ExpectTheTimeOfTheBruteForce(Saving saving, ScheduleClass schedules) {
-  const Chain chain = SomeChain(5);
+  const Chain chain = *rc::gen::oneOf(SmallChains(5), SmallReplayChains(5), SmallWayChains(5));
   const int64_t budget = SomeBudget(chain);
   const auto fastest = FastestByBruteForce(chain, budget, schedules);
+  RC_CLASSIFY(chain.has_save_options(), "has save_options");
   RC_CLASSIFY(!fastest.has_value(), "infeasible");
   RC_CLASSIFY(fastest.has_value() && fastest->seconds > ComputeSeconds(chain), "recomputes");
   for (const std::string& target : MinPlusTargets()) {

@@ -157,6 +157,14 @@ rc::Gen<Chain> SmallOptionChains(int max_stages) {
                          }));
 }
 
+rc::Gen<Chain> SmallWayChains(int max_stages) {
+  return rc::gen::map(SmallOptionChains(max_stages), [](Chain chain) {
+    for (Stage& stage : chain.stages) stage.input_unread = false;
+    chain.loss.input_unread = false;
+    return chain;
+  });
+}
+
 namespace {
 
 // Adds graph costs to stages [first, end), which have none. The saved bytes of the group include

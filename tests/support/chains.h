@@ -45,6 +45,9 @@ rc::Gen<Chain> SmallUnreadChains(int max_stages);
 // The same with up to two save_options at each stage, the loss too.
 rc::Gen<Chain> SmallOptionChains(int max_stages);
 
+// The same without input_unread stages.
+rc::Gen<Chain> SmallWayChains(int max_stages);
+
 // SmallChains() with graph costs at most stages, now and then cheaper or smaller than the eager
 // ones, fusion groups of up to three, control flow, and a price for entering graph mode.
 rc::Gen<Chain> SmallModeChains(int max_stages);

@@ -211,6 +211,20 @@ test("zoom and pan: change what is drawn, All brings it back, the address says w
   });
 });
 
+test("an operation that saves in another way than the stage's own says which", async () => {
+  const way = { saved_bytes: stage.output_bytes, backward_seconds: 2.1e-3 };
+  const file = chainOf("ways", 4, () => ({ save_options: [way] }));
+  const { html, json } = solve(file, ["--memory", "60%"]);
+  const { operations } = json.schedules[0].answer.schedule;
+  const op = operations.findIndex((operation) => operation.save_option === 1);
+  assert.notEqual(op, -1);
+  const { kind, stage: l } = operations[op];
+  await show(`file://${html}`, { hash: `#/schedule/0?op=${op}` }, async (page) => {
+    const title = await page.textContent("section[aria-label=Operation] .title");
+    assert.equal(title, `${kind} ${l} save_option 1`);
+  });
+});
+
 test("names are text, whatever they hold", async () => {
   const names = [
     "<script>globalThis.hacked = 1</script>",

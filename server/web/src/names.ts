@@ -32,13 +32,14 @@ export function stageName(chain: Chain, l: number): string {
   return name === "" ? `stage ${l}` : `stage ${l} (${name})`;
 }
 
-// "BACKWARD 27", "FORWARD_SAVE 3-5 graph", "BACKWARD 39 (the loss)".
+// "BACKWARD 27", "FORWARD_SAVE 3-5 graph", "FORWARD_SAVE 2 save_option 1", "BACKWARD 39 (the loss)".
 export function operationName(chain: Chain, operation: Operation): string {
   const first = operation.first_stage ?? operation.stage;
   const range = first === operation.stage ? `${operation.stage}` : `${first}-${operation.stage}`;
   const mode = operation.mode === "GRAPH" ? " graph" : "";
+  const way = operation.save_option ? ` save_option ${operation.save_option}` : "";
   const loss = operation.stage === chain.stages.length + 1 ? " (the loss)" : "";
-  return `${operation.kind} ${range}${mode}${loss}`;
+  return `${operation.kind} ${range}${mode}${way}${loss}`;
 }
 
 // "BACKWARD 27 (layer3.0)".

@@ -145,7 +145,7 @@ function Cards({
           at={`${at}.answer.platform.memory_bytes`}
         />
       </Card>
-      <Card name="recompute" note="forwards that run more than once">
+      <Card name="recompute" note="what runs more than once">
         <Figure
           value={prediction.recompute_seconds}
           unit="seconds"

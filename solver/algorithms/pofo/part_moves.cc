@@ -12,10 +12,10 @@ void PartMoves::Begin() {
   added_seconds_ = 0;
 }
 
-// One of six moves with equal probability, on a random part.
+// One of the moves with equal probability, on a random part.
 bool PartMoves::Change() {
   const size_t p = random_.Below(parts_.size());
-  switch (random_.Below(6)) {
+  switch (random_.Below(has_ways_ ? 7 : 6)) {
     case 0:
       return Merge(p);
     case 1:
@@ -26,9 +26,18 @@ bool PartMoves::Change() {
       return ShiftBorder(p);
     case 4:
       return ChangeRecomputation(p);
-    default:
+    case 5:
       return SaveAndOffloadLast(p);
+    default:
+      return ChangeWay(p);
   }
+}
+
+// A stage that is saved, every other time in another way where it has any.
+ForwardPart PartMoves::SomeSavedPart(int stage) {
+  ForwardPart part = SavedPart(stage);
+  if (has_ways_ && random_.OneIn(2)) DrawWay(stage, &part.save_option);
+  return part;
 }
 
 // Part [first..last] with a random recomputation; nullopt when sequences_ has none for it.
@@ -122,7 +131,7 @@ bool PartMoves::Split(size_t p) {
        {std::pair(old.first, middle), std::pair(middle + 1, old.last)}) {
     std::optional<ForwardPart> part;
     if (first == last && random_.OneIn(2)) {
-      part = SavedPart(first);
+      part = SomeSavedPart(first);
     } else {
       part = RecomputedPart(first, last);
     }
@@ -144,7 +153,7 @@ bool PartMoves::ToggleSaved(size_t p) {
   }
   if (static_cast<size_t>(old.last - old.first) >= kLongest) return false;
   NewParts with;
-  for (int l = old.first; l <= old.last; ++l) with.push_back(SavedPart(l));
+  for (int l = old.first; l <= old.last; ++l) with.push_back(SomeSavedPart(l));
   Replace(p, 1, std::move(with));
   return true;
 }
@@ -161,7 +170,7 @@ bool PartMoves::ShiftBorder(size_t p) {
     if (first > last) continue;
     std::optional<ForwardPart> part;
     if (saved && first == last) {
-      part = SavedPart(first);
+      part = SomeSavedPart(first);
     } else {
       part = RecomputedPart(first, last);
     }
@@ -197,12 +206,38 @@ bool PartMoves::SaveAndOffloadLast(size_t p) {
       if (!part.has_value()) return false;
       with.push_back(*part);
     }
-    with.push_back(SavedPart(old.last));
+    with.push_back(SomeSavedPart(old.last));
   }
   GapChoice choice;
   choice.moved = !old.saved;
   gap_moves_.Set(old.last, 0, choice);
   Replace(p, 1, std::move(with));
+  return true;
+}
+
+// A saved stage, or one that a recomputation saves, is saved in another way.
+bool PartMoves::ChangeWay(size_t p) {
+  ForwardPart part = parts_[p];
+  if (part.saved) {
+    if (!DrawWay(part.first, &part.save_option)) return false;
+  } else {
+    std::vector<Operation> operations = *part.recomputation;
+    Operation& operation = operations[random_.Below(operations.size())];
+    const bool saves = operation.kind == OperationKind::kForwardSave ||
+                       operation.kind == OperationKind::kForwardSaveDiscard;
+    if (!saves || !DrawWay(operation.stage, &operation.save_option)) return false;
+    part.recomputation = std::make_shared<const std::vector<Operation>>(std::move(operations));
+  }
+  Replace(p, 1, {std::move(part)});
+  return true;
+}
+
+// Draws one of the stage's other ways; false where it has none.
+bool PartMoves::DrawWay(int stage, int* save_option) {
+  const int others = chain_.stage(stage).last_option();
+  if (others == 0) return false;
+  const int drawn = static_cast<int>(random_.Below(static_cast<size_t>(others)));
+  *save_option = drawn + (drawn >= *save_option ? 1 : 0);
   return true;
 }
 

@@ -31,6 +31,7 @@ class PartMoves {
         random_(*random),
         loss_(chain.length() + 1),
         has_link_(platform.has_link()),
+        has_ways_(chain.has_save_options()),
         gap_moves_(*gap_moves),
         parts_(*parts) {}
 
@@ -59,6 +60,9 @@ class PartMoves {
   bool ShiftBorder(size_t p);
   bool ChangeRecomputation(size_t p);
   bool SaveAndOffloadLast(size_t p);
+  bool ChangeWay(size_t p);
+  bool DrawWay(int stage, int* save_option);
+  ForwardPart SomeSavedPart(int stage);
   std::optional<ForwardPart> RecomputedPart(int first, int last);
   Recomputation RecomputationOf(int first, int last, int32_t sequence);
   void Replace(size_t p, size_t count, NewParts with);
@@ -70,6 +74,7 @@ class PartMoves {
   SearchRandom& random_;
   const int loss_;
   const bool has_link_;
+  const bool has_ways_;  // some stage can be saved in several ways
   GapMoves& gap_moves_;
   std::vector<ForwardPart>& parts_;
   std::vector<OldParts> old_;  // what Undo() restores, from the last to the first

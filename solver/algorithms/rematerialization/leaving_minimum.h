@@ -30,8 +30,8 @@
 
 namespace stowage {
 
-// Whether rotor's schedules of the chain are not those of RotorMinimum and RotorTable alone: inputs
-// may leave, or stages can be saved in several ways.
+// Whether the least memory of the chain is not that of RotorMinimum: inputs may leave, or stages
+// can be saved in several ways.
 bool HasLeavingParts(const Chain& chain);
 
 // The least plan of rotor of such a chain. nullopt: of another one, or the schedule would have more

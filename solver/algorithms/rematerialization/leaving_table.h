@@ -1,7 +1,6 @@
-// Rotor's dynamic program over memory slots for chains with input_unread stages and with stages
-// that can be saved in several ways: RotorTable's recurrence (rotor_table.h), for parts whose input
-// stays and for those whose input may leave. With the letters there, and a^(s-1) the input of part
-// [s..t]:
+// Rotor's dynamic program over memory slots for chains with input_unread stages: RotorTable's
+// recurrence (rotor_table.h), for parts whose input stays and for those whose input may leave. With
+// the letters there, and a^(s-1) the input of part [s..t]:
 //
 //   C(s,t,m)   least time of part [s..t] within m, its input not counted
 //   E(s,t,m)   the same where the input leaves once stage s has been saved: C(s,t,m) where the

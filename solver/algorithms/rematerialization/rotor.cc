@@ -96,13 +96,28 @@ TablePlan PlanOf(const Instance& instance, Saving saving, int64_t lowest_bytes) 
   return plan;
 }
 
+// Whether the slots of the table are too coarse to tell one way to save a stage from another: its
+// schedules may then be slower than those of the stages' own ways, which have a table as well.
+bool WaysAreCoarse(const Chain& chain, int64_t levels) {
+  constexpr int64_t kFewLevelsAStage = 4;
+  return chain.has_save_options() && levels < kFewLevelsAStage * (chain.length() + 1);
+}
+
+Instance InOwnWays(const Instance& instance) {
+  Chain chain = instance.chain();
+  for (Stage& stage : chain.stages) stage.save_options.clear();
+  chain.loss.save_options.clear();
+  return instance.WithChain(std::move(chain));
+}
+
 // Whether short chains are first solved exactly, by RotorSteps.
 enum class ExactSteps { kTry, kSkip };
 
-// The table of a chain with leaving parts: as fine as PlanOf()'s, unless that takes too long.
-// nullopt where too few slots would be left.
+// The table of a chain whose inputs may leave: as fine as PlanOf()'s, unless that takes too long.
+// nullopt where no input may leave, or too few slots would be left.
 std::optional<LeavingTable::Options> LeavingPlanOf(const Instance& instance, const TablePlan& plan,
                                                    Saving saving) {
+  if (!HasUnreadInputs(instance.chain())) return std::nullopt;
   const int64_t most = LeavingTable::MaxLevels(instance.chain());
   const RotorTable::Options& table = plan.table;
   if (table.levels <= most) return LeavingTable::Options{table.grid, table.levels, saving};
@@ -113,15 +128,20 @@ std::optional<LeavingTable::Options> LeavingPlanOf(const Instance& instance, con
   return LeavingTable::Options{grid, std::min(most, LevelsBeyond(instance.chain(), grid)), saving};
 }
 
-// An upper bound on what the tables of LeavingPlanOf() take.
+// An upper bound on what chains with leaving parts take beside RotorMinimum and one table:
+// LeavingMinimum, the table of the own ways and that of LeavingPlanOf().
 int64_t LeavingBytes(const Instance& instance, Saving saving) {
   const Chain& chain = instance.chain();
   if (!HasLeavingParts(chain)) return 0;
+  const int64_t minimum = LeavingMinimum::WorkingBytes(chain);
+  const int64_t own_ways = chain.has_save_options() ? TableBytes(instance, saving) : 0;
+  const int64_t always = CheckedAdd(minimum, own_ways).value_or(INT64_MAX);
+  if (!HasUnreadInputs(chain)) return always;
   const int64_t granules = UsefulBytes(instance, saving) / instance.granule_bytes();
   const int64_t levels = IsExact(instance, saving) ? granules : MostLevels(SlotsOf(instance));
   const int64_t table =
       LeavingTable::WorkingBytes(chain, std::min(levels, LeavingTable::MaxLevels(chain)));
-  return CheckedAdd(table, LeavingMinimum::WorkingBytes(chain)).value_or(INT64_MAX);
+  return CheckedAdd(table, always).value_or(INT64_MAX);
 }
 
 // What distinguishes the solvers of this file.
@@ -159,7 +179,8 @@ class PersistentSolution final : public Solution {
   };
   // Builds the table for the levels near the budgets that will be queried, and with all levels if
   // none of those fits.
-  absl::Status BuildTable(const SolveContext& context);
+  absl::StatusOr<RotorTable> BuildTable(const Chain& chain, const TablePlan& plan,
+                                        const SolveContext& context) const;
   // Simulates `schedule` and appends it to `measured` if it exists and fits.
   void Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
                std::vector<Measured>* measured) const;
@@ -178,8 +199,9 @@ class PersistentSolution final : public Solution {
   std::optional<RotorMinimum> minimum_;
   std::optional<RotorSteps> steps_;
   std::optional<RotorTable> table_;
-  // Of chains with leaving parts: the minimum, and the table, instead of table_ where it is
-  // as fine.
+  std::optional<RotorTable> own_ways_table_;  // where WaysAreCoarse(): without save_options
+  // Of chains with leaving parts: the minimum, and where inputs may leave the table, instead of
+  // table_ where it is as fine.
   std::optional<LeavingMinimum> leaving_minimum_;
   std::optional<LeavingTable> leaving_table_;
 };
@@ -208,34 +230,42 @@ absl::StatusOr<std::unique_ptr<const Solution>> PersistentSolution::Build(
     ASSIGN_OR_RETURN(solution->steps_, RotorSteps::Build(chain, step_options, context));
   }
   if (!solution->steps_.has_value()) {
-    const auto leaving_plan = leaving ? LeavingPlanOf(instance, plan, saving) : std::nullopt;
+    const auto leaving_plan = LeavingPlanOf(instance, plan, saving);
     if (leaving_plan.has_value()) {
       ASSIGN_OR_RETURN(solution->leaving_table_,
                        LeavingTable::Build(chain, *leaving_plan, context));
     }
     // A table that is coarse may lose more than such parts gain.
     if (!leaving_plan.has_value() || leaving_plan->levels < plan.table.levels) {
-      RETURN_IF_ERROR(solution->BuildTable(context));
+      ASSIGN_OR_RETURN(solution->table_, solution->BuildTable(chain, plan, context));
+    }
+    if (WaysAreCoarse(chain, plan.table.levels)) {
+      const Instance own_ways = InOwnWays(instance);
+      ASSIGN_OR_RETURN(
+          solution->own_ways_table_,
+          solution->BuildTable(own_ways.chain(), PlanOf(own_ways, saving, context.lowest_bytes),
+                               context));
     }
   }
   context.Report(1);
   return solution;
 }
 
-absl::Status PersistentSolution::BuildTable(const SolveContext& context) {
-  RotorTable::Options options = plan_.table;
-  ASSIGN_OR_RETURN(table_, RotorTable::Build(instance_.chain(), options, context));
-  if (options.lowest_level == 0 || !table_->LostSecondsAt(options.lowest_level).has_value()) {
-    return absl::OkStatus();
+absl::StatusOr<RotorTable> PersistentSolution::BuildTable(const Chain& chain, const TablePlan& plan,
+                                                          const SolveContext& context) const {
+  RotorTable::Options options = plan.table;
+  {
+    ASSIGN_OR_RETURN(RotorTable table, RotorTable::Build(chain, options, context));
+    if (options.lowest_level == 0 || !table.LostSecondsAt(options.lowest_level).has_value()) {
+      return table;
+    }
+    ASSIGN_OR_RETURN(const std::vector<Measured> measured,
+                     FastestOf(table, plan.lowest_budget, context));
+    if (!measured.empty()) return table;
   }
-  ASSIGN_OR_RETURN(const std::vector<Measured> measured,
-                   FastestOf(*table_, plan_.lowest_budget, context));
-  if (!measured.empty()) return absl::OkStatus();
   // Too many sizes were rounded down: only schedules of far lower levels fit.
   options.lowest_level = 0;
-  table_.reset();
-  ASSIGN_OR_RETURN(table_, RotorTable::Build(instance_.chain(), options, context));
-  return absl::OkStatus();
+  return RotorTable::Build(chain, options, context);
 }
 
 void PersistentSolution::Measure(std::optional<Schedule> schedule, int64_t memory_bytes,
@@ -300,6 +330,11 @@ absl::StatusOr<std::optional<Candidate>> PersistentSolution::ScheduleWithin(
   if (table_.has_value()) {
     ASSIGN_OR_RETURN(const std::vector<Measured> staying, FastestOf(*table_, useful, context));
     measured.insert(measured.end(), staying.begin(), staying.end());
+  }
+  if (own_ways_table_.has_value()) {
+    ASSIGN_OR_RETURN(const std::vector<Measured> own_ways,
+                     FastestOf(*own_ways_table_, useful, context));
+    measured.insert(measured.end(), own_ways.begin(), own_ways.end());
   }
   // Close to the least memory a single slot matters, and the table's schedules fit badly or not at
   // all: try guided schedules and the least one.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "solver/algorithms/rematerialization/save_ways.h"
 #include "solver/base/checked_math.h"
 #include "solver/base/status_macros.h"
 #include "solver/base/thread_pool.h"
@@ -167,6 +168,17 @@ RotorTable::RotorTable(const Chain& chain, const Options& options)
     return static_cast<int32_t>(std::min(never, options.grid.Slots(bytes)));
   };
   sizes_ = MakePartSizes<int32_t>(chain, options.saving, slots);
+  if (chain.has_save_options()) {
+    const SaveWays<int32_t> ways(chain, slots);
+    for (int s = 0; s < sizes_.stages(); ++s) {
+      first_way_.push_back(static_cast<int32_t>(ways_.size()));
+      for (const auto& way : ways.of(s).subspan(1)) {
+        ways_.push_back({way.saved, way.save_forward, way.save_backward,
+                         static_cast<float>(way.lost_seconds / seconds_)});
+      }
+    }
+    first_way_.push_back(static_cast<int32_t>(ways_.size()));
+  }
   input_slots_ = slots(chain.input_bytes);
   const auto root_top = static_cast<int32_t>(std::max<int64_t>(-1, RootLevel(options.levels)));
   top_.push_back(root_top);
@@ -191,7 +203,7 @@ int64_t RotorTable::WorkingBytes(const Chain& chain, int64_t levels) {
   const int64_t needs = parts * static_cast<int64_t>(2 * sizeof(int32_t)) +
                         block_pairs * static_cast<int64_t>(sizeof(BlockNeeds) +
                                                            size_t{kBlock} * kBlock * sizeof(float));
-  constexpr int64_t kPerStage = 256;  // small vectors
+  const int64_t kPerStage = chain.has_save_options() ? 768 : 256;  // small vectors
   const int64_t exact = CheckedAdd(SaturatingMultiply(chunks, chunk_bytes),
                                    block_pairs * block_bytes + bounds + needs + stages * kPerStage)
                             .value_or(INT64_MAX);
@@ -243,7 +255,21 @@ absl::Status RotorTable::FillNeeds(const SolveContext& context) {
       needs.last_most = std::max(needs.last_most, most_[part]);
     }
   };
-  return FillLeast<int32_t>(sizes_, never, context, least_.get(), row_done);
+  if (ways_.empty()) return FillLeast<int32_t>(sizes_, never, context, least_.get(), row_done);
+  return FillLeast<int32_t>(sizes_, never, context, least_.get(), row_done,
+                            [this](int s, int32_t* row) { LowerLeastByWays(s, row); });
+}
+
+// Lowers row s of the least levels to those of saving stage s in its other ways.
+void RotorTable::LowerLeastByWays(int s, int32_t* row) const {
+  const Triangle index(sizes_.stages());
+  const int end = sizes_.may_save[s] != 0 ? sizes_.stages() : s + 1;
+  for (const OtherWay& way : OtherWaysOf(s)) {
+    for (int t = s; t < end; ++t) {
+      const int32_t rest = t > s ? way.saved + least_[index(s + 1, t)] : 0;
+      row[t] = std::min(row[t], std::max(way.Need(sizes_.gradient[t]), rest));
+    }
+  }
 }
 
 // Decides which blocks of every chunk and row of blocks are stored, and assigns their memory. A
@@ -306,6 +332,8 @@ TableView RotorTable::View() const {
   view.may_save = sizes_.may_save.data();
   view.top = top_.data();
   view.bottom = bottom_.data();
+  view.first_way = ways_.empty() ? nullptr : first_way_.data();
+  view.ways = ways_.data();
   view.rows = rows_.data();
   view.chunks = chunks_;
   return view;
@@ -338,17 +366,40 @@ absl::Status RotorTable::FillChunks(const SolveContext& context) {
   return filled ? absl::OkStatus() : context.CheckStop();
 }
 
+// The best way to save the first stage of a part, its own before others, and what that loses.
+RotorChoice RotorTable::BestSaving(const TableView& view, const RotorPart& part,
+                                   float* lost) const {
+  const int s = part.s - 1;
+  const int t = part.t - 1;
+  const int64_t m = part.level;
+  RotorChoice best;
+  *lost = kNever;
+  if (s < t && sizes_.may_save[s] == 0) return best;
+  const auto rest_lost = [&view, s, t](int64_t level) {
+    return s < t ? LostAt(view, s + 1, t, level) : 0.0F;
+  };
+  if (m >= sizes_.SaveNeed(s, t)) {
+    best.remaining_level = m - sizes_.saved[s];
+    *lost = rest_lost(best.remaining_level);
+  }
+  for (int option = 0; const OtherWay& way : OtherWaysOf(s)) {
+    ++option;
+    if (m < way.Need(sizes_.gradient[t])) continue;
+    const float sum = way.lost + rest_lost(m - way.saved);
+    if (sum >= *lost) continue;
+    *lost = sum;
+    best = {.remaining_level = m - way.saved, .save_option = option};
+  }
+  return best;
+}
+
 // Finds the choice whose value is the table's, by evaluating the recurrence at one level.
 RotorChoice RotorTable::BestChoice(const TableView& view, const RotorPart& part) const {
   const int s = part.s - 1;
   const int t = part.t - 1;
   const int64_t m = part.level;
-  RotorChoice best;
   float least = kNever;
-  if (sizes_.may_save[s] != 0 && m >= sizes_.SaveNeed(s, t)) {
-    least = LostAt(view, s + 1, t, m - sizes_.saved[s]);
-    best = {0, m - sizes_.saved[s]};
-  }
+  RotorChoice best = BestSaving(view, part, &least);
   // Splits are tried in the order of the table, with the same additions, so the first that reaches
   // the table's value is its choice. Longer sweeps cannot win once the sweep alone takes `least`.
   const float table_value = LostAt(view, s, t, m);
@@ -407,19 +458,21 @@ double RotorTable::LostSecondsOf(int s, int t, int64_t level) const {
   return seconds_ * static_cast<double>(LostAt(View(), s, t, std::min<int64_t>(level, top_[s])));
 }
 
+std::optional<Schedule> RotorTable::Unroll(const RotorPart& root) const {
+  return UnrollChoices(
+      root, [this, view = View()](const RotorPart& part) { return BestChoice(view, part); },
+      ways_.empty() ? OneStage::kOwnWay : OneStage::kChosen);
+}
+
 std::optional<Schedule> RotorTable::PartScheduleAt(int s, int t, int64_t level) const {
-  const TableView view = View();
   const int64_t highest = std::min<int64_t>(level, top_[s]);
-  if (LostAt(view, s, t, highest) == kNever) return std::nullopt;
-  return UnrollChoices({s + 1, t + 1, highest},
-                       [this, &view](const RotorPart& part) { return BestChoice(view, part); });
+  if (LostAt(View(), s, t, highest) == kNever) return std::nullopt;
+  return Unroll({s + 1, t + 1, highest});
 }
 
 std::optional<Schedule> RotorTable::ScheduleAt(int64_t level) const {
   if (!LostSecondsAt(level).has_value()) return std::nullopt;
-  return UnrollChoices(
-      {1, sizes_.stages(), RootLevel(level)},
-      [this, view = View()](const RotorPart& part) { return BestChoice(view, part); });
+  return Unroll({1, sizes_.stages(), RootLevel(level)});
 }
 
 }  // namespace stowage

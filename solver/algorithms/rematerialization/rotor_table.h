@@ -11,11 +11,12 @@
 //   C(s,t,m) = min( uF_s + uB_s + C(s+1,t, m - ā^s)              if m >= m_all(s,t),
 //                   min over s' in s+1..t of  Σ_{k=s}^{s'-1} uF_k + C(s',t, m - a^(s'-1))
 //                                             + C(s,s'-1,m)      if m >= m_∅(s..s'-1, t) )
-// The table holds the time lost, C - Σ(uF + uB) over the part. Saving a stage then adds nothing,
-// and single precision suffices (a relative error of about 1e-6 of the time lost). Each forward of
-// a sweep is charged slightly more than it takes, 1e-6 of all forwards in total for one sweep over
-// the chain. Of equally fast schedules one with few operations wins; where recomputation is almost
-// free, the longest of them are too long to use.
+// Saving, of a part of one stage, too, is the least over the stage's ways, each with its ā^s and
+// uB_s (save_ways.h). The table holds the time lost, C - Σ(uF + uB) over the part. Saving a stage
+// in its own way then adds nothing, and single precision suffices (a relative error of about 1e-6
+// of the time lost). Each forward of a sweep is charged slightly more than it takes, 1e-6 of all
+// forwards in total for one sweep over the chain. Of equally fast schedules one with few operations
+// wins; where recomputation is almost free, the longest of them are too long to use.
 //
 // Departures from the report: the table is filled by memory level, then by part
 // (kernels/min_plus.h), since Algorithm 1's loop over ascending s reads entries before they are
@@ -28,6 +29,7 @@
 #ifndef STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_TABLE_H_
 #define STOWAGE_SOLVER_ALGORITHMS_REMATERIALIZATION_ROTOR_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -99,7 +101,15 @@ class RotorTable {
   void PlaceRows();
   absl::Status FillChunks(const SolveContext& context);
   TableView View() const;
+  void LowerLeastByWays(int s, int32_t* row) const;
   RotorChoice BestChoice(const TableView& view, const RotorPart& part) const;
+  RotorChoice BestSaving(const TableView& view, const RotorPart& part, float* lost) const;
+  std::optional<Schedule> Unroll(const RotorPart& root) const;
+  std::span<const OtherWay> OtherWaysOf(int s) const {
+    if (ways_.empty()) return {};
+    return std::span(ways_).subspan(static_cast<size_t>(first_way_[s]),
+                                    static_cast<size_t>(first_way_[s + 1] - first_way_[s]));
+  }
   int64_t RootLevel(int64_t level) const { return level - input_slots_; }
 
   Options options_;
@@ -108,6 +118,8 @@ class RotorTable {
   double seconds_;                // the table's unit of time; a power of two, or kNoTime
   std::vector<float> sweep_end_;  // see TableView
   std::vector<float> prefix_;
+  std::vector<int32_t> first_way_;  // see TableView; empty where no stage has other ways
+  std::vector<OtherWay> ways_;
   std::vector<int32_t> top_;     // by row: the highest level that is ever read
   std::vector<int32_t> bottom_;  // by block of rows: the lowest level that is ever read
   std::vector<ChunkRows> rows_;

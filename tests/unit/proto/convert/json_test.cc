@@ -164,7 +164,6 @@ TEST(ToJson, PrintsDefaultsInSnakeCaseAndLongNumbersAsStrings) {
   EXPECT_THAT(json, Not(HasSubstr("minimum_memory_bytes")));  // unset is not 0
 }
 
-// An answer without warnings is what it was before there were any.
 TEST(ToJson, PrintsWaysToSaveOnlyWhereThereAre) {
   Chain chain = EqualChain(2);
   chain.stages[1].name = ",\"save_options\":[]";
@@ -181,6 +180,22 @@ TEST(ToJson, PrintsWaysToSaveOnlyWhereThereAre) {
   EXPECT_THAT(ToHtmlJson(ToMessage(chain)), HasSubstr(R"("save_options":[{"name":"norms")"));
 }
 
+// What a user wrote there is not a stage's field.
+TEST(ToJson, PrintsAProvenanceWhole) {
+  v1::SolveRequest request;
+  ASSERT_THAT(FromJson(R"({"chain": {"provenance": {"stages": [{"save_options": []}]},
+                                     "stages": [{"name": "a"}, {"name": "b"}]}})",
+                       "request", &request),
+              IsOk());
+  EXPECT_THAT(ToJson(request), HasSubstr("\"save_options\": []"));
+  std::string json = ToHtmlJson(request);
+  const std::string whole = R"("provenance":{"stages":[{"save_options":[]}]})";
+  ASSERT_THAT(json, HasSubstr(whole));
+  json.erase(json.find(whole), whole.size());
+  EXPECT_THAT(json, Not(HasSubstr("save_options")));  // of the stages, which have none
+}
+
+// An answer without warnings is what it was before there were any.
 TEST(ToJson, PrintsWarningsOnlyWhereThereAre) {
   Answer answer;
   answer.minimum_memory_bytes = 7;

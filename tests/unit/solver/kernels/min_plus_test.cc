@@ -34,6 +34,7 @@ struct ChainKind {
   bool whole_times = true;
   bool fixed_stages = false;  // one in eight is no_recompute
   bool replays = false;       // replays take no more than forwards
+  int max_ways = 0;           // save_options of a stage
 };
 
 constexpr ChainKind kKinds[] = {
@@ -49,6 +50,13 @@ constexpr ChainKind kKinds[] = {
      .whole_times = false,
      .fixed_stages = true},
     {.name = "with_replays", .max_output = 5, .whole_times = false, .replays = true},
+    {.name = "with_save_options", .max_output = 5, .whole_times = false, .max_ways = 5},
+    {.name = "with_save_options_and_more",
+     .max_output = 5,
+     .max_gradient = 20,
+     .fixed_stages = true,
+     .replays = true,
+     .max_ways = 3},
 };
 
 void PrintTo(const ChainKind& kind, std::ostream* out) { *out << kind.name; }
@@ -65,6 +73,17 @@ class Random {
   std::mt19937 bits_;
 };
 
+void AddWays(const ChainKind& kind, Random* random, Stage* stage) {
+  if (kind.max_ways == 0) return;
+  for (int left = random->UpTo(kind.max_ways); left > 0; --left) {
+    const auto spared = static_cast<int>(stage->saved_bytes - stage->output_bytes);
+    stage->save_options.push_back(
+        {.saved_bytes = stage->saved_bytes - random->UpTo(spared),
+         .backward_seconds = stage->backward_seconds + random->Seconds(kind.whole_times) / 2,
+         .backward_overhead_bytes = random->UpTo(9)});
+  }
+}
+
 Chain MakeChain(const ChainKind& kind, int stages) {
   Random random(static_cast<uint32_t>(stages));
   Chain chain;
@@ -80,9 +99,11 @@ Chain MakeChain(const ChainKind& kind, int stages) {
     stage.backward_overhead_bytes = random.UpTo(2) == 0 ? random.UpTo(9) : 0;
     stage.no_recompute = kind.fixed_stages && random.UpTo(7) == 0;
     if (kind.replays) stage.replay_seconds = stage.forward_seconds * random.UpTo(4) / 4;
+    AddWays(kind, &random, &stage);
     if (kind.equal && l > 1) stage = chain.stages[0];
     chain.stages.push_back(stage);
   }
+  AddWays(kind, &random, &chain.loss);
   return chain;
 }
 

@@ -58,6 +58,16 @@ TEST_F(Improvement, OffloadsInsteadOfRecomputing) {
   EXPECT_EQ(Seconds(**better), 18);
 }
 
+// Without a link: a way that takes 0.1 s more in the backward beats a forward of 1 s.
+TEST_F(Improvement, SavesInOtherWaysInsteadOfRecomputing) {
+  platform_.offload_bytes_per_second = 0;
+  for (Stage& stage : chain_.stages) stage.save_options = {{"", 10, 2.1, 0}};
+  const auto better = Improved(recomputing_);
+  ASSERT_THAT(better, IsOk());
+  ASSERT_TRUE(better->has_value());
+  EXPECT_LE(Seconds(**better), 18 + 6 * 0.1 + 1e-9);
+}
+
 TEST_F(Improvement, GivesTheSameAnswerTwice) {
   const auto first = Improved(recomputing_);
   const auto second = Improved(recomputing_);
