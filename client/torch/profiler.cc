@@ -15,7 +15,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -26,8 +25,8 @@
 #include "client/torch/replay.h"
 #include "client/torch/state_backup.h"
 #include "client/torch/step_times.h"
-#include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
+#include "client/torch/work_timer.h"
 #include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
@@ -132,43 +131,10 @@ class Profiler {
     }
   }
 
-  // Measured runs of one operation.
-  struct Runs {
-    std::vector<double> host_seconds;
-    std::vector<double> device_seconds;
-
-    void Add(const OperationTimes& times) {
-      host_seconds.push_back(times.host_seconds);
-      device_seconds.push_back(times.device_seconds);
-    }
-    OperationTimes Medians() const { return {MedianOf(host_seconds), MedianOf(device_seconds)}; }
-  };
-
-  // Runs work on the compute queue. `last`: the times of the last such work, replaced by its own.
-  absl::Status Time(DeviceWork work, OperationTimes* last) {
-    constexpr double kMaxLeadSeconds = 0.02;  // a first run sets up libraries for longer
-    const double lead = std::min(1.5 * last->host_seconds, kMaxLeadSeconds);
-    RETURN_IF_ERROR(
-        device_.Launch(Queue::kCompute, [device = stages_.options().device, lead](void* stream) {
-          return TorchGuarded([&] {
-            KeepBusy(device, stream, lead);
-            return absl::OkStatus();
-          });
-        }));
-    ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
-    const auto enqueued = std::chrono::steady_clock::now();
-    RETURN_IF_ERROR(device_.Launch(Queue::kCompute, std::move(work)));
-    ASSIGN_OR_RETURN(const auto end, device_.Record(Queue::kCompute));
-    last->host_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - enqueued).count();
-    RETURN_IF_ERROR(device_.Synchronize());
-    last->device_seconds = end->Seconds() - begin->Seconds();
-    return absl::OkStatus();
-  }
-
   absl::Status Forward(ForwardCall call) {
     meter_.ResetPeak();
-    return Time(
+    return TimeWork(
+        &device_, stages_.options().device,
         [this, call](void* stream) mutable {
           call.stream = stream;
           return stages_.Forward(call);
@@ -178,7 +144,8 @@ class Profiler {
 
   absl::Status Backward(int l) {
     meter_.ResetPeak();
-    return Time(
+    return TimeWork(
+        &device_, stages_.options().device,
         [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
         &last_backward_);
   }
@@ -197,8 +164,8 @@ class Profiler {
     stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
     stage.input_unread = MayLoseInput(l);
     const StageOutput input = stages_.Output(l - 1);
-    Runs forwards;
-    Runs backwards;
+    TimedRuns forwards;
+    TimedRuns backwards;
     int64_t forward_bytes = 0;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       stages_.SetOutput(l - 1, input);
@@ -241,7 +208,7 @@ class Profiler {
                              .repeated = true,
                              .replayed = true}));
     if (!stages_.EndsEarly(l)) return std::nullopt;
-    Runs replays;
+    TimedRuns replays;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       const absl::Status status = Forward({.stage = l, .run = 1, .replay = true});
       // A stage that does not compute the same twice is an error only of a step that recomputes it.
