@@ -527,6 +527,7 @@ class Fit::Parts {
     ASSIGN_OR_RETURN(
         std::unique_ptr<ScheduledSteps> scheduled,
         ScheduledSteps::Create(std::move(made), std::move(stages), device_.agent.get(), meter_));
+    scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     const absl::StatusOr<int64_t> peak_bytes = scheduled->PeakBytes(input, loss);
     meter_->ReturnFreed();
     if (absl::IsResourceExhausted(peak_bytes.status())) {
@@ -534,7 +535,6 @@ class Fit::Parts {
     }
     RETURN_IF_ERROR(peak_bytes.status());
     if (*peak_bytes > budget_bytes_) return Trial{.over_bytes = *peak_bytes - budget_bytes_};
-    scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     plan->scheduled = std::move(scheduled);
     plan->commands = &plan->scheduled->plan();
     plan->platform = platform;

@@ -4,6 +4,7 @@
 #include <ATen/autocast_mode.h>
 
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -56,22 +57,28 @@ absl::StatusOr<at::Tensor> PlainStep(const std::vector<TorchStage>& stages, Torc
 absl::StatusOr<int64_t> StepPeakBytes(const TorchStages& stages, const at::Tensor& input,
                                       MemoryMeter* meter, absl::FunctionRef<absl::Status()> step) {
   int64_t peak_bytes = 0;
-  RETURN_IF_ERROR(TorchGuarded([&] {
-    StateBackup backup(stages);
-    backup.SetGradientsToZero();
-    absl::Status ran;
+  std::optional<StateBackup> backup;
+  absl::Status ran = TorchGuarded([&] {
+    backup.emplace(stages);
+    backup->SetGradientsToZero();
+    absl::Status status;
     // The first step allocates what libraries keep.
-    for (int run = 0; run < 2 && ran.ok(); ++run) {
+    for (int run = 0; run < 2 && status.ok(); ++run) {
       const int64_t before_bytes = meter->LiveBytes();
       meter->ResetPeak();
-      ran = step();
+      status = step();
       peak_bytes = meter->PeakBytes() - before_bytes;
     }
-    backup.Restore();
-    peak_bytes += StridedBytes(input);
-    return ran;
-  }));
-  return peak_bytes;
+    return status;
+  });
+  if (backup.has_value()) {
+    ran.Update(TorchGuarded([&] {
+      backup->Restore();
+      return absl::OkStatus();
+    }));
+  }
+  RETURN_IF_ERROR(ran);
+  return peak_bytes + StridedBytes(input);
 }
 
 absl::StatusOr<int64_t> PlainPeakBytes(const std::vector<TorchStage>& stages,

@@ -5,9 +5,10 @@
 //              the bytes of δ^(l-1).
 // Overheads are maxima over measured runs, since libraries keep workspaces that they allocate in a
 // first one. A GPU is kept busy before each run for as long as the host takes to enqueue one, so
-// that the GPU's time and the host's are measured apart; the medians of both, in the order of a
-// step that stores everything, are the chain's times (step_times.h): within such a step the host
-// is ahead of the GPU by what the operations so far have left. A last FORWARD_CHECKPOINT leaves a^l
+// that the GPU's time and the host's are measured apart; the medians of both, over all stages that
+// do the same work, in the order of a step that stores everything, are the chain's times
+// (step_times.h): within such a step the host is ahead of the GPU by what the operations so far
+// have left. A last FORWARD_CHECKPOINT leaves a^l
 // as the next stage's input. Gradients of parameters exist as zeros meanwhile, so that backward()
 // allocates none.
 #include "client/torch/profiler.h"
@@ -18,6 +19,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -69,32 +71,44 @@ class Profiler {
 
   // Requires: the loss has been measured.
   Chain TakeChain() {
-    std::vector<OperationTimes> step = forwards_;
-    step.insert(step.end(), backwards_.rbegin(), backwards_.rend());
+    const std::vector<OperationTimes> forwards = PooledMedians(forwards_, work_);
+    const std::vector<OperationTimes> backwards = PooledMedians(backwards_, work_);
+    std::vector<OperationTimes> step = forwards;
+    step.insert(step.end(), backwards.rbegin(), backwards.rend());
     const std::vector<double> seconds = SecondsInAStep(step);
-    for (size_t i = 0; i < forwards_.size(); ++i) {
+    for (size_t i = 0; i < forwards.size(); ++i) {
       Stage& stage = i < chain_.stages.size() ? chain_.stages[i] : chain_.loss;
       stage.forward_seconds = seconds[i];
       stage.backward_seconds = seconds[seconds.size() - 1 - i];
     }
-    SetReplaySeconds();
+    SetReplaySeconds(forwards, backwards);
     SetGradientBytes();
     return std::move(chain_);
   }
 
  private:
   // Of stages whose replays take less than their forwards, by more than measurements differ.
-  void SetReplaySeconds() {
+  void SetReplaySeconds(const std::vector<OperationTimes>& forwards,
+                        const std::vector<OperationTimes>& backwards) {
     constexpr double kLeastGain = 0.05;
-    std::vector<OperationTimes> step = forwards_;
-    for (size_t i = forwards_.size(); i-- > 0;) {
-      if (replays_[i].has_value()) step.push_back(*replays_[i]);
-      step.push_back(backwards_[i]);
+    std::vector<OperationRuns> runs;
+    std::vector<std::string> work;
+    for (size_t i = forwards.size(); i-- > 0;) {
+      if (replays_[i].empty()) continue;
+      runs.push_back(replays_[i]);
+      work.push_back(work_[i]);
+    }
+    const std::vector<OperationTimes> replays = PooledMedians(runs, work);
+    auto replay = replays.begin();
+    std::vector<OperationTimes> step = forwards;
+    for (size_t i = forwards.size(); i-- > 0;) {
+      if (!replays_[i].empty()) step.push_back(*replay++);
+      step.push_back(backwards[i]);
     }
     const std::vector<double> seconds = SecondsInAStep(step);
-    size_t next = forwards_.size();
-    for (size_t i = forwards_.size(); i-- > 0; ++next) {
-      if (!replays_[i].has_value()) continue;
+    size_t next = forwards.size();
+    for (size_t i = forwards.size(); i-- > 0; ++next) {
+      if (replays_[i].empty()) continue;
       Stage& stage = chain_.stages[i];
       const double replay_seconds = seconds[next++];
       if (replay_seconds < (1 - kLeastGain) * stage.forward_seconds) {
@@ -164,8 +178,9 @@ class Profiler {
     stage.no_recompute = !is_loss && stages_.stage(l).no_recompute;
     stage.input_unread = MayLoseInput(l);
     const StageOutput input = stages_.Output(l - 1);
-    TimedRuns forwards;
-    TimedRuns backwards;
+    OperationRuns forwards;
+    OperationRuns backwards;
+    std::string work;
     int64_t forward_bytes = 0;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       stages_.SetOutput(l - 1, input);
@@ -173,6 +188,7 @@ class Profiler {
       RETURN_IF_ERROR(Forward({.stage = l}));
       const int64_t new_bytes = NewBytes(before);
       stage.saved_bytes = stages_.ValueBytes(l);
+      if (work.empty() && !is_loss) work = stages_.WorkOf(l);
       stage.input_unread = stage.input_unread && !stages_.NeedsInput(l);
       if (!is_loss) stages_.SetGradients(l, OnesLike(stages_.Output(l)));
       before = meter_.LiveBytes();
@@ -182,11 +198,12 @@ class Profiler {
       if (run < 0) continue;
       forward_bytes = std::max(forward_bytes, new_bytes);
       stage.backward_overhead_bytes = std::max(stage.backward_overhead_bytes, backward_overhead);
-      forwards.Add(last_forward_);
-      backwards.Add(last_backward_);
+      forwards.push_back(last_forward_);
+      backwards.push_back(last_backward_);
     }
-    forwards_.push_back(forwards.Medians());
-    backwards_.push_back(backwards.Medians());
+    forwards_.push_back(std::move(forwards));
+    backwards_.push_back(std::move(backwards));
+    work_.push_back(std::move(work));
     stage.no_offload = stages_.shared(l);
     // What it has passed on would be counted nowhere.
     if (options_.stays_on_device && stages_.passed_bytes(l) > 0) stage.input_unread = false;
@@ -201,26 +218,27 @@ class Profiler {
     return stage;
   }
 
-  // Medians of replays that end early; nullopt if the stage's cannot.
-  absl::StatusOr<std::optional<OperationTimes>> MeasureReplays(int l) {
+  // Replays that end early; none if the stage's cannot.
+  absl::StatusOr<OperationRuns> MeasureReplays(int l) {
     RETURN_IF_ERROR(Forward({.stage = l,
                              .kind = OperationKind::kForwardCheckpoint,
                              .repeated = true,
                              .replayed = true}));
-    if (!stages_.EndsEarly(l)) return std::nullopt;
-    TimedRuns replays;
+    if (!stages_.EndsEarly(l)) return OperationRuns();
+    OperationRuns replays;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       const absl::Status status = Forward({.stage = l, .run = 1, .replay = true});
       // A stage that does not compute the same twice is an error only of a step that recomputes it.
-      if (absl::IsFailedPrecondition(status)) return std::nullopt;
+      if (absl::IsFailedPrecondition(status)) return OperationRuns();
       RETURN_IF_ERROR(status);
-      if (run >= 0) replays.Add(last_forward_);
+      if (run >= 0) replays.push_back(last_forward_);
     }
-    return replays.Medians();
+    return replays;
   }
 
   // Adds the output's bytes to `stage`. Leaves the output as the only live value.
   absl::Status MeasureOutput(int l, Stage* stage) {
+    stages_.SetOutput(l, {});  // which the forward would free first
     const int64_t before = meter_.LiveBytes();
     RETURN_IF_ERROR(Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
     stage->output_bytes = stages_.ValueBytes(l);
@@ -237,11 +255,12 @@ class Profiler {
   Device& device_;
   MemoryMeter& meter_;
   const ProfileOptions options_;
-  Chain chain_;                           // the stages measured so far
-  std::vector<OperationTimes> forwards_;  // of those stages, then of the loss
-  std::vector<OperationTimes> backwards_;
-  std::vector<std::optional<OperationTimes>> replays_;  // nullopt: as long as the forward
-  std::vector<std::vector<GradientPart>> gradients_;    // of those stages' inputs
+  Chain chain_;                          // the stages measured so far
+  std::vector<OperationRuns> forwards_;  // of those stages, then of the loss
+  std::vector<OperationRuns> backwards_;
+  std::vector<OperationRuns> replays_;                // empty: as long as the forward
+  std::vector<std::string> work_;                     // TorchStages::WorkOf()
+  std::vector<std::vector<GradientPart>> gradients_;  // of those stages' inputs
   OperationTimes last_forward_;
   OperationTimes last_backward_;
 };

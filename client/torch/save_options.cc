@@ -13,6 +13,7 @@
 
 #include "client/torch/kept_choice.h"
 #include "client/torch/state_backup.h"
+#include "client/torch/step_times.h"
 #include "client/torch/torch_guarded.h"
 #include "client/torch/work_timer.h"
 #include "solver/base/status_macros.h"
@@ -207,12 +208,12 @@ class OptionFinder {
     std::vector<KeptOperators> operators;
     for (const Option& option : options) operators.push_back(option.operators);
     stages_.SetSaveOptions(l, operators);
-    std::vector<TimedRuns> backwards(options.size() + 1);
+    std::vector<OperationRuns> backwards(options.size() + 1);
     for (int run = -search_.warmups; run < search_.repeats; ++run) {
       for (size_t k = 0; k <= options.size(); ++k) {
         ASSIGN_OR_RETURN(const Measured measured, MeasureOnce(l, static_cast<int>(k)));
         if (run < 0) continue;
-        backwards[k].Add(last_backward_);
+        backwards[k].push_back(last_backward_);
         if (k == 0) continue;
         SaveOption& costs = options[k - 1].costs;
         costs.saved_bytes = std::max(costs.saved_bytes, measured.saved_bytes);
@@ -222,9 +223,11 @@ class OptionFinder {
             std::max(stage(l).forward_overhead_bytes, measured.forward_overhead_bytes);
       }
     }
+    const std::vector<OperationTimes> medians =
+        PooledMedians(backwards, std::vector<std::string>(backwards.size()));
     for (size_t k = 1; k <= options.size(); ++k) {
-      options[k - 1].costs.backward_seconds = std::max(
-          0.0, backwards[k].Medians().device_seconds - backwards[0].Medians().device_seconds);
+      options[k - 1].costs.backward_seconds =
+          std::max(0.0, medians[k].device_seconds - medians[0].device_seconds);
     }
     return Worthwhile(std::move(options), stage(l).saved_bytes);
   }

@@ -59,14 +59,21 @@ absl::StatusOr<MeasuredStep> ScheduledSteps::Timed(const TorchInput& input, cons
 
 absl::StatusOr<int64_t> ScheduledSteps::PeakBytes(const TorchInput& input, const TorchLoss& loss) {
   const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
-  stages_.set_verifies(false);
   const std::vector<Command> commands = plan_.commands;
   const auto restore = absl::MakeCleanup([&] { plan_.commands = commands; });
   plan_.commands = InProgramOrder(commands);
-  return StepPeakBytes(stages_, input.tensor, &meter_, [&] {
-    stages_.Feed(input, loss);
-    return executor_->Step(&stages_).status();
-  });
+  int64_t peak_bytes = 0;
+  // No replay ends early while it is verified.
+  for (const bool verifies : {false, true}) {
+    if (verifies && unverified_steps_ == 0) continue;
+    stages_.set_verifies(verifies);
+    ASSIGN_OR_RETURN(const int64_t bytes, StepPeakBytes(stages_, input.tensor, &meter_, [&] {
+                       stages_.Feed(input, loss);
+                       return executor_->Step(&stages_).status();
+                     }));
+    peak_bytes = std::max(peak_bytes, bytes);
+  }
+  return peak_bytes;
 }
 
 }  // namespace stowage

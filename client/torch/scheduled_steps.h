@@ -38,8 +38,9 @@ class ScheduledSteps {
   // Errors of all: those of FrameworkExecutor::Step().
   absl::StatusOr<StepResult> Step(const TorchInput& input, const TorchLoss& loss);
   absl::StatusOr<MeasuredStep> Timed(const TorchInput& input, const TorchLoss& loss);
-  // The most bytes that a step has at once, however fast its copies are, the input included.
-  // Gradients, buffers and random generators are restored.
+  // The most bytes that a step has at once, however fast its copies are, the input included; also
+  // one that is verified, where such a step is due. Gradients, buffers and random generators are
+  // restored.
   absl::StatusOr<int64_t> PeakBytes(const TorchInput& input, const TorchLoss& loss);
 
   // Compares the recomputations of so many further steps with the first runs.

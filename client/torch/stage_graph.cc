@@ -9,11 +9,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/torch/torch_versions.h"
 
 namespace stowage {
@@ -93,6 +95,34 @@ bool StageGraph::HoldsSavedTensorsOnly(
     for (const torch::autograd::Edge& edge : node.next_edges()) add(edge);
   }
   return true;
+}
+
+std::string StageGraph::Work() const {
+  std::vector<const torch::autograd::Node*> nodes;
+  std::unordered_map<const torch::autograd::Node*, size_t> numbers;
+  const auto number_of = [&](const torch::autograd::Edge& edge) {
+    if (!edge.is_valid()) return std::string("-");
+    const auto [found, is_new] = numbers.emplace(edge.function.get(), nodes.size());
+    if (is_new) nodes.push_back(edge.function.get());
+    return absl::StrCat(found->second, ".", edge.input_nr);
+  };
+  std::string work;
+  for (const torch::autograd::Edge& output : outputs_) {
+    absl::StrAppend(&work, number_of(output), " ");
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const torch::autograd::Node& node = *nodes[i];
+    absl::StrAppend(&work, "; ", node.name());
+    if (const auto* const sum = dynamic_cast<const torch::autograd::AccumulateGrad*>(&node)) {
+      const at::Tensor& leaf = sum->variable;
+      absl::StrAppend(&work, " ", c10::toString(leaf.scalar_type()), " [",
+                      absl::StrJoin(leaf.sizes(), ", "), "]");
+    }
+    for (const torch::autograd::Edge& edge : node.next_edges()) {
+      absl::StrAppend(&work, " ", number_of(edge));
+    }
+  }
+  return work;
 }
 
 // A skip that passes by is an output and an input: its gradient goes straight to the sink, where

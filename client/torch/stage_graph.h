@@ -30,6 +30,9 @@ class StageGraph {
   // function of the program's own may hold other tensors, and so may a hook and what writes into a
   // view.
   bool HoldsSavedTensorsOnly(const std::function<bool(const at::Tensor& leaf)>& is_constant) const;
+  // Its functions and how they depend on each other, and the forms of its leaves: equal for stages
+  // that compute the same of other numbers. Empty if the graph is.
+  std::string Work() const;
   // Adds to the gradients of the parameters and returns those of the inputs; undefined are those
   // that a tensor does not have. May be called once.
   std::vector<at::Tensor> Backward(const std::vector<at::Tensor>& output_gradients);

@@ -140,6 +140,7 @@ void TorchStages::Drop(int l) {
 
 void TorchStages::SetOutput(int l, const StageOutput& output) {
   Drop(l);
+  recorded_[static_cast<size_t>(l)].reset();  // it keeps what its last replay has saved
   Value(l).HoldOutput(output);
 }
 
@@ -150,6 +151,12 @@ void TorchStages::SetGradients(int l, Tensors gradients) {
 
 bool TorchStages::NeedsInput(int l) const {
   return Value(l).reads_input || !HoldsSavedTensorsOnly(Value(l).graph, constants_);
+}
+
+std::string TorchStages::WorkOf(int l) const {
+  std::string work = Value(l).graph.Work();
+  if (!work.empty()) absl::StrAppend(&work, "; ", ValueBytes(l - 1), " to ", ValueBytes(l));
+  return work;
 }
 
 void TorchStages::FindConstants() {

@@ -115,6 +115,9 @@ class TorchStages final : public FrameworkStages {
   bool shared(int l) const { return shared_[static_cast<size_t>(l)]; }
   // After FORWARD_SAVE l: whether its backward needs value l-1, or may keep it alive.
   bool NeedsInput(int l) const;
+  // After FORWARD_SAVE l: equal for stages that do the same work on other numbers, as far as
+  // autograd's graph and the sizes of tensors tell. Empty where they do not.
+  std::string WorkOf(int l) const;
   // Whether a replay of stage l, next, may end before the stage does.
   bool EndsEarly(int l) const { return recorded_[static_cast<size_t>(l)].has_value(); }
   // For the next forward of a stage: keeps all of its operators' results, and measures them, like

@@ -6,7 +6,6 @@
 
 #include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
-#include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -30,15 +29,6 @@ absl::Status TimeWork(Device* device, c10::Device torch_device, DeviceWork work,
   RETURN_IF_ERROR(device->Synchronize());
   last->device_seconds = end->Seconds() - begin->Seconds();
   return absl::OkStatus();
-}
-
-void TimedRuns::Add(const OperationTimes& times) {
-  host_seconds.push_back(times.host_seconds);
-  device_seconds.push_back(times.device_seconds);
-}
-
-OperationTimes TimedRuns::Medians() const {
-  return {MedianOf(host_seconds), MedianOf(device_seconds)};
 }
 
 }  // namespace stowage

@@ -4,8 +4,6 @@
 
 #include <c10/core/Device.h>
 
-#include <vector>
-
 #include "absl/status/status.h"
 #include "client/agent/device.h"
 #include "client/torch/step_times.h"
@@ -18,15 +16,6 @@ namespace stowage {
 // device's.
 absl::Status TimeWork(Device* device, c10::Device torch_device, DeviceWork work,
                       OperationTimes* last);
-
-// Measured runs of one operation.
-struct TimedRuns {
-  std::vector<double> host_seconds;
-  std::vector<double> device_seconds;
-
-  void Add(const OperationTimes& times);
-  OperationTimes Medians() const;
-};
 
 }  // namespace stowage
 

@@ -1,5 +1,6 @@
 // stowage-train as its users run it, with a small network.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <regex>
 #include <string>
@@ -93,6 +94,29 @@ TEST(Train, TrainsPlainlyWhereThatFits) {
   ASSERT_EQ(result.exit_code, 0) << result;
   EXPECT_THAT(result.out, HasSubstr("plain training, which fits"));
   EXPECT_THAT(result.err, HasSubstr("note: --trace: a step is plain training"));
+}
+
+// Resident memory of the largest process that has ended so far, libraries and heap included.
+int64_t LargestProcessBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  constexpr int64_t kUnit = 1024;
+  return usage.ru_maxrss * kUnit;
+}
+
+TEST(Train, TakesLessResidentMemoryThanPlainTraining) {
+  const auto train = [](const std::string& memory) {
+    return Train({"--network", "gpt2", "--layers", "6", "--width", "256", "--sequence", "256",
+                  "--vocabulary", "1000", "--local", "--no-compare", "--memory", memory});
+  };
+  const ProgramResult scheduled = train("10%");
+  ASSERT_EQ(scheduled.exit_code, 0) << scheduled;
+  EXPECT_THAT(scheduled.out, HasSubstr(" stages recomputed"));
+  const int64_t scheduled_bytes = LargestProcessBytes();
+  const ProgramResult plain = train("all");
+  ASSERT_EQ(plain.exit_code, 0) << plain;
+  EXPECT_THAT(plain.out, HasSubstr("plain training, which fits"));
+  EXPECT_GT(LargestProcessBytes(), scheduled_bytes);
 }
 
 // Where times are noise, which modes the schedule has is, too; training is plain in all of them.

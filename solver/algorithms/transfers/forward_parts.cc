@@ -1,5 +1,6 @@
 #include "solver/algorithms/transfers/forward_parts.h"
 
+#include <iterator>
 #include <utility>
 
 namespace stowage {
@@ -10,6 +11,21 @@ ForwardPart PassedPart(int first, int last, std::vector<Operation> recomputation
   return {first, last, false, input,
           std::make_shared<const std::vector<Operation>>(std::move(recomputation))};
 }
+
+namespace {
+
+// The recomputation at the end of `operations` leaves the part's input to its producer's backward:
+// it may have been read from parts before which the producer was not saved.
+void KeepInput(const ForwardPart& part, std::vector<Operation>* operations) {
+  for (size_t i = operations->size() - part.recomputation->size(); i < operations->size(); ++i) {
+    Operation& operation = (*operations)[i];
+    if (operation.kind == OperationKind::kForwardSaveDiscard && operation.stage == part.first) {
+      operation.kind = OperationKind::kForwardSave;
+    }
+  }
+}
+
+}  // namespace
 
 void AssembleParts(const Chain& chain, const std::vector<ForwardPart>& parts,
                    AssembledSequence* result) {
@@ -32,6 +48,8 @@ void AssembleParts(const Chain& chain, const std::vector<ForwardPart>& parts,
       operations.push_back({OperationKind::kBackward, part->first});
     } else {
       operations.insert(operations.end(), part->recomputation->begin(), part->recomputation->end());
+      const auto before = std::next(part);
+      if (before != parts.rend() && before->saved) KeepInput(*part, &operations);
     }
   }
   // The input of an offloaded part leaves in the gap that follows its use in the forward phase.

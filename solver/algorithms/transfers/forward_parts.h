@@ -47,7 +47,8 @@ struct AssembledSequence {
 };
 
 // Converts parts to a sequence: the forward phase in order, then the backward phase in reverse
-// order. Reuses the capacity of `result`. O(operations + stages). Requires: the parts cover stages
+// order. A recomputation keeps the part's input where the part before is saved. Reuses the capacity
+// of `result`. O(operations + stages). Requires: the parts cover stages
 // 1..L+1 in order and the last one is saved.
 void AssembleParts(const Chain& chain, const std::vector<ForwardPart>& parts,
                    AssembledSequence* result);

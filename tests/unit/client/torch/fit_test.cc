@@ -342,17 +342,22 @@ TEST_F(FitTest, NamesTheShapeThatNoScheduleFits) {
 }
 
 // With dropout schedules take a little more than predicted: one that is predicted to take exactly
-// the budget is measured, and another one found.
-TEST_F(FitTest, KeepsABudgetOfWhatAScheduleIsPredictedToTake) {
+// the budget is measured, and another one found. The first steps may be verified.
+class FitVerifyTest : public FitTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Fit, FitVerifyTest, testing::Bool());
+
+TEST_P(FitVerifyTest, KeepsABudgetOfWhatAScheduleIsPredictedToTake) {
   at::manual_seed(1);
   const absl::StatusOr<Network> network = MakeNetwork(
       "gpt2", {.batch = 2, .layers = 3, .width = 64, .sequence = 32, .vocabulary = 100});
   ASSERT_THAT(network, IsOk());
   const auto make = [&](const std::string& memory, std::string* told) {
     return Fit(network->stages, network->input, network->loss,
-               {.memory = memory, .solver = "rotor", .progress = [told](const std::string& what) {
-                  *told += what + "\n";
-                }});
+               {.memory = memory,
+                .solver = "rotor",
+                .verify = GetParam(),
+                .progress = [told](const std::string& what) { *told += what + "\n"; }});
   };
   std::string told;
   const int64_t predicted = make("20%", &told).plan().commands->prediction.peak_memory_bytes;

@@ -263,6 +263,23 @@ TEST_F(ProfilerTest, MeasuresReplaysThatEndEarly) {
   EXPECT_FALSE(differing->stage(3).replay_seconds.has_value());
 }
 
+// A forward that saves nothing has more beside its output than one that saves: both inputs and
+// outputs of sigmoid(). Other runs of the stage, replays above all, have left nothing by then.
+TEST_F(ProfilerTest, MeasuresWhatAForwardThatSavesNothingTakes) {
+  Training training = ConvolutionTraining();
+  training.stages[2].forward = [](const at::Tensor& input) {
+    at::Tensor wide = at::cat({input, input, input}, 1);
+    wide = wide.sigmoid();
+    return wide.narrow(1, 0, input.size(1)) * 2;
+  };
+  const auto chain = Profile(training);
+  ASSERT_THAT(chain, IsOk());
+  const int64_t image = int64_t{4} * 8 * 6 * 6 * kFloats;
+  EXPECT_EQ(chain->stage(3).output_bytes, image);
+  EXPECT_EQ(chain->stage(3).saved_bytes, 4 * image);
+  EXPECT_EQ(chain->stage(3).forward_overhead_bytes, 5 * image);
+}
+
 TEST_F(ProfilerTest, NamesTheStageThatFails) {
   Training training = ConvolutionTraining();
   training.stages[2].forward = [](at::Tensor input) { return input.relu_(); };

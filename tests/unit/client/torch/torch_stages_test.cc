@@ -542,5 +542,20 @@ TEST(TorchStages, LeaveOtherGraphsAlone) {
   EXPECT_EQ(x.grad().item<float>(), 6.0F);
 }
 
+TEST(WorkOf, IsEqualOfStagesThatComputeTheSameOfOtherNumbers) {
+  torch::nn::Sequential network;
+  for (const int64_t outputs : {4, 4, 4, 8}) {
+    network->push_back(torch::nn::Linear(4, outputs));
+  }
+  TorchStages stages(StagesOf(network), {});
+  stages.Feed(at::ones({2, 4}), [](const at::Tensor& output) { return output.sum(); });
+  ASSERT_THAT(stages.Begin(nullptr), IsOk());
+  for (int l = 1; l <= 4; ++l) ASSERT_THAT(stages.Forward({.stage = l}), IsOk());
+  EXPECT_EQ(stages.WorkOf(2), stages.WorkOf(3));
+  EXPECT_NE(stages.WorkOf(1), stages.WorkOf(2));  // the network's input takes no gradient
+  EXPECT_NE(stages.WorkOf(3), stages.WorkOf(4));
+  EXPECT_THAT(stages.WorkOf(4), HasSubstr(" Float [8, 4]"));
+}
+
 }  // namespace
 }  // namespace stowage
