@@ -29,6 +29,7 @@ ForwardCall CallOf(const Command& command, void* stream) {
           .repeated = command.repeated,
           .replayed = command.replayed,
           .replay = command.replay,
+          .save_option = command.save_option,
           .stream = stream};
 }
 

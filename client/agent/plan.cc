@@ -63,7 +63,7 @@ class CommandBuilder {
         Backward(l);
         break;
       default:
-        Forward(operation.kind, l);
+        Forward(operation);
         break;
     }
     ++now_;
@@ -119,12 +119,16 @@ class CommandBuilder {
     return &plan_->commands.back();
   }
 
-  void Forward(OperationKind kind, int l) {
+  void Forward(const Operation& operation) {
+    const OperationKind kind = operation.kind;
+    const int l = operation.stage;
     Value& value = values_[l];
     value.saved = Saves(kind);
-    value.bytes = value.saved ? chain_.saved_bytes(l) : chain_.output_bytes(l);
+    value.bytes =
+        value.saved ? chain_.stage(l).SavedBytes(operation.save_option) : chain_.output_bytes(l);
     value.device = AddBlock(device_, value.bytes);
     Command* const command = Append(kind, l, Queue::kCompute);
+    command->save_option = operation.save_option;
     command->run = value.runs++;
     if (command->run == 0) value.first_run = now_;
     plan_->commands[value.first_run].repeated = command->run > 0;
@@ -303,16 +307,20 @@ absl::Status Place(absl::string_view name, const RegionLimits& limits, Region* r
                    " bytes more than its limit; solve for that many bytes less"));
 }
 
-// Checks the schedule and fills in everything but blocks and commands.
-absl::Status StartPlan(const Chain& chain, const Platform& platform, const Schedule& schedule,
-                       Plan* plan) {
+absl::Status CheckOwnWays(const Chain& chain, const Schedule& schedule) {
   for (size_t i = 0; i < schedule.operations.size(); ++i) {
     if (schedule.operations[i].save_option == 0) continue;
     return absl::UnimplementedError(
         absl::StrCat(OperationPath(schedule, i, chain.length()),
-                     ": stages are saved in their own way only; solve the chain again without "
-                     "save_options"));
+                     ": stages in an arena are saved in their own way only; solve the chain again "
+                     "without save_options"));
   }
+  return absl::OkStatus();
+}
+
+// Checks the schedule and fills in everything but blocks and commands.
+absl::Status StartPlan(const Chain& chain, const Platform& platform, const Schedule& schedule,
+                       Plan* plan) {
   ASSIGN_OR_RETURN(plan->prediction, Check(chain, platform, schedule));
   ASSIGN_OR_RETURN(plan->execution, Execution::Of(chain, schedule));
   return absl::OkStatus();
@@ -328,7 +336,7 @@ void AddCommands(const Schedule& schedule, const Execution& execution, CommandBu
 // OFFLOAD l is between, which would copy what a replay leaves out.
 bool MayEndEarly(const std::vector<Command>& commands, size_t index) {
   const Command& forward = commands[index];
-  if (!Saves(forward.kind)) return false;
+  if (!Saves(forward.kind) || forward.save_option != 0) return false;
   const auto next = std::find_if(
       commands.begin() + static_cast<std::ptrdiff_t>(index) + 1, commands.end(),
       [&](const Command& command) {
@@ -368,6 +376,7 @@ std::string Plan::NameOf(const Command& command) const {
 
 absl::StatusOr<ArenaPlan> MakeArenaPlan(const Chain& chain, const Platform& platform,
                                         const Schedule& schedule, const ArenaPlanOptions& options) {
+  RETURN_IF_ERROR(CheckOwnWays(chain, schedule));
   ArenaPlan plan;
   RETURN_IF_ERROR(StartPlan(chain, platform, schedule, &plan));
   CommandBuilder builder(plan.chain(), platform, &plan, &plan.device);

@@ -36,6 +36,7 @@ struct Command {
   bool repeated = false;      // of a forward with run 0: its stage is recomputed in this step
   bool replayed = false;      // of a forward that saves nothing: the stage's next one is a replay
   bool replay = false;        // of a forward: nobody reads its output, and without it takes less
+  int save_option = 0;        // of a forward that saves; 0: the stage's own way
   int input = kNoBlock;       // of a computation: value l-1
   int value = kNoBlock;       // value l: written by a forward, read by a backward, copied
   int gradient = kNoBlock;    // of a backward: δ^l
@@ -89,7 +90,8 @@ struct FrameworkPlanOptions {
 // the execution's, as those of client/torch/graph_mode.h.
 // Errors of both: INVALID_ARGUMENT for what Violations() and Simulate() report, also for a schedule
 // of another chain and for one that needs more memory than the platform has; RESOURCE_EXHAUSTED
-// where arena or pool exceed their limit: solve again for that many bytes less.
+// where arena or pool exceed their limit: solve again for that many bytes less. UNIMPLEMENTED where
+// an arena's schedule has a save_option: only frameworks know how to save less of a stage.
 absl::StatusOr<ArenaPlan> MakeArenaPlan(const Chain& chain, const Platform& platform,
                                         const Schedule& schedule,
                                         const ArenaPlanOptions& options = {});

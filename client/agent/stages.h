@@ -17,6 +17,7 @@ struct ForwardCall {
   bool repeated = false;                             // with run 0: this step recomputes the stage
   bool replayed = false;                             // the next forward of this stage is a replay
   bool replay = false;     // may end once it has what the backward, which is next, reads
+  int save_option = 0;     // of one that saves: of Stage::save_options; 0: the stage's own way
   void* stream = nullptr;  // as DeviceWork gets it: a cudaStream_t, null on the host
 };
 

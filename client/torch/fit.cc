@@ -30,6 +30,7 @@
 #include "client/torch/memory_meter.h"
 #include "client/torch/plain_step.h"
 #include "client/torch/profiler.h"
+#include "client/torch/save_options.h"
 #include "client/torch/scheduled_steps.h"
 #include "client/torch/shape_plan.h"
 #include "client/torch/torch_device.h"
@@ -314,10 +315,26 @@ class Fit::Parts {
       meter_->ReturnFreed();
     }
     if (plan.plain_bytes.has_value() && *plan.plain_bytes <= budget_bytes_) return plan;
+    if (options_.save_options && !options_.graph_mode) {
+      stages.Feed(input, loss);
+      RETURN_IF_ERROR(AddSaveOptions(&stages, &plan));
+    }
     RETURN_IF_ERROR(StartSolve(&plan, LessDeviation(budget_bytes_)));
     RETURN_IF_ERROR(BorrowSchedule(&plan, input, loss));
     if (plan.scheduled == nullptr) RETURN_IF_ERROR(FinishSolve(&plan, input, loss));
     return plan;
+  }
+
+  absl::Status AddSaveOptions(TorchStages* stages, ShapePlan* plan) {
+    Progress(absl::StrCat("finding further ways to save each of ", stages->length(), " stages"));
+    RETURN_IF_ERROR(FindSaveOptions(stages, device_.agent.get(), meter_,
+                                    {.stays_on_device = !Offloads(), .progress = StageProgress()},
+                                    &plan->chain));
+    meter_->ReturnFreed();
+    for (int l = 1; l <= stages->length(); ++l) {
+      plan->save_options.push_back(stages->stage(l).save_options);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status SetBudget(const TorchStages& stages, const Chain& chain) {
@@ -503,9 +520,13 @@ class Fit::Parts {
     if (options_.graph_mode) {
       ASSIGN_OR_RETURN(in_modes, InModes(stages_, made.execution));
     }
-    ASSIGN_OR_RETURN(std::unique_ptr<ScheduledSteps> scheduled,
-                     ScheduledSteps::Create(std::move(made), StagesToRun(std::move(in_modes)),
-                                            device_.agent.get(), meter_));
+    TorchStages stages = StagesToRun(std::move(in_modes));
+    for (size_t i = 0; i < plan->save_options.size(); ++i) {
+      stages.SetSaveOptions(static_cast<int>(i) + 1, plan->save_options[i]);
+    }
+    ASSIGN_OR_RETURN(
+        std::unique_ptr<ScheduledSteps> scheduled,
+        ScheduledSteps::Create(std::move(made), std::move(stages), device_.agent.get(), meter_));
     scheduled->VerifyNext(options_.verify ? kVerifiedSteps : 0);
     const absl::StatusOr<int64_t> peak_bytes = scheduled->PeakBytes(input, loss);
     meter_->ReturnFreed();

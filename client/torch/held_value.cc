@@ -85,6 +85,11 @@ std::function<at::Tensor()> HeldValue::HoldForReader(const at::Tensor& tensor) {
   return [block = blocks_[view.block], view = std::move(view)] { return TensorIn(*block, view); };
 }
 
+void HeldValue::DropUnread() {
+  const auto unread = [](const std::shared_ptr<Block>& block) { return block.use_count() == 1; };
+  blocks_.erase(std::remove_if(blocks_.begin(), blocks_.end(), unread), blocks_.end());
+}
+
 void HeldValue::LeaveToReaders() { blocks_.clear(); }
 
 void HeldValue::HoldOutput(const StageOutput& output) {
@@ -108,6 +113,13 @@ void HeldValue::MarkPassed(const HeldValue& before) {
           return before.blocks_[view.block]->identity == block->identity;
         });
   }
+}
+
+bool HeldValue::Holds(const at::Tensor& tensor) const {
+  return tensor.has_storage() &&
+         std::any_of(blocks_.begin(), blocks_.end(), [&](const std::shared_ptr<Block>& block) {
+           return block->identity == StorageOf(tensor);
+         });
 }
 
 std::optional<size_t> HeldValue::FindOutput(const at::Tensor& tensor) const {

@@ -55,12 +55,15 @@ class HeldValue {
   // Holds the storage of `tensor` like Hold(), and returns what recreates the tensor, wherever the
   // storage is then.
   std::function<at::Tensor()> HoldForReader(const at::Tensor& tensor);
+  // Lets go of storages that no reader reads. Requires: it holds no output.
+  void DropUnread();
   // Leaves each storage to its readers: it is freed with the last of them. The value is not live
   // then. Requires: the value is on the device.
   void LeaveToReaders();
 
   bool live() const { return !blocks_.empty(); }  // on the device or on the host
   bool saved() const { return saved_; }           // ā^l rather than a^l
+  bool Holds(const at::Tensor& tensor) const;     // its storage
   // The number of the output's tensor that has the storage of `tensor`, if one does.
   std::optional<size_t> FindOutput(const at::Tensor& tensor) const;
 

@@ -16,7 +16,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -28,8 +27,8 @@
 #include "client/torch/replay.h"
 #include "client/torch/state_backup.h"
 #include "client/torch/step_times.h"
-#include "client/torch/stream_guard.h"
 #include "client/torch/torch_guarded.h"
+#include "client/torch/work_timer.h"
 #include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
@@ -146,31 +145,10 @@ class Profiler {
     }
   }
 
-  // Runs work on the compute queue. `last`: the times of the last such work, replaced by its own.
-  absl::Status Time(DeviceWork work, OperationTimes* last) {
-    constexpr double kMaxLeadSeconds = 0.02;  // a first run sets up libraries for longer
-    const double lead = std::min(1.5 * last->host_seconds, kMaxLeadSeconds);
-    RETURN_IF_ERROR(
-        device_.Launch(Queue::kCompute, [device = stages_.options().device, lead](void* stream) {
-          return TorchGuarded([&] {
-            KeepBusy(device, stream, lead);
-            return absl::OkStatus();
-          });
-        }));
-    ASSIGN_OR_RETURN(const auto begin, device_.Record(Queue::kCompute));
-    const auto enqueued = std::chrono::steady_clock::now();
-    RETURN_IF_ERROR(device_.Launch(Queue::kCompute, std::move(work)));
-    ASSIGN_OR_RETURN(const auto end, device_.Record(Queue::kCompute));
-    last->host_seconds =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - enqueued).count();
-    RETURN_IF_ERROR(device_.Synchronize());
-    last->device_seconds = end->Seconds() - begin->Seconds();
-    return absl::OkStatus();
-  }
-
   absl::Status Forward(ForwardCall call) {
     meter_.ResetPeak();
-    return Time(
+    return TimeWork(
+        &device_, stages_.options().device,
         [this, call](void* stream) mutable {
           call.stream = stream;
           return stages_.Forward(call);
@@ -180,7 +158,8 @@ class Profiler {
 
   absl::Status Backward(int l) {
     meter_.ResetPeak();
-    return Time(
+    return TimeWork(
+        &device_, stages_.options().device,
         [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
         &last_backward_);
   }

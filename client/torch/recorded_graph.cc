@@ -28,33 +28,49 @@ SavedTensor RecordedGraph::AddPlace(const at::Tensor& tensor) {
   };
 }
 
+void RecordedGraph::Keep(size_t place, SavedTensor load) {
+  places_[place]->load = std::move(load);
+  places_[place]->kept = true;
+}
+
 void RecordedGraph::SetGraph(StageGraph graph) {
   graph_ = std::move(graph);
   if (graph_.empty()) places_.clear();
 }
 
 void RecordedGraph::BeginReplay() {
-  for (const std::shared_ptr<Place>& place : places_) place->load = nullptr;
-  filled_ = 0;
+  missing_ = 0;
+  for (const std::shared_ptr<Place>& place : places_) {
+    if (place->kept) continue;
+    place->load = nullptr;
+    ++missing_;
+  }
+  next_ = 0;
   difference_.clear();
 }
 
 void RecordedGraph::Fill(const at::Tensor& tensor, SavedTensor load) {
-  Place& place = *places_[filled_];
-  if (const Form form(tensor); form == place.form) {
-    place.load = std::move(load);
-    ++filled_;
-  } else {
-    difference_ = absl::StrCat("saves ", form.Text(), " as tensor ", filled_ + 1,
-                               " for its backward, where its first run saved ", place.form.Text());
+  Place& place = *places_[next_];
+  if (const Form form(tensor); form != place.form) {
+    EndBy(absl::StrCat("saves ", form.Text(), " as tensor ", next_ + 1,
+                       " for its backward, where its first run saved ", place.form.Text()));
   }
+  ++next_;
+  if (place.kept) return;
+  place.load = std::move(load);
+  --missing_;
   if (ended()) throw ReplayEnd();
+}
+
+void RecordedGraph::EndBy(std::string difference) {
+  difference_ = std::move(difference);
+  throw ReplayEnd();
 }
 
 absl::Status RecordedGraph::EndReplay() const {
   std::string difference = difference_;
-  if (difference.empty() && filled_ < places_.size()) {
-    difference = absl::StrCat("saves ", filled_, " of the ", places_.size(),
+  if (difference.empty() && missing_ > 0) {
+    difference = absl::StrCat("saves ", next_, " of the ", places_.size(),
                               " tensors that its first run saved for its backward");
   }
   if (difference.empty()) return absl::OkStatus();

@@ -1,5 +1,5 @@
-// The graph of a stage's forward that saved nothing, for the stage's replay: it runs the backward,
-// and the replay ends as soon as the tensors that it reads are there.
+// The graph of a stage's forward that saved nothing, or a part, for the stage's replay: it runs the
+// backward, and the replay ends as soon as the tensors that it reads are there.
 #ifndef STOWAGE_CLIENT_TORCH_RECORDED_GRAPH_H_
 #define STOWAGE_CLIENT_TORCH_RECORDED_GRAPH_H_
 
@@ -17,8 +17,9 @@
 
 namespace stowage {
 
-// The recorded forward makes a place of each tensor that autograd saves, which holds no tensor. Its
-// replay fills the places in the same order. Members may throw LibTorch's exceptions.
+// The recorded forward makes a place of each tensor that autograd saves, which holds no tensor
+// unless it is kept. Its replay fills the others in the same order. Members may throw LibTorch's
+// exceptions.
 class RecordedGraph {
  public:
   // Thrown by Fill() to end the replay. Not an std::exception, so that a stage that catches those
@@ -27,6 +28,9 @@ class RecordedGraph {
 
   // Of the recorded forward. The place's tensor can be read once it is filled.
   SavedTensor AddPlace(const at::Tensor& tensor);
+  size_t places() const { return places_.size(); }
+  // The place holds its tensor from now on: no replay fills it.
+  void Keep(size_t place, SavedTensor load);
   // Without a graph there is no backward, which reads nothing.
   void SetGraph(StageGraph graph);
   const StageGraph& graph() const { return graph_; }
@@ -35,9 +39,16 @@ class RecordedGraph {
   void BeginReplay();
   // Whether the replay needs no more: all places are filled, or it is not like the recorded
   // forward.
-  bool ended() const { return !difference_.empty() || filled_ == places_.size(); }
-  // Fills the next place and throws ReplayEnd if it ended(). Requires: it has not yet.
+  bool ended() const { return !difference_.empty() || missing_ == 0; }
+  size_t next() const { return next_; }
+  bool next_is_kept() const { return next_ < places_.size() && places_[next_]->kept; }
+  // Goes on behind the next place. Requires: it is kept.
+  void Pass() { ++next_; }
+  // Fills the next place, unless it is kept, and throws ReplayEnd if it ended(). Requires: it has
+  // not yet.
   void Fill(const at::Tensor& tensor, SavedTensor load);
+  // The replay is not like the recorded forward: it does `difference`. Throws ReplayEnd.
+  [[noreturn]] void EndBy(std::string difference);
   // FAILED_PRECONDITION if the replay saved other tensors than the recorded forward.
   absl::Status EndReplay() const;
 
@@ -56,11 +67,13 @@ class RecordedGraph {
   struct Place {
     Form form;
     SavedTensor load = nullptr;  // null: not filled
+    bool kept = false;           // from the recorded forward on
   };
 
   std::vector<std::shared_ptr<Place>> places_;  // each shared with what reads it
   StageGraph graph_;
-  size_t filled_ = 0;
+  size_t next_ = 0;
+  size_t missing_ = 0;  // places that the replay still has to fill
   std::string difference_;
 };
 

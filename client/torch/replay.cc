@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <mutex>
 #include <utility>
@@ -41,6 +42,23 @@ std::vector<bool> ModesOf(torch::nn::Module* module) {
 }
 
 }  // namespace
+
+RandomStates::RandomStates(c10::Device device) : generators_(GeneratorsOf(device)) {
+  for (const at::Generator& generator : generators_) {
+    const at::Tensor state = StateOf(generator);
+    const auto* const data = state.data_ptr<uint8_t>();
+    states_.emplace_back(data, data + state.numel());
+  }
+}
+
+void RandomStates::Restore() const {
+  for (size_t i = 0; i < generators_.size(); ++i) {
+    at::Generator generator = generators_[i];
+    const at::Tensor state = at::empty({static_cast<int64_t>(states_[i].size())}, at::kByte);
+    std::copy(states_[i].begin(), states_[i].end(), state.data_ptr<uint8_t>());
+    SetState(generator, state);
+  }
+}
 
 RandomAndBuffers::RandomAndBuffers(std::vector<at::Tensor> tensors, c10::Device device)
     : generators_(GeneratorsOf(device)), tensors_(std::move(tensors)) {

@@ -7,11 +7,26 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
 
 namespace stowage {
+
+// The states of the random generators of the host and of `device` at some time, outside LibTorch's
+// allocator. Members may throw LibTorch's exceptions.
+class RandomStates {
+ public:
+  explicit RandomStates(c10::Device device);
+
+  bool operator==(const RandomStates& other) const { return states_ == other.states_; }
+  void Restore() const;
+
+ private:
+  std::vector<at::Generator> generators_;
+  std::vector<std::vector<uint8_t>> states_;  // by generator
+};
 
 // A snapshot of the random generators of the host and of `device`, and of some tensors. Members may
 // throw LibTorch's exceptions.

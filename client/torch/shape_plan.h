@@ -33,6 +33,7 @@ class StepSamples {
 
 struct ShapePlan : FitPlan {
   std::string shape = {};
+  std::vector<std::vector<KeptOperators>> save_options = {};  // by stage; empty: none has any
   std::vector<bool> state = {};             // of the network: training modes, what is trained
   std::optional<int64_t> plain_bytes = {};  // measured; unset: does not fit
   StepSamples steps = {};

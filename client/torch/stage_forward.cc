@@ -16,6 +16,8 @@
 // - A forward that saves nothing runs the same kernels with the same hooks as one that saves.
 // - A replay fills the recorded graph of the run before it and ends where that is full: before the
 //   kernels of which only the output needs the result (RecordedGraph).
+// - A forward that saves by an option records its graph, too, of which some places are kept; its
+//   rerun, at the beginning of the backward, is a replay that fills the others (KeptResults).
 #include "client/torch/stage_forward.h"
 
 #include <ATen/ATen.h>
@@ -25,6 +27,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/torch/operator_scope.h"
 #include "client/torch/stage_graph.h"
 #include "solver/base/status_macros.h"
 
@@ -72,18 +75,23 @@ absl::Status StageForward::Run() {
   value.graph.Enter(arguments_.name, input.differentiable, &input.tensors);
   for (const at::Tensor& tensor : input.tensors) inputs_.emplace_back(tensor);
   for (const auto& [name, tensor] : arguments_.sides) sides_.emplace_back(tensor);
-  if (saves() && arguments_.recorded != nullptr) return RunReplay(input);
+  if (arguments_.kept != nullptr) kept_run_.emplace(KeptRun());
+  const bool records = arguments_.recorded != nullptr;
+  const bool replays = arguments_.kept != nullptr ? arguments_.reruns : saves() && records;
+  if (replays) return RunReplay(input);
   ASSIGN_OR_RETURN(StageOutput output, RunForward(input));
   RETURN_IF_ERROR(CheckWrites());
+  if (arguments_.kept != nullptr) arguments_.kept->EndForward(*kept_run_);
   // Without FORWARD_SAVE the graph is dropped, and with it every saved tensor.
+  if (saves() || records) value.graph.Leave(output.tensors);
+  if (records) arguments_.recorded->SetGraph(value.graph);
+  if (arguments_.kept != nullptr) {
+    arguments_.recorded->BeginReplay();
+    value.reads_input = value.reads_input || !arguments_.recorded->ended();
+  }
   if (saves()) {
-    value.graph.Leave(output.tensors);
     value.set_saved();
   } else {
-    if (arguments_.recorded != nullptr) {
-      value.graph.Leave(output.tensors);
-      arguments_.recorded->SetGraph(std::move(value.graph));
-    }
     value.graph = {};
   }
   for (const at::Tensor& tensor : output.tensors) {
@@ -101,7 +109,7 @@ absl::Status StageForward::RunReplay(const StageOutput& input) {
   if (!recorded.ended()) {
     const SavedTensorScope scope([this](const at::Tensor& tensor) { return SaveInReplay(tensor); });
     try {
-      arguments_.forward(input.Tuple());
+      CallForward(input);
     } catch (...) {
       // After the end also what the stage has thrown instead.
       if (!recorded.ended()) throw;
@@ -114,9 +122,42 @@ absl::Status StageForward::RunReplay(const StageOutput& input) {
   return absl::OkStatus();
 }
 
+Tensors StageForward::CallForward(const StageOutput& input) const {
+  if (arguments_.kept == nullptr) return arguments_.forward(input.Tuple());
+  KeptResults& kept = *arguments_.kept;
+  if (arguments_.reruns) kept.BeginRerun();
+  const OperatorScope scope([&](const c10::OperatorHandle& operation, c10::Stack* stack) {
+    if (arguments_.reruns) {
+      kept.RerunOperator(*kept_run_, operation, stack);
+    } else {
+      kept.RunOperator(*kept_run_, operation, stack);
+    }
+  });
+  return arguments_.forward(input.Tuple());
+}
+
+KeptResults::Run StageForward::KeptRun() {
+  return {.device = arguments_.device,
+          .value = arguments_.value,
+          .recorded = *arguments_.recorded,
+          .is_elsewhere = [this](const at::Tensor& tensor) { return IsElsewhere(tensor); },
+          .save = [this](const at::Tensor& tensor) { return SaveForBackward(tensor); },
+          .hold =
+              [this](const at::Tensor& tensor) {
+                return ForOwnBackward(arguments_.value.HoldForReader(tensor));
+              }};
+}
+
+// Whether SaveForBackward() of the tensor adds nothing to the value.
+bool StageForward::IsElsewhere(const at::Tensor& tensor) const {
+  return !IsOnDevice(tensor, arguments_.device) ||
+         arguments_.constants.count(StorageOf(tensor)) > 0 ||
+         arguments_.input.FindOutput(tensor).has_value();
+}
+
 absl::StatusOr<StageOutput> StageForward::RunForward(const StageOutput& input) {
   const SavedTensorScope scope([this](const at::Tensor& tensor) { return Save(tensor); });
-  StageOutput output = StageOutput::Of(arguments_.forward(input.Tuple()));
+  StageOutput output = StageOutput::Of(CallForward(input));
   for (at::Tensor& tensor : output.tensors) {
     RETURN_IF_ERROR(CheckOutput(tensor));
     const bool passes =
@@ -168,6 +209,10 @@ absl::Status StageForward::CheckWrites() const {
 
 // The hook of a tensor that autograd saves.
 SavedTensor StageForward::Save(const at::Tensor& tensor) {
+  if (arguments_.kept != nullptr) {
+    if (IsOnDevice(tensor, arguments_.device)) saved_.emplace_back(tensor);
+    return ForOwnBackward(arguments_.kept->Save(*kept_run_, tensor));
+  }
   if (saves()) return SaveForBackward(tensor);
   if (arguments_.recorded != nullptr) return ForOwnBackward(arguments_.recorded->AddPlace(tensor));
   return ForOwnBackward(NotForBackward);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/torch/held_value.h"
+#include "client/torch/kept_results.h"
 #include "client/torch/native/saved_tensors.h"
 #include "client/torch/recorded_graph.h"
 #include "client/torch/torch_stage.h"
@@ -43,11 +45,15 @@ class StageForward {
     const SideInputs& sides;
     const Constants& constants;
     const HeldValue& input;   // value l-1
-    HeldValue& value;         // value l; empty
+    HeldValue& value;         // value l; empty but for a rerun
     const int& active_stage;  // of which a forward or backward is running
     // A forward that saves nothing records its graph here, one that saves is its replay; null:
     // neither.
     RecordedGraph* recorded = nullptr;
+    // Of a forward that saves by an option and of its rerun, which has the value of the forward.
+    // `recorded` is the forward's then.
+    KeptResults* kept = nullptr;
+    bool reruns = false;
   };
 
   explicit StageForward(const Arguments& arguments) : arguments_(arguments) {}
@@ -64,6 +70,10 @@ class StageForward {
   absl::Status CheckWrites() const;
   absl::Status RunReplay(const StageOutput& input);
   SavedTensor Save(const at::Tensor& tensor);
+  // The forward, each operator by `kept` if there is one.
+  Tensors CallForward(const StageOutput& input) const;
+  KeptResults::Run KeptRun();
+  bool IsElsewhere(const at::Tensor& tensor) const;
   SavedTensor SaveInReplay(const at::Tensor& tensor);
   SavedTensor SaveForBackward(const at::Tensor& tensor);
   template <typename Load>
@@ -81,6 +91,7 @@ class StageForward {
   };
 
   const Arguments arguments_;
+  std::optional<KeptResults::Run> kept_run_;
   std::vector<Version> inputs_;
   std::vector<Version> sides_;  // in the order of their names
   std::vector<Version> saved_;

@@ -5,9 +5,11 @@
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,15 @@ namespace stowage {
 class GraphUnit;
 
 using Tensors = std::vector<at::Tensor>;
+
+// A way to save a stage (solver/README.md, "Ways to save a stage"): which of LibTorch's operators
+// that its forward calls it keeps the results of. The others are rerun within the backward.
+struct KeptOperators {
+  std::set<std::string> names = {};  // of the operators, such as "linear": each time it is called
+  std::set<size_t> numbers = {};     // of the calls, in their order in the forward, from 0
+
+  bool operator==(const KeptOperators&) const = default;
+};
 
 // A stage of one input tensor and one output tensor has a `forward`. Any other one has a
 // `tuple_forward`, which takes
@@ -43,6 +54,9 @@ struct TorchStage {
   // modules' training modes, such as on the input's numbers, read in a way that LibTorch cannot
   // detect, or on a rate that changes between steps. A stage with a tuple_forward is always eager.
   bool control_flow = false;
+  // From option 1 on; option 0 keeps all that autograd saves. Of a stage that calls the same
+  // operators in every step. Set by FindSaveOptions(), or by hand.
+  std::vector<KeptOperators> save_options = {};
   // Set by InModes() if this stage is a unit in graph mode.
   std::shared_ptr<const GraphUnit> unit = nullptr;
 };

@@ -75,6 +75,7 @@ TorchStages::TorchStages(std::vector<TorchStage> stages, const TorchOptions& opt
   values_.resize(values);
   gradients_.resize(values);
   recorded_.resize(values);
+  kept_.resize(values);
   first_outputs_.resize(values);
   shared_.resize(values);
   passed_bytes_.resize(values);
@@ -122,6 +123,19 @@ int64_t TorchStages::GradientBytes(int l) const {
     if (gradient.defined()) held.Hold(gradient);
   }
   return held.Bytes(options_.granularity);
+}
+
+void TorchStages::SetSaveOptions(int l, std::vector<KeptOperators> options) {
+  stages_[static_cast<size_t>(l) - 1].save_options = std::move(options);
+}
+
+// Kept results and filled places share the value's memory.
+void TorchStages::Drop(int l) {
+  const auto index = static_cast<size_t>(l);
+  Value(l) = HeldValue();
+  if (!kept_[index].has_value()) return;
+  kept_[index].reset();
+  recorded_[index].reset();
 }
 
 void TorchStages::SetOutput(int l, const StageOutput& output) {
@@ -232,11 +246,55 @@ absl::Status TorchStages::CheckBackward(int l) const {
 
 // What a recomputation is compared by is its output, so that none ends early meanwhile.
 RecordedGraph* TorchStages::RecordedFor(const ForwardCall& call) {
-  std::optional<RecordedGraph>& recorded = recorded_[static_cast<size_t>(call.stage)];
+  const auto index = static_cast<size_t>(call.stage);
+  std::optional<RecordedGraph>& recorded = recorded_[index];
+  if (measured_operators_ != nullptr) {
+    kept_[index].emplace(KeptOperators(), std::exchange(measured_operators_, nullptr));
+    return &recorded.emplace();
+  }
+  if (call.save_option > 0) {
+    const std::vector<KeptOperators>& options = stages_[index - 1].save_options;
+    kept_[index].emplace(options[static_cast<size_t>(call.save_option) - 1], nullptr);
+    return &recorded.emplace();
+  }
   if (!verifies_ && call.replayed) return &recorded.emplace();
   if (!verifies_ && call.replay && recorded.has_value()) return &*recorded;
   recorded.reset();  // it keeps what its last replay has saved
   return nullptr;
+}
+
+absl::Status TorchStages::CheckSaveOption(const ForwardCall& call) const {
+  if (call.save_option == 0) return absl::OkStatus();
+  const TorchStage& stage = this->stages_[static_cast<size_t>(call.stage) - 1];
+  if (stage.no_recompute) {
+    return absl::FailedPreconditionError("may not run twice, but the plan saves it by an option");
+  }
+  if (static_cast<size_t>(call.save_option) <= stage.save_options.size()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("has ", stage.save_options.size(), " save options, but the plan saves it by ",
+                   "number ", call.save_option, ": profile again"));
+}
+
+absl::Status TorchStages::RunStage(int l, OperationKind kind, RecordedGraph* recorded, Run run) {
+  const auto index = static_cast<size_t>(l);
+  const TorchStage& stage = stages_[index - 1];
+  const std::function<Tensors(const Tensors&)> forward = [&](const Tensors& value) {
+    return borders_->Run(stage, l, value, input_.sides);
+  };
+  return StageForward({.device = options_.device,
+                       .stage = l,
+                       .name = stage.name,
+                       .kind = kind,
+                       .forward = forward,
+                       .sides = input_.sides,
+                       .constants = constants_,
+                       .input = Value(l - 1),
+                       .value = Value(l),
+                       .active_stage = active_,
+                       .recorded = recorded,
+                       .kept = kept_[index].has_value() ? &*kept_[index] : nullptr,
+                       .reruns = run == Run::kRerun})
+      .Run();
 }
 
 absl::Status TorchStages::Forward(const ForwardCall& call) {
@@ -245,6 +303,7 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
     RETURN_IF_ERROR(CheckForward(l));
     const auto index = static_cast<size_t>(l);
     const TorchStage& stage = stages_[index - 1];
+    RETURN_IF_ERROR(CheckSaveOption(call));
     if (!HasForward(stage)) return absl::InvalidArgumentError("has no forward: it is no function");
     if (call.run > 0 && stage.no_recompute) {
       return absl::FailedPreconditionError("may not run twice, but the plan recomputes it");
@@ -260,29 +319,14 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
           "has written a buffer for the first time in this step, and cannot be recomputed as it "
           "was; the next step can be run");
     }
-    const std::function<Tensors(const Tensors&)> forward = [&](const Tensors& value) {
-      return borders_->Run(stage, l, value, input_.sides);
-    };
     RecordedGraph* const recorded = RecordedFor(call);
-    const auto run = [&] {
-      status = StageForward({.device = options_.device,
-                             .stage = l,
-                             .name = stage.name,
-                             .kind = call.kind,
-                             .forward = forward,
-                             .sides = input_.sides,
-                             .constants = constants_,
-                             .input = Value(l - 1),
-                             .value = Value(l),
-                             .active_stage = active_,
-                             .recorded = recorded})
-                   .Run();
-    };
+    const bool by_option = kept_[index].has_value();
+    const auto run = [&] { status = RunStage(l, call.kind, recorded, Run::kForward); };
     active_ = l;
     const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
     if (call.run > 0) {
       replay.Again(run);
-    } else if (call.repeated) {
+    } else if (call.repeated || by_option) {
       replay.First(run);
     } else {
       run();
@@ -292,7 +336,11 @@ absl::Status TorchStages::Forward(const ForwardCall& call) {
     if (recorded != nullptr && !saves && !HoldsSavedTensorsOnly(recorded->graph(), constants_)) {
       recorded_[index].reset();
     }
-    if (saves && recorded == nullptr) {
+    if (by_option && !HoldsSavedTensorsOnly(Value(l).graph, constants_)) {
+      return absl::FailedPreconditionError(
+          "keeps memory beside what autograd saves, and is saved by an option: profile again");
+    }
+    if (saves && (recorded == nullptr || by_option)) {
       // Everything of this run but the value is gone now; another reference is the stage's own.
       if (Value(l).IsShared(values_)) shared_[index] = true;
       passed_bytes_[index] = Value(l).PassedBytes(options_.granularity);
@@ -355,7 +403,6 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     const at::ThreadLocalStateGuard feeder(*feeder_state_);
     const StreamGuard on(options_.device, call.stream);
     const auto index = static_cast<size_t>(l);
-    const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
     active_ = l;
     const auto inactive = absl::MakeCleanup([this] { active_ = 0; });
     if (l > length()) {
@@ -369,6 +416,8 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     }
     Tensors input_gradients;
     if (!gradients_[index].empty() && !Value(l).graph.empty()) {
+      if (kept_[index].has_value()) RETURN_IF_ERROR(Rerun(l));
+      const c10::impl::ExcludeDispatchKeyGuard without_autocast(c10::autocast_dispatch_keyset);
       // As in a backward without stages, memory is free from the operation that reads it last.
       Value(l).LeaveToReaders();
       recorded_[index].reset();
@@ -383,6 +432,20 @@ absl::Status TorchStages::Backward(const BackwardCall& call) {
     if (!Value(l - 1).saved()) Drop(l - 1);
     return absl::OkStatus();
   });
+}
+
+absl::Status TorchStages::Rerun(int l) {
+  const auto index = static_cast<size_t>(l);
+  if (replays_[index].missed_buffer()) {
+    return absl::FailedPreconditionError(
+        "has written a buffer for the first time in this step, and cannot be rerun as it was; the "
+        "next step can be run");
+  }
+  absl::Status status;
+  replays_[index].Again(
+      [&] { status = RunStage(l, OperationKind::kForwardSave, &*recorded_[index], Run::kRerun); });
+  kept_[index].reset();
+  return status;
 }
 
 std::vector<GradientPart> TorchStages::PartsOf(const Tensors& inputs,
@@ -447,6 +510,7 @@ absl::Status TorchStages::CopyToDevice(int l, PinnedSpan from, void* stream) {
 void TorchStages::Abandon() {
   for (HeldValue& value : values_) value = HeldValue();
   for (std::optional<RecordedGraph>& recorded : recorded_) recorded.reset();
+  for (std::optional<KeptResults>& kept : kept_) kept.reset();
   for (Tensors& gradients : gradients_) gradients.clear();
   for (std::vector<FirstOutput>& outputs : first_outputs_) outputs.clear();
   for (Replay& replay : replays_) replay.EndStep();

@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "client/agent/stages.h"
 #include "client/torch/held_value.h"
+#include "client/torch/kept_results.h"
 #include "client/torch/recorded_graph.h"
 #include "client/torch/replay.h"
 #include "client/torch/stage_borders.h"
@@ -62,7 +63,8 @@ struct GradientPart {
 // (RecordedGraph).
 // Buffers are written once a step, however often a stage is recomputed. Stages that share a
 // parameter add to its gradient one after the other. Backwards run without autocast, as LibTorch
-// recommends.
+// recommends. A stage that is saved by an option is rerun at the beginning of its backward, which
+// checks that it calls the same operators; TorchOptions::verifies does not compare such reruns.
 //
 // The executor calls the members of FrameworkStages; none throws. Their errors begin with the
 // stage's name:
@@ -118,6 +120,10 @@ class TorchStages final : public FrameworkStages {
   std::string WorkOf(int l) const;
   // Whether a replay of stage l, next, may end before the stage does.
   bool EndsEarly(int l) const { return recorded_[static_cast<size_t>(l)].has_value(); }
+  // For the next forward of a stage: keeps all of its operators' results, and measures them, like
+  // an option that is none of the stage's. `costs` gets the operators, and outlives the forward.
+  void set_measured_operators(std::vector<OperatorCost>* costs) { measured_operators_ = costs; }
+  void SetSaveOptions(int l, std::vector<KeptOperators> options);
   // Of the value of the last FORWARD_SAVE of stage l: HeldValue::PassedBytes().
   int64_t passed_bytes(int l) const { return passed_bytes_[static_cast<size_t>(l)]; }
 
@@ -145,10 +151,16 @@ class TorchStages final : public FrameworkStages {
   absl::Status CheckFed() const;
   // Fills constants_. Every step, since parameters may be frozen, replaced or moved in between.
   void FindConstants();
-  void Drop(int l) { Value(l) = HeldValue(); }
+  void Drop(int l);
   absl::Status OtherNetwork() const;
   absl::Status CheckForward(int l) const;
   absl::Status CheckBackward(int l) const;
+  absl::Status CheckSaveOption(const ForwardCall& call) const;
+  // Into value l. A rerun is that of a forward which saved by an option.
+  enum class Run { kForward, kRerun };
+  absl::Status RunStage(int l, OperationKind kind, RecordedGraph* recorded, Run run);
+  // What the backward of stage l reads and its value does not hold.
+  absl::Status Rerun(int l);
   // For StageForward; null where the forward neither records its graph nor is a replay of one.
   RecordedGraph* RecordedFor(const ForwardCall& call);
   // What `inputs` have of the memory of `outputs`, the gradients of a stage's input and output.
@@ -163,6 +175,7 @@ class TorchStages final : public FrameworkStages {
   std::optional<StageBorders> borders_;    // of stages_
   const TorchOptions options_;
   bool verifies_;
+  std::vector<OperatorCost>* measured_operators_ = nullptr;
   TorchInput input_;
   std::optional<at::ThreadLocalState> feeder_state_;  // of the thread that called Feed()
   void* compute_stream_ = nullptr;
@@ -177,7 +190,9 @@ class TorchStages final : public FrameworkStages {
   std::vector<HeldValue> values_;
   std::vector<Tensors> gradients_;  // by tensor of the output; empty: none
   std::vector<Replay> replays_;
-  std::vector<std::optional<RecordedGraph>> recorded_;   // of the run before a replay
+  // Of the run before a replay or rerun.
+  std::vector<std::optional<RecordedGraph>> recorded_;
+  std::vector<std::optional<KeptResults>> kept_;         // of values that are saved by an option
   std::vector<std::vector<FirstOutput>> first_outputs_;  // used if recomputations are verified
   std::vector<bool> shared_;
   std::vector<int64_t> passed_bytes_;

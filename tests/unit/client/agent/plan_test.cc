@@ -201,10 +201,9 @@ TEST_F(MakePlanTest, RefusesOtherWaysToSaveThanTheStagesOwn) {
   const Schedule schedule = Ops("S1 S2:1 S3 B3 B2 B1");
   const auto refused =
       Fails(absl::StatusCode::kUnimplemented,
-            HasSubstr("operations[1] FORWARD_SAVE 2 save_option 1: stages are saved in their own "
-                      "way only; solve the chain again without save_options"));
+            HasSubstr("operations[1] FORWARD_SAVE 2 save_option 1: stages in an arena are saved in "
+                      "their own way only; solve the chain again without save_options"));
   EXPECT_THAT(MakeArenaPlan(chain, platform_, schedule, options_), refused);
-  EXPECT_THAT(MakeFrameworkPlan(chain, platform_, schedule, {}), refused);
   EXPECT_THAT(MakeArenaPlan(chain, platform_, Ops("S1 S2 S3 B3 B2 B1")), IsOk());
 }
 

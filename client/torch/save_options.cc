@@ -1,0 +1,284 @@
+// One stage after the other, like the profiler: a stage's input is the only value that outlives
+// its measurements. What its operators take is measured in forwards that keep all results.
+#include "client/torch/save_options.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/torch/kept_choice.h"
+#include "client/torch/state_backup.h"
+#include "client/torch/step_times.h"
+#include "client/torch/torch_guarded.h"
+#include "client/torch/work_timer.h"
+#include "solver/base/status_macros.h"
+
+namespace stowage {
+namespace {
+
+constexpr double kLeastGain = 0.05;  // of the bytes that a stage's own way saves
+
+// Of a stage that cannot be saved by an option, or has no memory to keep all results at once: that
+// is no error of a profile.
+bool IsUnsuited(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status) ||
+         absl::IsResourceExhausted(status);
+}
+
+Tensors OnesLike(const StageOutput& output) {
+  Tensors ones(output.tensors.size());
+  for (size_t i = 0; i < ones.size(); ++i) {
+    if (output.differentiable[i]) ones[i] = at::ones_like(output.tensors[i]);
+  }
+  return ones;
+}
+
+class OptionFinder {
+ public:
+  OptionFinder(TorchStages* stages, Device* device, MemoryMeter* meter,
+               const SaveOptionsSearch& search, Chain* chain)
+      : stages_(*stages), device_(*device), meter_(*meter), search_(search), chain_(*chain) {}
+
+  absl::Status Run() {
+    RETURN_IF_ERROR(
+        device_.Launch(Queue::kCompute, [this](void* stream) { return stages_.Begin(stream); }));
+    RETURN_IF_ERROR(device_.Synchronize());
+    for (int l = 1; l <= stages_.length(); ++l) {
+      if (search_.progress) search_.progress(l);
+      input_ = stages_.Output(l - 1);
+      RETURN_IF_ERROR(FindOptions(l));
+      stages_.SetOutput(l - 1, std::exchange(input_, {}));
+      RETURN_IF_ERROR(Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
+      stages_.SetOutput(l - 1, {});
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Option {
+    KeptOperators operators;
+    SaveOption costs;  // the backward's seconds: beyond those of the stage's own way
+  };
+  // A stage that was measured, by all that its options depend on.
+  struct Known {
+    std::vector<OperatorCost> operators;  // without seconds
+    Stage stage;                          // without name, times and options
+    std::vector<bool> differentiable;     // of its input
+    std::vector<Option> options;
+    int64_t forward_overhead_bytes = 0;  // of any way to save it
+  };
+  struct Measured {
+    int64_t saved_bytes = 0;
+    int64_t overhead_bytes = 0;
+    int64_t forward_overhead_bytes = 0;
+    double seconds = 0;
+  };
+
+  Stage& stage(int l) { return chain_.stages[static_cast<size_t>(l) - 1]; }
+
+  absl::Status Forward(ForwardCall call) {
+    meter_.ResetPeak();
+    return TimeWork(
+        &device_, stages_.options().device,
+        [this, call](void* stream) mutable {
+          call.stream = stream;
+          return stages_.Forward(call);
+        },
+        &last_forward_);
+  }
+
+  absl::Status Backward(int l) {
+    meter_.ResetPeak();
+    return TimeWork(
+        &device_, stages_.options().device,
+        [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
+        &last_backward_);
+  }
+
+  bool CanHaveOptions(int l) {
+    const Stage& stage = this->stage(l);
+    return !stage.no_recompute && !stage.input_unread && !stage.graph.has_value() &&
+           stage.saved_bytes > stage.output_bytes;
+  }
+
+  absl::Status FindOptions(int l) {
+    std::vector<Option> options;
+    if (CanHaveOptions(l)) {
+      absl::StatusOr<std::vector<Option>> found = OptionsOf(l);
+      if (!found.ok() && !IsUnsuited(found.status())) return found.status();
+      if (found.ok()) options = *std::move(found);
+    }
+    std::vector<KeptOperators> operators;
+    for (Option& option : options) {
+      operators.push_back(std::move(option.operators));
+      option.costs.backward_seconds += stage(l).backward_seconds;
+      stage(l).save_options.push_back(std::move(option.costs));
+    }
+    stages_.SetSaveOptions(l, std::move(operators));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<Option>> OptionsOf(int l) {
+    const std::vector<KeptOperators> given = stages_.stage(l).save_options;
+    if (!given.empty()) {
+      std::vector<Option> options;
+      for (const KeptOperators& operators : given) options.push_back({operators, {}});
+      return Measure(l, std::move(options));
+    }
+    Known known;
+    ASSIGN_OR_RETURN(const std::vector<OperatorCost> costs, MeasureOperators(l));
+    known.operators = costs;
+    for (OperatorCost& cost : known.operators) cost.seconds = 0;
+    known.stage = stage(l);
+    known.stage.name.clear();
+    known.stage.forward_seconds = known.stage.backward_seconds = 0;
+    known.stage.replay_seconds.reset();
+    known.differentiable = input_.differentiable;
+    const auto found = std::find_if(known_.begin(), known_.end(), [&](const Known& other) {
+      return other.operators == known.operators && other.stage == known.stage &&
+             other.differentiable == known.differentiable;
+    });
+    if (found != known_.end()) {
+      stage(l).forward_overhead_bytes = found->forward_overhead_bytes;
+      return found->options;
+    }
+    const auto most_bytes = static_cast<int64_t>(
+        (1 - kLeastGain) * static_cast<double>(stage(l).saved_bytes - stage(l).output_bytes));
+    std::vector<Option> options;
+    for (KeptChoice& choice : ChooseKept(costs, most_bytes, static_cast<size_t>(search_.count))) {
+      options.push_back({std::move(choice.operators), {.name = std::move(choice.name)}});
+    }
+    if (!options.empty()) {
+      ASSIGN_OR_RETURN(known.options, Measure(l, std::move(options)));
+    }
+    known.forward_overhead_bytes = stage(l).forward_overhead_bytes;
+    known_.push_back(std::move(known));
+    return known_.back().options;
+  }
+
+  // The quickest of some forwards counts: noise only ever lengthens such short times.
+  absl::StatusOr<std::vector<OperatorCost>> MeasureOperators(int l) {
+    constexpr int kForwards = 3;
+    std::vector<OperatorCost> costs;
+    for (int run = 0; run < kForwards; ++run) {
+      stages_.SetOutput(l - 1, input_);
+      std::vector<OperatorCost> once;
+      stages_.set_measured_operators(&once);
+      const absl::Status status = Forward({.stage = l});
+      stages_.set_measured_operators(nullptr);
+      stages_.SetOutput(l, {});
+      RETURN_IF_ERROR(status);
+      if (run == 0) costs = once;
+      if (costs.size() != once.size()) {
+        return absl::FailedPreconditionError("calls other operators in each forward");
+      }
+      for (size_t i = 0; i < costs.size(); ++i) {
+        costs[i].seconds = std::min(costs[i].seconds, once[i].seconds);
+      }
+    }
+    return costs;
+  }
+
+  absl::StatusOr<Measured> MeasureOnce(int l, int save_option) {
+    stages_.SetOutput(l - 1, input_);
+    Measured measured;
+    int64_t before = meter_.LiveBytes();
+    RETURN_IF_ERROR(Forward({.stage = l, .save_option = save_option}));
+    measured.saved_bytes = stages_.ValueBytes(l);
+    measured.forward_overhead_bytes = meter_.PeakBytes() - before - measured.saved_bytes;
+    // Counted like the stage's own way.
+    if (search_.stays_on_device) measured.saved_bytes -= stages_.passed_bytes(l);
+    measured.saved_bytes = std::max(measured.saved_bytes, stage(l).output_bytes);
+    stages_.SetGradients(l, OnesLike(stages_.Output(l)));
+    before = meter_.LiveBytes();
+    RETURN_IF_ERROR(Backward(l));
+    measured.overhead_bytes = meter_.PeakBytes() - before - stages_.GradientBytes(l - 1);
+    stages_.SetGradients(l - 1, {});
+    return measured;
+  }
+
+  // Runs the stage's own way and all options in turn, so that a change of the machine's speed
+  // affects them equally.
+  absl::StatusOr<std::vector<Option>> Measure(int l, std::vector<Option> options) {
+    std::vector<KeptOperators> operators;
+    for (const Option& option : options) operators.push_back(option.operators);
+    stages_.SetSaveOptions(l, operators);
+    std::vector<OperationRuns> backwards(options.size() + 1);
+    for (int run = -search_.warmups; run < search_.repeats; ++run) {
+      for (size_t k = 0; k <= options.size(); ++k) {
+        ASSIGN_OR_RETURN(const Measured measured, MeasureOnce(l, static_cast<int>(k)));
+        if (run < 0) continue;
+        backwards[k].push_back(last_backward_);
+        if (k == 0) continue;
+        SaveOption& costs = options[k - 1].costs;
+        costs.saved_bytes = std::max(costs.saved_bytes, measured.saved_bytes);
+        costs.backward_overhead_bytes =
+            std::max(costs.backward_overhead_bytes, measured.overhead_bytes);
+        stage(l).forward_overhead_bytes =
+            std::max(stage(l).forward_overhead_bytes, measured.forward_overhead_bytes);
+      }
+    }
+    const std::vector<OperationTimes> medians =
+        PooledMedians(backwards, std::vector<std::string>(backwards.size()));
+    for (size_t k = 1; k <= options.size(); ++k) {
+      options[k - 1].costs.backward_seconds =
+          std::max(0.0, medians[k].device_seconds - medians[0].device_seconds);
+    }
+    return Worthwhile(std::move(options), stage(l).saved_bytes);
+  }
+
+  static std::vector<Option> Worthwhile(std::vector<Option> options, int64_t own_bytes) {
+    std::sort(options.begin(), options.end(), [](const Option& one, const Option& other) {
+      return one.costs.saved_bytes < other.costs.saved_bytes;
+    });
+    const double most_bytes = (1 - kLeastGain) * static_cast<double>(own_bytes);
+    std::vector<Option> kept;
+    for (Option& option : options) {
+      if (static_cast<double>(option.costs.saved_bytes) > most_bytes) continue;
+      if (!kept.empty() && option.costs.backward_seconds >= kept.back().costs.backward_seconds) {
+        continue;
+      }
+      kept.push_back(std::move(option));
+    }
+    std::reverse(kept.begin(), kept.end());
+    return kept;
+  }
+
+  TorchStages& stages_;
+  Device& device_;
+  MemoryMeter& meter_;
+  const SaveOptionsSearch search_;
+  Chain& chain_;
+  StageOutput input_;  // of the stage that is measured
+  std::vector<Known> known_;
+  OperationTimes last_forward_;
+  OperationTimes last_backward_;
+};
+
+}  // namespace
+
+absl::Status FindSaveOptions(TorchStages* stages, Device* device, MemoryMeter* meter,
+                             const SaveOptionsSearch& search, Chain* chain) {
+  std::optional<StateBackup> backup;
+  absl::Status status = TorchGuarded([&] {
+    backup.emplace(*stages);
+    backup->SetGradientsToZero();
+    return OptionFinder(stages, device, meter, search, chain).Run();
+  });
+  // Also after an error: enqueued work uses the stages.
+  status.Update(device->Synchronize());
+  stages->Abandon();
+  if (!backup.has_value()) return status;
+  status.Update(TorchGuarded([&backup] {
+    backup->Restore();
+    return absl::OkStatus();
+  }));
+  return status;
+}
+
+}  // namespace stowage
