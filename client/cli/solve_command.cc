@@ -35,6 +35,7 @@ struct Arguments {
   SolveFlags solve;
   PlatformFlags platform;
   bool rounding_loss = false;
+  std::string bound = "default";
   bool progress = false;
   std::string output;
   std::string html;
@@ -46,6 +47,7 @@ absl::StatusOr<SolveRequest> MakeRequest(const Arguments& arguments, const Chain
       SolveRequest request,
       ReadRequest<SolveRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kRequired));
   request.options.report_rounding_loss = arguments.rounding_loss;
+  request.options.tight_bound = arguments.bound == "tight";
   return request;
 }
 
@@ -158,12 +160,19 @@ std::string OutcomeText(const SolveResult& result) {
 }
 
 // Simulates the schedule again, in this process: the text needs the timeline, and does not rely on
-// the server's figures.
-absl::StatusOr<std::string> ScheduleText(const Chain& chain, const Platform& platform,
-                                         const SolveResult& result) {
-  const Schedule& schedule = result.answer->schedule;
+// a server's figures.
+absl::StatusOr<std::string> ScheduleText(const Chain& chain, const SolveRequest& request,
+                                         SolvedBy solver, const SolveResult& result) {
+  const Platform& platform = request.platform;
+  const Answer& answer = *result.answer;
+  const Schedule& schedule = answer.schedule;
   ASSIGN_OR_RETURN(ExplainedSimulation simulation, SimulateAndExplain(chain, platform, schedule));
-  RaiseBound(chain, platform, &simulation.simulation.prediction, BoundTime::kLong);
+  if (solver == SolvedBy::kThisProcess) {
+    simulation.simulation.prediction = answer.prediction;
+  } else {
+    RaiseBound(chain, platform, &simulation.simulation.prediction,
+               request.options.tight_bound ? BoundTime::kTight : BoundTime::kLong);
+  }
   return absl::StrCat(OutcomeText(result), FiguresText(chain, platform, schedule, simulation));
 }
 
@@ -199,7 +208,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
   } else if (!feasible) {
     text = InfeasibleText(file.chain, request.platform, answer);
   } else {
-    ASSIGN_OR_RETURN(text, ScheduleText(file.chain, request.platform, *result));
+    ASSIGN_OR_RETURN(text, ScheduleText(file.chain, request, SolverOf(arguments.solve), *result));
   }
   if (arguments.format == "text") {
     text = absl::StrCat(ChainLine(file.chain), WarningLines(result->warnings), text);
@@ -219,6 +228,14 @@ void AddSolveCommand(CLI::App& app, Subcommand* chosen) {
   command
       .add_flag("--rounding-loss", arguments->rounding_loss,
                 "solve again with ten times the slots and say what rounding costs")
+      ->group("Solver");
+  command
+      .add_option("--bound", arguments->bound,
+                  "how close the lower bound is: default, or tight, for which it may take some "
+                  "seconds more")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"default", "tight"}))
+      ->type_name("HOW")
       ->group("Solver");
   AddTimeBudgetFlags(command, &arguments->solve);
   command

@@ -178,12 +178,12 @@ absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequ
   if (message->solver_version() != VersionOf(message->response().origin().solver())) {
     return useless("it is by another version of its solver");
   }
-  // With other times an optimal schedule need not be optimal, and the rounding loss is unknown: the
-  // plan is used without that figure.
+  // With other times an optimal schedule need not be optimal, and rounding loss and tight bound are
+  // unknown: the plan is used without these figures.
   const SameInstance same =
       Equal(saved_request, request) ? SameInstance::kExactly : SameInstance::kRounded;
   SolveRequest reusing = request;
-  if (same == SameInstance::kRounded) reusing.options.report_rounding_loss = false;
+  if (same == SameInstance::kRounded) reusing.options = WithoutMoreThanSchedule(request.options);
   std::optional<Answer> answer = ReuseAnswer(reusing, *saved->answer, same);
   if (!answer.has_value()) return useless("its schedule does not fit");
   if (answer->prediction.overhead > MostOverhead(*saved->answer)) {

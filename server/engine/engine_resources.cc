@@ -84,6 +84,7 @@ bool EngineResources::IsShort(const SolveRequest& request, int64_t bytes) {
   constexpr int kShortChain = 128;
   constexpr int kShortSearched = 16;
   constexpr int kShortSearchedTwice = 6;
+  if (request.options.tight_bound) return false;
   const bool chooses_modes =
       HasGraphMode(request.chain) && FindSolver(request.solver)->description.mixes_modes;
   const bool has_link = request.platform.has_link();

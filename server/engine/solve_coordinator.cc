@@ -325,7 +325,7 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
 bool SolveCoordinator::IsLeftToOther(const SolvePtr& solve, HeldLeasePtr* lease) {
   using State = SolveLease::State;
   const SolveOptions& options = solve->request().options;
-  if (resources_.leases == nullptr || !options.use_cache || options.report_rounding_loss) {
+  if (resources_.leases == nullptr || !options.use_cache || AsksForMoreThanSchedule(options)) {
     return false;
   }
   const Clock::time_point now = Clock::now();

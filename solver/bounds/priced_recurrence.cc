@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace stowage {
 namespace {
@@ -11,6 +12,17 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr size_t kMaxChoices = 3;
 
 }  // namespace
+
+LinkPrices PricesOf(const EvenLinkPrices& even, int stages, const Platform& platform) {
+  LinkPrices prices(stages);
+  const size_t size = prices.forward.size();
+  prices.forward.assign(size, even.offload);
+  prices.backward.assign(size, even.backward);
+  prices.gap.assign(size, even.gap);
+  // Leaving before row L+1 and after it is then equally dear, up to the latency.
+  prices.held = even.offload - (platform.half_duplex ? std::min(even.offload, even.backward) : 0);
+  return prices;
+}
 
 PricedRecurrence::PricedRecurrence(const Chain& chain, const Platform& platform, int64_t max_levels)
     : chain_(chain),
@@ -66,7 +78,6 @@ void PricedRecurrence::DescribeValues() {
   for (int s = 1; s <= rows_; ++s) {
     const Stage& stage = chain_.stage(s);
     forwards_.push_back(forwards_.back() + stage.forward_seconds);
-    backward_seconds_ += stage.backward_seconds;
     replay_gains_.push_back(stage.forward_seconds - stage.ReplaySeconds());
     need_bytes_.push_back(stage.saved_bytes + chain_.gradient_bytes(s) +
                           chain_.gradient_bytes(s - 1) + stage.backward_overhead_bytes);
@@ -76,7 +87,7 @@ void PricedRecurrence::DescribeValues() {
     const bool may_leave = platform_.has_link() && (k == 0 || !chain_.stage(k).no_offload);
     Value saved{.bytes = k == 0 ? 0 : chain_.saved_bytes(k), .may_leave = may_leave};
     saved.held.push_back({saved.bytes, 0});
-    if (may_leave) saved.away.push_back({saved.bytes, saved.bytes, 0});
+    if (may_leave) saved.away.push_back({k, saved.bytes, saved.bytes, 0});
     values_[kSaved].push_back(saved);
 
     // a^k itself, then a^p for smaller p as long as forwards p+1..k may run again.
@@ -93,8 +104,9 @@ void PricedRecurrence::DescribeValues() {
       const bool leaves = platform_.has_link() && (p == 0 || !chain_.stage(p).no_offload);
       if (leaves && bytes < min_away_bytes) {
         min_away_bytes = bytes;
-        output.away.push_back({bytes, min_bytes, rerun_seconds});
+        output.away.push_back({p, bytes, min_bytes, rerun_seconds});
       }
+      if (leaves) output.away.back().stage = p;
       if (!reruns_[p]) break;
     }
     const auto join = [](auto& choices) {
@@ -112,6 +124,11 @@ void PricedRecurrence::DescribeValues() {
 
 double PricedRecurrence::SecondsAt(const LinkPrices& prices, const std::stop_token& stop) {
   prices_ = prices;
+  double computing = 0;
+  for (int l = 1; l <= rows_; ++l) {
+    computing += (1 - prices_.forward[l]) * chain_.stage(l).forward_seconds +
+                 (1 - prices_.backward[l]) * chain_.stage(l).backward_seconds;
+  }
   // By blocks of s: what [k+1..t] costs is then read for a whole block at once.
   constexpr int kBlock = 8;
   std::vector<size_t> lowest(static_cast<size_t>(rows_) + 1);
@@ -128,8 +145,7 @@ double PricedRecurrence::SecondsAt(const LinkPrices& prices, const std::stop_tok
     }
   }
   const double held = PriceHeld(rows_, platform_.memory_bytes - need_bytes_[rows_]);
-  return (1 - prices_.offload) * forwards_.back() + (1 - prices_.backward) * backward_seconds_ +
-         Lost(kCheckpoint, 1, rows_)[levels_ - 1] - held;
+  return computing + Lost(kCheckpoint, 1, rows_)[levels_ - 1] - held;
 }
 
 void PricedRecurrence::FillParts(int s, int t) {
@@ -171,10 +187,11 @@ void PricedRecurrence::LowerByStaying(Root root, int s, int t) {
     const size_t smaller = LevelsOf(choice.bytes);
     const size_t from = std::max(smaller, lowest_);
     if (from >= levels_) continue;
-    const double other = (1 - prices_.gap) * choice.rerun_seconds + PriceHeld(t, choice.bytes);
+    const double choice_held = PriceHeld(t, choice.bytes);
     for (size_t i = 0; i < splits_.size(); ++i) {
       const int k = s + static_cast<int>(i);
-      terms_[i] = {splits_[i].a + from - smaller, Lost(root, s, k) + from, splits_[i].base + other};
+      terms_[i] = {splits_[i].a + from - smaller, Lost(root, s, k) + from,
+                   splits_[i].base + choice_held + (1 - prices_.gap[k]) * choice.rerun_seconds};
     }
     LowerToTerms(terms_, levels_ - from, lost + from);
   }
@@ -189,9 +206,7 @@ void PricedRecurrence::LowerByLeaving(Root root, int s, int t) {
     // It returns before row s, which reads it, as itself.
     const double* const saved = saved_rest_;
     for (size_t m = RowLevels(root, s); m < levels_; ++m) away[m] = saved[m];
-    const Away itself{.bytes = value.bytes, .returned_bytes = value.bytes};
-    AddTrip({itself}, {.left_at = t, .row_bytes = need_bytes_[s + 1] + chain_.saved_bytes(s)},
-            away.data());
+    AddTrip({value.away.front()}, OwnTrip(s, t), away.data());
   }
   for (size_t i = 0; i < splits_.size(); ++i) {
     const int k = s + static_cast<int>(i);
@@ -206,44 +221,68 @@ void PricedRecurrence::LowerByLeaving(Root root, int s, int t) {
 // than row s, the value may have returned earlier, to run forwards whose result waited instead of
 // it.
 void PricedRecurrence::FillReturned(Root root, int s, int t) {
-  const Value& value = ValueOf(root, s);
-  int64_t instead_bytes = INT64_MAX;
-  if (s < t) {
-    instead_bytes = chain_.saved_bytes(s);
-    for (int k = s; k < t; ++k) instead_bytes = std::min(instead_bytes, chain_.output_bytes(k));
-  }
   for (const int left_at : {rows_, rows_ - 1}) {
     double* const returned = Returned(root, s, t, left_at);
     std::copy_n(Lost(root, s, t), levels_, returned);
-    AddTrip(value.away,
-            {.left_at = left_at,
-             .row_bytes = need_bytes_[t + 1] + chain_.output_bytes(t),
-             .instead_bytes = instead_bytes},
-            returned);
+    AddTrip(ValueOf(root, s).away, ReturnTrip(s, t, left_at), returned);
   }
 }
 
-// Adds OFFLOAD, PREFETCH and the forwards that run again, of the cheapest choice. With room for it
-// in the row it returns beside a backward, otherwise in a gap.
+// Of the value itself while part [s+1..t] runs, which hangs from the saved stage s.
+PricedRecurrence::Trip PricedRecurrence::OwnTrip(int s, int t) const {
+  return {.left_at = t, .last_row = s + 1, .row_bytes = need_bytes_[s + 1] + chain_.saved_bytes(s)};
+}
+
+// Of what part [s..t] hangs from, until the part runs.
+PricedRecurrence::Trip PricedRecurrence::ReturnTrip(int s, int t, int left_at) const {
+  return {.left_at = left_at,
+          .last_row = t + 1,
+          .row_bytes = need_bytes_[t + 1] + chain_.output_bytes(t),
+          .instead_bytes = InsteadBytes(s, t)};
+}
+
+// The least of the values that part [s..t] makes of what it hangs from.
+int64_t PricedRecurrence::InsteadBytes(int s, int t) const {
+  if (s == t) return INT64_MAX;
+  int64_t bytes = chain_.saved_bytes(s);
+  for (int k = s; k < t; ++k) bytes = std::min(bytes, chain_.output_bytes(k));
+  return bytes;
+}
+
+// Adds OFFLOAD, PREFETCH and the forwards that run again, of the cheapest choice.
 void PricedRecurrence::AddTrip(const std::vector<Away>& choices, const Trip& trip,
                                double* seconds) {
   std::fill(scratch_.begin(), scratch_.end(), kNever);
   double* const least = scratch_.data();
   for (const Away& choice : choices) {
     const double other =
-        (1 - prices_.gap) * choice.rerun_seconds + LeaveSeconds(choice.bytes, trip.left_at);
-    const double copy = PrefetchSeconds(choice.bytes);
-    const double beside = other + prices_.backward * copy;
-    double in_gap = other + prices_.gap * copy;
-    if (trip.instead_bytes < INT64_MAX) {
-      in_gap = std::min(in_gap, beside + prices_.gap * PrefetchSeconds(trip.instead_bytes));
-    }
-    const int64_t waiting_bytes = std::min(choice.returned_bytes, trip.instead_bytes);
-    const size_t room = std::min(LevelsOf(trip.row_bytes) + LevelsOf(waiting_bytes), levels_);
-    for (size_t m = 0; m < room; ++m) least[m] = std::min(least[m], in_gap);
-    for (size_t m = room; m < levels_; ++m) least[m] = std::min(least[m], beside);
+        (1 - prices_.gap[trip.last_row - 1]) * choice.rerun_seconds + LeaveSeconds(choice, trip);
+    VisitReturns(choice, trip, [&](const Return& way) {
+      const double cost = other + way.seconds;
+      for (size_t m = way.first_level; m < way.end_level; ++m) least[m] = std::min(least[m], cost);
+    });
   }
   for (size_t m = 0; m < levels_; ++m) seconds[m] += least[m];
+}
+
+// Calls visit() with each way to return: beside a backward, with room for the value in its row or
+// for another one in its place; or in the gap, itself or the other one.
+template <typename Visit>
+void PricedRecurrence::VisitReturns(const Away& choice, const Trip& trip,
+                                    const Visit& visit) const {
+  const double copy = PrefetchSeconds(choice.bytes);
+  const double beside = prices_.backward[trip.last_row] * copy;
+  const double gap_price = prices_.gap[trip.last_row - 1];
+  const int64_t waiting_bytes = std::min(choice.returned_bytes, trip.instead_bytes);
+  const size_t room = std::min(LevelsOf(trip.row_bytes) + LevelsOf(waiting_bytes), levels_);
+  visit({.seconds = beside, .first_level = room, .end_level = levels_, .beside_seconds = copy});
+  visit({.seconds = gap_price * copy, .end_level = room, .gap_seconds = copy});
+  if (trip.instead_bytes == INT64_MAX) return;
+  const double instead = PrefetchSeconds(trip.instead_bytes);
+  visit({.seconds = beside + gap_price * instead,
+         .end_level = room,
+         .beside_seconds = copy,
+         .gap_seconds = instead});
 }
 
 // What hangs from ā^s once stage s of [s..t] is saved, and from a^k once [s..t] is split after k:
@@ -253,7 +292,7 @@ void PricedRecurrence::FindRests(int s, int t) {
   splits_.clear();
   for (int k = s; k < std::min(t, rows_) && reruns_[k]; ++k) {
     splits_.push_back({.a = Rest(kCheckpoint, k + 1, t, SweepSeconds(s, k), splits_.size() + 1),
-                       .base = (1 - prices_.gap) * (SweepSeconds(s, k) - replay_gains_[k])});
+                       .base = (1 - prices_.gap[k]) * (SweepSeconds(s, k) - replay_gains_[k])});
   }
   terms_.resize(splits_.size());
 }
@@ -264,34 +303,167 @@ const double* PricedRecurrence::Rest(Root root, int s, int t, double late_second
   const double* const late = Lost(root, s, Late());
   double* const rest = rest_.data() + place * levels_;
   for (size_t m = 0; m < levels_; ++m) {
-    rest[m] = std::min(now[m], late[m] + (1 - prices_.gap) * late_seconds);
+    rest[m] = std::min(now[m], late[m] + (1 - prices_.gap[GapOfLate(s)]) * late_seconds);
   }
   return rest;
 }
 
-// The OFFLOAD of what part [s..t] hangs from. At row L+1 the value of a part
-// that ends there is on the host already, or still on the device, where it is paid for, and leaves
-// later.
-double PricedRecurrence::LeaveSeconds(int64_t bytes, int t) const {
-  const double copy = OffloadSeconds(bytes);
-  const double later = LaterPrice() * copy;
-  if (t != rows_) return later;
-  return std::min(prices_.offload * copy, later + PriceHeld(t, bytes));
+// The OFFLOAD of a trip. What left at row L+1 was on the host already, or still on the device,
+// where it is paid for, and leaves later. The copy of a value that is on the device at that row
+// runs before the row or after it. The prices after it are those of the direction back, so only a
+// shared link has one.
+double PricedRecurrence::LeaveSeconds(const Away& choice, const Trip& trip) const {
+  const double copy = OffloadSeconds(choice.bytes);
+  const double before = prices_.forward[choice.stage + 1];
+  const double after = prices_.backward[trip.last_row];
+  const double later = platform_.half_duplex ? std::min(before, after) * copy : 0;
+  if (trip.left_at != rows_) return later;
+  return std::min(before * copy, later + PriceHeld(rows_, choice.bytes));
 }
 
-// The price of bytes on the device at row L+1. It makes leaving before and after that row equally
-// dear, up to the latency.
+// The price of bytes on the device at row L+1.
 double PricedRecurrence::PriceHeld(int t, int64_t bytes) const {
   if (t != rows_ || !platform_.has_link()) return 0;
-  return (prices_.offload - LaterPrice()) * static_cast<double>(bytes) /
-         platform_.offload_bytes_per_second;
+  return prices_.held * static_cast<double>(bytes) / platform_.offload_bytes_per_second;
 }
 
-// The least price of an OFFLOAD whose value is on the device at row L+1: its copy runs before that
-// row or after it. The prices are those of the direction back, so after it only a shared link has
-// one.
-double PricedRecurrence::LaterPrice() const {
-  return platform_.half_duplex ? std::min(prices_.offload, prices_.backward) : 0;
+LinkPrices PricedRecurrence::Slopes() const {
+  LinkPrices slopes(rows_ - 1);
+  TracePart(kCheckpoint, 1, rows_, levels_ - 1, &slopes);
+  for (int l = 1; l <= rows_; ++l) {
+    slopes.forward[l] -= chain_.stage(l).forward_seconds;
+    slopes.backward[l] -= chain_.stage(l).backward_seconds;
+  }
+  slopes.held -= static_cast<double>(platform_.memory_bytes - need_bytes_[rows_]) /
+                 platform_.offload_bytes_per_second;
+  return slopes;
+}
+
+// Finds the cheapest of the ways that FillPart() compares, and follows it.
+void PricedRecurrence::TracePart(Root root, int s, int t, size_t m, LinkPrices* slopes) const {
+  const Value& value = ValueOf(root, s);
+  const int last = std::min(t, rows_);
+  if (s == last) return TraceHeld(t, value.bytes, slopes);
+  struct Way {
+    double seconds = kNever;
+    int split = 0;               // 0: stage s is saved
+    const Held* held = nullptr;  // null: the value leaves
+  } best;
+  const auto consider = [&best](const Way& way) {
+    if (way.seconds < best.seconds) best = way;
+  };
+  const double saving = chain_.stage(s).forward_seconds;
+  const size_t size = LevelsOf(value.bytes);
+  const Held* const itself = &value.held.front();
+  if (m >= std::max(size, RowLevels(root, s))) {
+    consider(
+        {PriceHeld(t, value.bytes) + RestSeconds(kSaved, s + 1, t, saving, m - size), 0, itself});
+  }
+  if (value.may_leave && m >= RowLevels(root, s)) {
+    consider({RestSeconds(kSaved, s + 1, t, saving, m) +
+              TripSeconds({value.away.front()}, OwnTrip(s, t), m)});
+  }
+  for (int k = s; k < last && reruns_[k]; ++k) {
+    const double rerun_price = 1 - prices_.gap[k];
+    const double base = rerun_price * (SweepSeconds(s, k) - replay_gains_[k]);
+    for (const Held& held : value.held) {
+      const size_t smaller = LevelsOf(held.bytes);
+      if (m < smaller) continue;
+      consider({base + rerun_price * held.rerun_seconds + PriceHeld(t, held.bytes) +
+                    RestSeconds(kCheckpoint, k + 1, t, SweepSeconds(s, k), m - smaller) +
+                    Lost(root, s, k)[m],
+                k, &held});
+    }
+    if (value.away.empty()) continue;
+    consider({base + RestSeconds(kCheckpoint, k + 1, t, SweepSeconds(s, k), m) +
+                  Returned(root, s, k, t)[m],
+              k});
+  }
+  const size_t left = best.held == nullptr ? m : m - LevelsOf(best.held->bytes);
+  if (best.held != nullptr) TraceHeld(t, best.held->bytes, slopes);
+  const int k = best.split;
+  if (k == 0) {
+    if (best.held == nullptr) TraceTrip({value.away.front()}, OwnTrip(s, t), m, slopes);
+    return TraceRest(kSaved, s + 1, t, saving, left, slopes);
+  }
+  slopes->gap[k] -= SweepSeconds(s, k) - replay_gains_[k];
+  if (best.held != nullptr) {
+    slopes->gap[k] -= best.held->rerun_seconds;
+  } else {
+    TraceTrip(value.away, ReturnTrip(s, k, t == rows_ ? rows_ : rows_ - 1), m, slopes);
+  }
+  TraceRest(kCheckpoint, k + 1, t, SweepSeconds(s, k), left, slopes);
+  TracePart(root, s, k, m, slopes);
+}
+
+// An entry of Rest().
+double PricedRecurrence::RestSeconds(Root root, int s, int t, double late_seconds, size_t m) const {
+  const double now = Lost(root, s, std::min(t, rows_))[m];
+  if (t < rows_ || PriceHeld(rows_, 1) == 0) return now;
+  return std::min(now, Lost(root, s, Late())[m] + (1 - prices_.gap[GapOfLate(s)]) * late_seconds);
+}
+
+void PricedRecurrence::TraceRest(Root root, int s, int t, double late_seconds, size_t m,
+                                 LinkPrices* slopes) const {
+  const int last = std::min(t, rows_);
+  if (RestSeconds(root, s, t, late_seconds, m) == Lost(root, s, last)[m]) {
+    return TracePart(root, s, last, m, slopes);
+  }
+  slopes->gap[GapOfLate(s)] -= late_seconds;
+  TracePart(root, s, Late(), m, slopes);
+}
+
+void PricedRecurrence::TraceHeld(int t, int64_t bytes, LinkPrices* slopes) const {
+  if (t != rows_) return;
+  slopes->held += static_cast<double>(bytes) / platform_.offload_bytes_per_second;
+}
+
+// The cheapest trip at a level.
+PricedRecurrence::FoundTrip PricedRecurrence::FindTrip(const std::vector<Away>& choices,
+                                                       const Trip& trip, size_t m) const {
+  FoundTrip best{.seconds = kNever};
+  for (const Away& choice : choices) {
+    const double other =
+        (1 - prices_.gap[trip.last_row - 1]) * choice.rerun_seconds + LeaveSeconds(choice, trip);
+    VisitReturns(choice, trip, [&](const Return& way) {
+      if (m < way.first_level || m >= way.end_level) return;
+      if (other + way.seconds < best.seconds) best = {other + way.seconds, &choice, way};
+    });
+  }
+  return best;
+}
+
+double PricedRecurrence::TripSeconds(const std::vector<Away>& choices, const Trip& trip,
+                                     size_t m) const {
+  return FindTrip(choices, trip, m).seconds;
+}
+
+void PricedRecurrence::TraceTrip(const std::vector<Away>& choices, const Trip& trip, size_t m,
+                                 LinkPrices* slopes) const {
+  const FoundTrip found = FindTrip(choices, trip, m);
+  if (found.choice == nullptr) return;
+  slopes->gap[trip.last_row - 1] -= found.choice->rerun_seconds;
+  TraceLeaving(*found.choice, trip, slopes);
+  slopes->gap[trip.last_row - 1] += found.way.gap_seconds;
+  slopes->backward[trip.last_row] += found.way.beside_seconds;
+}
+
+// As LeaveSeconds() decides.
+void PricedRecurrence::TraceLeaving(const Away& choice, const Trip& trip,
+                                    LinkPrices* slopes) const {
+  const double copy = OffloadSeconds(choice.bytes);
+  const double before = prices_.forward[choice.stage + 1];
+  const double after = prices_.backward[trip.last_row];
+  const double later = platform_.half_duplex ? std::min(before, after) * copy : 0;
+  if (trip.left_at == rows_) {
+    if (before * copy <= later + PriceHeld(rows_, choice.bytes)) {
+      slopes->forward[choice.stage + 1] += copy;
+      return;
+    }
+    TraceHeld(rows_, choice.bytes, slopes);
+  }
+  if (!platform_.half_duplex) return;
+  (before < after ? slopes->forward[choice.stage + 1] : slopes->backward[trip.last_row]) += copy;
 }
 
 // What row s needs, with the value that its part hangs from.

@@ -26,8 +26,12 @@
 // time. It returns before the part's next row. If the last row had no room for it, nor for a value
 // made from it that waits instead, it returns within a gap, when no backward runs.
 //
-// Time. Before row L+1: at least the forwards, and at least the OFFLOADs; hence any average of the
-// two. A gap: its forwards and its PREFETCHes. A backward: itself and the PREFETCHes beside it. A
+// Time. Before row L+1, between the ends of two first forwards: at least the second one, and at
+// least the OFFLOADs of the values that exist by then; hence any average of the two. A gap: its
+// forwards and its PREFETCHes. A backward: itself and the PREFETCHes beside it. Where prices differ
+// from stage to stage, LinkPrices makes the cheapest time for an OFFLOAD the one right after its
+// value is made, for a PREFETCH beside a backward the last row before its value is read, for a
+// forward the gap in which its group's highest row comes next. So each pays the price of that. A
 // value that is on the device at row L+1 pays a price for each byte, so that one cannot leave later
 // for nothing, or is made after that row by forwards that run once more.
 #ifndef STOWAGE_SOLVER_BOUNDS_PRICED_RECURRENCE_H_
@@ -46,12 +50,28 @@
 namespace stowage {
 
 // The weight of transfers in an average of compute time and transfers, from 0 to 1, in each of the
-// three kinds of time. All 0: transfers are free.
+// three kinds of time: by stage, the loss at L+1; index 0 counts for nothing. All 0: transfers are
+// free.
+//
+// Those of forwards and backwards never fall with the stage, those of gaps never rise with it and
+// are at least those of all backwards.
 struct LinkPrices {
+  explicit LinkPrices(int stages = 0)
+      : forward(static_cast<size_t>(stages) + 2), backward(forward), gap(forward) {}
+
+  std::vector<double> forward;   // between the ends of the first forwards l-1 and l
+  std::vector<double> backward;  // beside BACKWARD l
+  std::vector<double> gap;       // between the end of BACKWARD l+1 and the start of BACKWARD l
+  double held = 0;  // of bytes on the device at row L+1, in the time that their OFFLOAD takes
+};
+
+// The same at every stage.
+struct EvenLinkPrices {
   double offload = 0;   // before row L+1
   double backward = 0;  // beside backwards
   double gap = 0;       // in gaps; at least `backward`
 };
+LinkPrices PricesOf(const EvenLinkPrices& even, int stages, const Platform& platform);
 
 // One chain and platform at any prices. Not thread-safe: the tables are reused.
 class PricedRecurrence {
@@ -62,6 +82,10 @@ class PricedRecurrence {
   // The bound in seconds; infinite where no schedule fits, and 0 once `stop` is set.
   // O(stages^3 * levels). Without a link the prices have to be 0.
   double SecondsAt(const LinkPrices& prices, const std::stop_token& stop = {});
+
+  // By how much the bound of the last SecondsAt(), which was finite, grows with each price as long
+  // as the same relaxed schedule is the fastest. O(stages^2). Requires a link.
+  LinkPrices Slopes() const;
 
   // The additions of one SecondsAt().
   static double Work(int stages, int64_t levels, bool has_link);
@@ -78,6 +102,7 @@ class PricedRecurrence {
   };
   // A value that is on the host for a while, and its size when it is on the device again.
   struct Away {
+    int stage = 0;  // the first whose output it may be
     int64_t bytes = 0;
     int64_t returned_bytes = 0;
     double rerun_seconds = 0;
@@ -92,8 +117,18 @@ class PricedRecurrence {
   // A value leaves the device and returns to it.
   struct Trip {
     int left_at = 0;                    // the last row of the part that hung from it
-    int64_t row_bytes = 0;              // what the last row before it returns needs without it
+    int last_row = 0;                   // before it returns
+    int64_t row_bytes = 0;              // what that row needs without it
     int64_t instead_bytes = INT64_MAX;  // of another value that may wait there instead of it
+  };
+
+  // How a value returns, with these levels.
+  struct Return {
+    double seconds = 0;
+    size_t first_level = 0;
+    size_t end_level = 0;
+    double beside_seconds = 0;  // of copies beside the last row's backward or earlier ones
+    double gap_seconds = 0;     // of copies in the gap after it
   };
 
   int64_t FittingUnit(int64_t max_levels) const;
@@ -106,12 +141,34 @@ class PricedRecurrence {
   void AddTrip(const std::vector<Away>& choices, const Trip& trip, double* seconds);
   void FindRests(int s, int t);
   const double* Rest(Root root, int s, int t, double late_seconds, size_t place);
-  double LeaveSeconds(int64_t bytes, int t) const;
+  template <typename Visit>
+  void VisitReturns(const Away& choice, const Trip& trip, const Visit& visit) const;
+  double LeaveSeconds(const Away& choice, const Trip& trip) const;
   double PriceHeld(int t, int64_t bytes) const;
-  double LaterPrice() const;
+  int64_t InsteadBytes(int s, int t) const;
+
+  // What the relaxed schedule of a table's entry costs at which prices, added to `slopes`.
+  void TracePart(Root root, int s, int t, size_t m, LinkPrices* slopes) const;
+  void TraceRest(Root root, int s, int t, double late_seconds, size_t m, LinkPrices* slopes) const;
+  void TraceHeld(int t, int64_t bytes, LinkPrices* slopes) const;
+  void TraceTrip(const std::vector<Away>& choices, const Trip& trip, size_t m,
+                 LinkPrices* slopes) const;
+  void TraceLeaving(const Away& choice, const Trip& trip, LinkPrices* slopes) const;
+  struct FoundTrip {
+    double seconds = 0;
+    const Away* choice = nullptr;
+    Return way = {};
+  };
+  FoundTrip FindTrip(const std::vector<Away>& choices, const Trip& trip, size_t m) const;
+  double TripSeconds(const std::vector<Away>& choices, const Trip& trip, size_t m) const;
+  double RestSeconds(Root root, int s, int t, double late_seconds, size_t m) const;
+  Trip OwnTrip(int s, int t) const;
+  Trip ReturnTrip(int s, int t, int left_at) const;
 
   // In place of t: the part ends at row L+1, and what it hangs from is made after that row.
   int Late() const { return rows_ + 1; }
+  // The last gap in which what such a part [s..] hangs from can be made.
+  int GapOfLate(int s) const { return std::min(s, rows_ - 1); }
   const Value& ValueOf(Root root, int s) const { return values_[root][static_cast<size_t>(s) - 1]; }
   size_t LevelsOf(int64_t bytes) const { return static_cast<size_t>(bytes / unit_bytes_); }
   size_t RowLevels(Root root, int s) const;
@@ -131,7 +188,6 @@ class PricedRecurrence {
   const int64_t unit_bytes_;
   size_t levels_ = 0;                 // the budget is levels_ - 1
   std::vector<double> forwards_;      // seconds of forwards 1..l
-  double backward_seconds_ = 0;       // of all
   std::vector<double> replay_gains_;  // by stage: u_F - u_R
   std::vector<int64_t> need_bytes_;   // of BACKWARD s besides value s-1
   std::vector<bool> reruns_;          // whether forward s may run again

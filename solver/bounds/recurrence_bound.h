@@ -1,6 +1,5 @@
-// A lower bound on the makespan: the largest that priced_recurrence.h finds at any prices of the
-// link. It is concave in the prices; a search over them, with a limit on its work, finds nearly the
-// largest.
+// A lower bound on the makespan: nearly the largest that priced_recurrence.h finds at any prices of
+// the link, by searches with a limit on their work (price_search.h).
 #ifndef STOWAGE_SOLVER_BOUNDS_RECURRENCE_BOUND_H_
 #define STOWAGE_SOLVER_BOUNDS_RECURRENCE_BOUND_H_
 
@@ -12,10 +11,11 @@
 
 namespace stowage {
 
-// How long a bound without a link may take.
+// How long a bound may take.
 enum class BoundTime {
-  kShort,  // 10 ms
-  kLong,   // more where the gap is wide
+  kShort,  // without a link 10 ms
+  kLong,   // without a link more where the gap is wide
+  kTight,  // some seconds where the gap is not closed
 };
 
 // What is known of the least makespan. A bound that meets the upper end is the last; how far the
@@ -32,8 +32,10 @@ struct KnownRange {
 // `stop` is set; with a link, `stop` ends the search for prices.
 // Without a link it takes some 10 ms, another 20 where the gap is not closed to 0.2 %, and up to
 // half a second for chains of more than some 140 stages, which are bounded only where the ends of
-// `known` are 5 % apart. With a link it takes some 20 ms for 50 stages and 80 ms for 100. More
-// memory may raise it by what rounding sizes loses. Allocates up to 100 MB; throws std::bad_alloc.
+// `known` are 5 % apart. With a link it takes some 20 ms for 50 stages and 80 ms for 100.
+// BoundTime::kTight adds some seconds wherever `known` has a gap, and bounds chains of up to some
+// 250 stages with a link and 500 without one. More memory may raise it by what rounding sizes
+// loses. Allocates up to 100 MB, with kTight 256 MB; throws std::bad_alloc.
 // Requires: Violations() of both are empty; no stage is input_unread. Thread-safe.
 double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform,
                               const KnownRange& known = {}, const std::stop_token& stop = {});

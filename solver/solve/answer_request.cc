@@ -75,7 +75,8 @@ bool Accept(const SolveRequest& request, Candidate candidate, BoundEffort effort
   if (effort == BoundEffort::kMet) {
     SetBoundToMakespan(&answer->prediction);
   } else if (effort == BoundEffort::kClosest) {
-    RaiseBound(request.chain, request.platform, &answer->prediction, BoundTime::kLong, stop);
+    RaiseBound(request.chain, request.platform, &answer->prediction,
+               request.options.tight_bound ? BoundTime::kTight : BoundTime::kLong, stop);
   }
   answer->explanation = std::move(checked->explanation);
   answer->explanation.notes = std::move(candidate.notes);
@@ -404,8 +405,8 @@ std::optional<Answer> FirstAnswer(const SolveRequest& request, const std::stop_t
 std::optional<Answer> ReuseAnswer(const SolveRequest& request, const Answer& earlier,
                                   SameInstance same) {
   const bool exactly = same == SameInstance::kExactly;
-  // The rounding loss is a figure of the earlier request's own times.
-  if (!exactly && request.options.report_rounding_loss) return std::nullopt;
+  // Rounding loss and tight bound are figures of the earlier request's own times.
+  if (!exactly && AsksForMoreThanSchedule(request.options)) return std::nullopt;
   return UnlessOutOfMemory(
       [&]() -> std::optional<Answer> {
         Answer answer = EmptyAnswer(request, *FindSolver(request.solver));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <random>
 #include <utility>
@@ -146,11 +147,30 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveTheBestOfAllPrograms, ()) {
   ExpectBelow(chain, platform, *seconds);
 }
 
-// Any prices give a bound, not only those that the search finds.
-LinkPrices SomePrices() {
-  const auto share = [] { return Below(4) == 0 ? 0.0 : static_cast<double>(Below(101)) / 100; };
-  LinkPrices prices{.offload = share(), .backward = share() * share()};
-  prices.gap = std::max(prices.backward, share());
+double SomeShare() { return Below(4) == 0 ? 0.0 : static_cast<double>(Below(101)) / 100; }
+
+// Any prices give a bound, not only those that the search finds: half of them with few steps.
+LinkPrices SomePrices(const Chain& chain, const Platform& platform) {
+  if (Below(4) == 0) {
+    const double backward = SomeShare() * SomeShare();
+    const EvenLinkPrices even{SomeShare(), backward, std::max(backward, SomeShare())};
+    return PricesOf(even, chain.length(), platform);
+  }
+  LinkPrices prices(chain.length());
+  const int64_t changes = 1 + Below(4);
+  const auto fill = [&](std::vector<double>& values) {
+    double value = Below(2) == 0 ? 0 : SomeShare() * SomeShare();
+    for (double& one : values) {
+      if (Below(changes) == 0) value = std::max(value, SomeShare());
+      one = value;
+    }
+  };
+  fill(prices.forward);
+  fill(prices.backward);
+  fill(prices.gap);
+  std::reverse(prices.gap.begin(), prices.gap.end());
+  for (double& gap : prices.gap) gap = std::max(gap, prices.backward.back());
+  prices.held = 2 * SomeShare();
   return prices;
 }
 
@@ -173,11 +193,64 @@ RC_GTEST_PROP(RecurrenceBound, IsNeverAboveTheBestOfAllProgramsAtAnyPrices, ()) 
   constexpr int64_t kLevels = 64;
   PricedRecurrence recurrence(chain, platform, kLevels);
   for (int i = 0; i < 5; ++i) {
-    RC_ASSERT(recurrence.SecondsAt(SomePrices()) <= *seconds * (1 + kRounding));
+    RC_ASSERT(recurrence.SecondsAt(SomePrices(chain, platform)) <= *seconds * (1 + kRounding));
   }
   const double bound = RecurrenceBoundSeconds(chain, platform);
   RC_ASSERT(bound <= *seconds * (1 + kRounding));
   RC_CLASSIFY(bound > LowerBoundSeconds(chain, platform), "closer than the cuts");
+}
+
+// Of the whole, with what is known of a schedule: the fastest one, or one somewhat slower.
+void ExpectTightBelow(const Chain& chain, const Platform& platform, double seconds) {
+  Prediction prediction;
+  prediction.makespan_seconds = seconds * (Below(2) == 0 ? 1 : 1.1);
+  prediction.peak_memory_bytes = platform.memory_bytes;
+  FillBound(chain, platform, &prediction);
+  RaiseBound(chain, platform, &prediction, BoundTime::kLong);
+  const double before = prediction.lower_bound_seconds;
+  RaiseBound(chain, platform, &prediction, BoundTime::kTight);
+  RC_ASSERT(prediction.lower_bound_seconds >= before);
+  RC_ASSERT(prediction.lower_bound_seconds <= seconds * (1 + kRounding));
+  RC_ASSERT(prediction.gap >= 0);
+  const double recurrence = RecurrenceBoundSeconds(
+      chain, platform, {.max_seconds = prediction.makespan_seconds, .time = BoundTime::kTight});
+  RC_ASSERT(recurrence <= seconds * (1 + kRounding));
+}
+
+RC_GTEST_PROP(TightBound, IsNeverAboveTheBestOfAllSchedulesWithoutALink, ()) {
+  const Chain chain = SomeReadingChain(5);
+  const Platform platform = Memory(SomeBudget(chain));
+  const auto fastest = FastestByBruteForce(chain, platform.memory_bytes, ScheduleClass::kAny);
+  RC_PRE(fastest.has_value());
+  ExpectTightBelow(chain, platform, fastest->seconds);
+}
+
+RC_GTEST_PROP(TightBound, IsNeverAboveTheBestOfAllPrograms, ()) {
+  const Chain chain = SomeReadingChain(3);
+  const Platform platform = SomePlatform(chain);
+  const std::optional<double> seconds = FastestSeconds(chain, platform);
+  RC_PRE(seconds.has_value());
+  ExpectTightBelow(chain, platform, *seconds);
+}
+
+// The bound is concave in the prices: nowhere above what its slopes say.
+RC_GTEST_PROP(RecurrenceBound, IsNeverAboveItsSlopes, ()) {
+  const Chain chain = SomeReadingChain(8);
+  const Platform platform = SomePlatform(chain);
+  PricedRecurrence recurrence(chain, platform, 64);
+  const LinkPrices from = SomePrices(chain, platform);
+  const LinkPrices to = SomePrices(chain, platform);
+  const double seconds = recurrence.SecondsAt(from);
+  RC_PRE(std::isfinite(seconds));
+  const LinkPrices slopes = recurrence.Slopes();
+  double most = seconds + slopes.held * (to.held - from.held);
+  for (size_t l = 0; l < from.forward.size(); ++l) {
+    most += slopes.forward[l] * (to.forward[l] - from.forward[l]) +
+            slopes.backward[l] * (to.backward[l] - from.backward[l]) +
+            slopes.gap[l] * (to.gap[l] - from.gap[l]);
+  }
+  constexpr double kSums = 1e-9;
+  RC_ASSERT(recurrence.SecondsAt(to) <= most + kSums * std::max(1.0, std::abs(most)));
 }
 
 // What has to run again for FORWARD_SAVE l or BACKWARD l alone, were parts of forwards enough: the
@@ -241,7 +314,7 @@ RC_GTEST_PROP(LowerBound, IsNeverAboveAProgramOfALongerChain, ()) {
   RC_ASSERT(prediction.gap >= 0);
   RC_CLASSIFY(prediction.lower_bound_seconds > ComputeSeconds(chain), "memory costs time");
   Prediction closer = prediction;
-  RaiseBound(chain, platform, &closer, BoundTime::kLong);
+  RaiseBound(chain, platform, &closer, Below(20) == 0 ? BoundTime::kTight : BoundTime::kLong);
   RC_ASSERT(closer.lower_bound_seconds >= prediction.lower_bound_seconds);
   RC_ASSERT(closer.lower_bound_seconds <= prediction.makespan_seconds * (1 + kRounding));
 }

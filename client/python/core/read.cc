@@ -129,6 +129,8 @@ bool Read(Reader& reader, const Path& path, py::handle object, SolveOptions* to)
                              return reader.Read(at, value, &to->time_precision);
                            if (key == "report_rounding_loss")
                              return reader.Read(at, value, &to->report_rounding_loss);
+                           if (key == "tight_bound")
+                             return reader.Read(at, value, &to->tight_bound);
                            if (key == "use_cache") return reader.Read(at, value, &to->use_cache);
                            if (key == "time_budget_seconds")
                              return reader.Read(at, value, &to->time_budget_seconds);

@@ -223,6 +223,7 @@ class SolveOptions(Message):
             (exact) to 0.5; None: 0.01 at a server, exact in this process.
         report_rounding_loss: Solve again with ten times as many slots and report what rounding
             costs.
+        tight_bound: Spend some seconds on the lower bound, where that closes a gap.
         use_cache: Whether a server may answer from its cache; None: yes.
         time_budget_seconds: Wall time after which the best schedule so far is the answer; 0: none.
     """
@@ -233,6 +234,7 @@ class SolveOptions(Message):
     segments: Int32 = 0
     time_precision: float | None = None
     report_rounding_loss: bool = False
+    tight_bound: bool = False
     use_cache: bool | None = None
     time_budget_seconds: float = 0.0
 

@@ -162,7 +162,7 @@ def _reuse(request: SolveRequest, saved: Answer, exactly: bool) -> Answer | None
     """The saved schedule, simulated on the request's own chain."""
     options = request.options or SolveOptions()
     if not exactly:
-        options = replace(options, report_rounding_loss=False)
+        options = replace(options, report_rounding_loss=False, tight_bound=False)
     found = _core.reuse(replace(request, options=options).to_dict(), _earlier(saved), exactly)
     return None if found is None else Answer.from_dict(found)
 

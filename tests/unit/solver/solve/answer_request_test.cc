@@ -12,6 +12,7 @@
 #include "solver/simulator/simulator.h"
 #include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
+#include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -76,6 +77,27 @@ TEST(AnswerRequest, ReportsWhatRoundingCosts) {
   EXPECT_EQ(AnswerRequest(request, {})->rounding_loss->loss, 0);
   request.solver = "periodic";
   EXPECT_FALSE(AnswerRequest(request, {})->rounding_loss.has_value());
+}
+
+TEST(AnswerRequest, BoundsTheSameScheduleMoreCloselyOnRequest) {
+  SolveRequest request{LoadProfile("torchvision-resnet18-16-500"), Memory(0), "auto", {}};
+  const int64_t low = FloorOfMemory(request.chain).bytes;
+  request.platform.memory_bytes = low + (StoreAllPeakBytes(request.chain) - low) / 20;
+  request.platform.offload_bytes_per_second = 12e9;
+  request.platform.half_duplex = true;
+  const auto quick = AnswerRequest(request, {});
+  ASSERT_THAT(quick, IsOk());
+  request.options.tight_bound = true;
+  const auto tight = AnswerRequest(request, {});
+  ASSERT_THAT(tight, IsOk());
+  EXPECT_EQ(tight->schedule, quick->schedule);
+  EXPECT_LT(tight->prediction.gap, 0.95 * quick->prediction.gap);
+  EXPECT_GE(tight->prediction.gap, 0);
+  // It is a figure of these times alone.
+  EXPECT_EQ(ReuseAnswer(request, *tight, SameInstance::kRounded), std::nullopt);
+  const auto again = ReuseAnswer(request, *tight, SameInstance::kExactly);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->prediction.gap, tight->prediction.gap);
 }
 
 TEST(AnswerRequest, LeavesOutTheRoundingLossWhereMemoryIsShort) {
