@@ -227,6 +227,10 @@ class Fit::Parts {
       any.stages.resize(1);
       RETURN_IF_ERROR(Prefixed("memory", ParseBudget(options_.memory, any).status()));
     }
+    if (options_.save_options && options_.graph_mode) {
+      return absl::InvalidArgumentError(
+          "save_options: a stage in graph mode has none; leave graph_mode or save_options out");
+    }
     return ViolationsStatus(SolverViolations(options_.solver));
   }
 
@@ -315,7 +319,7 @@ class Fit::Parts {
       meter_->ReturnFreed();
     }
     if (plan.plain_bytes.has_value() && *plan.plain_bytes <= budget_bytes_) return plan;
-    if (options_.save_options && !options_.graph_mode) {
+    if (options_.save_options) {
       stages.Feed(input, loss);
       RETURN_IF_ERROR(AddSaveOptions(&stages, &plan));
     }

@@ -42,7 +42,7 @@ struct FitOptions {
   bool graph_mode = false;  // also measures graph mode (graph_mode.h) and lets the schedule choose
   // Where plain training does not fit, also looks for further ways to save each stage
   // (save_options.h), and lets the schedule choose: often faster than recomputing whole stages, but
-  // the plan takes longer. Not with graph_mode.
+  // the plan takes longer. An error with graph_mode.
   bool save_options = false;
   // Compares every recomputation of a plan's first two steps with the first run: a stage that
   // differs fails by name. Takes longer than the steps themselves.

@@ -105,6 +105,9 @@ void AddScheduleOptions(CLI::App* app, TrainOptions* options) {
   group.AddFlag("--graph", options->graph_mode,
                 "also measure graph mode, in which adjacent stages run as one TorchScript trace, "
                 "and let the schedule choose");
+  group.AddFlag("--save-options", options->save_options,
+                "also look for further ways to save each stage, of which a part is then rerun in "
+                "its backward, and let the schedule choose");
   group
       .Add("--server", options->servers, "ADDRESS",
            "host:port or unix:PATH of a server, or of several, separated by commas: the next one "
@@ -155,6 +158,7 @@ absl::StatusOr<FitOptions> FitOptionsOf(const TrainOptions& options) {
   fit.plan_cache = options.plan_cache;
   if (options.offload) fit.offload = true;
   fit.graph_mode = options.graph_mode;
+  fit.save_options = options.save_options;
   fit.verify = options.verifies;
   return fit;
 }

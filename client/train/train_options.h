@@ -22,6 +22,7 @@ struct TrainOptions {
   std::string memory = "all";
   bool offload = false;  // also on a device that shares its memory with the host
   bool graph_mode = false;
+  bool save_options = false;
   int steps = 10;
   int seed = 1;
   bool compares = true;   // also trains without a schedule and with segments

@@ -431,6 +431,8 @@ TEST_F(FitTest, SaysWhatIsWrongWithAnOptionBeforeItMeasuresAnything) {
   EXPECT_THAT(ErrorOf({.solver = "fastest", .progress = count}),
               HasSubstr("solver: 'fastest' is not known; choose one of"));
   EXPECT_THAT(ErrorOf({.memory = "plenty", .progress = count}), HasSubstr("memory: "));
+  EXPECT_THAT(ErrorOf({.graph_mode = true, .save_options = true, .progress = count}),
+              HasSubstr("save_options: "));
   EXPECT_EQ(profiled, 0);
 }
 

@@ -509,7 +509,8 @@ TEST_P(FoundOptionsTest, ComeBackFromTheHost) {
 TEST_P(SaveOptionsTest, AreUsedByFit) {
   Training plain = GetParam().training();
   Training planned = GetParam().training();
-  Fit fit(planned.stages, planned.input, planned.loss, {.memory = "50%", .save_options = true, .verify = true});
+  Fit fit(planned.stages, planned.input, planned.loss,
+          {.memory = "50%", .save_options = true, .verify = true});
   const FitPlan& plan = fit.plan();
   ASSERT_TRUE(plan.planned.has_value());
   for (const Stage& stage : plan.chain.stages) EXPECT_FALSE(stage.save_options.empty());
