@@ -34,7 +34,7 @@ run() {
 tried() {
   local chains=$1 commit
   shift
-  commit=$(git rev-parse HEAD 2>/dev/null || echo 1)
+  commit=$(git rev-parse --verify --quiet HEAD || echo 1)
   RC_PARAMS="max_success=$chains max_discard_ratio=50 seed=$((16#${commit:0:15}))" \
     ctest --progress "$@"
 }

@@ -30,8 +30,8 @@ struct ProfileOptions {
 // Runs one stage after the other and holds the values of one stage only, so that a network that
 // does not fit can be profiled.
 // - Times are those of FORWARD_SAVE and BACKWARD in a step that stores everything: the device's, or
-//   the host's where the device waits for what the host has not enqueued yet. Stages that do the
-//   same work have equal times: the medians of all their runs.
+//   the host's where the device waits for what the host has not enqueued yet. Of stages that do the
+//   same work all runs count for each, unless they take far more or less than the others.
 // - Bytes are the allocator's. Gradients of parameters are not included: they exist already.
 // - A stage whose saved memory is shared becomes no_offload.
 // - A stage whose backward does not read its input becomes input_unread, but for the first one, and

@@ -52,6 +52,7 @@ absl::StatusOr<StepResult> ScheduledSteps::Step(const TorchInput& input, const T
 }
 
 absl::StatusOr<MeasuredStep> ScheduledSteps::Timed(const TorchInput& input, const TorchLoss& loss) {
+  stages_.set_verifies(false);
   stages_.Feed(input, loss);
   const auto forget = absl::MakeCleanup([this] { stages_.Feed({}, nullptr); });
   return TimedStep(plan_, executor_.get(), &stages_, &meter_);
@@ -73,6 +74,7 @@ absl::StatusOr<int64_t> ScheduledSteps::PeakBytes(const TorchInput& input, const
                      }));
     peak_bytes = std::max(peak_bytes, bytes);
   }
+  stages_.ForgetVerified();
   return peak_bytes;
 }
 

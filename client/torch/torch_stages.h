@@ -100,6 +100,7 @@ class TorchStages final : public FrameworkStages {
   void set_verifies(bool verifies) { verifies_ = verifies; }
   // The number of recomputations compared with their first runs, over all steps.
   int64_t verified_recomputations() const { return verified_recomputations_; }
+  void ForgetVerified() { verified_recomputations_ = 0; }
 
   // For a profiler: reads and replaces live values and gradients.
   int64_t ValueBytes(int l) const;

@@ -43,12 +43,12 @@ struct ChunkRows {
 struct BlockNeeds {
   int32_t first_least = std::numeric_limits<int32_t>::max();  // below it no value is finite
   int32_t last_least = 0;                                     // from it on all values are finite
-  int32_t first_most = std::numeric_limits<int32_t>::max();   // below it no value is 0
-  int32_t last_most = 0;                                      // from it on all values are 0
-  int32_t free_of_sweep = 0;                                  // from it on no SweepNeed binds
+  int32_t first_most = std::numeric_limits<int32_t>::max();   // below it some own way does not fit
+  int32_t last_most = 0;      // from it on all own ways fit: values are 0
+  int32_t free_of_sweep = 0;  // from it on no SweepNeed binds
 };
 
-// A way to save a stage that takes less memory than its own, and whose backward takes longer.
+// A way to save a stage that takes no more memory than its own, and whose backward takes no less.
 struct OtherWay {
   int32_t saved = 0;
   int32_t save_forward = 0;
@@ -90,8 +90,9 @@ struct TableView {
   const OtherWay* ways = nullptr;
 
   // By part, in Triangle order.
-  const int32_t* least = nullptr;     // the lowest level with a finite value
-  const int32_t* most = nullptr;      // the lowest level with value 0
+  const int32_t* least = nullptr;  // the lowest level with a finite value
+  const int32_t* most =
+      nullptr;  // the level from which every stage fits in its own way, so that the value is 0
   const BlockNeeds* needs = nullptr;  // by pair of blocks, in Triangle order
 
   const ChunkRows* rows = nullptr;  // of chunk c and row block I at c * blocks + I

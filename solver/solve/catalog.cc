@@ -180,7 +180,7 @@ constexpr SolverInfo kSolvers[] = {
       .guarantee =
           "close to the fastest if copies freed memory as they run; never slower than rotor",
       .complexity = "O(L^2) times the states kept, after O(L^3) for the ways to recompute",
-      .version = 4,
+      .version = 5,
       .recomputes = true,
       .offloads = true,
       .drops_inputs = true,

@@ -6,8 +6,7 @@
 // provenance, with T tokens, width d, inner width f, X = T d and F = T f elements:
 //   products    2 T in out FLOPs: q, k, v (d to 3d), the projection (d to d), d to f, f to d
 //   passes      norm: 2 X read and written; activation: 2 F (LLaMA's gate: 2 F and 3 F); dropout
-//   and
-//               residual: 3 X; rotary embedding: 4 X
+//               and residual: 3 X; rotary embedding: 4 X
 //   attention   what is left of the stage's forward
 // A pass takes its bytes over the bandwidth, a product its FLOPs over the rate, each plus a launch.
 // Every way drops what norms and activations leave. The way "attention" also drops what products

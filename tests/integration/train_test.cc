@@ -105,6 +105,7 @@ int64_t LargestProcessBytes() {
 }
 
 TEST(Train, TakesLessResidentMemoryThanPlainTraining) {
+  if (LargestProcessBytes() > 0) GTEST_SKIP() << "other programs have run before";
   const auto train = [](const std::string& memory) {
     return Train({"--network", "gpt2", "--layers", "6", "--width", "256", "--sequence", "256",
                   "--vocabulary", "1000", "--local", "--no-compare", "--memory", memory});

@@ -173,8 +173,9 @@ RotorTable::RotorTable(const Chain& chain, const Options& options)
     for (int s = 0; s < sizes_.stages(); ++s) {
       first_way_.push_back(static_cast<int32_t>(ways_.size()));
       for (const auto& way : ways.of(s).subspan(1)) {
+        constexpr double kMost = std::numeric_limits<float>::max();
         ways_.push_back({way.saved, way.save_forward, way.save_backward,
-                         static_cast<float>(way.lost_seconds / seconds_)});
+                         static_cast<float>(std::min(way.lost_seconds / seconds_, kMost))});
       }
     }
     first_way_.push_back(static_cast<int32_t>(ways_.size()));
