@@ -170,8 +170,13 @@ absl::StatusOr<std::string> ScheduleText(const Chain& chain, const SolveRequest&
   if (solver == SolvedBy::kThisProcess) {
     simulation.simulation.prediction = answer.prediction;
   } else {
-    RaiseBound(chain, platform, &simulation.simulation.prediction,
-               request.options.tight_bound ? BoundTime::kTight : BoundTime::kLong);
+    Prediction& prediction = simulation.simulation.prediction;
+    RaiseBound(chain, platform, &prediction, BoundTime::kLong);
+    // But for a tight bound, which would take seconds here, too.
+    if (answer.prediction.lower_bound_seconds > prediction.lower_bound_seconds) {
+      prediction.lower_bound_seconds = answer.prediction.lower_bound_seconds;
+      prediction.gap = answer.prediction.gap;
+    }
   }
   return absl::StrCat(OutcomeText(result), FiguresText(chain, platform, schedule, simulation));
 }

@@ -26,9 +26,12 @@ struct KeptChoice {
 // that still fills a place; what is behind costs no time, and what is kept there no outputs. With
 // E_i the Pareto-optimal (bytes, seconds) of operators i.. while the rerun has not reached them,
 // and R_i where it ends behind i:
-//   not kept  R_i <- R_(i+1) + (0, t_i);  R_i <- E_(i+1) + (0, t_i) if it saves, else E_i <-
-//   E_(i+1) kept      R_i <- R_(i+1) + (outputs_i + inner_i, 0)
-//             E_(i+1) + (inner_i, 0) -> R_i if it saves an argument, else E_i
+//
+//   not kept   R_i <- R_(i+1) + (0, t_i)
+//              R_i <- E_(i+1) + (0, t_i) if it saves, else E_i <- E_(i+1)
+//   kept       R_i <- R_(i+1) + (outputs_i + inner_i, 0)
+//              R_i <- E_(i+1) + (inner_i, 0) if it saves an argument, else E_i <- the same
+//
 // Lists are thinned to the quickest of each of 256 steps of bytes, so that this takes
 // O(operators * 256) additions.
 std::vector<KeptChoice> ChooseKept(const std::vector<OperatorCost>& costs, int64_t most_bytes,

@@ -56,6 +56,14 @@ bool HaveEqualGeometry(const TensorView& one, const TensorView& other) {
          one.conjugated == other.conjugated && one.negated == other.negated;
 }
 
+// The states of the generators that were drawn from since `before`; nullopt: none was.
+std::optional<RandomStates> DrawnSince(const RandomStates& before, c10::Device device) {
+  RandomStates now(device);
+  now.ForgetUnchanged(before);
+  if (now.empty()) return std::nullopt;
+  return now;
+}
+
 void Synchronize(c10::Device device) {
   if (device.is_cpu()) return;
   const c10::impl::VirtualGuardImpl guard(device.type());
@@ -149,7 +157,7 @@ bool KeptResults::RunInPlace(const Run& run, const c10::OperatorHandle& operatio
   Resolve(run, arguments, &kept);
   kept.end_place = run.recorded.places();
   running_.inner_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes;
-  if (RandomStates after(run.device); !(after == before)) kept.random = std::move(after);
+  kept.random = DrawnSince(before, run.device);
   results_.emplace(operators_.size() - 1, std::move(kept));
   return false;
 }
@@ -202,9 +210,7 @@ bool KeptResults::RunKept(const Run& run, const c10::OperatorHandle& operation, 
   running_.output_bytes = output_bytes;
   running_.inner_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes - output_bytes;
   kept.end_place = run.recorded.places();
-  if (before.has_value()) {
-    if (RandomStates after(run.device); !(after == *before)) kept.random = std::move(after);
-  }
+  if (before.has_value()) kept.random = DrawnSince(*before, run.device);
   results_.emplace(operators_.size() - 1, std::move(kept));
   return true;
 }

@@ -51,6 +51,14 @@ RandomStates::RandomStates(c10::Device device) : generators_(GeneratorsOf(device
   }
 }
 
+void RandomStates::ForgetUnchanged(const RandomStates& before) {
+  for (size_t i = states_.size(); i-- > 0;) {
+    if (states_[i] != before.states_[i]) continue;
+    states_.erase(states_.begin() + static_cast<std::ptrdiff_t>(i));
+    generators_.erase(generators_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 void RandomStates::Restore() const {
   for (size_t i = 0; i < generators_.size(); ++i) {
     at::Generator generator = generators_[i];

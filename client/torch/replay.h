@@ -20,7 +20,10 @@ class RandomStates {
  public:
   explicit RandomStates(c10::Device device);
 
-  bool operator==(const RandomStates& other) const { return states_ == other.states_; }
+  // Keeps those of generators that numbers were drawn from since `before`, of the same device:
+  // Restore() leaves the others alone, from which other stages may have drawn.
+  void ForgetUnchanged(const RandomStates& before);
+  bool empty() const { return generators_.empty(); }
   void Restore() const;
 
  private:

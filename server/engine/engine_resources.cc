@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "solver/bounds/recurrence_bound.h"
 #include "solver/model/modes.h"
 #include "solver/solve/catalog.h"
 
@@ -61,8 +62,11 @@ int64_t EngineResources::BytesFor(const SolveRequest& request,
   // The rounding loss takes a solve on a finer grid, with as much memory as there is for one.
   if (request.options.report_rounding_loss) return options.solve_bytes;
   const std::unique_ptr<Solver> solver = FindSolver(request.solver)->make();
-  return std::max(solver->WorkingBytesWithin(instances.rounded(), options.solve_bytes),
-                  solver->WorkingBytesWithin(instances.exact_sizes(), options.solve_bytes));
+  // After the solve, in its place.
+  const int64_t bound_bytes = request.options.tight_bound ? kTightBoundBytes : 0;
+  return std::max({solver->WorkingBytesWithin(instances.rounded(), options.solve_bytes),
+                   solver->WorkingBytesWithin(instances.exact_sizes(), options.solve_bytes),
+                   std::min(bound_bytes, options.solve_bytes)});
 }
 
 // A step takes about a microsecond.

@@ -26,6 +26,8 @@ struct KnownRange {
   BoundTime time = BoundTime::kLong;
 };
 
+inline constexpr int64_t kTightBoundBytes = int64_t{512} << 20;  // more than kTight allocates
+
 // A lower bound in seconds on the makespan of every schedule within the platform's limits, up to
 // the rounding of sums. 0 where the chain is too long for the limit on work (without a link from
 // about 400 stages on, with one from about 110), where no schedule fits, and without a link once
@@ -35,7 +37,7 @@ struct KnownRange {
 // `known` are 5 % apart. With a link it takes some 20 ms for 50 stages and 80 ms for 100.
 // BoundTime::kTight adds some seconds wherever `known` has a gap, and bounds chains of up to some
 // 250 stages with a link and 500 without one. More memory may raise it by what rounding sizes
-// loses. Allocates up to 100 MB, with kTight 256 MB; throws std::bad_alloc.
+// loses. Allocates up to 100 MB, with kTight some 330 MB; throws std::bad_alloc.
 // Requires: Violations() of both are empty; no stage is input_unread. Thread-safe.
 double RecurrenceBoundSeconds(const Chain& chain, const Platform& platform,
                               const KnownRange& known = {}, const std::stop_token& stop = {});

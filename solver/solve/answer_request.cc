@@ -212,10 +212,16 @@ class RequestSolve {
         }
       }
       if (!found.ok() || !found->candidate.has_value()) continue;
+      // A tight bound takes seconds: callers whose time ends meanwhile have this schedule.
+      if (request_.options.tight_bound && improving.improved) {
+        improving.improved(*found->candidate);
+      }
       const BoundEffort effort = EffortFor(request_, *next, *found->candidate);
       if (!Accept(request_, *std::move(found->candidate), effort, &answer, context_.stop)) {
         continue;
       }
+      // Else what of it was found would be kept as the tight bound.
+      if (request_.options.tight_bound) RETURN_IF_ERROR(context_.CheckStop());
       NoteUnusedLink(request_, *next, &answer);
       NoteUnusedModes(request_, *next, &answer);
       NoteUnusedInputs(request_, *next, &answer);
