@@ -133,7 +133,9 @@ class CommandBuilder {
     if (command->run == 0) value.first_run = now_;
     plan_->commands[value.first_run].repeated = command->run > 0;
     command->input = values_[l - 1].device;
-    command->workspace = AddWorkspace(chain_.stage(l).forward_overhead_bytes);
+    command->workspace =
+        AddWorkspace(value.saved ? chain_.stage(l).SaveOverheadBytes(operation.save_option)
+                                 : chain_.stage(l).forward_overhead_bytes);
     if (Discards(kind)) EndBlock(device_, &values_[l - 1].device);
   }
 

@@ -128,7 +128,8 @@ std::string StagesText(const Chain& chain) {
     table.Add({absl::StrCat(l), stage.name, FormatSeconds(stage.forward_seconds),
                FormatSeconds(stage.backward_seconds), FormatBytes(stage.output_bytes),
                FormatBytes(stage.saved_bytes),
-               FormatBytes(std::max(stage.forward_overhead_bytes, stage.backward_overhead_bytes))});
+               FormatBytes(std::max({stage.forward_overhead_bytes, stage.SaveOverheadBytes(0),
+                                     stage.backward_overhead_bytes}))});
     const Unit* unit = unit_of[static_cast<size_t>(l)];
     if (unit == nullptr) continue;
     if (!unit->has_graph) {

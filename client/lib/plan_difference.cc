@@ -87,6 +87,7 @@ void CompareStages(const Chain& made_for, const Chain& now, int l, Comparison* c
   bytes("saved_bytes", one.saved_bytes, other.saved_bytes);
   bytes("gradient_bytes", made_for.gradient_bytes(l), now.gradient_bytes(l));
   bytes("forward_overhead_bytes", one.forward_overhead_bytes, other.forward_overhead_bytes);
+  bytes("save_overhead_bytes", one.SaveOverheadBytes(0), other.SaveOverheadBytes(0));
   bytes("backward_overhead_bytes", one.backward_overhead_bytes, other.backward_overhead_bytes);
   if (!comparison->found() && WithoutNameAndTimes(one) != WithoutNameAndTimes(other)) {
     comparison->Differ(NameOf(now, l), "former properties", "others");

@@ -213,8 +213,13 @@ class Profiler {
       ASSIGN_OR_RETURN(replays_.back(), MeasureReplays(l));
     }
     if (!is_loss) RETURN_IF_ERROR(MeasureOutput(l, &stage));
-    stage.forward_overhead_bytes =
-        std::max(stage.forward_overhead_bytes, forward_bytes - stage.saved_bytes);
+    const int64_t save_overhead =
+        std::max<int64_t>(std::max(forward_bytes, stage.OutputNeedBytes()) - stage.saved_bytes, 0);
+    if (is_loss || options_.graph_mode) {
+      stage.forward_overhead_bytes = std::max(stage.forward_overhead_bytes, save_overhead);
+    } else if (save_overhead != stage.forward_overhead_bytes) {
+      stage.save_overhead_bytes = save_overhead;
+    }
     return stage;
   }
 

@@ -70,12 +70,11 @@ class OptionFinder {
     Stage stage;                          // without name, times and options
     std::vector<bool> differentiable;     // of its input
     std::vector<Option> options;
-    int64_t forward_overhead_bytes = 0;  // of any way to save it
   };
   struct Measured {
     int64_t saved_bytes = 0;
     int64_t overhead_bytes = 0;
-    int64_t forward_overhead_bytes = 0;
+    int64_t forward_bytes = 0;  // of the forward, at most
     double seconds = 0;
   };
 
@@ -143,10 +142,7 @@ class OptionFinder {
       return other.operators == known.operators && other.stage == known.stage &&
              other.differentiable == known.differentiable;
     });
-    if (found != known_.end()) {
-      stage(l).forward_overhead_bytes = found->forward_overhead_bytes;
-      return found->options;
-    }
+    if (found != known_.end()) return found->options;
     const auto most_bytes = static_cast<int64_t>(
         (1 - kLeastGain) * static_cast<double>(stage(l).saved_bytes - stage(l).output_bytes));
     std::vector<Option> options;
@@ -156,7 +152,6 @@ class OptionFinder {
     if (!options.empty()) {
       ASSIGN_OR_RETURN(known.options, Measure(l, std::move(options)));
     }
-    known.forward_overhead_bytes = stage(l).forward_overhead_bytes;
     known_.push_back(std::move(known));
     return known_.back().options;
   }
@@ -190,7 +185,7 @@ class OptionFinder {
     int64_t before = meter_.LiveBytes();
     RETURN_IF_ERROR(Forward({.stage = l, .save_option = save_option}));
     measured.saved_bytes = stages_.ValueBytes(l);
-    measured.forward_overhead_bytes = meter_.PeakBytes() - before - measured.saved_bytes;
+    measured.forward_bytes = meter_.PeakBytes() - before;
     // Counted like the stage's own way.
     if (search_.stays_on_device) measured.saved_bytes -= stages_.passed_bytes(l);
     measured.saved_bytes = std::max(measured.saved_bytes, stage(l).output_bytes);
@@ -209,6 +204,7 @@ class OptionFinder {
     for (const Option& option : options) operators.push_back(option.operators);
     stages_.SetSaveOptions(l, operators);
     std::vector<OperationRuns> backwards(options.size() + 1);
+    std::vector<int64_t> forward_bytes(options.size(), stage(l).OutputNeedBytes());
     for (int run = -search_.warmups; run < search_.repeats; ++run) {
       for (size_t k = 0; k <= options.size(); ++k) {
         ASSIGN_OR_RETURN(const Measured measured, MeasureOnce(l, static_cast<int>(k)));
@@ -219,15 +215,15 @@ class OptionFinder {
         costs.saved_bytes = std::max(costs.saved_bytes, measured.saved_bytes);
         costs.backward_overhead_bytes =
             std::max(costs.backward_overhead_bytes, measured.overhead_bytes);
-        stage(l).forward_overhead_bytes =
-            std::max(stage(l).forward_overhead_bytes, measured.forward_overhead_bytes);
+        forward_bytes[k - 1] = std::max(forward_bytes[k - 1], measured.forward_bytes);
       }
     }
     const std::vector<OperationTimes> medians =
         PooledMedians(backwards, std::vector<std::string>(backwards.size()));
     for (size_t k = 1; k <= options.size(); ++k) {
-      options[k - 1].costs.backward_seconds =
-          std::max(0.0, medians[k].device_seconds - medians[0].device_seconds);
+      SaveOption& costs = options[k - 1].costs;
+      costs.backward_seconds = std::max(0.0, medians[k].device_seconds - medians[0].device_seconds);
+      costs.save_overhead_bytes = std::max<int64_t>(forward_bytes[k - 1] - costs.saved_bytes, 0);
     }
     return Worthwhile(std::move(options), stage(l).saved_bytes);
   }

@@ -28,10 +28,12 @@ v1::GraphCosts ToMessage(const GraphCosts& costs) {
 }
 
 SaveOption FromMessage(const v1::SaveOption& message) {
-  return {.name = message.name(),
-          .saved_bytes = message.saved_bytes(),
-          .backward_seconds = message.backward_seconds(),
-          .backward_overhead_bytes = message.backward_overhead_bytes()};
+  SaveOption option = {.name = message.name(),
+                       .saved_bytes = message.saved_bytes(),
+                       .backward_seconds = message.backward_seconds(),
+                       .backward_overhead_bytes = message.backward_overhead_bytes()};
+  if (message.has_save_overhead_bytes()) option.save_overhead_bytes = message.save_overhead_bytes();
+  return option;
 }
 
 v1::SaveOption ToMessage(const SaveOption& option) {
@@ -40,6 +42,9 @@ v1::SaveOption ToMessage(const SaveOption& option) {
   message.set_saved_bytes(option.saved_bytes);
   message.set_backward_seconds(option.backward_seconds);
   message.set_backward_overhead_bytes(option.backward_overhead_bytes);
+  if (option.save_overhead_bytes.has_value()) {
+    message.set_save_overhead_bytes(*option.save_overhead_bytes);
+  }
   return message;
 }
 
@@ -60,6 +65,7 @@ Stage FromMessage(const v1::Stage& message) {
   stage.control_flow = message.control_flow();
   stage.input_unread = message.input_unread();
   if (message.has_replay_seconds()) stage.replay_seconds = message.replay_seconds();
+  if (message.has_save_overhead_bytes()) stage.save_overhead_bytes = message.save_overhead_bytes();
   for (const v1::SaveOption& option : message.save_options()) {
     stage.save_options.push_back(FromMessage(option));
   }
@@ -83,6 +89,9 @@ v1::Stage ToMessage(const Stage& stage) {
   if (stage.control_flow) message.set_control_flow(true);
   if (stage.input_unread) message.set_input_unread(true);
   if (stage.replay_seconds.has_value()) message.set_replay_seconds(*stage.replay_seconds);
+  if (stage.save_overhead_bytes.has_value()) {
+    message.set_save_overhead_bytes(*stage.save_overhead_bytes);
+  }
   for (const SaveOption& option : stage.save_options) {
     *message.add_save_options() = ToMessage(option);
   }

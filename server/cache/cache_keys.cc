@@ -74,11 +74,20 @@ class KeyBuilder {
     }
   }
 
+  // One bit for each way to save that has save_overhead_bytes, the stage's own first.
+  static int64_t SaveOverheadFlags(const Stage& stage) {
+    int64_t flags = stage.save_overhead_bytes.has_value() ? 1 : 0;
+    for (int k = 1; k <= stage.last_option(); ++k) {
+      if (stage.option(k).save_overhead_bytes.has_value()) flags |= int64_t{1} << k;
+    }
+    return flags;
+  }
   // `gradient_bytes`: Chain::gradient_bytes(), which fills in what is unset.
   void Add(const Stage& stage, int64_t gradient_bytes) {
     const auto& [name, forward_seconds, backward_seconds, output_bytes, saved_bytes, gradient,
                  forward_overhead_bytes, backward_overhead_bytes, no_recompute, no_offload, graph,
-                 fusion_group, control_flow, replay_seconds, input_unread, save_options] = stage;
+                 fusion_group, control_flow, replay_seconds, input_unread, save_options,
+                 save_overhead_bytes] = stage;
     // Names are no part of a key; groups and control flow are in AddUnits().
     (void)name, (void)gradient, (void)fusion_group, (void)control_flow;
     AddTime(forward_seconds);
@@ -89,18 +98,22 @@ class KeyBuilder {
     Add(forward_overhead_bytes);
     Add(backward_overhead_bytes);
     const bool replays = replay_seconds.has_value();
-    Add(static_cast<int64_t>(save_options.size()) * 16 + int64_t{input_unread} * 8 +
-        int64_t{replays} * 4 + int64_t{no_recompute} * 2 + int64_t{no_offload});
+    Add(SaveOverheadFlags(stage) * 256 + static_cast<int64_t>(save_options.size()) * 16 +
+        int64_t{input_unread} * 8 + int64_t{replays} * 4 + int64_t{no_recompute} * 2 +
+        int64_t{no_offload});
     if (replays) AddTime(*replay_seconds);
+    if (save_overhead_bytes.has_value()) Add(*save_overhead_bytes);
     for (const SaveOption& option : save_options) Add(option);
     Add(graph);
   }
   void Add(const SaveOption& option) {
-    const auto& [name, saved_bytes, backward_seconds, backward_overhead_bytes] = option;
+    const auto& [name, saved_bytes, backward_seconds, backward_overhead_bytes,
+                 save_overhead_bytes] = option;
     (void)name;
     Add(saved_bytes);
     AddTime(backward_seconds);
     Add(backward_overhead_bytes);
+    if (save_overhead_bytes.has_value()) Add(*save_overhead_bytes);
   }
   void Add(const std::optional<GraphCosts>& graph) {
     Add(graph.has_value());

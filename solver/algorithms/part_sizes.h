@@ -34,7 +34,7 @@ struct PartSizes {
   std::vector<T> output;         // |a^s|
   std::vector<T> saved;          // |ā^s|
   std::vector<T> gradient;       // |δ^s|
-  std::vector<T> save_forward;   // |ā^s| + oF_s: FORWARD_SAVE s without the held gradient
+  std::vector<T> save_forward;   // |ā^s| + oS_s: FORWARD_SAVE s without the held gradient
   std::vector<T> save_backward;  // |ā^s| + |δ^s| + |δ^(s-1)| + oB_s: BACKWARD s
   std::vector<T> sweep;          // |a^(s-1)| + |a^s| + oF_s: a later forward of a sweep, likewise
   std::vector<T> sweep_first;    // |a^s| + oF_s: the first forward of a sweep, likewise
@@ -65,11 +65,11 @@ PartSizes<T> MakePartSizes(const Chain& chain, Saving saving, const Unit& unit) 
     sizes.output.push_back(unit(stage.output_bytes));
     sizes.saved.push_back(unit(stage.saved_bytes));
     sizes.gradient.push_back(unit(chain.gradient_bytes(l)));
-    sizes.save_forward.push_back(unit(stage.saved_bytes + stage.forward_overhead_bytes));
+    sizes.save_forward.push_back(unit(stage.SaveNeedBytes(0)));
     sizes.save_backward.push_back(unit(stage.saved_bytes + chain.gradient_bytes(l) +
                                        chain.gradient_bytes(l - 1) +
                                        stage.backward_overhead_bytes));
-    const int64_t sweep_first = stage.output_bytes + stage.forward_overhead_bytes;
+    const int64_t sweep_first = stage.OutputNeedBytes();
     sizes.sweep.push_back(unit(chain.output_bytes(l - 1) + sweep_first));
     sizes.sweep_first.push_back(unit(sweep_first));
     sizes.input.push_back(unit(chain.output_bytes(l - 1)));

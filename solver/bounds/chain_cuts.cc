@@ -82,11 +82,10 @@ void ChainCuts::LetLeave(double latency_seconds, ValueAtCut* value) {
 Cut ChainCuts::FirstForward(int l) const {
   const Stage& stage = chain_.stage(l);
   const bool saves = l == loss() || stage.no_recompute;
-  const int64_t added = saves ? stage.saved_bytes : stage.output_bytes;
+  const int64_t needed = saves ? stage.SaveNeedBytes(0) : stage.OutputNeedBytes();
   return {.stage = l,
           .values = first_value_[l - 1],
-          .excess_bytes =
-              stay_bytes_[l] + added + stage.forward_overhead_bytes - platform_.memory_bytes,
+          .excess_bytes = stay_bytes_[l] + needed - platform_.memory_bytes,
           .before_seconds = forwards_[l - 1],
           .operation_seconds = stage.forward_seconds,
           .after_seconds = forwards_.back() - forwards_[l] + backwards_.back()};
@@ -98,7 +97,7 @@ Cut ChainCuts::Backward(int l) const {
       chain_.gradient_bytes(l) + chain_.gradient_bytes(l - 1) + stage.backward_overhead_bytes;
   // Without a link only recomputation counts, and the last FORWARD_SAVE l is a valid cut as well:
   // its time does not matter, since everything that runs again does so after it.
-  if (host_bytes_ == 0) needed = std::max(needed, stage.forward_overhead_bytes);
+  if (host_bytes_ == 0) needed = std::max(needed, stage.SaveOverheadBytes(0));
   return {.stage = l,
           .values = first_value_[l - 1],
           .excess_bytes = stay_bytes_[l] + stage.saved_bytes + needed - platform_.memory_bytes,

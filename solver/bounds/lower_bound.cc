@@ -88,12 +88,15 @@ Chain WithoutUnreadInputs(Chain chain) {
 // the time of the quickest backward, which is the stage's own. Copies are quicker then, too.
 Chain WithLeastSaved(Chain chain) {
   const auto relax = [](Stage& stage) {
+    int64_t need = stage.SaveNeedBytes(0);
+    for (int k = 1; k <= stage.last_option(); ++k) need = std::min(need, stage.SaveNeedBytes(k));
     for (const SaveOption& option : stage.save_options) {
       stage.saved_bytes = std::min(stage.saved_bytes, option.saved_bytes);
       stage.backward_overhead_bytes =
           std::min(stage.backward_overhead_bytes, option.backward_overhead_bytes);
     }
     stage.save_options.clear();
+    stage.save_overhead_bytes = need - stage.saved_bytes;
   };
   for (Stage& stage : chain.stages) relax(stage);
   relax(chain.loss);

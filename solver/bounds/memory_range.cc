@@ -41,7 +41,7 @@ MemoryFloor FloorOfStage(const Stage& stage, int l, const ReadBytes& read,
                          int64_t gradients_bytes) {
   MemoryFloor least{-1, {}};
   for (int k = 0; k <= stage.last_option(); ++k) {
-    const int64_t forward = read.forward + stage.SavedBytes(k) + stage.forward_overhead_bytes;
+    const int64_t forward = read.forward + stage.SaveNeedBytes(k);
     const int64_t backward =
         read.backward + stage.SavedBytes(k) + gradients_bytes + stage.BackwardOverheadBytes(k);
     if (k > 0 && std::max(forward, backward) >= least.bytes) continue;
@@ -86,7 +86,7 @@ int64_t StoreAllPeakBytes(const Chain& chain) {
   for (int l = 1; l <= chain.length() + 1; ++l) {
     const Stage& stage = chain.stage(l);
     stored += stage.saved_bytes;
-    peak = std::max(peak, stored + stage.forward_overhead_bytes);
+    peak = std::max(peak, stored + stage.SaveOverheadBytes(0));
     // The same values are there again when the backward of stage l runs.
     peak = std::max(peak, stored + chain.gradient_bytes(l) + chain.gradient_bytes(l - 1) +
                               stage.backward_overhead_bytes);

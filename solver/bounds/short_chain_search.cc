@@ -263,15 +263,14 @@ class Search {
   }
 
   void TryForwards(uint32_t node, State state, int l, int64_t free_bytes) {
-    const int64_t room = free_bytes - costs_.forward_overhead[l];
-    if (costs_.saved[l] <= room) {
+    if (costs_.save_need[l] <= free_bytes) {
       TryForward(node, state, OperationKind::kForwardSave, l);
       if (costs_.unread[l] && state.form(l - 1) == kOutput) {
         TryForward(node, state, OperationKind::kForwardSaveDiscard, l);
       }
     }
     // The output of stage g alone is never dropped before its backward, which needs all of it.
-    if (l == state.gradient() || costs_.once[l] || costs_.output[l] > room) return;
+    if (l == state.gradient() || costs_.once[l] || costs_.output_need[l] > free_bytes) return;
     TryForward(node, state, OperationKind::kForwardCheckpoint, l);
     if (l > 1 && costs_.MayDiscard(l - 1, state.form(l - 1) == kSaved)) {
       TryForward(node, state, OperationKind::kForwardDiscard, l);

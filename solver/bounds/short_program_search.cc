@@ -279,16 +279,15 @@ class Search {
 
   void TryForwards(const Node& node, int l, int64_t free_bytes) {
     const State state = node.state;
-    const int64_t room = free_bytes - costs_.forward_overhead[l];
     const bool drops = state.droppable(l - 1);
-    if (costs_.saved[l] <= room) {
+    if (costs_.save_need[l] <= free_bytes) {
       Forward(node, OperationKind::kForwardSave, l);
       if (costs_.unread[l] && drops && state.form(l - 1) == kOutput) {
         Forward(node, OperationKind::kForwardSaveDiscard, l);
       }
     }
     // The output of stage g alone is never dropped before its backward, which needs all of it.
-    if (l == state.gradient() || costs_.once[l] || costs_.output[l] > room) return;
+    if (l == state.gradient() || costs_.once[l] || costs_.output_need[l] > free_bytes) return;
     Forward(node, OperationKind::kForwardCheckpoint, l);
     if (l > 1 && drops && costs_.MayDiscard(l - 1, state.form(l - 1) == kSaved)) {
       Forward(node, OperationKind::kForwardDiscard, l);

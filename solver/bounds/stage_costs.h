@@ -25,7 +25,8 @@ struct StageCosts {
       output[l] = stage.output_bytes;
       saved[l] = stage.saved_bytes;
       gradient[l] = chain.gradient_bytes(l);
-      forward_overhead[l] = stage.forward_overhead_bytes;
+      save_need[l] = stage.SaveNeedBytes(0);
+      output_need[l] = stage.OutputNeedBytes();
       backward_overhead[l] = stage.backward_overhead_bytes;
       forward[l] = stage.forward_seconds;
       replay[l] = stage.ReplaySeconds();
@@ -43,7 +44,7 @@ struct StageCosts {
   }
 
   int loss;
-  std::array<int64_t, kMaxValues> output{}, saved{}, gradient{}, forward_overhead{},
+  std::array<int64_t, kMaxValues> output{}, saved{}, gradient{}, save_need{}, output_need{},
       backward_overhead{};
   std::array<double, kMaxValues> forward{}, replay{}, backward{};
   std::array<bool, kMaxValues> once{}, unread{};  // no_recompute, input_unread

@@ -37,6 +37,7 @@ struct SaveOption {
   int64_t saved_bytes = 0;              // |ā^l|: from output_bytes to the stage's saved_bytes
   double backward_seconds = 0;          // u_B: at least the stage's
   int64_t backward_overhead_bytes = 0;  // o_B
+  std::optional<int64_t> save_overhead_bytes = {};  // o_S; unset: the stage's o_F
 
   bool operator==(const SaveOption&) const = default;
 };
@@ -61,6 +62,8 @@ struct Stage {
   std::optional<double> replay_seconds = {};
   bool input_unread = false;                  // no way's backward reads a^(l-1)
   std::vector<SaveOption> save_options = {};  // from 1; option 0 is the stage's own way
+  // o_S: o_F of a forward that saves, beyond input and saved_bytes; unset: o_F.
+  std::optional<int64_t> save_overhead_bytes = {};
 
   // u_R: what a forward takes whose output nobody reads, because its backward follows at once.
   double ReplaySeconds() const { return replay_seconds.value_or(forward_seconds); }
@@ -73,6 +76,13 @@ struct Stage {
   int64_t BackwardOverheadBytes(int k) const {
     return k == 0 ? backward_overhead_bytes : option(k).backward_overhead_bytes;
   }
+  int64_t SaveOverheadBytes(int k) const {
+    return (k == 0 ? save_overhead_bytes : option(k).save_overhead_bytes)
+        .value_or(forward_overhead_bytes);
+  }
+  // Beyond the input: what a FORWARD_SAVE by option k needs, and what any other forward needs.
+  int64_t SaveNeedBytes(int k) const { return SavedBytes(k) + SaveOverheadBytes(k); }
+  int64_t OutputNeedBytes() const { return output_bytes + forward_overhead_bytes; }
   int last_option() const { return static_cast<int>(save_options.size()); }
   const SaveOption& option(int k) const {  // k in 1..last_option()
     assert(k >= 1 && k <= last_option());

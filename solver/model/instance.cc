@@ -51,6 +51,22 @@ class Rounding {
   double log_step_;
 };
 
+// A rounded forward that saves needs no less than a rounded one that does not, either.
+void RoundSaveOverheads(const Stage& stage, Rounding& rounding, Stage* rounded) {
+  const auto round = [&](const std::optional<int64_t>& bytes, int64_t saved_bytes) {
+    std::optional<int64_t> up;
+    if (bytes.has_value()) {
+      up = std::max(rounding.Up(*bytes), rounded->OutputNeedBytes() - saved_bytes);
+    }
+    return up;
+  };
+  rounded->save_overhead_bytes = round(stage.save_overhead_bytes, rounded->saved_bytes);
+  for (int k = 1; k <= stage.last_option(); ++k) {
+    SaveOption& option = rounded->save_options[static_cast<size_t>(k) - 1];
+    option.save_overhead_bytes = round(stage.option(k).save_overhead_bytes, option.saved_bytes);
+  }
+}
+
 // Copies what an eager solver reads. Names are left out: they do not affect the answer.
 Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
   const Stage& stage = chain.stage(l);
@@ -71,6 +87,7 @@ Stage RoundStage(const Chain& chain, int l, Rounding& rounding) {
          .backward_seconds = rounding.Nearest(option.backward_seconds),
          .backward_overhead_bytes = rounding.Up(option.backward_overhead_bytes)});
   }
+  RoundSaveOverheads(stage, rounding, &rounded);
   rounded.input_unread = stage.input_unread;
   rounded.no_recompute = stage.no_recompute;
   rounded.no_offload = stage.no_offload;

@@ -77,6 +77,7 @@ std::string JsonOf(const SaveOption& option, int level) {
   object.Add("saved_bytes", option.saved_bytes);
   object.Add("backward_seconds", option.backward_seconds);
   object.Add("backward_overhead_bytes", option.backward_overhead_bytes);
+  object.Add("save_overhead_bytes", option.save_overhead_bytes);
   return object.ToString();
 }
 
@@ -111,6 +112,7 @@ std::string JsonOf(const Stage& stage, int level) {
   if (stage.control_flow) object.Add("control_flow", true);
   object.Add("replay_seconds", stage.replay_seconds);
   if (stage.input_unread) object.Add("input_unread", true);
+  object.Add("save_overhead_bytes", stage.save_overhead_bytes);
   return object.ToString();
 }
 

@@ -93,6 +93,24 @@ void CheckGraphCosts(const GraphCosts& graph, Checker& checker, TotalBytes& tota
   total.Add(checker, "graph.backward_overhead_bytes", graph.backward_overhead_bytes);
 }
 
+// A forward that saves holds at any time what one that does not save holds, and more.
+void CheckSaveOverhead(const Stage& stage, int k, TotalBytes& total, Checker& checker) {
+  const std::optional<int64_t> overhead =
+      k == 0 ? stage.save_overhead_bytes : stage.option(k).save_overhead_bytes;
+  if (!overhead.has_value()) return;
+  total.Add(checker, "save_overhead_bytes", *overhead);
+  for (const int64_t bytes :
+       {*overhead, stage.SavedBytes(k), stage.output_bytes, stage.forward_overhead_bytes}) {
+    if (bytes < 0 || bytes >= kMaxTotalBytes) return;  // reported already
+  }
+  if (stage.SaveNeedBytes(k) >= stage.OutputNeedBytes()) return;
+  checker.Add("save_overhead_bytes",
+              absl::StrCat("is ", *overhead,
+                           ", so that a forward that saves needs less than one "
+                           "that does not; at least ",
+                           stage.OutputNeedBytes() - stage.SavedBytes(k), " is possible"));
+}
+
 void CheckStage(const Stage& stage, std::string path, TotalBytes& total,
                 std::vector<FieldViolation>* out) {
   Checker checker(std::move(path), out);
@@ -107,6 +125,7 @@ void CheckStage(const Stage& stage, std::string path, TotalBytes& total,
     checker.Add("saved_bytes", absl::StrCat("is ", stage.saved_bytes, ", less than output_bytes ",
                                             stage.output_bytes, ", which it must include"));
   }
+  CheckSaveOverhead(stage, 0, total, checker);
   if (stage.graph.has_value()) CheckGraphCosts(*stage.graph, checker, total);
 }
 
@@ -168,6 +187,7 @@ void CheckSaveOptions(const Chain& chain, int l, TotalBytes& total,
   for (int k = 1; k <= stage.last_option(); ++k) {
     Checker checker(absl::StrCat(path, "save_options[", k - 1, "]."), out);
     CheckSaveOption(stage, stage.option(k), total, checker);
+    CheckSaveOverhead(stage, k, total, checker);
   }
 }
 
@@ -175,6 +195,7 @@ void CheckSaveOptions(const Chain& chain, int l, TotalBytes& total,
 const char* FieldWithoutGraphMode(const Stage& stage) {
   if (stage.input_unread) return "input_unread";
   if (stage.replay_seconds.has_value()) return "replay_seconds";
+  if (stage.save_overhead_bytes.has_value()) return "save_overhead_bytes";
   return stage.save_options.empty() ? nullptr : "save_options";
 }
 

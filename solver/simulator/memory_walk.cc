@@ -107,10 +107,9 @@ absl::Status MemoryWalk::Forward(const Operation& operation) {
   const int l = operation.stage;
   RETURN_IF_ERROR(CheckForward(kind, l));
   const bool saves = Saves(kind);
-  const int64_t added =
-      saves ? chain_.stage(l).SavedBytes(operation.save_option) : chain_.output_bytes(l);
+  const Stage& stage = chain_.stage(l);
   // The input is still there while the forward runs: a discarding one drops it at the end.
-  Account(added + chain_.stage(l).forward_overhead_bytes);
+  Account(saves ? stage.SaveNeedBytes(operation.save_option) : stage.OutputNeedBytes());
   values_[l] = {saves ? Form::kSaved : Form::kOutput, Place::kDevice, /*forward_done=*/true,
                 static_cast<int8_t>(operation.save_option)};
   Take(l);
@@ -226,7 +225,7 @@ std::vector<Holding> MemoryWalk::HoldingsDuring(const Operation& operation) cons
     add(Holding::Kind::kOverhead, l, chain_.stage(l).BackwardOverheadBytes(values_[l].save_option));
   } else if (Saves(operation.kind)) {
     add(Holding::Kind::kSaved, l, chain_.stage(l).SavedBytes(operation.save_option));
-    add(Holding::Kind::kOverhead, l, chain_.stage(l).forward_overhead_bytes);
+    add(Holding::Kind::kOverhead, l, chain_.stage(l).SaveOverheadBytes(operation.save_option));
   } else if (IsForward(operation.kind)) {
     add(Holding::Kind::kOutput, l, chain_.output_bytes(l));
     add(Holding::Kind::kOverhead, l, chain_.stage(l).forward_overhead_bytes);
@@ -247,7 +246,7 @@ MemoryByKind MemoryWalk::BytesDuring(const Operation& operation) const {
     (values_[l].form == Form::kSaved ? bytes.saved_bytes : bytes.output_bytes) += Bytes(l);
   } else if (Saves(operation.kind)) {
     bytes.saved_bytes += chain_.stage(l).SavedBytes(operation.save_option);
-    bytes.overhead_bytes = chain_.stage(l).forward_overhead_bytes;
+    bytes.overhead_bytes = chain_.stage(l).SaveOverheadBytes(operation.save_option);
   } else if (IsForward(operation.kind)) {
     bytes.output_bytes += chain_.output_bytes(l);
     bytes.overhead_bytes = chain_.stage(l).forward_overhead_bytes;

@@ -64,7 +64,9 @@ Stage ReadStage(Choices& choices) {
     stage.save_options.push_back({.saved_bytes = stage.output_bytes + choices.Of(kSizes),
                                   .backward_seconds = choices.Of(kTimes),
                                   .backward_overhead_bytes = choices.Of(kSizes)});
+    if (choices.Flag()) stage.save_options.back().save_overhead_bytes = choices.Of(kSizes);
   }
+  if (choices.Flag()) stage.save_overhead_bytes = choices.Of(kSizes);
   return stage;
 }
 
@@ -119,9 +121,15 @@ std::string TextOf(const Chain& chain, const Platform& platform) {
     if (stage.replay_seconds.has_value()) {
       absl::StrAppend(&text, " replay ", TextOf(*stage.replay_seconds));
     }
+    if (stage.save_overhead_bytes.has_value()) {
+      absl::StrAppend(&text, " save overhead ", *stage.save_overhead_bytes);
+    }
     for (const SaveOption& option : stage.save_options) {
       absl::StrAppend(&text, " or saves ", option.saved_bytes, ",", option.backward_overhead_bytes,
                       " ", TextOf(option.backward_seconds));
+      if (option.save_overhead_bytes.has_value()) {
+        absl::StrAppend(&text, " beside ", *option.save_overhead_bytes);
+      }
     }
     text += "\n";
   }

@@ -470,9 +470,11 @@ std::optional<double> RecomputedByTheTextbook(const Chain& chain, int64_t budget
     return chain.saved_bytes(l) + chain.gradient_bytes(l) + chain.gradient_bytes(l - 1) +
            chain.stage(l).backward_overhead_bytes;
   };
-  const auto saved = [&](int l) {
-    return std::max(chain.saved_bytes(l) + chain.stage(l).forward_overhead_bytes, backward(l));
+  const auto save = [&](int l) {
+    const Stage& stage = chain.stage(l);
+    return stage.saved_bytes + stage.save_overhead_bytes.value_or(stage.forward_overhead_bytes);
   };
+  const auto saved = [&](int l) { return std::max(save(l), backward(l)); };
   add(1, chain.input_bytes, 0);
   for (int s = 1; s < loss; ++s) {
     for (const auto& [kept, seconds] : fronts[static_cast<size_t>(s)]) {
@@ -485,7 +487,7 @@ std::optional<double> RecomputedByTheTextbook(const Chain& chain, int64_t budget
         const int64_t input = t == s ? 0 : chain.output_bytes(t - 1);
         const int64_t overhead = chain.stage(t).forward_overhead_bytes;
         need = std::max({need, input + chain.output_bytes(t) + overhead, held + backward(t)});
-        again = std::max(again, held + chain.saved_bytes(t) + overhead);
+        again = std::max(again, held + save(t));
         held += chain.saved_bytes(t);
         if (kept + std::max(need, again + chain.gradient_bytes(t)) <= budget) {
           add(t + 1, kept + chain.output_bytes(t),

@@ -82,6 +82,7 @@ Chain SomeChain(int max_stages) {
       option.saved_bytes = std::clamp(option.saved_bytes, stage.output_bytes, stage.saved_bytes);
     }
   }
+  RaiseSaveOverheads(&chain);
   // Equal stages exercise the search's dominance rules most.
   if (Below(4) == 0) chain.stages.assign(chain.stages.size(), chain.stages.front());
   return chain;
@@ -258,9 +259,9 @@ RC_GTEST_PROP(RecurrenceBound, IsNeverAboveItsSlopes, ()) {
 double RerunsOfStage(const Chain& chain, int l, int64_t memory_bytes) {
   const Stage& stage = chain.stage(l);
   const int64_t gradients = chain.gradient_bytes(l) + chain.gradient_bytes(l - 1);
-  int64_t excess =
-      chain.input_bytes + stage.saved_bytes - memory_bytes +
-      std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
+  int64_t excess = chain.input_bytes + stage.saved_bytes - memory_bytes +
+                   std::max(stage.save_overhead_bytes.value_or(stage.forward_overhead_bytes),
+                            gradients + stage.backward_overhead_bytes);
   std::vector<std::pair<double, int64_t>> freed;  // seconds and bytes
   for (int k = 1; k < l; ++k) {
     excess += chain.saved_bytes(k);

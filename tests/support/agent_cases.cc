@@ -19,6 +19,7 @@ namespace {
 // Gives some of the stages graph costs, alone and in fusion groups.
 Chain WithSomeModes(Chain chain) {
   const int length = chain.length();
+  ForgetSaveOverheads(&chain);
   for (int first = 0, last = 0; first < length; first = last + 1) {
     last = std::min(first + *rc::gen::inRange(0, 3), length - 1);
     const bool has_graph = *rc::gen::inRange(0, 3) > 0;

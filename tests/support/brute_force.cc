@@ -110,7 +110,8 @@ class Search {
   SaveOption Way(int l, int way) const {
     const Stage& stage = chain_.stage(l);
     if (way > 0) return stage.save_options.at(static_cast<size_t>(way) - 1);
-    return {"", stage.saved_bytes, stage.backward_seconds, stage.backward_overhead_bytes};
+    return {"", stage.saved_bytes, stage.backward_seconds, stage.backward_overhead_bytes,
+            stage.save_overhead_bytes};
   }
 
   std::vector<Step> Steps(const State& state) const {
@@ -145,7 +146,9 @@ class Search {
       return;
     }
     const int64_t added = saves ? Way(l, way).saved_bytes : chain_.output_bytes(l);
-    if (OnDevice(state) + added + chain_.stage(l).forward_overhead_bytes > memory_bytes_) return;
+    int64_t overhead = chain_.stage(l).forward_overhead_bytes;
+    if (saves) overhead = Way(l, way).save_overhead_bytes.value_or(overhead);
+    if (OnDevice(state) + added + overhead > memory_bytes_) return;
     State to = state;
     to.live[l] = saves ? 'A' : 'a';
     to.way[l] = way;

@@ -23,6 +23,13 @@ int64_t Overhead() {
                          rc::gen::inRange<int64_t>(0, 10));
 }
 
+// About every third way to save has one.
+std::optional<int64_t> SaveOverhead(const Stage& stage, int64_t saved_bytes) {
+  if (*rc::gen::inRange(0, 3) != 0) return std::nullopt;
+  const int64_t other = stage.output_bytes + stage.forward_overhead_bytes;
+  return std::max<int64_t>(0, other - saved_bytes) + Overhead() / 2;
+}
+
 Stage SmallStage() {
   Stage stage;
   stage.forward_seconds = Seconds();
@@ -34,6 +41,7 @@ Stage SmallStage() {
   stage.forward_overhead_bytes = Overhead();
   stage.backward_overhead_bytes = Overhead();
   stage.no_recompute = *rc::gen::inRange(0, 8) == 0;
+  stage.save_overhead_bytes = SaveOverhead(stage, stage.saved_bytes);
   return stage;
 }
 
@@ -43,10 +51,33 @@ SaveOption Way(const Stage& stage) {
   option.saved_bytes = *rc::gen::inRange(stage.output_bytes, stage.saved_bytes + 1);
   option.backward_seconds = stage.backward_seconds + Seconds();
   option.backward_overhead_bytes = Overhead();
+  option.save_overhead_bytes = SaveOverhead(stage, option.saved_bytes);
   return option;
 }
 
 }  // namespace
+
+void ForgetSaveOverheads(Chain* chain) {
+  for (Stage& stage : chain->stages) stage.save_overhead_bytes.reset();
+  chain->loss.save_overhead_bytes.reset();
+}
+
+void RaiseSaveOverheads(Chain* chain) {
+  const auto raise = [](Stage& stage) {
+    const auto least = [&](int64_t saved_bytes) {
+      return stage.output_bytes + stage.forward_overhead_bytes - saved_bytes;
+    };
+    if (stage.save_overhead_bytes.has_value()) {
+      stage.save_overhead_bytes = std::max(*stage.save_overhead_bytes, least(stage.saved_bytes));
+    }
+    for (SaveOption& option : stage.save_options) {
+      if (!option.save_overhead_bytes.has_value()) continue;
+      option.save_overhead_bytes = std::max(*option.save_overhead_bytes, least(option.saved_bytes));
+    }
+  };
+  for (Stage& stage : chain->stages) raise(stage);
+  raise(chain->loss);
+}
 
 Schedule Ops(absl::string_view text) {
   Schedule schedule;
@@ -188,6 +219,7 @@ rc::Gen<Chain> SmallModeChains(int max_stages) {
   return rc::gen::resize(
       rc::kNominalSize, rc::gen::exec([max_stages] {
         Chain chain = *SmallChains(max_stages);
+        ForgetSaveOverheads(&chain);
         chain.graph_entry_seconds = *rc::gen::inRange(0, 4);
         for (size_t first = 0; first < chain.stages.size();) {
           const size_t end = std::min(chain.stages.size(), first + *rc::gen::inRange<size_t>(1, 4));
@@ -215,6 +247,7 @@ std::ostream& operator<<(std::ostream& out, const Chain& chain) {
         << " a=" << stage.output_bytes << " saved=" << stage.saved_bytes
         << " d=" << chain.gradient_bytes(l) << " oF=" << stage.forward_overhead_bytes
         << " oB=" << stage.backward_overhead_bytes;
+    if (stage.save_overhead_bytes.has_value()) out << " oS=" << *stage.save_overhead_bytes;
     if (stage.replay_seconds.has_value()) out << " uR=" << *stage.replay_seconds;
     out << (stage.input_unread ? " input_unread" : "")
         << (stage.no_recompute ? " no_recompute" : "") << (stage.no_offload ? " no_offload" : "")
@@ -222,6 +255,7 @@ std::ostream& operator<<(std::ostream& out, const Chain& chain) {
     for (const SaveOption& option : stage.save_options) {
       out << " or saved=" << option.saved_bytes << " uB=" << option.backward_seconds
           << " oB=" << option.backward_overhead_bytes;
+      if (option.save_overhead_bytes.has_value()) out << " oS=" << *option.save_overhead_bytes;
     }
     if (!stage.fusion_group.empty()) out << " of " << stage.fusion_group;
     if (!stage.graph.has_value()) continue;

@@ -48,6 +48,12 @@ rc::Gen<Chain> SmallOptionChains(int max_stages);
 // The same without input_unread stages.
 rc::Gen<Chain> SmallWayChains(int max_stages);
 
+// Raises every save_overhead_bytes of a chain whose sizes were changed to what is allowed.
+void RaiseSaveOverheads(Chain* chain);
+
+// A chain in graph mode has none.
+void ForgetSaveOverheads(Chain* chain);
+
 // SmallChains() with graph costs at most stages, now and then cheaper or smaller than the eager
 // ones, fusion groups of up to three, control flow, and a price for entering graph mode.
 rc::Gen<Chain> SmallModeChains(int max_stages);

@@ -27,6 +27,7 @@ Chain DrawLinkedChain(int max_stages) {
     stage.saved_bytes += DrawBetween(0, more);
     if (DrawBetween(0, 2) == 0) stage.forward_overhead_bytes += DrawBetween(0, more);
   }
+  RaiseSaveOverheads(&chain);
   return chain;
 }
 

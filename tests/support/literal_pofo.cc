@@ -105,6 +105,7 @@ class Program {
       saved_.push_back(unit.Size(stage.saved_bytes));
       delta_.push_back(unit.Size(chain.gradient_bytes(l)));
       o_f_.push_back(unit.Size(stage.forward_overhead_bytes));
+      o_s_.push_back(unit.Size(stage.save_overhead_bytes.value_or(stage.forward_overhead_bytes)));
       o_b_.push_back(unit.Size(stage.backward_overhead_bytes));
     }
   }
@@ -146,7 +147,7 @@ class Program {
   }
 
   double Forget(int k, bool first) const { return (first ? 0 : a_[k - 1]) + a_[k] + o_f_[k]; }
-  double SaveAll(int k) const { return saved_[k] + o_f_[k]; }
+  double SaveAll(int k) const { return saved_[k] + o_s_[k]; }
   double Backward(int k) const { return saved_[k] + delta_[k] + delta_[k - 1] + o_b_[k]; }
   double Input(const State& s) const { return s.x == 1 ? saved_[s.i - 1] : a_[s.i - 1]; }
 
@@ -352,9 +353,9 @@ class Program {
   const Unit unit_;
   const int loss_;  // L+1
   const double memory_;
-  const double offload_rate_;                                      // units per second
-  const double prefetch_rate_;                                     // in the unit a second
-  std::vector<double> u_f_, u_b_, a_, saved_, delta_, o_f_, o_b_;  // by stage from 0
+  const double offload_rate_;                                            // units per second
+  const double prefetch_rate_;                                           // in the unit a second
+  std::vector<double> u_f_, u_b_, a_, saved_, delta_, o_f_, o_s_, o_b_;  // by stage from 0
   typename Unit::Table forward_;
   typename Unit::Table backward_;
 };

@@ -43,13 +43,15 @@ Stage ToStage(const nlohmann::json& object) {
   stage.fusion_group = object.value("fusion_group", "");
   stage.control_flow = object.value("control_flow", false);
   stage.input_unread = object.value("input_unread", false);
+  stage.save_overhead_bytes = OptionalBytes(object, "save_overhead_bytes");
   if (object.contains("replay_seconds")) stage.replay_seconds = object["replay_seconds"];
   for (const nlohmann::json& option : object.value("save_options", nlohmann::json::array())) {
     stage.save_options.push_back(
         {.name = option.value("name", ""),
          .saved_bytes = Bytes(option, "saved_bytes"),
          .backward_seconds = option.value("backward_seconds", 0.0),
-         .backward_overhead_bytes = Bytes(option, "backward_overhead_bytes")});
+         .backward_overhead_bytes = Bytes(option, "backward_overhead_bytes"),
+         .save_overhead_bytes = OptionalBytes(option, "save_overhead_bytes")});
   }
   if (object.contains("graph")) {
     const nlohmann::json& graph = object["graph"];

@@ -146,7 +146,8 @@ class Search {
   SaveOption Way(int l, int way) const {
     const Stage& stage = chain_.stage(l);
     if (way > 0) return stage.save_options.at(static_cast<size_t>(way) - 1);
-    return {"", stage.saved_bytes, stage.backward_seconds, stage.backward_overhead_bytes};
+    return {"", stage.saved_bytes, stage.backward_seconds, stage.backward_overhead_bytes,
+            stage.save_overhead_bytes};
   }
 
   // Validity and memory limits.
@@ -188,7 +189,9 @@ class Search {
     }
     const int64_t added =
         saves ? Way(l, operation.save_option).saved_bytes : chain_.output_bytes(l);
-    return Fits(now, added + chain_.stage(l).forward_overhead_bytes);
+    int64_t overhead = chain_.stage(l).forward_overhead_bytes;
+    if (saves) overhead = Way(l, operation.save_option).save_overhead_bytes.value_or(overhead);
+    return Fits(now, added + overhead);
   }
 
   bool MayDiscard(const Situation& now, int v) const {

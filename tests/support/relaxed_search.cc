@@ -63,7 +63,11 @@ class Device {
     if (operation.kind == OperationKind::kBackward) {
       return needed + chain_.gradient_bytes(operation.stage - 1) + stage.backward_overhead_bytes;
     }
-    return needed + Added(operation) + stage.forward_overhead_bytes;
+    if (operation.kind != OperationKind::kForwardSave) {
+      return needed + Added(operation) + stage.forward_overhead_bytes;
+    }
+    return needed + Added(operation) +
+           stage.save_overhead_bytes.value_or(stage.forward_overhead_bytes);
   }
 
   void Execute(const Operation& operation) {

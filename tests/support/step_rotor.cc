@@ -28,7 +28,8 @@ StepRotor::StepRotor(const Chain& chain, bool keep_outputs_only) : input_bytes_(
       const Stage& first = chain.stage(s);
       const double both = first.forward_seconds + first.backward_seconds;
       const int64_t save_need =
-          std::max(delta(t) + first.saved_bytes + first.forward_overhead_bytes,
+          std::max(delta(t) + first.saved_bytes +
+                       first.save_overhead_bytes.value_or(first.forward_overhead_bytes),
                    first.saved_bytes + delta(s) + delta(s - 1) + first.backward_overhead_bytes);
       if (length == 1) {
         parts[{s, t}] = {{save_need, both}};

@@ -23,7 +23,8 @@ struct Letters {
       a.push_back(slots(chain.output_bytes(l)));
       saved.push_back(slots(stage.saved_bytes));
       delta.push_back(slots(chain.gradient_bytes(l)));
-      all_f.push_back(slots(stage.saved_bytes + stage.forward_overhead_bytes));
+      all_f.push_back(slots(stage.saved_bytes +
+                            stage.save_overhead_bytes.value_or(stage.forward_overhead_bytes)));
       all_b.push_back(slots(stage.saved_bytes + chain.gradient_bytes(l) + input_gradient +
                             stage.backward_overhead_bytes));
       ck_first.push_back(slots(stage.output_bytes + stage.forward_overhead_bytes));

@@ -41,8 +41,11 @@ bool ReadSaveOption(Reader& reader, const Path& path, py::handle object, SaveOpt
                              return reader.Read(at, value, &to->saved_bytes);
                            if (key == "backward_seconds")
                              return reader.Read(at, value, &to->backward_seconds);
-                           if (key != "backward_overhead_bytes") return false;
-                           return reader.Read(at, value, &to->backward_overhead_bytes);
+                           if (key == "backward_overhead_bytes") {
+                             return reader.Read(at, value, &to->backward_overhead_bytes);
+                           }
+                           if (key != "save_overhead_bytes") return false;
+                           return reader.Read(at, value, &to->save_overhead_bytes);
                          });
 }
 
@@ -67,6 +70,7 @@ bool ReadStage(Reader& reader, const Path& path, py::handle object, Stage* to) {
         if (key == "fusion_group") return reader.Read(at, value, &to->fusion_group);
         if (key == "control_flow") return reader.Read(at, value, &to->control_flow);
         if (key == "input_unread") return reader.Read(at, value, &to->input_unread);
+        if (key == "save_overhead_bytes") return reader.Read(at, value, &to->save_overhead_bytes);
         if (key == "replay_seconds") return reader.Read(at, value, &to->replay_seconds);
         if (key == "save_options") {
           return reader.ReadList(at, value, [&](py::handle option, const Path& option_at) {

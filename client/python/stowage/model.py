@@ -74,12 +74,15 @@ class SaveOption(Message):
         saved_bytes: Size of all that it keeps: from the stage's output_bytes to its saved_bytes.
         backward_seconds: Of the backward, what it reruns included; at least the stage's.
         backward_overhead_bytes: Temporary memory, what it reruns included.
+        save_overhead_bytes: Temporary memory of a forward that saves in this way, beyond input and
+            saved_bytes; None: the stage's forward_overhead_bytes.
     """
 
     name: str = ""
     saved_bytes: int = 0
     backward_seconds: float = 0.0
     backward_overhead_bytes: int = 0
+    save_overhead_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,8 @@ class Stage(Message):
         replay_seconds: Of a forward that its own backward follows at once; None: forward_seconds.
         input_unread: The backward does not read the stage's input, which may go before it.
         save_options: Further ways to save the stage, at most 5.
+        save_overhead_bytes: Temporary memory of a forward that saves, beyond input and saved_bytes;
+            None: forward_overhead_bytes.
     """
 
     name: str = ""
@@ -121,6 +126,7 @@ class Stage(Message):
     replay_seconds: float | None = None
     input_unread: bool | None = None
     save_options: tuple[SaveOption, ...] = field(default=(), metadata=OMIT_EMPTY)
+    save_overhead_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

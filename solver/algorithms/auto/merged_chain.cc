@@ -38,9 +38,10 @@ class Group {
     merged_.forward_seconds += stage.forward_seconds;
     merged_.backward_seconds += stage.backward_seconds;
     merged_.saved_bytes += stage.saved_bytes;
-    saving_ = std::max(saving_, merged_.saved_bytes + stage.forward_overhead_bytes);
+    saving_ = std::max(saving_, merged_.saved_bytes + stage.SaveOverheadBytes(0));
+    knows_save_overhead_ |= stage.save_overhead_bytes.has_value();
     const int64_t read = k == first_ ? 0 : chain_.output_bytes(k - 1);
-    sweeping_ = std::max(sweeping_, read + stage.output_bytes + stage.forward_overhead_bytes);
+    sweeping_ = std::max(sweeping_, read + stage.OutputNeedBytes());
     backward_ =
         std::max(backward_, merged_.saved_bytes + chain_.gradient_bytes(k) +
                                 chain_.gradient_bytes(k - 1) + stage.backward_overhead_bytes);
@@ -62,8 +63,13 @@ class Group {
       stage.replay_seconds = stage.forward_seconds - (last.forward_seconds - *last.replay_seconds);
     }
     stage.gradient_bytes = chain_.gradient_bytes(last_);
-    stage.forward_overhead_bytes =
-        std::max<int64_t>({0, saving_ - stage.saved_bytes, sweeping_ - stage.output_bytes});
+    const int64_t saving = std::max(saving_, sweeping_) - stage.saved_bytes;
+    stage.forward_overhead_bytes = SweepOverheadBytes();
+    if (knows_save_overhead_) {
+      stage.save_overhead_bytes = saving;
+    } else {
+      stage.forward_overhead_bytes = std::max(stage.forward_overhead_bytes, saving);
+    }
     stage.backward_overhead_bytes =
         std::max<int64_t>(0, backward_ - stage.saved_bytes - chain_.gradient_bytes(last_) -
                                  chain_.gradient_bytes(first_ - 1));
@@ -74,10 +80,11 @@ class Group {
   const Chain& chain_;
   const int first_;
   int last_;
-  Stage merged_;          // sums
-  int64_t saving_ = 0;    // peak of FORWARD_SAVE first..last
-  int64_t sweeping_ = 0;  // peak of the other forwards
-  int64_t backward_ = 0;  // peak of BACKWARD last..first
+  Stage merged_;                      // sums
+  bool knows_save_overhead_ = false;  // some stage has save_overhead_bytes
+  int64_t saving_ = 0;                // peak of FORWARD_SAVE first..last
+  int64_t sweeping_ = 0;              // peak of the other forwards
+  int64_t backward_ = 0;              // peak of BACKWARD last..first
 };
 
 // Chooses the last stage of each group: the groups minimize
@@ -254,6 +261,7 @@ absl::Status MergedChain::Compact(const Chain& chain, int m, int64_t compact_byt
         IsForward(operation.kind) ? one.forward_seconds : one.backward_seconds;
   }
   stage.saved_bytes = stage.output_bytes;
+  stage.save_overhead_bytes.reset();
   stage.forward_overhead_bytes = Group::Of(chain, first(m), last(m)).SweepOverheadBytes();
   stage.backward_overhead_bytes =
       std::max<int64_t>(0, peak - stage.output_bytes - chain.gradient_bytes(last(m)) -

@@ -23,9 +23,7 @@ int64_t TicksOf(double seconds, int exponent) {
 }
 
 // What saving stage l takes beside k.
-int64_t SaveNeed(const Chain& chain, int l) {
-  return chain.saved_bytes(l) + chain.stage(l).forward_overhead_bytes;
-}
+int64_t SaveNeed(const Chain& chain, int l) { return chain.stage(l).SaveNeedBytes(0); }
 
 // What its backward takes, ā^l included.
 int64_t BackwardNeed(const Chain& chain, int l) {
@@ -56,7 +54,7 @@ class Segment {
     const int l = ++last_;
     const Stage& stage = chain_.stage(l);
     const int64_t input = l == first_ ? 0 : chain_.output_bytes(l - 1);  // k has that of the first
-    sweep_ = std::max(sweep_, input + stage.output_bytes + stage.forward_overhead_bytes);
+    sweep_ = std::max(sweep_, input + stage.OutputNeedBytes());
     replay_ = std::max(replay_, saved_ + SaveNeed(chain_, l));
     backward_ = std::max(backward_, saved_ + BackwardNeed(chain_, l));
     saved_ += stage.saved_bytes;

@@ -211,7 +211,7 @@ ModeChoice ModesOf(const Chain& chain, const Execution& execution) {
 int64_t NeedBytes(const Chain& chain, const Stage& stage, int first, int last) {
   const int64_t gradients = chain.gradient_bytes(last) + chain.gradient_bytes(first - 1);
   return chain.output_bytes(first - 1) + stage.saved_bytes +
-         std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
+         std::max(stage.SaveOverheadBytes(0), gradients + stage.backward_overhead_bytes);
 }
 
 int64_t GraphNeedBytes(const Chain& chain, const Unit& unit) {

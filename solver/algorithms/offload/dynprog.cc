@@ -92,7 +92,7 @@ class Program {
   void Expand(int i, const State& from, int32_t index, std::vector<State>* next) const {
     const Stage& stage = chain_.stage(i);
     const int64_t input = Input(i);
-    const int64_t forward = input + Slots(stage.saved_bytes) + Slots(stage.forward_overhead_bytes);
+    const int64_t forward = input + Slots(stage.saved_bytes) + Slots(stage.SaveOverheadBytes(0));
     const int64_t backward = input + Slots(stage.saved_bytes) + Slots(chain_.gradient_bytes(i)) +
                              Slots(chain_.gradient_bytes(i - 1)) +
                              Slots(stage.backward_overhead_bytes);
@@ -159,7 +159,7 @@ class Program {
       const int64_t need = backward ? Slots(chain_.gradient_bytes(j)) +
                                           Slots(chain_.gradient_bytes(j - 1)) +
                                           Slots(stage.backward_overhead_bytes)
-                                    : Slots(stage.forward_overhead_bytes);
+                                    : Slots(stage.SaveOverheadBytes(0));
       const auto over = static_cast<double>(there + need + Input(j + 1) - gone - memory_);
       gap = std::max(gap, over / rate - offset);
       offset += backward ? stage.backward_seconds : stage.forward_seconds;

@@ -79,7 +79,7 @@ class Cutter {
       stored += stage.saved_bytes;
       const int64_t gradients = chain_.gradient_bytes(k) + chain_.gradient_bytes(k - 1);
       const int64_t extra =
-          std::max(stage.forward_overhead_bytes, gradients + stage.backward_overhead_bytes);
+          std::max(stage.SaveOverheadBytes(0), gradients + stage.backward_overhead_bytes);
       if (stored + extra > memory_) return false;
     }
     return true;

@@ -16,7 +16,7 @@ PofoSteps::PofoSteps(const Chain& chain, const Platform& platform, const PartSeq
   for (int l = 1; l <= loss(); ++l) {
     const Stage& stage = chain.stage(l);
     const int64_t gradients = chain.gradient_bytes(l) + chain.gradient_bytes(l - 1);
-    save_need_.push_back(stage.saved_bytes + stage.forward_overhead_bytes);
+    save_need_.push_back(stage.SaveNeedBytes(0));
     backward_need_.push_back(stage.saved_bytes + gradients + stage.backward_overhead_bytes);
   }
 }

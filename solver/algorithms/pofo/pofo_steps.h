@@ -108,7 +108,7 @@ class PofoSteps {
     const Stage& stage = chain_.stage(j);
     if (j == loss() || stage.no_recompute) return false;
     const int64_t input = j == first ? 0 : chain_.output_bytes(j - 1);
-    const int64_t need = input + stage.output_bytes + stage.forward_overhead_bytes;
+    const int64_t need = input + stage.OutputNeedBytes();
     const double late = static_cast<double>(need) - offload_rate_ * step->forward_seconds;
     step->last = j;
     step->forward_need = std::max(step->forward_need, need);

@@ -40,7 +40,8 @@ int64_t UsefulBytes(const Instance& instance, Saving saving) {
     int64_t overhead = 0;
     for (int l = 1; l <= chain.length() + 1; ++l) {
       gradient = std::max(gradient, chain.gradient_bytes(l));
-      overhead = std::max(overhead, chain.stage(l).forward_overhead_bytes);
+      const Stage& stage = chain.stage(l);
+      overhead = std::max({overhead, stage.forward_overhead_bytes, stage.SaveOverheadBytes(0)});
     }
     most += gradient + overhead;  // no overflow: the sum of all sizes is below 2^62
   }

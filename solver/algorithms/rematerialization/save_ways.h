@@ -36,7 +36,7 @@ class SaveWays {
         const int64_t saved = stage.SavedBytes(k);
         ways_.push_back(
             {.saved = unit(saved),
-             .save_forward = unit(saved + stage.forward_overhead_bytes),
+             .save_forward = unit(stage.SaveNeedBytes(k)),
              .save_backward = unit(saved + chain.gradient_bytes(l) + chain.gradient_bytes(l - 1) +
                                    stage.BackwardOverheadBytes(k)),
              .lost_seconds = stage.BackwardSeconds(k) - stage.backward_seconds});

@@ -38,9 +38,11 @@ class Walk {
     const int l = operation.stage;
     Read(index, l - 1);
     const bool saves = Saves(operation.kind);
-    const int64_t bytes =
-        saves ? chain_.stage(l).SavedBytes(operation.save_option) : chain_.output_bytes(l);
-    sequence_.need_bytes.push_back(device_bytes_ + bytes + chain_.stage(l).forward_overhead_bytes);
+    const Stage& stage = chain_.stage(l);
+    const int64_t bytes = saves ? stage.SavedBytes(operation.save_option) : stage.output_bytes;
+    sequence_.need_bytes.push_back(device_bytes_ + (saves
+                                                        ? stage.SaveNeedBytes(operation.save_option)
+                                                        : stage.OutputNeedBytes()));
     values_[l] = {bytes, saves, operation.save_option, index, index, -1};
     device_bytes_ += bytes;
     if (Discards(operation.kind)) Drop(l - 1);

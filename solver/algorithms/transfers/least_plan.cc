@@ -107,7 +107,7 @@ class Search {
     // Save stage i: its forward and its backward must fit.
     const int64_t back = chain_.gradient_bytes(i) + chain_.gradient_bytes(i - 1);
     const int64_t extra =
-        std::max(stage.forward_overhead_bytes, back + stage.backward_overhead_bytes);
+        std::max(stage.SaveOverheadBytes(0), back + stage.backward_overhead_bytes);
     if (stage.saved_bytes + extra <= free) {
       if (i == last_) return true;
       Push({i + 1, 1}, at, index);
@@ -117,8 +117,7 @@ class Search {
     int64_t need = 0;
     for (int j = i; j < last_ && !chain_.stage(j).no_recompute; ++j) {
       const int64_t input = j == i ? 0 : chain_.output_bytes(j - 1);
-      need =
-          std::max(need, input + chain_.output_bytes(j) + chain_.stage(j).forward_overhead_bytes);
+      need = std::max(need, input + chain_.stage(j).OutputNeedBytes());
       if (need > free) break;
       if (minimum_->min_bytes(i - 1, j - 1) <= free) Push({j + 1, 0}, at, index);
     }

@@ -178,5 +178,6 @@ def _grown(stage: Stage, factor: float) -> Stage:
         forward_overhead_bytes=int(stage.forward_overhead_bytes * factor),
         backward_overhead_bytes=int(stage.backward_overhead_bytes * factor),
         replay_seconds=stage.replay_seconds and stage.replay_seconds * factor,
+        save_overhead_bytes=None,
         save_options=(),  # modules save in their own way
     )

@@ -278,6 +278,8 @@ TEST_F(ProfilerTest, MeasuresWhatAForwardThatSavesNothingTakes) {
   EXPECT_EQ(chain->stage(3).output_bytes, image);
   EXPECT_EQ(chain->stage(3).saved_bytes, 4 * image);
   EXPECT_EQ(chain->stage(3).forward_overhead_bytes, 5 * image);
+  // The same 6 images at once, of which a forward that saves keeps 4.
+  EXPECT_EQ(chain->stage(3).save_overhead_bytes, 2 * image);
 }
 
 TEST_F(ProfilerTest, NamesTheStageThatFails) {

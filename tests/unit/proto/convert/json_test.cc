@@ -229,7 +229,8 @@ TEST(ToJson, WritesEveryFieldAsTheModelDoes) {
   chain.stages[1].control_flow = true;
   chain.stages[1].input_unread = true;
   chain.stages[2].replay_seconds = 0;
-  chain.stages[1].save_options = {{"\"save_options\": []", 20, 21, 22}, {"", 23, 24, 25}};
+  chain.stages[2].save_overhead_bytes = 0;
+  chain.stages[1].save_options = {{"\"save_options\": []", 20, 21, 22}, {"", 23, 24, 25, 26}};
   chain.loss = {"loss", 8, 9, 10, 11, {}, 12, 13, false, true};
   chain.graph_entry_seconds = 14;
   EXPECT_EQ(ToJson(chain), ToJson(ToMessage(chain)));
@@ -270,7 +271,8 @@ TEST(Convert, KeepsEveryFieldOfAChainAndAPlatform) {
   chain.stages[1].control_flow = true;
   chain.stages[0].replay_seconds = 0;
   chain.stages[1].input_unread = true;
-  chain.stages[1].save_options = {{"norms", 20, 21, 22}, {"", 23, 24, 25}};
+  chain.stages[0].save_overhead_bytes = 0;
+  chain.stages[1].save_options = {{"norms", 20, 21, 22}, {"", 23, 24, 25, 26}};
   EXPECT_EQ(FromMessage(ToMessage(chain)), chain);
   const Platform platform = {"gpu", 1, 2, 3, 4, true, 5};
   EXPECT_EQ(FromMessage(ToMessage(platform)), platform);

@@ -103,6 +103,8 @@ TEST(Fingerprint, EverythingElseCounts) {
   expect_other([](SolveRequest& request) { request.chain.loss.backward_seconds += 1; });
   expect_other([](SolveRequest& request) { request.chain.stages[0].replay_seconds = 0; });
   expect_other([](SolveRequest& request) { request.chain.stages[0].input_unread = true; });
+  expect_other(
+      [](SolveRequest& request) { request.chain.stages[0].save_overhead_bytes = 7 << 20; });
   expect_other([](SolveRequest& request) { request.chain.stages[0].save_options.resize(1); });
   expect_other([](SolveRequest& request) { request.chain.input_bytes += 1 << 20; });
 }
@@ -119,6 +121,7 @@ TEST(Fingerprint, WaysToSaveCountButNotTheirNames) {
   EXPECT_FALSE(keys({"norms", 200'000'000, 4, 2 << 20}).exact == original);
   EXPECT_FALSE(keys({"norms", 300'000'000, 5, 2 << 20}).exact == original);
   EXPECT_FALSE(keys({"norms", 300'000'000, 4, 3 << 20}).exact == original);
+  EXPECT_FALSE(keys({"norms", 300'000'000, 4, 2 << 20, 0}).exact == original);
 }
 
 TEST(Fingerprint, GraphCostsAndGroupsCountButNotTheirNames) {

@@ -68,6 +68,32 @@ TEST(Violations, OfReplaysNameTheField) {
               ElementsAre(Names("chain.stages[3].replay_seconds", "chain.stages[1].graph is too")));
 }
 
+TEST(Violations, OfSaveOverheadsNameTheLeastThatIsPossible) {
+  Chain chain = EqualChain(4);  // output 10 bytes, saved 30
+  chain.stages[0].forward_overhead_bytes = 25;
+  chain.stages[0].save_overhead_bytes = 5;
+  chain.stages[0].save_options = {{"", 12, 3, 0, 23}, {"", 10, 3, 0}};
+  chain.stages[1].save_overhead_bytes = 0;
+  EXPECT_THAT(Violations(chain), IsEmpty());
+  chain.stages[0].save_overhead_bytes = 4;
+  chain.stages[0].save_options[0].save_overhead_bytes = 22;
+  chain.stages[1].save_overhead_bytes = -1;
+  chain.stages[2].save_overhead_bytes = 0;
+  chain.stages[2].forward_overhead_bytes = INT64_MAX;
+  EXPECT_THAT(
+      Violations(chain),
+      UnorderedElementsAre(
+          Names("chain.stages[0].save_overhead_bytes", "is 4, so that a forward that saves"),
+          Names("chain.stages[0].save_options[0].save_overhead_bytes", "at least 23"),
+          Names("chain.stages[1].save_overhead_bytes", "is -1"),
+          Names("chain.stages[2].forward_overhead_bytes", "2^62")));
+  Chain graph = EqualChain(4);
+  graph.stages[3].save_overhead_bytes = 0;
+  graph.stages[1].graph = GraphCosts{1, 2, 30, 0, 0};
+  EXPECT_THAT(Violations(graph), ElementsAre(Names("chain.stages[3].save_overhead_bytes",
+                                                   "chain.stages[1].graph is too")));
+}
+
 TEST(Violations, OfSaveOptionsNameTheFieldAndTheRemedy) {
   Chain chain = EqualChain(3);  // output 10 bytes, saved 30, backward 2 s
   chain.stages[0].save_options = {{"all of it", 30, 2, 5}, {"none", 10, 3, 0}};

@@ -94,6 +94,19 @@ TEST_F(MemoryTest, AddsOverheadsOnlyWhileTheOperationRuns) {
   EXPECT_THAT(Device(), ElementsAre(10'011, 31, 40'031, 40'231, 20'331, 1111));
 }
 
+TEST_F(MemoryTest, AForwardThatSavesHasAnOverheadOfItsOwn) {
+  chain_.stages[0].forward_overhead_bytes = 20;
+  chain_.stages[0].save_overhead_bytes = 12;
+  chain_.stages[0].save_options = {{"", 3, 0, 0, 19}, {"", 2, 0, 0}};
+  Run("C1 D2 S3 B3 S1 S2 B2 B1");
+  EXPECT_EQ(Device()[0], 23);   // a0 + a1 + o_F
+  EXPECT_EQ(Device()[4], 223);  // a0 + ā1 + δ2 + o_S
+  Run("S1:1 S2 S3 B3 B2 B1");
+  EXPECT_EQ(Device()[0], 23);
+  Run("S1:2 S2 S3 B3 B2 B1");
+  EXPECT_EQ(Device()[0], 23);
+}
+
 TEST_F(MemoryTest, FreesWithAReleaseAndTakesWithAPrefetch) {
   Run("S1 O1 S2 R1 S3 B3 P1 B2 B1");
   // R1 itself still counts ā1, S3 does not. P1 takes its 10 bytes at once.
