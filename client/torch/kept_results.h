@@ -106,7 +106,7 @@ class KeptResults {
 
   bool Keeps(const std::string& name) const;
   // Of an operator before it runs: the kept output that it works in place on, if there is one.
-  Held* NoteReads(const c10::FunctionSchema& schema, const std::vector<at::Tensor>& arguments);
+  Held* NoteReads(const c10::FunctionSchema& schema, const c10::Stack& stack);
   void Measure(const Run& run, const std::string& name, const std::function<bool()>& operation);
   bool RunKept(const Run& run, const c10::OperatorHandle& operation, c10::Stack* stack);
   bool RunInPlace(const Run& run, const c10::OperatorHandle& operation, c10::Stack* stack);

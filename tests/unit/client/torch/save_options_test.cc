@@ -312,6 +312,24 @@ TEST(SaveOptions, KeepWhatOperatorsInPlaceHaveMade) {
   }
 }
 
+// What an operator in place only reads may be kept, also where the rerun skips it.
+TEST(SaveOptions, KeepWhatOperatorsInPlaceRead) {
+  const auto forward = [](const at::Tensor& input) {
+    const at::Tensor read = input.sin();
+    at::Tensor written = input.cos();
+    written.add_(read).addcmul_(read, input);
+    return (written.add_(written).tanh() * read).sigmoid();
+  };
+  for (const KeptOperators& kept : std::vector<KeptOperators>{
+           {.names = {"sin"}}, {.names = {"cos"}}, {.names = {"sin", "cos", "tanh"}}}) {
+    Training plain = Around(forward, {});
+    Training planned = Around(forward, kept);
+    PlainBackward(plain);
+    ASSERT_THAT(StepOf(planned), IsOk());
+    EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+  }
+}
+
 TEST(SaveOptions, DrawTheNumbersThatFollowKeptOnes) {
   for (const std::set<size_t>& kept : std::vector<std::set<size_t>>{{0}, {2}, {0, 2}, {1, 4}}) {
     const auto forward = [](const at::Tensor& input) {
@@ -361,6 +379,15 @@ TEST(SaveOptions, AreRefusedToStagesThatCannotHaveThem) {
               Fails(absl::StatusCode::kInvalidArgument,
                     HasSubstr("middle: mul_ works in place on a result that the save option keeps: "
                               "make it work out of place, or keep other operators")));
+  EXPECT_THAT(StepOf(Around(
+                  [](const at::Tensor& input) {
+                    const at::Tensor value = input.sin();
+                    const at::Tensor read = input.cos().add_(value);
+                    return value.mul_(2).exp() + read;
+                  },
+                  {.names = {"sin"}})),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("middle: mul_ works in place on a result that the save option")));
   EXPECT_THAT(StepOf(Around(
                   [runs = 0](const at::Tensor& input) mutable {
                     return (++runs == 1 ? input.sin() : input.cos()).exp().exp();
