@@ -202,6 +202,9 @@ bool KeptResults::RunKept(const Run& run, const c10::OperatorHandle& operation, 
   }
   Kept kept;
   const int64_t before_bytes = run.value.Bytes(/*granularity=*/1);
+  // First, so that an output which autograd saves counts in what is kept where no rerun reads it.
+  Resolve(run, arguments, &kept);
+  const int64_t inner_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes;
   for (auto output = first; output != stack->end(); ++output) {
     const at::Tensor& tensor = output->toTensor();
     kept.outputs.emplace_back();
@@ -209,10 +212,8 @@ bool KeptResults::RunKept(const Run& run, const c10::OperatorHandle& operation, 
     kept.outputs.back() = {run.hold(tensor), tensor.requires_grad()};
     held_.insert_or_assign(StorageOf(tensor), Held{operators_.size() - 1});
   }
-  const int64_t output_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes;
-  Resolve(run, arguments, &kept);
-  running_.output_bytes = output_bytes;
-  running_.inner_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes - output_bytes;
+  running_.inner_bytes = inner_bytes;
+  running_.output_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes - inner_bytes;
   kept.end_place = run.recorded.places();
   if (before.has_value()) kept.random = DrawnSince(*before, run.device);
   results_.emplace(operators_.size() - 1, std::move(kept));

@@ -31,8 +31,8 @@ struct OperatorCost {
   std::string name;          // "linear"
   double seconds = 0;        // what a rerun saves that does not run it
   bool kept = false;         // else its results cannot be kept, such as views of its arguments
-  int64_t output_bytes = 0;  // of the results, its outputs
-  int64_t inner_bytes = 0;   // and the others
+  int64_t inner_bytes = 0;   // of the results, what autograd saves within it
+  int64_t output_bytes = 0;  // and its other outputs
   // Autograd saves something that a backward does not find elsewhere; of that, an argument.
   bool saves = false;
   bool saves_argument = false;

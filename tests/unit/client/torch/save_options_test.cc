@@ -3,6 +3,7 @@
 #include "client/torch/save_options.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
@@ -11,13 +12,16 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "client/agent/executor.h"
 #include "client/agent/host_device.h"
@@ -26,6 +30,7 @@
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_stages.h"
+#include "client/torch/torch_versions.h"
 #include "gmock/gmock.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/validate.h"
@@ -189,10 +194,12 @@ TEST_P(SaveOptionsTest, TrainToTheBitAsWithout) {
   }
 }
 
-// Returns a copy and counts its calls.
+// Returns a copy and counts its calls, which may take some time.
 int copies = 0;
+std::chrono::milliseconds copy_time{0};
 at::Tensor CountedCopy(const at::Tensor& tensor) {
   ++copies;
+  std::this_thread::sleep_for(copy_time);
   return tensor.clone();
 }
 
@@ -533,7 +540,7 @@ TEST_P(FoundOptionsTest, ComeBackFromTheHost) {
   EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
 }
 
-TEST_P(SaveOptionsTest, AreUsedByFit) {
+TEST_P(SaveOptionsTest, TrainToTheBitWithFit) {
   Training plain = GetParam().training();
   Training planned = GetParam().training();
   Fit fit(planned.stages, planned.input, planned.loss,
@@ -559,6 +566,105 @@ TEST_P(SaveOptionsTest, AreUsedByFit) {
 
   const Fit without(planned.stages, planned.input, planned.loss, {.memory = "50%"});
   for (const Stage& stage : without.plan().chain.stages) EXPECT_TRUE(stage.save_options.empty());
+}
+
+// Stages that take most of their time in a copy, and most of their memory behind it.
+Training SlowCopyTraining() {
+  at::manual_seed(21);
+  Training training;
+  for (const char* name : {"one", "two", "three"}) {
+    nn::Linear linear(32, 32);
+    training.stages.push_back({.name = name,
+                               .forward =
+                                   [linear](const at::Tensor& input) mutable {
+                                     const at::Tensor value = CallCountedCopy(linear(input));
+                                     return value.sin().exp().tanh().exp().sigmoid();
+                                   },
+                               .module = linear.ptr()});
+  }
+  training.input = at::randn({64, 32});
+  training.loss = [](const at::Tensor& output) { return output.square().mean(); };
+  return training;
+}
+
+TEST(SaveOptions, AreUsedByFitWhereTheyAreQuicker) {
+  copy_time = std::chrono::milliseconds(10);
+  const absl::Cleanup quick_again = [] { copy_time = std::chrono::milliseconds(0); };
+  Training plain = SlowCopyTraining();
+  Training planned = SlowCopyTraining();
+  Fit fit(planned.stages, planned.input, planned.loss, {.memory = "50%", .save_options = true});
+  ASSERT_TRUE(fit.plan().planned.has_value());
+  EXPECT_THAT(fit.plan().planned->result.answer->schedule.operations,
+              testing::Contains(testing::Field(&Operation::save_option, testing::Gt(0))))
+      << fit.summary();
+  const at::Tensor loss = PlainBackward(plain);
+  EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+}
+
+// While in scope, forwards compute products in bfloat16.
+class AutocastScope {
+ public:
+  AutocastScope() { SetAutocastOnCpu(true); }
+  ~AutocastScope() {
+    SetAutocastOnCpu(false);
+    at::autocast::clear_cache();
+  }
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+};
+
+// As LibTorch recommends: the forward with autocast, the backward without.
+at::Tensor AutocastBackward(Training& training) {
+  at::Tensor loss;
+  {
+    const AutocastScope autocast;
+    at::Tensor value = training.input;
+    for (const TorchStage& stage : training.stages) value = stage.forward(value);
+    loss = training.loss(value);
+  }
+  loss.backward();
+  return loss.detach();
+}
+
+TEST_P(SaveOptionsTest, TrainToTheBitUnderAutocast) {
+  Training plain = GetParam().training();
+  Training exact = GetParam().training();
+  at::manual_seed(1);
+  const at::Tensor loss = AutocastBackward(plain);
+  at::manual_seed(1);
+  EXPECT_FALSE(at::equal(PlainBackward(exact), loss));
+  for (const char* operations :
+       {"S1:1 S2:1 S3:1 S4 B4 B3 B2 B1", "S1:2 S2:3 S3:4 S4 B4 B3 B2 B1",
+        "S1:5 S2:5 S3:5 S4 B4 B3 B2 B1", "C1 D2 S3:2 S4 B4 B3 C1 S2:1 B2 S1:4 B1"}) {
+    SCOPED_TRACE(operations);
+    Training planned = WithOptions();
+    ScheduledTraining trained(planned, ChainWithOptions(3), Ops(operations));
+    at::manual_seed(1);
+    {
+      const AutocastScope autocast;
+      ASSERT_THAT(trained.Step(), IsOk());
+    }
+    EXPECT_TRUE(at::equal(trained.stages().loss(), loss));
+    EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+  }
+}
+
+TEST_P(SaveOptionsTest, AreFoundUnderAutocast) {
+  Training plain = GetParam().training();
+  Training planned = GetParam().training();
+  at::manual_seed(1);
+  const at::Tensor loss = AutocastBackward(plain);
+  const AutocastScope autocast;
+  Fit fit(planned.stages, planned.input, planned.loss,
+          {.memory = "50%", .save_options = true, .verify = true});
+  for (const Stage& stage : fit.plan().chain.stages) EXPECT_FALSE(stage.save_options.empty());
+  at::manual_seed(1);
+  const int64_t before_bytes = HostMemory().LiveBytes();
+  HostMemory().ResetPeak();
+  EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
+  EXPECT_LE(HostMemory().PeakBytes() - before_bytes, fit.plan().budget_bytes);
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
 }
 
 }  // namespace
