@@ -50,7 +50,7 @@ class OptionFinder {
  private:
   struct Option {
     KeptOperators operators;
-    SaveOption costs;  // the backward's seconds: beyond those of the stage's own way
+    SaveOption costs;  // the backward's seconds: beyond those of the stage's own way, see Measure()
   };
   // A stage that was measured, by all that its options depend on.
   struct Known {
@@ -64,6 +64,7 @@ class OptionFinder {
     int64_t saved_bytes = 0;
     int64_t overhead_bytes = 0;
     int64_t forward_overhead_bytes = 0;
+    OperationTimes times;  // of forward and backward
   };
 
   Stage& stage(int l) { return chain_.stages[static_cast<size_t>(l) - 1]; }
@@ -164,21 +165,26 @@ class OptionFinder {
     RETURN_IF_ERROR(timer_.Backward(l));
     measured.overhead_bytes = timer_.new_bytes() - stages_.GradientBytes(l - 1);
     stages_.SetGradients(l - 1, {});
+    const OperationTimes& forward = timer_.last_forward();
+    const OperationTimes& backward = timer_.last_backward();
+    measured.times = {forward.host_seconds + backward.host_seconds,
+                      forward.device_seconds + backward.device_seconds};
     return measured;
   }
 
   // Runs the stage's own way and all options in turn, so that a change of the machine's speed
-  // affects them equally.
+  // affects them equally. A chain has one time of a stage's forwards, so what an option's forward
+  // takes longer, since it keeps results, counts in the backward that follows it.
   absl::StatusOr<std::vector<Option>> Measure(int l, std::vector<Option> options) {
     std::vector<KeptOperators> operators;
     for (const Option& option : options) operators.push_back(option.operators);
     stages_.SetSaveOptions(l, operators);
-    std::vector<OperationRuns> backwards(options.size() + 1);
+    std::vector<OperationRuns> both(options.size() + 1);
     for (int run = -search_.warmups; run < search_.repeats; ++run) {
       for (size_t k = 0; k <= options.size(); ++k) {
         ASSIGN_OR_RETURN(const Measured measured, MeasureOnce(l, static_cast<int>(k)));
         if (run < 0) continue;
-        backwards[k].push_back(timer_.last_backward());
+        both[k].push_back(measured.times);
         if (k == 0) continue;
         SaveOption& costs = options[k - 1].costs;
         costs.saved_bytes = std::max(costs.saved_bytes, measured.saved_bytes);
@@ -189,7 +195,7 @@ class OptionFinder {
       }
     }
     const std::vector<OperationTimes> medians =
-        PooledMedians(backwards, std::vector<std::string>(backwards.size()));
+        PooledMedians(both, std::vector<std::string>(both.size()));
     for (size_t k = 1; k <= options.size(); ++k) {
       options[k - 1].costs.backward_seconds =
           std::max(0.0, medians[k].device_seconds - medians[0].device_seconds);

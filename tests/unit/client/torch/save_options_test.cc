@@ -23,6 +23,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "client/agent/device.h"
 #include "client/agent/executor.h"
 #include "client/agent/host_device.h"
 #include "client/agent/plan.h"
@@ -418,6 +419,74 @@ TEST(SaveOptions, AreRefusedToStagesThatCannotHaveThem) {
   EXPECT_THAT(StepOf(Around(twice, {}), "C1 X2:1 S3 S4 B4 B3 B2 S1 B1", unread),
               Fails(absl::StatusCode::kFailedPrecondition,
                     HasSubstr("middle: its backward reads its input")));
+}
+
+// A host device on which time passes where `clock_` is set forward.
+class ClockDevice final : public Device {
+ public:
+  void Pass(double seconds) { clock_ += seconds; }
+
+  absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override { return host_.Allocate(bytes); }
+  absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) override {
+    return host_.AllocatePinned(bytes);
+  }
+  void Free(DeviceSpan span) override { host_.Free(span); }
+  void FreePinned(PinnedSpan span) override { host_.FreePinned(span); }
+  absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
+    return host_.Copy(queue, from, to);
+  }
+  absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
+    return host_.Copy(queue, from, to);
+  }
+  absl::Status Launch(Queue queue, DeviceWork work) override {
+    return host_.Launch(queue, std::move(work));
+  }
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                          DeviceWork work) override {
+    return host_.LaunchCopy(queue, direction, bytes, std::move(work));
+  }
+  absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
+    const auto event = std::make_shared<ClockEvent>();
+    const absl::Status status = host_.Launch(queue, [this, event](void* /*stream*/) {
+      event->seconds = clock_;
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    return event;
+  }
+  absl::Status Wait(Queue /*queue*/, const std::shared_ptr<const Event>& /*event*/) override {
+    return absl::UnimplementedError("one queue is used");
+  }
+  absl::Status Synchronize() override { return host_.Synchronize(); }
+
+ private:
+  struct ClockEvent final : Event {
+    double Seconds() const override { return seconds; }
+    double seconds = 0;
+  };
+
+  double clock_ = 0;  // of the compute queue's thread
+  HostDevice host_;
+};
+
+TEST(SaveOptions, CostWhatTheirForwardsTakeLonger) {
+  ClockDevice device;
+  int calls = 0;
+  Training training = Around(
+      [&](const at::Tensor& input) {
+        // In turn the stage's own forward, the option's, and its rerun.
+        device.Pass(std::vector<double>{1, 5, 3}[static_cast<size_t>(calls++) % 3]);
+        return input.sin().exp().tanh().sigmoid();
+      },
+      {.names = {"sin"}});
+  TorchStages stages(training.stages, {});
+  Chain chain = EqualChain(3);
+  chain.stages[1].saved_bytes = 4 * static_cast<int64_t>(training.input.nbytes());
+  stages.Feed(training.input, training.loss);
+  ASSERT_THAT(FindSaveOptions(&stages, &device, &HostMemory(), {.repeats = 1}, &chain), IsOk());
+  const Stage& stage = chain.stages[1];
+  ASSERT_EQ(stage.last_option(), 1);
+  EXPECT_EQ(stage.BackwardSeconds(1), stage.backward_seconds + (5 - 1) + 3);
 }
 
 // A profiled network with the options that were found.
