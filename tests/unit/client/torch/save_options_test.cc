@@ -497,6 +497,7 @@ class FoundOptionsTest : public SaveOptionsTest {
     auto chain = ProfileChain(&stages_, &device_, &HostMemory(), {.repeats = 1});
     EXPECT_THAT(chain, IsOk());
     chain_ = *std::move(chain);
+    floor_bytes_ = FloorOfMemory(chain_).bytes;
     stages_.Feed(training_.input, training_.loss);
     EXPECT_THAT(FindSaveOptions(&stages_, &device_, &HostMemory(), {.repeats = 1}, &chain_),
                 IsOk());
@@ -517,6 +518,7 @@ class FoundOptionsTest : public SaveOptionsTest {
   Training training_;
   TorchStages stages_;
   Chain chain_;
+  int64_t floor_bytes_ = 0;  // without options
 };
 
 INSTANTIATE_TEST_SUITE_P(TorchStages, FoundOptionsTest, kBlocks,
@@ -524,6 +526,7 @@ INSTANTIATE_TEST_SUITE_P(TorchStages, FoundOptionsTest, kBlocks,
 
 TEST_P(FoundOptionsTest, AreAsManyBytesAsTheyHold) {
   EXPECT_THAT(Violations(chain_), testing::IsEmpty());
+  EXPECT_LE(FloorOfMemory(chain_).bytes, floor_bytes_);
   stages_.Feed(training_.input, training_.loss);
   ASSERT_THAT(stages_.Begin(nullptr), IsOk());
   for (int l = 1; l <= 3; ++l) {
