@@ -661,7 +661,7 @@ Training SlowCopyTraining() {
 
 TEST(SaveOptions, AreUsedByFitWhereTheyAreQuicker) {
   copy_time = std::chrono::milliseconds(10);
-  const absl::Cleanup quick_again = [] { copy_time = std::chrono::milliseconds(0); };
+  const auto quick_again = absl::MakeCleanup([] { copy_time = std::chrono::milliseconds(0); });
   Training plain = SlowCopyTraining();
   Training planned = SlowCopyTraining();
   Fit fit(planned.stages, planned.input, planned.loss, {.memory = "50%", .save_options = true});
