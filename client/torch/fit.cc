@@ -382,6 +382,10 @@ class Fit::Parts {
     return static_cast<int64_t>(static_cast<double>(bytes) / (1 + deviation_));
   }
 
+  int64_t WithDeviation(int64_t bytes) const {
+    return static_cast<int64_t>(std::ceil(static_cast<double>(bytes) * (1 + deviation_)));
+  }
+
   // Starts to find the shape's own schedule, on another thread.
   absl::Status StartSolve(ShapePlan* plan, int64_t bytes) {
     PlannerOptions planner;
@@ -424,19 +428,23 @@ class Fit::Parts {
   // to find another one, or fails if there is none and none is used meanwhile.
   absl::Status Adopt(PlannedAnswer planned, ShapePlan* plan, const TorchInput& input,
                      const TorchLoss& loss) {
-    const Answer& answer = *planned.result.answer;
-    if (answer.outcome == Outcome::kInfeasible) {
-      return plan->scheduled != nullptr ? absl::OkStatus() : NothingFits(answer, plan->chain);
-    }
+    const std::shared_ptr<const Answer> answer = planned.result.answer;
+    if (answer->outcome == Outcome::kInfeasible) return StartLeast(*answer, plan);
     ASSIGN_OR_RETURN(const Platform platform, PlatformWithin(plan->pending_bytes));
-    const int64_t predicted_bytes = answer.prediction.peak_memory_bytes;
+    const int64_t predicted_bytes = answer->prediction.peak_memory_bytes;
     ASSIGN_OR_RETURN(const Trial trial, RunUnder(std::move(planned), platform, plan, input, loss));
     if (trial.fits()) {
       plan->borrowed_from.clear();
       return absl::OkStatus();
     }
+    if (trial.ran_out.ok()) {
+      const int64_t peak_bytes = budget_bytes_ + trial.over_bytes;
+      plan->excess_bytes = std::max(plan->excess_bytes, peak_bytes - predicted_bytes);
+    }
+    if (plan->least_bytes > 0) return LeastDoesNotFit(*plan, trial);
     if (plan->solves >= kMaxSolves) {
-      return plan->scheduled != nullptr ? absl::OkStatus() : NoneFits(trial);
+      return trial.ran_out.ok() || plan->scheduled != nullptr ? StartLeast(*answer, plan)
+                                                              : NotMeasured(trial);
     }
     int64_t less_bytes = plan->pending_bytes;
     if (trial.ran_out.ok()) {
@@ -447,10 +455,32 @@ class Fit::Parts {
       less_bytes -= static_cast<int64_t>(kUnknownExcess * static_cast<double>(budget_bytes_)) + 1;
     }
     less_bytes = std::min(LessDeviation(budget_bytes_), less_bytes);
-    if (less_bytes > 0) return StartSolve(plan, less_bytes);
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a schedule within memory = ", FormatBytes(budget_bytes_), " takes ",
-                     FormatBytes(trial.over_bytes), " more"));
+    return less_bytes > 0 ? StartSolve(plan, less_bytes) : StartLeast(*answer, plan);
+  }
+
+  // After others than `answer` have failed: starts to find the schedule that takes the least
+  // memory, even more than the budget, since only a measurement tells what is enough. A shape that
+  // has another schedule keeps that one.
+  absl::Status StartLeast(const Answer& answer, ShapePlan* plan) {
+    if (plan->scheduled != nullptr) return absl::OkStatus();
+    const int64_t bytes = answer.minimum_memory_bytes.value_or(FloorOfMemory(plan->chain).bytes);
+    const bool tried = plan->least_bytes >= bytes;
+    if (tried || bytes > device_.memory_bytes - device_.used_bytes) {
+      return NothingFits(WithDeviation(bytes));
+    }
+    plan->least_bytes = bytes;
+    return StartSolve(plan, bytes);
+  }
+
+  // `trial`: of the schedule that StartLeast() has found.
+  absl::Status LeastDoesNotFit(const ShapePlan& plan, const Trial& trial) const {
+    if (trial.ran_out.ok()) {
+      // Of the next start's schedule another part may be beside the chain's values.
+      return NothingFits(
+          std::max(budget_bytes_ + trial.over_bytes, plan.least_bytes + plan.excess_bytes));
+    }
+    return plan.least_bytes <= budget_bytes_ ? NotMeasured(trial)
+                                             : NothingFits(WithDeviation(plan.least_bytes));
   }
 
   // Of the schedules of other shapes that fit this one, takes the fastest.
@@ -494,24 +524,16 @@ class Fit::Parts {
   }
 
   // `last`: of the schedules that were found.
-  absl::Status NoneFits(const Trial& last) const {
-    if (!last.ran_out.ok()) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("no schedule within memory = ", FormatBytes(budget_bytes_),
-                       " could be measured: ", last.ran_out.message()));
-    }
+  absl::Status NotMeasured(const Trial& last) const {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the schedules within memory = ", FormatBytes(budget_bytes_),
-                     " take more, the last one ", FormatBytes(last.over_bytes)));
+        absl::StrCat("no schedule within memory = ", FormatBytes(budget_bytes_),
+                     " could be measured: ", last.ran_out.message()));
   }
 
-  absl::Status NothingFits(const Answer& answer, const Chain& chain) const {
-    const int64_t floor = answer.minimum_memory_bytes.value_or(FloorOfMemory(chain).bytes);
-    const auto least =
-        static_cast<int64_t>(std::ceil(static_cast<double>(floor) * (1 + deviation_)));
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no schedule fits within memory = ", FormatBytes(budget_bytes_), "; ", least,
-                     " bytes (", FormatBytes(least), ") are the least that does"));
+  absl::Status NothingFits(int64_t least_bytes) const {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no schedule fits within memory = ", FormatBytes(budget_bytes_), "; ", least_bytes,
+        " bytes (", FormatBytes(least_bytes), ") are the least that does"));
   }
 
   // Measures a step under a schedule. If it is within the budget, the shape's further steps run

@@ -26,8 +26,9 @@ namespace stowage {
 
 struct FitOptions {
   // Of activations, their gradients and what operations need meanwhile: "4GiB", "1000" (bytes), or
-  // "40%" of solver/README.md, "The range of budgets". Weights, their gradients and the optimizer's
-  // state are beside it. "all": what these leave of the device.
+  // "40%" of solver/README.md, "The range of budgets", with `save_options` the same bytes as
+  // without. Weights, their gradients and the optimizer's state are beside it. "all": what these
+  // leave of the device.
   std::string memory = "all";
   // With "all": the optimizer's numbers for each trained number, 1 for momentum, 2 for Adam.
   int optimizer_copies = 2;
@@ -66,7 +67,8 @@ struct FitOptions {
 //
 // Every member may throw, and names the stage or the option:
 //   c10::ValueError        an option, or a stage that does not suit a schedule; with the remedy
-//   c10::OutOfMemoryError  no schedule fits, with the least budget that does; or the device is full
+//   c10::OutOfMemoryError  no schedule fits, with the least budget that does, which was measured
+//                          if the device has as much; or the device is full
 //   c10::Error             any other exception of the network or of LibTorch
 // After a failed step gradients and buffers are partly updated: zero the gradients before the next.
 class Fit {

@@ -79,24 +79,28 @@ bool KeptResults::Keeps(const std::string& name) const {
 
 // What has read an output would read in the rerun what the write has left.
 KeptResults::Held* KeptResults::NoteReads(const c10::FunctionSchema& schema,
-                                          const std::vector<at::Tensor>& arguments) {
-  const bool writes = schema.is_mutable();
+                                          const c10::Stack& stack) {
   Held* in_place = nullptr;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!arguments[i].has_storage()) continue;
-    const auto held = held_.find(StorageOf(arguments[i]));
-    if (held == held_.end()) continue;
-    // Which argument is written does not matter where it is not the first: such operators are few.
-    const bool first = i == 0 && in_place == nullptr && !held->second.read &&
-                       schema.returns().size() == 1 && schema.arguments().front().alias_info() &&
-                       schema.arguments().front().alias_info()->isWrite();
-    TORCH_CHECK_WITH(ValueError, !writes || first, NameOf(schema),
-                     " works in place on a result that the save option keeps: make it work out of "
-                     "place, or keep other operators");
-    if (writes) {
-      in_place = &held->second;
-    } else {
-      held->second.read = true;
+  const size_t count = schema.arguments().size();
+  for (size_t i = 0; i < count; ++i) {
+    const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+    const bool written = alias != nullptr && alias->isWrite();
+    std::vector<at::Tensor> tensors;
+    AddTensors(stack[stack.size() - count + i], &tensors);
+    for (const at::Tensor& tensor : tensors) {
+      if (!tensor.has_storage()) continue;
+      const auto held = held_.find(StorageOf(tensor));
+      if (held == held_.end()) continue;
+      // Which is written does not matter where it is not the first: such operators are few.
+      const bool first = i == 0 && schema.returns().size() == 1 && !held->second.read;
+      TORCH_CHECK_WITH(ValueError, !written || first, NameOf(schema),
+                       " works in place on a result that the save option keeps: make it work out "
+                       "of place, or keep other operators");
+      if (written) {
+        in_place = &held->second;
+      } else {
+        held->second.read = true;
+      }
     }
   }
   return in_place;
@@ -122,7 +126,7 @@ void KeptResults::RunOperator(const Run& run, const c10::OperatorHandle& operati
                               c10::Stack* stack) {
   const c10::FunctionSchema& schema = operation.schema();
   operators_.push_back(&schema);
-  const Held* const in_place = NoteReads(schema, TensorsOf(*stack, schema.arguments().size()));
+  const Held* const in_place = NoteReads(schema, *stack);
   const std::string name = NameOf(schema);
   const bool keeps = !schema.is_mutable() && Keeps(name);
   Measure(run, name, [&] {
@@ -198,6 +202,9 @@ bool KeptResults::RunKept(const Run& run, const c10::OperatorHandle& operation, 
   }
   Kept kept;
   const int64_t before_bytes = run.value.Bytes(/*granularity=*/1);
+  // First, so that an output which autograd saves counts in what is kept where no rerun reads it.
+  Resolve(run, arguments, &kept);
+  const int64_t inner_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes;
   for (auto output = first; output != stack->end(); ++output) {
     const at::Tensor& tensor = output->toTensor();
     kept.outputs.emplace_back();
@@ -205,10 +212,8 @@ bool KeptResults::RunKept(const Run& run, const c10::OperatorHandle& operation, 
     kept.outputs.back() = {run.hold(tensor), tensor.requires_grad()};
     held_.insert_or_assign(StorageOf(tensor), Held{operators_.size() - 1});
   }
-  const int64_t output_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes;
-  Resolve(run, arguments, &kept);
-  running_.output_bytes = output_bytes;
-  running_.inner_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes - output_bytes;
+  running_.inner_bytes = inner_bytes;
+  running_.output_bytes = run.value.Bytes(/*granularity=*/1) - before_bytes - inner_bytes;
   kept.end_place = run.recorded.places();
   if (before.has_value()) kept.random = DrawnSince(*before, run.device);
   results_.emplace(operators_.size() - 1, std::move(kept));

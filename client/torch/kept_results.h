@@ -31,8 +31,8 @@ struct OperatorCost {
   std::string name;          // "linear"
   double seconds = 0;        // what a rerun saves that does not run it
   bool kept = false;         // else its results cannot be kept, such as views of its arguments
-  int64_t output_bytes = 0;  // of the results, its outputs
-  int64_t inner_bytes = 0;   // and the others
+  int64_t inner_bytes = 0;   // of the results, what autograd saves within it
+  int64_t output_bytes = 0;  // and its other outputs
   // Autograd saves something that a backward does not find elsewhere; of that, an argument.
   bool saves = false;
   bool saves_argument = false;
@@ -106,7 +106,7 @@ class KeptResults {
 
   bool Keeps(const std::string& name) const;
   // Of an operator before it runs: the kept output that it works in place on, if there is one.
-  Held* NoteReads(const c10::FunctionSchema& schema, const std::vector<at::Tensor>& arguments);
+  Held* NoteReads(const c10::FunctionSchema& schema, const c10::Stack& stack);
   void Measure(const Run& run, const std::string& name, const std::function<bool()>& operation);
   bool RunKept(const Run& run, const c10::OperatorHandle& operation, c10::Stack* stack);
   bool RunInPlace(const Run& run, const c10::OperatorHandle& operation, c10::Stack* stack);

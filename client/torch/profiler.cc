@@ -25,10 +25,10 @@
 
 #include "client/torch/graph_mode.h"
 #include "client/torch/replay.h"
+#include "client/torch/stage_timer.h"
 #include "client/torch/state_backup.h"
 #include "client/torch/step_times.h"
 #include "client/torch/torch_guarded.h"
-#include "client/torch/work_timer.h"
 #include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
@@ -36,25 +36,14 @@
 namespace stowage {
 namespace {
 
-// The gradients that a stage's backward is measured with: ones.
-Tensors OnesLike(const StageOutput& output) {
-  Tensors ones(output.tensors.size());
-  for (size_t i = 0; i < ones.size(); ++i) {
-    if (output.differentiable[i]) ones[i] = at::ones_like(output.tensors[i]);
-  }
-  return ones;
-}
-
 // Measures the stages of one TorchStages in order.
 class Profiler {
  public:
   Profiler(TorchStages* stages, Device* device, MemoryMeter* meter, const ProfileOptions& options)
-      : stages_(*stages), device_(*device), meter_(*meter), options_(options) {}
+      : stages_(*stages), timer_(stages, device, meter), options_(options) {}
 
   absl::Status Begin() {
-    RETURN_IF_ERROR(
-        device_.Launch(Queue::kCompute, [this](void* stream) { return stages_.Begin(stream); }));
-    RETURN_IF_ERROR(device_.Synchronize());
+    RETURN_IF_ERROR(timer_.Begin());
     chain_.input_bytes = stages_.ValueBytes(0);
     return absl::OkStatus();
   }
@@ -145,28 +134,6 @@ class Profiler {
     }
   }
 
-  absl::Status Forward(ForwardCall call) {
-    meter_.ResetPeak();
-    return TimeWork(
-        &device_, stages_.options().device,
-        [this, call](void* stream) mutable {
-          call.stream = stream;
-          return stages_.Forward(call);
-        },
-        &last_forward_);
-  }
-
-  absl::Status Backward(int l) {
-    meter_.ResetPeak();
-    return TimeWork(
-        &device_, stages_.options().device,
-        [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
-        &last_backward_);
-  }
-
-  // The peak since ResetPeak(), beyond the bytes live before.
-  int64_t NewBytes(int64_t before_bytes) const { return meter_.PeakBytes() - before_bytes; }
-
   // The caller keeps the chain's input. A chain with costs in graph mode has no input_unread.
   bool MayLoseInput(int l) const { return l > 1 && !options_.graph_mode; }
 
@@ -184,22 +151,19 @@ class Profiler {
     int64_t forward_bytes = 0;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
       stages_.SetOutput(l - 1, input);
-      int64_t before = meter_.LiveBytes();
-      RETURN_IF_ERROR(Forward({.stage = l}));
-      const int64_t new_bytes = NewBytes(before);
+      RETURN_IF_ERROR(timer_.Forward({.stage = l}));
+      const int64_t new_bytes = timer_.new_bytes();
       stage.saved_bytes = stages_.ValueBytes(l);
       if (work.empty() && !is_loss) work = stages_.WorkOf(l);
       stage.input_unread = stage.input_unread && !stages_.NeedsInput(l);
-      if (!is_loss) stages_.SetGradients(l, OnesLike(stages_.Output(l)));
-      before = meter_.LiveBytes();
-      RETURN_IF_ERROR(Backward(l));
-      const int64_t backward_overhead = NewBytes(before) - stages_.GradientBytes(l - 1);
+      RETURN_IF_ERROR(timer_.Backward(l));
+      const int64_t backward_overhead = timer_.new_bytes() - stages_.GradientBytes(l - 1);
       stages_.SetGradients(l - 1, {});
       if (run < 0) continue;
       forward_bytes = std::max(forward_bytes, new_bytes);
       stage.backward_overhead_bytes = std::max(stage.backward_overhead_bytes, backward_overhead);
-      forwards.push_back(last_forward_);
-      backwards.push_back(last_backward_);
+      forwards.push_back(timer_.last_forward());
+      backwards.push_back(timer_.last_backward());
     }
     forwards_.push_back(std::move(forwards));
     backwards_.push_back(std::move(backwards));
@@ -225,18 +189,18 @@ class Profiler {
 
   // Replays that end early; none if the stage's cannot.
   absl::StatusOr<OperationRuns> MeasureReplays(int l) {
-    RETURN_IF_ERROR(Forward({.stage = l,
-                             .kind = OperationKind::kForwardCheckpoint,
-                             .repeated = true,
-                             .replayed = true}));
+    RETURN_IF_ERROR(timer_.Forward({.stage = l,
+                                    .kind = OperationKind::kForwardCheckpoint,
+                                    .repeated = true,
+                                    .replayed = true}));
     if (!stages_.EndsEarly(l)) return OperationRuns();
     OperationRuns replays;
     for (int run = -options_.warmups; run < options_.repeats; ++run) {
-      const absl::Status status = Forward({.stage = l, .run = 1, .replay = true});
+      const absl::Status status = timer_.Forward({.stage = l, .run = 1, .replay = true});
       // A stage that does not compute the same twice is an error only of a step that recomputes it.
       if (absl::IsFailedPrecondition(status)) return OperationRuns();
       RETURN_IF_ERROR(status);
-      if (run >= 0) replays.push_back(last_forward_);
+      if (run >= 0) replays.push_back(timer_.last_forward());
     }
     return replays;
   }
@@ -244,10 +208,9 @@ class Profiler {
   // Adds the output's bytes to `stage`. Leaves the output as the only live value.
   absl::Status MeasureOutput(int l, Stage* stage) {
     stages_.SetOutput(l, {});  // which the forward would free first
-    const int64_t before = meter_.LiveBytes();
-    RETURN_IF_ERROR(Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
+    RETURN_IF_ERROR(timer_.Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
     stage->output_bytes = stages_.ValueBytes(l);
-    stage->forward_overhead_bytes = std::max<int64_t>(NewBytes(before) - stage->output_bytes, 0);
+    stage->forward_overhead_bytes = std::max<int64_t>(timer_.new_bytes() - stage->output_bytes, 0);
     if (options_.stays_on_device) {
       stage->saved_bytes =
           std::max(stage->saved_bytes - stages_.passed_bytes(l), stage->output_bytes);
@@ -257,8 +220,7 @@ class Profiler {
   }
 
   TorchStages& stages_;
-  Device& device_;
-  MemoryMeter& meter_;
+  StageTimer timer_;
   const ProfileOptions options_;
   Chain chain_;                          // the stages measured so far
   std::vector<OperationRuns> forwards_;  // of those stages, then of the loss
@@ -266,8 +228,6 @@ class Profiler {
   std::vector<OperationRuns> replays_;                // empty: as long as the forward
   std::vector<std::string> work_;                     // TorchStages::WorkOf()
   std::vector<std::vector<GradientPart>> gradients_;  // of those stages' inputs
-  OperationTimes last_forward_;
-  OperationTimes last_backward_;
 };
 
 absl::StatusOr<Chain> Measure(TorchStages* stages, Device* device, MemoryMeter* meter,

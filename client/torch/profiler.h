@@ -38,7 +38,8 @@ struct ProfileOptions {
 //   for all where graph mode is measured, too.
 // - A stage whose replay ends early, and takes less than its forward, has replay_seconds; none does
 //   where graph mode is measured, too.
-// - The overhead of a forward that saves and that of one that does not are measured each; where graph
+// - The overhead of a forward that saves and that of one that does not are measured each; where
+// graph
 //   mode is measured, too, the larger one is both.
 // - A no_recompute stage runs as often as the others. If it is a collective, every rank must
 //   profile.

@@ -43,7 +43,10 @@ std::vector<bool> ModesOf(torch::nn::Module* module) {
 
 }  // namespace
 
-RandomStates::RandomStates(c10::Device device) : generators_(GeneratorsOf(device)) {
+RandomStates::RandomStates(c10::Device device) : RandomStates(GeneratorsOf(device)) {}
+
+RandomStates::RandomStates(std::vector<at::Generator> generators)
+    : generators_(std::move(generators)) {
   for (const at::Generator& generator : generators_) {
     const at::Tensor state = StateOf(generator);
     const auto* const data = state.data_ptr<uint8_t>();

@@ -14,13 +14,15 @@
 
 namespace stowage {
 
-// The states of the random generators of the host and of `device` at some time, outside LibTorch's
-// allocator. Members may throw LibTorch's exceptions.
+// The states of random generators at some time, outside LibTorch's allocator. Members may throw
+// LibTorch's exceptions.
 class RandomStates {
  public:
+  explicit RandomStates(std::vector<at::Generator> generators);
+  // Of the default generators of the host and of `device`.
   explicit RandomStates(c10::Device device);
 
-  // Keeps those of generators that numbers were drawn from since `before`, of the same device:
+  // Keeps those of generators that numbers were drawn from since `before`, which has the same ones:
   // Restore() leaves the others alone, from which other stages may have drawn.
   void ForgetUnchanged(const RandomStates& before);
   bool empty() const { return generators_.empty(); }

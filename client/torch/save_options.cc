@@ -2,8 +2,6 @@
 // its measurements. What its operators take is measured in forwards that keep all results.
 #include "client/torch/save_options.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -12,10 +10,10 @@
 #include <vector>
 
 #include "client/torch/kept_choice.h"
+#include "client/torch/stage_timer.h"
 #include "client/torch/state_backup.h"
 #include "client/torch/step_times.h"
 #include "client/torch/torch_guarded.h"
-#include "client/torch/work_timer.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -30,30 +28,20 @@ bool IsUnsuited(const absl::Status& status) {
          absl::IsResourceExhausted(status);
 }
 
-Tensors OnesLike(const StageOutput& output) {
-  Tensors ones(output.tensors.size());
-  for (size_t i = 0; i < ones.size(); ++i) {
-    if (output.differentiable[i]) ones[i] = at::ones_like(output.tensors[i]);
-  }
-  return ones;
-}
-
 class OptionFinder {
  public:
   OptionFinder(TorchStages* stages, Device* device, MemoryMeter* meter,
                const SaveOptionsSearch& search, Chain* chain)
-      : stages_(*stages), device_(*device), meter_(*meter), search_(search), chain_(*chain) {}
+      : stages_(*stages), timer_(stages, device, meter), search_(search), chain_(*chain) {}
 
   absl::Status Run() {
-    RETURN_IF_ERROR(
-        device_.Launch(Queue::kCompute, [this](void* stream) { return stages_.Begin(stream); }));
-    RETURN_IF_ERROR(device_.Synchronize());
+    RETURN_IF_ERROR(timer_.Begin());
     for (int l = 1; l <= stages_.length(); ++l) {
       if (search_.progress) search_.progress(l);
       input_ = stages_.Output(l - 1);
       RETURN_IF_ERROR(FindOptions(l));
       stages_.SetOutput(l - 1, std::exchange(input_, {}));
-      RETURN_IF_ERROR(Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
+      RETURN_IF_ERROR(timer_.Forward({.stage = l, .kind = OperationKind::kForwardCheckpoint}));
       stages_.SetOutput(l - 1, {});
     }
     return absl::OkStatus();
@@ -62,7 +50,7 @@ class OptionFinder {
  private:
   struct Option {
     KeptOperators operators;
-    SaveOption costs;  // the backward's seconds: beyond those of the stage's own way
+    SaveOption costs;  // the backward's seconds: beyond those of the stage's own way, see Measure()
   };
   // A stage that was measured, by all that its options depend on.
   struct Known {
@@ -75,29 +63,10 @@ class OptionFinder {
     int64_t saved_bytes = 0;
     int64_t overhead_bytes = 0;
     int64_t forward_bytes = 0;  // of the forward, at most
-    double seconds = 0;
+    OperationTimes times;       // of forward and backward
   };
 
   Stage& stage(int l) { return chain_.stages[static_cast<size_t>(l) - 1]; }
-
-  absl::Status Forward(ForwardCall call) {
-    meter_.ResetPeak();
-    return TimeWork(
-        &device_, stages_.options().device,
-        [this, call](void* stream) mutable {
-          call.stream = stream;
-          return stages_.Forward(call);
-        },
-        &last_forward_);
-  }
-
-  absl::Status Backward(int l) {
-    meter_.ResetPeak();
-    return TimeWork(
-        &device_, stages_.options().device,
-        [this, l](void* stream) { return stages_.Backward({.stage = l, .stream = stream}); },
-        &last_backward_);
-  }
 
   bool CanHaveOptions(int l) {
     const Stage& stage = this->stage(l);
@@ -164,7 +133,7 @@ class OptionFinder {
       stages_.SetOutput(l - 1, input_);
       std::vector<OperatorCost> once;
       stages_.set_measured_operators(&once);
-      const absl::Status status = Forward({.stage = l});
+      const absl::Status status = timer_.Forward({.stage = l});
       stages_.set_measured_operators(nullptr);
       stages_.SetOutput(l, {});
       RETURN_IF_ERROR(status);
@@ -182,34 +151,36 @@ class OptionFinder {
   absl::StatusOr<Measured> MeasureOnce(int l, int save_option) {
     stages_.SetOutput(l - 1, input_);
     Measured measured;
-    int64_t before = meter_.LiveBytes();
-    RETURN_IF_ERROR(Forward({.stage = l, .save_option = save_option}));
+    RETURN_IF_ERROR(timer_.Forward({.stage = l, .save_option = save_option}));
     measured.saved_bytes = stages_.ValueBytes(l);
-    measured.forward_bytes = meter_.PeakBytes() - before;
+    measured.forward_bytes = timer_.new_bytes();
     // Counted like the stage's own way.
     if (search_.stays_on_device) measured.saved_bytes -= stages_.passed_bytes(l);
     measured.saved_bytes = std::max(measured.saved_bytes, stage(l).output_bytes);
-    stages_.SetGradients(l, OnesLike(stages_.Output(l)));
-    before = meter_.LiveBytes();
-    RETURN_IF_ERROR(Backward(l));
-    measured.overhead_bytes = meter_.PeakBytes() - before - stages_.GradientBytes(l - 1);
+    RETURN_IF_ERROR(timer_.Backward(l));
+    measured.overhead_bytes = timer_.new_bytes() - stages_.GradientBytes(l - 1);
     stages_.SetGradients(l - 1, {});
+    const OperationTimes& forward = timer_.last_forward();
+    const OperationTimes& backward = timer_.last_backward();
+    measured.times = {forward.host_seconds + backward.host_seconds,
+                      forward.device_seconds + backward.device_seconds};
     return measured;
   }
 
   // Runs the stage's own way and all options in turn, so that a change of the machine's speed
-  // affects them equally.
+  // affects them equally. A chain has one time of a stage's forwards, so what an option's forward
+  // takes longer, since it keeps results, counts in the backward that follows it.
   absl::StatusOr<std::vector<Option>> Measure(int l, std::vector<Option> options) {
     std::vector<KeptOperators> operators;
     for (const Option& option : options) operators.push_back(option.operators);
     stages_.SetSaveOptions(l, operators);
-    std::vector<OperationRuns> backwards(options.size() + 1);
+    std::vector<OperationRuns> both(options.size() + 1);
     std::vector<int64_t> forward_bytes(options.size(), stage(l).OutputNeedBytes());
     for (int run = -search_.warmups; run < search_.repeats; ++run) {
       for (size_t k = 0; k <= options.size(); ++k) {
         ASSIGN_OR_RETURN(const Measured measured, MeasureOnce(l, static_cast<int>(k)));
         if (run < 0) continue;
-        backwards[k].push_back(last_backward_);
+        both[k].push_back(measured.times);
         if (k == 0) continue;
         SaveOption& costs = options[k - 1].costs;
         costs.saved_bytes = std::max(costs.saved_bytes, measured.saved_bytes);
@@ -219,7 +190,7 @@ class OptionFinder {
       }
     }
     const std::vector<OperationTimes> medians =
-        PooledMedians(backwards, std::vector<std::string>(backwards.size()));
+        PooledMedians(both, std::vector<std::string>(both.size()));
     for (size_t k = 1; k <= options.size(); ++k) {
       SaveOption& costs = options[k - 1].costs;
       costs.backward_seconds = std::max(0.0, medians[k].device_seconds - medians[0].device_seconds);
@@ -246,14 +217,11 @@ class OptionFinder {
   }
 
   TorchStages& stages_;
-  Device& device_;
-  MemoryMeter& meter_;
+  StageTimer timer_;
   const SaveOptionsSearch search_;
   Chain& chain_;
   StageOutput input_;  // of the stage that is measured
   std::vector<Known> known_;
-  OperationTimes last_forward_;
-  OperationTimes last_backward_;
 };
 
 }  // namespace

@@ -43,6 +43,8 @@ struct ShapePlan : FitPlan {
   std::unique_ptr<PendingPlan> pending = nullptr;
   int64_t pending_bytes = 0;
   int solves = 0;
+  int64_t least_bytes = 0;   // of any schedule, once the one that takes least is being found
+  int64_t excess_bytes = 0;  // the most that a schedule took beyond what was predicted
 
   int64_t host_bytes() const { return commands == nullptr ? 0 : commands->host.layout.bytes; }
 };

@@ -443,6 +443,29 @@ TEST_F(FitTest, NamesTheLeastBudgetWhereNothingFits) {
   EXPECT_THAT(message, HasSubstr(" are the least that does"));
 }
 
+// Dropout's random states are much of what so small a network takes, and part of no chain.
+TEST_F(FitTest, NamesABudgetThatIsEnoughWhereNothingFits) {
+  at::manual_seed(1);
+  const absl::StatusOr<Network> network =
+      MakeNetwork("gpt2", {.batch = 1, .layers = 3, .width = 16, .sequence = 16, .vocabulary = 20});
+  ASSERT_THAT(network, IsOk());
+  ZeroGradients(TorchStages(network->stages, {}).Parameters());
+  for (const char* memory : {"1KiB", "0%", "10%"}) {
+    SCOPED_TRACE(memory);
+    std::string text = MessageOf<c10::OutOfMemoryError>(
+        [&] { Fit(network->stages, network->input, network->loss, {.memory = memory}); });
+    ASSERT_THAT(text, HasSubstr("no schedule fits within memory = "));
+    text = text.substr(text.find("; ") + 2);
+    const std::string least = text.substr(0, text.find(' '));
+    Fit fit(network->stages, network->input, network->loss, {.memory = least});
+    HostMemoryMeter& memory_meter = HostMemory();
+    memory_meter.SetLimit(memory_meter.LiveBytes() + std::stoll(least) -
+                          static_cast<int64_t>(network->input.nbytes()));
+    EXPECT_NO_THROW(fit.step(network->input, network->loss));
+    memory_meter.SetLimit(INT64_MAX);
+  }
+}
+
 TEST_F(FitTest, NamesTheStageThatFails) {
   nn::Sequential network = Perceptron();
   network->push_back(nn::Linear(63, 64));

@@ -3,6 +3,7 @@
 #include "client/torch/save_options.h"
 
 #include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <gtest/gtest.h>
 #include <torch/library.h>
@@ -11,14 +12,18 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/normalization.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "client/agent/device.h"
 #include "client/agent/executor.h"
 #include "client/agent/host_device.h"
 #include "client/agent/plan.h"
@@ -26,6 +31,7 @@
 #include "client/torch/memory_meter.h"
 #include "client/torch/profiler.h"
 #include "client/torch/torch_stages.h"
+#include "client/torch/torch_versions.h"
 #include "gmock/gmock.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/validate.h"
@@ -189,10 +195,12 @@ TEST_P(SaveOptionsTest, TrainToTheBitAsWithout) {
   }
 }
 
-// Returns a copy and counts its calls.
+// Returns a copy and counts its calls, which may take some time.
 int copies = 0;
+std::chrono::milliseconds copy_time{0};
 at::Tensor CountedCopy(const at::Tensor& tensor) {
   ++copies;
+  std::this_thread::sleep_for(copy_time);
   return tensor.clone();
 }
 
@@ -312,6 +320,24 @@ TEST(SaveOptions, KeepWhatOperatorsInPlaceHaveMade) {
   }
 }
 
+// What an operator in place only reads may be kept, also where the rerun skips it.
+TEST(SaveOptions, KeepWhatOperatorsInPlaceRead) {
+  const auto forward = [](const at::Tensor& input) {
+    const at::Tensor read = input.sin();
+    at::Tensor written = input.cos();
+    written.add_(read).addcmul_(read, input);
+    return (written.add_(written).tanh() * read).sigmoid();
+  };
+  for (const KeptOperators& kept : std::vector<KeptOperators>{
+           {.names = {"sin"}}, {.names = {"cos"}}, {.names = {"sin", "cos", "tanh"}}}) {
+    Training plain = Around(forward, {});
+    Training planned = Around(forward, kept);
+    PlainBackward(plain);
+    ASSERT_THAT(StepOf(planned), IsOk());
+    EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+  }
+}
+
 TEST(SaveOptions, DrawTheNumbersThatFollowKeptOnes) {
   for (const std::set<size_t>& kept : std::vector<std::set<size_t>>{{0}, {2}, {0, 2}, {1, 4}}) {
     const auto forward = [](const at::Tensor& input) {
@@ -362,6 +388,15 @@ TEST(SaveOptions, AreRefusedToStagesThatCannotHaveThem) {
                     HasSubstr("middle: mul_ works in place on a result that the save option keeps: "
                               "make it work out of place, or keep other operators")));
   EXPECT_THAT(StepOf(Around(
+                  [](const at::Tensor& input) {
+                    const at::Tensor value = input.sin();
+                    const at::Tensor read = input.cos().add_(value);
+                    return value.mul_(2).exp() + read;
+                  },
+                  {.names = {"sin"}})),
+              Fails(absl::StatusCode::kInvalidArgument,
+                    HasSubstr("middle: mul_ works in place on a result that the save option")));
+  EXPECT_THAT(StepOf(Around(
                   [runs = 0](const at::Tensor& input) mutable {
                     return (++runs == 1 ? input.sin() : input.cos()).exp().exp();
                   },
@@ -386,6 +421,74 @@ TEST(SaveOptions, AreRefusedToStagesThatCannotHaveThem) {
                     HasSubstr("middle: its backward reads its input")));
 }
 
+// A host device on which time passes where `clock_` is set forward.
+class ClockDevice final : public Device {
+ public:
+  void Pass(double seconds) { clock_ += seconds; }
+
+  absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override { return host_.Allocate(bytes); }
+  absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) override {
+    return host_.AllocatePinned(bytes);
+  }
+  void Free(DeviceSpan span) override { host_.Free(span); }
+  void FreePinned(PinnedSpan span) override { host_.FreePinned(span); }
+  absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
+    return host_.Copy(queue, from, to);
+  }
+  absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
+    return host_.Copy(queue, from, to);
+  }
+  absl::Status Launch(Queue queue, DeviceWork work) override {
+    return host_.Launch(queue, std::move(work));
+  }
+  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
+                          DeviceWork work) override {
+    return host_.LaunchCopy(queue, direction, bytes, std::move(work));
+  }
+  absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
+    const auto event = std::make_shared<ClockEvent>();
+    const absl::Status status = host_.Launch(queue, [this, event](void* /*stream*/) {
+      event->seconds = clock_;
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    return event;
+  }
+  absl::Status Wait(Queue /*queue*/, const std::shared_ptr<const Event>& /*event*/) override {
+    return absl::UnimplementedError("one queue is used");
+  }
+  absl::Status Synchronize() override { return host_.Synchronize(); }
+
+ private:
+  struct ClockEvent final : Event {
+    double Seconds() const override { return seconds; }
+    double seconds = 0;
+  };
+
+  double clock_ = 0;  // of the compute queue's thread
+  HostDevice host_;
+};
+
+TEST(SaveOptions, CostWhatTheirForwardsTakeLonger) {
+  ClockDevice device;
+  int calls = 0;
+  Training training = Around(
+      [&](const at::Tensor& input) {
+        // In turn the stage's own forward, the option's, and its rerun.
+        device.Pass(std::vector<double>{1, 5, 3}[static_cast<size_t>(calls++) % 3]);
+        return input.sin().exp().tanh().sigmoid();
+      },
+      {.names = {"sin"}});
+  TorchStages stages(training.stages, {});
+  Chain chain = EqualChain(3);
+  chain.stages[1].saved_bytes = 4 * static_cast<int64_t>(training.input.nbytes());
+  stages.Feed(training.input, training.loss);
+  ASSERT_THAT(FindSaveOptions(&stages, &device, &HostMemory(), {.repeats = 1}, &chain), IsOk());
+  const Stage& stage = chain.stages[1];
+  ASSERT_EQ(stage.last_option(), 1);
+  EXPECT_EQ(stage.BackwardSeconds(1), stage.backward_seconds + (5 - 1) + 3);
+}
+
 // A profiled network with the options that were found.
 class FoundOptionsTest : public SaveOptionsTest {
  protected:
@@ -394,6 +497,7 @@ class FoundOptionsTest : public SaveOptionsTest {
     auto chain = ProfileChain(&stages_, &device_, &HostMemory(), {.repeats = 1});
     EXPECT_THAT(chain, IsOk());
     chain_ = *std::move(chain);
+    floor_bytes_ = FloorOfMemory(chain_).bytes;
     stages_.Feed(training_.input, training_.loss);
     EXPECT_THAT(FindSaveOptions(&stages_, &device_, &HostMemory(), {.repeats = 1}, &chain_),
                 IsOk());
@@ -414,6 +518,7 @@ class FoundOptionsTest : public SaveOptionsTest {
   Training training_;
   TorchStages stages_;
   Chain chain_;
+  int64_t floor_bytes_ = 0;  // without options
 };
 
 INSTANTIATE_TEST_SUITE_P(TorchStages, FoundOptionsTest, kBlocks,
@@ -421,6 +526,7 @@ INSTANTIATE_TEST_SUITE_P(TorchStages, FoundOptionsTest, kBlocks,
 
 TEST_P(FoundOptionsTest, AreAsManyBytesAsTheyHold) {
   EXPECT_THAT(Violations(chain_), testing::IsEmpty());
+  EXPECT_LE(FloorOfMemory(chain_).bytes, floor_bytes_);
   stages_.Feed(training_.input, training_.loss);
   ASSERT_THAT(stages_.Begin(nullptr), IsOk());
   for (int l = 1; l <= 3; ++l) {
@@ -506,7 +612,7 @@ TEST_P(FoundOptionsTest, ComeBackFromTheHost) {
   EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
 }
 
-TEST_P(SaveOptionsTest, AreUsedByFit) {
+TEST_P(SaveOptionsTest, TrainToTheBitWithFit) {
   Training plain = GetParam().training();
   Training planned = GetParam().training();
   Fit fit(planned.stages, planned.input, planned.loss,
@@ -532,6 +638,105 @@ TEST_P(SaveOptionsTest, AreUsedByFit) {
 
   const Fit without(planned.stages, planned.input, planned.loss, {.memory = "50%"});
   for (const Stage& stage : without.plan().chain.stages) EXPECT_TRUE(stage.save_options.empty());
+}
+
+// Stages that take most of their time in a copy, and most of their memory behind it.
+Training SlowCopyTraining() {
+  at::manual_seed(21);
+  Training training;
+  for (const char* name : {"one", "two", "three"}) {
+    nn::Linear linear(32, 32);
+    training.stages.push_back({.name = name,
+                               .forward =
+                                   [linear](const at::Tensor& input) mutable {
+                                     const at::Tensor value = CallCountedCopy(linear(input));
+                                     return value.sin().exp().tanh().exp().sigmoid();
+                                   },
+                               .module = linear.ptr()});
+  }
+  training.input = at::randn({64, 32});
+  training.loss = [](const at::Tensor& output) { return output.square().mean(); };
+  return training;
+}
+
+TEST(SaveOptions, AreUsedByFitWhereTheyAreQuicker) {
+  copy_time = std::chrono::milliseconds(10);
+  const auto quick_again = absl::MakeCleanup([] { copy_time = std::chrono::milliseconds(0); });
+  Training plain = SlowCopyTraining();
+  Training planned = SlowCopyTraining();
+  Fit fit(planned.stages, planned.input, planned.loss, {.memory = "50%", .save_options = true});
+  ASSERT_TRUE(fit.plan().planned.has_value());
+  EXPECT_THAT(fit.plan().planned->result.answer->schedule.operations,
+              testing::Contains(testing::Field(&Operation::save_option, testing::Gt(0))))
+      << fit.summary();
+  const at::Tensor loss = PlainBackward(plain);
+  EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+}
+
+// While in scope, forwards compute products in bfloat16.
+class AutocastScope {
+ public:
+  AutocastScope() { SetAutocastOnCpu(true); }
+  ~AutocastScope() {
+    SetAutocastOnCpu(false);
+    at::autocast::clear_cache();
+  }
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+};
+
+// As LibTorch recommends: the forward with autocast, the backward without.
+at::Tensor AutocastBackward(Training& training) {
+  at::Tensor loss;
+  {
+    const AutocastScope autocast;
+    at::Tensor value = training.input;
+    for (const TorchStage& stage : training.stages) value = stage.forward(value);
+    loss = training.loss(value);
+  }
+  loss.backward();
+  return loss.detach();
+}
+
+TEST_P(SaveOptionsTest, TrainToTheBitUnderAutocast) {
+  Training plain = GetParam().training();
+  Training exact = GetParam().training();
+  at::manual_seed(1);
+  const at::Tensor loss = AutocastBackward(plain);
+  at::manual_seed(1);
+  EXPECT_FALSE(at::equal(PlainBackward(exact), loss));
+  for (const char* operations :
+       {"S1:1 S2:1 S3:1 S4 B4 B3 B2 B1", "S1:2 S2:3 S3:4 S4 B4 B3 B2 B1",
+        "S1:5 S2:5 S3:5 S4 B4 B3 B2 B1", "C1 D2 S3:2 S4 B4 B3 C1 S2:1 B2 S1:4 B1"}) {
+    SCOPED_TRACE(operations);
+    Training planned = WithOptions();
+    ScheduledTraining trained(planned, ChainWithOptions(3), Ops(operations));
+    at::manual_seed(1);
+    {
+      const AutocastScope autocast;
+      ASSERT_THAT(trained.Step(), IsOk());
+    }
+    EXPECT_TRUE(at::equal(trained.stages().loss(), loss));
+    EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+  }
+}
+
+TEST_P(SaveOptionsTest, AreFoundUnderAutocast) {
+  Training plain = GetParam().training();
+  Training planned = GetParam().training();
+  at::manual_seed(1);
+  const at::Tensor loss = AutocastBackward(plain);
+  const AutocastScope autocast;
+  Fit fit(planned.stages, planned.input, planned.loss,
+          {.memory = "50%", .save_options = true, .verify = true});
+  for (const Stage& stage : fit.plan().chain.stages) EXPECT_FALSE(stage.save_options.empty());
+  at::manual_seed(1);
+  const int64_t before_bytes = HostMemory().LiveBytes();
+  HostMemory().ResetPeak();
+  EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
+  EXPECT_LE(HostMemory().PeakBytes() - before_bytes, fit.plan().budget_bytes);
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
 }
 
 }  // namespace
