@@ -104,7 +104,7 @@ void AnswerCache::PutInMemory(const CachedAnswerPtr& cached) {
 }
 
 void AnswerCache::PutInTiers(const CachedAnswerPtr& cached) {
-  if (!BelongsInTiers(cached->answer)) return;
+  if (!BelongsInTiers(*cached)) return;
   for (Tier& tier : tiers_) PutIn(tier, cached);
 }
 

@@ -83,10 +83,10 @@ class AnswerCache {
   // of another owner.
   void PutInMemory(const CachedAnswerPtr& cached);
   bool has_tiers() const { return !tiers_.empty(); }
-  // Tiers are not given answers that they would not be believed: that nothing fits, or what
-  // rounding loses.
-  static bool BelongsInTiers(const Answer& answer) {
-    return answer.outcome != Outcome::kInfeasible && !answer.rounding_loss.has_value();
+  // Tiers are not given answers that they would not be believed: that nothing fits, what rounding
+  // loses, or a tight bound.
+  static bool BelongsInTiers(const CachedAnswer& cached) {
+    return cached.answer.outcome != Outcome::kInfeasible && !cached.has_more_than_schedule;
   }
   // The same in all tiers, where it belongs there. Blocks on them.
   void PutInTiers(const CachedAnswerPtr& cached);

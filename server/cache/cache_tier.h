@@ -23,6 +23,8 @@ struct CachedAnswer {
   bool is_explained = false;
   // Of the lease under which it was solved (solve_leases.h); 0: without one.
   int64_t lease_token = 0;
+  // Whether its request asked for figures that the schedule does not show (model/request.h).
+  bool has_more_than_schedule = false;
 };
 using CachedAnswerPtr = std::shared_ptr<const CachedAnswer>;
 

@@ -301,8 +301,9 @@ void SolveCoordinator::Run(const SolvePtr& solve, const RequestInstances& instan
                      .keys = solve->keys(),
                      .owner = solve->owner().client,
                      .is_explained = true,
-                     .lease_token = lease != nullptr ? lease->token() : 0});
-    if (lease != nullptr && AnswerCache::BelongsInTiers(cached->answer)) lease->LeaveToAnswer();
+                     .lease_token = lease != nullptr ? lease->token() : 0,
+                     .has_more_than_schedule = AsksForMoreThanSchedule(request.options)});
+    if (lease != nullptr && AnswerCache::BelongsInTiers(*cached)) lease->LeaveToAnswer();
     Cache(cached);
     if (lease != nullptr) lease->End(/*is_done=*/true);
     Forget(solve);
@@ -381,7 +382,7 @@ bool SolveCoordinator::MayAwaitOther(const SolvePtr& solve, Clock::time_point se
 
 void SolveCoordinator::Cache(const CachedAnswerPtr& answer) {
   resources_.cache.PutInMemory(answer);
-  if (!resources_.cache.has_tiers()) return;
+  if (!resources_.cache.has_tiers() || !AnswerCache::BelongsInTiers(*answer)) return;
   const auto failed = [this](const absl::Status& status) {
     resources_.observer.StoreFailed(status);
   };

@@ -57,7 +57,6 @@ class PofoSearch {
   struct Label {
     PofoLoad load;
     double lost = 0;             // g, seconds
-    double bound = 0;            // compared with limit_: g, with or without the estimate
     double rank = 0;             // g, the estimate and the penalty; the beam keeps the least
     int64_t host_bytes = 0;      // held by offloaded values
     double offload_seconds = 0;  // of all copies to the host so far
@@ -66,6 +65,12 @@ class PofoSearch {
     int16_t first = 0;           // first stage of the part
     bool saved = false;
     PartInput input = PartInput::kKept;  // of the part
+  };
+  // What labels of one bucket are sorted by, a third of their size.
+  struct Rank {
+    double rank = 0;
+    int64_t kept = 0;
+    size_t index = 0;  // in the bucket
   };
   // One more part after a state.
   struct Transition {
@@ -95,8 +100,10 @@ class PofoSearch {
   }
 
   absl::Status Search(const SolveContext& context);
-  void Prune(std::vector<Label>* bucket) const;
+  void Prune(std::vector<Label>* bucket);
   bool Dominates(const Label& a, const Label& b) const;
+  void FillLeast();
+  void ListParts(int i);
   void Expand(PofoPosition at, int32_t index);
   void AddPart(const Transition& transition);
   void EndPlan(const Transition& transition, double lost, const Carried& carried);
@@ -111,11 +118,14 @@ class PofoSearch {
   const int loss_;
   Guide guide_ = Guide::kFluid;
   double penalty_ = 0;
-  double limit_;  // seconds; states whose bound reaches it are dropped
+  double limit_;  // seconds; states that lose as much, with or without the estimate, are dropped
   const int64_t equal_bytes_;
   const double equal_seconds_;
+  std::vector<PofoPart> parts_;              // that may follow the states before one stage
   std::vector<std::vector<Label>> buckets_;  // by Row(): states that are not expanded yet
   std::vector<Label> labels_;                // expanded states, for backtracking
+  std::vector<double> least_;                // by Row(): seconds that the rest loses at least
+  std::vector<Rank> ranks_;                  // scratch of Prune()
   BestPlan best_;
 };
 
@@ -130,22 +140,24 @@ bool PofoSearch::Dominates(const Label& a, const Label& b) const {
 }
 
 // Reduces a bucket to the `width` best-ranked states that no better-ranked one dominates.
-void PofoSearch::Prune(std::vector<Label>* bucket) const {
-  std::erase_if(*bucket, [this](const Label& label) { return label.bound >= limit_; });
-  const auto better = [](const Label& a, const Label& b) {
-    return std::pair(a.rank, a.load.kept) < std::pair(b.rank, b.load.kept);
+void PofoSearch::Prune(std::vector<Label>* bucket) {
+  const auto better = [](const Rank& a, const Rank& b) {
+    return std::pair(a.rank, a.kept) < std::pair(b.rank, b.kept);
   };
+  ranks_.clear();
+  for (const Label& label : *bucket) ranks_.push_back({label.rank, label.load.kept, ranks_.size()});
   // Cut first: the dominance test is quadratic.
   const auto width = static_cast<size_t>(options_.width);
-  if (bucket->size() > 5 * width) {
-    const auto cut = bucket->begin() + static_cast<std::ptrdiff_t>(5 * width);
-    std::nth_element(bucket->begin(), cut, bucket->end(), better);
-    bucket->erase(cut, bucket->end());
+  if (ranks_.size() > 5 * width) {
+    const auto cut = ranks_.begin() + static_cast<std::ptrdiff_t>(5 * width);
+    std::nth_element(ranks_.begin(), cut, ranks_.end(), better);
+    ranks_.erase(cut, ranks_.end());
   }
-  std::sort(bucket->begin(), bucket->end(), better);
+  std::sort(ranks_.begin(), ranks_.end(), better);
   std::vector<Label> beam;
-  for (const Label& label : *bucket) {
+  for (const Rank& rank : ranks_) {
     if (beam.size() == width) break;
+    const Label& label = (*bucket)[rank.index];
     const bool dominated = std::any_of(beam.begin(), beam.end(),
                                        [&](const Label& other) { return Dominates(other, label); });
     if (!dominated) beam.push_back(label);
@@ -156,8 +168,8 @@ void PofoSearch::Prune(std::vector<Label>* bucket) const {
 void PofoSearch::Push(PofoPosition at, Label label) {
   if (label.load.kept > relaxation_.MostKept(at)) return;
   const double estimate = label.lost + Estimate(at, label.load);
-  label.bound = options_.pruning == PofoProgram::Pruning::kByEstimate ? estimate : label.lost;
-  if (label.bound >= limit_) return;
+  const bool by_estimate = options_.pruning == PofoProgram::Pruning::kByEstimate;
+  if ((by_estimate ? estimate : label.lost) >= limit_) return;
   // Without the penalty, states that offload everything they can fill the beam, though the link
   // will not have time for all of it.
   label.rank = estimate + penalty_ * label.offload_seconds;
@@ -192,7 +204,7 @@ void PofoSearch::AddPart(const Transition& transition) {
   const double lost = from.lost + forward_wait + backward_wait + transition.recompute_seconds;
   if (step.last == loss_) {
     EndPlan(transition, lost, carried);
-  } else {
+  } else if (lost + least_[Row(After(step))] < limit_) {
     PushSuccessors(transition, lost, carried);
   }
 }
@@ -240,6 +252,32 @@ void PofoSearch::PushSuccessors(const Transition& transition, double lost, const
   Push(after, next);
 }
 
+// The estimate of what follows, for the load that loses least; nothing where states are dropped by
+// what they have lost.
+void PofoSearch::FillLeast() {
+  least_.assign(Row({loss_ + 1, 0}), PofoSteps::kInfeasible);
+  for (int i = 1; i <= loss_; ++i) {
+    for (int x = 0; x <= 1; ++x) {
+      const PofoPosition at{i, x};
+      if (relaxation_.MostKept(at) < 0) continue;
+      double& least = least_[Row(at)];
+      if (options_.pruning == PofoProgram::Pruning::kByLoss) {
+        least = 0;
+      } else {
+        least = guide_ == Guide::kFluid ? relaxation_.LeastFluid(at) : relaxation_.LeastGrid(at);
+      }
+    }
+  }
+}
+
+// The parts that begin at stage i and, with what follows, do not lose too much whatever the state.
+// least_seconds then counts what follows, too.
+void PofoSearch::ListParts(int i) {
+  steps_.ListParts(i, limit_, &parts_);
+  for (PofoPart& part : parts_) part.least_seconds += least_[Row(After(part.step))];
+  std::erase_if(parts_, [this](const PofoPart& part) { return part.least_seconds >= limit_; });
+}
+
 // All parts that may follow state `index` before stage i.
 void PofoSearch::Expand(PofoPosition at, int32_t index) {
   const Label from = labels_[static_cast<size_t>(index)];
@@ -249,14 +287,14 @@ void PofoSearch::Expand(PofoPosition at, int32_t index) {
   if (std::max(save.forward_need, save.backward_need) <= mem) {
     AddPart({.at = at, .label = index, .step = save});
   }
-  PofoStep step;
-  for (int j = at.i; j < loss_; ++j) {
-    if (!steps_.ExtendPart(j, at.i, limit_, &step) || step.forward_need > mem) break;
+  for (const PofoPart& part : parts_) {
+    const PofoStep& step = part.step;
     // Every forward of the part runs twice, so this and every longer part loses too much.
-    if (from.lost + step.forward_seconds >= limit_) break;
+    if (step.forward_need > mem || from.lost + step.forward_seconds >= limit_) break;
+    if (part.least_need > mem || from.lost + part.least_seconds >= limit_) continue;
     const PofoSteps::Recomputation recomputation =
-        steps_.RecomputationsOf({at.i, j}, from.load.kept + input).Fastest(from.load.returning);
-    if (PofoSteps::IsInfeasible(recomputation.seconds)) continue;
+        steps_.RecomputationsOf({at.i, step.last}, from.load.kept + input)
+            .Fastest(from.load.returning);
     if (from.lost + recomputation.seconds >= limit_) continue;
     AddPart({.at = at,
              .label = index,
@@ -271,9 +309,11 @@ absl::Status PofoSearch::Search(const SolveContext& context) {
   labels_.clear();
   best_ = {};
   buckets_.assign(Row({loss_ + 1, 0}), {});
+  FillLeast();
   Push({1, 0}, Label{});
   for (int i = 1; i <= loss_; ++i) {
     RETURN_IF_ERROR(context.CheckStop());
+    ListParts(i);
     for (int x = 0; x <= 1; ++x) {
       const PofoPosition at{i, x};
       std::vector<Label>& bucket = buckets_[Row(at)];

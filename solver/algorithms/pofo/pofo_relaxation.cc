@@ -39,21 +39,29 @@ double PofoRelaxation::Strip::ValueAt(double bytes) const {
   return share == 0 ? here : Between(here, high.ValueAt(bytes), share);
 }
 
-// The row of `at` at one value of A, as a function of ΔF or ΔB from 0 to Room().
-PofoRelaxation::Line PofoRelaxation::GridLine(const std::vector<float>& points, PofoPosition at,
-                                              int kept_point) const {
+void PofoRelaxation::FillScales(PofoPosition at) {
   const size_t row = Row(at);
-  const double room = Room(at, KeptAt(row, kept_point));
-  return {&points[Begin(row, kept_point)], room > 0 ? (moving_points_ - 1) / room : 0,
+  const double room = Room(at, 0);
+  fluid_scales_[row] = room > 0 ? (kFluidPoints - 1) / room : 0;
+  for (int point = 0; point < kept_points_; ++point) {
+    const double beside = Room(at, KeptAt(row, point));
+    grid_scales_[row * static_cast<size_t>(kept_points_) + static_cast<size_t>(point)] =
+        beside > 0 ? (moving_points_ - 1) / beside : 0;
+  }
+}
+
+// A row at one value of A, as a function of ΔF or ΔB from 0 to Room().
+PofoRelaxation::Line PofoRelaxation::GridLine(const std::vector<float>& points, size_t row,
+                                              int kept_point) const {
+  const size_t line = row * static_cast<size_t>(kept_points_) + static_cast<size_t>(kept_point);
+  return {&points[line * static_cast<size_t>(moving_points_)], grid_scales_[line],
           moving_points_ - 2};
 }
 
 // The row of `at` as a function of y from 0 to Room() beside I.
 PofoRelaxation::Line PofoRelaxation::FluidLine(const std::vector<float>& points,
                                                PofoPosition at) const {
-  const double room = Room(at, 0);
-  return {&points[Row(at) * kFluidPoints], room > 0 ? (kFluidPoints - 1) / room : 0,
-          kFluidPoints - 2};
+  return {&points[Row(at) * kFluidPoints], fluid_scales_[Row(at)], kFluidPoints - 2};
 }
 
 // The two lines of the grid between which `kept` lies on the axis A; infeasible beyond MostKept().
@@ -63,7 +71,8 @@ PofoRelaxation::Strip PofoRelaxation::StripAt(const std::vector<float>& points, 
   if (kept > most) return {};
   const double point = most > 0 ? kept / most * (kept_points_ - 1) : 0;
   const int low = std::min(static_cast<int>(point), kept_points_ - 2);
-  return {GridLine(points, at, low), GridLine(points, at, low + 1), point - low, true};
+  const size_t row = Row(at);
+  return {GridLine(points, row, low), GridLine(points, row, low + 1), point - low, true};
 }
 
 // The larger of the two phases' values: a plan loses at least the time that either phase loses.
@@ -89,6 +98,10 @@ PofoRelaxation::PofoRelaxation(const PofoSteps& steps, const Options& options)
       max_kept_(Row({loss_ + 1, 0}), -1),
       leaving_(Begin(Row({loss_ + 1, 0}), 0), kInfeasible),
       returning_(leaving_),
+      grid_scales_(max_kept_.size() * static_cast<size_t>(kept_points_)),
+      fluid_scales_(max_kept_.size()),
+      least_leaving_(max_kept_.size(), kInfeasible),
+      least_returning_(least_leaving_),
       fluid_leaving_(Row({loss_ + 1, 0}) * kFluidPoints, kInfeasible),
       fluid_returning_(fluid_leaving_) {}
 
@@ -98,12 +111,15 @@ absl::StatusOr<PofoRelaxation> PofoRelaxation::Build(const PofoSteps& steps, con
   // By falling i: a part [i..j] reads the rows of stage j+1.
   for (int i = steps.loss(); i >= 1; --i) {
     RETURN_IF_ERROR(context.CheckStop());
+    steps.ListParts(i, options.limit_seconds, &relaxation.parts_);
     for (int x = 0; x <= (i > 1 ? 1 : 0); ++x) {  // value 0 has one form
       const PofoPosition at{i, x};
       relaxation.FillMostKept(at);
       if (relaxation.MostKept(at) < 0) continue;
+      relaxation.FillScales(at);
       relaxation.FillFluid(at);
       relaxation.FillGrid(at);
+      relaxation.FillLeast(at);
     }
   }
   return relaxation;
@@ -121,14 +137,40 @@ void PofoRelaxation::FillMostKept(PofoPosition at) {
   };
   const PofoStep save = steps_.SaveStep(at.i);
   raise(save, std::max(save.forward_need, save.backward_need));
-  PofoStep step;
-  for (int j = at.i; j < loss_; ++j) {
+  for (const PofoPart& part : parts_) {
     // The need only grows with j, so a longer part cannot raise the value either.
-    if (!steps_.ExtendPart(j, at.i, limit_, &step) || memory_ - input - step.forward_need <= most) {
-      break;
-    }
-    const int64_t recompute_need = steps_.LeastRecomputationBytes({at.i, j});
-    if (recompute_need < INT64_MAX) raise(step, std::max(step.forward_need, recompute_need));
+    if (memory_ - input - part.step.forward_need <= most) break;
+    raise(part.step, std::max(part.step.forward_need, part.least_need));
+  }
+}
+
+double PofoRelaxation::LeastFluid(PofoPosition at) const {
+  const size_t first = Row(at) * kFluidPoints;
+  return std::max(fluid_leaving_[first], fluid_returning_[first]);
+}
+
+double PofoRelaxation::LeastGrid(PofoPosition at) const {
+  return std::max(least_leaving_[Row(at)], least_returning_[Row(at)]);
+}
+
+// Whether the part and what follows it lose too much in both phases, whatever the load. It saves
+// most parts the look at their recomputations.
+bool PofoRelaxation::FluidLoses(const PofoPart& part) const {
+  const size_t next = Row(After(part.step)) * kFluidPoints;
+  return part.least_seconds + std::min(fluid_leaving_[next], fluid_returning_[next]) >= limit_;
+}
+
+bool PofoRelaxation::GridLoses(const PofoPart& part) const {
+  const size_t next = Row(After(part.step));
+  return part.least_seconds + std::min(least_leaving_[next], least_returning_[next]) >= limit_;
+}
+
+void PofoRelaxation::FillLeast(PofoPosition at) {
+  const size_t row = Row(at);
+  for (int point = 0; point < kept_points_; ++point) {
+    // The first point of a line is its least.
+    least_leaving_[row] = std::min(least_leaving_[row], leaving_[Begin(row, point)]);
+    least_returning_[row] = std::min(least_returning_[row], returning_[Begin(row, point)]);
   }
 }
 
@@ -144,11 +186,12 @@ void PofoRelaxation::FillFluid(PofoPosition at) {
     LowerFluidReturning(at, save, 0);
   }
   // Recompute part [i..j].
-  PofoStep step;
-  for (int j = at.i; j < loss_; ++j) {
-    if (!steps_.ExtendPart(j, at.i, limit_, &step) || step.forward_need > free) break;
-    const double recompute_seconds = steps_.RecomputationsOf({at.i, j}, input).Fastest(0).seconds;
-    if (PofoSteps::IsInfeasible(recompute_seconds)) continue;
+  for (const PofoPart& part : parts_) {
+    const PofoStep& step = part.step;
+    if (step.forward_need > free) break;
+    if (part.least_need > free || FluidLoses(part)) continue;
+    const double recompute_seconds =
+        steps_.RecomputationsOf({at.i, step.last}, input).Fastest(0).seconds;
     LowerFluidLeaving(at, step, recompute_seconds);
     LowerFluidReturning(at, step, recompute_seconds);
   }
@@ -188,7 +231,8 @@ void PofoRelaxation::LowerFluidReturning(PofoPosition at, const PofoStep& step,
   const bool ends = step.last == loss_;
   const Line next = ends ? Line{} : FluidLine(fluid_returning_, After(step));
   // Without anything to return the part and what follows lose no less.
-  const double least = recompute_seconds + (ends ? 0 : next.ValueAt(0));
+  const double least_rest = ends ? 0 : next.ValueAt(0);
+  const double least = recompute_seconds + least_rest;
   const int first = least < limit_ ? FirstAbove(row, kFluidPoints, least) : kFluidPoints;
   if (first == kFluidPoints) return;
   PofoSteps::Recomputations recomputations;
@@ -200,6 +244,7 @@ void PofoRelaxation::LowerFluidReturning(PofoPosition at, const PofoStep& step,
     if (!step.saved) {
       lost = recomputations.Fastest(y).seconds;
     }
+    if (lost + least_rest >= row[p]) continue;
     const double seconds = lost + (step.saved ? steps_.chain().stage(at.i).backward_seconds
                                               : steps_.BackwardSeconds(at.i, step.last));
     const double y_before = std::max(0.0, y - steps_.PrefetchedIn(seconds)) + input;
@@ -224,17 +269,24 @@ void PofoRelaxation::FillGrid(PofoPosition at) {
       LowerReturning({at, kept, save}, returning);
     }
     // Recompute part [i..j].
-    PofoStep step;
-    for (int j = at.i; j < loss_; ++j) {
-      if (!steps_.ExtendPart(j, at.i, limit_, &step) || step.forward_need > free) break;
+    for (const PofoPart& part : parts_) {
+      const PofoStep& step = part.step;
+      if (step.forward_need > free) break;
       // The part alone, and so every longer one, costs more than the worst point of both rows.
       if (step.forward_seconds >= std::max(leaving[worst], returning[worst])) break;
+      if (part.least_need > free || GridLoses(part)) continue;
+      const size_t next = Row(After(step));
       const double recompute_seconds =
-          steps_.RecomputationsOf({at.i, j}, kept + steps_.InputBytes(at)).Fastest(0).seconds;
-      if (PofoSteps::IsInfeasible(recompute_seconds)) continue;
+          steps_.RecomputationsOf({at.i, step.last}, kept + steps_.InputBytes(at))
+              .Fastest(0)
+              .seconds;
       const GridStep grid_step{at, kept, step, recompute_seconds};
-      if (recompute_seconds < leaving[worst]) LowerLeaving(grid_step, leaving);
-      if (recompute_seconds < returning[worst]) LowerReturning(grid_step, returning);
+      if (recompute_seconds + least_leaving_[next] < leaving[worst]) {
+        LowerLeaving(grid_step, leaving);
+      }
+      if (recompute_seconds + least_returning_[next] < returning[worst]) {
+        LowerReturning(grid_step, returning);
+      }
     }
   }
 }
@@ -265,6 +317,7 @@ void PofoRelaxation::LowerLeaving(const GridStep& grid_step, float* row) const {
     const double leaving = room * p / (moving_points_ - 1);
     if (leaving > 0 && !steps_.has_link()) break;
     const double wait = steps_.OffloadSeconds(step.late_need - room + leaving);
+    if (wait + least >= row[p]) continue;
     const double left_over = leaving - steps_.OffloadedIn(step.forward_seconds + wait);
     const double rest = ends ? steps_.OffloadSeconds(left_over)
                              : successors.ValueAt(left_over, left_over + input_load);
@@ -282,7 +335,8 @@ void PofoRelaxation::LowerReturning(const GridStep& grid_step, float* row) const
   const bool ends = step.last == loss_;
   const Successors successors = SuccessorsOf(grid_step, returning_);
   const double input_load = steps_.PrefetchLoad(steps_.InputBytes(at));
-  const double least = grid_step.recompute_seconds + (ends ? 0 : successors.ValueAt(0, 0));
+  const double least_rest = ends ? 0 : successors.ValueAt(0, 0);
+  const double least = grid_step.recompute_seconds + least_rest;
   const int first = least < limit_ ? FirstAbove(row, moving_points_, least) : moving_points_;
   if (first == moving_points_) return;
   PofoSteps::Recomputations recomputations;
@@ -303,7 +357,7 @@ void PofoRelaxation::LowerReturning(const GridStep& grid_step, float* row) const
       lost = recomputations.Fastest(returning).seconds;
       seconds = lost + steps_.BackwardSeconds(at.i, step.last);
     }
-    if (lost >= row[p]) continue;
+    if (lost + least_rest >= row[p]) continue;
     const double left_over = returning - steps_.PrefetchedIn(seconds);
     const double rest = ends ? steps_.PrefetchSeconds(left_over)
                              : successors.ValueAt(left_over, std::max(0.0, left_over) + input_load);

@@ -55,6 +55,9 @@ class PofoRelaxation {
   // Estimates of the seconds lost from stage i on. Requires: load.kept <= MostKept(at).
   double Fluid(PofoPosition at, const PofoLoad& load) const;
   double Grid(PofoPosition at, const PofoLoad& load) const;
+  // The least that Fluid() and Grid() say there for any load. Require: MostKept(at) >= 0.
+  double LeastFluid(PofoPosition at) const;
+  double LeastGrid(PofoPosition at) const;
 
  private:
   // Linear interpolation along evenly spaced points, of which the first stands for 0 bytes.
@@ -93,9 +96,12 @@ class PofoRelaxation {
 
   void FillMostKept(PofoPosition at);
   void FillFluid(PofoPosition at);
+  bool FluidLoses(const PofoPart& part) const;
+  bool GridLoses(const PofoPart& part) const;
   void LowerFluidLeaving(PofoPosition at, const PofoStep& step, double recompute_seconds);
   void LowerFluidReturning(PofoPosition at, const PofoStep& step, double recompute_seconds);
   void FillGrid(PofoPosition at);
+  void FillLeast(PofoPosition at);
   void LowerLeaving(const GridStep& grid_step, float* row) const;
   void LowerReturning(const GridStep& grid_step, float* row) const;
 
@@ -116,7 +122,8 @@ class PofoRelaxation {
     return static_cast<double>(memory_ - steps_.InputBytes(at)) - kept;
   }
   Successors SuccessorsOf(const GridStep& grid_step, const std::vector<float>& points) const;
-  Line GridLine(const std::vector<float>& points, PofoPosition at, int kept_point) const;
+  void FillScales(PofoPosition at);
+  Line GridLine(const std::vector<float>& points, size_t row, int kept_point) const;
   Line FluidLine(const std::vector<float>& points, PofoPosition at) const;
   Strip StripAt(const std::vector<float>& points, PofoPosition at, double kept) const;
 
@@ -126,9 +133,14 @@ class PofoRelaxation {
   const double limit_;
   const int kept_points_;
   const int moving_points_;
+  std::vector<PofoPart> parts_;         // that begin at the stage that is being filled
   std::vector<int64_t> max_kept_;       // by row
   std::vector<float> leaving_;          // grid by row, A and ΔF
   std::vector<float> returning_;        // grid by row, A and ΔB
+  std::vector<double> grid_scales_;     // by row and A: points for each byte of ΔF, or ΔB
+  std::vector<double> fluid_scales_;    // by row: points for each byte of y
+  std::vector<float> least_leaving_;    // by row: the least of leaving_
+  std::vector<float> least_returning_;  // likewise
   std::vector<float> fluid_leaving_;    // by row and A + ΔF
   std::vector<float> fluid_returning_;  // by row and A + ΔB
 };

@@ -76,9 +76,16 @@ PofoSteps::Recomputation PofoSteps::Recomputations::Fastest(double returning_byt
   return best;
 }
 
-int64_t PofoSteps::LeastRecomputationBytes(StageRange part) const {
-  const auto sequences = sequences_.Fastest(part.first - 1, part.last - 1);
-  return sequences.empty() ? INT64_MAX : sequences.front().peak_bytes;
+void PofoSteps::ListParts(int i, double limit_seconds, std::vector<PofoPart>* parts) const {
+  parts->clear();
+  PofoStep step;
+  for (int j = i; j < loss() && ExtendPart(j, i, limit_seconds, &step); ++j) {
+    const auto sequences = sequences_.Fastest(i - 1, j - 1);
+    if (sequences.empty()) continue;
+    const double forwards = sequences_.ForwardSeconds(i - 1, j - 1);
+    parts->push_back(
+        {step, sequences.front().peak_bytes, forwards + sequences.back().lost_seconds});
+  }
 }
 
 }  // namespace stowage

@@ -47,6 +47,13 @@ struct PofoStep {
   int64_t backward_need = 0;  // bytes: m_B(i) of a saved stage
 };
 
+// A part that is recomputed.
+struct PofoPart {
+  PofoStep step;
+  int64_t least_need = 0;    // bytes: of the recomputation that needs least
+  double least_seconds = 0;  // that it loses at least: with the fastest recomputation
+};
+
 // The position after the part.
 inline PofoPosition After(const PofoStep& step) { return {step.last + 1, step.saved ? 1 : 0}; }
 
@@ -117,6 +124,10 @@ class PofoSteps {
     return step->forward_seconds < limit_seconds;
   }
 
+  // The recomputed parts that begin at stage i, by their last stage: those whose forwards take less
+  // than `limit_seconds`, and which can be recomputed in some memory.
+  void ListParts(int i, double limit_seconds, std::vector<PofoPart>* parts) const;
+
   // One backward of each stage.
   double BackwardSeconds(int first, int last) const {
     return sequences_.StepSeconds(first - 1, last - 1) -
@@ -145,8 +156,6 @@ class PofoSteps {
   };
   // `kept_bytes` is A + I.
   Recomputations RecomputationsOf(StageRange part, int64_t kept_bytes) const;
-  // The least memory in which the part can be recomputed, its input excluded; INT64_MAX: none.
-  int64_t LeastRecomputationBytes(StageRange part) const;
 
  private:
   const Chain& chain_;

@@ -268,9 +268,9 @@ TEST_F(TiersOfACacheTest, AreNotGivenWhatTheyWouldNotBeBelieved) {
   SolveRequest tight = Request(6);
   tight.platform.memory_bytes = 1;
   cache_.PutInTiers(Solve(tight));
-  CachedAnswer with_loss = *Solve(Request(6));
-  with_loss.answer.rounding_loss.emplace();
-  cache_.PutInTiers(std::make_shared<const CachedAnswer>(with_loss));
+  CachedAnswer with_figures = *Solve(Request(6));
+  with_figures.has_more_than_schedule = true;
+  cache_.PutInTiers(std::make_shared<const CachedAnswer>(with_figures));
   EXPECT_EQ(far_.stats().entries, 0);
 }
 

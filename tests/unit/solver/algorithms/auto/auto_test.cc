@@ -29,10 +29,12 @@ Platform Linked(const Chain& chain, int percent, double bytes_per_second) {
   return platform;
 }
 
-// Stores everything, and names a bound on its own schedules. Counts its solves.
+// Stores everything, and names a bound on its own schedules. Counts its solves, and how often it is
+// asked for its least memory.
 class Bounded final : public Solver {
  public:
   static int solves;
+  static int asked;
   static double min_seconds;
 
   int64_t WorkingBytes(const Instance& instance) const override {
@@ -40,6 +42,7 @@ class Bounded final : public Solver {
   }
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
+    ++asked;
     return MakeStoreAll()->LeastBytes(instance, context);
   }
   double LeastSeconds(const Instance&) const override { return min_seconds; }
@@ -50,6 +53,7 @@ class Bounded final : public Solver {
   }
 };
 int Bounded::solves = 0;
+int Bounded::asked = 0;
 double Bounded::min_seconds = 0;
 
 // EqualChain(10) within 200 bytes, by periodic and by Bounded.
@@ -74,6 +78,27 @@ TEST(Auto, LeavesOutASolverThatCannotWin) {
   EXPECT_EQ(solves(periodic * 0.999, 0, 200), 1);
   EXPECT_EQ(solves(periodic * 1.001, 0, 150), 1) << "for 150 bytes periodic may be slower";
   EXPECT_EQ(solves(periodic * 1.001, 1e-6, 200), 1) << "the local search starts from several";
+}
+
+// With a link pofo needs no more than any schedule does.
+TEST(Auto, AsksForTheLeastMemoryUntilNoneCanBeLower) {
+  SolverInfo bounded = *FindSolver("store_all");
+  bounded.make = []() -> std::unique_ptr<Solver> { return std::make_unique<Bounded>(); };
+  const SolverInfo solvers[] = {bounded, *FindSolver("pofo")};
+  const Chain chain = EqualChain(10);
+  const auto least = [&](double bytes_per_second) {
+    Bounded::asked = 0;
+    Platform platform = Memory(200);
+    platform.offload_bytes_per_second = bytes_per_second;
+    const auto bytes =
+        MakeAuto(solvers)->LeastBytes(Instance::Exact({chain, platform, "auto", {}}), {});
+    EXPECT_THAT(bytes, IsOk());
+    return bytes.value_or(std::nullopt).value_or(0);
+  };
+  EXPECT_EQ(least(1), FloorOfMemory(chain).bytes);
+  EXPECT_EQ(Bounded::asked, 0);
+  EXPECT_EQ(least(0), StoreAllPeakBytes(chain));
+  EXPECT_EQ(Bounded::asked, 1);
 }
 
 // rotor's table could use all of the working memory; the solvers that offload must still run.
