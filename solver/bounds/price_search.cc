@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -73,13 +74,127 @@ void Add(const LinkPrices& other, double factor, LinkPrices* prices) {
   prices->held += factor * other.held;
 }
 
-double SquaredLength(const LinkPrices& slopes) {
-  double sum = slopes.held * slopes.held;
-  for (size_t l = 1; l < slopes.forward.size(); ++l) {
-    sum += slopes.forward[l] * slopes.forward[l] + slopes.backward[l] * slopes.backward[l] +
-           slopes.gap[l] * slopes.gap[l];
+double Product(const LinkPrices& a, const LinkPrices& b) {
+  double sum = a.held * b.held;
+  for (size_t l = 1; l < a.forward.size(); ++l) {
+    sum += a.forward[l] * b.forward[l] + a.backward[l] * b.backward[l] + a.gap[l] * b.gap[l];
   }
   return sum;
+}
+
+// Planes that the bound is nowhere above, since it is concave: one of each evaluation. Their
+// weights are 0 or more and add up to 1.
+class Planes {
+ public:
+  explicit Planes(int stages) : mean_slopes_(stages) {}
+
+  // Of prices at which the bound is `seconds`.
+  void Add(double seconds, const LinkPrices& at, LinkPrices slopes);
+
+  // Maximizes, about, the lowest plane at x - |x - center|^2 / (2 * step) over all valid prices x.
+  LinkPrices Best(const LinkPrices& center, double step);
+
+  // The lowest plane.
+  double SecondsAt(const LinkPrices& prices) const;
+
+ private:
+  struct Plane {
+    double base = 0;  // at prices of 0
+    LinkPrices slopes;
+    double weight = 0;
+  };
+  struct Extremes {
+    size_t lowest = 0;
+    size_t highest = 0;  // of those with a weight
+    double difference = 0;
+    bool close = false;
+  };
+
+  double SecondsOf(const Plane& plane, const LinkPrices& prices) const {
+    return plane.base + Product(plane.slopes, prices);
+  }
+  Extremes ExtremesAt(const LinkPrices& prices) const;
+  void Move(const Extremes& extremes, double step);
+  void DropLightest();
+
+  std::vector<Plane> planes_;
+  LinkPrices mean_slopes_;  // by weight
+};
+
+void Planes::Add(double seconds, const LinkPrices& at, LinkPrices slopes) {
+  constexpr size_t kMostPlanes = 60;
+  if (planes_.size() == kMostPlanes) DropLightest();
+  if (planes_.empty()) mean_slopes_ = slopes;
+  const double base = seconds - Product(slopes, at);
+  planes_.push_back({base, std::move(slopes), planes_.empty() ? 1.0 : 0.0});
+}
+
+// By the dual: x is the valid prices nearest to center + step * the mean of the slopes, for the
+// weights at which no plane is below the mean of all. Weight moves from the highest plane at x to
+// the lowest one until that is so.
+LinkPrices Planes::Best(const LinkPrices& center, double step) {
+  constexpr int kMoves = 400;
+  LinkPrices at = center;
+  for (int i = 0; i < kMoves; ++i) {
+    at = center;
+    ::stowage::Add(mean_slopes_, step, &at);
+    MakeValid(&at);
+    const Extremes extremes = ExtremesAt(at);
+    if (extremes.close) break;
+    Move(extremes, step);
+  }
+  return at;
+}
+
+double Planes::SecondsAt(const LinkPrices& prices) const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Plane& plane : planes_) least = std::min(least, SecondsOf(plane, prices));
+  return least;
+}
+
+Planes::Extremes Planes::ExtremesAt(const LinkPrices& prices) const {
+  constexpr double kClose = 1e-7;
+  Extremes extremes;
+  double least = std::numeric_limits<double>::infinity();
+  double most = -least;
+  for (size_t i = 0; i < planes_.size(); ++i) {
+    const double seconds = SecondsOf(planes_[i], prices);
+    if (seconds < least) {
+      least = seconds;
+      extremes.lowest = i;
+    }
+    if (planes_[i].weight > 0 && seconds > most) {
+      most = seconds;
+      extremes.highest = i;
+    }
+  }
+  extremes.difference = most - least;
+  extremes.close = extremes.difference <= kClose * std::abs(least);
+  return extremes;
+}
+
+// As far as the dual falls, and no weight below 0.
+void Planes::Move(const Extremes& extremes, double step) {
+  Plane& from = planes_[extremes.highest];
+  Plane& to = planes_[extremes.lowest];
+  LinkPrices turn = to.slopes;
+  ::stowage::Add(from.slopes, -1, &turn);
+  const double moved = std::min(from.weight, extremes.difference / (step * Product(turn, turn)));
+  from.weight = moved == from.weight ? 0 : from.weight - moved;
+  to.weight += moved;
+  ::stowage::Add(turn, moved, &mean_slopes_);
+}
+
+// But not the last one.
+void Planes::DropLightest() {
+  const auto lightest =
+      std::min_element(planes_.begin(), planes_.end() - 1,
+                       [](const Plane& a, const Plane& b) { return a.weight < b.weight; });
+  Plane& last = planes_.back();
+  ::stowage::Add(last.slopes, lightest->weight, &mean_slopes_);
+  ::stowage::Add(lightest->slopes, -lightest->weight, &mean_slopes_);
+  last.weight += lightest->weight;
+  planes_.erase(lightest);
 }
 
 }  // namespace
@@ -158,42 +273,44 @@ bool PriceSearch::TryEven(EvenLinkPrices prices) {
 }
 
 void PriceSearch::Climb(const LinkPrices& from, int evaluations) {
-  constexpr double kShareKept = 0.6;       // of the last direction
-  constexpr double kEnoughOfTarget = 0.1;  // of the way there; less than that is no rise
-  constexpr int kPatience = 15;            // steps without one
-  constexpr double kLeastTarget = 2e-5;
-  if (!std::isfinite(max_seconds_)) return;
-  LinkPrices at = from;
-  LinkPrices top = from;
-  LinkPrices direction(chain_.length());
-  double top_seconds = 0;
-  double ahead = 0;  // of the target before `top_seconds`
+  constexpr double kEnough = 0.1;  // of what the planes promise
+  constexpr double kMuch = 0.5;
+  constexpr double kLeastPromise = 1e-6;
+  constexpr int kPatience = 4;   // steps without enough
+  constexpr int kMaxLonger = 8;  // steps that promise too little, each longer than the one before
+  if (!std::isfinite(max_seconds_) || evaluations <= 0 || Ends()) return;
+  LinkPrices center = from;
+  double seconds = Evaluate(center);
+  if (!std::isfinite(seconds) || Ends()) return;
+  LinkPrices slopes = recurrence_->Slopes();
+  const double length = Product(slopes, slopes);
+  if (length == 0) return;
+  double step = (max_seconds_ - seconds) / length;
+  Planes planes(chain_.length());
+  planes.Add(seconds, center, std::move(slopes));
   int waited = 0;
-  for (; evaluations > 0 && !Ends(); --evaluations) {
-    const double seconds = Evaluate(at);
-    if (!std::isfinite(seconds) || Ends()) return;
-    if (ahead == 0) ahead = std::max(0.0, max_seconds_ - seconds) / 4;
-    const bool rose = seconds > top_seconds + kEnoughOfTarget * ahead;
-    if (seconds > top_seconds) {
-      top_seconds = seconds;
-      top = at;
+  int longer = 0;
+  while (--evaluations > 0) {
+    LinkPrices next = planes.Best(center, step);
+    double promise = planes.SecondsAt(next) - seconds;
+    for (; promise <= kLeastPromise * max_seconds_; ++longer) {
+      if (longer == kMaxLonger) return;
+      step *= 4;
+      next = planes.Best(center, step);
+      promise = planes.SecondsAt(next) - seconds;
     }
-    waited = rose ? 0 : waited + 1;
-    if (waited >= kPatience) {
+    const double reached = Evaluate(next);
+    if (!std::isfinite(reached) || Ends()) return;
+    planes.Add(reached, next, recurrence_->Slopes());
+    if (reached >= seconds + kEnough * promise) {
+      if (reached >= seconds + kMuch * promise) step *= 2;
+      seconds = reached;
+      center = std::move(next);
+      waited = longer = 0;
+    } else if (++waited == kPatience) {
+      step /= 2;
       waited = 0;
-      ahead /= 2;
-      if (ahead < kLeastTarget * max_seconds_) return;
-      at = top;
-      direction = LinkPrices(chain_.length());
-      continue;
     }
-    LinkPrices slopes = recurrence_->Slopes();
-    Add(direction, kShareKept, &slopes);
-    direction = std::move(slopes);
-    const double length = SquaredLength(direction);
-    if (length == 0) return;
-    Add(direction, (top_seconds + ahead - seconds) / length, &at);
-    MakeValid(&at);
   }
 }
 

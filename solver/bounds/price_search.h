@@ -31,9 +31,11 @@ class PriceSearch {
   // The same around prices that are known to be good.
   void RunEvenFrom(const EvenLinkPrices& prices);
 
-  // Follows the bound's slopes uphill for at most so many evaluations. The steps are Polyak's, for
-  // a target above the best bound so far, which comes closer wherever the bound does not rise; a
-  // step's direction keeps a share of the one before.
+  // A proximal bundle method, for at most so many evaluations: the next prices are the best ones
+  // near the center for all planes that the evaluations so far have shown. They become the center
+  // where the bound rises by enough of what the planes promise; otherwise they add a plane, and in
+  // the end a step becomes shorter. Source: Lemaréchal, "Nonsmooth optimization and descent
+  // methods", 1978.
   void Climb(const LinkPrices& from, int evaluations);
 
   double best_seconds() const { return best_seconds_; }

@@ -70,6 +70,8 @@ double BoundWithLink(const Chain& chain, const Platform& platform, const KnownRa
   constexpr int64_t kSearchLevels = 32;
   constexpr double kMaxSearches = 40;
   constexpr int kMinSearches = 4;
+  constexpr int kMinClimb = 12;  // searches, of which some climb
+  constexpr double kEvenShare = 0.4;
   constexpr int kEvaluations = 3;
   constexpr int64_t kEnoughLevels = 512;
   const double work = kWorkOfAStage * (chain.length() + 1);
@@ -77,26 +79,34 @@ double BoundWithLink(const Chain& chain, const Platform& platform, const KnownRa
   const int searches = static_cast<int>(std::min(kMaxSearches, kSearchShare * work / one));
   if (searches < kMinSearches) return 0;
   PricedRecurrence coarse(chain, platform, kSearchLevels);
-  PriceSearch search(chain, platform, &coarse, {known.max_seconds, searches}, stop);
+  const bool climbs = searches >= kMinClimb && std::isfinite(known.max_seconds);
+  const int even = climbs ? static_cast<int>(kEvenShare * searches) : searches;
+  PriceSearch search(chain, platform, &coarse, {known.max_seconds, even}, stop);
   search.RunEven();
+  PriceSearch climb(chain, platform, &coarse, {known.max_seconds, searches - even}, stop);
+  climb.Climb(search.best(), searches - even);
   const int64_t levels = LevelsWithin((work - searches * one) / kEvaluations, chain, true);
   PricedRecurrence fine(chain, platform, std::clamp(levels, kMinLevels, kEnoughLevels));
   PriceSearch refinement(chain, platform, &fine, {known.max_seconds, kEvaluations}, stop);
-  refinement.RunEvenFrom(search.best_even());
-  return std::max(search.best_seconds(), refinement.best_seconds());
+  if (climb.best_seconds() > search.best_seconds()) {
+    refinement.Climb(climb.best(), kEvaluations);
+  } else {
+    refinement.RunEvenFrom(search.best_even());
+  }
+  return std::max({search.best_seconds(), climb.best_seconds(), refinement.best_seconds()});
 }
 
-// With prices that differ from stage to stage, from two starts, and then on more levels. Its work
-// takes about 2 s, whatever the chain.
+// Climbs from two starts, and then on more levels. Its work takes up to some 2 s, whatever the
+// chain.
 double TightBoundWithLink(const Chain& chain, const Platform& platform, const KnownRange& known,
                           const std::stop_token& stop) {
-  constexpr double kCoarseWork = 2e9;
-  constexpr double kFineWork = 3e9;
+  constexpr double kCoarseWork = 3e9;
+  constexpr double kFineWork = 6e9;
   constexpr int64_t kCoarseLevels = 48;
   constexpr double kMaxSearches = 340;
   constexpr int kMinSearches = 4;
-  constexpr int kMaxEven = 40;
-  constexpr int kFineEvaluations = 80;
+  constexpr int kMaxEven = 20;
+  constexpr int kFineEvaluations = 60;
   constexpr int64_t kEnoughLevels = 1024;
   const double one = PricedRecurrence::Work(chain.length(), kCoarseLevels, true);
   const int searches = static_cast<int>(std::min(kMaxSearches, kCoarseWork / one));

@@ -34,7 +34,7 @@ inline constexpr int64_t kTightBoundBytes = int64_t{512} << 20;  // more than kT
 // `stop` is set; with a link, `stop` ends the search for prices.
 // Without a link it takes some 10 ms, another 20 where the gap is not closed to 0.2 %, and up to
 // half a second for chains of more than some 140 stages, which are bounded only where the ends of
-// `known` are 5 % apart. With a link it takes some 20 ms for 50 stages and 80 ms for 100.
+// `known` are 5 % apart. With a link it takes some 30 ms for 20 stages and 100 ms for 70.
 // BoundTime::kTight adds some seconds wherever `known` has a gap, and bounds chains of up to some
 // 250 stages with a link and 500 without one. More memory may raise it by what rounding sizes
 // loses. Allocates up to 100 MB, with kTight some 330 MB; throws std::bad_alloc.
