@@ -31,7 +31,7 @@ class PriceSearchTest : public testing::Test {
   const Chain chain_ = LoadProfile("pipedream-nasnetalarge-16-224");
   const Platform platform_ = LinkTo(chain_);
   PricedRecurrence recurrence_{chain_, platform_, 32};
-  const std::stop_token stop_;
+  std::stop_token stop_;
 };
 
 TEST_F(PriceSearchTest, PricesThatDifferFromStageToStageAreBetterThanEvenOnes) {
