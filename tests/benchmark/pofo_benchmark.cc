@@ -72,7 +72,7 @@ std::optional<double> Converted(const Chain& chain, const Platform& platform,
   std::vector<GapChoice> choices(sequence.gaps.size());
   for (size_t g = 0; g < choices.size(); ++g) {
     const Gap& gap = sequence.gaps[g];
-    for (const PofoPart& part : literal.parts) {
+    for (const LiteralPofoPart& part : literal.parts) {
       const bool is_input = part.first - 1 == gap.value && gap.after < loss && gap.before > loss;
       if (is_input && part.offloads_input) choices[g].moved = true;
     }

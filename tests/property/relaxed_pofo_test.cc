@@ -22,7 +22,7 @@ namespace {
 
 std::vector<int> OffloadedBy(const LiteralPofo& answer) {
   std::vector<int> values;
-  for (const PofoPart& part : answer.parts) {
+  for (const LiteralPofoPart& part : answer.parts) {
     if (part.offloads_input) values.push_back(part.first - 1);
   }
   return values;
@@ -150,7 +150,7 @@ RC_GTEST_PROP(RelaxedPofo, IsNoSlowerThanTheSameProgramWithWholeTransfers, ()) {
   const auto literal = LiteralPofoInBytes(chain, platform);
   RC_PRE(literal.has_value());
   std::vector<int> offloaded;
-  for (const PofoPart& part : literal->parts) {
+  for (const LiteralPofoPart& part : literal->parts) {
     const bool fixed = part.first > 1 && chain.stage(part.first - 1).no_offload;
     if (!fixed && *rc::gen::arbitrary<bool>()) offloaded.push_back(part.first - 1);
   }

@@ -130,7 +130,7 @@ class Program {
   };
   struct Choice {
     double seconds = kNone;
-    PofoPart part;
+    LiteralPofoPart part;
     State next;
   };
   struct Recomputation {
@@ -192,7 +192,7 @@ class Program {
   void TrySave(const State& s, Choice* best) {
     const Duration spent = Save(s);
     if (spent.forward == kNone) return;
-    TryBothInputs(s, {s.i, s.i, PofoPart::Kind::kSave, false}, spent, best);
+    TryBothInputs(s, {s.i, s.i, LiteralPofoPart::Kind::kSave, false}, spent, best);
   }
 
   // B.1, case 2.
@@ -208,21 +208,21 @@ class Program {
       const double recomputation = C(s.i, j, s.kept + Input(s), s.delta_b);
       if (recomputation == kNone) continue;
       const double idle = Wait(most - free + s.delta_f, offload_rate_);
-      TryBothInputs(s, {s.i, j, PofoPart::Kind::kCheckpoint, false},
+      TryBothInputs(s, {s.i, j, LiteralPofoPart::Kind::kCheckpoint, false},
                     {sweep_seconds + idle, recomputation}, best);
     }
   }
 
   // Table 2. The copy out may overlap the part's forwards; the copy back must be complete when the
   // part's backward starts.
-  void TryBothInputs(const State& s, PofoPart part, Duration spent, Choice* best) {
+  void TryBothInputs(const State& s, LiteralPofoPart part, Duration spent, Choice* best) {
     for (const bool offload : {false, true}) {
       if (offload && !MayOffload(s.i - 1)) continue;
       part.offloads_input = offload;
       const double leaving = offload ? Input(s) : 0;
       const State next = {
           .i = part.last + 1,
-          .x = part.kind == PofoPart::Kind::kSave ? 1 : 0,
+          .x = part.kind == LiteralPofoPart::Kind::kSave ? 1 : 0,
           .kept = s.kept + Input(s) - leaving,
           .delta_f = Left(s.delta_f + leaving, offload_rate_, spent.forward),
           .delta_b = Left(s.delta_b, prefetch_rate_, spent.backward) + leaving,
@@ -317,7 +317,7 @@ class Program {
     }
     const auto [seconds, part, next] = Best(s);
     answer->parts.push_back(part);
-    if (part.kind == PofoPart::Kind::kSave) {
+    if (part.kind == LiteralPofoPart::Kind::kSave) {
       operations.push_back({OperationKind::kForwardSave, s.i});
       Append(next, answer);
       operations.push_back({OperationKind::kBackward, s.i});

@@ -26,7 +26,7 @@
 namespace stowage {
 
 // Consecutive stages of which the forward phase keeps only the input.
-struct PofoPart {
+struct LiteralPofoPart {
   enum class Kind {
     kSave,        // one stage, FORWARD_SAVE
     kCheckpoint,  // FORWARD_CHECKPOINT and then FORWARD_DISCARD; recomputed in the backward phase
@@ -36,13 +36,14 @@ struct PofoPart {
   Kind kind = Kind::kSave;
   bool offloads_input = false;  // value first-1 is offloaded before the loss
 
-  bool operator==(const PofoPart&) const = default;
+  bool operator==(const LiteralPofoPart&) const = default;
 };
 
 struct LiteralPofo {
-  double seconds = 0;           // the relaxed makespan
-  std::vector<PofoPart> parts;  // of stages 1..L in order; the loss is saved, its input stays
-  Schedule computation;         // the same and the recomputations, as operations; no transfers
+  double seconds = 0;  // the relaxed makespan
+  std::vector<LiteralPofoPart>
+      parts;             // of stages 1..L in order; the loss is saved, its input stays
+  Schedule computation;  // the same and the recomputations, as operations; no transfers
 };
 
 // The paper's: the platform's memory is `slots` equal slots, every size, ΔF and ΔB is rounded up to
