@@ -78,6 +78,29 @@ RC_GTEST_PROP(MergedChain, ExpandsASolversScheduleToOneThatNeedsNoMore, ()) {
   RC_ASSERT(RelativeExcess(of_merged.compute_seconds, prediction.compute_seconds) < 1e-9);
 }
 
+// All that a compact group saves is its output, which the next group's backward drops.
+TEST(MergedChain, CopiesOnlyWhatItsScheduleStillHas) {
+  const Chain chain = EqualChain(4);
+  const MergedChain merged =
+      *MergedChain::Of(chain, {.stages = 2, .max_group_bytes = 1000, .compact_bytes = 0}, {});
+  ASSERT_EQ(merged.last(1), 2);
+  ASSERT_TRUE(merged.compact());
+  Platform platform = Memory(1000);
+  platform.offload_bytes_per_second = 1;
+  const auto expect = [&](absl::string_view schedule, absl::string_view transfers) {
+    ASSERT_THAT(Simulate(merged.chain(), platform, Ops(schedule)), IsOk()) << schedule;
+    Schedule expanded = merged.Expand(Ops(schedule));
+    EXPECT_THAT(Simulate(chain, platform, expanded), IsOk()) << expanded;
+    std::erase_if(expanded.operations, [](const auto& one) { return IsCompute(one.kind); });
+    EXPECT_EQ(expanded, Ops(transfers)) << schedule;
+  };
+  expect("S1 O1 R1 P1 S2 S3 B3 B2 B1", "O2 R2 P2");
+  expect("S1 O1 S2 R1 S3 B3 P1 B2 B1", "O2 R2 P2");
+  expect("S1 O1 S2 S3 B3 B2 R1 P1 B1", "");
+  expect("C1 S2 S3 B3 B2 S1 O1 R1 P1 B1", "");
+  expect("S1 S2 S3 B3 B2 O1 R1 P1 B1", "");
+}
+
 // A random chain too long for all solvers, with every kind of stage.
 Chain LongChain(int stages) {
   Chain chain = DrawLinkedChain(10);

@@ -190,12 +190,14 @@ void Append(OperationKind kind, int stage, Schedule* schedule) {
   schedule->operations.push_back({kind, stage});
 }
 
-// The first computation after operation `at`; one of no stage where there is none.
-Operation NextCompute(const Schedule& schedule, size_t at) {
+// Whether value m, whose OFFLOAD is operation `at`, leaves before BACKWARD m+1 reads it.
+bool LeavesBeforeItsReader(const Schedule& schedule, size_t at, int m) {
   for (size_t next = at + 1; next < schedule.operations.size(); ++next) {
-    if (IsCompute(schedule.operations[next].kind)) return schedule.operations[next];
+    const Operation& operation = schedule.operations[next];
+    if (operation == Operation{OperationKind::kRelease, m}) return true;
+    if (operation == Operation{OperationKind::kBackward, m + 1}) return false;
   }
-  return {};
+  return false;
 }
 
 }  // namespace
@@ -307,19 +309,19 @@ void MergedChain::AppendSweep(OperationKind kind, int m, Schedule* expanded) con
 Schedule MergedChain::Expand(const Schedule& schedule) const {
   Schedule expanded;
   std::vector<bool> saved(ends_.size(), false);  // by merged value: ā, not a
+  int gradient = merged_.length() + 1;           // δ of this merged stage is on the device
   for (size_t at = 0; at < schedule.operations.size(); ++at) {
     const Operation& operation = schedule.operations[at];
     const int m = operation.stage;
     const auto index = static_cast<size_t>(m);
     const bool compact = !recomputations_[index].empty();
+    // A compact group saves its output only, which BACKWARD m+1 drops once it has read it.
+    const bool dropped = compact && gradient <= m;
     switch (operation.kind) {
       case OperationKind::kForwardSave:
         if (compact) {
           saved[index] = false;
-          // Nothing reads the output of a group whose backward is next.
-          if (NextCompute(schedule, at) != Operation{OperationKind::kBackward, m}) {
-            AppendSweep(OperationKind::kForwardCheckpoint, m, &expanded);
-          }
+          if (!dropped) AppendSweep(OperationKind::kForwardCheckpoint, m, &expanded);
           break;
         }
         saved[index] = true;
@@ -335,6 +337,7 @@ Schedule MergedChain::Expand(const Schedule& schedule) const {
         AppendSweep(operation.kind, m, &expanded);
         break;
       case OperationKind::kBackward:
+        gradient = m - 1;
         if (compact) {
           expanded.operations.insert(expanded.operations.end(), recomputations_[index].begin(),
                                      recomputations_[index].end());
@@ -343,13 +346,17 @@ Schedule MergedChain::Expand(const Schedule& schedule) const {
         for (int l = last(m); l >= first(m); --l) Append(operation.kind, l, &expanded);
         break;
       case OperationKind::kPrefetch:
+        if (dropped) break;
         // BACKWARD last(m) comes first.
         for (int l = ends_[index]; l >= FirstValue(m, saved[index]); --l) {
           Append(operation.kind, l, &expanded);
         }
         break;
       case OperationKind::kOffload:
+        if (compact && !LeavesBeforeItsReader(schedule, at, m)) break;
+        [[fallthrough]];
       case OperationKind::kRelease:
+        if (dropped) break;
         for (int l = FirstValue(m, saved[index]); l <= ends_[index]; ++l) {
           Append(operation.kind, l, &expanded);
         }
