@@ -37,6 +37,7 @@
 #include "solver/model/validate.h"
 #include "solver/solve/answer_request.h"
 #include "tests/support/chains.h"
+#include "tests/support/forwarding_device.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/training.h"
 
@@ -421,43 +422,22 @@ TEST(SaveOptions, AreRefusedToStagesThatCannotHaveThem) {
                     HasSubstr("middle: its backward reads its input")));
 }
 
-// A host device on which time passes where `clock_` is set forward.
-class ClockDevice final : public Device {
+// A device on which time passes where its clock is set forward.
+class ClockDevice final : public ForwardingDevice {
  public:
+  using ForwardingDevice::ForwardingDevice;
+
   void Pass(double seconds) { clock_ += seconds; }
 
-  absl::StatusOr<DeviceSpan> Allocate(int64_t bytes) override { return host_.Allocate(bytes); }
-  absl::StatusOr<PinnedSpan> AllocatePinned(int64_t bytes) override {
-    return host_.AllocatePinned(bytes);
-  }
-  void Free(DeviceSpan span) override { host_.Free(span); }
-  void FreePinned(PinnedSpan span) override { host_.FreePinned(span); }
-  absl::Status Copy(Queue queue, DeviceSpan from, PinnedSpan to) override {
-    return host_.Copy(queue, from, to);
-  }
-  absl::Status Copy(Queue queue, PinnedSpan from, DeviceSpan to) override {
-    return host_.Copy(queue, from, to);
-  }
-  absl::Status Launch(Queue queue, DeviceWork work) override {
-    return host_.Launch(queue, std::move(work));
-  }
-  absl::Status LaunchCopy(Queue queue, Direction direction, int64_t bytes,
-                          DeviceWork work) override {
-    return host_.LaunchCopy(queue, direction, bytes, std::move(work));
-  }
   absl::StatusOr<std::shared_ptr<const Event>> Record(Queue queue) override {
     const auto event = std::make_shared<ClockEvent>();
-    const absl::Status status = host_.Launch(queue, [this, event](void* /*stream*/) {
+    const absl::Status status = Launch(queue, [this, event](void* /*stream*/) {
       event->seconds = clock_;
       return absl::OkStatus();
     });
     if (!status.ok()) return status;
     return event;
   }
-  absl::Status Wait(Queue /*queue*/, const std::shared_ptr<const Event>& /*event*/) override {
-    return absl::UnimplementedError("one queue is used");
-  }
-  absl::Status Synchronize() override { return host_.Synchronize(); }
 
  private:
   struct ClockEvent final : Event {
@@ -466,11 +446,11 @@ class ClockDevice final : public Device {
   };
 
   double clock_ = 0;  // of the compute queue's thread
-  HostDevice host_;
 };
 
 TEST(SaveOptions, CostWhatTheirForwardsTakeLonger) {
-  ClockDevice device;
+  HostDevice host;
+  ClockDevice device(&host);
   int calls = 0;
   Training training = Around(
       [&](const at::Tensor& input) {
