@@ -607,11 +607,14 @@ TEST_P(SaveOptionsTest, TrainToTheBitWithFit) {
     OptimizerStep(plain);
   }
   at::manual_seed(1);
-  for (const at::Tensor& loss : losses) {
+  for (size_t step = 0; step < losses.size(); ++step) {
     const int64_t before_bytes = HostMemory().LiveBytes();
     HostMemory().ResetPeak();
-    EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
-    EXPECT_LE(HostMemory().PeakBytes() - before_bytes, plan.budget_bytes);
+    EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), losses[step]));
+    // The first step makes the gradients, which are beside the budget.
+    if (step > 0) {
+      EXPECT_LE(HostMemory().PeakBytes() - before_bytes, plan.budget_bytes);
+    }
     OptimizerStep(planned);
   }
   EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
@@ -712,11 +715,13 @@ TEST_P(SaveOptionsTest, AreFoundUnderAutocast) {
           {.memory = "50%", .save_options = true, .verify = true});
   for (const Stage& stage : fit.plan().chain.stages) EXPECT_FALSE(stage.save_options.empty());
   at::manual_seed(1);
+  EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
+  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
+  // Now the gradients exist, which are beside the budget.
   const int64_t before_bytes = HostMemory().LiveBytes();
   HostMemory().ResetPeak();
-  EXPECT_TRUE(at::equal(fit.step(planned.input, planned.loss), loss));
+  fit.step(planned.input, planned.loss);
   EXPECT_LE(HostMemory().PeakBytes() - before_bytes, fit.plan().budget_bytes);
-  EXPECT_EQ(Difference(StateOf(planned), StateOf(plain)), "");
 }
 
 }  // namespace
