@@ -39,6 +39,7 @@ from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.progress import progress_bar
+from stowage.torch.sharding import refuse_sharded, without_collectives
 from stowage.torch.stage import Stage
 from stowage.torch.transfers import transfers_for
 from stowage.torch.workload import Progress, Workload, measure_step, unchanged
@@ -130,6 +131,7 @@ def fit(
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
+    refuse_sharded(model)
     _check_call(model, sample, optimizer, plan_options)
     _unfit_parts(model)
     device = _device_of(model)
@@ -138,7 +140,6 @@ def fit(
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
-    _refuse_sharded(stages)
     with progress_bar("stowage", enabled=verbose) as progress:
         profile = Profiler(model, stages, found.input_slots, work, progress).run(
             type(model).__name__
@@ -301,19 +302,8 @@ def _loss_of(output: Any) -> Tensor:
 
 
 def _discover(model: nn.Module, work: Workload, layers: Iterable[nn.Module] | None) -> Any:
-    with unchanged(model, work.device):
+    with unchanged(model, work.device), without_collectives(model):
         return find_layers(model, work.forward, layers)
-
-
-def _refuse_sharded(stages: Iterable[Stage]) -> None:
-    for stage in stages:
-        for module in stage.parts.modules():
-            if any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__):
-                raise NotAChainError(
-                    f"{stage.name} is sharded by fully_shard, which gathers parameters around each "
-                    "call; a recomputation would run without them: shard the model as a whole, or "
-                    "leave its layers to torch.utils.checkpoint"
-                )
 
 
 def _budget(
