@@ -26,12 +26,7 @@ from stowage.torch.budget import (
     memory_use,
     text_of,
 )
-from stowage.torch.comparison import (
-    can_be_compared,
-    compare_steps,
-    rounding_of_step,
-    sums_of_step,
-)
+from stowage.torch.comparison import compare_steps, plain_step, sums_of_step
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.discover import find_layers
 from stowage.torch.link import measure_link
@@ -162,10 +157,10 @@ def fit(
         stages, program, transfers_for(device), found.input_slots, other_sizes
     )
     plain_sums = None
-    if answer is not None and profile.plain_peak_bytes is not None:
-        plain_sums, rounding = sums_of_step(model, work), rounding_of_step(model, work)
-        if not can_be_compared(plain_sums, rounding):
-            plain_sums = None
+    if answer is not None:
+        fits = profile.plain_peak_bytes is not None
+        plain_sums, rounding, why_not = plain_step(model, work, fits=fits)
+        notes = (*notes, *([why_not] if why_not else []))
     coordinator.install()
     fitted = Fitted(
         coordinator,
