@@ -13,7 +13,8 @@ import torch
 from torch import nn
 
 from stowage.errors import NotAChainError
-from stowage.torch.workload import Workload, same_state, unchanged
+from stowage.torch.model_state import same_state, unchanged
+from stowage.torch.workload import Workload
 
 # Steps are equal to the bit, or up to rounding; what is lost is seldom so small. The first is
 # relative to a parameter's gradient, the second to what rounding does to it: some gradients, as
@@ -33,15 +34,15 @@ class StepSums(dict[str, tuple[float, float]]):
 
 def sums_of_step(model: nn.Module, work: Workload) -> StepSums:
     """Of one step from where generators and buffers are; leaves them there."""
-    with unchanged(model, work.device):
+    with unchanged(model, work):
         value = _step(work)
         return StepSums({_LOSS: (value, abs(value)), **_sums(model)})
 
 
 def rounding_of_step(model: nn.Module, work: Workload) -> dict[str, float]:
     """By parameter: how far apart two plain steps are, of which one rounds otherwise."""
-    with unchanged(model, work.device):
-        with same_state(model, work.device):
+    with unchanged(model, work):
+        with same_state(model, work):
             one = _step(work, _FACTOR)
         for parameter in model.parameters():
             if parameter.grad is not None:

@@ -29,15 +29,18 @@ from stowage.torch.budget import (
 from stowage.torch.comparison import compare_steps, plain_step, sums_of_step
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.discover import find_layers
+from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.link import measure_link
+from stowage.torch.model_state import refuse_lazy, unchanged
 from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.progress import progress_bar
 from stowage.torch.sharding import refuse_sharded, without_collectives
 from stowage.torch.stage import Stage
+from stowage.torch.structure import tensors_of
 from stowage.torch.transfers import transfers_for
-from stowage.torch.workload import Progress, Workload, measure_step, unchanged
+from stowage.torch.workload import Progress, Workload, measure_step
 
 _log = logging.getLogger("stowage")
 _fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionary()
@@ -128,9 +131,10 @@ def fit(
     """
     refuse_sharded(model)
     _check_call(model, sample, optimizer, plan_options)
+    refuse_lazy(model)
     _unfit_parts(model)
     device = _device_of(model)
-    work = Workload(_caller(model, sample), loss or _loss_of, device)
+    work = Workload(_caller(model, sample), loss or _loss_of, device, tensors_of(sample))
     found = _discover(model, work, layers)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
@@ -161,7 +165,6 @@ def fit(
         fits = profile.plain_peak_bytes is not None
         plain_sums, rounding, why_not = plain_step(model, work, fits=fits)
         notes = (*notes, *([why_not] if why_not else []))
-    coordinator.install()
     fitted = Fitted(
         coordinator,
         profile,
@@ -176,10 +179,11 @@ def fit(
     )
     _fitted[model] = fitted
     try:
+        coordinator.install()
         if plain_sums is not None:
             compare_steps(plain_sums, sums_of_step(model, work), rounding)
         if measure:
-            with unchanged(model, device):
+            with unchanged(model, work):
                 fitted.measured_seconds, fitted.measured_peak_bytes = measure_step(work)
     except BaseException:
         unfit(model)
@@ -283,8 +287,6 @@ def _caller(model: nn.Module, sample: Any) -> Callable[[], Any]:
 
 def _loss_of(output: Any) -> Tensor:
     """A loss where the caller gives none."""
-    from stowage.torch.structure import tensors_of
-
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(loss, Tensor):
         return loss
@@ -297,8 +299,11 @@ def _loss_of(output: Any) -> Tensor:
 
 
 def _discover(model: nn.Module, work: Workload, layers: Iterable[nn.Module] | None) -> Any:
-    with unchanged(model, work.device), without_collectives(model):
-        return find_layers(model, work.forward, layers)
+    outputs: list[Any] = []
+    with unchanged(model, work), without_collectives(model):
+        found = find_layers(model, lambda: outputs.append(work.forward()), layers)
+        work.leaves = leaves_of([work.loss(outputs.pop())])
+    return found
 
 
 def _budget(
