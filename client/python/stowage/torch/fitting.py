@@ -98,9 +98,10 @@ def fit(
     """Makes the layers of `model` train within a memory budget. The training loop stays as it is.
 
     Runs the model a few times on `sample`, to find the layers and to measure times and sizes; asks
-    for a schedule; and puts it in the place of the layers' forwards. Random numbers, buffers and
-    gradients are afterwards what they were. A model that was fitted is fitted anew; one that shares
-    layers with this one gets its own forwards back.
+    for a schedule; and puts it in the place of the layers' forwards. Parameters, gradients,
+    buffers, modes, hooks, the sample and random numbers are afterwards what they were, also where
+    it raises. A model that was fitted is fitted anew; one that shares layers with this one gets its
+    own forwards back.
 
     Args:
         model: in the mode (train or eval) and on the device in which it will run.
@@ -125,7 +126,8 @@ def fit(
         plan_options: further arguments of `stowage.plan`.
 
     Raises:
-        NotAChainError: the layers are none; says which is in the way, and what to do.
+        NotAChainError: the layers are none, or something is sharded or wrapped for several
+            processes; says what is in the way, and what to do.
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """

@@ -30,7 +30,6 @@ _MODULES = {
         "is wrapped in DataParallel, whose copies would share one schedule",
         "use DistributedDataParallel: " + _WRAP_LATER,
     ),
-    "ReplicateModule": ("is replicated by replicate", _WRAP_LATER),
     "FSDPModule": ("is sharded by fully_shard (FSDP2)", _CHECKPOINT),
     "FullyShardedDataParallel": ("is sharded by FullyShardedDataParallel (FSDP1)", _CHECKPOINT),
 }
