@@ -27,7 +27,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import stowage
-from stowage.torch.workload import Workload, measure_step, unchanged
+from stowage.torch.model_state import unchanged
+from stowage.torch.workload import Workload, measure_step
 
 CPU = torch.device("cpu")
 
@@ -55,7 +56,7 @@ class Case:
         return time.perf_counter() - begin
 
     def peak(self) -> int:
-        with unchanged(self.model, CPU):
+        with unchanged(self.model):
             self.step()
             return measure_step(Workload(self.forward, loss_of, CPU))[1]
 
@@ -198,7 +199,7 @@ def compare(
         except stowage.InfeasibleError:
             own_peak, reached = 0, False
         times: tuple[list[float], list[float]] = ([], [])
-        with unchanged(case.model, CPU), unchanged(twin.model, CPU):
+        with unchanged(case.model), unchanged(twin.model):
             for _ in range(rounds):
                 times[0].append(case.step())
                 if reached:

@@ -33,9 +33,10 @@ import stowage
 from stowage.torch import fitting
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.meter import MemoryMeter
+from stowage.torch.model_state import unchanged
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.transfers import transfers_for
-from stowage.torch.workload import synchronize, unchanged
+from stowage.torch.workload import synchronize
 
 
 @dataclass
@@ -71,7 +72,7 @@ class Figures:
 
 def measured(case: Case, longest: float) -> Figures:
     """After two steps that are not counted; for about so many seconds."""
-    with unchanged(case.model, case.device):
+    with unchanged(case.model):
         for _ in range(2):
             case.step()
         synchronize(case.device)

@@ -6,12 +6,15 @@ gradient from the executor, which cannot see it: the sums of the gradients tell.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 
+import torch
 from torch import nn
 
 from stowage.errors import NotAChainError
-from stowage.torch.workload import Workload, same_state, unchanged
+from stowage.torch.model_state import same_state, unchanged
+from stowage.torch.workload import Workload
 
 # Steps are equal to the bit, or up to rounding; what is lost is seldom so small. The first is
 # relative to a parameter's gradient, the second to what rounding does to it: some gradients, as
@@ -31,15 +34,15 @@ class StepSums(dict[str, tuple[float, float]]):
 
 def sums_of_step(model: nn.Module, work: Workload) -> StepSums:
     """Of one step from where generators and buffers are; leaves them there."""
-    with unchanged(model, work.device):
+    with unchanged(model, work):
         value = _step(work)
         return StepSums({_LOSS: (value, abs(value)), **_sums(model)})
 
 
 def rounding_of_step(model: nn.Module, work: Workload) -> dict[str, float]:
     """By parameter: how far apart two plain steps are, of which one rounds otherwise."""
-    with unchanged(model, work.device):
-        with same_state(model, work.device):
+    with unchanged(model, work):
+        with same_state(model, work):
             one = _step(work, _FACTOR)
         for parameter in model.parameters():
             if parameter.grad is not None:
@@ -66,6 +69,26 @@ def _sums(model: nn.Module) -> dict[str, tuple[float, float]]:
             gradient = parameter.grad.double()
             sums[name] = (float(gradient.sum()), float(gradient.abs().sum()))
     return sums
+
+
+def plain_step(
+    model: nn.Module, work: Workload, *, fits: bool
+) -> tuple[StepSums | None, Mapping[str, float], str]:
+    """What a step of plain training gives, up to which rounding, and why there is no such step.
+
+    `fits` is whether plain training fits into the device's memory as far as is known.
+    """
+    why = "plain training runs out of memory"
+    if fits:
+        with contextlib.suppress(torch.OutOfMemoryError):
+            plain, rounding = sums_of_step(model, work), rounding_of_step(model, work)
+            if can_be_compared(plain, rounding):
+                return plain, rounding, ""
+            why = (
+                f"the losses of two plain steps on the sample are {rounding[_LOSS]:.2g} apart, of "
+                f"{plain[_LOSS][0]:.4g}"
+            )
+    return None, {}, f"loss and gradients were not compared with plain training's: {why}"
 
 
 def can_be_compared(plain: StepSums, rounding: Mapping[str, float]) -> bool:

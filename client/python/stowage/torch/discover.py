@@ -87,7 +87,8 @@ def find_layers(
 
 def _never(saved: Any) -> Tensor:
     raise NotAChainError(
-        "the model runs a backward inside its forward, whose values a recomputation would change"
+        "the model or its loss runs a backward inside its forward, whose values a recomputation "
+        "would change"
     )
 
 

@@ -26,22 +26,21 @@ from stowage.torch.budget import (
     memory_use,
     text_of,
 )
-from stowage.torch.comparison import (
-    can_be_compared,
-    compare_steps,
-    rounding_of_step,
-    sums_of_step,
-)
+from stowage.torch.comparison import compare_steps, plain_step, sums_of_step
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.discover import find_layers
+from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.link import measure_link
+from stowage.torch.model_state import refuse_lazy, unchanged
 from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.progress import progress_bar
+from stowage.torch.sharding import refuse_sharded, without_collectives
 from stowage.torch.stage import Stage
+from stowage.torch.structure import tensors_of
 from stowage.torch.transfers import transfers_for
-from stowage.torch.workload import Progress, Workload, measure_step, unchanged
+from stowage.torch.workload import Progress, Workload, measure_step
 
 _log = logging.getLogger("stowage")
 _fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionary()
@@ -99,9 +98,10 @@ def fit(
     """Makes the layers of `model` train within a memory budget. The training loop stays as it is.
 
     Runs the model a few times on `sample`, to find the layers and to measure times and sizes; asks
-    for a schedule; and puts it in the place of the layers' forwards. Random numbers, buffers and
-    gradients are afterwards what they were. A model that was fitted is fitted anew; one that shares
-    layers with this one gets its own forwards back.
+    for a schedule; and puts it in the place of the layers' forwards. Parameters, gradients,
+    buffers, modes, hooks, the sample and random numbers are afterwards what they were, also where
+    it raises. A model that was fitted is fitted anew; one that shares layers with this one gets its
+    own forwards back.
 
     Args:
         model: in the mode (train or eval) and on the device in which it will run.
@@ -126,19 +126,21 @@ def fit(
         plan_options: further arguments of `stowage.plan`.
 
     Raises:
-        NotAChainError: the layers are none; says which is in the way, and what to do.
+        NotAChainError: the layers are none, or something is sharded or wrapped for several
+            processes; says what is in the way, and what to do.
         InfeasibleError: no schedule fits; says the least memory that is enough.
         BudgetError: `memory` or `activations` cannot be read or is not enough for the weights.
     """
+    refuse_sharded(model)
     _check_call(model, sample, optimizer, plan_options)
+    refuse_lazy(model)
     _unfit_parts(model)
     device = _device_of(model)
-    work = Workload(_caller(model, sample), loss or _loss_of, device)
+    work = Workload(_caller(model, sample), loss or _loss_of, device, tensors_of(sample))
     found = _discover(model, work, layers)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
-    _refuse_sharded(stages)
     with progress_bar("stowage", enabled=verbose) as progress:
         profile = Profiler(model, stages, found.input_slots, work, progress).run(
             type(model).__name__
@@ -161,11 +163,10 @@ def fit(
         stages, program, transfers_for(device), found.input_slots, other_sizes
     )
     plain_sums = None
-    if answer is not None and profile.plain_peak_bytes is not None:
-        plain_sums, rounding = sums_of_step(model, work), rounding_of_step(model, work)
-        if not can_be_compared(plain_sums, rounding):
-            plain_sums = None
-    coordinator.install()
+    if answer is not None:
+        fits = profile.plain_peak_bytes is not None
+        plain_sums, rounding, why_not = plain_step(model, work, fits=fits)
+        notes = (*notes, *([why_not] if why_not else []))
     fitted = Fitted(
         coordinator,
         profile,
@@ -180,10 +181,11 @@ def fit(
     )
     _fitted[model] = fitted
     try:
+        coordinator.install()
         if plain_sums is not None:
             compare_steps(plain_sums, sums_of_step(model, work), rounding)
         if measure:
-            with unchanged(model, device):
+            with unchanged(model, work):
                 fitted.measured_seconds, fitted.measured_peak_bytes = measure_step(work)
     except BaseException:
         unfit(model)
@@ -287,8 +289,6 @@ def _caller(model: nn.Module, sample: Any) -> Callable[[], Any]:
 
 def _loss_of(output: Any) -> Tensor:
     """A loss where the caller gives none."""
-    from stowage.torch.structure import tensors_of
-
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     if isinstance(loss, Tensor):
         return loss
@@ -301,19 +301,11 @@ def _loss_of(output: Any) -> Tensor:
 
 
 def _discover(model: nn.Module, work: Workload, layers: Iterable[nn.Module] | None) -> Any:
-    with unchanged(model, work.device):
-        return find_layers(model, work.forward, layers)
-
-
-def _refuse_sharded(stages: Iterable[Stage]) -> None:
-    for stage in stages:
-        for module in stage.parts.modules():
-            if any(kind.__name__ == "FSDPModule" for kind in type(module).__mro__):
-                raise NotAChainError(
-                    f"{stage.name} is sharded by fully_shard, which gathers parameters around each "
-                    "call; a recomputation would run without them: shard the model as a whole, or "
-                    "leave its layers to torch.utils.checkpoint"
-                )
+    outputs: list[Any] = []
+    with unchanged(model, work), without_collectives(model):
+        found = find_layers(model, lambda: outputs.append(work.forward()), layers)
+        work.leaves = leaves_of([work.loss(outputs.pop())])
+    return found
 
 
 def _budget(

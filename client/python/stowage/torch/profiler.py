@@ -11,12 +11,14 @@ from torch import nn
 
 from stowage.model import Chain
 from stowage.model import Stage as ChainStage
+from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import Signature
 from stowage.torch.overheads import ChainMemory
+from stowage.torch.sharding import without_collectives
 from stowage.torch.stage import Stage
 from stowage.torch.stage_bytes import Bytes
 from stowage.torch.stage_seconds import Seconds
-from stowage.torch.workload import Progress, Workload, backward, measure_step, unchanged
+from stowage.torch.workload import Progress, Workload, backward, measure_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +63,17 @@ class Profiler:
 
     def run(self, name: str, repeats: int = 3) -> Profile:
         plain: tuple[float, int] | None = None
-        with unchanged(self._model, self._work.device):
+        with unchanged(self._model, self._work):
             with contextlib.suppress(torch.OutOfMemoryError):
                 # The first step makes kernels and pools.
-                backward(self._work.loss(self._work.forward()))
+                with without_collectives(self._model):
+                    backward(self._work.loss(self._work.forward()))
                 plain = measure_step(self._work)
             if plain is None:  # after the error, which held what the step had made
                 torch.cuda.empty_cache()
                 # Makes what that step did not: workspaces would be counted as a stage's bytes.
-                Seconds(1, *self._walk).measure()
+                with without_collectives(self._model):
+                    Seconds(1, *self._walk).measure()
             bytes_of = Bytes(self._model, *self._walk)
             bytes_of.measure()
             seconds = Seconds(repeats, *self._walk)

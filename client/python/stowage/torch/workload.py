@@ -1,21 +1,17 @@
-"""A step of training that is measured, and the model as it was before."""
+"""A step of training that is measured."""
 
 from __future__ import annotations
 
-import contextlib
-import random
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from stowage.torch.meter import MemoryMeter
-from stowage.torch.replay import RandomStates, same_content
 
 # Told of what is done: a text, and the part that is done.
 Progress = Callable[[str, float], None]
@@ -28,61 +24,13 @@ class Workload:
     forward: Callable[[], Any]
     loss: Callable[[Any], Tensor]
     device: torch.device
-
-
-@contextlib.contextmanager
-def same_state(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Undoes what steps inside do to generators and buffers."""
-    states = RandomStates(() if device.type == "cpu" else (device,))
-    of_python = random.getstate()
-    numpy = sys.modules.get("numpy")  # whose generator matters where somebody has imported it
-    of_numpy = None if numpy is None else numpy.random.get_state()
-    buffers = [
-        (part, name, buffer, buffer.detach().clone())
-        for part in model.modules()
-        for name, buffer in part._buffers.items()
-        if buffer is not None
-    ]
-    try:
-        yield
-    finally:
-        with torch.no_grad():
-            for part, name, buffer, content in buffers:
-                part._buffers[name] = buffer
-                if not same_content(buffer, content):
-                    buffer.copy_(content)
-        if numpy is not None:
-            numpy.random.set_state(of_numpy)
-        random.setstate(of_python)
-        states.restore()
-
-
-@contextlib.contextmanager
-def unchanged(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """Undoes what steps inside do to generators, buffers and gradients.
-
-    Inside, every parameter that needs one has a gradient, as in a step after the first, and hooks
-    that use gradients once they are there, as optimizers do, are not called.
-    """
-    hooks = _accumulation_hooks(model)
-    for registered, _ in hooks:
-        registered.clear()
-    gradients = [(parameter, parameter.grad) for parameter in model.parameters()]
-    for parameter, _ in gradients:
-        parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
-    try:
-        with same_state(model, device):
-            yield
-    finally:
-        for parameter, gradient in gradients:
-            parameter.grad = gradient
-        for registered, kept in hooks:
-            registered.update(kept)
-
-
-def _accumulation_hooks(model: nn.Module) -> list[tuple[Any, dict[Any, Any]]]:
-    found = (getattr(p, "_post_accumulate_grad_hooks", None) for p in model.parameters())
-    return [(hooks, dict(hooks)) for hooks in found if hooks]
+    sample: list[Tensor] = field(default_factory=list)  # the tensors in it
+    # What a backward gives gradients, such as a loss's own parameters.
+    leaves: list[Tensor] = field(default_factory=list)
+    # The parameters that a step writes by itself, as one that normalizes them; empty until it is
+    # known.
+    written: list[Tensor] = field(default_factory=list)
+    is_known: bool = False
 
 
 def backward(loss: Tensor) -> None:

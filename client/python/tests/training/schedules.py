@@ -13,11 +13,12 @@ from models import Example, loss_of
 import stowage
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.discover import find_layers
+from stowage.torch.model_state import unchanged
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program
 from stowage.torch.stage import Stage
 from stowage.torch.transfers import transfers_for
-from stowage.torch.workload import Workload, unchanged
+from stowage.torch.workload import Workload
 
 
 @dataclasses.dataclass
@@ -40,7 +41,7 @@ class Profiled:
 
 def profiled(example: Example) -> Profiled:
     work = Workload(example.forward, loss_of, DEVICE)
-    with unchanged(example.model, DEVICE):
+    with unchanged(example.model, work):
         found = find_layers(example.model, work.forward, None)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)

@@ -14,8 +14,9 @@ from models import Example, differences, loss_of, train
 
 import stowage
 from stowage.torch.coordinator import Coordinator
+from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import OtherSizes
-from stowage.torch.workload import Workload, measure_step, unchanged
+from stowage.torch.workload import Workload, measure_step
 
 
 def _fitted(example: Example, **more: Any) -> stowage.torch.Fitted:
@@ -62,7 +63,7 @@ def test_a_longer_sequence_stays_within_the_budget() -> None:
     }
     other = Example(example.model, longer)
     work = Workload(other.forward, loss_of, DEVICE)
-    with unchanged(example.model, DEVICE):
+    with unchanged(example.model):
         _, first = measure_step(work)
         _sizes(fitted.coordinator).wait()
         _, later = measure_step(work)

@@ -1,20 +1,36 @@
-"""Layers that fully_shard shards are refused by name."""
+"""What is sharded, or wrapped for several processes, is refused by name before anything runs."""
 
 from __future__ import annotations
 
+import datetime
+import json
 import pathlib
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import models
 import pytest
 import torch
 import torch.distributed
 from models import loss_of
+from torch import Tensor, nn
+from torch.distributed import _functional_collectives
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+from torch.distributed.tensor import DTensor, Replicate, distribute_module
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    SequenceParallel,
+    parallelize_module,
+)
+from torch.nn.parallel import DataParallel, DistributedDataParallel
 
 import stowage
 from stowage.torch import NotAChainError
+
+_PROCESSES = 2
 
 
 @pytest.fixture
@@ -29,16 +45,317 @@ def mesh(tmp_path: pathlib.Path) -> Iterator[DeviceMesh]:
         torch.distributed.destroy_process_group()
 
 
-def test_a_sharded_layer_is_refused_by_name(mesh: DeviceMesh) -> None:
-    example = models.make("blocks")
-    fully_shard(example.model[3], mesh=mesh)
-    with pytest.raises(NotAChainError, match=r"^3 is sharded by fully_shard.*checkpoint"):
-        stowage.fit(example.model, example.sample, activations="20%", loss=loss_of, verbose=False)
-    loss_of(example.forward()).backward()  # the model is as it was
+def _fit(model: nn.Module, **more: Any) -> stowage.torch.Fitted:
+    sample = models.make("blocks").sample
+    arguments = {"activations": "20%", "loss": loss_of, "verbose": False, **more}
+    return stowage.fit(model, sample, **arguments)
 
 
-def test_a_sharded_part_of_a_layer_is_refused_by_the_layers_name(mesh: DeviceMesh) -> None:
-    example = models.make("blocks")
-    fully_shard(example.model[2].linear, mesh=mesh)
-    with pytest.raises(NotAChainError, match=r"^2 is sharded by fully_shard"):
-        stowage.fit(example.model, example.sample, activations="20%", loss=loss_of, verbose=False)
+def _shard(*names: str) -> Callable[[nn.Module, DeviceMesh], nn.Module]:
+    def shard(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+        for name in names:
+            fully_shard(model.get_submodule(name), mesh=mesh)
+        return model
+
+    return shard
+
+
+def _fsdp1_inside(model: nn.Module, mesh: DeviceMesh, **options: Any) -> nn.Module:
+    model[3] = FullyShardedDataParallel(model[3], device_id=torch.device("cpu"), **options)
+    return model
+
+
+def _fsdp1_outside(model: nn.Module, mesh: DeviceMesh, **options: Any) -> nn.Module:
+    return FullyShardedDataParallel(model, device_id=torch.device("cpu"), **options)
+
+
+def _inside_of_fsdp1(model: nn.Module, mesh: DeviceMesh, **options: Any) -> nn.Module:
+    _wrappers.append(_fsdp1_outside(model, mesh, **options))
+    return model
+
+
+def _inside_of_ddp(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    _wrappers.append(DistributedDataParallel(model))
+    return model
+
+
+def _part_in_ddp(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    model[3] = DistributedDataParallel(model[3])
+    return model
+
+
+def _part_of_ddp_elsewhere(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    _wrappers.append(DistributedDataParallel(model[3]))
+    return model
+
+
+def _tensor_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    return parallelize_module(model, mesh, {"3.linear": ColwiseParallel()})
+
+
+def _distributed(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    distribute_module(
+        model[3].linear,
+        mesh,
+        input_fn=lambda module, inputs, mesh: (DTensor.from_local(inputs[0], mesh, [Replicate()]),),
+        output_fn=lambda module, output, mesh: output.to_local(),
+    )
+    return model
+
+
+_wrappers: list[nn.Module] = []  # which outlive the call, as a training script's does
+_LAYERS = tuple(str(number) for number in range(9))
+_CHECKPOINT = "torch.utils.checkpoint"
+_WRAP = "fit the model and wrap it then"
+
+# By kind: what makes it of the model, and the begin and the end of the message.
+CASES: dict[str, tuple[Callable[[nn.Module, DeviceMesh], nn.Module], str, str]] = {
+    "fully_shard of the root": (_shard(""), "the model is sharded by fully_shard", _CHECKPOINT),
+    "fully_shard of a layer": (_shard("3"), "3 is sharded by fully_shard", _CHECKPOINT),
+    "fully_shard in a layer": (
+        _shard("2.linear"),
+        "2.linear is sharded by fully_shard",
+        _CHECKPOINT,
+    ),
+    "fully_shard of each layer": (_shard(*_LAYERS), "0 is sharded by fully_shard", _CHECKPOINT),
+    "fully_shard of both": (
+        _shard(*_LAYERS, ""),
+        "the model is sharded by fully_shard",
+        _CHECKPOINT,
+    ),
+    "FSDP1 inside": (_fsdp1_inside, "3 is sharded by FullyShardedDataParallel", _CHECKPOINT),
+    "FSDP1 outside": (
+        _fsdp1_outside,
+        "the model is sharded by FullyShardedDataParallel",
+        _CHECKPOINT,
+    ),
+    "a part of FSDP1": (
+        _inside_of_fsdp1,
+        "_flat_param is sharded by FullyShardedDataParallel",
+        _CHECKPOINT,
+    ),
+    "a part of FSDP1 with its parameters": (
+        lambda model, mesh: _inside_of_fsdp1(model, mesh, use_orig_params=True),
+        "0.linear.weight is sharded by FullyShardedDataParallel",
+        _CHECKPOINT,
+    ),
+    "parallelize_module": (_tensor_parallel, "3.linear.weight is a DTensor", _CHECKPOINT),
+    "distribute_module": (_distributed, "3.linear.weight is a DTensor", _CHECKPOINT),
+    "DDP": (
+        lambda model, mesh: DistributedDataParallel(model),
+        "the model is wrapped in DistributedDataParallel",
+        _WRAP,
+    ),
+    "a part in DDP": (_part_in_ddp, "3 is wrapped in DistributedDataParallel", _WRAP),
+    "a part of DDP": (_inside_of_ddp, "the model is wrapped in DistributedDataParallel", _WRAP),
+    "a part in DDP elsewhere": (
+        _part_of_ddp_elsewhere,
+        "3 is wrapped in DistributedDataParallel",
+        _WRAP,
+    ),
+    "DataParallel": (
+        lambda model, mesh: DataParallel(model),
+        "the model is wrapped in DataParallel",
+        _WRAP,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_is_refused_by_name_before_anything_runs(case: str, mesh: DeviceMesh) -> None:
+    make, begin, end = CASES[case]
+    model = make(models.make("blocks").model, mesh)
+    random_state = torch.get_rng_state()
+    handles = [module.register_forward_pre_hook(_never) for module in model.modules()]
+    try:
+        with pytest.raises(NotAChainError) as raised:
+            _fit(model)
+    finally:
+        _wrappers.clear()
+    assert str(raised.value).startswith(begin)
+    assert end in str(raised.value)
+    assert all(parameter.grad is None for parameter in model.parameters())
+    assert torch.equal(random_state, torch.get_rng_state())
+    for handle in handles:
+        handle.remove()
+    loss_of(model(models.make("blocks").sample)).backward()  # the model is as it was
+
+
+def _never(module: nn.Module, args: Any) -> None:
+    raise AssertionError("the model ran")
+
+
+def test_a_model_whose_wrapper_is_gone_is_fitted(mesh: DeviceMesh) -> None:
+    model = models.make("blocks").model
+    wrapper = DistributedDataParallel(model)
+    wrapper.itself = [wrapper]  # a cycle: only the collector frees it
+    del wrapper
+    assert _fit(model).answer is not None
+
+
+def test_collectives_of_one_process_are_no_reason(mesh: DeviceMesh) -> None:
+    model = models.make("blocks").model
+    model.insert(3, Reduces())
+    assert _fit(model).answer is not None
+
+
+class Reduces(nn.Module):
+    """Adds what all processes have, as tensor parallel layers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, value: Tensor) -> Tensor:
+        value = self.linear(value)
+        total = value.detach().clone()
+        torch.distributed.all_reduce(total)
+        return value + total
+
+
+class ReducesFunctionally(Reduces):
+    def forward(self, value: Tensor) -> Tensor:
+        total = _functional_collectives.all_reduce(value, "sum", torch.distributed.group.WORLD)
+        return self.linear(value) + total
+
+
+class _ReducedGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        total = gradients[0].clone()
+        torch.distributed.all_reduce(total)
+        return total
+
+
+class ReducesGradients(Reduces):
+    """As what stands before a column of tensor parallel layers."""
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.linear(_ReducedGradient.apply(value))
+
+
+class Norm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.SyncBatchNorm(16)
+
+    def forward(self, value: Tensor) -> Tensor:
+        return self.norm(value)
+
+
+def _with(layer: nn.Module) -> nn.Module:
+    model = models.make("blocks").model
+    model.insert(3, layer)
+    return model
+
+
+def _reduced_loss(output: Tensor) -> Tensor:
+    loss = loss_of(output)
+    torch.distributed.all_reduce(loss.detach().clone())
+    return loss
+
+
+def _sharded(mesh: DeviceMesh, shard: Callable[[nn.Module, DeviceMesh], nn.Module]) -> nn.Module:
+    return shard(models.make("blocks").model, mesh)
+
+
+def _parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    plan = {"2.linear": ColwiseParallel(), "3.linear": RowwiseParallel()}
+    return parallelize_module(model, mesh, plan)
+
+
+def _sequence_parallel(model: nn.Module, mesh: DeviceMesh) -> nn.Module:
+    model[4] = nn.LayerNorm(16, elementwise_affine=False)  # without any parameter
+    return parallelize_module(model, mesh, {"4": SequenceParallel(sequence_dim=0)})
+
+
+# By kind: what makes the model, further arguments of `fit`, and the begin of the message.
+TOGETHER: dict[str, tuple[Callable[[DeviceMesh], nn.Module], dict[str, Any], str]] = {
+    "all_reduce": (lambda mesh: _with(Reduces()), {}, "3 talks to other processes (c10d.allreduce"),
+    "functional": (lambda mesh: _with(ReducesFunctionally()), {}, "3 talks to other processes"),
+    "in the backward": (
+        lambda mesh: _with(ReducesGradients()),
+        {},
+        "3 talks to other processes (c10d.allreduce_.default) in its backward",
+    ),
+    "in the loss": (
+        lambda mesh: models.make("blocks").model,
+        {"loss": _reduced_loss},
+        "the model talks to other processes",
+    ),
+    "SyncBatchNorm": (lambda mesh: _with(Norm()), {}, "3.norm is a SyncBatchNorm"),
+    "tensor parallel": (lambda mesh: _sharded(mesh, _parallel), {}, "2.linear.weight is a DTensor"),
+    "sequence parallel": (
+        lambda mesh: _sharded(mesh, _sequence_parallel),
+        {},
+        "4 computes with DTensors",
+    ),
+    "fully_shard of the root": (lambda mesh: _sharded(mesh, _shard("")), {}, "the model is shar"),
+    "fully_shard of each layer": (lambda mesh: _sharded(mesh, _shard(*_LAYERS)), {}, "0 is shar"),
+}
+
+
+def _failures(mesh: DeviceMesh, case: str) -> list[str]:
+    make, arguments, begin = TOGETHER[case]
+    model = make(mesh)
+    try:
+        _fit(model, **arguments)
+    except NotAChainError as error:
+        found = [] if str(error).startswith(begin) else [str(error)]
+        found += [] if "torch.utils.checkpoint" in str(error) else [f"no remedy in: {error}"]
+    else:
+        found = ["was fitted"]
+    found += [
+        f"{name} has a gradient" for name, p in model.named_parameters() if p.grad is not None
+    ]
+    return found
+
+
+def _alone(rank: int) -> list[str]:
+    """Nothing waits for the other process, which does not fit its model."""
+    if rank > 0:
+        return []
+    try:
+        _fit(_with(Reduces()))
+    except NotAChainError:
+        return []
+    return ["was fitted"]
+
+
+def _run_all(rank: int, folder: str) -> None:
+    """Runs in each process. Writes what fails in each case."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo",
+        init_method=f"file://{folder}/rendezvous",
+        rank=rank,
+        world_size=_PROCESSES,
+        timeout=datetime.timedelta(seconds=60),
+    )
+    mesh = init_device_mesh("cpu", (_PROCESSES,))
+    found: dict[str, list[str]] = {}
+    for case in ("alone", *TOGETHER):
+        try:
+            found[case] = _alone(rank) if case == "alone" else _failures(mesh, case)
+        except Exception:
+            found[case] = [traceback.format_exc()]
+        torch.distributed.barrier()
+    pathlib.Path(folder, f"{rank}.json").write_text(json.dumps(found))
+    torch.distributed.destroy_process_group()
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[str]]]:
+    """By process and case. The processes, whose start takes the most time, start once."""
+    folder = tmp_path_factory.mktemp("sharded")
+    torch.multiprocessing.spawn(_run_all, (str(folder),), nprocs=_PROCESSES)
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(_PROCESSES)]
+
+
+@pytest.mark.parametrize("case", ["alone", *TOGETHER])
+def test_every_process_refuses(case: str, failures: list[dict[str, list[str]]]) -> None:
+    assert [of_process[case] for of_process in failures] == [[], []]
