@@ -60,6 +60,11 @@ absl::StatusOr<int> Listen(const sockaddr* address, socklen_t size) {
     // (Nagle's algorithm) would only delay them.
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   }
+  if (address->sa_family == AF_INET6) {
+    // "[::]" takes IPv4 as well, whatever the system's default is.
+    const int no = 0;
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+  }
   if (bind(fd, address, size) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
   const absl::Status failed = SocketError(errno);  // before close() changes errno
   close(fd);
@@ -194,6 +199,8 @@ absl::Status Listener::ListenOnHost(const std::string& host, std::string* port) 
       failed = fd.status();  // an address of a family that this machine does not have
     }
   }
+  // A system without IPv6 has its other addresses left.
+  if (listeners_.empty() && host == "::") return ListenOnHost("0.0.0.0", port);
   if (listeners_.empty()) return failed;
   *port = absl::StrCat(PortOf(listeners_[0]));
   return absl::OkStatus();

@@ -54,7 +54,8 @@ class Listener {
   using Accept = absl::AnyInvocable<void(int fd)>;
 
   // Listens on `address`: host:port, on every address that the host has, with port 0 for any free
-  // one; or unix:PATH, replacing a socket file that no process listens on.
+  // one; [::]:port, on all addresses of the machine, of IPv4 as well, which alone will do; or
+  // unix:PATH, replacing a socket file that no process listens on.
   // Errors: UNAVAILABLE with the reason and the remedy, as in "cannot listen on 127.0.0.1:50051:
   // Address already in use: stop the process that holds it, or choose another address".
   static absl::StatusOr<std::unique_ptr<Listener>> Start(const std::string& address,

@@ -1,26 +1,36 @@
-// Three servers behind the packaged HAProxy with deploy/haproxy/haproxy.cfg: affinity, and a
-// rolling restart.
+// Three servers behind one address, that of the packaged HAProxy with deploy/haproxy/haproxy.cfg or
+// one that passes connections on: affinity, and rolling restarts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
+#include <functional>
+#include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "client/lib/failover_client.h"
 #include "client/lib/rpc_client.h"
+#include "tests/integration/haproxy.h"
 #include "tests/integration/metrics.h"
-#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
+#include "tests/support/files.h"
 #include "tests/support/process.h"
 
 namespace stowage {
 namespace {
 
+using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using testing::Optional;
@@ -38,8 +48,9 @@ v1::SolveRequest Question(int number, const std::string& job) {
 // Goes round the questions until it is stopped. Asks each of them once.
 class Caller {
  public:
-  Caller(const std::string& address, int first)
-      : client_(address, {}), thread_([this, first] { AskFrom(first); }) {}
+  using Ask = std::function<absl::Status(const v1::SolveRequest& request)>;
+
+  Caller(Ask ask, int first) : ask_(std::move(ask)), thread_([this, first] { AskFrom(first); }) {}
   ~Caller() { (void)Stop(); }
   // What failed.
   std::vector<std::string> Stop() {
@@ -47,6 +58,7 @@ class Caller {
     if (thread_.joinable()) thread_.join();
     return failures_;
   }
+  double longest_seconds() const { return longest_seconds_; }  // after Stop()
   // Until so many more calls have ended, or kPatience is over.
   void WaitForMore(int calls) const {
     const auto deadline = steady_clock::now() + kPatience;
@@ -60,122 +72,239 @@ class Caller {
  private:
   void AskFrom(int first) {
     for (int number = first; !stop_; ++number) {
-      const auto answer = client_.Solve(Question(number % kQuestions, "rolling"), std::nullopt);
-      if (!answer.ok()) failures_.push_back(answer.status().ToString());
+      const auto begin = steady_clock::now();
+      const absl::Status status = ask_(Question(number % kQuestions, "rolling"));
+      if (!status.ok()) failures_.push_back(status.ToString());
+      longest_seconds_ =
+          std::max(longest_seconds_, duration<double>(steady_clock::now() - begin).count());
       ++ended_;
     }
   }
 
-  RpcClient client_;
-  std::vector<std::string> failures_;  // the thread's until it has ended
+  const Ask ask_;
+  std::vector<std::string> failures_;  // the thread's until it has ended, as what follows
+  double longest_seconds_ = 0;
   std::atomic<int> ended_ = 0;
   std::atomic<bool> stop_ = false;
   std::thread thread_;
 };
 
-class Balancer : public testing::Test {
- protected:
-  struct Replica {
-    std::string name;  // in the configuration
-    std::unique_ptr<ServerProcess> server;
+// Makes a call and nothing else.
+Caller::Ask OneAttempt(const std::string& address) {
+  return [client = std::make_shared<RpcClient>(address, Credentials())](
+             const v1::SolveRequest& request) {
+    return client->Solve(request, std::nullopt).status();
   };
+}
 
-  Balancer() {
-    // Addresses of their own: ports that other tests get do not collide with those to come back to.
-    replicas_.push_back({"one", Start("127.0.0.11:0", "127.0.0.11:0")});
-    replicas_.push_back({"two", Start("127.0.0.12:0", "127.0.0.12:0")});
-    replicas_.push_back({"three", Start("127.0.0.13:0", "127.0.0.13:0")});
-    std::vector<std::string> argv = {"/usr/bin/env", "STOWAGE_BIND=" + address_,
-                                     "STOWAGE_METRICS=" + metrics_address_};
-    for (size_t i = 0; i < replicas_.size(); ++i) {
-      const std::string number = i == 0 ? "" : absl::StrCat("_", i + 1);
-      argv.push_back(absl::StrCat("STOWAGE_SERVER", number, "=", replicas_[i].server->address()));
-      argv.push_back(
-          absl::StrCat("STOWAGE_READY", number, "=", replicas_[i].server->http_address()));
-    }
-    argv.insert(argv.end(),
-                {"/usr/sbin/haproxy", "-db", "-f", STOWAGE_ROOT "/deploy/haproxy/haproxy.cfg"});
-    haproxy_ = std::make_unique<BackgroundProgram>(argv);
-    WaitUntilListening(address_);
-    WaitUntilListening(metrics_address_);
-  }
+// As our programs do.
+Caller::Ask OurClient(const std::string& address) {
+  RemoteOptions options;
+  options.servers = {address};
+  return [client = std::make_shared<FailoverClient>(options)](const v1::SolveRequest& request) {
+    return client->Solve(request).status();
+  };
+}
 
-  static std::unique_ptr<ServerProcess> Start(const std::string& listen, const std::string& http) {
-    return std::make_unique<ServerProcess>(
-        std::vector<std::string>{"--http", http, "--trusted-proxy", "127.0.0.1", "--client-rate",
-                                 "0", "--lame-duck", "1000s"},
-        listen);
-  }
-
-  // Until a figure of HAProxy's about a server has this value.
-  void WaitForFigure(const std::string& figure, const Replica& replica, const std::string& labels,
-                     double value) const {
-    const std::string series = absl::StrCat(
-        "haproxy_server_", figure, "{proxy=\"servers\",server=\"", replica.name, "\"", labels, "}");
-    const auto deadline = steady_clock::now() + kPatience;
-    while (ValueIn(HttpGet(metrics_address_, "/metrics"), series) != value) {
-      ASSERT_LT(steady_clock::now(), deadline) << series << "\n" << haproxy_->Log();
-      std::this_thread::sleep_for(milliseconds(20));
-    }
-  }
-  void WaitUntilUp(const Replica& replica) const {
-    WaitForFigure("status", replica, ",state=\"UP\"", 1);
-  }
-
-  // HAProxy notices that the server is about to stop, while that still answers; what it was asked
-  // before is answered.
-  void Restart(Replica& replica, const Caller& caller) const {
-    const std::string address = replica.server->address();
-    const std::string http = replica.server->http_address();
-    replica.server->Signal(SIGTERM);
-    WaitForFigure("status", replica, ",state=\"DOWN\"", 1);
-    WaitForFigure("current_sessions", replica, "", 0);
-    replica.server->Signal(SIGTERM);
-    EXPECT_THAT(replica.server->WaitForExit(), Optional(0));
-    caller.WaitForMore(kQuestions);
-    replica.server = Start(address, http);
-    WaitUntilUp(replica);
-    caller.WaitForMore(kQuestions);
-  }
-
-  const std::string address_ = "127.0.0.1:" + FreePort();
-  const std::string metrics_address_ = "127.0.0.1:" + FreePort();
-  std::vector<Replica> replicas_;
-  std::unique_ptr<BackgroundProgram> haproxy_;
+struct Replica {
+  std::string name;  // in the configuration
+  std::unique_ptr<ServerProcess> server;
 };
 
-TEST_F(Balancer, SendsEqualQuestionsOfAllJobsToOneServer) {
-  for (const Replica& replica : replicas_) WaitUntilUp(replica);
-  for (const char* job : {"first", "second", "third"}) {
-    RpcClient client(address_, {});
-    for (int number = 0; number < kQuestions; ++number) {
-      const auto answer = client.Solve(Question(number, job), std::nullopt);
-      ASSERT_TRUE(answer.ok()) << answer.status() << haproxy_->Log();
-    }
-  }
-  double solved = 0;
-  double cached = 0;
-  for (const Replica& replica : replicas_) {
-    const double own = MetricOf(*replica.server, "stowage_answers_total{source=\"solved\"}");
-    EXPECT_GE(own, 1) << replica.name << " shares the work";
-    solved += own;
-    cached += MetricOf(*replica.server, "stowage_answers_total{source=\"memory_cache\"}");
-  }
-  EXPECT_EQ(solved, kQuestions) << "each by one server";
-  EXPECT_EQ(cached, 2 * kQuestions);
+std::unique_ptr<ServerProcess> StartReplica(const std::string& listen, const std::string& http) {
+  return std::make_unique<ServerProcess>(
+      std::vector<std::string>{"--http", http, "--trusted-proxy", "127.0.0.1", "--client-rate", "0",
+                               "--lame-duck", "1000s"},
+      listen);
 }
 
-TEST_F(Balancer, ARollingRestartFailsNoCall) {
-  for (const Replica& replica : replicas_) WaitUntilUp(replica);
+// Passes connections on to servers that are ready, as a Service of Kubernetes does.
+constexpr const char* kPassingHaproxy = R"(
+defaults
+  mode tcp
+  timeout connect 5s
+  timeout client 15m
+  timeout server 15m
+listen servers
+  bind "${STOWAGE_BIND}"
+  option httpchk GET /readyz
+  default-server check inter 500ms fall 2 rise 1
+  server one "${STOWAGE_SERVER}" addr "${STOWAGE_READY}"
+  server two "${STOWAGE_SERVER_2}" addr "${STOWAGE_READY_2}"
+  server three "${STOWAGE_SERVER_3}" addr "${STOWAGE_READY_3}"
+frontend metrics
+  mode http
+  timeout http-request 10s
+  bind "${STOWAGE_METRICS}"
+  http-request use-service prometheus-exporter
+)";
+
+// Of a balancer: the shipped configuration, or the one above.
+enum class Kind { kReadsCalls, kPassesConnections };
+
+// Three servers, and what gives them one address.
+class ThreeServers {
+ public:
+  explicit ThreeServers(Kind kind)
+      : kind_(kind),
+        haproxy_({replicas_[0].server.get(), replicas_[1].server.get(), replicas_[2].server.get()},
+                 {},
+                 kind == Kind::kReadsCalls ? kShippedHaproxy
+                                           : folder_.Write("haproxy.cfg", kPassingHaproxy)) {}
+
+  // Once all of them get calls.
+  const std::string& Address() {
+    for (const Replica& replica : replicas_) haproxy_.WaitUntilUp(replica.name);
+    return haproxy_.address();
+  }
+
+  // One after the other. The balancer notices that a server is about to stop while that still
+  // answers; what it was asked before is answered. `wait` is called while a server is about to
+  // stop, once it has stopped, and when it is back.
+  void RestartAll(const std::function<void()>& wait) {
+    for (Replica& replica : replicas_) {
+      const std::string address = replica.server->address();
+      const std::string http = replica.server->http_address();
+      replica.server->Signal(SIGTERM);
+      haproxy_.WaitUntilDown(replica.name);
+      wait();
+      // Connections that are passed on stay until the server ends them.
+      if (kind_ == Kind::kReadsCalls) {
+        haproxy_.WaitForFigure("current_sessions", replica.name, "", 0);
+      }
+      replica.server->Signal(SIGTERM);
+      EXPECT_THAT(replica.server->WaitForExit(), Optional(0));
+      wait();
+      replica.server = StartReplica(address, http);
+      haproxy_.WaitUntilUp(replica.name);
+      wait();
+    }
+  }
+
+  // Of those that run, since they were started last.
+  double AnswersFrom(const std::string& source) const {
+    double answers = 0;
+    for (const Replica& replica : replicas_) {
+      const double own = AnswersOf(replica, source);
+      if (!std::isnan(own)) answers += own;
+    }
+    return answers;
+  }
+  static double AnswersOf(const Replica& replica, const std::string& source) {
+    return MetricOf(*replica.server,
+                    absl::StrCat("stowage_answers_total{source=\"", source, "\"}"));
+  }
+
+  const std::vector<Replica>& replicas() const { return replicas_; }
+  std::string Log() { return haproxy_.Log(); }
+
+ private:
+  static std::vector<Replica> StartAll() {
+    // Addresses of their own: ports that other tests get do not collide with those to come back to.
+    std::vector<Replica> replicas;
+    replicas.push_back({"one", StartReplica("127.0.0.11:0", "127.0.0.11:0")});
+    replicas.push_back({"two", StartReplica("127.0.0.12:0", "127.0.0.12:0")});
+    replicas.push_back({"three", StartReplica("127.0.0.13:0", "127.0.0.13:0")});
+    return replicas;
+  }
+
+  const Kind kind_;
+  const TempFolder folder_;
+  std::vector<Replica> replicas_ = StartAll();
+  Haproxy haproxy_;
+};
+
+TEST(Balancer, SendsEqualQuestionsOfAllJobsToOneServer) {
+  ThreeServers servers(Kind::kReadsCalls);
+  for (const char* job : {"first", "second", "third"}) {
+    RpcClient client(servers.Address(), {});
+    for (int number = 0; number < kQuestions; ++number) {
+      const auto answer = client.Solve(Question(number, job), std::nullopt);
+      ASSERT_TRUE(answer.ok()) << answer.status() << servers.Log();
+    }
+  }
+  for (const Replica& replica : servers.replicas()) {
+    EXPECT_GE(ThreeServers::AnswersOf(replica, "solved"), 1) << replica.name << " shares the work";
+  }
+  EXPECT_EQ(servers.AnswersFrom("solved"), kQuestions) << "each by one server";
+  EXPECT_EQ(servers.AnswersFrom("memory_cache"), 2 * kQuestions);
+}
+
+struct RollingRestart {
+  const char* name;
+  Kind kind;
+  Caller::Ask (*client)(const std::string& address);
+};
+std::ostream& operator<<(std::ostream& out, const RollingRestart& test) { return out << test.name; }
+
+class ARollingRestart : public testing::TestWithParam<RollingRestart> {};
+
+TEST_P(ARollingRestart, FailsNoCall) {
+  ThreeServers servers(GetParam().kind);
   std::vector<std::unique_ptr<Caller>> callers;
   for (int first = 0; first < kQuestions; first += 10) {
-    callers.push_back(std::make_unique<Caller>(address_, first));
+    callers.push_back(std::make_unique<Caller>(GetParam().client(servers.Address()), first));
   }
-  for (Replica& replica : replicas_) Restart(replica, *callers.front());
+  servers.RestartAll([&] { callers.front()->WaitForMore(kQuestions); });
+  double longest = 0;
   for (const auto& caller : callers) {
-    EXPECT_THAT(caller->Stop(), testing::IsEmpty()) << haproxy_->Log();
+    EXPECT_THAT(caller->Stop(), testing::IsEmpty()) << servers.Log();
+    longest = std::max(longest, caller->longest_seconds());
   }
+  std::cout << "longest wait " << longest << " s" << std::endl;
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Balancer, ARollingRestart,
+    testing::Values(RollingRestart{"BehindHaproxy", Kind::kReadsCalls, OneAttempt},
+                    RollingRestart{"OfOurClientsBehindHaproxy", Kind::kReadsCalls, OurClient},
+                    RollingRestart{"OfOurClientsWhoseConnectionsArePassedOn",
+                                   Kind::kPassesConnections, OurClient}),
+    testing::PrintToStringParamName());
+
+// gRPC's own client, by a service config.
+struct ConfiguredRestart {
+  const char* name;
+  Kind kind;
+  const char* config;  // of deploy/grpc
+};
+std::ostream& operator<<(std::ostream& out, const ConfiguredRestart& test) {
+  return out << test.name;
+}
+
+class ARollingRestartWithAServiceConfig : public testing::TestWithParam<ConfiguredRestart> {};
+
+TEST_P(ARollingRestartWithAServiceConfig, FailsNoCall) {
+  constexpr int kCalls = 64;
+  ThreeServers servers(GetParam().kind);
+  const TempFolder folder;
+  BackgroundProgram client(
+      {"/usr/bin/env", absl::StrCat("PYTHONPATH=", STOWAGE_ROOT, "/.cache/python"),
+       "/usr/bin/python3", STOWAGE_ROOT "/tests/integration/retrying_client.py",
+       absl::StrCat(STOWAGE_ROOT, "/deploy/grpc/", GetParam().config),
+       folder.Write("request", SmallSolveRequest().SerializeAsString()), servers.Address()});
+  ASSERT_NE(client.WaitForLogLine({"all threads have had an answer"}), "") << client.Log();
+  servers.RestartAll([&] {
+    const auto deadline = steady_clock::now() + kPatience;
+    const double enough = servers.AnswersFrom("solved") + kCalls;
+    while (servers.AnswersFrom("solved") < enough) {
+      ASSERT_LT(steady_clock::now(), deadline) << "calls do not go on\n" << servers.Log();
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  });
+  client.Signal(SIGTERM);
+  EXPECT_THAT(client.WaitForExit(), Optional(0)) << client.Log();
+  std::cout << client.Log();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Balancer, ARollingRestartWithAServiceConfig,
+    testing::Values(
+        ConfiguredRestart{"ForAListBehindHaproxy", Kind::kReadsCalls, "service_config.json"},
+        ConfiguredRestart{"ForOneAddressBehindHaproxy", Kind::kReadsCalls, "single_address.json"},
+        ConfiguredRestart{"ForOneAddressWhoseConnectionsArePassedOn", Kind::kPassesConnections,
+                          "single_address.json"}),
+    testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace stowage

@@ -178,6 +178,27 @@ TEST(Kubernetes, ServerServesWithTheManifestsFlags) {
   EXPECT_TRUE(Remote(server.address()).Answers());
 }
 
+std::string PortOf(const std::string& address) { return address.substr(address.rfind(':') + 1); }
+
+// As the kubelet does, in a cluster with IPv6 alone, with IPv4 alone, or with both.
+TEST(Kubernetes, ProbesReachTheServerOverIpv6AndIpv4) {
+  const auto arguments = Arguments();
+  const auto any_port = [](const std::string& address) {
+    return address.substr(0, address.rfind(':')) + ":0";
+  };
+  ServerProcess server({"--http", any_port(arguments.at("--http"))},
+                       any_port(arguments.at("--listen")));
+  for (const std::string host : {"[::1]:", "127.0.0.1:"}) {
+    const std::string address = host + PortOf(server.address());
+    EXPECT_EQ(Remote(address).Health(), HealthState::SERVING) << address;
+    EXPECT_TRUE(Remote(address).Answers()) << address;
+    const std::string http = host + PortOf(server.http_address());
+    for (const char* path : {"/livez", "/readyz"}) {
+      EXPECT_THAT(HttpGet(http, path), StartsWith("200 ")) << http;
+    }
+  }
+}
+
 // Every port that something is said of is one that the server listens on.
 TEST(Kubernetes, PortsAreTheServers) {
   const auto arguments = Arguments();
@@ -185,8 +206,8 @@ TEST(Kubernetes, PortsAreTheServers) {
   for (const YAML::Node& port : Container()["ports"]) {
     ports[port["name"].as<std::string>()] = port["containerPort"].as<std::string>();
   }
-  EXPECT_EQ(arguments.at("--listen"), "0.0.0.0:" + ports["grpc"]);
-  EXPECT_EQ(arguments.at("--http"), "0.0.0.0:" + ports["http"]);
+  EXPECT_EQ(arguments.at("--listen"), "[::]:" + ports["grpc"]);
+  EXPECT_EQ(arguments.at("--http"), "[::]:" + ports["http"]);
   EXPECT_EQ(Container()["readinessProbe"]["grpc"]["port"].as<std::string>(), ports["grpc"]);
   EXPECT_EQ(Container()["livenessProbe"]["httpGet"]["port"].as<std::string>(), "http");
   for (const auto& [service, port] : {std::pair("stowage", "grpc"), {"stowage-metrics", "http"}}) {

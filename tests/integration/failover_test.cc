@@ -12,8 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/lib/remote_scheduler.h"
+#include "tests/integration/haproxy.h"
 #include "tests/integration/metrics.h"
-#include "tests/integration/raw_client.h"
 #include "tests/integration/rpc.h"
 #include "tests/support/files.h"
 #include "tests/support/process.h"
@@ -152,30 +152,24 @@ TEST(Failover, StartsAgainAtAnotherServerWhereOneDiesInMidSolve) {
   EXPECT_THAT(client.Log(), HasSubstr("asking again"));
 }
 
-constexpr const char* kHaproxyConfiguration = STOWAGE_ROOT "/deploy/haproxy/haproxy.cfg";
-
-// HAProxy before a server.
 struct ServerBehindHaproxy {
-  ServerBehindHaproxy() { WaitUntilListening(address); }
-
   ServerProcess server;
-  const std::string address = "127.0.0.1:" + FreePort();
-  BackgroundProgram haproxy{{"/usr/bin/env", "STOWAGE_BIND=" + address,
-                             "STOWAGE_SERVER=" + server.address(), "/usr/sbin/haproxy", "-db", "-f",
-                             kHaproxyConfiguration}};
+  Haproxy haproxy{{&server}};
 };
 
 // HAProxy answers on, and ends the stream without a status.
 TEST(Failover, StartsAgainWhereAServerBehindAProxyDiesInMidStream) {
   ServerBehindHaproxy a;
   ServerBehindHaproxy b;
-  BackgroundProgram client(SlowSolveCommand(absl::StrCat(a.address, ",", b.address)));
+  BackgroundProgram client(
+      SlowSolveCommand(absl::StrCat(a.haproxy.address(), ",", b.haproxy.address())));
   ASSERT_NE(client.WaitForLogLine({"best so far"}), "") << client.Log();
   ServerBehindHaproxy& asked = MetricOf(a.server, "stowage_solves_running") == 1 ? a : b;
   asked.server.Signal(SIGKILL);
   EXPECT_THAT(client.WaitForExit(), Optional(0)) << client.Log();
-  EXPECT_THAT(client.Log(), AllOf(HasSubstr("no answer from a server at " + asked.address),
-                                  HasSubstr("asking again")));
+  EXPECT_THAT(client.Log(),
+              AllOf(HasSubstr("no answer from a server at " + asked.haproxy.address()),
+                    HasSubstr("asking again")));
 }
 
 // As a request would that ends the servers that it reaches.

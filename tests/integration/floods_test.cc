@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
+#include "tests/integration/haproxy.h"
 #include "tests/integration/http2_flood.h"
 #include "tests/integration/metrics.h"
 #include "tests/integration/raw_client.h"
@@ -110,11 +111,8 @@ TEST_P(Floods, AreCutOffWhileOthersAreServed) {
 // HAProxy with deploy/haproxy/haproxy.cfg; where it ends the flood is its own affair.
 TEST_P(Floods, BehindHaproxyOthersAreServed) {
   ServerProcess server({"--trusted-proxy", "127.0.0.1", "--client-rate", "0"});
-  const std::string address = "127.0.0.1:" + FreePort();
-  BackgroundProgram haproxy({"/usr/bin/env", "STOWAGE_BIND=" + address,
-                             "STOWAGE_SERVER=" + server.address(), "/usr/sbin/haproxy", "-db", "-f",
-                             STOWAGE_ROOT "/deploy/haproxy/haproxy.cfg"});
-  WaitUntilListening(address);
+  Haproxy haproxy({&server});
+  const std::string& address = haproxy.address();
   HonestClient honest(address);
   const int64_t before = MostKibibytes(server);
   constexpr size_t kMuch = 8 << 20;

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -151,12 +152,15 @@ std::string GrpcMessage(absl::string_view bytes, size_t announced) {
   return absl::StrCat(BigEndian(0, 1), BigEndian(announced, 4), bytes);
 }
 
-RawGrpc::RawGrpc(const std::string& address, uint32_t window_bytes) : socket_(address) {
+RawGrpc::RawGrpc(const std::string& address, uint32_t window_bytes, const std::string& from)
+    : socket_(address, from) {
   socket_.Send(Http2Preface(window_bytes));
 }
 
 void RawGrpc::Begin(uint32_t stream, absl::string_view method) {
-  const std::string path = absl::StrCat("/stowage.v1.Scheduler/", method);
+  const std::string path = absl::StartsWith(method, "/")
+                               ? std::string(method)
+                               : absl::StrCat("/stowage.v1.Scheduler/", method);
   const std::string headers =
       absl::StrCat(Literal(":method", "POST"), Literal(":scheme", "http"), Literal(":path", path),
                    Literal(":authority", "test"), Literal("content-type", "application/grpc"),

@@ -65,10 +65,12 @@ std::string GrpcMessage(absl::string_view bytes, size_t announced);
 // A gRPC client that minds the windows it is given, and else nothing.
 class RawGrpc {
  public:
-  // With windows of so many bytes for what the server sends.
-  explicit RawGrpc(const std::string& address, uint32_t window_bytes = 65535);
+  // With windows of so many bytes for what the server sends. `from`: as of RawSocket.
+  explicit RawGrpc(const std::string& address, uint32_t window_bytes = 65535,
+                   const std::string& from = "");
 
-  // Calls "Solve" or another method of Scheduler on a stream with an odd number of its own.
+  // Calls a method of Scheduler ("Solve"), or a whole path, on a stream with an odd number of its
+  // own.
   void Begin(uint32_t stream, absl::string_view method);
   // Sends as much of it as the server takes, waiting no longer than `patience` for more room.
   // Returns how much.

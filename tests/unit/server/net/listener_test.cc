@@ -2,15 +2,24 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "server/net/peer.h"
 #include "solver/base/mutex.h"
 #include "tests/integration/raw_client.h"
 #include "tests/support/files.h"
@@ -33,6 +42,49 @@ TEST(Listener, HandsConnectionsOver) {
   EXPECT_THAT((*listener)->address(), StartsWith("127.0.0.1:"));
   RawSocket socket((*listener)->address());
   EXPECT_EQ(socket.Receive(kLong), "hello");
+}
+
+TEST(Listener, OfAllAddressesTakesIpv4AsWell) {
+  auto listener = Listener::Start("[::]:0", {}, [](int fd) {
+    EXPECT_EQ(PeerOf(fd).host, "127.0.0.1") << "as on a socket of IPv4";
+    EXPECT_EQ(write(fd, "hello", 5), 5);
+    close(fd);
+  });
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const std::string port = (*listener)->address().substr(std::string("[::]").size());
+  RawSocket socket("127.0.0.1" + port);
+  EXPECT_EQ(socket.Receive(kLong), "hello");
+}
+
+// From now on the calling thread, and those that it starts, find a system without IPv6.
+void TakeIpv6Away() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{sizeof(program) / sizeof(program[0]), program};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+
+TEST(Listener, OfAllAddressesTakesIpv4AloneWhereThereIsNoIpv6) {
+  std::thread([] {
+    TakeIpv6Away();
+    ASSERT_EQ(socket(AF_INET6, SOCK_STREAM, 0), -1);
+    auto listener = Listener::Start("[::]:0", {}, [](int fd) {
+      EXPECT_EQ(write(fd, "hello", 5), 5);
+      close(fd);
+    });
+    ASSERT_TRUE(listener.ok()) << listener.status();
+    const std::string port = (*listener)->address().substr(std::string("[::]").size());
+    RawSocket socket("127.0.0.1" + port);
+    EXPECT_EQ(socket.Receive(kLong), "hello");
+    EXPECT_FALSE(Listener::Start("[::1]:0", {}, [](int fd) { close(fd); }).ok());
+  }).join();
 }
 
 // What a listener reported.
