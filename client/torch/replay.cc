@@ -54,9 +54,9 @@ RandomStates::RandomStates(std::vector<at::Generator> generators)
   }
 }
 
-void RandomStates::ForgetUnchanged(const RandomStates& before) {
+void RandomStates::ForgetUnchanged(const RandomStates& other) {
   for (size_t i = states_.size(); i-- > 0;) {
-    if (states_[i] != before.states_[i]) continue;
+    if (states_[i] != other.states_[i]) continue;
     states_.erase(states_.begin() + static_cast<std::ptrdiff_t>(i));
     generators_.erase(generators_.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -99,8 +99,7 @@ Replay::Replay(std::shared_ptr<torch::nn::Module> module, c10::Device device)
     : module_(std::move(module)), generators_(GeneratorsOf(device)) {}
 
 void Replay::First(const std::function<void()>& forward) {
-  states_.clear();
-  for (at::Generator& generator : generators_) states_.push_back(StateOf(generator));
+  states_ = RandomStates(generators_);
   buffers_ = module_ == nullptr ? Tensors() : module_->buffers();
   // Versions alone do not show all writes: batch normalization writes without changing them.
   std::vector<bool> modes = ModesOf(module_.get());
@@ -113,10 +112,7 @@ void Replay::First(const std::function<void()>& forward) {
     if (learns || written_[i]) contents_[i] = buffers_[i].clone();
   }
   forward();
-  // A generator that the run did not draw from needs no replay.
-  for (size_t i = 0; i < generators_.size(); ++i) {
-    if (at::equal(states_[i], StateOf(generators_[i]))) states_[i].reset();
-  }
+  states_.ForgetUnchanged(states_.Current());
   if (!learns) {
     // A write to a buffer without a copy: its old content is lost for this step's recomputations.
     for (size_t i = 0; i < buffers_.size(); ++i) {
@@ -137,33 +133,30 @@ void Replay::First(const std::function<void()>& forward) {
 
 void Replay::Again(const std::function<void()>& forward) {
   // Saves the current state, runs with the first run's state, and restores the current state.
-  Tensors states(states_.size());
+  const RandomStates states = states_.Current();
   Tensors contents(contents_.size());
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states_[i].defined()) states[i] = StateOf(generators_[i]);
-  }
   for (size_t i = 0; i < contents.size(); ++i) {
     if (contents_[i].defined()) contents[i] = buffers_[i].clone();
   }
-  Load(states_, contents_);
+  states_.Restore();
+  Load(contents_);
   try {
     forward();
   } catch (...) {
     // The first error counts; one of restoring is dropped.
     (void)TorchGuarded([&] {
-      Load(states, contents);
+      states.Restore();
+      Load(contents);
       return absl::OkStatus();
     });
     throw;
   }
-  Load(states, contents);
+  states.Restore();
+  Load(contents);
 }
 
-void Replay::Load(const Tensors& states, const Tensors& contents) {
+void Replay::Load(const Tensors& contents) {
   const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < states.size(); ++i) {
-    if (states[i].defined()) SetState(generators_[i], states[i]);
-  }
   for (size_t i = 0; i < contents.size(); ++i) {
     if (contents[i].defined()) buffers_[i].copy_(contents[i]);
   }
@@ -171,7 +164,7 @@ void Replay::Load(const Tensors& states, const Tensors& contents) {
 
 void Replay::EndStep() {
   missed_buffer_ = false;
-  states_.clear();
+  states_ = RandomStates();
   contents_.clear();
   buffers_.clear();
 }

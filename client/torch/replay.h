@@ -14,17 +14,21 @@
 
 namespace stowage {
 
-// The states of random generators at some time, outside LibTorch's allocator. Members may throw
-// LibTorch's exceptions.
+// The states of random generators at some time, outside LibTorch's allocator: they are the host's
+// and no part of a chain's memory, whose device is the host in tests. Members may throw LibTorch's
+// exceptions.
 class RandomStates {
  public:
+  RandomStates() = default;  // of none
   explicit RandomStates(std::vector<at::Generator> generators);
   // Of the default generators of the host and of `device`.
   explicit RandomStates(c10::Device device);
 
-  // Keeps those of generators that numbers were drawn from since `before`, which has the same ones:
-  // Restore() leaves the others alone, from which other stages may have drawn.
-  void ForgetUnchanged(const RandomStates& before);
+  // Keeps those of generators that numbers were drawn from between this and `other`, which has the
+  // same ones: Restore() leaves the others alone, from which other stages may have drawn.
+  void ForgetUnchanged(const RandomStates& other);
+  // The states of the same generators at this time.
+  RandomStates Current() const { return RandomStates(generators_); }
   bool empty() const { return generators_.empty(); }
   void Restore() const;
 
@@ -70,12 +74,12 @@ class Replay {
  private:
   using Tensors = std::vector<at::Tensor>;
 
-  // Sets the generators and buffers whose entry is defined.
-  void Load(const Tensors& states, const Tensors& contents);
+  // Sets the buffers whose entry is defined.
+  void Load(const Tensors& contents);
 
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<at::Generator> generators_;
-  Tensors states_;    // by generator, before the first run; undefined: the run drew no numbers
+  RandomStates states_;  // before the first run, of the generators that it drew from
   Tensors buffers_;   // of the module, at the first run
   Tensors contents_;  // by buffer, before the first run; undefined: the run does not write it
   std::vector<bool> written_;  // by buffer: whether first runs write it

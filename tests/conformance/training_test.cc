@@ -7,9 +7,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <random>
 
 #include "absl/strings/str_cat.h"
@@ -22,7 +20,6 @@
 #include "gmock/gmock.h"
 #include "solver/bounds/memory_range.h"
 #include "solver/model/modes.h"
-#include "solver/simulator/simulator.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
@@ -80,6 +77,19 @@ class TrainingTest : public testing::TestWithParam<const char*> {
     chain_ = Profile({.repeats = 1});
   }
 
+  // In place of measured times, which other work on the machine changes and with them the schedules:
+  // times of each draw are the same in every run, and so are the schedules.
+  void GiveTimes(unsigned draw) {
+    std::mt19937 random(draw);
+    const auto seconds = [&random] { return 1e-3 * static_cast<double>(1 + random() % 8); };
+    for (Stage& stage : chain_.stages) {
+      stage.forward_seconds = seconds();
+      stage.backward_seconds = seconds() + stage.forward_seconds;
+      if (stage.replay_seconds.has_value()) stage.replay_seconds = stage.forward_seconds / 2;
+    }
+    chain_.graph_entry_seconds = 1e-4;
+  }
+
   Chain Profile(const ProfileOptions& options) {
     stages_ = std::make_unique<TorchStages>(planned_.stages, options_);
     stages_->Feed({planned_.input, planned_.sides}, planned_.loss);
@@ -93,21 +103,6 @@ class TrainingTest : public testing::TestWithParam<const char*> {
       step();
       OptimizerStep(*training);
     }
-  }
-
-  // The states of random numbers that stages with dropout keep until they run again, as a part of
-  // the predicted peak. No plan counts them, since they show in networks as small as these alone.
-  double RandomStates(const Schedule& schedule) const {
-    std::map<int, int> forwards;
-    for (const Operation& operation : schedule.operations) {
-      if (IsForward(operation.kind)) ++forwards[operation.stage];
-    }
-    const auto again = std::count_if(forwards.begin(), forwards.end(),
-                                     [](const auto& stage) { return stage.second > 1; });
-    const at::Generator generator = at::globalContext().defaultGenerator(at::kCPU);
-    const auto simulation = Simulate(chain_, platform_, schedule);
-    return static_cast<double>(again) * static_cast<double>(generator.get_state().nbytes()) /
-           static_cast<double>(simulation->prediction.peak_memory_bytes);
   }
 
   // Trains from the initial weights. Returns the ratio of the measured to the predicted peak.
@@ -187,22 +182,27 @@ INSTANTIATE_TEST_SUITE_P(Networks, TrainingTest,
 TEST_P(TrainingTest, IsThePlainOneUnderEveryBudget) {
   const int64_t low = FloorOfMemory(chain_).bytes;
   const int64_t high = StoreAllPeakBytes(chain_);
-  for (const int percent : {15, 40, 70, 100}) {
-    SCOPED_TRACE(percent);
-    const Platform platform = Memory(low + (high - low) * percent / 100);
-    const auto answer = AnswerRequest({chain_, platform, "auto", {}}, {});
-    ASSERT_THAT(answer, IsOk());
-    ASSERT_NE(answer->outcome, Outcome::kInfeasible);
-    double peak_ratio = 0;
-    TrainUnder(answer->schedule, &peak_ratio);
-    // Values that a skip crosses share its memory, which the chain counts in each, as it counts the
-    // output that a replay which ends early does not compute.
-    EXPECT_GE(peak_ratio, HasSkips(GetParam()) ? 0 : 1 - 2 * max_error_);
-    EXPECT_LE(peak_ratio, 1 + max_error_);
+  for (const unsigned draw : {1U, 2U, 3U}) {
+    GiveTimes(draw);
+    for (const int percent : {0, 15, 40, 70, 100}) {
+      SCOPED_TRACE(absl::StrCat(percent, " % with draw ", draw));
+      const Platform platform = Memory(low + (high - low) * percent / 100);
+      const auto answer = AnswerRequest({chain_, platform, "auto", {}}, {});
+      ASSERT_THAT(answer, IsOk());
+      if (percent == 0 && answer->outcome == Outcome::kInfeasible) continue;  // a lower bound
+      ASSERT_NE(answer->outcome, Outcome::kInfeasible);
+      double peak_ratio = 0;
+      TrainUnder(answer->schedule, &peak_ratio);
+      // Values that a skip crosses share its memory, which the chain counts in each, as it counts
+      // the output that a replay which ends early does not compute.
+      EXPECT_GE(peak_ratio, HasSkips(GetParam()) ? 0 : 1 - 2 * max_error_);
+      EXPECT_LE(peak_ratio, 1 + max_error_);
+    }
   }
 }
 
 TEST_P(TrainingTest, IsThePlainOneUnderEverySolverWithTransfers) {
+  GiveTimes(4);
   const int64_t low = FloorOfMemory(chain_).bytes;
   const int64_t high = StoreAllPeakBytes(chain_);
   std::mt19937 random(13);
@@ -216,7 +216,7 @@ TEST_P(TrainingTest, IsThePlainOneUnderEverySolverWithTransfers) {
     double peak_ratio = 0;
     TrainUnder(schedule, &peak_ratio);
     // Prefetched values may be allocated later than the schedule says, so the peak may be lower.
-    EXPECT_LE(peak_ratio, 1 + max_error_ + RandomStates(schedule));
+    EXPECT_LE(peak_ratio, 1 + max_error_);
   }
 }
 
@@ -225,6 +225,7 @@ class SkipsTrainingTest : public TrainingTest {};
 INSTANTIATE_TEST_SUITE_P(Networks, SkipsTrainingTest, testing::Values("unet", "tuples"));
 
 TEST_P(SkipsTrainingTest, IsThePlainOneUnderEverySolverAndBudget) {
+  GiveTimes(5);
   const int64_t low = FloorOfMemory(chain_).bytes;
   const int64_t high = StoreAllPeakBytes(chain_);
   for (const SolverInfo& solver : AllSolvers()) {
@@ -237,7 +238,7 @@ TEST_P(SkipsTrainingTest, IsThePlainOneUnderEverySolverAndBudget) {
       if (answer->outcome == Outcome::kInfeasible) continue;
       double peak_ratio = 0;
       TrainUnder(answer->schedule, &peak_ratio);
-      EXPECT_LE(peak_ratio, 1 + RandomStates(answer->schedule));
+      EXPECT_LE(peak_ratio, 1);
     }
   }
 }
@@ -258,17 +259,18 @@ TEST_P(SkipsTrainingTest, LeavesStagesWithTuplesOutOfGraphMode) {
     Count(schedule, &counts);
     double peak_ratio = 0;
     TrainUnder(schedule, &peak_ratio);
-    EXPECT_LE(peak_ratio, 1 + RandomStates(schedule));
+    EXPECT_LE(peak_ratio, 1);
   }
   EXPECT_GT(counts.graph, 0);
   EXPECT_GT(counts.eager, 0);
 }
 
-// Changes the measured times of graph mode, so that the fastest schedules mix the modes.
+// Gives graph mode other times, so that the fastest schedules mix the modes.
 class MixedTrainingTest : public TrainingTest {
  protected:
   MixedTrainingTest() : TrainingTest(/*layers=*/4) {
     chain_ = Profile({.repeats = 1, .graph_mode = true});
+    GiveTimes(6);
     const std::vector<Unit> units = UnitsOf(chain_);
     for (size_t u = 0; u + 1 < units.size(); ++u) {
       EXPECT_TRUE(units[u].has_graph);
@@ -295,7 +297,7 @@ TEST_P(MixedTrainingTest, IsThePlainOneUnderEveryMixOfModes) {
       Count(schedule, &counts);
       double peak_ratio = 0;
       TrainUnder(schedule, &peak_ratio);
-      EXPECT_GE(peak_ratio, 1 - 2 * max_error_);  // less where a replay ends early
+      EXPECT_GE(peak_ratio, 1 - 3 * max_error_);  // less where a replay ends early
       EXPECT_LE(peak_ratio, 1 + max_error_);
     }
   }
