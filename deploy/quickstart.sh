@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 deploy/setup.sh build
-deploy/build.sh release -DSTOWAGE_TESTS=OFF -DSTOWAGE_TORCH=OFF
+deploy/build.sh quickstart
 bin=build/release/bin
 chain=tests/data/torchvision-resnet101-32-224.json
 

@@ -57,9 +57,11 @@ mkdir -p "$work"
 options=(
   "--config-settings=build-dir=$work/cmake"
   "--config-settings=cmake.define.STOWAGE_WERROR=${STOWAGE_WERROR:-OFF}"
+  "--config-settings=cmake.define.CMAKE_UNITY_BUILD=ON"
+  "--config-settings=cmake.define.CMAKE_UNITY_BUILD_BATCH_SIZE=12"
 )
 if command -v ccache >/dev/null; then
-  options+=("--config-settings=cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_DEPEND=1;CCACHE_BASEDIR=$PWD;CCACHE_NOHASHDIR=1;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache")
+  options+=("--config-settings=cmake.define.CMAKE_CXX_COMPILER_LAUNCHER=env;CCACHE_DEPEND=1;CCACHE_BASEDIR=$PWD;CCACHE_NOHASHDIR=1;CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime;ccache")
 fi
 if command -v mold >/dev/null; then options+=(--config-settings=cmake.define.STOWAGE_LINKER=mold); fi
 # The tools of the venv do not activate it, and CMake looks for its ninja in PATH.

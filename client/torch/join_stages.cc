@@ -100,10 +100,6 @@ absl::StatusOr<std::vector<bool>> FindWriters(const std::vector<TorchStage>& sta
   return writes;
 }
 
-bool Has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 std::vector<at::Tensor> BuffersOf(const std::vector<TorchStage>& stages) {
   std::vector<at::Tensor> buffers;
   for (const TorchStage& stage : stages) {
@@ -178,7 +174,8 @@ TorchStage JoinedStage(std::vector<TorchStage> stages) {
                   [](const TorchStage& stage) { return stage.tuple_forward != nullptr; })) {
     for (const TorchStage& stage : stages) {
       for (const std::string& name : stage.reads) {
-        if (!Has(joined.saves, name) && !Has(joined.reads, name)) joined.reads.push_back(name);
+        if (StageBorders::Has(joined.saves, name)) continue;
+        if (!StageBorders::Has(joined.reads, name)) joined.reads.push_back(name);
       }
       joined.saves.insert(joined.saves.end(), stage.saves.begin(), stage.saves.end());
     }

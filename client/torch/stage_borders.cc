@@ -14,10 +14,6 @@ namespace {
 
 using Names = StageBorders::Names;
 
-bool Has(const Names& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // The tensor of this name, where `names` are those of the last `tensors`; null: there is none.
 const at::Tensor* Find(const Names& names, const Tensors& tensors, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -67,7 +63,7 @@ StageBorders::StageBorders(const std::vector<TorchStage>& stages, const Names& e
     Names saved = skips_[l - 1];
     for (const std::string& name : stages[l - 1].saves) saved.push_back(name);
     std::copy_if(saved.begin(), saved.end(), std::back_inserter(skips_[l]),
-                 [&](const std::string& name) { return Has(wanted[l], name); });
+                 [&](const std::string& name) { return StageBorders::Has(wanted[l], name); });
   }
   skips_.back() = leaving;  // in the caller's order
 }

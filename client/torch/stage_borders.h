@@ -2,6 +2,7 @@
 #ifndef STOWAGE_CLIENT_TORCH_STAGE_BORDERS_H_
 #define STOWAGE_CLIENT_TORCH_STAGE_BORDERS_H_
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ namespace stowage {
 class StageBorders {
  public:
   using Names = std::vector<std::string>;
+  static bool Has(const Names& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
 
   // Of a part of a network: `entering` are the skips in value 0, `leaving` those in value L, which
   // its stages save.

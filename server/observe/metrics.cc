@@ -25,16 +25,16 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 using Labels = prometheus::Labels;
-using Buckets = Histogram::BucketBoundaries;
+using Boundaries = Histogram::BucketBoundaries;
 
 constexpr const char* kService = "stowage.v1.Scheduler";
 
 // From a cache hit, below a millisecond, to a solve of minutes.
-Buckets Seconds() {
+Boundaries Seconds() {
   return {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
           0.5,    1,     2.5,    5,     10,   30,    60,   300};
 }
-Buckets Ratios() { return {0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2}; }
+Boundaries Ratios() { return {0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2}; }
 // The size of an error, without its sign: Prometheus takes a sum that decreases for a restart.
 // Bounded, because one absurd report would dominate the sum until the next restart.
 double Size(double error) { return std::min(std::abs(error), 1000.0); }

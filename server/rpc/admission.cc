@@ -16,11 +16,11 @@ namespace {
 constexpr double kBurstSeconds = 2;
 constexpr double kDelaySeconds = 1;
 // Reading so many takes as long as the rest of a call that the cache answers: 0.1 ms.
-constexpr double kCallBytes = 16 << 10;
+constexpr double kBytesInACall = 16 << 10;
 // Reading so many, checking and hashing them takes as long.
-constexpr double kCallMessages = 200;
+constexpr double kMessagesInACall = 200;
 // Simulating so many takes as long.
-constexpr double kCallOperations = 100;
+constexpr double kOperationsInACall = 100;
 
 absl::string_view ViewOf(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
@@ -87,7 +87,7 @@ AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context, size
   AdmittedCaller caller = Identify(context, request_bytes);
   const std::optional<double> wait =
       rate_.Refuses(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second,
-                    1 + static_cast<double>(request_bytes) / kCallBytes);
+                    1 + static_cast<double>(request_bytes) / kBytesInACall);
   if (!wait.has_value()) return caller;
   caller.status = AboveItsRate(caller.client, *wait);
   caller.delay_seconds = kDelaySeconds;
@@ -95,15 +95,15 @@ AdmittedCaller Admission::Admit(const grpc::CallbackServerContext& context, size
 }
 
 void Admission::ChargeMessages(const AdmittedCaller& caller, size_t request_bytes, int messages) {
-  const double paid = static_cast<double>(request_bytes) / kCallBytes;
-  const double weight = messages / kCallMessages - paid;
+  const double paid = static_cast<double>(request_bytes) / kBytesInACall;
+  const double weight = messages / kMessagesInACall - paid;
   if (weight <= 0) return;
   rate_.Charge(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second, weight);
 }
 
 void Admission::ChargeOperations(const AdmittedCaller& caller, size_t operations) {
   rate_.Charge(caller.client, RateLimit::Clock::now(), caller.limits.calls_per_second,
-               static_cast<double>(operations) / kCallOperations);
+               static_cast<double>(operations) / kOperationsInACall);
 }
 
 }  // namespace stowage

@@ -7,6 +7,7 @@
 #include "grpcpp/support/slice.h"
 #include "server/rpc/brief_call.h"
 #include "server/rpc/call.h"
+#include "server/rpc/message_limits.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -14,16 +15,15 @@ namespace {
 
 using grpc::health::v1::HealthCheckRequest;
 
-constexpr size_t kMaxRequestBytes = 4096;  // the name of a service, of which 1 KiB is long
-
 absl::Status Read(const grpc::ByteBuffer& bytes, HealthCheckRequest* request) {
   grpc::Slice slice;
-  if (bytes.Valid() && bytes.Length() <= kMaxRequestBytes && bytes.DumpToSingleSlice(&slice).ok() &&
+  if (bytes.Valid() && bytes.Length() <= kMaxBriefRequestBytes &&
+      bytes.DumpToSingleSlice(&slice).ok() &&
       request->ParseFromArray(slice.begin(), static_cast<int>(slice.size()))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("the request is not a HealthCheckRequest of at ",
-                                                 "most ", kMaxRequestBytes, " bytes"));
+                                                 "most ", kMaxBriefRequestBytes, " bytes"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #ifndef STOWAGE_SERVER_RPC_MESSAGE_LIMITS_H_
 #define STOWAGE_SERVER_RPC_MESSAGE_LIMITS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,6 +14,9 @@
 #include "solver/model/validate.h"
 
 namespace stowage {
+
+// Of a request that holds a name, a fingerprint or a level, and what a later client may add.
+inline constexpr size_t kMaxBriefRequestBytes = 4096;
 
 // The largest request that this server accepts. The API's own limits hold as well.
 struct RequestLimits {

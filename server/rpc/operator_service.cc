@@ -8,14 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/slice.h"
 #include "server/rpc/call.h"
+#include "server/rpc/message_limits.h"
 #include "server/rpc/status.h"
 #include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
-
-constexpr size_t kMaxRequestBytes = 4096;  // a fingerprint or a level, and what a later client adds
 
 absl::StatusOr<Fingerprint> ReadFingerprint(const std::string& text) {
   const std::optional<Fingerprint> fingerprint = FingerprintFromHex(text);
@@ -51,9 +50,10 @@ void Fill(const FrontierInFlight& frontier, v1::SolveInFlight* message) {
 
 // Refuses what is too long before it is parsed: parsed it may take a hundred times as much memory.
 absl::Status Read(const grpc::ByteBuffer& bytes, google::protobuf::Message* request) {
-  if (bytes.Length() > kMaxRequestBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the request has ", bytes.Length(), " bytes; at most ", kMaxRequestBytes, " are allowed"));
+  if (bytes.Length() > kMaxBriefRequestBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("the request has ", bytes.Length(),
+                                                   " bytes; at most ", kMaxBriefRequestBytes,
+                                                   " are allowed"));
   }
   grpc::Slice slice;
   if (bytes.Valid() && bytes.DumpToSingleSlice(&slice).ok() &&
@@ -85,7 +85,7 @@ grpc::ServerUnaryReactor* OperatorService::Act(const RawCall& call, OperatorActi
   parts_.observer.OperatorActed(*action);
   grpc::ServerUnaryReactor* const reactor = call.context.DefaultReactor();
   const grpc::Status end = ToGrpc(status, &call.context);
-  const bool is_late = !is_admitted && call.bytes.Length() <= kMaxRequestBytes;
+  const bool is_late = !is_admitted && call.bytes.Length() <= kMaxBriefRequestBytes;
   if (!is_late) {
     reactor->Finish(end);
   } else {

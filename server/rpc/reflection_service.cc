@@ -14,6 +14,7 @@
 #include "grpcpp/support/slice.h"
 #include "server/rpc/brief_call.h"
 #include "server/rpc/call.h"
+#include "server/rpc/message_limits.h"
 #include "server/rpc/unsent_bytes.h"
 
 namespace stowage {
@@ -25,19 +26,17 @@ using google::protobuf::FileDescriptor;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 
-constexpr size_t kMaxRequestBytes = 4096;  // a name, of which 1 KiB is long
-
 const DescriptorPool& Pool() { return *DescriptorPool::generated_pool(); }
 
 absl::Status Read(const grpc::ByteBuffer& bytes, ServerReflectionRequest* request) {
   grpc::Slice slice;
-  if (bytes.Length() <= kMaxRequestBytes && bytes.DumpToSingleSlice(&slice).ok() &&
+  if (bytes.Length() <= kMaxBriefRequestBytes && bytes.DumpToSingleSlice(&slice).ok() &&
       request->ParseFromArray(slice.begin(), static_cast<int>(slice.size()))) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat("the request is not a ",
                                                  request->GetDescriptor()->full_name(),
-                                                 " of at most ", kMaxRequestBytes, " bytes"));
+                                                 " of at most ", kMaxBriefRequestBytes, " bytes"));
 }
 
 void NotFound(ServerReflectionResponse* response) {

@@ -18,7 +18,7 @@ namespace {
 
 using Context = std::shared_ptr<SSL_CTX>;
 
-absl::Status Wrong(const std::string& path, absl::string_view what) {
+absl::Status WrongForReason(const std::string& path, absl::string_view what) {
   const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
   ERR_clear_error();
   return absl::InvalidArgumentError(
@@ -37,17 +37,17 @@ absl::StatusOr<Context> MakeContext(const RedisLoginFiles& files) {
   } else {
     RETURN_IF_ERROR(CheckReadable(files.authorities));
     if (SSL_CTX_load_verify_locations(context.get(), files.authorities.c_str(), nullptr) != 1) {
-      return Wrong(files.authorities, "has no certificate in PEM");
+      return WrongForReason(files.authorities, "has no certificate in PEM");
     }
   }
   if (files.own.certificate.empty()) return context;
   RETURN_IF_ERROR(CheckReadable(files.own.certificate));
   if (SSL_CTX_use_certificate_chain_file(context.get(), files.own.certificate.c_str()) != 1) {
-    return Wrong(files.own.certificate, "has no certificate in PEM");
+    return WrongForReason(files.own.certificate, "has no certificate in PEM");
   }
   RETURN_IF_ERROR(CheckReadable(files.own.key));
   if (SSL_CTX_use_PrivateKey_file(context.get(), files.own.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return Wrong(files.own.key, "is not the key of the certificate");
+    return WrongForReason(files.own.key, "is not the key of the certificate");
   }
   return context;
 }

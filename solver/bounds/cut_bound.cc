@@ -20,16 +20,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <utility>
 #include <vector>
 
+#include "solver/base/infinite.h"
 #include "solver/bounds/chain_cuts.h"
 
 namespace stowage {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
 
 // The bound of one cut: the minimum over fates. Branch-and-bound decides the fates one value at a
 // time. The relaxation for the undecided values lets fractions of a value run again or leave.
@@ -59,8 +57,8 @@ class CutBound {
     double before_seconds = 0;
     double after_seconds = 0;     // compute after the cut
     double prefetch_seconds = 0;  // PREFETCHes and the backwards after them
-    double offload_line_seconds = -kNone;
-    double prefetch_line_seconds = -kNone;
+    double offload_line_seconds = -kInfiniteSeconds;
+    double prefetch_line_seconds = -kInfiniteSeconds;
   };
   // A mix of the relaxation: all cheaper values and a part of `value` run again, the rest leaves.
   struct Segment {
@@ -71,7 +69,7 @@ class CutBound {
     double max_bytes = 0;
   };
   struct Estimate {
-    double seconds = kNone;
+    double seconds = kInfiniteSeconds;
     double host_bytes = 0;  // bytes of undecided values that leave
     int open = -1;          // a value of which only a part has a fate; -1: exact
   };
@@ -271,12 +269,12 @@ double CutBound::Whole(int64_t* decisions) const {
       if ((node.fates[open] & fate) == 0) continue;
       Node next{{}, Decided(node.fates, open, fate)};
       next.estimate = Least(next.fates);
-      if (next.estimate.seconds == kNone) continue;
+      if (next.estimate.seconds == kInfiniteSeconds) continue;
       heap.push_back(std::move(next));
       std::push_heap(heap.begin(), heap.end(), later);
     }
   }
-  if (heap.empty()) return kNone;
+  if (heap.empty()) return kInfiniteSeconds;
   return heap.front().estimate.seconds;
 }
 
@@ -358,7 +356,7 @@ void CutSearch::EvaluateStage(int l) {
 void CutSearch::Evaluate(const Cut& cut) {
   if (cut.excess_bytes <= 0) return;
   const double seconds = CutBound(chain_cuts_, cut).Fluid();
-  if (seconds == kNone) return;
+  if (seconds == kInfiniteSeconds) return;
   cuts_.push_back({seconds, cut});
   if (seconds > cuts_.front().seconds) std::swap(cuts_.front(), cuts_.back());
 }
@@ -378,7 +376,7 @@ double CutSearch::Refine() {
     if (most <= 0) break;
     int64_t left = most;
     const double seconds = CutBound(chain_cuts_, candidate.cut).Whole(&left);
-    if (seconds != kNone) best = std::max(best, seconds);
+    if (seconds != kInfiniteSeconds) best = std::max(best, seconds);
     steps -= (most - left + 1) * steps_of_one;
   }
   return best;

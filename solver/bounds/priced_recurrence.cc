@@ -1,13 +1,13 @@
 #include "solver/bounds/priced_recurrence.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
+
+#include "solver/base/infinite.h"
 
 namespace stowage {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // Choices of a value that are told apart. More are joined to one that is no larger and no dearer.
 constexpr size_t kMaxChoices = 3;
 
@@ -161,7 +161,7 @@ void PricedRecurrence::FillParts(int s, int t) {
 // the rest or [k+1..t] runs.
 void PricedRecurrence::FillPart(Root root, int s, int t) {
   double* const lost = Lost(root, s, t);
-  std::fill_n(lost, levels_, kNever);
+  std::fill_n(lost, levels_, kInfiniteSeconds);
   const bool single = s == std::min(t, rows_);
   if (single) {
     const double held = PriceHeld(t, ValueOf(root, s).bytes);
@@ -201,7 +201,7 @@ void PricedRecurrence::LowerByLeaving(Root root, int s, int t) {
   const Value& value = ValueOf(root, s);
   if (value.away.empty()) return;
   std::vector<double>& away = away_;
-  std::fill(away.begin(), away.end(), kNever);
+  std::fill(away.begin(), away.end(), kInfiniteSeconds);
   if (value.may_leave) {
     // It returns before row s, which reads it, as itself.
     const double* const saved = saved_rest_;
@@ -252,7 +252,7 @@ int64_t PricedRecurrence::InsteadBytes(int s, int t) const {
 // Adds OFFLOAD, PREFETCH and the forwards that run again, of the cheapest choice.
 void PricedRecurrence::AddTrip(const std::vector<Away>& choices, const Trip& trip,
                                double* seconds) {
-  std::fill(scratch_.begin(), scratch_.end(), kNever);
+  std::fill(scratch_.begin(), scratch_.end(), kInfiniteSeconds);
   double* const least = scratch_.data();
   for (const Away& choice : choices) {
     const double other =
@@ -345,7 +345,7 @@ void PricedRecurrence::TracePart(Root root, int s, int t, size_t m, LinkPrices* 
   const int last = std::min(t, rows_);
   if (s == last) return TraceHeld(t, value.bytes, slopes);
   struct Way {
-    double seconds = kNever;
+    double seconds = kInfiniteSeconds;
     int split = 0;               // 0: stage s is saved
     const Held* held = nullptr;  // null: the value leaves
   } best;
@@ -421,7 +421,7 @@ void PricedRecurrence::TraceHeld(int t, int64_t bytes, LinkPrices* slopes) const
 // The cheapest trip at a level.
 PricedRecurrence::FoundTrip PricedRecurrence::FindTrip(const std::vector<Away>& choices,
                                                        const Trip& trip, size_t m) const {
-  FoundTrip best{.seconds = kNever};
+  FoundTrip best{.seconds = kInfiniteSeconds};
   for (const Away& choice : choices) {
     const double other =
         (1 - prices_.gap[trip.last_row - 1]) * choice.rerun_seconds + LeaveSeconds(choice, trip);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <limits>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "solver/base/infinite.h"
 #include "solver/bounds/stage_costs.h"
 #include "solver/model/modes.h"
 #include "solver/model/prediction.h"
@@ -16,7 +16,6 @@
 namespace stowage {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 using Costs = StageCosts<kMaxShortChainStages>;
 constexpr int kMaxValues = Costs::kMaxValues;
 
@@ -82,7 +81,7 @@ class SavedChoices {
     const auto after =
         std::upper_bound(choices_.begin(), choices_.end(), bytes,
                          [](int64_t most, const Choice& choice) { return most < choice.bytes; });
-    return after == choices_.begin() ? kInfinite : std::prev(after)->seconds;
+    return after == choices_.begin() ? kInfiniteSeconds : std::prev(after)->seconds;
   }
 
  private:
@@ -123,7 +122,7 @@ class TimeAfterBackward {
     const int g = k - 1;
     const int64_t bytes = memory_bytes_ - costs_.saved[k] - costs_.gradient[k] -
                           costs_.gradient[g] - costs_.backward_overhead[k];
-    double least = costs_.unread[g] ? SavedBelow(j, g, bytes - costs_.saved[g]) : kInfinite;
+    double least = costs_.unread[g] ? SavedBelow(j, g, bytes - costs_.saved[g]) : kInfiniteSeconds;
     const int64_t input = costs_.unread[k] ? 0 : costs_.output[g];
     double path = 0;  // forwards of p+1..g-1
     for (int p = g - 1; p >= 0; --p) {
@@ -139,7 +138,7 @@ class TimeAfterBackward {
 
   // The least time of forwards of stages j..p, where value p is live.
   double FromValue(int j, int p, int64_t bytes) const {
-    if (p == 0) return bytes >= costs_.output[0] ? 0 : kInfinite;
+    if (p == 0) return bytes >= costs_.output[0] ? 0 : kInfiniteSeconds;
     const double saved = SavedBelow(j, p, bytes - costs_.saved[p]);
     if (costs_.once[p]) return saved;
     return std::min(saved,
@@ -151,7 +150,7 @@ class TimeAfterBackward {
   double SavedBelow(int j, int p, int64_t bytes) const {
     if (!costs_.unread[1]) bytes -= costs_.output[0];
     for (int l = 1; l < std::min(j, p); ++l) bytes -= costs_.once[l] ? costs_.saved[l] : 0;
-    if (p - 1 < j) return bytes >= 0 ? 0 : kInfinite;
+    if (p - 1 < j) return bytes >= 0 ? 0 : kInfiniteSeconds;
     return choices_[p - 1][j].LeastSeconds(bytes);
   }
 
@@ -229,7 +228,7 @@ class Search {
     int read = g;  // the forwards that B_g needs run stages from `read` to g-1
     if (state.form(g) != kSaved || !costs_.unread[g]) {
       for (; !state.live(read - 1); --read) {
-        if (read == 1) return kInfinite;
+        if (read == 1) return kInfiniteSeconds;
         seconds += costs_.forward[read - 1];
       }
     }

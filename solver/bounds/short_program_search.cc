@@ -4,12 +4,12 @@
 #include <array>
 #include <cassert>
 #include <deque>
-#include <limits>
 #include <queue>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "solver/base/infinite.h"
 #include "solver/bounds/stage_costs.h"
 #include "solver/model/modes.h"
 #include "solver/model/prediction.h"
@@ -17,7 +17,6 @@
 namespace stowage {
 namespace {
 
-constexpr double kInfinite = std::numeric_limits<double>::infinity();
 using Costs = StageCosts<kMaxShortProgramStages>;
 constexpr int kMaxValues = Costs::kMaxValues;
 
@@ -175,7 +174,7 @@ class Search {
     State contents(k - 1);
     const int64_t device_bytes = limits_.memory_bytes - costs_.saved[k] - costs_.gradient[k] -
                                  costs_.gradient[k - 1] - costs_.backward_overhead[k];
-    double least = kInfinite;
+    double least = kInfiniteSeconds;
     const int64_t host_bytes =
         platform_.host_memory_bytes > 0 ? platform_.host_memory_bytes : INT64_MAX;
     TryContents(k, k - 1, contents, device_bytes, host_bytes, &least);
@@ -214,7 +213,7 @@ class Search {
     const bool possible = VisitBackwards(state, 0, [this, &end](int k, double seconds) {
       end = std::max(end, seconds + after_[k]);
     });
-    if (!possible) return kInfinite;
+    if (!possible) return kInfiniteSeconds;
     double returned = 0;
     for (int v = state.gradient(); v >= 0; --v) {
       if (state.place(v) != kHost) continue;
@@ -250,7 +249,7 @@ class Search {
     const bool possible = VisitBackwards(
         state, std::max(clocks.compute, clocks.released),
         [this, &bound](int k, double seconds) { bound = std::max(bound, seconds + after_[k]); });
-    return possible ? std::max(bound, EndOfReturns(state, clocks)) : kInfinite;
+    return possible ? std::max(bound, EndOfReturns(state, clocks)) : kInfiniteSeconds;
   }
 
   // The operations that may follow. Every one needs that what is on the device fits by itself.

@@ -7,7 +7,7 @@
 namespace stowage {
 namespace {
 
-constexpr absl::string_view kImports = R"(from transformers import PreTrainedModel
+constexpr absl::string_view kImportsOfTransformers = R"(from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 )";
@@ -32,7 +32,8 @@ def checkpoint_layers(model: PreTrainedModel) -> None:
 
 absl::StatusOr<std::string> WriteHuggingFace(const ExportedPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<int> layers, RecomputedLayers(plan, "transformers"));
-  return absl::StrCat(HashComments(plan.remarks), kImports, "LAYERS = ", plan.layers->count(),
+  return absl::StrCat(HashComments(plan.remarks), kImportsOfTransformers,
+                      "LAYERS = ", plan.layers->count(),
                       "\n# Layers that run again in the backward, counted from 0 as in "
                       "model.layers.0.\nRECOMPUTED = frozenset([\n",
                       NumberLines(layers), "])\n", kFunction);

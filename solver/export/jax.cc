@@ -6,7 +6,7 @@
 namespace stowage {
 namespace {
 
-constexpr absl::string_view kImports = R"(from collections.abc import Callable, Sequence
+constexpr absl::string_view kImportsOfJax = R"(from collections.abc import Callable, Sequence
 
 import jax
 from jax.ad_checkpoint import checkpoint_name
@@ -136,7 +136,7 @@ absl::StatusOr<std::string> WriteJax(const ExportedPlan& plan) {
                         kPolicyOfHost, kRun, kForwardOfHost);
   }
   return absl::StrCat(
-      HashComments(plan.remarks), kImports, "STAGES = ", plan.layers->count(),
+      HashComments(plan.remarks), kImportsOfJax, "STAGES = ", plan.layers->count(),
       "\n# Segments that run again in the backward: their first and last stage, "
       "counted from 1.\n# Other stages are saved, and of a segment its input, under "
       "the name before_FIRST.\nSEGMENTS = [\n",

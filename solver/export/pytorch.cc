@@ -6,7 +6,7 @@
 namespace stowage {
 namespace {
 
-constexpr absl::string_view kImports = R"(from collections.abc import Callable, Sequence
+constexpr absl::string_view kImportsOfTorch = R"(from collections.abc import Callable, Sequence
 
 import torch
 from torch.utils.checkpoint import checkpoint
@@ -51,7 +51,8 @@ class Checkpointed(torch.nn.Sequential):
 }  // namespace
 
 absl::StatusOr<std::string> WritePyTorch(const ExportedPlan& plan) {
-  return absl::StrCat(HashComments(plan.remarks), kImports, "STAGES = ", plan.layers->count(),
+  return absl::StrCat(HashComments(plan.remarks), kImportsOfTorch,
+                      "STAGES = ", plan.layers->count(),
                       "\n# Segments that run again in the backward: their first and last stage, "
                       "counted from 1.\n# Other stages are saved.\n",
                       kBatchNorm, "SEGMENTS = [\n", SegmentLines(plan), "]\n", kFunctions);

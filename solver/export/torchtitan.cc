@@ -7,7 +7,7 @@
 namespace stowage {
 namespace {
 
-constexpr absl::string_view kImports = R"(from dataclasses import dataclass
+constexpr absl::string_view kImportsOfTorchtitan = R"(from dataclasses import dataclass
 
 import torch
 from torchtitan.distributed.activation_checkpoint import FullAC
@@ -45,7 +45,7 @@ class PlannedAC(FullAC):
 absl::StatusOr<std::string> WriteTorchTitan(const ExportedPlan& plan) {
   ASSIGN_OR_RETURN(const std::vector<int> layers, RecomputedLayers(plan, "torchtitan"));
   return absl::StrCat(
-      HashComments(plan.remarks), kImports, "LAYERS = ", plan.layers->count(),
+      HashComments(plan.remarks), kImportsOfTorchtitan, "LAYERS = ", plan.layers->count(),
       "\n# Layers that run again in the backward, counted from 0 at the first one of the\n"
       "# pipeline stage, or of the model.\nRECOMPUTED = frozenset([\n",
       NumberLines(layers), "])\n", kPolicy);

@@ -18,8 +18,6 @@
 namespace stowage {
 namespace {
 
-constexpr double kGigabyte = 1e9;
-
 std::string PointName(const Point& point) {
   const std::string budget = point.reduction > 0 ? absl::StrFormat("1/%g", point.reduction)
                                                  : absl::StrFormat("alpha %g", point.alpha);

@@ -14,8 +14,6 @@
 namespace stowage {
 namespace {
 
-constexpr double kGigabyte = 1e9;
-
 std::string Number(double value) { return absl::StrFormat("%.12g", value); }
 
 std::string Number(const std::optional<double>& value) {

@@ -11,6 +11,8 @@
 
 namespace stowage {
 
+inline constexpr double kGigabyte = 1e9;
+
 struct Measurement {
   // The point.
   std::string network;

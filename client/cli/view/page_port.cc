@@ -46,7 +46,7 @@ void SetContent(std::string body, const char* type, httplib::Response& response)
       });
 }
 
-void Answer(absl::StatusOr<std::string> json, httplib::Response& response) {
+void Respond(absl::StatusOr<std::string> json, httplib::Response& response) {
   if (json.ok()) return SetContent(*std::move(json), "application/json", response);
   response.status = absl::IsCancelled(json.status()) ? kConflict : kBadRequest;
   response.set_content(std::string(json.status().message()), "text/plain; charset=utf-8");
@@ -72,13 +72,13 @@ struct PagePort::Parts {
         path + "solve", [this](const httplib::Request& request, httplib::Response& response) {
           int64_t memory_bytes = 0;
           if (!absl::SimpleAtoi(request.get_param_value("memory_bytes"), &memory_bytes)) {
-            return Answer(absl::InvalidArgumentError("memory_bytes: is not a number of bytes"),
-                          response);
+            return Respond(absl::InvalidArgumentError("memory_bytes: is not a number of bytes"),
+                           response);
           }
-          Answer(sources.solve(memory_bytes), response);
+          Respond(sources.solve(memory_bytes), response);
         });
     server.Get(path + "frontier", [this](const httplib::Request&, httplib::Response& response) {
-      Answer(sources.frontier(), response);
+      Respond(sources.frontier(), response);
     });
   }
 

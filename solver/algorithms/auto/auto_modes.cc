@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "solver/algorithms/auto/incumbent.h"
+#include "solver/algorithms/auto/select_solvers.h"
 #include "solver/algorithms/by_budget.h"
 #include "solver/algorithms/modes/mixed_mode.h"
 #include "solver/algorithms/modes/mode_search.h"
@@ -23,9 +24,6 @@
 
 namespace stowage {
 namespace {
-
-// With fewer slots, Mixed Mode loses more to rounding than it gains.
-constexpr int64_t kMinUsefulSlots = 50;
 
 Execution AllEager(const Chain& chain) {
   return Execution::Of(chain, std::vector<bool>(UnitsOf(chain).size(), false));

@@ -12,9 +12,6 @@
 namespace stowage {
 namespace {
 
-// With fewer slots, a dynamic program loses more to rounding than it gains.
-constexpr int64_t kMinUsefulSlots = 50;
-
 // Whether the solution keeps a dynamic program's table, rather than schedules only.
 bool KeepsTable(const SolverInfo& info) { return !info.description.offloads; }
 

@@ -14,6 +14,9 @@
 
 namespace stowage {
 
+// With fewer slots, a dynamic program loses more to rounding than it gains.
+inline constexpr int64_t kMinUsefulSlots = 50;
+
 struct SelectedSolver {
   const SolverInfo* info = nullptr;  // borrowed from the catalog
   std::unique_ptr<Solver> solver;

@@ -48,7 +48,7 @@ std::vector<std::unique_ptr<const PlanArcs>> ShortSegments(const Chain& chain) {
   return arcs;
 }
 
-std::unique_ptr<const PlanArcs> LayerArcs(const Chain& chain) {
+std::unique_ptr<const PlanArcs> ArcsOfItsLayers(const Chain& chain) {
   return ArcsOfLayers(chain, LayersOf(chain));
 }
 
@@ -58,7 +58,7 @@ constexpr PlanClass kFlat = {
     [](const Chain& chain) { return chain.length(); }};
 
 constexpr PlanClass kPerLayer = {
-    "per_layer", LayerArcs, LayerArcs,
+    "per_layer", ArcsOfItsLayers, ArcsOfItsLayers,
     [](const Chain&) { return std::vector<std::unique_ptr<const PlanArcs>>(); },
     [](const Chain& chain) { return static_cast<int>(LayersOf(chain).size()); }};
 

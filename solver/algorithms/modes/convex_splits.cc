@@ -4,21 +4,19 @@
 #include <cmath>
 #include <cstddef>
 #include <deque>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
-
 // w(j,i) of a sub-sequence and the share that attains it.
 struct Priced {
-  double charged = kNone;  // seconds + price * share
+  double charged = kInfiniteSeconds;  // seconds + price * share
   int64_t share = 0;       // slots
 };
 
@@ -56,7 +54,7 @@ class PricedQueue {
   bool Better(int begin, int than, int end) {
     const double old = Charged(than, end);
     // Of two sub-sequences with the same end the longer one stops fitting first.
-    return old == kNone || Charged(begin, end) < old;
+    return old == kInfiniteSeconds || Charged(begin, end) < old;
   }
   void Push(int begin);
   void LowerTo(int end, int begin);
@@ -80,11 +78,12 @@ template <typename Cost>
 void PricedQueue::SearchMode(const Cost& cost, Priced* best) const {
   int64_t low = 0;
   int64_t high = max_share_;
-  if (cost(high) == kNone) return;
+  if (cost(high) == kInfiniteSeconds) return;
   // Bisect for the first share that fits.
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    (cost(middle) == kNone ? low : high) = cost(middle) == kNone ? middle + 1 : middle;
+    const bool is_possible = cost(middle) != kInfiniteSeconds;
+    (is_possible ? high : low) = is_possible ? middle : middle + 1;
   }
   // Ternary search from there; the last few shares one by one.
   high = max_share_;
@@ -109,7 +108,7 @@ Priced PricedQueue::Search(int begin, int end) {
   ++counts_.searches;
   Priced best;
   SearchMode([&](int64_t share) { return tables_.Eager(begin, end, share); }, &best);
-  if (tables_.Graph(begin, end, max_share_) < kNone) {
+  if (tables_.Graph(begin, end, max_share_) < kInfiniteSeconds) {
     SearchMode([&](int64_t share) { return tables_.Graph(begin, end, share); }, &best);
   }
   return best;
@@ -159,7 +158,7 @@ void PricedQueue::CheckQueue(int end) {
 // Appends a run that begins sub-sequences at `begin`. By the quadrangle inequality, once it is
 // better than an older run at some end it is better at all later ends.
 void PricedQueue::Push(int begin) {
-  if (path_.charged[static_cast<size_t>(begin)] == kNone) return;
+  if (path_.charged[static_cast<size_t>(begin)] == kInfiniteSeconds) return;
   int from = begin + 1;
   while (!queue_.empty()) {
     const Run& last = queue_.back();
@@ -193,7 +192,7 @@ void PricedQueue::Push(int begin) {
 absl::StatusOr<std::optional<std::vector<SubSequence>>> PricedQueue::Solve(
     double price, const SolveContext& context) {
   price_ = price;
-  path_.charged.assign(static_cast<size_t>(count_) + 1, kNone);
+  path_.charged.assign(static_cast<size_t>(count_) + 1, kInfiniteSeconds);
   path_.begin.assign(static_cast<size_t>(count_) + 1, 0);
   path_.charged[0] = 0;
   queue_.clear();
@@ -206,7 +205,7 @@ absl::StatusOr<std::optional<std::vector<SubSequence>>> PricedQueue::Solve(
     CheckQueue(end);
     if (end < count_) Push(end);
   }
-  if (path_.charged.back() == kNone) return std::optional<std::vector<SubSequence>>();
+  if (path_.charged.back() == kInfiniteSeconds) return std::optional<std::vector<SubSequence>>();
   // Backtrack; the shares are searched again rather than stored.
   std::vector<SubSequence> sequences;
   for (int end = count_; end > 0; end = sequences.back().begin) {
@@ -221,11 +220,11 @@ absl::StatusOr<std::optional<std::vector<SubSequence>>> PricedQueue::Solve(
 // The order of magnitude of a step's time, from which prices are derived; above 0.
 double ScaleOf(const ModeTables& tables, int64_t share) {
   double seconds = tables.Fastest(0, tables.operators(), share);
-  if (seconds == kNone) {
+  if (seconds == kInfiniteSeconds) {
     seconds = 0;
     for (int i = 0; i < tables.operators(); ++i) {
       const double one = tables.Fastest(i, i + 1, share);
-      if (one < kNone) seconds += one;
+      if (one < kInfiniteSeconds) seconds += one;
     }
   }
   constexpr double kMin = 1e-200;  // so that its products with prices do not underflow
@@ -238,7 +237,7 @@ double ScaleOf(const ModeTables& tables, int64_t share) {
 // budget, then bisect (geometrically) for the lowest price at which it does.
 absl::StatusOr<ConvexSplits> FindConvexSplits(const ModeTables& tables, int64_t share,
                                               const SolveContext& context) {
-  ConvexSplits result{.splits = {kNone, {}}};
+  ConvexSplits result{.splits = {kInfiniteSeconds, {}}};
   PricedQueue queue(tables, share, &result);
   constexpr double kMinPrice = 1e-6;  // of a step's time, for the whole budget
   constexpr double kMaxPrice = 1e4;   // of a step's time, a slot: paths use the least shares
@@ -250,12 +249,12 @@ absl::StatusOr<ConvexSplits> FindConvexSplits(const ModeTables& tables, int64_t 
   // that fit are offered to the result.
   const auto over = [&](double price) -> absl::StatusOr<double> {
     ASSIGN_OR_RETURN(std::optional<std::vector<SubSequence>> path, queue.Solve(price, context));
-    if (!path.has_value()) return kNone;
+    if (!path.has_value()) return kInfiniteSeconds;
     return static_cast<double>(KeepIfFaster(tables, *std::move(path), share, &result.splits) -
                                share);
   };
   ASSIGN_OR_RETURN(double excess, over(high));
-  while (excess > 0 && excess < kNone && high < kMaxPrice * scale) {
+  while (excess > 0 && excess < kInfiniteSeconds && high < kMaxPrice * scale) {
     low = high;
     high *= 4;
     ASSIGN_OR_RETURN(excess, over(high));

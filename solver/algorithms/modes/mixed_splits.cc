@@ -1,15 +1,13 @@
 #include "solver/algorithms/modes/mixed_splits.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
+#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -28,12 +26,13 @@ int64_t KeepIfFaster(const ModeTables& tables, std::vector<SubSequence> sequence
 
 // A larger share than `last` costs slots and gains nothing; a smaller one than `first` never fits.
 std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t count) {
-  if (count == 0 || cost[count - 1] == kNone) return std::nullopt;
+  if (count == 0 || cost[count - 1] == kInfiniteSeconds) return std::nullopt;
   const auto end = cost.begin() + static_cast<std::ptrdiff_t>(count);
   // Costs fall with the share, so both ends of the range are partition points.
   const double fastest = cost[count - 1];
   const auto finite =
-      std::partition_point(cost.begin(), end, [](double seconds) { return seconds == kNone; });
+      std::partition_point(cost.begin(), end,
+                           [](double seconds) { return seconds == kInfiniteSeconds; });
   const auto least =
       std::partition_point(finite, end, [fastest](double seconds) { return seconds > fastest; });
   return ShareRange{static_cast<size_t>(finite - cost.begin()),
@@ -42,7 +41,7 @@ std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t c
 
 BudgetRows::BudgetRows(int operators, size_t shares)
     : shares_(shares),
-      values_((static_cast<size_t>(operators) + 1) * (shares + kLevelsInFront), kNone) {
+      values_((static_cast<size_t>(operators) + 1) * (shares + kLevelsInFront), kInfiniteSeconds) {
   std::fill(row(0), row(0) + shares, 0.0);
 }
 
@@ -115,12 +114,12 @@ absl::StatusOr<std::optional<Splits>> TraceSplits(
     const std::function<std::vector<int>(int)>& begins, const SolveContext& context) {
   int i = tables.operators();
   Splits splits{rows.row(i)[share], {}};
-  if (splits.seconds == kNone) return std::optional<Splits>();
+  if (splits.seconds == kInfiniteSeconds) return std::optional<Splits>();
   std::vector<double> cost(tables.shares());
   // Invariant: row(i)[share] is the time of what is still to be split, [0,i) within `share`.
   while (i > 0) {
     // The longest last sub-sequence that attains the value, with the least share that does.
-    double least = kNone;
+    double least = kInfiniteSeconds;
     SubSequence last;
     for (const int j : begins(i)) {
       RETURN_IF_ERROR(context.CheckStop());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,13 +10,12 @@
 
 #include "solver/algorithms/rematerialization/rotor.h"
 #include "solver/algorithms/rematerialization/rotor_minimum.h"
+#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
 
 // How many choices may be evaluated, at least `fewest`: each takes some N^3 steps and a few
 // microseconds a stage.
@@ -37,11 +35,11 @@ std::unique_ptr<Solver> RotorFor(const Chain& chain) {
 // Infinite when there is no schedule, or not enough working memory to find one.
 absl::StatusOr<double> MakespanOf(const Solver& solver, const Instance& instance,
                                   const SolveContext& context) {
-  if (solver.WorkingBytes(instance) > context.working_bytes) return kNone;
+  if (solver.WorkingBytes(instance) > context.working_bytes) return kInfiniteSeconds;
   ASSIGN_OR_RETURN(const auto solution, solver.Solve(instance, context));
   ASSIGN_OR_RETURN(const std::optional<Candidate> candidate,
                    solution->ScheduleWithin(instance.platform().memory_bytes, context));
-  if (!candidate.has_value()) return kNone;
+  if (!candidate.has_value()) return kInfiniteSeconds;
   ASSIGN_OR_RETURN(const Simulation simulation,
                    Simulate(instance.chain(), instance.platform(), candidate->schedule));
   return simulation.prediction.makespan_seconds;
@@ -82,7 +80,7 @@ class ModeSearch {
   int evaluations_left_;
   std::set<ModeChoice> evaluated_;
   ModeChoice best_;
-  double least_ = kNone;  // the objective's value for best_
+  double least_ = kInfiniteSeconds;  // the objective's value for best_
 };
 
 absl::StatusOr<bool> ModeSearch::Try(const ModeChoice& choice) {

@@ -1,15 +1,13 @@
 #include "solver/algorithms/modes/mode_tables.h"
 
-#include <limits>
 #include <utility>
 
 #include "solver/base/checked_math.h"
+#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -65,13 +63,13 @@ double ModeTables::Eager(int i, int j, int64_t share) const {
 }
 
 double ModeTables::Graph(int i, int j, int64_t share) const {
-  if (!units_.IsRun(i, j)) return kNone;
+  if (!units_.IsRun(i, j)) return kInfiniteSeconds;
   return GraphBase(i, j) + graph_.LostSecondsOf(units_.before(i), units_.before(j) - 1, share);
 }
 
 // The minimum over both modes, level by level, starting from infinity.
 void ModeTables::FillFastest(int i, int j, double* seconds) const {
-  std::fill(seconds, seconds + shares_, kNone);
+  std::fill(seconds, seconds + shares_, kInfiniteSeconds);
   eager_.LowerToLostSeconds(i, j - 1, EagerBase(i, j), {seconds, shares_});
   if (!units_.IsRun(i, j)) return;
   graph_.LowerToLostSeconds(units_.before(i), units_.before(j) - 1, GraphBase(i, j),

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "solver/algorithms/modes/priced_pairs.h"
+#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 #include "solver/kernels/min_plus.h"
 #include "solver/kernels/min_sum.h"
@@ -16,7 +16,6 @@
 namespace stowage {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
 // A sub-sequence that a faster solution may contain, with the shares that it may have there.
 struct Remaining {
   int begin = 0;
@@ -98,7 +97,7 @@ absl::Status Certifier::PriceAll(const std::vector<double>& prices) {
       std::optional<ShareRange> useful;
       if (ruled_out_[index_(begin, end - 1)] == 0) useful = FillCost(begin, end);
       for (PricedPairs& pairs : pass_) {
-        double charged = kNone;
+        double charged = kInfiniteSeconds;
         if (useful.has_value()) {
           charged = pairs.price() * static_cast<double>(useful->first) +
                     LeastAtPrice(cost_.data() + useful->first, pairs.price(),
@@ -117,14 +116,14 @@ absl::Status Certifier::PriceAll(const std::vector<double>& prices) {
 
 // The path behind D(N), with its shares; nullopt when there is none.
 std::optional<std::vector<SubSequence>> Certifier::PathOf(const PricedPairs& pairs) {
-  if (pairs.to(count_) == kNone) return std::nullopt;
+  if (pairs.to(count_) == kInfiniteSeconds) return std::nullopt;
   // Backtrack; the cheapest share of each sub-sequence is found again rather than stored.
   std::vector<SubSequence> sequences;
   for (int end = count_; end > 0; end = sequences.back().begin) {
     const int begin = pairs.begin(end);
     tables_.FillFastest(begin, end, cost_.data());
     int64_t best = 0;
-    double least = kNone;
+    double least = kInfiniteSeconds;
     for (int64_t share = 0; share <= share_; ++share) {
       const double charged =
           cost_[static_cast<size_t>(share)] + pairs.price() * static_cast<double>(share);
@@ -142,7 +141,7 @@ std::optional<std::vector<SubSequence>> Certifier::PathOf(const PricedPairs& pai
 // the index of that bound's price.
 absl::StatusOr<size_t> Certifier::UsePass() {
   size_t best = 0;
-  double highest = -kNone;
+  double highest = -kInfiniteSeconds;
   for (size_t p = 0; p < pass_.size(); ++p) {
     RETURN_IF_ERROR(context_.CheckStop());
     std::optional<std::vector<SubSequence>> path = PathOf(pass_[p]);
@@ -286,7 +285,7 @@ double Certifier::WorkOf(const std::vector<Remaining>& remaining, double least) 
 // Drops the sub-sequences with the highest bounds until the rest is within max_work_; true when
 // none has to be dropped.
 absl::StatusOr<bool> Certifier::CutToWork(std::vector<Remaining>* remaining) const {
-  if (WorkOf(*remaining, kNone) <= max_work_) return true;
+  if (WorkOf(*remaining, kInfiniteSeconds) <= max_work_) return true;
   // Bisect for the highest bound that is still within the work.
   double low = 0;
   double high = target();
@@ -336,9 +335,9 @@ absl::Status Certifier::SolveRemaining() {
 
 absl::StatusOr<SplitCertificate> Certifier::Run() {
   RETURN_IF_ERROR(RaiseBound());
-  if (result_.splits.seconds == kNone) RETURN_IF_ERROR(FindLeastShares());
+  if (result_.splits.seconds == kInfiniteSeconds) RETURN_IF_ERROR(FindLeastShares());
   // Still none: even the fewest slots are more than the budget, which proves that nothing fits.
-  if (result_.splits.seconds == kNone || Proved()) {
+  if (result_.splits.seconds == kInfiniteSeconds || Proved()) {
     result_.certified = true;
   } else {
     RETURN_IF_ERROR(SolveRemaining());

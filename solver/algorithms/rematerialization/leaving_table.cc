@@ -1,17 +1,15 @@
 #include "solver/algorithms/rematerialization/leaving_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 
 #include "solver/base/checked_math.h"
+#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 #include "solver/kernels/min_sum.h"
 
 namespace stowage {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
 
 // Sizes in slots, up to one more than there are levels.
 auto SlotsUpTo(const LeavingTable::Options& options) {
@@ -83,11 +81,11 @@ double* LeavingTable::Lost(int s, int t, bool leaves) const {
 
 void LeavingTable::FillPart(int s, int t, bool leaves) {
   double* const lost = Lost(s, t, leaves);
-  std::fill_n(lost, stride(), kNone);
+  std::fill_n(lost, stride(), kInfiniteSeconds);
   LowerBySaving(s, t, leaves, lost);
   LowerBySplits(s, t, leaves, lost);
   size_t first = 0;
-  while (first < stride() && lost[first] == kNone) ++first;
+  while (first < stride() && lost[first] == kInfiniteSeconds) ++first;
   (leaves ? first_leaving_ : first_)[index_(s, t)] = static_cast<int32_t>(first);
 }
 
@@ -136,13 +134,13 @@ void LeavingTable::LowerBySplits(int s, int t, bool leaves, double* lost) const 
 }
 
 double LeavingTable::LostAt(int s, int t, bool leaves, int64_t level) const {
-  if (level < 0) return kNone;
+  if (level < 0) return kInfiniteSeconds;
   return Lost(s, t, leaves)[std::min(level, options_.levels)];
 }
 
 std::optional<double> LeavingTable::LostSecondsAt(int64_t level) const {
   const double lost = LostAt(0, sizes_.stages() - 1, true, level - input_slots_);
-  if (lost == kNone) return std::nullopt;
+  if (lost == kInfiniteSeconds) return std::nullopt;
   return lost;
 }
 

@@ -2,16 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <utility>
 
+#include "solver/base/infinite.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/modes.h"
 
 namespace stowage {
 namespace {
-
-constexpr double kNone = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -97,14 +95,14 @@ double RotorSteps::LostAt(int s, int t, bool leaves, int64_t bytes) const {
   const auto after =
       std::upper_bound(steps.begin(), steps.end(), bytes,
                        [](int64_t at, const Step& step) { return at < step.peak_bytes; });
-  if (after == steps.begin()) return kNone;
+  if (after == steps.begin()) return kInfiniteSeconds;
   return std::prev(after)->lost_seconds;
 }
 
 std::optional<Schedule> RotorSteps::ScheduleWithin(int64_t memory_bytes) const {
   const int last = sizes_.stages();
   const int64_t root = memory_bytes - input_bytes_;
-  if (LostAt(0, last - 1, true, root) == kNone) return std::nullopt;
+  if (LostAt(0, last - 1, true, root) == kInfiniteSeconds) return std::nullopt;
   return UnrollChoices(
       {1, last, root, sizes_.may_leave[0] != 0},
       [this](const RotorPart& part) {
