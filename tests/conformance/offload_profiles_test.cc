@@ -17,6 +17,7 @@
 #include "solver/model/modes.h"
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
+#include "tests/support/effort.h"
 #include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
 
@@ -136,7 +137,7 @@ TEST_P(OffloadProfiles, AreSolvedByNobodyFasterThanByAuto) {
 // Its search for cuts ends everywhere, and never says more than what can be done.
 TEST_P(OffloadProfiles, HaveABoundWhateverTheBudgetAndTheLink) {
   const double compute_seconds = ComputeSeconds(chain_);
-  for (int percent = 3; percent < 100; percent += 7) {
+  for (int percent = 3; percent < 100; percent += IsThorough() ? 7 : 28) {
     for (const double copied_in_a_step : {0.1, 0.3, 1.0, 3.0}) {  // of all values, one way
       const double bandwidth = copied_in_a_step * ValueBytes() / compute_seconds / 1e9;
       const Platform platform = PlatformOf(percent, bandwidth, /*half_duplex=*/true);

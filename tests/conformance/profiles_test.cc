@@ -18,6 +18,7 @@
 #include "solver/solve/answer_request.h"
 #include "solver/solve/catalog.h"
 #include "tests/support/chains.h"
+#include "tests/support/effort.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/step_rotor.h"
 
@@ -59,10 +60,11 @@ int64_t LeastBytes(const Chain& chain, const Setting& setting) {
   return Ask(chain, 0, setting).minimum_memory_bytes.value();
 }
 
-// Evenly from `least` to what storing everything takes: `count` for short chains, a third of that
-// but at least five for those of hundreds of stages, which take seconds each.
-std::vector<int64_t> Budgets(const Chain& chain, int64_t least, int count) {
-  if (chain.length() > 100) count = std::max(5, count / 3);
+// Evenly from `least` to what storing everything takes: 7, thoroughly 20, and fewer for chains of
+// hundreds of stages, which take seconds each.
+std::vector<int64_t> Budgets(const Chain& chain, int64_t least) {
+  int count = IsThorough() ? 20 : 7;
+  if (chain.length() > 100) count = IsThorough() ? 6 : 3;
   const int64_t most = std::max(least, StoreAllPeakBytes(chain));
   std::vector<int64_t> budgets;
   budgets.reserve(static_cast<size_t>(count));
@@ -97,7 +99,7 @@ TEST_P(EverySetting, AnswersAllThatItCan) {
   const Chain chain = LoadProfile(std::get<0>(GetParam()));
   const Setting& setting = std::get<1>(GetParam());
   std::optional<double> best_optimum;
-  for (const int64_t memory : Budgets(chain, LeastBytes(chain, setting), 20)) {
+  for (const int64_t memory : Budgets(chain, LeastBytes(chain, setting))) {
     SCOPED_TRACE(memory);
     const Answer answer = Ask(chain, memory, setting);
     ASSERT_NE(answer.outcome, Outcome::kInfeasible);
@@ -132,7 +134,7 @@ class Profile : public testing::TestWithParam<std::string> {
 TEST_P(Profile, IsSolvedNoSlowerByRotorThanByTheSimplerSolvers) {
   const Setting rotor = {"rotor", "rotor"};
   for (const std::string other : {"revolve", "periodic"}) {
-    for (const int64_t memory : Budgets(chain_, LeastBytes(chain_, {other, other}), 20)) {
+    for (const int64_t memory : Budgets(chain_, LeastBytes(chain_, {other, other}))) {
       EXPECT_LE(Ask(chain_, memory, rotor).prediction.makespan_seconds,
                 Ask(chain_, memory, {other, other}).prediction.makespan_seconds * (1 + kSame))
           << other << " within " << memory;
@@ -163,7 +165,7 @@ TEST_P(ShortProfile, IsSolvedAlmostAsWellOnSlotsAsInBytes) {
   const Setting slots = {"rotor_500", "rotor", 500};
   EXPECT_EQ(LeastBytes(chain_, exact), optimum.LeastBytes());
   EXPECT_EQ(LeastBytes(chain_, slots), optimum.LeastBytes());
-  for (const int64_t memory : Budgets(chain_, optimum.LeastBytes(), 10)) {
+  for (const int64_t memory : Budgets(chain_, optimum.LeastBytes())) {
     const double best = *optimum.Seconds(memory);
     const Answer answer = Ask(chain_, memory, exact);
     const double loss = answer.outcome == Outcome::kOptimal ? kSame : kGranulesLoss;
@@ -180,7 +182,7 @@ class LongProfile : public Profile {};
 TEST_P(LongProfile, GainsLittleFromTenTimesTheSlots) {
   const Setting coarse = {"rotor_500", "rotor", 500};
   const Setting fine = {"rotor_5000", "rotor", 5000};
-  for (const int64_t memory : Budgets(chain_, LeastBytes(chain_, coarse), 10)) {
+  for (const int64_t memory : Budgets(chain_, LeastBytes(chain_, coarse))) {
     EXPECT_LE(Ask(chain_, memory, coarse).prediction.makespan_seconds,
               Ask(chain_, memory, fine).prediction.makespan_seconds * 1.01)
         << memory;
