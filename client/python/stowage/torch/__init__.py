@@ -1,9 +1,9 @@
 """PyTorch models under a memory budget: `fit`, `unfit`, `report`.
 
 Reads in this order: `fitting` (the way from a model to a schedule), `discover` (which layers are a
-chain), `profiler` (times and sizes), `program` and `executor` (a schedule inside autograd),
-`values`, `replay` and `transfers` (what the executor needs), `coordinator` (what stands in the
-layers' forwards).
+chain), `profiler` (times and sizes), `program` and `executor` (a schedule in the model's own
+autograd graph), `saved_tensors`, `values`, `replay` with `attributes`, and `transfers` (what the
+executor needs), `coordinator` (what stands in the layers' forwards).
 """
 
 from stowage.errors import BudgetError, NotAChainError

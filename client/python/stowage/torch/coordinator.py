@@ -110,7 +110,7 @@ class Coordinator:
 
     One thread at a time. Several passes may be under way: each lives as long as the graph of the
     caller's output, so that a forward without a backward, or one that raised, leaves nothing.
-    Between two layers it lives as long as the output of the first.
+    Between two layers it lives as long as any output of the first.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Coordinator:
         self._transfers = transfers
         self._chain_slots = tuple(chain_slots)
         self._pass: Pass | None = None
-        self._output: weakref.ref[Tensor] | None = None  # what the pass under way returned last
+        self._outputs: list[weakref.ref[Tensor]] = []  # of the layer called last
         self._is_plain = False  # whether that is one of plain training
         self._installed: Installation | None = None
 
@@ -162,11 +162,11 @@ class Coordinator:
         self._pass = None
         output = run.call(stage, args, kwargs, self._chain_slots)
         if stage < len(self.stages):
+            self._outputs = [weakref.ref(tensor, self._forget) for tensor in tensors_of(output)]
             self._pass = run
-            tensor = next(iter(tensors_of(output)), None)
-            self._output = None if tensor is None else weakref.ref(tensor, self._forget)
         return output
 
     def _forget(self, output: weakref.ref[Tensor]) -> None:
-        if output is self._output:
-            self._pass = self._output = None
+        # The model has dropped all outputs and will not call the next layer: it has raised.
+        if all(other() is None for other in self._outputs):
+            self._pass = None

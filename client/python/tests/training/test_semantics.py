@@ -387,6 +387,36 @@ def test_a_small_gradient_is_compared_with_itself() -> None:
     assert first_difference(plain, other, {"bias": 1e-6}) is None
 
 
+class Measures(nn.Module):
+    """Returns a number before its value, which its model drops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16))
+
+    def forward(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        found = self.inner(value)
+        return found.mean(), found
+
+
+class Measured(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Measures() for _ in range(6))
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in self.layers:
+            value = layer(value)[1]
+        return value
+
+
+def test_outputs_that_the_model_drops_before_the_next_layer() -> None:
+    torch.manual_seed(0)
+    plain, example = _pair(Measured(), torch.randn(32, 16))
+    _fit(example, solver="rotor")
+    assert differences(train(plain), train(example)) == []
+
+
 class Reads(nn.Module):
     """Adds its argument, a frozen parameter and a buffer, of which no backward saves anything."""
 
