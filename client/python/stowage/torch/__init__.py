@@ -2,8 +2,9 @@
 
 Reads in this order: `fitting` (the way from a model to a schedule), `sharding` (what is refused),
 `discover` (which layers are a chain), `profiler` (times and sizes), `model_state` (what measuring
-leaves as it was), `program` and `executor` (a schedule inside autograd), `values`, `replay` and
-`transfers` (what the executor needs), `coordinator` (what stands in the layers' forwards).
+leaves as it was), `program` and `executor` (a schedule in the model's own autograd graph),
+`saved_tensors`, `values`, `replay` with `attributes`, and `transfers` (what the executor needs),
+`coordinator` (what stands in the layers' forwards).
 """
 
 from stowage.errors import BudgetError, NotAChainError

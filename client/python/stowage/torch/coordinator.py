@@ -6,16 +6,18 @@ import copy
 import functools
 import operator
 import types
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from stowage.torch.executor import Pass, Relays
+from stowage.torch.executor import Pass
 from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.program import Program
 from stowage.torch.stage import Stage
+from stowage.torch.structure import tensors_of
 from stowage.torch.transfers import Transfers
 
 # Called for each layer: (stage from 1, args, kwargs) -> what the layer returns.
@@ -108,6 +110,7 @@ class Coordinator:
 
     One thread at a time. Several passes may be under way: each lives as long as the graph of the
     caller's output, so that a forward without a backward, or one that raised, leaves nothing.
+    Between two layers it lives as long as any output of the first.
     """
 
     def __init__(
@@ -124,7 +127,7 @@ class Coordinator:
         self._transfers = transfers
         self._chain_slots = tuple(chain_slots)
         self._pass: Pass | None = None
-        self._relays: Relays = {}  # of the pass under way
+        self._outputs: list[weakref.ref[Tensor]] = []  # of the layer called last
         self._is_plain = False  # whether that is one of plain training
         self._installed: Installation | None = None
 
@@ -133,7 +136,6 @@ class Coordinator:
 
     def remove(self) -> None:
         self._pass = None
-        self._relays = {}
         if self._installed is not None:
             self._installed.remove()
             self._installed = None
@@ -144,7 +146,6 @@ class Coordinator:
             if self._other_sizes is not None:
                 program, observed = self._other_sizes.program_for(args, kwargs)
             self._is_plain = program.is_plain
-            self._relays = {}
             self._pass = Pass(self.stages, program, self._transfers, observed)
         if self._is_plain:
             self._pass = None
@@ -157,12 +158,15 @@ class Coordinator:
                 f"layer is called once a step, from {self.stages[0].name} to "
                 f"{self.stages[-1].name}. Call stowage.unfit(model), or fit it again"
             )
-        try:
-            output = run.call(stage, args, kwargs, self._chain_slots, self._relays)
-        except BaseException:
-            self._pass = None
-            self._relays = {}
-            raise
-        if stage == len(self.stages):
-            self._pass = None
+        # Whatever happens until the layer returns, the coordinator does not hold the pass.
+        self._pass = None
+        output = run.call(stage, args, kwargs, self._chain_slots)
+        if stage < len(self.stages):
+            self._outputs = [weakref.ref(tensor, self._forget) for tensor in tensors_of(output)]
+            self._pass = run
         return output
+
+    def _forget(self, output: weakref.ref[Tensor]) -> None:
+        # The model has dropped all outputs and will not call the next layer: it has raised.
+        if all(other() is None for other in self._outputs):
+            self._pass = None

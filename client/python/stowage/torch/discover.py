@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from stowage.errors import NotAChainError
 from stowage.torch.structure import tensors_of
+from stowage.torch.values import storage_keys
 
 
 def refuse_caches(name: str, args: Any, kwargs: Any) -> None:
@@ -45,6 +46,7 @@ class Visit:
     value_needs_gradient: bool = False  # whether what `links` names does
     takes_parents_input: bool = False
     writes_input: bool = False  # in place
+    may_pass_input: bool = False  # as its output, or as that's memory
     is_one_to_one: bool = False  # one tensor as its only argument, one as its output
     parent_returns_it: bool = False
     bytes: int = 0  # of its output, and of all outputs inside
@@ -168,6 +170,10 @@ class _Trace:
         visit.writes_input = any(
             tensor._version != version for tensor, version in zip(tensors, versions, strict=True)
         )
+        # Dropout passes its input in eval().
+        visit.may_pass_input = isinstance(module, nn.modules.dropout._DropoutNd) or (
+            not storage_keys(tensors).isdisjoint(storage_keys(outputs))
+        )
         visit.is_one_to_one = visit.is_one_to_one and isinstance(output, Tensor)
         visit.bytes += sum(tensor.nbytes for tensor in outputs)
         inner = {id(t) for r, _ in self._last.pop(id(visit), ()) if (t := r()) is not None}
@@ -226,24 +232,34 @@ def _shares_sides(visit: Visit, run: Sequence[Visit]) -> bool:
     return visit.others == sides[-1].others
 
 
+def _maker_of_input(run: Sequence[Visit], index: int) -> int:
+    """The layer that may have made the memory of the input of another one; -1: none of the run."""
+    maker = index - 1
+    while maker >= 0 and run[maker].may_pass_input:
+        maker -= 1
+    return maker
+
+
 def _without_bad_start(run: list[Visit]) -> list[Visit]:
-    """The run from where no layer writes its input, except where it can join the one before."""
+    """The run from where no layer writes its input, except where it can join its maker."""
     start = 0
     for i, visit in enumerate(run):
-        joins = i > start and visit.is_one_to_one and run[i - 1].is_one_to_one
+        maker = _maker_of_input(run, i)
+        joins = maker >= start and all(each.is_one_to_one for each in run[maker : i + 1])
         if visit.writes_input and not joins:
             start = i + 1
     return run[start:]
 
 
 def _joined(run: Sequence[Visit]) -> Layers:
-    """Stages; a layer that writes its input is one with the layer whose output that is."""
+    """Stages; a layer that writes its input is one with the layer that made that."""
     stages: list[list[Visit]] = []
-    for visit in run:
-        if visit.writes_input:
-            stages[-1].append(visit)
-        else:
-            stages.append([visit])
+    for i, visit in enumerate(run):
+        stages.append([visit])
+        maker = _maker_of_input(run, i) if visit.writes_input else i
+        while i + 1 - len(stages[-1]) > maker:
+            last = stages.pop()
+            stages[-1] += last
     names = tuple(
         stage[0].name if len(stage) == 1 else f"{stage[0].name}..{stage[-1].name}"
         for stage in stages

@@ -1,61 +1,30 @@
-"""Runs one step of a program inside torch's own autograd.
+"""Runs one step of a program inside the model's own autograd graph.
 
-Each layer is an `autograd.Function` whose inputs are its arguments and its parameters, so that
-gradients leave through the caller's own engine, in its order, once: hooks, DDP, accumulation and
-clipping see what they always see. Between the layers' calls a `Pass` holds the chain's values and a
-pointer into the program: the first forward of a layer runs the program up to it, its backward up to
-``BACKWARD l``, with recomputations and copies on the way.
+The layers' first forwards are those of plain training, so that hooks, DDP, accumulation and
+clipping see what they always see. What autograd saves of a layer becomes a handle. A `Pass` holds
+the chain's values and a pointer into the program: the first forward of a layer runs the program up
+to it; the first handle of a layer that the backward asks for, up to ``BACKWARD l``, with replays,
+copies and releases on the way. A layer's backward is over when another layer's handle is asked for,
+or all of its own were.
 """
 
 from __future__ import annotations
 
 import contextlib
-import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
-from torch.autograd.graph import GradientEdge
 
 from stowage.torch.discover import refuse_caches
 from stowage.torch.program import Program, Step
-from stowage.torch.replay import Autocast
-from stowage.torch.stage import Call, Stage, can_need, input_slots
+from stowage.torch.replay import Context
+from stowage.torch.saved_tensors import Complete, FirstRun, ReplayRun
+from stowage.torch.stage import Call, Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors, tensors_of
 from stowage.torch.transfers import Transfers
-from stowage.torch.values import Graph, SavedTensors, Value, begin_of_graph, storage_keys
-
-
-class StageFunction(torch.autograd.Function):
-    """One layer as autograd sees it. Inputs: values of the chain, side inputs, parameters."""
-
-    @staticmethod
-    def forward(ctx: Any, run: Pass, call: Call, *inputs: Tensor) -> tuple[Tensor, ...]:
-        ctx.run = run
-        ctx.call = call
-        ctx.set_materialize_grads(False)
-        outputs = [tensor.detach() for tensor in run.forward(call)]
-        # Side inputs go on to the next stage, so that their gradients are summed in the order of
-        # plain training: what later stages give comes first.
-        outputs += [cast(Tensor, call.tensors[slot]).detach() for slot in call.sides]
-        without = [
-            output for output, needs in zip(outputs, call.need_gradients, strict=False) if not needs
-        ]
-        if without:
-            ctx.mark_non_differentiable(*without)
-        return tuple(outputs)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        return None, None, *ctx.run.backward(ctx.call, gradients)
-
-
-# Side inputs that need a gradient: by the id of the caller's tensor, that tensor and what the next
-# stage takes in its place.
-Relays = dict[int, tuple[Tensor, Tensor]]
+from stowage.torch.values import Held, InputView, Saved, Value, raise_changed
 
 
 class Observed(NamedTuple):
@@ -66,7 +35,10 @@ class Observed(NamedTuple):
 
 
 class Pass:
-    """One forward and backward of the chain. Holds the values; dies with the caller's graph."""
+    """One forward and backward of the chain. Holds the values; dies with the caller's graph.
+
+    Holds no tensor of that graph, which has the handles, and they the pass.
+    """
 
     def __init__(
         self,
@@ -83,188 +55,181 @@ class Pass:
         self._calls: list[Call | None] = [None] * (program.length + 1)
         # The last output handed to the caller: by id, its index.
         self._returned: dict[int, int] = {}
-        self._gradients: Sequence[Tensor | None] = ()
         self._current = 0  # the stage whose backward runs; 0: none
-        self._results: list[Tensor | None] = []
-        self._lowest = 0  # the stage whose backward is the last one here; 0: none so far
-        self._over = False
+        self._saved: list[Saved] = []  # what that has yet to read, by handle
+        self._left = 0  # so many
         self._observed = observed  # told of all stages' values, where the program observes
         self._sizes = [Observed(0, 0)] * program.length
         self.called = 0  # the last stage whose forward was called
 
-    def call(
-        self, stage: int, args: Any, kwargs: Any, chain_slots: Sequence[int], relays: Relays
-    ) -> Any:
+    def call(self, stage: int, args: Any, kwargs: Any, chain_slots: Sequence[int]) -> Any:
         """The layer's output for these arguments, in the caller's graph.
 
         `chain_slots` says which tensors of the first layer's arguments are the chain's input.
-        `relays` is the caller's, who keeps it from stage to stage: it leads to this pass by way of
-        autograd's graph.
         """
+        program = self._program
         refuse_caches(self._stages[stage - 1].name, args, kwargs)
         tensors: list[Any] = []
         template = take_tensors((args, kwargs), tensors)
         chain = self._chain_inputs(stage, tensors, chain_slots)
         self.called = stage
-        if not any(needs for _, _, needs in chain):
-            self._lowest = 0
-        of_chain = {slot for slot, _, _ in chain}
-        sides, repeats = _sides(tensors, of_chain)
-        given = [tensors[slot] for slot in sides]
-        for slot in sides:
-            tensors[slot] = relays.get(id(tensors[slot]), (None, tensors[slot]))[1]
-        for slot, first in repeats:
-            tensors[slot] = tensors[first]
-        if self._program.plain[stage]:
-            if sides:
-                args, kwargs = put_tensors(template, tensors)
-            returned = self._call_plain(stage, args, kwargs)
+        if stage == 1 and not program.plain[1]:
+            inputs = {index: tensors[slot].detach() for slot, index in chain}
+            self._values[0] = Value.of([inputs[index] for index in range(len(inputs))])
+        first = program.first_forward[stage]
+        self._run_to(first - 1)
+        self._next = first + 1
+        if program.plain[stage]:
+            returned = self._stages[stage - 1].run(args, kwargs)
+            saved = None
         else:
-            call = self._described(stage, template, tensors, chain, sides, repeats)
-            returned, passed_on = self._call_function(stage, tensors, call)
-            relays.update(
-                (id(tensor), (tensor, relay))
-                for tensor, relay in zip(given, passed_on, strict=True)
-            )
-        if stage == self._program.length:
-            relays.clear()
-            self._run_to(self._program.before_loss)
-        return returned
-
-    def _call_function(
-        self, stage: int, tensors: list[Any], call: Call
-    ) -> tuple[Any, Sequence[Tensor]]:
-        """Under the schedule: the output, and what stands for the side inputs from here on."""
-        self._calls[stage] = call
-        if self._lowest == 0:
-            self._lowest = stage
-        chain = [tensors[slot] for slot, _, _ in _distinct(call.chain)]
-        if stage == 1:
-            self._values[0] = Value.of([tensor.detach() for tensor in chain])
-        sides = [tensors[slot] for slot in call.sides]
-        outputs = StageFunction.apply(self, call, *chain, *sides, *call.parameters)
-        end = len(outputs) - len(sides)
-        outputs, passed_on = outputs[:end], outputs[end:]
-        self._returned = {id(output): i for i, output in enumerate(outputs)}
-        if stage == self._program.length and not any(o.requires_grad for o in outputs):
-            self._finish()
-        return put_tensors(call.output, outputs), passed_on
-
-    def _call_plain(self, stage: int, args: Any, kwargs: Any) -> Any:
-        """As without Stowage; keeps the output where the next stage is recomputed from it."""
-        self._run_to(self._program.first_forward[stage] - 1)
-        self._next += 1
-        returned = self._stages[stage - 1].run(args, kwargs)
+            returned, saved = self._run_first(stage, template, tensors, chain, args, kwargs)
         outputs = tensors_of(returned)
-        self._returned = {id(output): i for i, output in enumerate(outputs)}
-        if stage < self._program.length and not self._program.plain[stage + 1]:
-            self._values[stage] = Value.of([output.detach() for output in outputs])
+        self._returned = {id(output): index for index, output in enumerate(outputs)}
+        if not program.plain[stage] or (stage < program.length and not program.plain[stage + 1]):
+            value = Value.of([output.detach() for output in outputs], saved)
+            self._values[stage] = value
+            if saved is not None:
+                self._observe(stage, value)
+        if program.operations[first][0] == Step.DISCARD:
+            self._values[stage - 1] = None
+        if stage == program.length:
+            self._run_to(program.before_loss)
         return returned
+
+    def _run_first(
+        self,
+        number: int,
+        template: Any,
+        tensors: list[Any],
+        chain: list[tuple[int, int]],
+        args: Any,
+        kwargs: Any,
+    ) -> tuple[Any, list[Saved] | None]:
+        """What the layer returns, and what it saved where the program keeps that."""
+        stage = self._stages[number - 1]
+        device = tensors[chain[0][0]].device
+        context = Context.current(device.type)
+        saves = self._program.operations[self._next - 1][0] == Step.SAVE
+        hooks = FirstRun(self, number, stage.name, tensors, chain, saves=saves)
+        if self._program.forwards[number] == 1:
+            with context.again(), hooks:
+                returned = stage.run(args, kwargs)
+            return returned, hooks.take_saved()
+        sides: list[Any] = list(tensors)
+        for slot, _ in chain:
+            sides[slot] = None
+        snapshot = stage.replay.before(() if device.type == "cpu" else (device,))
+        with context.again(), hooks:
+            returned = stage.run(args, kwargs)
+        stage.replay.after(snapshot, sides)
+        self._calls[number] = Call(
+            template,
+            [side if side is None or side.is_leaf else side.detach() for side in sides],
+            tuple(tensor.requires_grad for tensor in tensors),
+            chain,
+            context,
+            snapshot,
+            hooks.notes,
+        )
+        return returned, hooks.take_saved()
 
     def _chain_inputs(
         self, stage: int, tensors: list[Any], chain_slots: Sequence[int]
-    ) -> list[tuple[int, int, bool]]:
+    ) -> list[tuple[int, int]]:
+        """Slots of the chain's value among the arguments, and the indices in the value."""
         if stage == 1:
-            slots = input_slots(tensors, chain_slots)
             numbers: dict[int, int] = {}
-            for slot in slots:
-                numbers.setdefault(id(tensors[slot]), len(numbers))
             return [
-                (slot, numbers[id(tensors[slot])], tensors[slot].requires_grad) for slot in slots
+                (slot, numbers.setdefault(id(tensors[slot]), len(numbers)))
+                for slot in input_slots(tensors, chain_slots)
             ]
+        returned = self._returned
         chain = [
-            (slot, self._returned[id(tensor)], tensor.requires_grad)
+            (slot, returned[id(tensor)])
             for slot, tensor in enumerate(tensors)
-            if id(tensor) in self._returned
+            if id(tensor) in returned
         ]
-        self._check_input(stage, chain, tensors)
-        return chain
-
-    def _described(
-        self,
-        stage: int,
-        template: Any,
-        tensors: list[Any],
-        chain: list[tuple[int, int, bool]],
-        sides: list[int],
-        repeats: list[tuple[int, int]],
-    ) -> Call:
-        of_chain = {slot for slot, _, _ in chain}
-        device = tensors[chain[0][0]].device.type
-        return Call(
-            stage,
-            template,
-            [
-                None if slot in of_chain else tensor.detach() if tensor.requires_grad else tensor
-                for slot, tensor in enumerate(tensors)
-            ],
-            chain,
-            sides,
-            repeats,
-            self._stages[stage - 1].parameters(),
-            tuple(tensor.requires_grad for tensor in tensors),
-            Autocast.current(device),
-        )
-
-    def _check_input(
-        self, stage: int, chain: list[tuple[int, int, bool]], tensors: list[Any]
-    ) -> None:
         before = self._values[stage - 1]
         # An id can be that of another tensor, once the output is gone.
+        is_same = bool(chain)
         if chain and before is not None and before.tensors is not None:
-            same = all(
+            is_same = all(
                 tensors[slot].data_ptr() == before.tensors[index].data_ptr()
-                for slot, index, _ in chain
+                for slot, index in chain
             )
-        else:
-            same = bool(chain)
-        if not same:
+        if not is_same:
             raise RuntimeError(
                 f"{self._stages[stage - 1].name} was not called with the output of "
                 f"{self._stages[stage - 2].name}, as it was when stowage.fit saw the model: the "
                 "model changes between them. Call stowage.unfit(model), or fit it again"
             )
+        return chain
 
-    # What follows runs inside StageFunction.
+    def take(self, stage: int, number: int) -> Tensor:
+        """The saved tensor that a handle of the caller's graph stands for; once."""
+        if stage != self._current:
+            self._begin_backward(stage)
+        saved = self._saved[number]
+        if saved is None:
+            self._refuse_second(stage)
+        self._saved[number] = None
+        if isinstance(saved, Held):
+            tensor = saved.get()
+        elif isinstance(saved, InputView):
+            tensor = saved.tensor(self._inputs_of(stage))
+        else:
+            view, version = saved
+            if not version.is_current():
+                raise_changed(self._stages[stage - 1].name)
+            tensor = view.tensor()
+        self._left -= 1
+        if self._left == 0:
+            self._end_backward(stage)
+        return tensor
 
-    def forward(self, call: Call) -> list[Tensor]:
-        """Runs the program up to the first forward of the call's stage. Its outputs, detached."""
-        self._run_to(self._program.first_forward[call.stage])
-        value = self._values[call.stage]
-        assert value is not None
-        return value.outputs()
-
-    def backward(self, call: Call, gradients: Sequence[Tensor | None]) -> list[Tensor | None]:
-        """Runs the program up to the call's backward. The gradients of the Function's inputs."""
-        end = self._program.backward[call.stage]
-        if self._over or self._next > end:
+    def _begin_backward(self, stage: int) -> None:
+        """Runs the program up to the stage's backward."""
+        if torch.is_grad_enabled():
             raise RuntimeError(
-                f"the backward of {self._stages[call.stage - 1].name} runs a second time, and "
-                "under a schedule what it needs is gone. Call stowage.unfit(model) to use "
-                "retain_graph or gradients of gradients"
+                f"a backward through {self._stages[stage - 1].name} records a graph of its own, "
+                "and under a schedule what that would need is gone: call stowage.unfit(model) to "
+                "use create_graph and gradients of gradients"
             )
-        self._gradients = gradients
-        self._current = call.stage
+        if self._current:
+            self._end_backward(self._current)
+        end = self._program.backward[stage]
+        if self._next > end:
+            self._refuse_second(stage)
+        self._current, self._saved = stage, []
         try:
             self._run_to(end)
         except BaseException:
-            self._finish()
+            self._next, self._current = len(self._program.operations), 0
+            self._values = [None] * len(self._values)
+            self._calls = [None] * len(self._calls)
             raise
-        finally:
-            self._gradients = ()
-            self._current = 0
-        results, self._results = self._results, []
-        if call.stage == self._lowest:
-            self._finish()
-        return results
 
-    def _finish(self) -> None:
-        """Drops all that is held."""
-        if self._observed is not None and not self._over and all(s.saved for s in self._sizes):
-            self._observed(self._sizes)
-        self._over = True
-        self._values = [None] * len(self._values)
-        self._calls = [None] * len(self._calls)
+    def _refuse_second(self, stage: int) -> NoReturn:
+        raise RuntimeError(
+            f"the backward of {self._stages[stage - 1].name} runs a second time, and under a "
+            "schedule what it needs is gone. Call stowage.unfit(model) to use retain_graph"
+        )
+
+    def _inputs_of(self, stage: int) -> Sequence[Tensor]:
+        value = self._values[stage - 1]
+        if value is None:
+            raise RuntimeError("a layer's input is read that the schedule has dropped")
+        if value.overwritten():
+            self._refuse_overwritten(stage)
+        return value.outputs()
+
+    def _refuse_overwritten(self, stage: int) -> NoReturn:
+        name = self._stages[stage - 1].name
+        raise RuntimeError(
+            f"the input of {name} was changed in place after {name} had read it, and what needs it "
+            "is yet to run: change a copy, or call stowage.unfit(model)"
+        )
 
     def _run_to(self, end: int) -> None:
         operations = self._program.operations
@@ -274,124 +239,74 @@ class Pass:
             if stage > self.called:
                 continue  # the model has left its layers early
             if step <= Step.DISCARD:
-                self._run_forward(step, stage, first=self._next - 1)
+                self._run_again(step, stage)
             elif step == Step.BACKWARD:
                 self._run_backward(stage)
             else:
                 self._transfer(step, stage)
 
-    def _run_forward(self, step: Step, number: int, first: int) -> None:
-        stage = self._stages[number - 1]
-        call = self._calls[number]
-        before = self._values[number - 1]
+    def _run_again(self, step: Step, number: int) -> None:
+        stage, call = self._stages[number - 1], self._calls[number]
         assert call is not None
-        assert before is not None
-        if before.overwritten():
-            raise RuntimeError(
-                f"the input of {stage.name} was changed in place after {stage.name} had read it, "
-                "so it cannot be recomputed: change a copy, or call stowage.unfit(model)"
-            )
-        inputs = before.outputs()
-        context: contextlib.AbstractContextManager[None] = contextlib.nullcontext()
-        is_again = self._program.first_forward[number] != first
-        runs_again = not is_again and self._program.forwards[number] > 1
-        if is_again:
-            stage.refuse_changed(call)
-            context = stage.replay.again(call.snapshot)
-        elif runs_again:
-            devices = () if inputs[0].device.type == "cpu" else (inputs[0].device,)
-            context = stage.replay.first(devices, call.snapshot)
-        with context, call.autocast.again():
-            if step == Step.SAVE:
-                self._values[number] = self._save(number, stage, call, inputs)
-            else:
-                self._values[number] = Value.of(_without_gradients(stage, call, inputs))
-        if runs_again:
-            stage.note_versions(call)
+        inputs = self._inputs_of(number)
+        saves = step == Step.SAVE
+        stops = self._program.ends_early[self._next - 1] and stage.can_stop
+        tensors = call.tensors(inputs)
+        run = ReplayRun(call.notes, stage.name, tensors, call.chain, saves=saves, stops=stops)
+        outputs: list[Tensor] = []
+        if not stops or call.notes:
+            outputs = self._replay(stage, call, run, tensors)
+        value = Value.of(outputs, run.take_saved())
+        self._values[number] = value
+        if saves:
+            self._observe(number, value)
         if step == Step.DISCARD:
             self._values[number - 1] = None
 
-    def _save(self, number: int, stage: Stage, call: Call, inputs: Sequence[Tensor]) -> Value:
-        # What leaves the device must not be held by the graph, nor what its input is.
-        travels = self._program.travels
-        holds = not (travels[number] or travels[number - 1] or self._program.observes)
-        tensors, leaves = _arguments(call, inputs, with_gradients=True, holds_inputs=holds)
+    def _replay(
+        self, stage: Stage, call: Call, run: ReplayRun, tensors: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """The outputs, detached; none where the replay has stopped early."""
         args, kwargs = put_tensors(call.template, tensors)
-        if holds:
-            with torch.enable_grad():
-                outputs = _outputs(stage, call, stage.run(args, kwargs))
-                relays = [tensors[slot].view_as(tensors[slot]) for slot in call.sides]
-            graph = Graph([*outputs, *relays], leaves, holds_outputs=True)
-            return Value.of([output.detach() for output in outputs], graph)
-        value = Value(None)
-        sides = storage_keys(tensor for tensor in call.tensors if tensor is not None)
-        hooks = SavedTensors(
-            value, inputs, stage.kept_storages() | sides, self._input_of(number - 1)
-        )
-        with torch.enable_grad(), hooks:
-            outputs = _outputs(stage, call, stage.run(args, kwargs))
-            relays = [tensors[slot].view_as(tensors[slot]) for slot in call.sides]
-        value.tensors = [output.detach() for output in outputs]
-        value.versions = [output._version for output in outputs]
-        value.graph = Graph([*outputs, *relays], leaves, holds_outputs=False)
-        if self._program.observes:
-            self._observe(number, value)
-        return value
-
-    def _observe(self, number: int, value: Value) -> None:
-        of_output = Value(None)
-        for output in value.tensors or ():
-            value.view_of(output)
-            of_output.view_of(output)
-        self._sizes[number - 1] = Observed(of_output.bytes(), value.bytes())
-
-    def _input_of(self, number: int) -> Callable[[int], Tensor]:
-        # Autograd's graph keeps this, and the pass keeps the graph.
-        weak = weakref.ref(self)
-        name = self._stages[number].name
-
-        def output(index: int) -> Tensor:
-            run = weak()
-            value = run._values[number] if run is not None else None
-            if value is None:
-                raise RuntimeError("a backward reads a value that is gone")
-            if value.overwritten():
-                raise RuntimeError(
-                    f"the input of {name} was changed in place after {name} had read it, and its "
-                    "backward needs it: change a copy, or call stowage.unfit(model)"
-                )
-            return value.outputs()[index]
-
-        return output
+        outputs: list[Tensor] = []
+        with (
+            stage.replay.again(call.snapshot),
+            call.context.again(),
+            torch.enable_grad(),
+            contextlib.suppress(Complete),
+            run,
+        ):
+            returned = stage.run(args, kwargs)
+            # The layer's code has caught what was to end it.
+            stage.can_stop = stage.can_stop and not run.is_complete
+            outputs = [output.detach() for output in tensors_of(returned)]
+        run.check()
+        return outputs
 
     def _run_backward(self, number: int) -> None:
-        if self._program.plain[number]:  # the caller's own
-            self._values[number] = None
-            return
-        if number != self._current:  # no loss depends on its output
-            self._values[number] = None
-            return
-        call = self._calls[number]
         value = self._values[number]
+        self._values[number] = self._calls[number] = None
+        if number != self._current:  # no loss depends on it, or it is the caller's own
+            self._end_backward(number)
+            return
         before = self._values[number - 1]
-        assert call is not None
         assert value is not None
-        assert value.graph is not None
+        assert value.saved is not None
         if before is not None:
             before.wait()
         value.wait()
-        # Nothing but the graph holds what was saved, which is freed piece by piece.
-        graph = value.graph
-        self._values[number] = value = None
-        found = graph.backward(self._gradients, call.parameters)
-        if before is not None and before.graph is None:
+        # Nothing else holds what was saved, which is freed piece by piece.
+        self._saved, self._left = value.saved, len(value.saved)
+
+    def _end_backward(self, number: int) -> None:
+        before = self._values[number - 1]
+        if before is not None and before.saved is None:
             self._values[number - 1] = None
-        self._results = _in_order(call, found)
 
     def _transfer(self, step: Step, number: int) -> None:
         value = self._values[number]
         assert value is not None
-        value.hold_as_blocks()
+        value.hold_as_blocks(self._stages[number - 1].kept_storages)
         blocks = value.travelers()
         if step == Step.OFFLOAD:
             value.wait()
@@ -401,96 +316,12 @@ class Pass:
         else:
             value.arrives = self._transfers.prefetch(blocks)
 
-
-def _arguments(
-    call: Call, inputs: Sequence[Tensor], *, with_gradients: bool, holds_inputs: bool
-) -> tuple[list[Tensor], list[Tensor | GradientEdge]]:
-    """The tensors of the call, and what to take gradients of."""
-    tensors: list[Any] = list(call.tensors)
-    leaves: list[Tensor | GradientEdge] = []
-    made: dict[int, Tensor] = {}
-    for slot, index, needs_gradient in call.chain:
-        if index in made:  # a layer may tell that it gets one tensor twice
-            tensors[slot] = made[index]
-            continue
-        tensors[slot] = inputs[index].detach()
-        if with_gradients and needs_gradient:
-            if holds_inputs:
-                leaves.append(tensors[slot].requires_grad_())
-            else:
-                tensors[slot], edge = begin_of_graph(tensors[slot])
-                leaves.append(edge)
-        made[index] = tensors[slot]
-    if with_gradients:
-        for slot in call.sides:
-            tensors[slot] = tensors[slot].detach().requires_grad_()
-            leaves.append(tensors[slot])
-        for slot, first in call.repeats:
-            tensors[slot] = tensors[first]
-    return tensors, leaves
-
-
-def _distinct(chain: Sequence[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
-    """The entries of a call's chain, each tensor once, in the order of their indices."""
-    firsts: dict[int, tuple[int, int, bool]] = {}
-    for entry in chain:
-        firsts.setdefault(entry[1], entry)
-    return list(firsts.values())
-
-
-def _sides(
-    tensors: Sequence[Tensor], of_chain: set[int]
-) -> tuple[list[int], list[tuple[int, int]]]:
-    """Slots of the side inputs that need a gradient, each once, and the slots that repeat one."""
-    firsts: dict[int, int] = {}
-    repeats: list[tuple[int, int]] = []
-    for slot, tensor in enumerate(tensors):
-        if not tensor.requires_grad or slot in of_chain:
-            continue
-        first = firsts.setdefault(id(tensor), slot)
-        if first != slot:
-            repeats.append((slot, first))
-    return list(firsts.values()), repeats
-
-
-def _in_order(call: Call, found: list[Tensor | None]) -> list[Tensor | None]:
-    """The gradients of all of the Function's inputs, from those of the ones that need one."""
-    gradients = iter(found)
-    of_chain = [next(gradients) if needs else None for _, _, needs in _distinct(call.chain)]
-    return [*of_chain, *gradients]
-
-
-def _outputs(stage: Stage, call: Call, returned: Any) -> list[Tensor]:
-    tensors: list[Tensor] = []
-    call.output = take_tensors(returned, tensors)
-    if torch.is_grad_enabled():
-        call.need_gradients = stage.note_outputs(call.needs, len(call.parameters), tensors)
-    else:
-        call.need_gradients = can_need(tensors)
-    return tensors
-
-
-def _drop(tensor: Tensor) -> None:
-    return None
-
-
-def _never(saved: Any) -> Tensor:
-    raise RuntimeError("this forward saved nothing")
-
-
-def _without_gradients(stage: Stage, call: Call, inputs: Sequence[Tensor]) -> list[Tensor]:
-    needs_gradients = (
-        stage.needs_grad_mode
-        or not stage.outputs_need.get((call.needs, len(call.parameters)))
-        or stage.training_modes() != stage.modes
-    )
-    tensors, _ = _arguments(call, inputs, with_gradients=needs_gradients, holds_inputs=True)
-    args, kwargs = put_tensors(call.template, tensors)
-    if needs_gradients:
-        # Takes the kernels that it takes with gradients, and keeps nothing for a backward.
-        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_drop, _never):
-            outputs = _outputs(stage, call, stage.run(args, kwargs))
-    else:
-        with torch.no_grad():
-            outputs = _outputs(stage, call, stage.run(args, kwargs))
-    return [output.detach() for output in outputs]
+    def _observe(self, number: int, value: Value) -> None:
+        """Tells the bytes of all values once those of the last one are known."""
+        if self._observed is None:
+            return
+        value.hold_as_blocks(self._stages[number - 1].kept_storages)
+        self._sizes[number - 1] = Observed(value.outputs_bytes(), value.bytes())
+        if all(size.saved for size in self._sizes):
+            self._observed(self._sizes)
+            self._observed = None

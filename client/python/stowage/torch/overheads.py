@@ -11,17 +11,15 @@ from dataclasses import dataclass, replace
 
 from stowage.local import simulate
 from stowage.model import Chain, OperationKind, Platform, Schedule
-from stowage.torch.program import Program
 
 
 @dataclass(frozen=True, slots=True)
 class Overheads:
     """Of one stage, in bytes, beyond inputs and results."""
 
-    checkpoint: int  # a forward without gradients
+    checkpoint: int  # a forward that keeps nothing for a backward
     save: int  # a forward that saves
-    backward: int  # all gradients of parameters at once, as the executor returns them
-    plain_backward: int  # one by one, as the caller's own graph adds them
+    backward: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +33,7 @@ class ChainMemory:
 
     def lean(self, chain: Chain) -> Chain:
         """The chain with the least overheads."""
-        return _with(chain, [(o.save, o.plain_backward) for o in self.of_stages])
+        return _with(chain, [(o.save, o.backward) for o in self.of_stages])
 
     def careful(self, chain: Chain) -> Chain:
         """The chain with the most overheads: what fits with these, fits."""
@@ -44,7 +42,7 @@ class ChainMemory:
             [
                 (
                     max(o.save, o.checkpoint) + self.shared,
-                    max(o.backward, o.plain_backward) + self.shared,
+                    o.backward + self.shared,
                 )
                 for o in self.of_stages
             ],
@@ -54,7 +52,6 @@ class ChainMemory:
         """The peak of a schedule that is valid for the chain."""
         lean = self.lean(chain)
         length = len(lean.stages)
-        plain = Program.of(schedule, length).plain
         timeline = simulate(lean, platform, schedule).timeline
         highest = 0
         shared = 0
@@ -64,16 +61,14 @@ class ChainMemory:
                 more = shared
                 shared = self.shared if operation.kind == OperationKind.BACKWARD else shared
             elif operation.kind in _FORWARDS or operation.kind == OperationKind.BACKWARD:
-                more = shared + self._beyond_lean(operation.kind, operation.stage, plain)
+                more = shared + self._beyond_lean(operation.kind, operation.stage)
             highest = max(highest, entry.memory_bytes + more)
         return highest
 
-    def _beyond_lean(self, kind: OperationKind, stage: int, plain: Sequence[bool]) -> int:
-        overheads = self.of_stages[stage - 1]
-        if kind == OperationKind.FORWARD_SAVE:
+    def _beyond_lean(self, kind: OperationKind, stage: int) -> int:
+        if kind in (OperationKind.FORWARD_SAVE, OperationKind.BACKWARD):
             return 0
-        if kind == OperationKind.BACKWARD:
-            return 0 if plain[stage] else overheads.backward - overheads.plain_backward
+        overheads = self.of_stages[stage - 1]
         return overheads.checkpoint - overheads.save
 
 

@@ -49,13 +49,13 @@ class Program:
     # By stage: it runs once, as in plain training, and what it saves stays in the caller's graph.
     # No stage is where the program has transfers, whose order its backward could not keep.
     plain: tuple[bool, ...]
+    # By operation: a forward whose value the stage's own backward alone reads, right after it.
+    ends_early: tuple[bool, ...]
     # The last operation to run before the caller's loss: transfers that the schedule has before the
     # loss's backward, whose begin nothing tells of.
     before_loss: int
     # The operations of the schedule that the entries came from, by index.
     source: tuple[int, ...]
-    # Every pass measures the bytes of the stages' values.
-    observes: bool = False
 
     @staticmethod
     def of(schedule: Schedule, length: int) -> Program:
@@ -98,13 +98,18 @@ class Program:
             tuple(forwards),
             tuple(travels),
             tuple(count == 1 and not any(travels) for count in forwards),
+            _ends_early(operations),
             _before_loss(schedule, operations, source, first[length]),
             tuple(source),
         )
 
     def observing(self) -> Program:
-        """The same, with every stage run by the executor, which measures its values."""
-        return replace(self, plain=(False,) * len(self.plain), observes=True)
+        """The same, with every stage run by the executor, whole, so that it can be measured."""
+        return replace(
+            self,
+            plain=(False,) * len(self.plain),
+            ends_early=(False,) * len(self.operations),
+        )
 
     @property
     def is_plain(self) -> bool:
@@ -126,9 +131,21 @@ def everything_stored(length: int) -> Program:
         (0, *([1] * length)),
         (False,) * (length + 1),
         (False, *([True] * length)),
+        (False,) * (2 * length),
         length - 1,
         tuple(range(2 * length)),
     )
+
+
+def _ends_early(operations: Sequence[tuple[Step, int]]) -> tuple[bool, ...]:
+    early = [False] * len(operations)
+    following: tuple[Step, int] | None = None  # the next forward or backward
+    for index in range(len(operations) - 1, -1, -1):
+        step, stage = operations[index]
+        early[index] = step == Step.SAVE and following == (Step.BACKWARD, stage)
+        if step <= Step.BACKWARD:
+            following = step, stage
+    return tuple(early)
 
 
 def _before_loss(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
-from stowage.torch.replay import Autocast, Replay, Snapshot
+from stowage.torch.replay import Context, Replay, Snapshot
+from stowage.torch.saved_tensors import Note
 from stowage.torch.values import storage_keys
 
 
@@ -20,14 +21,9 @@ class Stage:
         self.modules = tuple(modules)
         self.parts: nn.Module = modules[0] if len(modules) == 1 else nn.ModuleList(modules)
         self.forwards: tuple[Callable[..., Any], ...] = ()  # of the modules, the user's own
-        self.replay = Replay(self.parts)
-        # Its output without gradients differs from that with them: it always runs with gradients.
-        self.needs_grad_mode = False
-        # By which arguments need a gradient, and how many parameters do: whether all outputs that
-        # can have one need one. Otherwise it runs with gradients, too, which tells.
-        self.outputs_need: dict[tuple[tuple[bool, ...], int], bool] = {}
-        # Known for these training modes of its parts; in others it runs with gradients, too.
-        self.modes: tuple[bool, ...] = self.training_modes()
+        self.replay = Replay(name, self.parts)
+        # A replay may end once it has saved all. Not where the layer's code hides that.
+        self.can_stop = True
 
     def run(self, args: Any, kwargs: Any) -> Any:
         output = self.forwards[0](*args, **kwargs)
@@ -35,35 +31,8 @@ class Stage:
             output = forward(output)
         return output
 
-    def training_modes(self) -> tuple[bool, ...]:
-        return tuple(part.training for part in self.parts.modules())
-
-    def note_outputs(
-        self, needs: tuple[bool, ...], parameters: int, outputs: Sequence[Tensor]
-    ) -> tuple[bool, ...]:
-        """Which outputs of a run with gradients need one."""
-        key = needs, parameters
-        found = tuple(output.requires_grad for output in outputs)
-        self.outputs_need[key] = self.outputs_need.get(key, True) and found == can_need(outputs)
-        return found
-
-    def note_versions(self, call: Call) -> None:
-        tensors = [*self.parts.parameters(), *(t for t in call.tensors if t is not None)]
-        call.versions = [(tensor, tensor._version) for tensor in tensors]
-
     def parameters(self) -> list[Tensor]:
         return [parameter for parameter in self.parts.parameters() if parameter.requires_grad]
-
-    def refuse_changed(self, call: Call) -> None:
-        """Raises where what a recomputation reads is not what the first run has read."""
-        for tensor, version in call.versions:
-            if tensor._version != version:
-                names = {id(p): f"parameter {name}" for name, p in self.parts.named_parameters()}
-                raise RuntimeError(
-                    f"{names.get(id(tensor), 'an argument')} of {self.name} was changed in place "
-                    f"after {self.name} had read it, so it cannot be recomputed: change a copy, "
-                    "change it after the backward, or call stowage.unfit(model)"
-                )
 
     def kept_storages(self) -> set[int]:
         """The storages that are no part of its value."""
@@ -72,27 +41,29 @@ class Stage:
 
 @dataclass(slots=True)
 class Call:
-    """The arguments of a layer's call, without the values of the chain that are among them."""
+    """One call of a layer, and what a replay of it needs."""
 
-    stage: int
     template: Any  # (args, kwargs) with a Slot for each tensor
-    tensors: list[Tensor | None]  # side inputs; None: a value of the chain
-    chain: list[tuple[int, int, bool]]  # slot, index in the value before, needs a gradient
-    sides: list[int]  # slots of the side inputs that need a gradient
-    repeats: list[tuple[int, int]]  # slots of a side input that an earlier slot has, too
-    parameters: list[Tensor]
-    needs: tuple[bool, ...]  # by tensor among the arguments: whether it needs a gradient
-    autocast: Autocast
-    # Of parameters and side inputs, after the first run, where there are others.
-    versions: list[tuple[Tensor, int]] = field(default_factory=list)
-    snapshot: Snapshot = field(default_factory=Snapshot)
-    need_gradients: Sequence[bool] = ()  # by output
-    output: Any = None  # the template of what the layer returned
+    sides: list[Tensor | None]  # the tensors, detached; None: a value of the chain
+    needs: tuple[bool, ...]  # by tensor: whether it needs a gradient
+    chain: list[tuple[int, int]]  # slot, index in the value before
+    context: Context
+    snapshot: Snapshot
+    notes: Sequence[Note] = ()  # of the first run
 
-
-def can_need(outputs: Sequence[Tensor]) -> tuple[bool, ...]:
-    """Which of the tensors can need a gradient."""
-    return tuple(output.is_floating_point() or output.is_complex() for output in outputs)
+    def tensors(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """The tensors of a replay with these values of the chain."""
+        tensors: list[Any] = list(self.sides)
+        for slot, index in self.chain:
+            tensors[slot] = inputs[index]
+        made: dict[int, Tensor] = {}  # a layer may get one tensor twice
+        for slot, tensor in enumerate(tensors):
+            of_chain = self.sides[slot] is None
+            if of_chain or (self.needs[slot] and not tensor.requires_grad):
+                if id(tensor) not in made:
+                    made[id(tensor)] = tensor.detach().requires_grad_(self.needs[slot])
+                tensors[slot] = made[id(tensor)]
+        return tensors
 
 
 def input_slots(tensors: Sequence[Tensor], likely: Sequence[int]) -> Sequence[int]:

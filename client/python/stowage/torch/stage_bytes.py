@@ -22,9 +22,7 @@ from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.meter import MemoryMeter, Span
 from stowage.torch.other_sizes import Signature, signature_of
 from stowage.torch.overheads import Overheads
-from stowage.torch.replay import Snapshot
 from stowage.torch.walk import Arguments, Walk, distinct
-from stowage.torch.workload import backward
 
 
 class Bytes(Walk):
@@ -53,9 +51,9 @@ class Bytes(Walk):
             loss = self.work.loss(output)
             del output
             self._head.close()
-            self._used.append(leaves_of([loss]))
+            self._used.append(self.leaves_after(loss))
             with meter.span("loss backward"):
-                backward(loss)
+                self.backward(loss)
             self._loss_gradient = sum(self.arrived)
             del loss
             self.last = []
@@ -81,7 +79,7 @@ class Bytes(Walk):
             facts["input"] = sum(storage.nbytes() for storage in distinct(self._input))
         facts["may_rerun"] = self._compare_runs(arguments)
         with self._meter.span(f"forward {number}"):
-            outputs, _ = arguments.run(gradients=False)
+            outputs, _ = arguments.run(gradients=True, saves=False)
         facts["output"] = sum(storage.nbytes() for storage in distinct(outputs))
         del outputs
         self._measure_gradients(number, arguments, facts)
@@ -93,28 +91,19 @@ class Bytes(Walk):
     def _measure_gradients(self, number: int, arguments: Arguments, facts: dict[str, Any]) -> None:
         with self._meter.span(f"save {number}"):
             outputs, leaves = arguments.run(gradients=True)
-        parameters = arguments.stage.parameters()
+        inputs = [*leaves, *arguments.stage.parameters()]
         roots = [output for output in outputs if output.requires_grad]
+        del outputs
         if not roots:
             return
-        inputs = [*leaves, *parameters]
         self._check_leaves(arguments.stage.name, leaves_of(roots), inputs)
         gradients = [torch.ones_like(root) for root in roots]
-        del outputs
         with self._meter.span(f"backward {number}"):
-            found = torch.autograd.grad(roots, inputs, gradients, allow_unused=True)
+            # Gradients of parameters are added one by one, as in training.
+            torch.autograd.backward(roots, gradients, inputs=inputs)
             del roots
-        of_input = [gradient for gradient in found[: len(leaves)] if gradient is not None]
-        del found
+        of_input = [leaf.grad for leaf in leaves if leaf.grad is not None]
         facts["gradient"] = sum(storage.nbytes() for storage in distinct(of_input))
-        del of_input, leaves, inputs
-        # In plain training gradients of parameters are added one by one.
-        outputs, leaves = arguments.run(gradients=True)
-        roots = [output for output in outputs if output.requires_grad]
-        del outputs
-        with self._meter.span(f"plain backward {number}"):
-            torch.autograd.backward(roots, gradients, inputs=[*leaves, *parameters])
-            del roots
 
     def _check_leaves(self, name: str, found: list[Tensor], known: list[Tensor]) -> None:
         self._used.append(found)
@@ -141,24 +130,17 @@ class Bytes(Walk):
         )
 
     def _compare_runs(self, arguments: Arguments) -> bool:
-        """Whether the layer gives the same again; sets how it has to run without gradients."""
+        """Whether the layer gives the same again."""
         stage = arguments.stage
         device = self.work.device
-        devices = () if device.type == "cpu" else (device,)
-        snapshot = Snapshot()
         of_others = _other_generators()
-        stage.modes = stage.training_modes()
-        with stage.replay.first(devices, snapshot):
-            first = [output.detach() for output in arguments.run(gradients=True)[0]]
+        snapshot = stage.replay.before(() if device.type == "cpu" else (device,))
+        first = [output.detach() for output in arguments.run(gradients=True)[0]]
+        stage.replay.after(snapshot, ())
         draws_elsewhere = _other_generators() != of_others
         with stage.replay.again(snapshot):
-            second = arguments.run(gradients=False)[0]
+            second = [output.detach() for output in arguments.run(gradients=True)[0]]
         if _equal(first, second) and not draws_elsewhere:
-            return True
-        with stage.replay.again(snapshot):
-            third = [output.detach() for output in arguments.run(gradients=True)[0]]
-        if _equal(first, third) and not draws_elsewhere:
-            stage.needs_grad_mode = True
             return True
         self.notes.append(
             f"{stage.name} gives another result when it runs again, so it runs once: "
@@ -199,7 +181,6 @@ class Bytes(Walk):
         forward = spans[f"forward {number}"]
         save = spans[f"save {number}"]
         backward = spans.get(f"backward {number}", Span(0, 0, 0))
-        plain = spans.get(f"plain backward {number}", backward)
         output = int(facts["output"])
         gradient = int(facts.get("gradient", 0))
         # An output in its input's memory is counted all the same: it may outlive the input.
@@ -209,7 +190,6 @@ class Bytes(Walk):
                 checkpoint=max(0, forward.peak - forward.before - output),
                 save=max(0, save.peak - save.before - saved),
                 backward=max(0, backward.peak - backward.before - gradient),
-                plain_backward=max(0, plain.peak - plain.before - gradient),
             )
         )
         return ChainStage(

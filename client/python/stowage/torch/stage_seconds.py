@@ -9,10 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from stowage.errors import NotAChainError
-from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.walk import Arguments, Walk
-from stowage.torch.workload import Clock, backward
+from stowage.torch.workload import Clock
 
 # Of a forward and of a backward, the begin and the end.
 Marks = tuple[Any, Any, Any, Any]
@@ -25,7 +23,6 @@ class Seconds(Walk):
         super().__init__(*walk)
         self._repeats = repeats
         self._marks: list[list[Marks]] = [[] for _ in self.stages]
-        self._inputs: list[list[Tensor]] = [[] for _ in self.stages]  # of the last walk
         self._clock = Clock(self.work.device)
         self._head_begins: Any = None
 
@@ -38,27 +35,9 @@ class Seconds(Walk):
         for _ in range(self._repeats + 1):
             loss = self.work.loss(self.walk())
             middle = self._clock.now()
-            self._backward(loss)
+            self.backward(loss)
             losses.append((self._head_begins, middle, middle, self._clock.now()))
         self.loss = self._medians(losses)
-
-    def _backward(self, loss: Tensor) -> None:
-        try:
-            backward(loss)
-        except torch.OutOfMemoryError:
-            raise
-        except RuntimeError as error:
-            # The layers' graphs have been freed, and the loss's leads into one of them.
-            reached = {id(leaf) for leaf in leaves_of([loss])}
-            for stage, inputs in zip(self.stages, self._inputs, strict=True):
-                if not reached.isdisjoint(id(tensor) for tensor in inputs):
-                    raise NotAChainError(
-                        f"the loss depends on a tensor that leaves {stage.name} by another way "
-                        "than its return value's tensors (an object, an attribute, a list): make "
-                        "the layer return it in a tuple or dict, or leave the layer out, with "
-                        "layers="
-                    ) from error
-            raise
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
         begin = self._clock.now()
@@ -66,7 +45,6 @@ class Seconds(Walk):
         middle = self._clock.now()
         roots = [output for output in outputs if output.requires_grad]
         inputs = [*leaves, *arguments.stage.parameters()]
-        self._inputs[number - 1] = inputs
         backward_begins = end = middle
         if roots:
             gradients = [torch.ones_like(root) for root in roots]

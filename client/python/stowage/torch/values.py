@@ -1,4 +1,4 @@
-"""Values of the chain in torch's memory, and the part of autograd's graph that belongs to one.
+"""Values of the chain in torch's memory.
 
 A value is what a stage leaves: its output, or with it all that its backward needs. Where a schedule
 copies a value to the host, or the input that it depends on, tensors are kept as views of blocks:
@@ -7,16 +7,12 @@ the storages, which can be freed and come back at another address.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
-from torch.autograd.graph import GradientEdge, get_gradient_edge
-
-from stowage.errors import NotAChainError
 
 
 def storage_key(tensor: Tensor) -> int:
@@ -81,15 +77,12 @@ class Version:
     def is_current(self) -> bool:
         return self._counter._version == self._version
 
-    def check(self) -> None:
-        if not self.is_current():
-            raise RuntimeError(_CHANGED)
 
-
-_CHANGED = (
-    "a tensor that a layer had saved for its backward was changed in place: change a copy, or call "
-    "stowage.unfit(model)"
-)
+def raise_changed(layer: str) -> NoReturn:
+    raise RuntimeError(
+        f"a tensor that {layer} had saved for its backward was changed in place: change a copy, or "
+        "call stowage.unfit(model)"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,83 +119,37 @@ class InputView:
     size: torch.Size
     stride: tuple[int, ...]
 
-
-class Enter(torch.autograd.Function):
-    """Begins a graph at a tensor that the graph does not hold, as a leaf's would."""
-
     @staticmethod
-    def forward(ctx: Any, anchor: Tensor, tensor: Tensor) -> Tensor:
-        return tensor.detach()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
-        raise NotAChainError(
-            "a gradient reaches a layer's input by another way than the layer's return value: a "
-            "tensor leaves the layer in an attribute, a list or a hook, and a loss depends on it; "
-            "make the layer return it, or leave the layer out, with layers="
+    def of(tensor: Tensor, index: int) -> InputView:
+        return InputView(
+            index, tensor.dtype, int(tensor.storage_offset()), tensor.size(), tensor.stride()
         )
 
-
-def begin_of_graph(tensor: Tensor) -> tuple[Tensor, GradientEdge]:
-    """The tensor as a stage's input, and what its gradient is taken of."""
-    with torch.enable_grad():
-        entered = Enter.apply(torch.empty(0, requires_grad=True), tensor)
-    return entered, get_gradient_edge(entered)
+    def tensor(self, inputs: Sequence[Tensor]) -> Tensor:
+        there = inputs[self.index]
+        tensor = torch.empty(0, dtype=self.dtype, device=there.device)
+        return tensor.set_(there.untyped_storage(), self.offset, self.size, self.stride)
 
 
-class Graph:
-    """What autograd has recorded of one run of one stage, cut at the stage's inputs."""
+class Held:
+    """A saved tensor that stays as it is, and its version when it was saved."""
 
-    __slots__ = ("_leaves", "_root_indices", "_roots")
+    __slots__ = ("_layer", "tensor", "version")
 
-    def __init__(
-        self,
-        outputs: Sequence[Tensor],
-        leaves: Sequence[Tensor | GradientEdge],
-        *,
-        holds_outputs: bool,
-    ) -> None:
-        self._root_indices = [i for i, output in enumerate(outputs) if output.requires_grad]
-        self._roots: list[Tensor | GradientEdge] = [
-            outputs[i] if holds_outputs else get_gradient_edge(outputs[i])
-            for i in self._root_indices
-        ]
-        self._leaves = list(leaves)
+    def __init__(self, tensor: Tensor, layer: str) -> None:
+        # An output of an operator must not be held by what the operator has saved.
+        self.tensor = tensor if tensor.is_leaf else tensor.detach()
+        self.version = tensor._version
+        self._layer = layer
 
-    def backward(
-        self, gradients: Sequence[Tensor | None], parameters: Sequence[Tensor]
-    ) -> list[Tensor | None]:
-        """The gradients of the leaves and of `parameters`; once.
-
-        Frees what was saved as it goes. Requires: the value, of which this is, has been dropped.
-        """
-        given = [
-            (root, gradients[i])
-            for root, i in zip(self._roots, self._root_indices, strict=True)
-            if gradients[i] is not None
-        ]
-        roots: Any = [root for root, _ in given]
-        inputs: Any = [*self._leaves, *parameters]
-        if not given or not inputs:
-            return [None] * len(inputs)
-        with _without_hooks(parameters):
-            found = torch.autograd.grad(
-                roots, inputs, [gradient for _, gradient in given], allow_unused=True
-            )
-        return list(found)
+    def get(self) -> Tensor:
+        if self.tensor._version != self.version:
+            raise_changed(self._layer)
+        return self.tensor
 
 
-@contextlib.contextmanager
-def _without_hooks(parameters: Sequence[Tensor]) -> Iterator[None]:
-    """Leaves the parameters' own hooks to the caller's engine, which calls them once."""
-    hooks = [(p._backward_hooks, dict(p._backward_hooks)) for p in parameters if p._backward_hooks]
-    for registered, _ in hooks:
-        registered.clear()
-    try:
-        yield
-    finally:
-        for registered, kept in hooks:
-            registered.update(kept)
+# What is kept of a saved tensor; None: nothing so far, or no longer.
+Saved = Held | InputView | tuple[View, Version] | None
 
 
 @dataclass(slots=True)
@@ -210,7 +157,7 @@ class Value:
     """The value of one stage. Either `tensors` or, once it has blocks, `views` are its outputs."""
 
     tensors: list[Tensor] | None
-    graph: Graph | None = None  # None: the output alone
+    saved: list[Saved] | None = None  # None: the output alone
     views: list[View | Tensor] = field(default_factory=list)
     blocks: dict[int, Block] = field(default_factory=dict)
     arrives: Callable[[], None] | None = None  # makes the compute queue wait for a prefetch
@@ -219,8 +166,9 @@ class Value:
     _travelers: list[Block] | None = None
 
     @staticmethod
-    def of(tensors: list[Tensor], graph: Graph | None = None) -> Value:
-        return Value(tensors, graph, versions=[tensor._version for tensor in tensors])
+    def of(tensors: list[Tensor], saved: list[Saved] | None = None) -> Value:
+        """Of outputs, detached."""
+        return Value(tensors, saved, versions=[tensor._version for tensor in tensors])
 
     def overwritten(self) -> bool:
         """Whether the caller has changed an output in place since it was made."""
@@ -243,10 +191,20 @@ class Value:
             self.arrives()
             self.arrives = None
 
-    def hold_as_blocks(self) -> None:
-        """Makes the value able to leave the device."""
+    def hold_as_blocks(self, others: Callable[[], set[int]]) -> None:
+        """Makes the value able to leave the device, without the storages that are `others`."""
         if self.tensors is None:
             return
+        if self.saved is not None:
+            stay = others()
+            for number, held in enumerate(self.saved):
+                if (
+                    isinstance(held, Held)
+                    and has_plain_storage(held.tensor)
+                    and storage_key(held.tensor) not in stay
+                ):
+                    version = Version(held.tensor, held.version)
+                    self.saved[number] = self.strided_view_of(held.tensor), version
         self.views = [self.view_of(tensor) for tensor in self.tensors]
         self.views_versions = [
             Version(tensor, version)
@@ -257,6 +215,11 @@ class Value:
     def bytes(self) -> int:
         """Of its blocks."""
         return sum(block.bytes for block in self.blocks.values())
+
+    def outputs_bytes(self) -> int:
+        """Requires: the value is held as blocks."""
+        blocks = {id(view.block): view.block for view in self.views if isinstance(view, View)}
+        return sum(block.bytes for block in blocks.values())
 
     def view_of(self, tensor: Tensor) -> View | Tensor:
         """The tensor as a view of a block of this value; itself where that cannot be."""
@@ -287,79 +250,3 @@ class Value:
 
 _SMALL_BYTES = 64 << 10
 _SHARE_THAT_STAYS = 512
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A saved tensor that stays as it is, and its version when it was saved."""
-
-    tensor: Tensor
-    version: int
-
-
-Packed = Held | tuple[View | InputView, Version]  # what is kept of a saved tensor
-
-
-class SavedTensors:
-    """Hooks that keep what a stage's forward saves for its backward as views of blocks.
-
-    Parameters, buffers and side inputs are not part of the value; nor is the stage's input, which
-    is looked up when the backward reads it, since it may have come back at another address.
-    """
-
-    def __init__(
-        self,
-        value: Value,
-        inputs: Sequence[Tensor],
-        keeps: set[int],
-        input_now: Callable[[int], Tensor],
-    ) -> None:
-        self._value = value
-        self._inputs = {storage_key(tensor): i for i, tensor in enumerate(inputs)}
-        self._keeps = keeps
-        self._input_now = input_now
-
-    def __enter__(self) -> None:
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(
-            self._pack, _unpacker(self._input_now)
-        )
-        self._hooks.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self._hooks.__exit__(*error)
-        # Autograd keeps the hooks, and the value keeps autograd's graph: in C++, where Python's
-        # collector sees no cycle.
-        del self._value
-
-    def _pack(self, tensor: Tensor) -> Packed:
-        # Autograd checks versions itself, but not of what hooks have packed.
-        if not has_plain_storage(tensor):
-            return Held(tensor, tensor._version)
-        key = storage_key(tensor)
-        if key in self._keeps:
-            return Held(tensor, tensor._version)
-        version = Version(tensor, tensor._version)
-        index = self._inputs.get(key)
-        if index is not None:
-            view = InputView(
-                index, tensor.dtype, int(tensor.storage_offset()), tensor.size(), tensor.stride()
-            )
-            return view, version
-        return self._value.strided_view_of(tensor), version
-
-
-def _unpacker(input_now: Callable[[int], Tensor]) -> Callable[[Any], Tensor]:
-    def unpack(packed: Packed) -> Tensor:
-        if isinstance(packed, Held):
-            if packed.tensor._version != packed.version:
-                raise RuntimeError(_CHANGED)
-            return packed.tensor
-        saved, version = packed
-        version.check()
-        if isinstance(saved, View):
-            return saved.tensor()
-        there = input_now(saved.index)
-        tensor = torch.empty(0, dtype=saved.dtype, device=there.device)
-        return tensor.set_(there.untyped_storage(), saved.offset, saved.size, saved.stride)
-
-    return unpack

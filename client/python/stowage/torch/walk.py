@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
 
 from stowage.errors import NotAChainError
 from stowage.torch.coordinator import Installation
 from stowage.torch.discover import refuse_caches
-from stowage.torch.replay import Autocast
+from stowage.torch.graph_leaves import leaves_of
+from stowage.torch.replay import Context
 from stowage.torch.stage import Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors
 from stowage.torch.values import parts_of, storage_key
@@ -27,12 +30,15 @@ class Arguments:
     template: Any
     tensors: list[Any]
     chain: list[int]  # slots of the value of the chain
-    autocast: Autocast
+    context: Context
     output: Any = None
     need_gradients: tuple[bool, ...] = ()  # by output
 
-    def run(self, *, gradients: bool) -> tuple[list[Tensor], list[Tensor]]:
-        """The outputs, and the tensors that their gradients are taken of."""
+    def run(self, *, gradients: bool, saves: bool = True) -> tuple[list[Tensor], list[Tensor]]:
+        """The outputs, and the tensors that their gradients are taken of.
+
+        With `gradients`, but not `saves`, runs as a layer whose backward needs another run.
+        """
         tensors = list(self.tensors)
         leaves: list[Tensor] = []
         made: dict[int, Tensor] = {}
@@ -44,21 +50,19 @@ class Arguments:
                 if gradients and tensor.requires_grad:
                     leaves.append(tensors[slot].requires_grad_())
         args, kwargs = put_tensors(self.template, tensors)
-        with torch.set_grad_enabled(gradients), self.autocast.again():
+        hooks = contextlib.nullcontext() if saves else saved_tensors_hooks(_drop, _never)
+        with torch.set_grad_enabled(gradients), self.context.again(), hooks:
             returned = self.stage.run(args, kwargs)
         outputs: list[Tensor] = []
         self.output = take_tensors(returned, outputs)
         if gradients:
-            needs = tuple(tensor.requires_grad for tensor in self.tensors)
-            parameters = len(self.stage.parameters())
-            self.need_gradients = self.stage.note_outputs(needs, parameters, outputs)
+            self.need_gradients = tuple(output.requires_grad for output in outputs)
         return outputs, leaves
 
     def for_the_model(
-        self, outputs: Sequence[Tensor], arrived: list[int]
+        self, outputs: Sequence[Tensor], anchor: Tensor, arrived: list[int]
     ) -> tuple[Any, list[Tensor]]:
         """What the layer returned, as the beginning of a graph that notes its gradients' bytes."""
-        anchor = torch.empty(0, requires_grad=True)
         with torch.enable_grad():
             fresh = [
                 _Begin.apply(anchor, output.detach(), arrived)
@@ -81,6 +85,16 @@ class _Begin(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         ctx.arrived.append(gradients[0].nbytes)
         return None, None, None
+
+
+def _drop(tensor: Tensor) -> None:
+    return None
+
+
+def _never(saved: Any) -> Tensor:
+    raise NotAChainError(
+        "a layer runs a backward inside its forward, whose values a recomputation would change"
+    )
 
 
 def refuse_attributes_of_hooks(stage: Stage) -> None:
@@ -112,6 +126,7 @@ class Walk:
         self._progress = progress
         self.last: list[Tensor] = []  # what the layer before returned to the model
         self.arrived: list[int] = []  # bytes of the gradients of the last layer's outputs
+        self._anchor = torch.empty(0)  # where the graph of what follows the last layer begins
 
     def walk(self) -> Any:
         """The model's output. Calls `stage` for each layer."""
@@ -120,6 +135,25 @@ class Walk:
             return self.work.forward()
         finally:
             installed.remove()
+
+    def leaves_after(self, loss: Tensor) -> list[Tensor]:
+        """What the loss reaches behind the layers. It may also depend on what left a layer beside
+        its return value, while that was measured: in a graph that is gone.
+        """
+        inside = {id(p) for stage in self.stages for p in stage.parameters()}
+        return [
+            leaf
+            for leaf in leaves_of([loss])
+            if leaf is self._anchor or (isinstance(leaf, nn.Parameter) and id(leaf) not in inside)
+        ]
+
+    def backward(self, loss: Tensor) -> None:
+        """Of what follows the last layer."""
+        # As where each step's autocast ends before its backward: what it has cast is the step's.
+        torch.clear_autocast_cache()
+        leaves = self.leaves_after(loss)
+        if leaves:
+            torch.autograd.backward([loss], inputs=leaves)
 
     def _handle(self, number: int, args: Any, kwargs: Any) -> Any:
         stage = self.stages[number - 1]
@@ -140,10 +174,11 @@ class Walk:
                 "the layers run without gradients; leave those layers out, with layers="
             )
         device = tensors[chain[0]].device.type
-        arguments = Arguments(stage, template, tensors, chain, Autocast.current(device))
+        arguments = Arguments(stage, template, tensors, chain, Context.current(device))
         outputs = self.measure_stage(number, arguments)
         self.arrived.clear()
-        result, self.last = arguments.for_the_model(outputs, self.arrived)
+        self._anchor = torch.empty(0, requires_grad=True)
+        result, self.last = arguments.for_the_model(outputs, self._anchor, self.arrived)
         return result
 
     def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:

@@ -29,7 +29,7 @@ def _profile(seed: int) -> Profile:
         )
         for _ in range(length)
     )
-    overheads = tuple(Overheads(*(chance.randint(0, 30) for _ in range(4))) for _ in stages)
+    overheads = tuple(Overheads(*(chance.randint(0, 30) for _ in range(3))) for _ in stages)
     memory = ChainMemory(overheads, chance.choice([0, 0, 10]))
     chain = stowage.Chain(input_bytes=5, stages=stages, loss=stowage.Stage())
     return Profile(memory.careful(chain), (), 0, 0, 1.0, 10**9, memory, ())
@@ -75,10 +75,8 @@ def test_fits_is_no_slower_than_the_careful_answer_and_says_a_least_that_works(s
 def test_a_schedule_between_the_careful_one_and_the_smallest_is_found() -> None:
     """Sizes of a GPT-2 with eight layers, whose first schedules take too much by less each time."""
     unit = 64
-    layer = Overheads(
-        checkpoint=28 * unit, save=2 * unit, backward=7 * unit, plain_backward=6 * unit
-    )
-    overheads = (Overheads(unit, 0, 0, 0), *[layer] * 8, Overheads(0, 0, 0, 0))
+    layer = Overheads(checkpoint=28 * unit, save=2 * unit, backward=6 * unit)
+    overheads = (Overheads(unit, 0, 0), *[layer] * 8, Overheads(0, 0, 0))
     small = stowage.Stage(
         forward_seconds=1, backward_seconds=1, output_bytes=unit, saved_bytes=2 * unit
     )

@@ -228,11 +228,11 @@ class Counting(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.linear = nn.Linear(16, 16)
-        self.runs = 0
+        self.runs = [0]
 
     def forward(self, value: Tensor) -> Tensor:
-        self.runs += 1
-        return self.linear(value) * self.runs
+        self.runs[0] += 1
+        return self.linear(value) * self.runs[0]
 
 
 def test_a_layer_that_cannot_run_again_runs_once_a_step() -> None:
@@ -241,9 +241,9 @@ def test_a_layer_that_cannot_run_again_runs_once_a_step() -> None:
     example = Example(model, torch.randn(8, 16))
     fitted = _fit(example, activations="30%")
     assert any("2 gives another result" in note for note in fitted.notes)
-    before = model[2].runs
+    before = model[2].runs[0]
     loss_of(example.forward()).backward()
-    assert model[2].runs == before + 1
+    assert model[2].runs[0] == before + 1
 
 
 def test_in_place_layers_join_the_one_before() -> None:
@@ -256,6 +256,27 @@ def test_in_place_layers_join_the_one_before() -> None:
     fitted = _fit(example)
     assert fitted.coordinator.stages[1].name == "1..2"
     assert differences(expected, train(example)) == []
+
+
+@pytest.mark.parametrize("passes", [nn.Identity(), nn.Dropout(0.0), nn.Dropout(0.3)])
+@pytest.mark.parametrize("training", [True, False])
+def test_in_place_layers_join_the_one_that_made_their_input(
+    passes: nn.Module, training: bool
+) -> None:
+    torch.manual_seed(0)
+    parts: list[nn.Module] = []
+    for _ in range(5):
+        parts += [nn.Linear(16, 16), copy.deepcopy(passes), nn.ReLU(inplace=True)]
+    example = Example(nn.Sequential(*parts, nn.Linear(16, 16)).train(training), torch.randn(8, 16))
+    expected = train(example.fresh())
+    fitted = _fit(example, activations="50%", solver="rotor")
+    assert fitted.answer is not None
+    assert [stage.name for stage in fitted.coordinator.stages[:2]] == ["0..2", "3..5"]
+    assert differences(expected, train(example)) == []
+    plain = example.fresh()
+    for one in (plain, example):
+        one.model.train(not training)
+    assert differences(train(plain), train(example)) == []
 
 
 def test_a_frozen_layer_and_a_frozen_beginning() -> None:

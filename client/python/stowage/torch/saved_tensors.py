@@ -1,0 +1,223 @@
+"""Hooks on what autograd saves in a layer: the first run takes notes, replays are compared to them.
+
+Parameters and the layer's arguments stay in the caller's graph. All else becomes a `Handle` there,
+which the pass fills when the schedule says so. Notes tell, of each saved tensor in order, which
+parameter or argument it is, or else its size, type and device: where a replay saves something else,
+it has not run as the layer did, and its gradients would be others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from torch import Tensor, nn, strided
+from torch.autograd.graph import saved_tensors_hooks
+
+from stowage.torch.values import (
+    Held,
+    InputView,
+    Saved,
+    has_plain_storage,
+    parts_of,
+    storage_key,
+)
+
+# What a saved tensor is, the number or id of that, its size, type and device.
+Note = tuple[str, int, Any, Any, Any]
+
+_PARAMETER = "a parameter"
+_ARGUMENT = "an argument"
+_INPUT = "the input"
+_MADE = "a tensor"
+
+
+class Holder(Protocol):
+    """Has what handles stand for."""
+
+    def take(self, stage: int, number: int) -> Tensor: ...
+
+
+class Handle:
+    """Stands in autograd's graph for a tensor that a stage saves."""
+
+    __slots__ = ("_holder", "_number", "_stage")
+
+    def __init__(self, holder: Holder, stage: int, number: int) -> None:
+        self._holder = holder
+        self._stage = stage
+        self._number = number
+
+    def get(self) -> Tensor:
+        return self._holder.take(self._stage, self._number)
+
+
+class _Owners:
+    """The storages of a run's arguments."""
+
+    def __init__(self, tensors: Sequence[Tensor], chain: Sequence[tuple[int, int]]) -> None:
+        self._owners: dict[int, tuple[str, int]] = {}
+        for slot, tensor in enumerate(tensors):
+            for part in parts_of(tensor):
+                self._owners[storage_key(part)] = _ARGUMENT, slot
+        for slot, index in chain:
+            for part in parts_of(tensors[slot]):
+                self._owners[storage_key(part)] = _INPUT, index
+
+    def note_of(self, tensor: Tensor) -> Note:
+        if tensor.layout is strided:
+            owner = self._owners.get(storage_key(tensor))
+            if owner is not None and (owner[0] is _ARGUMENT or has_plain_storage(tensor)):
+                return *owner, tensor.shape, tensor.dtype, None
+        root = tensor._base if tensor._is_view() else tensor
+        if root is not None and (
+            isinstance(root, nn.Parameter) or (root.is_leaf and root.requires_grad)
+        ):
+            return _PARAMETER, id(root), tensor.shape, tensor.dtype, None
+        return _MADE, 0, tensor.shape, tensor.dtype, tensor.device
+
+
+class _Hooks:
+    """What autograd is told while a layer runs."""
+
+    def __init__(
+        self, layer: str, tensors: Sequence[Tensor], chain: Sequence[tuple[int, int]], saves: bool
+    ) -> None:
+        self._layer = layer
+        self._owners = _Owners(tensors, chain)
+        self._saves = saves
+        self._saved: list[Saved] = []
+
+    def __enter__(self) -> None:
+        self._hooks = saved_tensors_hooks(self._pack, self._unpack)
+        self._hooks.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._hooks.__exit__(*error)
+        del self._hooks  # a cycle
+
+    def take_saved(self) -> list[Saved] | None:
+        """What was saved, by handle; once, since autograd's graph keeps the hooks."""
+        saved, self._saved = self._saved, []
+        return saved if self._saves else None
+
+    def _pack(self, tensor: Tensor) -> Any:
+        raise NotImplementedError
+
+    def _unpack(self, packed: Any) -> Tensor:
+        raise NotImplementedError
+
+    def _keep(self, tensor: Tensor, note: Note) -> None:
+        if not self._saves:
+            self._saved.append(None)
+        elif note[0] is _INPUT:
+            self._saved.append(InputView.of(tensor, note[1]))
+        else:
+            self._saved.append(Held(tensor, self._layer))
+
+
+class FirstRun(_Hooks):
+    """Hooks around a layer's first run.
+
+    Args:
+        tensors: the arguments', of which `chain` has the slots of the chain's value, and the
+            indices in that.
+        saves: keeps what is saved, by handle.
+    """
+
+    def __init__(
+        self,
+        holder: Holder,
+        stage: int,
+        layer: str,
+        tensors: Sequence[Tensor],
+        chain: Sequence[tuple[int, int]],
+        *,
+        saves: bool,
+    ) -> None:
+        super().__init__(layer, tensors, chain, saves)
+        self.notes: list[Note] = []
+        self._holder = holder
+        self._stage = stage
+
+    def _pack(self, tensor: Tensor) -> Held | Handle:
+        note = self._owners.note_of(tensor)
+        self.notes.append(note)
+        if note[0] is _PARAMETER or note[0] is _ARGUMENT:
+            return Held(tensor, self._layer)
+        self._keep(tensor, note)
+        return Handle(self._holder, self._stage, len(self._saved) - 1)
+
+    def _unpack(self, packed: Held | Handle) -> Tensor:
+        return packed.get()
+
+
+class Complete(BaseException):
+    """Ends a replay that has saved all its backward reads. Layers may catch every `Exception`."""
+
+
+class ReplayRun(_Hooks):
+    """Hooks around a replay, which must save what the first run has saved.
+
+    Args:
+        tensors, chain, saves: as of `FirstRun`.
+        stops: raises `Complete` out of the layer after the last tensor that it saves.
+    """
+
+    def __init__(
+        self,
+        notes: Sequence[Note],
+        layer: str,
+        tensors: Sequence[Tensor],
+        chain: Sequence[tuple[int, int]],
+        *,
+        saves: bool,
+        stops: bool,
+    ) -> None:
+        super().__init__(layer, tensors, chain, saves)
+        self.is_complete = False  # and has raised `Complete`
+        self._notes = notes
+        self._stops = stops
+        self._count = 0
+        self._problem = ""
+
+    def check(self) -> None:
+        """Raises where the replay was another run than the first: also if the layer hid it."""
+        if not self._problem and self._count < len(self._notes):
+            self._problem = f"saves {self._count} tensors in place of {len(self._notes)}"
+        if self._problem:
+            raise RuntimeError(
+                f"{self._layer} does not run as it did in the forward: it {self._problem}. What it "
+                "reads has changed since, or it draws from a generator that is not torch's: keep "
+                "that as it is until the backward, or call stowage.unfit(model)"
+            )
+
+    def _pack(self, tensor: Tensor) -> None:
+        if self.is_complete:
+            return  # what runs while the layer ends
+        number = self._count
+        if self._problem or number == len(self._notes):
+            self._problem = self._problem or f"saves more than {number} tensors"
+            self.check()
+        note = self._owners.note_of(tensor)
+        if note != self._notes[number]:
+            self._problem = f"saves {_text(note)} in place of {_text(self._notes[number])}"
+            self.check()
+        self._count += 1
+        if note[0] is _MADE or note[0] is _INPUT:
+            self._keep(tensor, note)
+        if self._stops and self._count == len(self._notes):
+            self.is_complete = True
+            raise Complete
+
+    def _unpack(self, packed: Any) -> Tensor:
+        raise RuntimeError(
+            f"a backward begins at a tensor that left {self._layer} while it was recomputed: take "
+            "such tensors before the backward, or call stowage.unfit(model)"
+        )
+
+
+def _text(note: Note) -> str:
+    what, _, shape, dtype, device = note
+    where = "" if device is None else f" on {device}"
+    return f"{what} of {list(shape)} {str(dtype).removeprefix('torch.')}{where}"
