@@ -20,8 +20,8 @@ constexpr absl::string_view kNoSettings = ": Sending goaway err=";
 constexpr absl::string_view kSettingsTimeout =
     "Did not receive HTTP/2 settings before handshake timeout";
 
-Mutex mutex;
-ConnectionObserver* observer ABSL_GUARDED_BY(mutex) = nullptr;
+Mutex observer_mutex;
+ConnectionObserver* current_observer ABSL_GUARDED_BY(observer_mutex) = nullptr;
 
 // The code in "...error:0A0000C7:SSL routines::...", which unlike the text after it is part of
 // OpenSSL's interface; 0 where there is none.
@@ -118,21 +118,21 @@ std::optional<FailedHandshake> FailedHandshakeIn(absl::string_view message) {
 }
 
 HandshakeLog::HandshakeLog(ConnectionObserver& its_observer) {
-  MutexLock lock(mutex);
-  observer = &its_observer;
+  MutexLock lock(observer_mutex);
+  current_observer = &its_observer;
 }
 
 HandshakeLog::~HandshakeLog() {
-  MutexLock lock(mutex);
-  observer = nullptr;
+  MutexLock lock(observer_mutex);
+  current_observer = nullptr;
 }
 
 // The lock is held while the observer is called, so that it is not destroyed meanwhile.
 void HandshakeLog::Read(absl::string_view message) {
   const std::optional<FailedHandshake> failed = FailedHandshakeIn(message);
   if (!failed.has_value()) return;
-  MutexLock lock(mutex);
-  if (observer != nullptr) observer->HandshakeFailed(*failed);
+  MutexLock lock(observer_mutex);
+  if (current_observer != nullptr) current_observer->HandshakeFailed(*failed);
 }
 
 }  // namespace stowage
