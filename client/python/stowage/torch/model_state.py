@@ -34,8 +34,8 @@ def refuse_lazy(model: nn.Module) -> None:
 
 @contextlib.contextmanager
 def same_state(model: nn.Module, work: Workload | None = None) -> Iterator[None]:
-    """Undoes what steps inside do to all but gradients: parameters and buffers, the modes, hooks
-    and parts of modules, the sample and generators.
+    """Undoes what steps inside do to all but gradients: parameters and buffers, the modes and parts
+    of modules, hooks that are gone, the sample and generators.
 
     The first time for `work` it learns which parameters steps write. Those alone are copied from
     then on.
@@ -124,7 +124,9 @@ class _State:
         for module, attributes in self._modules:
             for name, value in attributes:
                 now = vars(module).get(name)
-                if isinstance(value, (dict, set)) and type(now) is type(value):
+                if "hook" in name:
+                    value = _with_added(value, now)
+                if isinstance(value, (dict, set)) and isinstance(now, type(value)):
                     _refill(now, value)
                 else:
                     vars(module)[name] = value
@@ -236,6 +238,15 @@ def _copy(value: Any) -> Any:
     return value.copy() if isinstance(value, (dict, set)) else value
 
 
+def _with_added(hooks: Any, now: Any) -> Any:
+    """Hooks that a step removed are there again; those that it added stay.
+
+    A model may note elsewhere that it has added them, as transformers' collecting of outputs does,
+    and would not do so again.
+    """
+    return {**hooks, **now} if isinstance(hooks, dict) and isinstance(now, dict) else now
+
+
 def _refill(registry: Any, content: Any) -> None:
     """The registry itself stays, since handles of hooks refer to it."""
     if registry is not None:
@@ -249,4 +260,5 @@ def _hooks_of(tensors: Iterable[Tensor], name: str) -> list[tuple[Tensor, dict[A
 
 def _put_back(hooks: Iterable[tuple[Tensor, dict[Any, Any]]], name: str) -> None:
     for tensor, kept in hooks:
-        _refill(getattr(tensor, name, None), kept)
+        registry = getattr(tensor, name, None)
+        _refill(registry, _with_added(kept, registry or {}))

@@ -58,7 +58,7 @@ class Replaced(nn.Module):
 
 
 class Added(nn.Module):
-    """Has a buffer, a part and a hook only once it has run."""
+    """Has a buffer and a part only once it has run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,8 +68,6 @@ class Added(nn.Module):
         if not hasattr(self, "last"):
             self.register_buffer("last", torch.zeros(16), persistent=False)
             self.part = nn.Identity()
-            self.linear.register_forward_hook(_nothing)
-            self.linear.weight.register_hook(_nothing)
         return self.part(torch.tanh(self.linear(value)))
 
 
@@ -337,6 +335,35 @@ def test_a_fit_that_succeeds_leaves_all_as_it_was(name: str) -> None:
     stowage.unfit(kind.example.model)
     assert _differences(before, after) == []
     assert _differences(before, _facts(kind)) == []
+
+
+class AddsHooks(nn.Module):
+    """Adds hooks in its first forward, and notes that it has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+        self.has_hooks = False
+        self.calls: list[int] = []
+
+    def forward(self, value: Tensor) -> Tensor:
+        if not self.has_hooks:
+            self.has_hooks = True
+            self.linear.register_forward_hook(lambda *_: self.calls.append(1))
+            self.linear.weight.register_hook(_nothing)
+        return torch.tanh(self.linear(value))
+
+
+def test_hooks_that_a_model_adds_in_a_step_stay() -> None:
+    kind = _begins(AddsHooks)
+    _fit(kind)
+    stowage.unfit(kind.example.model)
+    first = next(part for part in kind.example.model.modules() if isinstance(part, AddsHooks))
+    assert len(first.linear._forward_hooks) == 1
+    assert len(first.linear.weight._backward_hooks or {}) == 1
+    before = len(first.calls)
+    kind.loss(kind.example.forward())
+    assert len(first.calls) == before + 1
 
 
 class OnPurposeError(Exception):
