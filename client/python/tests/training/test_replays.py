@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import models
@@ -21,6 +22,7 @@ from torch.utils.checkpoint import checkpoint
 import stowage
 from stowage.local import simulate
 from stowage.planner import Planned
+from stowage.torch import stage_seconds
 from stowage.torch.best_plan import best_plan
 from stowage.torch.model_state import unchanged
 from stowage.torch.profiler import Profile
@@ -171,6 +173,39 @@ def test_bytes_that_only_an_output_takes_are_measured(layer: Any, unread: int) -
     ready = _profile_of(layer)
     assert [stage.unread for stage in ready.profile.memory.of_stages] == [unread] * 3
     assert ready.profile.notes == ()
+
+
+class _Ticks(nn.Module):
+    """Takes a time of its own before and after the last tensor that it saves."""
+
+    def __init__(self, time: list[int], before: int, after: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+        self._tick = lambda is_last: time.append(after if is_last else before)
+
+    def forward(self, value: Tensor) -> Tensor:
+        self._tick(False)
+        value = torch.tanh(self.linear(value))
+        self._tick(True)
+        return value + 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "share"), [(3, 5, 3 / 8), (3, 1, 3 / 4), (99, 1, None), (3, 0, None)]
+)
+def test_the_time_of_a_replay_ends_with_the_last_saved_tensor(
+    before: int, after: int, share: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time: list[int] = []
+    clock = SimpleNamespace(now=lambda: sum(time), seconds=lambda begin, end: end - begin)
+    monkeypatch.setattr(stage_seconds, "Clock", lambda device: clock)
+    for stage in _profile_of(lambda: _Ticks(time, before, after)).profile.chain.stages:
+        if share is None:
+            assert stage.replay_seconds is None
+        else:
+            assert stage.replay_seconds == pytest.approx(share * stage.forward_seconds)
+    for stage in _profile_of(lambda: _Hides(_Ticks(time, before, after))).profile.chain.stages:
+        assert stage.replay_seconds is None
 
 
 @pytest.mark.parametrize("seed", range(8))
