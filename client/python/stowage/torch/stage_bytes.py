@@ -209,7 +209,8 @@ class Bytes(Walk):
         unread, replay_overhead = 0, save_overhead
         if self.replays[number - 1] is not None:
             replay = spans[f"replay {number}"]
-            unread = min(output, max(0, saved - (replay.after - replay.before)))
+            if number < len(self.stages):  # what the last layer returns, the caller may hold
+                unread = min(output, max(0, saved - (replay.after - replay.before)))
             replay_overhead = max(0, replay.peak - replay.before - (saved - unread))
         self.overheads.append(
             Overheads(

@@ -171,7 +171,8 @@ def _profile_of(layer: Any) -> Profiled:
 )
 def test_bytes_that_only_an_output_takes_are_measured(layer: Any, unread: int) -> None:
     ready = _profile_of(layer)
-    assert [stage.unread for stage in ready.profile.memory.of_stages] == [unread] * 3
+    # The caller may hold what the last layer has returned.
+    assert [stage.unread for stage in ready.profile.memory.of_stages] == [unread, unread, 0]
     assert ready.profile.notes == ()
 
 
