@@ -35,17 +35,22 @@ class ChainMemory:
     # Gradients of parameters that several parts of the model use, held from the loss's backward on
     # until the last part has added to them.
     shared: int
+    # Of what is outside of the chain, bytes that only the model's forward holds.
+    passing: int
 
     def lean(self, chain: Chain) -> Chain:
         """The chain with the least overheads.
 
-        A chain has no figure for what is not read: that is taken off what a replay and a backward
-        need beside it, as far as this goes.
+        A chain has no figure for what is not read, or not there any more: that is taken off what a
+        replay and a backward need beside it, as far as this goes.
         """
         return _with(
             chain,
             [
-                (max(0, min(o.save, o.replay - o.unread)), max(0, o.backward - o.unread))
+                (
+                    max(0, min(o.save, o.replay - o.unread)),
+                    max(0, o.backward - o.unread - self.passing),
+                )
                 for o in self.of_stages
             ],
         )
@@ -59,7 +64,8 @@ class ChainMemory:
                 stage.saved_bytes
                 + max(stage.forward_overhead_bytes, stage.backward_overhead_bytes),
             )
-            real = max(real, stage.saved_bytes - o.unread + max(min(o.save, o.replay), o.backward))
+            backward = o.backward - self.passing
+            real = max(real, stage.saved_bytes - o.unread + max(min(o.save, o.replay), backward))
         return max(0, lean - real)
 
     def careful(self, chain: Chain) -> Chain:
@@ -83,15 +89,17 @@ class ChainMemory:
         unread = self._unread(schedule, length)
         highest = 0
         shared = 0
+        passing = self.passing
         for index, (operation, entry) in enumerate(zip(schedule.operations, timeline, strict=True)):
             more = 0
             if operation.stage > length:
                 more = shared
-                shared = self.shared if operation.kind == OperationKind.BACKWARD else shared
+                if operation.kind == OperationKind.BACKWARD:
+                    shared, passing = self.shared, 0
             elif operation.kind in _FORWARDS or operation.kind == OperationKind.BACKWARD:
                 more = shared + self._beyond_saving(operation.kind, operation.stage)
-            highest = max(highest, entry.memory_bytes + more - unread[index])
-        return highest
+            highest = max(highest, entry.memory_bytes + more - unread[index] + passing)
+        return highest - self.passing
 
     def _unread(self, schedule: Schedule, length: int) -> list[int]:
         """By operation: bytes of outputs that are not there, though the chain counts them."""

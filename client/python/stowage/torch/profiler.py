@@ -98,7 +98,9 @@ class Profiler:
         )
         if plain:
             chain = _within(chain, plain[0])
-        memory = ChainMemory(tuple(bytes_of.overheads), bytes_of.shared_bytes())
+        memory = ChainMemory(
+            tuple(bytes_of.overheads), bytes_of.shared_bytes(), bytes_of.passing_bytes
+        )
         return Profile(
             memory.careful(chain),
             bytes_of.input,

@@ -41,7 +41,9 @@ class Bytes(Walk):
         self._loss_gradient = 0
         self._used: list[list[Tensor]] = []  # parameters, by part of the model
         self._head = contextlib.ExitStack()  # the span from the last layer's return to the loss
+        self._sides: list[Tensor] = []  # arguments beside the chain's, which layers may save
         self.outside_bytes = 0
+        self.passing_bytes = 0  # of those, what only the model's forward holds
         self.outside_backward_bytes = 0
         self.overheads: list[Overheads] = []  # by stage
         # By stage: notes of what a replay saves; None: none ends early.
@@ -55,12 +57,15 @@ class Bytes(Walk):
             loss = self.work.loss(output)
             del output
             self._head.close()
-            self._used.append(self.leaves_after(loss))
+            self._use(self.leaves_after(loss))
             with meter.span("loss backward"):
                 self.backward(loss)
             self._loss_gradient = sum(self.arrived)
-            del loss
             self.last = []
+            with self._meter.span("first backward"):
+                pass
+            del loss
+            self._sides = []
             self._measure_what_is_before()
 
     def _measure_what_is_before(self) -> None:
@@ -79,8 +84,11 @@ class Bytes(Walk):
                 pass
             self.input = signature_of(arguments.tensors)
             self._input = [arguments.tensors[slot] for slot in arguments.chain]
-            self._used.append(leaves_of(self._input))
+            self._use(leaves_of(self._input))
             facts["input"] = sum(storage.nbytes() for storage in distinct(self._input))
+        self._sides += [
+            tensor for slot, tensor in enumerate(arguments.tensors) if slot not in arguments.chain
+        ]
         call = self._compare_runs(arguments)
         facts["may_rerun"] = call is not None
         self.replays.append(None if call is None else self._measure_replay(number, call, arguments))
@@ -125,7 +133,7 @@ class Bytes(Walk):
         facts["gradient"] = sum(storage.nbytes() for storage in distinct(of_input))
 
     def _check_leaves(self, name: str, found: list[Tensor], known: list[Tensor]) -> None:
-        self._used.append(found)
+        self._use(found)
         of_the_layer = {id(tensor) for tensor in known}
         for leaf in found:
             if id(leaf) not in of_the_layer:
@@ -135,6 +143,9 @@ class Bytes(Walk):
                     "an argument, or register it in the layer"
                 )
 
+    def _use(self, leaves: Sequence[Tensor]) -> None:
+        self._used.append([leaf for leaf in leaves if isinstance(leaf, nn.Parameter)])
+
     def shared_bytes(self) -> int:
         """Of parameters that several parts use: autograd sums their gradient as it goes."""
         counts: dict[int, int] = {}
@@ -142,11 +153,7 @@ class Bytes(Walk):
         for part in self._used:
             for tensor in part:
                 counts[id(tensor)] = counts.get(id(tensor), 0) + 1
-        return sum(
-            tensors[key].nbytes
-            for key, count in counts.items()
-            if count > 1 and isinstance(tensors[key], nn.Parameter)
-        )
+        return sum(tensors[key].nbytes for key, count in counts.items() if count > 1)
 
     def _compare_runs(self, arguments: Arguments) -> Call | None:
         """The layer's call, where it gives the same again."""
@@ -179,6 +186,8 @@ class Bytes(Walk):
         self.outside_bytes = max(
             0, spans["first"].before - spans["begin"].before - self._kept[1]["input"]
         )
+        kept = spans["first backward"].before - spans["begin"].before - self._kept[1]["input"]
+        self.passing_bytes = max(0, self.outside_bytes - max(0, kept))
         outside = spans["outside backward"]
         self.outside_backward_bytes = max(0, outside.peak - outside.before)
         stages = [self._stage(number, spans) for number in range(1, len(self._kept) + 1)]

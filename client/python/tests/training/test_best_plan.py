@@ -30,7 +30,7 @@ def _profile(seed: int) -> Profile:
         for _ in range(length)
     )
     overheads = tuple(_overheads(chance, stage) for stage in stages)
-    memory = ChainMemory(overheads, chance.choice([0, 0, 10]))
+    memory = ChainMemory(overheads, chance.choice([0, 0, 10]), chance.choice([0, 0, 5]))
     chain = stowage.Chain(input_bytes=5, stages=stages, loss=stowage.Stage())
     return Profile(memory.careful(chain), (), 0, 0, 1.0, 10**9, memory, ())
 
@@ -90,7 +90,7 @@ def test_a_schedule_between_the_careful_one_and_the_smallest_is_found() -> None:
         forward_seconds=40, backward_seconds=80, output_bytes=unit, saved_bytes=54 * unit
     )
     loss = stowage.Stage(saved_bytes=172, forward_overhead_bytes=249, backward_overhead_bytes=435)
-    memory = ChainMemory(overheads, unit)
+    memory = ChainMemory(overheads, unit, 0)
     chain = stowage.Chain(input_bytes=unit, stages=(small, *[large] * 8, small), loss=loss)
     profile = Profile(memory.careful(chain), (), 0, 0, 1.0, 10**9, memory, ())
     asks = _asks(profile)
@@ -123,8 +123,10 @@ def test_what_only_an_output_takes_is_left_out_of_replays_and_backwards() -> Non
         operations=tuple(stowage.Operation(kind=what, stage=number) for what, number in operations)
     )
 
-    def peak(*of_stages: Overheads) -> int:
-        return ChainMemory(of_stages, 0).peak(chain, stowage.Platform(memory_bytes=10**9), schedule)
+    def peak(*of_stages: Overheads, passing: int = 0) -> int:
+        return ChainMemory(of_stages, 0, passing).peak(
+            chain, stowage.Platform(memory_bytes=10**9), schedule
+        )
 
     none = Overheads(0, 0, 0, 0, 0)
     # BACKWARD 2: the input, value 1, all of value 2 and two gradients.
@@ -138,3 +140,6 @@ def test_what_only_an_output_takes_is_left_out_of_replays_and_backwards() -> Non
     # BACKWARD 1.
     assert peak(Overheads(0, 0, 100, 0, 0), none) == 10 + 30 + 20 + 100
     assert peak(Overheads(0, 0, 100, 10, 0), none) == 10 + 20 + 20 + 100
+    # FORWARD_SAVE 2, and BACKWARD 2 once what only the forward holds has gone.
+    assert peak(none, none, passing=8) == 10 + 10 + 30 + 20 - 8
+    assert peak(none, none, passing=30) == 10 + 10 + 30
