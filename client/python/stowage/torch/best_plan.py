@@ -12,6 +12,8 @@ from stowage.torch.profiler import Profile
 
 # How many schedules are looked for at most whose figures may be too lean.
 _ATTEMPTS = 10
+# By how much a schedule that fits may be slower than one that does not, for the search to end.
+_AS_FAST = 1.005
 
 
 def best_plan(
@@ -42,13 +44,16 @@ def _fitting(
     """Schedules that fit: some from the lean figures, for as much less memory as that takes, and
     the one from the careful figures unless the first lean one fits.
 
-    A schedule that takes too much is followed by one for that much less memory, until one fits;
-    then halving looks for a faster one between the two, as far as half a percent of the memory.
+    A schedule that takes too much is followed by one for that much less memory, or twice the last
+    step if that is more, until one fits. Then halving looks for a faster one between the two, as
+    far as half a percent of the memory or of the makespan.
     """
     fitting: list[Planned] = []
     lean = profile.memory.lean(profile.chain)
-    given = memory
+    given = memory + profile.memory.beyond_lean(profile.chain)
+    step = 0
     least_too_much: int | None = None
+    least_makespan = 0.0  # of what takes too much, with more memory than what will fit
     most_that_fits = 0
     for _ in range(_ATTEMPTS):
         found = ask(lean, given)
@@ -60,19 +65,21 @@ def _fitting(
             most_that_fits = given
             if least_too_much is None:
                 return fitting
-        elif least_too_much is None:
-            careful = ask(profile.chain, memory)
-            if careful.answer.outcome != Outcome.INFEASIBLE:
-                fitting.append(careful)
-            least_too_much = given
         else:
-            least_too_much = given
+            if least_too_much is None:
+                careful = ask(profile.chain, memory)
+                if careful.answer.outcome != Outcome.INFEASIBLE:
+                    fitting.append(careful)
+            least_too_much, least_makespan = given, _makespan(found.answer)
+        if any(_makespan(one.answer) <= least_makespan * _AS_FAST for one in fitting):
+            break
         if most_that_fits > 0:
             given = (most_that_fits + least_too_much) // 2
             if given - most_that_fits <= memory // 512:
                 break
         else:
-            given = max(0, given - excess)
+            step = max(excess, 2 * step)
+            given = max(0, given - step)
     return fitting
 
 

@@ -1,7 +1,7 @@
 """Compares a step under a schedule with one of plain training, once, when a model is fitted.
 
-What leaves a layer by another way than its return value (an attribute, a list, a hook) gets no
-gradient from the executor, which cannot see it: the sums of the gradients tell.
+A recomputation that reads what has changed since the layer's forward gives other gradients. Where
+it saves tensors of the same sizes, nothing else tells: the sums of the gradients do.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def compare_steps(plain: StepSums, scheduled: StepSums, rounding: Mapping[str, f
     name = first_difference(plain, scheduled, rounding)
     if name is not None:
         raise NotAChainError(
-            f"{name} has another gradient under the schedule than in plain training: a tensor "
-            "leaves a layer by another way than its return value (an attribute, a list, a "
-            "hook); make the layer return it, or leave the layer out, with layers="
+            f"{name} has another gradient under the schedule than in plain training: a layer "
+            "reads something that has changed when it is recomputed, such as a list or a global "
+            "variable; pass it as an argument, or leave the layer out, with layers="
             if name != _LOSS
             else "the loss is another one under the schedule than in plain training: a layer "
             "changes something beside its output, such as a list among its arguments; make "

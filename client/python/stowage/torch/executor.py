@@ -10,7 +10,6 @@ or all of its own were.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,9 +19,9 @@ from torch import Tensor
 from stowage.torch.discover import refuse_caches
 from stowage.torch.program import Program, Step
 from stowage.torch.replay import Context
-from stowage.torch.saved_tensors import Complete, FirstRun, ReplayRun
+from stowage.torch.saved_tensors import FirstRun
 from stowage.torch.stage import Call, Stage, input_slots
-from stowage.torch.structure import put_tensors, take_tensors, tensors_of
+from stowage.torch.structure import take_tensors, tensors_of
 from stowage.torch.transfers import Transfers
 from stowage.torch.values import Held, InputView, Saved, Value, raise_changed
 
@@ -250,38 +249,14 @@ class Pass:
         assert call is not None
         inputs = self._inputs_of(number)
         saves = step == Step.SAVE
-        stops = self._program.ends_early[self._next - 1] and stage.can_stop
-        tensors = call.tensors(inputs)
-        run = ReplayRun(call.notes, stage.name, tensors, call.chain, saves=saves, stops=stops)
-        outputs: list[Tensor] = []
-        if not stops or call.notes:
-            outputs = self._replay(stage, call, run, tensors)
-        value = Value.of(outputs, run.take_saved())
+        stops = self._program.ends_early[self._next - 1]
+        outputs, saved = stage.run_again(call, inputs, saves=saves, stops=stops)
+        value = Value.of(outputs, saved)
         self._values[number] = value
         if saves:
             self._observe(number, value)
         if step == Step.DISCARD:
             self._values[number - 1] = None
-
-    def _replay(
-        self, stage: Stage, call: Call, run: ReplayRun, tensors: Sequence[Tensor]
-    ) -> list[Tensor]:
-        """The outputs, detached; none where the replay has stopped early."""
-        args, kwargs = put_tensors(call.template, tensors)
-        outputs: list[Tensor] = []
-        with (
-            stage.replay.again(call.snapshot),
-            call.context.again(),
-            torch.enable_grad(),
-            contextlib.suppress(Complete),
-            run,
-        ):
-            returned = stage.run(args, kwargs)
-            # The layer's code has caught what was to end it.
-            stage.can_stop = stage.can_stop and not run.is_complete
-            outputs = [output.detach() for output in tensors_of(returned)]
-        run.check()
-        return outputs
 
     def _run_backward(self, number: int) -> None:
         value = self._values[number]

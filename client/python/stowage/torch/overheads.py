@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from stowage.local import simulate
 from stowage.model import Chain, OperationKind, Platform, Schedule
+from stowage.torch.program import Program, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,10 @@ class Overheads:
     checkpoint: int  # a forward that keeps nothing for a backward
     save: int  # a forward that saves
     backward: int
+    # Of the stage's saved bytes, those of its output alone: its backward begins without them, and
+    # a replay that ends early does not make them.
+    unread: int
+    replay: int  # such a replay, beyond the other saved bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +35,38 @@ class ChainMemory:
     # Gradients of parameters that several parts of the model use, held from the loss's backward on
     # until the last part has added to them.
     shared: int
+    # Of what is outside of the chain, bytes that only the model's forward holds.
+    passing: int
 
     def lean(self, chain: Chain) -> Chain:
-        """The chain with the least overheads."""
-        return _with(chain, [(o.save, o.backward) for o in self.of_stages])
+        """The chain with the least overheads.
+
+        A chain has no figure for what is not read, or not there any more: that is taken off what a
+        replay and a backward need beside it, as far as this goes.
+        """
+        return _with(
+            chain,
+            [
+                (
+                    max(0, min(o.save, o.replay - o.unread)),
+                    max(0, o.backward - o.unread - self.passing),
+                )
+                for o in self.of_stages
+            ],
+        )
+
+    def beyond_lean(self, chain: Chain) -> int:
+        """By how much the hungriest stage of the lean chain may take more than any really does."""
+        lean = real = 0
+        for stage, o in zip(self.lean(chain).stages, self.of_stages, strict=True):
+            lean = max(
+                lean,
+                stage.saved_bytes
+                + max(stage.forward_overhead_bytes, stage.backward_overhead_bytes),
+            )
+            backward = o.backward - self.passing
+            real = max(real, stage.saved_bytes - o.unread + max(min(o.save, o.replay), backward))
+        return max(0, lean - real)
 
     def careful(self, chain: Chain) -> Chain:
         """The chain with the most overheads: what fits with these, fits."""
@@ -50,22 +83,43 @@ class ChainMemory:
 
     def peak(self, chain: Chain, platform: Platform, schedule: Schedule) -> int:
         """The peak of a schedule that is valid for the chain."""
-        lean = self.lean(chain)
-        length = len(lean.stages)
-        timeline = simulate(lean, platform, schedule).timeline
+        length = len(chain.stages)
+        saving = _with(chain, [(o.save, o.backward) for o in self.of_stages])
+        timeline = simulate(saving, platform, schedule).timeline
+        unread = self._unread(schedule, length)
         highest = 0
         shared = 0
-        for operation, entry in zip(schedule.operations, timeline, strict=True):
+        passing = self.passing
+        for index, (operation, entry) in enumerate(zip(schedule.operations, timeline, strict=True)):
             more = 0
             if operation.stage > length:
                 more = shared
-                shared = self.shared if operation.kind == OperationKind.BACKWARD else shared
+                if operation.kind == OperationKind.BACKWARD:
+                    shared, passing = self.shared, 0
             elif operation.kind in _FORWARDS or operation.kind == OperationKind.BACKWARD:
-                more = shared + self._beyond_lean(operation.kind, operation.stage)
-            highest = max(highest, entry.memory_bytes + more)
-        return highest
+                more = shared + self._beyond_saving(operation.kind, operation.stage)
+            highest = max(highest, entry.memory_bytes + more - unread[index] + passing)
+        return highest - self.passing
 
-    def _beyond_lean(self, kind: OperationKind, stage: int) -> int:
+    def _unread(self, schedule: Schedule, length: int) -> list[int]:
+        """By operation: bytes of outputs that are not there, though the chain counts them."""
+        unread = [0] * len(schedule.operations)
+        program = Program.of(schedule, length)
+        for index, (step, stage) in enumerate(program.operations):
+            begin = end = program.source[index]
+            if program.ends_early[index]:
+                end = program.source[program.backward[stage]] - 1
+            elif step != Step.BACKWARD:
+                continue
+            if any(between.stage == stage for between in schedule.operations[begin + 1 : end + 1]):
+                continue  # the value leaves the device
+            of_stage = self.of_stages[stage - 1]
+            unread[begin : end + 1] = [of_stage.unread] * (end + 1 - begin)
+            if step != Step.BACKWARD:
+                unread[begin] += of_stage.save - of_stage.replay
+        return unread
+
+    def _beyond_saving(self, kind: OperationKind, stage: int) -> int:
         if kind in (OperationKind.FORWARD_SAVE, OperationKind.BACKWARD):
             return 0
         overheads = self.of_stages[stage - 1]

@@ -20,6 +20,8 @@ from stowage.torch.stage_bytes import Bytes
 from stowage.torch.stage_seconds import Seconds
 from stowage.torch.workload import Progress, Workload, backward, measure_step
 
+_LEAST_GAIN = 0.05  # of a replay's time over its forward's
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -73,23 +75,32 @@ class Profiler:
                 torch.cuda.empty_cache()
                 # Makes what that step did not: workspaces would be counted as a stage's bytes.
                 with without_collectives(self._model):
-                    Seconds(1, *self._walk).measure()
+                    Seconds(1, [None] * len(self._walk[0]), *self._walk).measure()
             bytes_of = Bytes(self._model, *self._walk)
             bytes_of.measure()
-            seconds = Seconds(repeats, *self._walk)
+            seconds = Seconds(repeats, bytes_of.replays, *self._walk)
             seconds.measure()
         chain = bytes_of.chain(name)
         chain = replace(
             chain,
             stages=tuple(
-                replace(stage, forward_seconds=forward, backward_seconds=backward)
-                for stage, (forward, backward) in zip(chain.stages, seconds.of_stages, strict=True)
+                replace(
+                    stage,
+                    forward_seconds=forward,
+                    backward_seconds=backward,
+                    replay_seconds=_replay_seconds(forward, replay),
+                )
+                for stage, (forward, backward), replay in zip(
+                    chain.stages, seconds.of_stages, seconds.of_replays, strict=True
+                )
             ),
             loss=_as_one(chain, sum(seconds.loss)),
         )
         if plain:
             chain = _within(chain, plain[0])
-        memory = ChainMemory(tuple(bytes_of.overheads), bytes_of.shared_bytes())
+        memory = ChainMemory(
+            tuple(bytes_of.overheads), bytes_of.shared_bytes(), bytes_of.passing_bytes
+        )
         return Profile(
             memory.careful(chain),
             bytes_of.input,
@@ -100,6 +111,11 @@ class Profiler:
             memory,
             tuple(bytes_of.notes),
         )
+
+
+def _replay_seconds(forward: float, replay: float | None) -> float | None:
+    """None where a replay is not shorter by more than measurements differ."""
+    return None if replay is None or replay >= (1 - _LEAST_GAIN) * forward else replay
 
 
 def _as_one(chain: Chain, seconds: float) -> ChainStage:
@@ -137,6 +153,9 @@ def _within(chain: Chain, seconds: float) -> Chain:
             stage,
             forward_seconds=stage.forward_seconds * factor,
             backward_seconds=stage.backward_seconds * factor,
+            replay_seconds=(
+                None if stage.replay_seconds is None else stage.replay_seconds * factor
+            ),
         )
 
     return replace(

@@ -49,7 +49,7 @@ class Program:
     # By stage: it runs once, as in plain training, and what it saves stays in the caller's graph.
     # No stage is where the program has transfers, whose order its backward could not keep.
     plain: tuple[bool, ...]
-    # By operation: a forward whose value the stage's own backward alone reads, right after it.
+    # By operation: a replay whose value the stage's own backward alone reads, right after it.
     ends_early: tuple[bool, ...]
     # The last operation to run before the caller's loss: transfers that the schedule has before the
     # loss's backward, whose begin nothing tells of.
@@ -98,7 +98,7 @@ class Program:
             tuple(forwards),
             tuple(travels),
             tuple(count == 1 and not any(travels) for count in forwards),
-            _ends_early(operations),
+            _ends_early(operations, first),
             _before_loss(schedule, operations, source, first[length]),
             tuple(source),
         )
@@ -137,12 +137,13 @@ def everything_stored(length: int) -> Program:
     )
 
 
-def _ends_early(operations: Sequence[tuple[Step, int]]) -> tuple[bool, ...]:
+def _ends_early(operations: Sequence[tuple[Step, int]], first: Sequence[int]) -> tuple[bool, ...]:
     early = [False] * len(operations)
     following: tuple[Step, int] | None = None  # the next forward or backward
     for index in range(len(operations) - 1, -1, -1):
         step, stage = operations[index]
-        early[index] = step == Step.SAVE and following == (Step.BACKWARD, stage)
+        is_replay = step == Step.SAVE and index != first[stage]
+        early[index] = is_replay and following == (Step.BACKWARD, stage)
         if step <= Step.BACKWARD:
             following = step, stage
     return tuple(early)

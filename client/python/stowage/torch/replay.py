@@ -9,6 +9,7 @@ parameters, arguments, attributes other than numbers, strings and None.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -88,16 +89,18 @@ class RandomStates:
 
     def __init__(self, devices: tuple[torch.device, ...]) -> None:
         self.devices = devices
-        self.host = torch.get_rng_state()
+        state = torch.get_rng_state()
+        # Not as a tensor: in small models on a CPU these would be much of a step's memory.
+        self.host = ctypes.string_at(state.data_ptr(), state.nbytes)
         self.on_devices = [torch.cuda.get_rng_state(device) for device in devices]
 
     def restore(self) -> None:
-        torch.set_rng_state(self.host)
+        torch.set_rng_state(torch.frombuffer(bytearray(self.host), dtype=torch.uint8))
         for device, state in zip(self.devices, self.on_devices, strict=True):
             torch.cuda.set_rng_state(state, device)
 
     def equals(self, other: RandomStates) -> bool:
-        return torch.equal(self.host, other.host) and all(
+        return self.host == other.host and all(
             torch.equal(one, two)
             for one, two in zip(self.on_devices, other.on_devices, strict=True)
         )

@@ -156,6 +156,10 @@ class Complete(BaseException):
     """Ends a replay that has saved all its backward reads. Layers may catch every `Exception`."""
 
 
+class OtherRunError(RuntimeError):
+    """A replay does not save what the first run has saved."""
+
+
 class ReplayRun(_Hooks):
     """Hooks around a replay, which must save what the first run has saved.
 
@@ -186,7 +190,7 @@ class ReplayRun(_Hooks):
         if not self._problem and self._count < len(self._notes):
             self._problem = f"saves {self._count} tensors in place of {len(self._notes)}"
         if self._problem:
-            raise RuntimeError(
+            raise OtherRunError(
                 f"{self._layer} does not run as it did in the forward: it {self._problem}. What it "
                 "reads has changed since, or it draws from a generator that is not torch's: keep "
                 "that as it is until the backward, or call stowage.unfit(model)"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from stowage.torch.replay import Context, Replay, Snapshot
-from stowage.torch.saved_tensors import Note
-from stowage.torch.values import storage_keys
+from stowage.torch.saved_tensors import Complete, Note, ReplayRun
+from stowage.torch.structure import put_tensors, tensors_of
+from stowage.torch.values import Saved, storage_keys
 
 
 class Stage:
@@ -30,6 +33,34 @@ class Stage:
         for forward in self.forwards[1:]:
             output = forward(output)
         return output
+
+    def run_again(
+        self, call: Call, inputs: Sequence[Tensor], *, saves: bool, stops: bool
+    ) -> tuple[list[Tensor], list[Saved] | None]:
+        """A replay with these values of the chain: its outputs, detached, and what it has saved.
+
+        With `stops`, ends early where it can, and then has no outputs.
+        """
+        stops = stops and self.can_stop
+        tensors = call.tensors(inputs)
+        run = ReplayRun(call.notes, self.name, tensors, call.chain, saves=saves, stops=stops)
+        if stops and not call.notes:
+            return [], run.take_saved()
+        args, kwargs = put_tensors(call.template, tensors)
+        outputs: list[Tensor] = []
+        with (
+            self.replay.again(call.snapshot),
+            call.context.again(),
+            torch.enable_grad(),
+            contextlib.suppress(Complete),
+            run,
+        ):
+            returned = self.run(args, kwargs)
+            # The layer's code has caught what was to end it.
+            self.can_stop = self.can_stop and not run.is_complete
+            outputs = [output.detach() for output in tensors_of(returned)]
+        run.check()
+        return outputs, run.take_saved()
 
     def parameters(self) -> list[Tensor]:
         return [parameter for parameter in self.parts.parameters() if parameter.requires_grad]

@@ -22,6 +22,8 @@ from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.meter import MemoryMeter, Span
 from stowage.torch.other_sizes import Signature, signature_of
 from stowage.torch.overheads import Overheads
+from stowage.torch.saved_tensors import Note, OtherRunError
+from stowage.torch.stage import Call
 from stowage.torch.walk import Arguments, Walk, distinct
 
 
@@ -39,9 +41,13 @@ class Bytes(Walk):
         self._loss_gradient = 0
         self._used: list[list[Tensor]] = []  # parameters, by part of the model
         self._head = contextlib.ExitStack()  # the span from the last layer's return to the loss
+        self._sides: list[Tensor] = []  # arguments beside the chain's, which layers may save
         self.outside_bytes = 0
+        self.passing_bytes = 0  # of those, what only the model's forward holds
         self.outside_backward_bytes = 0
         self.overheads: list[Overheads] = []  # by stage
+        # By stage: notes of what a replay saves; None: none ends early.
+        self.replays: list[Sequence[Note] | None] = []
 
     def measure(self) -> None:
         with self._meter as meter:
@@ -51,12 +57,15 @@ class Bytes(Walk):
             loss = self.work.loss(output)
             del output
             self._head.close()
-            self._used.append(self.leaves_after(loss))
+            self._use(self.leaves_after(loss))
             with meter.span("loss backward"):
                 self.backward(loss)
             self._loss_gradient = sum(self.arrived)
-            del loss
             self.last = []
+            with self._meter.span("first backward"):
+                pass
+            del loss
+            self._sides = []
             self._measure_what_is_before()
 
     def _measure_what_is_before(self) -> None:
@@ -75,9 +84,14 @@ class Bytes(Walk):
                 pass
             self.input = signature_of(arguments.tensors)
             self._input = [arguments.tensors[slot] for slot in arguments.chain]
-            self._used.append(leaves_of(self._input))
+            self._use(leaves_of(self._input))
             facts["input"] = sum(storage.nbytes() for storage in distinct(self._input))
-        facts["may_rerun"] = self._compare_runs(arguments)
+        self._sides += [
+            tensor for slot, tensor in enumerate(arguments.tensors) if slot not in arguments.chain
+        ]
+        call = self._compare_runs(arguments)
+        facts["may_rerun"] = call is not None
+        self.replays.append(None if call is None else self._measure_replay(number, call, arguments))
         with self._meter.span(f"forward {number}"):
             outputs, _ = arguments.run(gradients=True, saves=False)
         facts["output"] = sum(storage.nbytes() for storage in distinct(outputs))
@@ -87,6 +101,19 @@ class Bytes(Walk):
         if number == len(self.stages):
             self._head.enter_context(self._meter.span("head"))
         return outputs
+
+    def _measure_replay(
+        self, number: int, call: Call, arguments: Arguments
+    ) -> Sequence[Note] | None:
+        """The notes of replays that end early; None: none does."""
+        inputs = [tensor.detach() for tensor in arguments.values]
+        with self._meter.span(f"replay {number}"):
+            try:
+                held = arguments.stage.run_again(call, inputs, saves=True, stops=True)
+            except OtherRunError:  # which a step would say
+                return None
+        del held
+        return call.notes if arguments.stage.can_stop else None
 
     def _measure_gradients(self, number: int, arguments: Arguments, facts: dict[str, Any]) -> None:
         with self._meter.span(f"save {number}"):
@@ -106,7 +133,7 @@ class Bytes(Walk):
         facts["gradient"] = sum(storage.nbytes() for storage in distinct(of_input))
 
     def _check_leaves(self, name: str, found: list[Tensor], known: list[Tensor]) -> None:
-        self._used.append(found)
+        self._use(found)
         of_the_layer = {id(tensor) for tensor in known}
         for leaf in found:
             if id(leaf) not in of_the_layer:
@@ -116,6 +143,9 @@ class Bytes(Walk):
                     "an argument, or register it in the layer"
                 )
 
+    def _use(self, leaves: Sequence[Tensor]) -> None:
+        self._used.append([leaf for leaf in leaves if isinstance(leaf, nn.Parameter)])
+
     def shared_bytes(self) -> int:
         """Of parameters that several parts use: autograd sums their gradient as it goes."""
         counts: dict[int, int] = {}
@@ -123,25 +153,22 @@ class Bytes(Walk):
         for part in self._used:
             for tensor in part:
                 counts[id(tensor)] = counts.get(id(tensor), 0) + 1
-        return sum(
-            tensors[key].nbytes
-            for key, count in counts.items()
-            if count > 1 and isinstance(tensors[key], nn.Parameter)
-        )
+        return sum(tensors[key].nbytes for key, count in counts.items() if count > 1)
 
-    def _compare_runs(self, arguments: Arguments) -> bool:
-        """Whether the layer gives the same again."""
+    def _compare_runs(self, arguments: Arguments) -> Call | None:
+        """The layer's call, where it gives the same again."""
         stage = arguments.stage
         device = self.work.device
         of_others = _other_generators()
         snapshot = stage.replay.before(() if device.type == "cpu" else (device,))
-        first = [output.detach() for output in arguments.run(gradients=True)[0]]
+        first = [output.detach() for output in arguments.run(gradients=True, saves=False)[0]]
+        notes = arguments.notes
         stage.replay.after(snapshot, ())
         draws_elsewhere = _other_generators() != of_others
         with stage.replay.again(snapshot):
             second = [output.detach() for output in arguments.run(gradients=True)[0]]
         if _equal(first, second) and not draws_elsewhere:
-            return True
+            return arguments.call(snapshot, notes)
         self.notes.append(
             f"{stage.name} gives another result when it runs again, so it runs once: "
             + (
@@ -151,7 +178,7 @@ class Bytes(Walk):
                 "random numbers, such as a cache"
             )
         )
-        return False
+        return None
 
     def chain(self, name: str) -> Chain:
         """Without times, and without the overheads of the stages."""
@@ -159,6 +186,8 @@ class Bytes(Walk):
         self.outside_bytes = max(
             0, spans["first"].before - spans["begin"].before - self._kept[1]["input"]
         )
+        kept = spans["first backward"].before - spans["begin"].before - self._kept[1]["input"]
+        self.passing_bytes = max(0, self.outside_bytes - max(0, kept))
         outside = spans["outside backward"]
         self.outside_backward_bytes = max(0, outside.peak - outside.before)
         stages = [self._stage(number, spans) for number in range(1, len(self._kept) + 1)]
@@ -185,11 +214,20 @@ class Bytes(Walk):
         gradient = int(facts.get("gradient", 0))
         # An output in its input's memory is counted all the same: it may outlive the input.
         saved = max(save.after - save.before, output)
+        save_overhead = max(0, save.peak - save.before - saved)
+        unread, replay_overhead = 0, save_overhead
+        if self.replays[number - 1] is not None:
+            replay = spans[f"replay {number}"]
+            if number < len(self.stages):  # what the last layer returns, the caller may hold
+                unread = min(output, max(0, saved - (replay.after - replay.before)))
+            replay_overhead = max(0, replay.peak - replay.before - (saved - unread))
         self.overheads.append(
             Overheads(
                 checkpoint=max(0, forward.peak - forward.before - output),
-                save=max(0, save.peak - save.before - saved),
+                save=save_overhead,
                 backward=max(0, backward.peak - backward.before - gradient),
+                unread=unread,
+                replay=replay_overhead,
             )
         )
         return ChainStage(

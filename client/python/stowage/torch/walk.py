@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import saved_tensors_hooks
 
 from stowage.errors import NotAChainError
 from stowage.torch.coordinator import Installation
 from stowage.torch.discover import refuse_caches
 from stowage.torch.graph_leaves import leaves_of
-from stowage.torch.replay import Context
-from stowage.torch.stage import Stage, input_slots
+from stowage.torch.replay import Context, Snapshot
+from stowage.torch.saved_tensors import FirstRun, Note
+from stowage.torch.stage import Call, Stage, input_slots
 from stowage.torch.structure import put_tensors, take_tensors
 from stowage.torch.values import parts_of, storage_key
 from stowage.torch.workload import Progress, Workload
@@ -33,6 +33,33 @@ class Arguments:
     context: Context
     output: Any = None
     need_gradients: tuple[bool, ...] = ()  # by output
+    notes: list[Note] = field(default_factory=list)  # of the last run that did not save
+
+    @property
+    def values(self) -> list[Tensor]:
+        """The tensors of the value of the chain, each once."""
+        return list({id(self.tensors[slot]): self.tensors[slot] for slot in self.chain}.values())
+
+    @property
+    def chain_indices(self) -> list[tuple[int, int]]:
+        """Slots of the value of the chain, and the indices in it."""
+        indices = {id(tensor): index for index, tensor in enumerate(self.values)}
+        return [(slot, indices[id(self.tensors[slot])]) for slot in self.chain]
+
+    def call(self, snapshot: Snapshot, notes: Sequence[Note]) -> Call:
+        """What a replay needs."""
+        return Call(
+            self.template,
+            [
+                None if slot in self.chain else tensor if tensor.is_leaf else tensor.detach()
+                for slot, tensor in enumerate(self.tensors)
+            ],
+            tuple(tensor.requires_grad for tensor in self.tensors),
+            self.chain_indices,
+            self.context,
+            snapshot,
+            notes,
+        )
 
     def run(self, *, gradients: bool, saves: bool = True) -> tuple[list[Tensor], list[Tensor]]:
         """The outputs, and the tensors that their gradients are taken of.
@@ -50,9 +77,15 @@ class Arguments:
                 if gradients and tensor.requires_grad:
                     leaves.append(tensors[slot].requires_grad_())
         args, kwargs = put_tensors(self.template, tensors)
-        hooks = contextlib.nullcontext() if saves else saved_tensors_hooks(_drop, _never)
-        with torch.set_grad_enabled(gradients), self.context.again(), hooks:
+        hooks = None if saves else _Drops(self)
+        with (
+            torch.set_grad_enabled(gradients),
+            self.context.again(),
+            hooks or contextlib.nullcontext(),
+        ):
             returned = self.stage.run(args, kwargs)
+        if hooks is not None:
+            self.notes = hooks.notes
         outputs: list[Tensor] = []
         self.output = take_tensors(returned, outputs)
         if gradients:
@@ -87,14 +120,24 @@ class _Begin(torch.autograd.Function):
         return None, None, None
 
 
-def _drop(tensor: Tensor) -> None:
-    return None
+class _Nothing:
+    """Holds nothing of what a layer saves."""
+
+    def take(self, stage: int, number: int) -> Tensor:
+        raise NotAChainError(
+            "a layer runs a backward inside its forward, whose values a recomputation would change"
+        )
 
 
-def _never(saved: Any) -> Tensor:
-    raise NotAChainError(
-        "a layer runs a backward inside its forward, whose values a recomputation would change"
-    )
+class _Drops(FirstRun):
+    """Takes notes of what a layer saves, which no backward reads."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        name, chain = arguments.stage.name, arguments.chain_indices
+        super().__init__(_Nothing(), 0, name, arguments.tensors, chain, saves=False)
+
+    def _unpack(self, packed: Any) -> Tensor:
+        return self._holder.take(self._stage, 0)
 
 
 def refuse_attributes_of_hooks(stage: Stage) -> None:
