@@ -58,7 +58,7 @@ double Leases(const ServerProcess& server, const char* event) {
 }
 
 // Takes a second or more with so many stages.
-v1::SolveRequest SlowRequest(int stages = ServerIsSanitized() ? 1500 : 5000) {
+v1::SolveRequest SlowRequest(int stages = ServerIsSanitized() ? 1500 : 3000) {
   v1::SolveRequest request = LongSolveRequest(stages, int64_t{500} << 30);
   request.mutable_options()->set_use_cache(true);
   return request;
