@@ -33,8 +33,14 @@ if [ "${1:-}" = all ]; then
 fi
 reports=$PWD/build/reports
 
+dev_is_built=
+# Builds dev once: steps beside each other would configure one folder at the same time.
 build() {
   local begin=$SECONDS
+  if [ "$1" = dev ]; then
+    [ -z "$dev_is_built" ] || return 0
+    dev_is_built=1
+  fi
   # Compiles several files as one, unless a developer has configured it for work on single files.
   [ "$1" != dev ] || [ -e build/dev/CMakeCache.txt ] || set -- "$@" -DCMAKE_UNITY_BUILD=ON
   deploy/build.sh "$@"
@@ -111,7 +117,7 @@ run_step() {
 # All but the last are in the background, and print when they have ended.
 run_beside() {
   local step background=() job
-  [ $# -eq 1 ] || build dev  # so that no two of them build it
+  [ $# -eq 1 ] || build dev
   for step in "${@:1:$#-1}"; do
     run_step "$step" >"$reports/$step.log" 2>&1 &
     background+=("$step:$!")
