@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 not_sanitized='MinPlusTables|TenThousandConnections|RanOutOfFiles|PackagesAreThose|AddressSpace'
 # Nor, unless all is asked for: what concerns files of deploy/ and peers' programs rather than memory
 # of ours, and waits for them.
-not_sanitized_in_short='Alerts|Dashboard|Systemd|Deployment|Balancer|Layers|RetryPolicy|^Train\.'
+not_sanitized_in_short='Alerts|Dashboard|Systemd|Deployment|Balancer|Haproxy|OpenCallsOfAHost|RollingRestart|Layers|RetryPolicy|^Train\.'
 
 is_thorough=
 chains=500
