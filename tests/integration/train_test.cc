@@ -139,7 +139,10 @@ TEST(Train, TrainsATransformerInBothModes) {
     EXPECT_THAT(result.out,
                 AllOf(HasSubstr("gpt2, batch 2: 8 stages"), Not(HasSubstr("as a block"))));
     EXPECT_EQ(Cell(result.out, "stowage", 0), Cell(result.out, "plain", 0)) << result;
-    EXPECT_TRUE(std::regex_search(result.out, std::regex("peak [+-][0-4]\\.[0-9] %"))) << result;
+    // Never more than predicted; less where the peak is a forward that saves, since a stage has one
+    // temporary size of its forwards, whether they save or not.
+    EXPECT_TRUE(std::regex_search(result.out, std::regex("peak (\\+[01]|-[0-9])\\.[0-9] %")))
+        << result;
     const auto profile = nlohmann::json::parse(ReadFile(chain));
     EXPECT_EQ(profile["stages"][2]["fusion_group"], "h.0");
     EXPECT_FALSE(profile["stages"][2]["graph"].empty());
