@@ -23,22 +23,9 @@
 #include "client/torch/recorded_graph.h"
 #include "client/torch/replay.h"
 #include "client/torch/torch_stage.h"
+#include "solver/algorithms/kept_choice.h"
 
 namespace stowage {
-
-// An operator of a stage, where the results of all are kept.
-struct OperatorCost {
-  std::string name;          // "linear"
-  double seconds = 0;        // what a rerun saves that does not run it
-  bool kept = false;         // else its results cannot be kept, such as views of its arguments
-  int64_t inner_bytes = 0;   // of the results, what autograd saves within it
-  int64_t output_bytes = 0;  // and its other outputs
-  // Autograd saves something that a backward does not find elsewhere; of that, an argument.
-  bool saves = false;
-  bool saves_argument = false;
-
-  bool operator==(const OperatorCost&) const = default;
-};
 
 // Of one forward of a stage and its rerun. An operator's results are its outputs and those tensors
 // that autograd saves within it that are neither its arguments nor parts of them. The rerun is

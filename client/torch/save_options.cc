@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "client/torch/kept_choice.h"
 #include "client/torch/stage_timer.h"
 #include "client/torch/state_backup.h"
 #include "client/torch/step_times.h"
 #include "client/torch/torch_guarded.h"
+#include "solver/algorithms/kept_choice.h"
 #include "solver/base/status_macros.h"
 
 namespace stowage {
@@ -116,7 +116,8 @@ class OptionFinder {
         (1 - kLeastGain) * static_cast<double>(stage(l).saved_bytes - stage(l).output_bytes));
     std::vector<Option> options;
     for (KeptChoice& choice : ChooseKept(costs, most_bytes, static_cast<size_t>(search_.count))) {
-      options.push_back({std::move(choice.operators), {.name = std::move(choice.name)}});
+      options.push_back(
+          {{.numbers = std::move(choice.operators)}, {.name = std::move(choice.name)}});
     }
     if (!options.empty()) {
       ASSIGN_OR_RETURN(known.options, Measure(l, std::move(options)));

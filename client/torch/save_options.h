@@ -21,12 +21,12 @@ struct SaveOptionsSearch {
 };
 
 // Sets the save_options of the stages of both `stages` and `chain`, which is their profile. Those
-// that a stage has already are measured; for a stage without, options are chosen (kept_choice.h)
-// from what each of its operators takes and keeps. Each one is run as a step runs it: its bytes and
-// its overhead are the allocator's, and its backward takes as much longer than the stage's own as
-// forward and backward together were measured to, side by side: a chain has one time of a stage's
-// forwards. Of those that a stage has, each saves a twentieth less at least than the stage's own
-// way, and is quicker than all that save less.
+// that a stage has already are measured; for a stage without, options are chosen
+// (solver/algorithms/kept_choice.h) from what each of its operators takes and keeps. Each one is
+// run as a step runs it: its bytes and its overhead are the allocator's, and its backward takes as
+// much longer than the stage's own as forward and backward together were measured to, side by
+// side: a chain has one time of a stage's forwards. Of those that a stage has, each saves a
+// twentieth less at least than the stage's own way, and is quicker than all that save less.
 //
 // A stage has none if it is the loss or no_recompute, has graph costs, may lose its input before
 // its backward (input_unread), works in place on what would be kept, or does not call the same

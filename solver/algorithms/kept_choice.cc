@@ -1,4 +1,4 @@
-#include "client/torch/kept_choice.h"
+#include "solver/algorithms/kept_choice.h"
 
 #include <algorithm>
 #include <iterator>
@@ -60,7 +60,7 @@ void AddKept(const Labels& from, size_t number, int64_t bytes, Labels* to) {
   }
 }
 
-std::string NameOf(const std::vector<OperatorCost>& costs, const KeptOperators& kept) {
+std::string NameOf(const std::vector<OperatorCost>& costs, const std::set<size_t>& kept) {
   struct Count {
     std::string name;
     int kept = 0;
@@ -72,7 +72,7 @@ std::string NameOf(const std::vector<OperatorCost>& costs, const KeptOperators& 
                               [&](const Count& count) { return count.name == costs[i].name; });
     if (found == counts.end()) found = counts.insert(found, {costs[i].name});
     ++found->all;
-    found->kept += kept.numbers.count(i) > 0 ? 1 : 0;
+    found->kept += kept.count(i) > 0 ? 1 : 0;
   }
   std::vector<std::string> texts;
   for (const Count& count : counts) {
@@ -121,9 +121,9 @@ std::vector<KeptChoice> ChooseKept(const std::vector<OperatorCost>& costs, int64
     const Label& label = *std::prev(above);
     KeptChoice choice{.kept_bytes = label.bytes, .rerun_seconds = label.seconds};
     for (auto link = label.kept; link != nullptr; link = link->next) {
-      choice.operators.numbers.insert(link->number);
+      choice.operators.insert(link->number);
     }
-    if (choice.operators.numbers.empty()) break;
+    if (choice.operators.empty()) break;
     if (!choices.empty() && choices.back().operators == choice.operators) continue;
     choice.name = NameOf(costs, choice.operators);
     choices.push_back(std::move(choice));

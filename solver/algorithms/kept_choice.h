@@ -1,20 +1,34 @@
-// Which operators' results an option to save a stage keeps: from what each operator costs.
-#ifndef STOWAGE_CLIENT_TORCH_KEPT_CHOICE_H_
-#define STOWAGE_CLIENT_TORCH_KEPT_CHOICE_H_
+// Which operators' results a stage keeps that is saved in part: from what each operator costs.
+// Source: solver/README.md, "Ways to save a stage".
+#ifndef STOWAGE_SOLVER_ALGORITHMS_KEPT_CHOICE_H_
+#define STOWAGE_SOLVER_ALGORITHMS_KEPT_CHOICE_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "client/torch/kept_results.h"
-#include "client/torch/torch_stage.h"
-
 namespace stowage {
 
+// An operator of a stage's forward. Its results are its outputs, and what autograd saves within it
+// that is neither an argument nor a part of one.
+struct OperatorCost {
+  std::string name;          // "linear"
+  double seconds = 0;        // what a rerun saves that does not run it
+  bool kept = false;         // else its results cannot be kept, such as views of its arguments
+  int64_t inner_bytes = 0;   // of the results, what a backward reads
+  int64_t output_bytes = 0;  // and the others, which a rerun reads alone
+  // Autograd saves something that a backward does not find elsewhere; of that, an argument.
+  bool saves = false;
+  bool saves_argument = false;
+
+  bool operator==(const OperatorCost&) const = default;
+};
+
 struct KeptChoice {
-  std::string name = {};  // "keep linear+2 of 3 dropout"
-  KeptOperators operators = {};
+  std::string name = {};           // "keep linear+2 of 3 dropout"
+  std::set<size_t> operators = {};  // their numbers, in order of the calls, from 0
   int64_t kept_bytes = 0;    // about what it holds beside the stage's output
   double rerun_seconds = 0;  // about what its rerun takes
 };
@@ -39,4 +53,4 @@ std::vector<KeptChoice> ChooseKept(const std::vector<OperatorCost>& costs, int64
 
 }  // namespace stowage
 
-#endif  // STOWAGE_CLIENT_TORCH_KEPT_CHOICE_H_
+#endif  // STOWAGE_SOLVER_ALGORITHMS_KEPT_CHOICE_H_

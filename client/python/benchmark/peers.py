@@ -1,12 +1,12 @@
 """Step times of Stowage and of what PyTorch has, each at the same measured peak of activations.
 
-usage: peers.py [--model resnet50|gpt2|llama] [--compiled] [--rounds N] [--threads N]
+usage: peers.py [--model NAME] [--compiled] [--rounds N] [--threads N]
 
-Prints a table in Markdown for each model. A peer's peak is measured first; then a copy of the
-model is fitted to that peak, and both are timed in turn, round by round, so that a change of the
-machine's speed meets both. Times are medians over the rounds. The first row is plain training
-against a copy that was fitted to plain training's own peak and so runs as it did: its ratio is
-the noise.
+Prints a table in Markdown for each model. A peer's peak is measured first; then copies of the
+model are fitted to that peak, one of them with plans of whole layers, and all are timed in turn,
+round by round, so that a change of the machine's speed meets all. Times are medians over the
+rounds, on one thread those of its processor. The first row is plain training against a copy that
+was fitted to plain training's own peak and so runs as it did: its ratio is the noise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,11 @@ import torch
 import torchvision
 import transformers
 from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+)
 
 import stowage
 from stowage.torch.model_state import unchanged
@@ -51,9 +55,10 @@ class Case:
 
     def step(self) -> float:
         """Its seconds."""
-        begin = time.perf_counter()
+        clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+        begin = clock()
         torch.autograd.backward([loss_of(self.forward())])
-        return time.perf_counter() - begin
+        return clock() - begin
 
     def peak(self) -> int:
         with unchanged(self.model):
@@ -93,7 +98,62 @@ def llama() -> Case:
     return Case(model, {"input_ids": ids, "labels": ids}, list(model.model.layers), model)
 
 
-MODELS = {"resnet50": resnet50, "gpt2": gpt2, "llama": llama}
+def bert() -> Case:
+    config = transformers.BertConfig(
+        num_hidden_layers=8, hidden_size=256, intermediate_size=1024, num_attention_heads=8,
+        vocab_size=1000, max_position_embeddings=256,
+    )  # fmt: skip
+    ids = torch.randint(0, 1000, (4, 256))
+    model = transformers.BertForMaskedLM(config)
+    return Case(model, {"input_ids": ids, "labels": ids}, list(model.bert.encoder.layer), model)
+
+
+def vit() -> Case:
+    config = transformers.ViTConfig(
+        num_hidden_layers=8, hidden_size=256, intermediate_size=1024, num_attention_heads=8,
+        image_size=128, patch_size=8, num_labels=10,
+    )  # fmt: skip
+    model = transformers.ViTForImageClassification(config)
+    images, labels = torch.randn(4, 3, 128, 128), torch.randint(0, 10, (4,))
+    return Case(model, {"pixel_values": images, "labels": labels}, list(model.vit.layers), model)
+
+
+def mixtral() -> Case:
+    config = transformers.MixtralConfig(
+        num_hidden_layers=6, hidden_size=256, intermediate_size=512, num_attention_heads=8,
+        num_key_value_heads=4, num_local_experts=4, vocab_size=1000, use_cache=False,
+    )  # fmt: skip
+    ids = torch.randint(0, 1000, (4, 256))
+    model = transformers.MixtralForCausalLM(config)
+    return Case(model, {"input_ids": ids, "labels": ids}, list(model.model.layers), model)
+
+
+def t5() -> Case:
+    config = transformers.T5Config(
+        num_layers=8, d_model=256, d_kv=32, d_ff=1024, num_heads=8, vocab_size=1000,
+        use_cache=False,
+    )  # fmt: skip
+    model = transformers.T5EncoderModel(config)
+    ids = torch.randint(0, 1000, (4, 256))
+    return Case(model, {"input_ids": ids}, list(model.encoder.block), model)
+
+
+def convnext() -> Case:
+    model = torchvision.models.convnext_tiny()
+    layers = [block for stage in (1, 3, 5, 7) for block in model.features[stage]]
+    return Case(model, torch.randn(8, 3, 96, 96), layers, model)
+
+
+MODELS = {
+    "resnet50": resnet50,
+    "convnext": convnext,
+    "gpt2": gpt2,
+    "llama": llama,
+    "bert": bert,
+    "vit": vit,
+    "mixtral": mixtral,
+    "t5": t5,
+}
 
 # Makes a case train as a peer does, until the context ends.
 Peer = Callable[[Case], contextlib.AbstractContextManager[None]]
@@ -135,6 +195,64 @@ def checkpointed(layers: list[nn.Module], segments: int, stored: int) -> Iterato
             layer.__dict__.pop("forward", None)
 
 
+_PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "convolution", "_grouped_mm"})
+
+
+def _is_attention(name: str) -> bool:
+    return name.startswith("_scaled_dot_product")
+
+
+@contextlib.contextmanager
+def selective(layers: list[nn.Module], keeps: Callable[[list[str]], bool]) -> Iterator[None]:
+    """Each layer under `checkpoint` with a policy: of all operators called so far in the layer,
+    whether the results of the last one are kept.
+    """
+
+    def contexts() -> Any:
+        called: tuple[list[str], list[str]] = ([], [])
+
+        def policy(context: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
+            names = called[context.is_recompute]
+            names.append(str(operator).split(".")[1])
+            return CheckpointPolicy.MUST_SAVE if keeps(names) else CheckpointPolicy.PREFER_RECOMPUTE
+
+        return create_selective_checkpoint_contexts(policy)
+
+    for layer in layers:
+        forward = layer.forward
+        layer.forward = lambda *args, forward=forward, **kwargs: checkpoint(
+            forward, *args, use_reentrant=False, context_fn=contexts, **kwargs
+        )
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer.__dict__.pop("forward", None)
+
+
+def _attention_and_its_product(names: list[str]) -> bool:
+    if names[-1] not in _PRODUCTS:
+        return _is_attention(names[-1])
+    before = names[:-1]
+    last = max((i for i, name in enumerate(before) if _is_attention(name)), default=None)
+    return last is not None and not any(name in _PRODUCTS for name in before[last:])
+
+
+# As torchtitan's setting `op` does by default.
+def _every_second_product(names: list[str]) -> bool:
+    if names[-1] not in _PRODUCTS:
+        return _is_attention(names[-1])
+    return sum(name in _PRODUCTS for name in names) % 2 == 1
+
+
+_SELECTIVE: dict[str, Callable[[list[str]], bool]] = {
+    "products and attention": lambda names: names[-1] in _PRODUCTS or _is_attention(names[-1]),
+    "attention": lambda names: _is_attention(names[-1]),
+    "attention and its output product": _attention_and_its_product,
+    "attention and every second product": _every_second_product,
+}
+
+
 @contextlib.contextmanager
 def memory_budget(case: Case, part: float) -> Iterator[None]:
     """torch.compile of the whole model, which keeps `part` of what it would keep by itself."""
@@ -168,45 +286,72 @@ def peers_of(case: Case, compiled: bool) -> Iterator[tuple[str, Peer]]:
         "`checkpoint` on every layer",
         lambda case: checkpointed(case.layers, length, 0),
     )
+    yield (
+        "`checkpoint` on every second layer",
+        lambda case: checkpointed(case.layers[::2], len(case.layers[::2]), 0),
+    )
+    for name, keeps in _SELECTIVE.items():
+        yield (
+            f"selective: {name}",
+            lambda case, keeps=keeps: selective(case.layers, keeps),
+        )
 
 
-def fit_to(case: Case, peak: int) -> int:
-    """Fits the case so that its measured peak is at most this; returns that peak."""
+def fit_to(case: Case, peak: int, by_operator: bool) -> int | None:
+    """Fits the case so that its measured peak is at most this; returns that peak.
+
+    None where no schedule fits.
+    """
     budget = peak
     while True:
-        fitted = stowage.fit(
-            case.model, case.sample, activations=budget, loss=loss_of, verbose=False
-        )
+        try:
+            fitted = stowage.fit(
+                case.model,
+                case.sample,
+                activations=budget,
+                loss=loss_of,
+                selective=by_operator,
+                verbose=False,
+            )
+        except stowage.InfeasibleError:
+            return None
         measured = fitted.measured_peak_bytes or 0
         if measured <= peak:
             return measured
         budget -= measured - peak
 
 
-def compare(
-    case: Case, peer: Peer, rounds: int, compiled: bool
-) -> tuple[int, float, int | None, float]:
-    """Peak and seconds of the peer, then of Stowage within that peak; None: no schedule fits."""
-    twin = case.twin()
+@dataclass
+class Row:
+    """Peaks in bytes and seconds of a step: the peer's, then of Stowage within that peak, with and
+    without layers that are saved in part. None: no schedule fits.
+    """
+
+    peaks: list[int | None]
+    seconds: list[float]
+
+
+def compare(case: Case, peer: Peer, rounds: int, compiled: bool) -> Row:
+    twins = [case.twin(), case.twin()]
     if compiled:
-        for layer in twin.layers:
-            layer.compile()
-    with peer(case):
+        for twin in twins:
+            for layer in twin.layers:
+                layer.compile()
+    with peer(case), contextlib.ExitStack() as stack:
         peak = case.peak()
-        try:
-            own_peak: int = fit_to(twin, peak)
-            reached = True
-        except stowage.InfeasibleError:
-            own_peak, reached = 0, False
-        times: tuple[list[float], list[float]] = ([], [])
-        with unchanged(case.model), unchanged(twin.model):
-            for _ in range(rounds):
-                times[0].append(case.step())
-                if reached:
-                    times[1].append(twin.step())
-    stowage.unfit(twin.model)
-    of_twin = statistics.median(times[1]) if reached else 0.0
-    return peak, statistics.median(times[0]), own_peak if reached else None, of_twin
+        own = [fit_to(twin, peak, bool(by)) for by, twin in zip((1, 0), twins, strict=True)]
+        cases = [case, *twins]
+        reached = [True, *(peak is not None for peak in own)]
+        times: list[list[float]] = [[], [], []]
+        for one in cases:
+            stack.enter_context(unchanged(one.model))
+        for _ in range(rounds):
+            for one, is_there, seconds in zip(cases, reached, times, strict=True):
+                if is_there:
+                    seconds.append(one.step())
+    for twin in twins:
+        stowage.unfit(twin.model)
+    return Row([peak, *own], [statistics.median(runs) if runs else 0.0 for runs in times])
 
 
 def main() -> None:
@@ -221,18 +366,20 @@ def main() -> None:
         torch.manual_seed(0)
         case = MODELS[name]()
         case.model.train()
-        print(f"\n{name}, peak in MiB, step in ms\n")
-        print("| | peak | step | Stowage: peak | step | ratio |\n|---|---|---|---|---|---|")
+        print(f"\n{name}, peaks in MiB, steps in ms\n")
+        print("| | peak | step | Stowage: peak | step | ratio | of whole layers: peak | ratio |")
+        print("|---|---|---|---|---|---|---|---|")
         for label, peer in peers_of(case, options.compiled):
-            peak, of_peer, own_peak, own = compare(case, peer, options.rounds, options.compiled)
-            figures = f"| {label} | {peak / 2**20:.1f} | {of_peer * 1e3:.0f} |"
-            if own_peak is None:
-                print(f"{figures} no schedule | | |", flush=True)
-            else:
-                print(
-                    f"{figures} {own_peak / 2**20:.1f} | {own * 1e3:.0f} | {own / of_peer:.2f} |",
-                    flush=True,
-                )
+            row = compare(case, peer, options.rounds, options.compiled)
+            of_peer, own, whole = row.seconds
+            cells = [label, _mib(row.peaks[0]), f"{of_peer * 1e3:.0f}", _mib(row.peaks[1])]
+            cells += [f"{own * 1e3:.0f}", f"{own / of_peer:.2f}"] if own else ["", ""]
+            cells += [_mib(row.peaks[2]), f"{whole / of_peer:.2f}" if whole else ""]
+            print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def _mib(peak: int | None) -> str:
+    return "no schedule" if peak is None else f"{peak / 2**20:.1f}"
 
 
 if __name__ == "__main__":

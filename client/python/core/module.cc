@@ -21,6 +21,7 @@
 #include "client/python/core/read.h"
 #include "client/python/core/write.h"
 #include "proto/service/results.h"
+#include "solver/algorithms/kept_choice.h"
 #include "solver/base/fnv1a.h"
 #include "solver/base/units.h"
 #include "solver/bounds/memory_range.h"
@@ -217,6 +218,26 @@ py::list ExportTargets() {
   return list;
 }
 
+// Ways to save a stage, of dicts with the members of OperatorCost: those with more bytes first, as
+// (name, numbers of the operators whose results it keeps, seconds of its rerun).
+py::list ChooseKeptOf(const py::list& operators, int64_t most_bytes, size_t count) {
+  std::vector<OperatorCost> costs;
+  for (const py::handle operation : operators) {
+    costs.push_back({.name = operation["name"].cast<std::string>(),
+                     .seconds = operation["seconds"].cast<double>(),
+                     .kept = operation["kept"].cast<bool>(),
+                     .inner_bytes = operation["inner_bytes"].cast<int64_t>(),
+                     .output_bytes = operation["output_bytes"].cast<int64_t>(),
+                     .saves = operation["saves"].cast<bool>(),
+                     .saves_argument = operation["saves_argument"].cast<bool>()});
+  }
+  py::list choices;
+  for (const KeptChoice& choice : ChooseKept(costs, most_bytes, count)) {
+    choices.append(py::make_tuple(choice.name, choice.operators, choice.rerun_seconds));
+  }
+  return choices;
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_core, module) {
@@ -256,6 +277,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("format_bytes", &FormatBytes, "bytes"_a);
   module.def("format_seconds", &FormatSeconds, "seconds"_a);
   module.def("memory_range", &MemoryRange, "chain"_a);
+  module.def("choose_kept", &ChooseKeptOf, "operators"_a, "most_bytes"_a, "count"_a);
   module.def(
       "fnv1a", [](const py::bytes& bytes) { return Fnv1a(std::string(bytes)); }, "bytes"_a);
   module.def("plan_difference", &DifferenceOf, "made_for"_a, "now"_a, "answer"_a);

@@ -1,10 +1,11 @@
 """PyTorch models under a memory budget: `fit`, `unfit`, `report`.
 
 Reads in this order: `fitting` (the way from a model to a schedule), `sharding` (what is refused),
-`discover` (which layers are a chain), `profiler` (times and sizes), `model_state` (what measuring
-leaves as it was), `program` and `executor` (a schedule in the model's own autograd graph),
-`saved_tensors`, `values`, `replay` with `attributes`, and `transfers` (what the executor needs),
-`coordinator` (what stands in the layers' forwards).
+`discover` (which layers are a chain), `profiler` (times and sizes), `ways` and `recording` (what a
+layer may keep in part), `model_state` (what measuring leaves as it was), `program` and `executor`
+(a schedule in the model's own autograd graph), `saved_tensors`, `kept_results`, `values`, `replay`
+with `attributes`, and `transfers` (what the executor needs), `coordinator` (what stands in the
+layers' forwards).
 """
 
 from stowage.errors import BudgetError, NotAChainError

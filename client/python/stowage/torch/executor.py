@@ -10,6 +10,7 @@ or all of its own were.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -17,13 +18,14 @@ import torch
 from torch import Tensor
 
 from stowage.torch.discover import refuse_caches
+from stowage.torch.kept_results import Keep, KeptResults, Way
 from stowage.torch.program import Program, Step
 from stowage.torch.replay import Context
 from stowage.torch.saved_tensors import FirstRun
 from stowage.torch.stage import Call, Stage, input_slots
 from stowage.torch.structure import take_tensors, tensors_of
 from stowage.torch.transfers import Transfers
-from stowage.torch.values import Held, InputView, Saved, Value, raise_changed
+from stowage.torch.values import InputView, Saved, Value, tensor_of
 
 
 class Observed(NamedTuple):
@@ -31,6 +33,7 @@ class Observed(NamedTuple):
 
     output: int
     saved: int
+    option: int  # by which the stage was saved
 
 
 class Pass:
@@ -58,7 +61,7 @@ class Pass:
         self._saved: list[Saved] = []  # what that has yet to read, by handle
         self._left = 0  # so many
         self._observed = observed  # told of all stages' values, where the program observes
-        self._sizes = [Observed(0, 0)] * program.length
+        self._sizes = [Observed(0, 0, 0)] * program.length
         self.called = 0  # the last stage whose forward was called
 
     def call(self, stage: int, args: Any, kwargs: Any, chain_slots: Sequence[int]) -> Any:
@@ -78,15 +81,16 @@ class Pass:
         first = program.first_forward[stage]
         self._run_to(first - 1)
         self._next = first + 1
+        saved: list[Saved] | None = None
+        kept: KeptResults | None = None
         if program.plain[stage]:
             returned = self._stages[stage - 1].run(args, kwargs)
-            saved = None
         else:
-            returned, saved = self._run_first(stage, template, tensors, chain, args, kwargs)
+            returned, saved, kept = self._run_first(stage, template, tensors, chain, args, kwargs)
         outputs = tensors_of(returned)
         self._returned = {id(output): index for index, output in enumerate(outputs)}
         if not program.plain[stage] or (stage < program.length and not program.plain[stage + 1]):
-            value = Value.of([output.detach() for output in outputs], saved)
+            value = Value.of([output.detach() for output in outputs], saved, kept)
             self._values[stage] = value
             if saved is not None:
                 self._observe(stage, value)
@@ -104,22 +108,26 @@ class Pass:
         chain: list[tuple[int, int]],
         args: Any,
         kwargs: Any,
-    ) -> tuple[Any, list[Saved] | None]:
+    ) -> tuple[Any, list[Saved] | None, KeptResults | None]:
         """What the layer returns, and what it saved where the program keeps that."""
         stage = self._stages[number - 1]
         device = tensors[chain[0][0]].device
         context = Context.current(device.type)
         saves = self._program.operations[self._next - 1][0] == Step.SAVE
-        hooks = FirstRun(self, number, stage.name, tensors, chain, saves=saves)
-        if self._program.forwards[number] == 1:
+        if not self._program.runs_again[number]:
+            hooks = FirstRun(self, number, stage.name, tensors, chain, saves=saves)
             with context.again(), hooks:
                 returned = stage.run(args, kwargs)
-            return returned, hooks.take_saved()
+            return returned, hooks.take_saved(), None
+        devices = () if device.type == "cpu" else (device,)
+        way = self._way_of(number)
+        keep = Keep(way, stage.name, devices) if way is not None else None
+        hooks = FirstRun(self, number, stage.name, tensors, chain, saves=saves, part=keep)
         sides: list[Any] = list(tensors)
         for slot, _ in chain:
             sides[slot] = None
-        snapshot = stage.replay.before(() if device.type == "cpu" else (device,))
-        with context.again(), hooks:
+        snapshot = stage.replay.before(devices)
+        with context.again(), hooks, keep or contextlib.nullcontext():
             returned = stage.run(args, kwargs)
         stage.replay.after(snapshot, sides)
         self._calls[number] = Call(
@@ -131,7 +139,12 @@ class Pass:
             snapshot,
             hooks.notes,
         )
-        return returned, hooks.take_saved()
+        return returned, hooks.take_saved(), keep.results() if keep is not None else None
+
+    def _way_of(self, number: int) -> Way | None:
+        """How the operation before the next one saves the stage; None: all, or nothing."""
+        option = self._program.save_options[self._next - 1]
+        return self._stages[number - 1].ways[option - 1] if option else None
 
     def _chain_inputs(
         self, stage: int, tensors: list[Any], chain_slots: Sequence[int]
@@ -173,15 +186,8 @@ class Pass:
         if saved is None:
             self._refuse_second(stage)
         self._saved[number] = None
-        if isinstance(saved, Held):
-            tensor = saved.get()
-        elif isinstance(saved, InputView):
-            tensor = saved.tensor(self._inputs_of(stage))
-        else:
-            view, version = saved
-            if not version.is_current():
-                raise_changed(self._stages[stage - 1].name)
-            tensor = view.tensor()
+        inputs = self._inputs_of(stage) if isinstance(saved, InputView) else ()
+        tensor = tensor_of(saved, inputs, self._stages[stage - 1].name)
         self._left -= 1
         if self._left == 0:
             self._end_backward(stage)
@@ -250,8 +256,7 @@ class Pass:
         inputs = self._inputs_of(number)
         saves = step == Step.SAVE
         stops = self._program.ends_early[self._next - 1]
-        outputs, saved = stage.run_again(call, inputs, saves=saves, stops=stops)
-        value = Value.of(outputs, saved)
+        value = stage.run_again(call, inputs, saves=saves, stops=stops, way=self._way_of(number))
         self._values[number] = value
         if saves:
             self._observe(number, value)
@@ -259,7 +264,7 @@ class Pass:
             self._values[number - 1] = None
 
     def _run_backward(self, number: int) -> None:
-        value = self._values[number]
+        value, call = self._values[number], self._calls[number]
         self._values[number] = self._calls[number] = None
         if number != self._current:  # no loss depends on it, or it is the caller's own
             self._end_backward(number)
@@ -271,7 +276,12 @@ class Pass:
             before.wait()
         value.wait()
         # Nothing else holds what was saved, which is freed piece by piece.
-        self._saved, self._left = value.saved, len(value.saved)
+        if value.kept is None:
+            self._saved = value.saved
+        else:
+            assert call is not None
+            self._saved = self._stages[number - 1].rerun(call, self._inputs_of(number), value)
+        self._left = len(self._saved)
 
     def _end_backward(self, number: int) -> None:
         before = self._values[number - 1]
@@ -296,7 +306,8 @@ class Pass:
         if self._observed is None:
             return
         value.hold_as_blocks(self._stages[number - 1].kept_storages)
-        self._sizes[number - 1] = Observed(value.outputs_bytes(), value.bytes())
+        option = self._program.save_options[self._next - 1]
+        self._sizes[number - 1] = Observed(value.outputs_bytes(), value.bytes(), option)
         if all(size.saved for size in self._sizes):
             self._observed(self._sizes)
             self._observed = None

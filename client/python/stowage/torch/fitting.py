@@ -91,6 +91,7 @@ def fit(
     plan_cache: str | None = None,
     solver: str = "auto",
     offload: bool | None = None,
+    selective: bool = True,
     measure: bool = True,
     verbose: bool = True,
     **plan_options: Any,
@@ -121,6 +122,8 @@ def fit(
         plan_cache: a folder that keeps the schedule for the next start.
         solver: a solver's name, as in `stowage.solvers`.
         offload: whether values may go to host memory; by default where the device is a GPU.
+        selective: whether a layer may keep a part of what its backward needs, operator by
+            operator, and rerun the rest. Finding such ways takes a few steps' time.
         measure: whether to run a step at the end, for `report`.
         verbose: writes progress and a paragraph to standard error.
         plan_options: further arguments of `stowage.plan`.
@@ -143,7 +146,7 @@ def fit(
     ]
     with progress_bar("stowage", enabled=verbose) as progress:
         profile = Profiler(model, stages, found.input_slots, work, progress).run(
-            type(model).__name__
+            type(model).__name__, selective=selective
         )
         use = memory_use(model, optimizer, optimizer_copies)
         total, budget = _budget(memory, activations, profile, use, device)

@@ -17,7 +17,7 @@ from typing import Any
 from torch import Tensor
 
 from stowage.errors import CancelledError, StowageError
-from stowage.model import Chain, Schedule, Stage
+from stowage.model import Chain, SaveOption, Schedule, Stage
 from stowage.torch.executor import Observed
 from stowage.torch.program import Program
 from stowage.torch.structure import tensors_of
@@ -142,18 +142,21 @@ def scaled(chain: Chain, sizes: Sequence[Observed], ratio: float) -> Chain:
     """
     stages = []
     for stage, size in zip(chain.stages, sizes, strict=True):
-        grows = size.saved / stage.saved_bytes if stage.saved_bytes else ratio
+        saved = stage.save_options[size.option - 1] if size.option else stage
+        grows = size.saved / saved.saved_bytes if saved.saved_bytes else ratio
         gradient = size.output / stage.output_bytes if stage.output_bytes else ratio
-        stages.append(
-            replace(
-                _grown(stage, grows),
-                output_bytes=size.output,
-                saved_bytes=max(size.saved, size.output),
-                gradient_bytes=(
-                    None if stage.gradient_bytes is None else int(stage.gradient_bytes * gradient)
-                ),
-            )
+        grown = replace(
+            _grown(stage, grows),
+            output_bytes=size.output,
+            saved_bytes=max(
+                int(stage.saved_bytes * grows) if size.option else size.saved, size.output
+            ),
+            gradient_bytes=(
+                None if stage.gradient_bytes is None else int(stage.gradient_bytes * gradient)
+            ),
         )
+        options = tuple(_grown_option(option, grown, grows) for option in stage.save_options)
+        stages.append(replace(grown, save_options=options))
     loss = chain.loss
     return replace(
         chain,
@@ -179,5 +182,17 @@ def _grown(stage: Stage, factor: float) -> Stage:
         backward_overhead_bytes=int(stage.backward_overhead_bytes * factor),
         replay_seconds=stage.replay_seconds and stage.replay_seconds * factor,
         save_overhead_bytes=None,
-        save_options=(),  # modules save in their own way
+    )
+
+
+def _grown_option(option: SaveOption, stage: Stage, factor: float) -> SaveOption:
+    """Within what a stage of a chain may have."""
+    saved = min(max(int(option.saved_bytes * factor), stage.output_bytes), stage.saved_bytes)
+    least = stage.output_bytes + stage.forward_overhead_bytes
+    return replace(
+        option,
+        saved_bytes=saved,
+        backward_seconds=option.backward_seconds * factor,
+        backward_overhead_bytes=int(option.backward_overhead_bytes * factor),
+        save_overhead_bytes=max(int((option.save_overhead_bytes or 0) * factor), least - saved),
     )

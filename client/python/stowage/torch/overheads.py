@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stowage.local import simulate
-from stowage.model import Chain, OperationKind, Platform, Schedule
+from stowage.model import Chain, OperationKind, Platform, SaveOption, Schedule
 from stowage.torch.program import Program, Step
 
 
@@ -37,6 +37,7 @@ class ChainMemory:
     shared: int
     # Of what is outside of the chain, bytes that only the model's forward holds.
     passing: int
+    options: tuple[tuple[SaveOption, ...], ...] = ()  # by stage; none where no stage has any
 
     def lean(self, chain: Chain) -> Chain:
         """The chain with the least overheads.
@@ -44,7 +45,7 @@ class ChainMemory:
         A chain has no figure for what is not read, or not there any more: that is taken off what a
         replay and a backward need beside it, as far as this goes.
         """
-        return _with(
+        return self._with(
             chain,
             [
                 (
@@ -70,7 +71,7 @@ class ChainMemory:
 
     def careful(self, chain: Chain) -> Chain:
         """The chain with the most overheads: what fits with these, fits."""
-        return _with(
+        return self._with(
             chain,
             [
                 (
@@ -79,12 +80,36 @@ class ChainMemory:
                 )
                 for o in self.of_stages
             ],
+            self.shared,
+        )
+
+    def _with(self, chain: Chain, overheads: Sequence[tuple[int, int]], shared: int = 0) -> Chain:
+        """The chain with these overheads, and its save options with so much more than measured."""
+        return replace(
+            chain,
+            stages=tuple(
+                replace(
+                    stage,
+                    forward_overhead_bytes=forward,
+                    backward_overhead_bytes=backward,
+                    save_options=tuple(
+                        _raised(option, costs, shared, stage.output_bytes + forward)
+                        for option, costs in zip(stage.save_options, of_stage, strict=True)
+                    ),
+                )
+                for stage, (forward, backward), of_stage in zip(
+                    chain.stages,
+                    overheads,
+                    self.options or [()] * len(chain.stages),
+                    strict=True,
+                )
+            ),
         )
 
     def peak(self, chain: Chain, platform: Platform, schedule: Schedule) -> int:
         """The peak of a schedule that is valid for the chain."""
         length = len(chain.stages)
-        saving = _with(chain, [(o.save, o.backward) for o in self.of_stages])
+        saving = self._with(chain, [(o.save, o.backward) for o in self.of_stages])
         timeline = simulate(saving, platform, schedule).timeline
         unread = self._unread(schedule, length)
         highest = 0
@@ -105,8 +130,13 @@ class ChainMemory:
         """By operation: bytes of outputs that are not there, though the chain counts them."""
         unread = [0] * len(schedule.operations)
         program = Program.of(schedule, length)
+        in_part = [False] * (length + 1)  # by stage: how it was saved last
         for index, (step, stage) in enumerate(program.operations):
             begin = end = program.source[index]
+            if step == Step.SAVE:
+                in_part[stage] = program.save_options[index] > 0
+            if in_part[stage]:
+                continue  # what is rerun may read it, and its output may be among what is kept
             if program.ends_early[index]:
                 end = program.source[program.backward[stage]] - 1
             elif step != Step.BACKWARD:
@@ -133,11 +163,11 @@ _FORWARDS = (
 )
 
 
-def _with(chain: Chain, overheads: Sequence[tuple[int, int]]) -> Chain:
+def _raised(option: SaveOption, measured: SaveOption, shared: int, least: int) -> SaveOption:
+    """Of a chain, no forward that saves needs less than one that does not, which needs `least`."""
+    save = (measured.save_overhead_bytes or 0) + shared
     return replace(
-        chain,
-        stages=tuple(
-            replace(stage, forward_overhead_bytes=forward, backward_overhead_bytes=backward)
-            for stage, (forward, backward) in zip(chain.stages, overheads, strict=True)
-        ),
+        option,
+        backward_overhead_bytes=measured.backward_overhead_bytes + shared,
+        save_overhead_bytes=max(save, least - option.saved_bytes),
     )

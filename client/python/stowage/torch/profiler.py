@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from stowage.model import Chain
+from stowage.model import Chain, SaveOption
 from stowage.model import Stage as ChainStage
 from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import Signature
@@ -18,6 +18,7 @@ from stowage.torch.sharding import without_collectives
 from stowage.torch.stage import Stage
 from stowage.torch.stage_bytes import Bytes
 from stowage.torch.stage_seconds import Seconds
+from stowage.torch.ways import find_ways
 from stowage.torch.workload import Progress, Workload, backward, measure_step
 
 _LEAST_GAIN = 0.05  # of a replay's time over its forward's
@@ -63,7 +64,8 @@ class Profiler:
         self._work = work
         self._walk = (stages, input_slots, work, progress)
 
-    def run(self, name: str, repeats: int = 3) -> Profile:
+    def run(self, name: str, repeats: int = 3, *, selective: bool = True) -> Profile:
+        """With `selective` also looks for ways to save the stages in part."""
         plain: tuple[float, int] | None = None
         with unchanged(self._model, self._work):
             with contextlib.suppress(torch.OutOfMemoryError):
@@ -80,26 +82,17 @@ class Profiler:
             bytes_of.measure()
             seconds = Seconds(repeats, bytes_of.replays, *self._walk)
             seconds.measure()
-        chain = bytes_of.chain(name)
-        chain = replace(
-            chain,
-            stages=tuple(
-                replace(
-                    stage,
-                    forward_seconds=forward,
-                    backward_seconds=backward,
-                    replay_seconds=_replay_seconds(forward, replay),
-                )
-                for stage, (forward, backward), replay in zip(
-                    chain.stages, seconds.of_stages, seconds.of_replays, strict=True
-                )
-            ),
-            loss=_as_one(chain, sum(seconds.loss)),
-        )
+            chain = _timed(bytes_of.chain(name), seconds)
+            if selective:
+                options = find_ways(chain.stages, *self._walk, repeats)
+                chain = _with_options(chain, options)
         if plain:
             chain = _within(chain, plain[0])
         memory = ChainMemory(
-            tuple(bytes_of.overheads), bytes_of.shared_bytes(), bytes_of.passing_bytes
+            tuple(bytes_of.overheads),
+            bytes_of.shared_bytes(),
+            bytes_of.passing_bytes,
+            tuple(stage.save_options for stage in chain.stages),
         )
         return Profile(
             memory.careful(chain),
@@ -116,6 +109,35 @@ class Profiler:
 def _replay_seconds(forward: float, replay: float | None) -> float | None:
     """None where a replay is not shorter by more than measurements differ."""
     return None if replay is None or replay >= (1 - _LEAST_GAIN) * forward else replay
+
+
+def _timed(chain: Chain, seconds: Seconds) -> Chain:
+    stages = [
+        replace(
+            stage,
+            forward_seconds=forward,
+            backward_seconds=backward,
+            replay_seconds=_replay_seconds(forward, replay),
+        )
+        for stage, (forward, backward), replay in zip(
+            chain.stages, seconds.of_stages, seconds.of_replays, strict=True
+        )
+    ]
+    return replace(chain, stages=tuple(stages), loss=_as_one(chain, sum(seconds.loss)))
+
+
+def _with_options(chain: Chain, options: Sequence[Sequence[SaveOption]]) -> Chain:
+    stages = [
+        replace(
+            stage,
+            save_options=tuple(
+                replace(option, backward_seconds=option.backward_seconds + stage.backward_seconds)
+                for option in of_stage
+            ),
+        )
+        for stage, of_stage in zip(chain.stages, options, strict=True)
+    ]
+    return replace(chain, stages=tuple(stages))
 
 
 def _as_one(chain: Chain, seconds: float) -> ChainStage:
@@ -155,6 +177,10 @@ def _within(chain: Chain, seconds: float) -> Chain:
             backward_seconds=stage.backward_seconds * factor,
             replay_seconds=(
                 None if stage.replay_seconds is None else stage.replay_seconds * factor
+            ),
+            save_options=tuple(
+                replace(option, backward_seconds=option.backward_seconds * factor)
+                for option in stage.save_options
             ),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from stowage.model import OperationKind, Schedule
+from stowage.model import Operation, OperationKind, Schedule
 
 
 class Step(IntEnum):
@@ -43,7 +43,9 @@ class Program:
     operations: tuple[tuple[Step, int], ...]
     first_forward: tuple[int, ...]  # by stage, 0 unused: index of its first forward
     backward: tuple[int, ...]  # by stage: index of its backward
-    forwards: tuple[int, ...]  # by stage: how often it runs
+    save_options: tuple[int, ...]  # by operation: how a forward saves; 0: all
+    # By stage: it is replayed, or rerun within its backward.
+    runs_again: tuple[bool, ...]
     # Values that leave the device; index 0 is the chain's input.
     travels: tuple[bool, ...]
     # By stage: it runs once, as in plain training, and what it saves stays in the caller's graph.
@@ -66,16 +68,13 @@ class Program:
                     f"schedule.operations[{index}]: {operation.kind.name} is not for modules, "
                     "which keep their inputs; solve the chain without input_unread"
                 )
-            if operation.save_option:
-                raise ValueError(
-                    f"schedule.operations[{index}]: save_option {operation.save_option} is not for "
-                    "modules, which save in their own way; solve the chain without save_options"
-                )
         operations: list[tuple[Step, int]] = []
+        save_options: list[int] = []
         source: list[int] = []
         for index, operation in enumerate(schedule.operations):
             if operation.stage <= length:
                 operations.append((_STEPS[operation.kind], operation.stage))
+                save_options.append(operation.save_option or 0)
                 source.append(index)
         first = [-1] * (length + 1)
         backward = [-1] * (length + 1)
@@ -83,21 +82,23 @@ class Program:
         travels = [False] * (length + 1)
         for index, (step, stage) in enumerate(operations):
             if step <= Step.DISCARD:
-                forwards[stage] += 1
+                forwards[stage] += 2 if save_options[index] else 1
                 if first[stage] < 0:
                     first[stage] = index
             elif step == Step.BACKWARD:
                 backward[stage] = index
             else:
                 travels[stage] = True
+        runs_again = [count > 1 for count in forwards]
         return Program(
             length,
             tuple(operations),
             tuple(first),
             tuple(backward),
-            tuple(forwards),
+            tuple(save_options),
+            tuple(runs_again),
             tuple(travels),
-            tuple(count == 1 and not any(travels) for count in forwards),
+            (False, *(not again and not any(travels) for again in runs_again[1:])),
             _ends_early(operations, first),
             _before_loss(schedule, operations, source, first[length]),
             tuple(source),
@@ -117,6 +118,15 @@ class Program:
         return all(self.plain[1:])
 
 
+def saved_by(option: int) -> Program:
+    """Saves the one stage that there is by an option, and reruns the rest within its backward."""
+    operations = (
+        Operation(kind=OperationKind.FORWARD_SAVE, stage=1, save_option=option),
+        Operation(kind=OperationKind.BACKWARD, stage=1),
+    )
+    return Program.of(Schedule(operations=operations), 1)
+
+
 def everything_stored(length: int) -> Program:
     """Saves every stage once: no recomputation, no transfer."""
     operations: Sequence[tuple[Step, int]] = [
@@ -128,7 +138,8 @@ def everything_stored(length: int) -> Program:
         tuple(operations),
         (-1, *range(length)),
         (-1, *range(2 * length - 1, length - 1, -1)),
-        (0, *([1] * length)),
+        (0,) * (2 * length),
+        (False,) * (length + 1),
         (False,) * (length + 1),
         (False, *([True] * length)),
         (False,) * (2 * length),

@@ -19,9 +19,10 @@ class LayerReport:
     """What a schedule does with one layer."""
 
     name: str
-    kept: str  # after the first forward: "all", "output" or "nothing"
-    recomputed: int  # forwards beyond the first
+    kept: str  # after the first forward: "all", "part", "output" or "nothing"
+    recomputed: int  # forwards beyond the first, without reruns of what a part lacks
     offloaded: int  # times its value goes to host memory
+    way: str = ""  # of a layer that is saved in part: the operators whose results it keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Report:
         lines.append(f"{'layer':{width}}  {'kept':8}  recomputed  offloaded")
         lines += [
             f"{layer.name:{width}}  {layer.kept:8}  {layer.recomputed:>10}  {layer.offloaded:>9}"
+            + (f"  {layer.way}" if layer.way else "")
             for layer in self.layers
         ]
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
@@ -89,10 +91,29 @@ def _layers(found: Fitted) -> list[LayerReport]:
     if explanation is None:
         return [LayerReport(name, "all", 0, 0) for name in names]
     fates: dict[int, StageFate] = {fate.stage: fate for fate in explanation.stages}
+    ways = _ways(found)
     return [
-        LayerReport(name, _KEPT[fates[i].first_sweep], fates[i].recomputed, fates[i].offloaded)
+        LayerReport(
+            name,
+            "part" if i in ways else _KEPT[fates[i].first_sweep],
+            fates[i].recomputed,
+            fates[i].offloaded,
+            ways.get(i, ""),
+        )
         for i, name in enumerate(names, 1)
     ]
+
+
+def _ways(found: Fitted) -> dict[int, str]:
+    """By layer that is saved in part: what it keeps."""
+    schedule = found.answer.schedule if found.answer is not None else None
+    return {
+        operation.stage: found.coordinator.stages[operation.stage - 1]
+        .ways[operation.save_option - 1]
+        .name
+        for operation in (schedule.operations if schedule is not None else ())
+        if operation.save_option
+    }
 
 
 def paragraph(found: Fitted) -> str:
@@ -114,9 +135,12 @@ def paragraph(found: Fitted) -> str:
     layers = _layers(found)
     recomputed = sum(layer.recomputed > 0 for layer in layers)
     offloaded = sum(layer.offloaded > 0 for layer in layers)
+    in_part = sum(layer.kept == "part" for layer in layers)
+    parts = f", keeps a part of {in_part}" if in_part else ""
     return (
         begin + f"The schedule ({found.answer.origin.solver if found.answer.origin else ''}, from "
-        f"{found.source}) recomputes {recomputed} layers and offloads {offloaded}; predicted: "
+        f"{found.source}) recomputes {recomputed} layers{parts} and offloads {offloaded}; "
+        "predicted: "
         f"{_bytes(found.predicted_peak_bytes)} and {_seconds(found.predicted_seconds)} a step; "
         f"measured: {_bytes(found.measured_peak_bytes)} and {_seconds(found.measured_seconds)}."
         + _notes(found)

@@ -9,7 +9,7 @@ it has not run as the layer did, and its gradients would be others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from torch import Tensor, nn, strided
 from torch.autograd.graph import saved_tensors_hooks
@@ -28,7 +28,7 @@ Note = tuple[str, int, Any, Any, Any]
 
 _PARAMETER = "a parameter"
 _ARGUMENT = "an argument"
-_INPUT = "the input"
+INPUT = "the input"
 _MADE = "a tensor"
 
 
@@ -62,7 +62,7 @@ class _Owners:
                 self._owners[storage_key(part)] = _ARGUMENT, slot
         for slot, index in chain:
             for part in parts_of(tensors[slot]):
-                self._owners[storage_key(part)] = _INPUT, index
+                self._owners[storage_key(part)] = INPUT, index
 
     def note_of(self, tensor: Tensor) -> Note:
         if tensor.layout is strided:
@@ -77,15 +77,27 @@ class _Owners:
         return _MADE, 0, tensor.shape, tensor.dtype, tensor.device
 
 
+class Part(Protocol):
+    """Has what a run keeps that saves in part."""
+
+    def has(self, tensor: Tensor) -> bool: ...
+
+
 class _Hooks:
     """What autograd is told while a layer runs."""
 
     def __init__(
-        self, layer: str, tensors: Sequence[Tensor], chain: Sequence[tuple[int, int]], saves: bool
+        self,
+        layer: str,
+        tensors: Sequence[Tensor],
+        chain: Sequence[tuple[int, int]],
+        saves: bool,
+        part: Part | None,
     ) -> None:
         self._layer = layer
         self._owners = _Owners(tensors, chain)
         self._saves = saves
+        self._part = part
         self._saved: list[Saved] = []
 
     def __enter__(self) -> None:
@@ -110,10 +122,12 @@ class _Hooks:
     def _keep(self, tensor: Tensor, note: Note) -> None:
         if not self._saves:
             self._saved.append(None)
-        elif note[0] is _INPUT:
+        elif note[0] is INPUT:
             self._saved.append(InputView.of(tensor, note[1]))
-        else:
+        elif self._part is None or self._part.has(tensor):
             self._saved.append(Held(tensor, self._layer))
+        else:
+            self._saved.append(None)
 
 
 class FirstRun(_Hooks):
@@ -122,7 +136,7 @@ class FirstRun(_Hooks):
     Args:
         tensors: the arguments', of which `chain` has the slots of the chain's value, and the
             indices in that.
-        saves: keeps what is saved, by handle.
+        saves: keeps what is saved, by handle; of that, with `part`, what this has.
     """
 
     def __init__(
@@ -134,8 +148,9 @@ class FirstRun(_Hooks):
         chain: Sequence[tuple[int, int]],
         *,
         saves: bool,
+        part: Part | None = None,
     ) -> None:
-        super().__init__(layer, tensors, chain, saves)
+        super().__init__(layer, tensors, chain, saves, part)
         self.notes: list[Note] = []
         self._holder = holder
         self._stage = stage
@@ -164,8 +179,9 @@ class ReplayRun(_Hooks):
     """Hooks around a replay, which must save what the first run has saved.
 
     Args:
-        tensors, chain, saves: as of `FirstRun`.
-        stops: raises `Complete` out of the layer after the last tensor that it saves.
+        tensors, chain, saves, part: as of `FirstRun`.
+        stops: raises `Complete` out of the layer after the last tensor that it has to save.
+        held: of a stage that was saved in part, what is there, by handle.
     """
 
     def __init__(
@@ -177,17 +193,46 @@ class ReplayRun(_Hooks):
         *,
         saves: bool,
         stops: bool,
+        part: Part | None = None,
+        held: Sequence[Saved] = (),
     ) -> None:
-        super().__init__(layer, tensors, chain, saves)
+        super().__init__(layer, tensors, chain, saves, part)
         self.is_complete = False  # and has raised `Complete`
         self._notes = notes
-        self._stops = stops
+        self._held = held
+        self._end = self._last() if stops and held else len(notes) if stops else -1
         self._count = 0
         self._problem = ""
+        self.is_needed = self._end != 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether what the layer still does is of no use."""
+        return self.is_complete or bool(self._problem)
+
+    def take_saved(self) -> list[Saved] | None:
+        saved = super().take_saved()
+        return saved if saved is None else [*saved, *self._held[len(saved) :]]
+
+    def _last(self) -> int:
+        """How many of the notes are those up to the last tensor that is not there."""
+        end = handle = 0
+        for count, note in enumerate(self._notes, 1):
+            if note[0] is _MADE or note[0] is INPUT:
+                if self._held[handle] is None:
+                    end = count
+                handle += 1
+        return end
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raises since the layer does `what`, and did not in the first run."""
+        self._problem = self._problem or what
+        self.check()
+        raise AssertionError
 
     def check(self) -> None:
         """Raises where the replay was another run than the first: also if the layer hid it."""
-        if not self._problem and self._count < len(self._notes):
+        if not self._problem and not self.is_complete and self._count < len(self._notes):
             self._problem = f"saves {self._count} tensors in place of {len(self._notes)}"
         if self._problem:
             raise OtherRunError(
@@ -201,18 +246,24 @@ class ReplayRun(_Hooks):
             return  # what runs while the layer ends
         number = self._count
         if self._problem or number == len(self._notes):
-            self._problem = self._problem or f"saves more than {number} tensors"
-            self.check()
+            self.refuse(f"saves more than {number} tensors")
         note = self._owners.note_of(tensor)
         if note != self._notes[number]:
-            self._problem = f"saves {_text(note)} in place of {_text(self._notes[number])}"
-            self.check()
+            self.refuse(f"saves {_text(note)} in place of {_text(self._notes[number])}")
         self._count += 1
-        if note[0] is _MADE or note[0] is _INPUT:
-            self._keep(tensor, note)
-        if self._stops and self._count == len(self._notes):
+        if note[0] is _MADE or note[0] is INPUT:
+            self._keep_or_hold(tensor, note)
+        if self._count == self._end:
             self.is_complete = True
             raise Complete
+
+    def _keep_or_hold(self, tensor: Tensor, note: Note) -> None:
+        handle = len(self._saved)
+        held = self._held[handle] if self._held else None
+        if held is None:
+            self._keep(tensor, note)
+        else:
+            self._saved.append(held)
 
     def _unpack(self, packed: Any) -> Tensor:
         raise RuntimeError(

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from stowage.torch.kept_results import HandOn, Keep, Way
 from stowage.torch.replay import Context, Replay, Snapshot
 from stowage.torch.saved_tensors import Complete, Note, ReplayRun
 from stowage.torch.structure import put_tensors, tensors_of
-from stowage.torch.values import Saved, storage_keys
+from stowage.torch.values import Saved, Value, storage_keys
 
 
 class Stage:
@@ -27,6 +28,7 @@ class Stage:
         self.replay = Replay(name, self.parts)
         # A replay may end once it has saved all. Not where the layer's code hides that.
         self.can_stop = True
+        self.ways: tuple[Way, ...] = ()  # the save options of its profile
 
     def run(self, args: Any, kwargs: Any) -> Any:
         output = self.forwards[0](*args, **kwargs)
@@ -35,17 +37,53 @@ class Stage:
         return output
 
     def run_again(
-        self, call: Call, inputs: Sequence[Tensor], *, saves: bool, stops: bool
-    ) -> tuple[list[Tensor], list[Saved] | None]:
+        self,
+        call: Call,
+        inputs: Sequence[Tensor],
+        *,
+        saves: bool,
+        stops: bool,
+        way: Way | None = None,
+    ) -> Value:
         """A replay with these values of the chain: its outputs, detached, and what it has saved.
 
         With `stops`, ends early where it can, and then has no outputs.
         """
-        stops = stops and self.can_stop
         tensors = call.tensors(inputs)
-        run = ReplayRun(call.notes, self.name, tensors, call.chain, saves=saves, stops=stops)
-        if stops and not call.notes:
-            return [], run.take_saved()
+        keep = Keep(way, self.name, call.snapshot.devices) if way is not None else None
+        stops = stops and self.can_stop
+        run = ReplayRun(
+            call.notes, self.name, tensors, call.chain, saves=saves, stops=stops, part=keep
+        )
+        outputs = self._replay(call, tensors, run, keep) if run.is_needed else []
+        return Value.of(outputs, run.take_saved(), keep.results() if keep is not None else None)
+
+    def rerun(self, call: Call, inputs: Sequence[Tensor], value: Value) -> list[Saved]:
+        """All that the stage saves, of a value that has a part. Takes that from the value."""
+        tensors = call.tensors(inputs)
+        held, kept = value.saved or [], value.kept
+        value.saved = value.kept = None
+        assert kept is not None
+        run = ReplayRun(
+            call.notes,
+            self.name,
+            tensors,
+            call.chain,
+            saves=True,
+            stops=self.can_stop,
+            held=held,
+        )
+        if run.is_needed:
+            self._replay(call, tensors, run, HandOn(kept, self.name, run) if kept.outputs else None)
+        return run.take_saved() or []
+
+    def _replay(
+        self,
+        call: Call,
+        tensors: list[Tensor],
+        run: ReplayRun,
+        mode: contextlib.AbstractContextManager[Any] | None,
+    ) -> list[Tensor]:
         args, kwargs = put_tensors(call.template, tensors)
         outputs: list[Tensor] = []
         with (
@@ -54,13 +92,14 @@ class Stage:
             torch.enable_grad(),
             contextlib.suppress(Complete),
             run,
+            mode or contextlib.nullcontext(),
         ):
             returned = self.run(args, kwargs)
             # The layer's code has caught what was to end it.
             self.can_stop = self.can_stop and not run.is_complete
             outputs = [output.detach() for output in tensors_of(returned)]
         run.check()
-        return outputs, run.take_saved()
+        return outputs
 
     def parameters(self) -> list[Tensor]:
         return [parameter for parameter in self.parts.parameters() if parameter.requires_grad]

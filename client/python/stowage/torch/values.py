@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from stowage.torch.kept_results import KeptResults
 
 
 def storage_key(tensor: Tensor) -> int:
@@ -152,12 +155,27 @@ class Held:
 Saved = Held | InputView | tuple[View, Version] | None
 
 
+def tensor_of(
+    saved: Held | InputView | tuple[View, Version], inputs: Sequence[Tensor], layer: str
+) -> Tensor:
+    """The tensor that `layer` saved. Its input is on the device as `inputs`."""
+    if isinstance(saved, Held):
+        return saved.get()
+    if isinstance(saved, InputView):
+        return saved.tensor(inputs)
+    view, version = saved
+    if not version.is_current():
+        raise_changed(layer)
+    return view.tensor()
+
+
 @dataclass(slots=True)
 class Value:
     """The value of one stage. Either `tensors` or, once it has blocks, `views` are its outputs."""
 
     tensors: list[Tensor] | None
     saved: list[Saved] | None = None  # None: the output alone
+    kept: KeptResults | None = None  # of a stage that is saved in part
     views: list[View | Tensor] = field(default_factory=list)
     blocks: dict[int, Block] = field(default_factory=dict)
     arrives: Callable[[], None] | None = None  # makes the compute queue wait for a prefetch
@@ -166,9 +184,11 @@ class Value:
     _travelers: list[Block] | None = None
 
     @staticmethod
-    def of(tensors: list[Tensor], saved: list[Saved] | None = None) -> Value:
+    def of(
+        tensors: list[Tensor], saved: list[Saved] | None = None, kept: KeptResults | None = None
+    ) -> Value:
         """Of outputs, detached."""
-        return Value(tensors, saved, versions=[tensor._version for tensor in tensors])
+        return Value(tensors, saved, kept, versions=[tensor._version for tensor in tensors])
 
     def overwritten(self) -> bool:
         """Whether the caller has changed an output in place since it was made."""
@@ -197,20 +217,26 @@ class Value:
             return
         if self.saved is not None:
             stay = others()
-            for number, held in enumerate(self.saved):
-                if (
-                    isinstance(held, Held)
-                    and has_plain_storage(held.tensor)
-                    and storage_key(held.tensor) not in stay
-                ):
-                    version = Version(held.tensor, held.version)
-                    self.saved[number] = self.strided_view_of(held.tensor), version
+            self._views_of(self.saved, stay)
+            for outputs in self.kept.outputs.values() if self.kept is not None else ():
+                self._views_of(outputs, stay)
         self.views = [self.view_of(tensor) for tensor in self.tensors]
         self.views_versions = [
             Version(tensor, version)
             for tensor, version in zip(self.tensors, self.versions, strict=True)
         ]
         self.tensors = None
+
+    def _views_of(self, parts: list[Any], stay: set[int]) -> None:
+        """In place of what is held."""
+        for number, held in enumerate(parts):
+            if (
+                isinstance(held, Held)
+                and has_plain_storage(held.tensor)
+                and storage_key(held.tensor) not in stay
+            ):
+                version = Version(held.tensor, held.version)
+                parts[number] = self.strided_view_of(held.tensor), version
 
     def bytes(self) -> int:
         """Of its blocks."""

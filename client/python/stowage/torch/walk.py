@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +65,17 @@ class Arguments:
 
         With `gradients`, but not `saves`, runs as a layer whose backward needs another run.
         """
+        hooks = None if saves else Drops(self)
+        run = self.stage.run if hooks is None else hooks.around(self.stage.run)
+        outputs, leaves = self.run_by(run, gradients=gradients)
+        if hooks is not None:
+            self.notes = hooks.notes
+        return outputs, leaves
+
+    def run_by(
+        self, run: Callable[[Any, Any], Any], *, gradients: bool
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The same of `run`, called in place of the layer with its arguments."""
         tensors = list(self.tensors)
         leaves: list[Tensor] = []
         made: dict[int, Tensor] = {}
@@ -77,15 +87,8 @@ class Arguments:
                 if gradients and tensor.requires_grad:
                     leaves.append(tensors[slot].requires_grad_())
         args, kwargs = put_tensors(self.template, tensors)
-        hooks = None if saves else _Drops(self)
-        with (
-            torch.set_grad_enabled(gradients),
-            self.context.again(),
-            hooks or contextlib.nullcontext(),
-        ):
-            returned = self.stage.run(args, kwargs)
-        if hooks is not None:
-            self.notes = hooks.notes
+        with torch.set_grad_enabled(gradients), self.context.again():
+            returned = run(args, kwargs)
         outputs: list[Tensor] = []
         self.output = take_tensors(returned, outputs)
         if gradients:
@@ -129,12 +132,19 @@ class _Nothing:
         )
 
 
-class _Drops(FirstRun):
+class Drops(FirstRun):
     """Takes notes of what a layer saves, which no backward reads."""
 
     def __init__(self, arguments: Arguments) -> None:
         name, chain = arguments.stage.name, arguments.chain_indices
         super().__init__(_Nothing(), 0, name, arguments.tensors, chain, saves=False)
+
+    def around(self, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def runs(args: Any, kwargs: Any) -> Any:
+            with self:
+                return run(args, kwargs)
+
+        return runs
 
     def _unpack(self, packed: Any) -> Tensor:
         return self._holder.take(self._stage, 0)

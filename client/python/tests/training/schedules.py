@@ -6,18 +6,23 @@ import contextlib
 import dataclasses
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from device import DEVICE
 from models import Example, loss_of
+from torch import Tensor
 
 import stowage
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.discover import find_layers
+from stowage.torch.kept_results import Way
 from stowage.torch.model_state import unchanged
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program
+from stowage.torch.recording import Recording, record
 from stowage.torch.stage import Stage
 from stowage.torch.transfers import transfers_for
+from stowage.torch.walk import Arguments, Walk
 from stowage.torch.workload import Workload
 
 
@@ -39,15 +44,46 @@ class Profiled:
             coordinator.remove()
 
 
-def profiled(example: Example) -> Profiled:
+def profiled(example: Example, *, selective: bool = False) -> Profiled:
     work = Workload(example.forward, loss_of, DEVICE)
     with unchanged(example.model, work):
         found = find_layers(example.model, work.forward, None)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
-    profiler = Profiler(example.model, stages, found.input_slots, work, lambda text, done: None)
-    return Profiled(example, stages, found.input_slots, profiler.run("test", repeats=1))
+    profiler = Profiler(example.model, stages, found.input_slots, work, _silent)
+    profile = profiler.run("test", repeats=1, selective=selective)
+    return Profiled(example, stages, found.input_slots, profile)
+
+
+class _Records(Walk):
+    def __init__(self, *walk: Any) -> None:
+        super().__init__(*walk)
+        self.recordings: list[Recording] = []
+
+    def measure_stage(self, number: int, arguments: Arguments) -> list[Tensor]:
+        self.recordings.append(record(arguments, DEVICE))
+        outputs, _ = arguments.run(gradients=True)
+        return outputs
+
+
+def recorded(example: Example, stages: Sequence[Stage], slots: Sequence[int]) -> list[Recording]:
+    """By stage, what its forward calls."""
+    work = Workload(example.forward, loss_of, DEVICE)
+    records = _Records(stages, slots, work, _silent)
+    with unchanged(example.model, work):
+        records.walk()
+    return records.recordings
+
+
+def random_way(recording: Recording, chance: random.Random) -> Way:
+    can_be_kept = [i for i, operator in enumerate(recording.operators) if operator.can_keep]
+    share = chance.random()
+    return recording.way("random", [i for i in can_be_kept if chance.random() < share])
+
+
+def _silent(text: str, done: float) -> None:
+    pass
 
 
 def random_transfers(schedule: stowage.Schedule, length: int, seed: int) -> stowage.Schedule:

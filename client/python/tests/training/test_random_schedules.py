@@ -1,4 +1,4 @@
-"""Random valid schedules with transfers on a small network leave what plain training leaves.
+"""Random valid schedules with transfers and ways on a small network leave what training leaves.
 
 STOWAGE_TEST_SCHEDULES says how many are run; thousands take some minutes.
 """
@@ -25,6 +25,7 @@ from stowage.torch.transfers import transfers_for
 COUNT = int(os.environ.get("STOWAGE_TEST_SCHEDULES", "200"))
 BATCH = 50
 LENGTH = 6
+WAYS = 3
 
 
 class Layer(nn.Module):
@@ -57,8 +58,11 @@ class Layers(nn.Module):
         return value
 
 
-def _random_schedule(seed: int) -> stowage.Schedule:
-    """Any order that leads to each backward: values are dropped and made again at random."""
+def _random_schedule(seed: int, ways: int) -> stowage.Schedule:
+    """Any order that leads to each backward: values are dropped and made again at random.
+
+    Each stage has so many ways to be saved in part.
+    """
     chance = random.Random(seed)
     kind = stowage.OperationKind
     operations: list[stowage.Operation] = []
@@ -73,7 +77,8 @@ def _random_schedule(seed: int) -> stowage.Schedule:
         else:
             step = kind.FORWARD_CHECKPOINT
         live[stage] = saves
-        operations.append(stowage.Operation(kind=step, stage=stage))
+        option = chance.randint(0, ways) if saves else 0
+        operations.append(stowage.Operation(kind=step, stage=stage, save_option=option or None))
 
     share = chance.random()
     for stage in range(1, LENGTH + 1):
@@ -120,12 +125,16 @@ def test_random_schedules_are_equal_to_the_bit(first: int) -> None:
     expected = _step(_start().fresh())
     example = _start().fresh()
     stages = [Stage(str(number), [layer]) for number, layer in enumerate(example.model.layers)]
-    chain = stowage.Chain(
-        stages=(stowage.Stage(output_bytes=1, saved_bytes=2),) * LENGTH, loss=stowage.Stage()
-    )
+    recordings = schedules.recorded(example, stages, (0,))
+    option = stowage.SaveOption(saved_bytes=1)
+    layer = stowage.Stage(output_bytes=1, saved_bytes=2, save_options=(option,) * WAYS)
+    chain = stowage.Chain(stages=(layer,) * LENGTH, loss=stowage.Stage())
     platform = stowage.Platform(memory_bytes=2**40, offload_bytes_per_second=1e9)
     for seed in range(first, first + BATCH):
-        schedule = _random_schedule(seed)
+        chance = random.Random(seed)
+        for stage, recording in zip(stages, recordings, strict=True):
+            stage.ways = tuple(schedules.random_way(recording, chance) for _ in range(WAYS))
+        schedule = _random_schedule(seed, WAYS if seed % 3 else 0)
         if seed % 4:
             schedule = schedules.random_transfers(schedule, LENGTH, seed)
         stowage.simulate(chain, platform, schedule)  # it is valid

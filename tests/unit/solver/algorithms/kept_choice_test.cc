@@ -1,4 +1,4 @@
-#include "client/torch/kept_choice.h"
+#include "solver/algorithms/kept_choice.h"
 
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST(ChooseKept, KeepsWhatIsDearAndSmall) {
   ASSERT_THAT(choices, SizeIs(1));
   // The rerun ends before the outputs of the last one.
   EXPECT_EQ(choices[0].name, "keep 1 of 2 linear+dropout");
-  EXPECT_THAT(choices[0].operators.numbers, ElementsAre(1, 4));
+  EXPECT_THAT(choices[0].operators, ElementsAre(1, 4));
   EXPECT_EQ(ChooseKept(costs, 40, 1)[0].name, "keep linear+dropout");
 }
 
@@ -88,7 +88,7 @@ TEST(ChooseKept, IsTheQuickestWithinItsBytes) {
     EXPECT_LE(choices.size(), kCount);
     for (const KeptChoice& choice : choices) {
       uint32_t kept = 0;
-      for (const size_t number : choice.operators.numbers) kept |= uint32_t{1} << number;
+      for (const size_t number : choice.operators) kept |= uint32_t{1} << number;
       const Cost cost = CostOf(costs, kept);
       EXPECT_EQ(choice.kept_bytes, cost.bytes);
       EXPECT_EQ(choice.rerun_seconds, cost.seconds);

@@ -1,0 +1,176 @@
+"""Saving a layer in part: a run keeps the results of some operators, and the rerun within the
+layer's backward is handed those in place of running them.
+
+Operators are those that torch dispatches below autograd, numbered in order of their calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from stowage.torch.replay import RandomStates
+from stowage.torch.saved_tensors import ReplayRun
+from stowage.torch.values import Held, storage_key, tensor_of
+
+# Called by what looks at a run, too, so they have no number.
+IGNORED = frozenset({torch.ops.aten.detach.default, torch.ops.prim.device.default})
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Which results a layer keeps. Equal in every run of the layer."""
+
+    name: str
+    operators: tuple[Any, ...]  # all that the layer calls
+    kept: frozenset[int]
+    # An operator that changes a kept output in place before another has read it, and the number of
+    # the one whose output it is: it is handed on as it is after all of those.
+    joined: Mapping[int, int]
+
+
+@dataclass(slots=True)
+class KeptResults:
+    """What a run has kept, by operator. One rerun takes it."""
+
+    way: Way
+    outputs: dict[int, list[Any]]  # tensors as what a value holds
+    several: set[int]  # the operators that return more than one, or a tuple of one
+    random: dict[int, RandomStates]  # after operators that drew numbers
+
+
+class Mode(TorchDispatchMode):  # type: ignore[no-untyped-call, unused-ignore]
+    """Sees the operators of what runs inside."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+
+    @classmethod
+    def ignore_compile_internals(cls) -> bool:
+        return True
+
+
+def draws(operator: Any) -> bool:
+    return torch.Tag.nondeterministic_seeded in operator.tags
+
+
+class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
+    """Around a run, inside of its hooks. Keeps nothing where the layer calls other operators."""
+
+    def __init__(self, way: Way, layer: str, devices: tuple[torch.device, ...]) -> None:
+        super().__init__()
+        self._way = way
+        self._layer = layer
+        self._devices = devices
+        self._count = 0
+        self._is_other = False
+        self._tensors: dict[int, Any] = {}
+        self._random: dict[int, RandomStates] = {}
+        self._storages: set[int] = set()
+        self._end = 0  # a rerun runs so many operators
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        output = func(*args, **(kwargs or {}))
+        if func in IGNORED:
+            return output
+        number, way = self._count, self._way
+        self._count += 1
+        if number >= len(way.operators) or way.operators[number] is not func:
+            self._is_other = True
+            return output
+        if number in way.kept:
+            self._tensors[number] = _detached(output)
+            self._storages.update(_storages_of(output))
+        elif number not in way.joined:
+            return output
+        if draws(func):
+            self._random[number] = RandomStates(self._devices)
+        return output
+
+    def has(self, tensor: Tensor) -> bool:
+        """Whether what is kept holds the tensor. Else a rerun must come as far as this."""
+        if tensor.layout is torch.strided and storage_key(tensor) in self._storages:
+            return True
+        self._end = self._count
+        return False
+
+    def results(self) -> KeptResults:
+        """After the run, without what a rerun does not come to."""
+        kept = {} if self._is_other else self._tensors
+        self._tensors = {}
+        outputs = {
+            number: [
+                Held(part, self._layer) if isinstance(part, Tensor) else part
+                for part in (output if isinstance(output, tuple) else (output,))
+            ]
+            for number, output in kept.items()
+            if number < self._end
+        }
+        several = {number for number in outputs if isinstance(kept[number], tuple)}
+        return KeptResults(self._way, outputs, several, self._random)
+
+
+class HandOn(Mode):  # type: ignore[no-untyped-call, unused-ignore]
+    """Around a rerun, inside of its hooks.
+
+    Args:
+        kept: the last reference to it.
+        run: the hooks.
+    """
+
+    def __init__(self, kept: KeptResults, layer: str, run: ReplayRun) -> None:
+        super().__init__()
+        self._kept = kept
+        self._layer = layer
+        self._run = run
+        self._count = 0
+        self._handed_on: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in IGNORED or self._run.is_over:
+            return func(*args, **(kwargs or {}))
+        kept, number = self._kept, self._count
+        self._count += 1
+        if number >= len(kept.way.operators) or kept.way.operators[number] is not func:
+            self._run.refuse(f"calls {func}")
+        if number in kept.outputs:
+            self._handed_on.add(number)
+            parts = [
+                # The caller's graph counts changes of its own.
+                tensor_of(part, (), self._layer).data if is_saved(part) else part
+                for part in kept.outputs.pop(number)
+            ]
+            result = tuple(parts) if number in kept.several else parts[0]
+        elif kept.way.joined.get(number) in self._handed_on:
+            result = args[0]
+        else:
+            return func(*args, **(kwargs or {}))
+        if number in kept.random:
+            kept.random[number].restore()
+        return result
+
+
+def is_saved(part: Any) -> bool:
+    """Whether what an operator returned is a tensor, as a value holds it."""
+    return isinstance(part, (Held, tuple))
+
+
+def _detached(output: Any) -> Any:
+    """Without the caller's graph, but with the count of changes in place."""
+    if isinstance(output, (tuple, list)):
+        return tuple(_detached(part) for part in output)
+    if not isinstance(output, Tensor):
+        return output
+    # Below autograd a detached tensor would have a count of its own.
+    with torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.ADInplaceOrView, False):
+        return output.detach()
+
+
+def _storages_of(output: Any) -> list[int]:
+    parts = output if isinstance(output, (tuple, list)) else (output,)
+    return [storage_key(part) for part in parts if isinstance(part, Tensor)]

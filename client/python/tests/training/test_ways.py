@@ -1,0 +1,272 @@
+"""Layers that keep a part of what they save, and rerun the rest within their backward."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import random
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import models
+import pytest
+import schedules
+import torch
+from device import DEVICE, generator
+from models import Example, differences, loss_of, train
+from torch import Tensor, nn
+
+import stowage
+from stowage.torch.executor import Pass
+from stowage.torch.model_state import unchanged
+from stowage.torch.workload import Workload, measure_step
+
+KIND = stowage.OperationKind
+
+
+def _saved_by(options: Sequence[int]) -> stowage.Schedule:
+    """Saves each stage by its option, and the loss."""
+    length = len(options)
+    forwards = [
+        stowage.Operation(kind=KIND.FORWARD_SAVE, stage=stage, save_option=option or None)
+        for stage, option in enumerate([*options, 0], 1)
+    ]
+    backwards = [
+        stowage.Operation(kind=KIND.BACKWARD, stage=stage) for stage in range(length + 1, 0, -1)
+    ]
+    return stowage.Schedule(operations=(*forwards, *backwards))
+
+
+@functools.cache
+def _profiled(name: str) -> schedules.Profiled:
+    return schedules.profiled(models.make(name), selective=True)
+
+
+def _restart(profiled: schedules.Profiled, name: str) -> None:
+    profiled.example.model.load_state_dict(models.make(name).model.state_dict())
+    profiled.example.model.zero_grad()
+
+
+@pytest.mark.parametrize("bfloat16", [False, True], ids=["float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["blocks", *models.MODELS])
+def test_random_ways_train_as_plain_training_does(name: str, bfloat16: bool) -> None:
+    expected = train(models.make(name), bfloat16=bfloat16)
+    profiled = _profiled(name)
+    of_profile = [stage.ways for stage in profiled.stages]
+    with torch.autocast(DEVICE.type, torch.bfloat16, enabled=bfloat16):
+        recordings = schedules.recorded(profiled.example, profiled.stages, profiled.slots)
+    chance = random.Random(name)
+    try:
+        for stage, recording in zip(profiled.stages, recordings, strict=True):
+            stage.ways = (schedules.random_way(recording, chance),)
+        _restart(profiled, name)
+        with profiled.under(_saved_by([1] * len(profiled.stages))):
+            found = train(profiled.example, bfloat16=bfloat16)
+    finally:
+        for stage, ways in zip(profiled.stages, of_profile, strict=True):
+            stage.ways = ways
+    assert differences(expected, found) == []
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "vit", "resnet50"])
+def test_ways_take_what_was_measured(name: str) -> None:
+    profiled = _profiled(name)
+    chain = profiled.profile.chain
+    most = max(len(stage.save_options) for stage in chain.stages)
+    assert most > 0
+    platform = stowage.Platform(memory_bytes=2**40)
+    work = Workload(profiled.example.forward, loss_of, DEVICE)
+    for option in range(1, most + 1):
+        options = [min(option, len(stage.save_options)) for stage in chain.stages]
+        schedule = _saved_by(options)
+        inside = profiled.profile.memory.peak(chain, platform, schedule)
+        expected = max(inside, profiled.profile.outside_backward_bytes)
+        with unchanged(profiled.example.model, work), profiled.under(schedule):
+            measure_step(work)  # which makes what stays
+            peak = measure_step(work)[1]
+        assert peak == pytest.approx(expected + profiled.profile.outside_bytes, rel=0.03), option
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama"])
+def test_equal_layers_have_equal_ways(name: str) -> None:
+    profiled = _profiled(name)
+    stages = profiled.profile.chain.stages
+    layers = [
+        (stage.ways, [(o.name, o.saved_bytes) for o in figures.save_options])
+        for stage, figures in zip(profiled.stages, stages, strict=True)
+        if figures.saved_bytes == stages[1].saved_bytes
+    ]
+    assert len(layers) > 1
+    assert all(layer == layers[0] for layer in layers)
+    ways, options = layers[0]
+    assert [way.name for way in ways] == [option[0] for option in options]
+    sizes = [stages[1].saved_bytes, *(option[1] for option in options), stages[1].output_bytes]
+    assert sizes == sorted(sizes, reverse=True)
+    seconds = [stages[1].backward_seconds] + [o.backward_seconds for o in stages[1].save_options]
+    assert seconds == sorted(seconds)
+
+
+class _Layer(nn.Module):
+    """Multiplies twice; the second product is dear. Writes in place where it can."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.one = nn.Linear(width, width)
+        self.two = nn.Linear(width, width)
+        self.norm = nn.BatchNorm1d(width)
+        self.scale = 1.0
+
+    def forward(self, value: Tensor) -> Tensor:
+        found = nn.functional.relu(self.norm(self.one(value)), inplace=True)
+        found = nn.functional.dropout(found, 0.3, self.training)
+        return value + torch.sigmoid_(self.two(found)) * self.scale
+
+
+def _small() -> Example:
+    torch.manual_seed(0)
+    return Example(
+        nn.Sequential(*(_Layer() for _ in range(4))), torch.randn(16, 32, generator=generator(5))
+    )
+
+
+def _keeping(example: Example, *names: str) -> schedules.Profiled:
+    """Its layers have one way, which keeps the results of all operators of these names."""
+    profiled = schedules.profiled(example)
+    recordings = schedules.recorded(example, profiled.stages, profiled.slots)
+    for stage, recording in zip(profiled.stages, recordings, strict=True):
+        numbers = [
+            number
+            for number, operator in enumerate(recording.operators)
+            if operator.can_keep and operator.cost()["name"] in names
+        ]
+        assert numbers
+        stage.ways = (recording.way("kept", numbers),)
+    return profiled
+
+
+@pytest.mark.parametrize(
+    "names", [("addmm",), ("native_batch_norm", "addmm"), ("bernoulli",), ("native_batch_norm",)]
+)
+def test_what_is_kept_is_not_run_again(names: tuple[str, ...]) -> None:
+    if DEVICE.type != "cpu":
+        pytest.skip("names of a CPU's operators")
+    expected = train(_small())
+    profiled = _keeping(_small(), *names)
+    calls: list[str] = []
+
+    class Counts(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            calls.append(str(func).split(".")[1].rstrip("_"))
+            return func(*args, **(kwargs or {}))
+
+    with profiled.under(_saved_by([1] * 4)):
+        loss = loss_of(profiled.example.forward())
+        with Counts():
+            loss.backward()
+        profiled.example.model.zero_grad()
+        profiled.example.model.load_state_dict(_small().model.state_dict())
+        found = train(profiled.example)
+    assert differences(expected, found) == []
+    for name in names:
+        assert name not in calls, calls
+    others = {"addmm", "native_batch_norm", "bernoulli", "relu"} - set(names)
+    # What writes in place into a kept result is a part of it.
+    if "native_batch_norm" in names:
+        others.discard("relu")
+    for name in others:
+        assert name in calls, calls
+
+
+def test_a_rerun_finds_numbers_as_the_forward_did() -> None:
+    expected = train(_small(), steps=1, micro_batches=1)
+    profiled = _keeping(_small(), "addmm")
+    layers = profiled.example.model
+
+    def forward() -> Any:
+        output = profiled.example.forward()
+        layers[1].scale = 2.0
+        return output
+
+    with profiled.under(_saved_by([1] * 4)):
+        found = train(profiled.example, steps=1, micro_batches=1, forward=forward)
+    assert differences(expected, found) == []
+
+
+def test_other_operators_than_in_the_forward_are_an_error() -> None:
+    switches = {"more": False}
+
+    class Switches(_Layer):
+        def forward(self, value: Tensor) -> Tensor:
+            # Nothing is saved of the first, so that only the operators tell.
+            return super().forward(value + 0 if switches["more"] else value)
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Switches() for _ in range(3)))
+    profiled = _keeping(Example(model, torch.randn(8, 32)), "addmm")
+    with profiled.under(_saved_by([1] * 3)):
+        loss = loss_of(profiled.example.forward())
+        switches["more"] = True
+        with pytest.raises(RuntimeError, match="2 does not run as it did in the forward"):
+            loss.backward()
+
+
+def test_a_kept_result_that_is_changed_in_place_is_an_error() -> None:
+    class Leaks(_Layer):
+        def forward(self, value: Tensor) -> Tensor:
+            self.product = self.one(value)
+            return torch.tanh(self.norm(self.product))
+
+    torch.manual_seed(0)
+    model = nn.Sequential(*(Leaks() for _ in range(3)))
+    profiled = _keeping(Example(model, torch.randn(8, 32)), "addmm")
+    with profiled.under(_saved_by([1] * 3)):
+        loss = loss_of(profiled.example.forward())
+        with torch.no_grad():
+            model[1].product.mul_(2)
+        with pytest.raises(RuntimeError, match="changed in place"):
+            loss.backward()
+
+
+def test_nothing_is_left_of_a_step() -> None:
+    profiled = _keeping(_small(), "addmm")
+    before = {id(run) for run in _passes()}  # of tests that have failed
+    gc.disable()
+    try:
+        with profiled.under(_saved_by([1] * 4)):
+            loss = loss_of(profiled.example.forward())
+            runs = [weakref.ref(run) for run in _passes() if id(run) not in before]
+            assert len(runs) == 1
+            loss.backward()
+            del loss
+            assert runs[0]() is None
+            loss_of(profiled.example.forward())  # without a backward
+            assert {id(run) for run in _passes()} <= before
+    finally:
+        gc.enable()
+
+
+def _passes() -> list[Pass]:
+    return [thing for thing in gc.get_objects() if type(thing) is Pass]
+
+
+def test_fit_keeps_a_part_where_that_is_faster() -> None:
+    """Attention and products of layers wide enough that an interception costs little."""
+    torch.manual_seed(0)
+    layers = nn.ModuleList(
+        nn.TransformerEncoderLayer(128, 4, 512, batch_first=True, norm_first=True) for _ in range(4)
+    )
+    model = nn.Sequential(*layers)
+    sample = torch.randn(8, 128, 128, generator=generator(6))
+    fitted = stowage.fit(model, sample, activations="50%", verbose=False)
+    assert all(stage.save_options for stage in fitted.profile.chain.stages)
+    assert fitted.answer is not None
+    assert fitted.answer.schedule is not None
+    used = [operation.save_option for operation in fitted.answer.schedule.operations]
+    assert any(used)
+    assert fitted.measured_peak_bytes is not None
+    assert fitted.measured_peak_bytes <= 1.03 * fitted.activations
+    without = stowage.fit(model, sample, activations="50%", selective=False, verbose=False)
+    assert not any(stage.save_options for stage in without.profile.chain.stages)
