@@ -133,6 +133,7 @@ absl::StatusOr<LayerStages> ParseLayerStages(absl::string_view text, const Chain
 
 Layers::Layers(const Chain& chain, const LayerStages& stages, LayerUnit unit)
     : chain_(chain), layers_(SpansOf(chain, stages, unit)) {
+  chain_.ClearSaveOptions();  // settings do not name operators
   for (Stage& stage : chain_.stages) LeaveGroup(&stage);
   for (int l = 1; l <= chain.length(); ++l) {
     if (l >= stages.first && l <= stages.last) continue;

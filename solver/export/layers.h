@@ -58,7 +58,8 @@ class Layers {
   std::string name(int layer) const;
 
   // The chain whose plans of whole layers are those of these layers: stages that belong to none may
-  // not run again, nor may a layer with a stage that may not; fusion groups are layers.
+  // not run again, nor may a layer with a stage that may not; fusion groups are layers, and stages
+  // are saved in their own way alone.
   const Chain& chain() const { return chain_; }
 
   // A flat plan of chain() as one of the layers. O(stages).

@@ -12,7 +12,7 @@ std::string HashComments(const std::vector<std::string>& lines) {
 
 std::string SegmentLines(const ExportedPlan& plan) {
   std::string text;
-  for (const auto& [first, last, recomputed] : plan.pieces) {
+  for (const auto& [first, last, recomputed, save_option] : plan.pieces) {
     if (!recomputed) continue;
     absl::StrAppend(&text, "    (", first, ", ", last, "),  # ", plan.layers->name(first));
     if (first != last) absl::StrAppend(&text, " to ", plan.layers->name(last));
@@ -38,7 +38,7 @@ std::string NumberLines(const std::vector<int>& numbers) {
 absl::StatusOr<std::vector<int>> RecomputedLayers(const ExportedPlan& plan,
                                                   absl::string_view framework) {
   std::vector<int> layers;
-  for (const auto& [first, last, recomputed] : plan.pieces) {
+  for (const auto& [first, last, recomputed, save_option] : plan.pieces) {
     if (!recomputed) continue;
     if (first != last) {
       return absl::InvalidArgumentError(

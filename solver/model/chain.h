@@ -117,6 +117,12 @@ struct Chain {
     return stage(l).gradient_bytes.value_or(stage(l).output_bytes);
   }
 
+  // Saved by its own way alone.
+  void ClearSaveOptions() {
+    for (Stage& stage : stages) stage.save_options.clear();
+    loss.save_options.clear();
+  }
+
   bool has_save_options() const {
     for (const Stage& stage : stages) {
       if (!stage.save_options.empty()) return true;

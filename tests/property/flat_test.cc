@@ -28,7 +28,7 @@
 namespace stowage {
 namespace {
 
-// By stage, from 1 on: 0 where it is saved, else the number of its segment.
+// By stage, from 1 on: the number of its segment, or where it is saved minus the option.
 using Plan = std::vector<int>;
 using Plans = std::vector<Plan>;
 
@@ -39,17 +39,18 @@ Schedule ScheduleOf(const Chain& chain, const Plan& plan) {
   for (int l = 1; l < loss; ++l) {
     const int segment = plan[static_cast<size_t>(l)];
     const bool begins = l == 1 || plan[static_cast<size_t>(l) - 1] != segment;
-    add(segment == 0 ? OperationKind::kForwardSave
+    add(segment <= 0 ? OperationKind::kForwardSave
         : begins     ? OperationKind::kForwardCheckpoint
                      : OperationKind::kForwardDiscard,
         l);
+    schedule.operations.back().save_option = std::max(0, -segment);
   }
   add(OperationKind::kForwardSave, loss);
   add(OperationKind::kBackward, loss);
   for (int l = loss - 1; l >= 1; --l) {
     const int segment = plan[static_cast<size_t>(l)];
     const bool ends = l + 1 == loss || plan[static_cast<size_t>(l) + 1] != segment;
-    if (segment != 0 && ends) {
+    if (segment > 0 && ends) {
       for (int again = 1; again <= l; ++again) {
         if (plan[static_cast<size_t>(again)] == segment) add(OperationKind::kForwardSave, again);
       }
@@ -64,10 +65,12 @@ Plans EveryPlan(const Chain& chain) {
   for (int l = 1; l <= chain.length(); ++l) {
     Plans longer;
     for (const Plan& plan : plans) {
-      std::vector<int> choices = {0};
+      std::vector<int> choices;
+      const int options = static_cast<int>(chain.stage(l).save_options.size());
+      for (int k = 0; k <= options; ++k) choices.push_back(-k);
       if (!chain.stage(l).no_recompute) {
         choices.push_back(l);  // a segment that begins here
-        if (plan.back() != 0) choices.push_back(plan.back());
+        if (plan.back() > 0) choices.push_back(plan.back());
       }
       for (const int choice : choices) {
         longer.push_back(plan);
@@ -90,8 +93,8 @@ std::vector<int> LayerOfStages(const Chain& chain) {
   return layers;
 }
 
-// `segment_of_layer(i)`: 0 where layer i is saved, else a number that neighbours in one segment
-// share.
+// `segment_of_layer(i)`: where layer i is saved minus the option, of the stages that may run again
+// and have so many; else a number that neighbours in one segment share.
 template <typename SegmentOfLayer>
 Plan PlanOfLayers(const Chain& chain, SegmentOfLayer segment_of_layer) {
   const std::vector<int> layers = LayerOfStages(chain);
@@ -102,7 +105,10 @@ Plan PlanOfLayers(const Chain& chain, SegmentOfLayer segment_of_layer) {
         static_cast<int>(std::count_if(chain.stages.begin(), chain.stages.begin() + l,
                                        [](const Stage& stage) { return stage.no_recompute; }));
     const int segment = segment_of_layer(layers[static_cast<size_t>(l)]);
-    plan.push_back(segment == 0 || chain.stage(l).no_recompute ? 0 : segment * 100 + cuts);
+    const int options = static_cast<int>(chain.stage(l).save_options.size());
+    const bool saved = segment <= 0 || chain.stage(l).no_recompute;
+    plan.push_back(saved ? (chain.stage(l).no_recompute ? 0 : -std::min(-segment, options))
+                         : segment * 100 + cuts);
   }
   return plan;
 }
@@ -111,31 +117,53 @@ Plans EveryChoiceOfLayers(const Chain& chain) {
   const int layers = LayerOfStages(chain).back() + 1;
   Plans plans;
   for (int chosen = 0; chosen < 1 << layers; ++chosen) {
-    plans.push_back(PlanOfLayers(chain, [&](int i) { return (chosen >> i & 1) == 0 ? 0 : i + 1; }));
+    const Plan plan =
+        PlanOfLayers(chain, [&](int i) { return (chosen >> i & 1) == 0 ? 0 : i + 1; });
+    Plans by_options = {plan};
+    for (int l = 1; l <= chain.length(); ++l) {
+      if ((chosen >> LayerOfStages(chain)[static_cast<size_t>(l)] & 1) != 0) continue;
+      const size_t count = by_options.size();
+      for (int k = 1; k <= static_cast<int>(chain.stage(l).save_options.size()); ++k) {
+        for (size_t i = 0; i < count; ++i) {
+          by_options.push_back(by_options[i]);
+          by_options.back()[static_cast<size_t>(l)] = -k;
+        }
+      }
+    }
+    plans.insert(plans.end(), by_options.begin(), by_options.end());
   }
   return plans;
 }
 
-// `segment(i, count)` as in PlanOfLayers(), for each count up to the number of layers.
+// `segment(i, count)` as in PlanOfLayers(), for each count up to the number of layers; also with
+// each of so many options in place of segments.
 template <typename Segment>
-Plans EveryCount(const Chain& chain, Segment segment) {
+Plans EveryCount(const Chain& chain, int options, Segment segment) {
   Plans plans = {Plan(static_cast<size_t>(chain.length()) + 1, 0)};
   for (int count = 1; count <= LayerOfStages(chain).back() + 1; ++count) {
     plans.push_back(PlanOfLayers(chain, [&](int i) { return segment(i, count); }));
+    for (int k = 1; k <= options; ++k) {
+      plans.push_back(
+          PlanOfLayers(chain, [&](int i) { return segment(i, count) == 0 ? 0 : -k; }));
+    }
   }
   return plans;
 }
+
+constexpr int kMostOptions = 2;  // of a stage of SmallOptionChains
 
 Plans PlansOf(const std::string& solver, const Chain& chain) {
   if (solver == "flat") return EveryPlan(chain);
   if (solver == "per_layer") return EveryChoiceOfLayers(chain);
   if (solver == "uniform") {
-    return EveryCount(chain, [](int i, int count) { return i / count + 1; });
+    return EveryCount(chain, 0, [](int i, int count) { return i / count + 1; });
   }
   if (solver == "block") {
-    return EveryCount(chain, [](int i, int count) { return i < count ? i + 1 : 0; });
+    return EveryCount(chain, kMostOptions,
+                      [](int i, int count) { return i < count ? i + 1 : 0; });
   }
-  return EveryCount(chain, [](int i, int count) { return i % count == count - 1 ? i + 1 : 0; });
+  return EveryCount(chain, kMostOptions,
+                    [](int i, int count) { return i % count == count - 1 ? i + 1 : 0; });
 }
 
 struct Best {
@@ -157,15 +185,26 @@ Best BestOf(const Chain& chain, const Plans& plans, int64_t budget) {
   return best;
 }
 
+void SetGroups(Chain* chain) {
+  for (Stage& stage : chain->stages) {
+    stage.fusion_group = *rc::gen::element<std::string>("", "a", "a", "b");
+  }
+}
+
 // With ties, zeros, no_recompute, replays, unread inputs, graph costs, and groups of any length.
 Chain SomeChain(int max_stages) {
   Chain chain = *rc::gen::oneOf(SmallChains(max_stages), SmallReplayChains(max_stages),
                                 SmallUnreadChains(max_stages), SmallModeChains(max_stages));
   const auto has_graph = [](const Stage& stage) { return stage.graph.has_value(); };
   if (std::any_of(chain.stages.begin(), chain.stages.end(), has_graph)) return chain;
-  for (Stage& stage : chain.stages) {
-    stage.fusion_group = *rc::gen::element<std::string>("", "a", "a", "b");
-  }
+  SetGroups(&chain);
+  return chain;
+}
+
+// The same without graph costs, and with save_options at most stages, the loss too.
+Chain SomeChainWithWays() {
+  Chain chain = *SmallOptionChains(5);
+  SetGroups(&chain);
   return chain;
 }
 
@@ -211,7 +250,13 @@ void ExpectTheBestOfItsClass(const std::string& solver, const Chain& chain) {
   RC_ASSERT(answer->prediction.makespan_seconds == *best.seconds);
   RC_ASSERT(answer->prediction.peak_memory_bytes <= budget);
   RC_CLASSIFY(answer->prediction.recompute_seconds > 0, "recomputes");
-  RC_ASSERT(PiecesOf(chain, answer->schedule).ok());
+  const auto& operations = answer->schedule.operations;
+  RC_CLASSIFY(std::any_of(operations.begin(), operations.end(),
+                          [](const Operation& operation) { return operation.save_option > 0; }),
+              "saves in part");
+  const auto pieces = PiecesOf(chain, answer->schedule);
+  RC_ASSERT(pieces.ok());
+  RC_ASSERT(FlatSchedule(chain, SplitAtNoRecompute(chain, *pieces)) == answer->schedule);
 }
 
 RC_GTEST_PROP(Flat, HasTheMakespanOfTheFastestOfAllPlans, ()) {
@@ -230,6 +275,18 @@ RC_GTEST_PROP(EveryNth, HasTheMakespanOfTheFastestCount, ()) {
   ExpectTheBestOfItsClass("every_nth", SomeChain(8));
 }
 
+RC_GTEST_PROP(FlatWays, HaveTheMakespanOfTheFastestOfAllPlans, ()) {
+  ExpectTheBestOfItsClass("flat", SomeChainWithWays());
+}
+RC_GTEST_PROP(FlatWays, HaveThatOfTheFastestChoicePerLayer, ()) {
+  ExpectTheBestOfItsClass("per_layer", SomeChainWithWays());
+}
+RC_GTEST_PROP(FlatWays, HaveThatOfTheFastestNumber, ()) {
+  const Chain chain = SomeChainWithWays();
+  for (const char* solver : {"uniform", "block", "every_nth"}) {
+    ExpectTheBestOfItsClass(solver, chain);
+  }
+}
 RC_GTEST_PROP(PerLayer, HasItOfUnlikeStagesToo, ()) {
   ExpectTheBestOfItsClass("per_layer",
                           UnlikeStages(*rc::gen::inRange(1, 12), *rc::gen::arbitrary<uint32_t>()));
@@ -246,7 +303,7 @@ struct PiecedPlan {
 // What the piece of a stage leaves there: whether value l waits for the piece's backward.
 bool IsLeft(const PiecedPlan& pieced, int l) {
   const auto at = static_cast<size_t>(l);
-  if (pieced.plan[at] == 0) return true;
+  if (pieced.plan[at] <= 0) return true;
   return at + 1 == pieced.plan.size() || pieced.plan[at + 1] != pieced.plan[at];
 }
 
@@ -296,7 +353,7 @@ std::vector<PiecedPlan> PiecedPlansOf(const std::string& solver, const Chain& ch
     std::vector<int> pieces = LayerOfStages(chain);
     if (solver == "flat") {
       for (size_t l = 1; l < plan.size(); ++l) {
-        const bool same = l > 1 && plan[l] != 0 && plan[l] == plan[l - 1];
+        const bool same = l > 1 && plan[l] > 0 && plan[l] == plan[l - 1];
         pieces[l] = pieces[l - 1] + (same ? 0 : 1);
       }
     }
@@ -350,8 +407,10 @@ Platform SomeLink(const Chain& chain) {
   return platform;
 }
 
+// Without options: plans that offload save in the stages' own ways.
 Chain SomeLinkedChain(int max_stages) {
   Chain chain = *rc::gen::arbitrary<bool>() ? DrawLinkedChain(max_stages) : SomeChain(max_stages);
+  chain.ClearSaveOptions();
   // Where nothing may run again the link is short, and its prices decide.
   const int64_t once = *rc::gen::element<int64_t>(1, 1, 10);
   for (Stage& stage : chain.stages) {
@@ -399,6 +458,21 @@ RC_GTEST_PROP(Flat, KeepsTheLimitOfTheHost, ()) {
   platform.host_memory_bytes = DrawBetween(1, 40);
   for (const char* solver : {"flat", "per_layer"}) {
     ExpectTheBestWithCopies(solver, chain, platform);
+  }
+}
+
+// With a link each stage is saved in its own way.
+RC_GTEST_PROP(FlatWays, AreNotThoseOfPlansWithCopies, ()) {
+  Chain chain = SomeChainWithWays();
+  const Platform platform = SomeLink(chain);
+  for (const char* solver : {"flat", "per_layer"}) {
+    const auto with = AnswerRequest({chain, platform, solver, {}}, {});
+    Chain own_ways = chain;
+    own_ways.ClearSaveOptions();
+    const auto without = AnswerRequest({own_ways, platform, solver, {}}, {});
+    RC_ASSERT(with.ok() && without.ok());
+    RC_ASSERT(with->outcome == without->outcome);
+    RC_ASSERT(with->schedule == without->schedule);
   }
 }
 

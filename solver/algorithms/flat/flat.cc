@@ -60,7 +60,15 @@ constexpr PlanClass kFlat = {
 constexpr PlanClass kPerLayer = {
     "per_layer", ArcsOfItsLayers, ArcsOfItsLayers,
     [](const Chain&) { return std::vector<std::unique_ptr<const PlanArcs>>(); },
-    [](const Chain& chain) { return static_cast<int>(LayersOf(chain).size()); }};
+    [](const Chain& chain) {
+      return chain.has_save_options() ? chain.length() : static_cast<int>(LayersOf(chain).size());
+    }};
+
+// Plans that offload save each stage in its own way.
+Chain InOwnWays(Chain chain) {
+  chain.ClearSaveOptions();
+  return chain;
+}
 
 // Which plans were not looked at, if any.
 std::vector<std::string> NotesOf(const PlanClass& plans, const Chain& chain, const PlanArcs& arcs,
@@ -125,16 +133,17 @@ class PlanSolver final : public Solver {
 
   absl::StatusOr<std::optional<int64_t>> LeastBytes(const Instance& instance,
                                                     const SolveContext& context) const override {
-    const std::unique_ptr<const PlanArcs> arcs = plans_.arcs(instance.chain());
     if (!instance.platform().has_link()) {
+      const std::unique_ptr<const PlanArcs> arcs = plans_.arcs(instance.chain());
       ASSIGN_OR_RETURN(const int64_t least, LeastBytesOf(*arcs, context));
       return least;
     }
-    const std::unique_ptr<const PlanArcs> offloads = plans_.offloads(instance.chain());
-    ASSIGN_OR_RETURN(
-        const int64_t least,
-        LeastOffloadBytes({instance.chain(), instance.platform(), *arcs, *offloads, {}, 0},
-                          context));
+    const Chain chain = InOwnWays(instance.chain());
+    const std::unique_ptr<const PlanArcs> arcs = plans_.arcs(chain);
+    const std::unique_ptr<const PlanArcs> offloads = plans_.offloads(chain);
+    ASSIGN_OR_RETURN(const int64_t least,
+                     LeastOffloadBytes({chain, instance.platform(), *arcs, *offloads, {}, 0},
+                                       context));
     return least;
   }
 
@@ -171,12 +180,13 @@ class PlanSolver final : public Solver {
 
   absl::StatusOr<std::unique_ptr<const Solution>> SolveWithLink(const Instance& instance,
                                                                 const SolveContext& context) const {
-    const std::shared_ptr<const PlanArcs> arcs = plans_.arcs(instance.chain());
-    const std::shared_ptr<const PlanArcs> offloads = plans_.offloads(instance.chain());
+    const Chain own_ways = InOwnWays(instance.chain());
+    const std::shared_ptr<const PlanArcs> arcs = plans_.arcs(own_ways);
+    const std::shared_ptr<const PlanArcs> offloads = plans_.offloads(own_ways);
     const auto narrower = std::make_shared<const std::vector<std::unique_ptr<const PlanArcs>>>(
-        plans_.narrower(instance.chain()));
+        plans_.narrower(own_ways));
     const int64_t own_bytes = instance.platform().memory_bytes;
-    const auto solve = [plans = plans_, arcs, offloads, narrower, chain = instance.chain(),
+    const auto solve = [plans = plans_, arcs, offloads, narrower, chain = own_ways,
                         platform = instance.platform()](
                            int64_t memory_bytes,
                            const SolveContext& query) -> absl::StatusOr<std::optional<Candidate>> {

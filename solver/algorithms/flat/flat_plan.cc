@@ -20,8 +20,12 @@ OperationKind SweepKind(const Piece& piece, int stage) {
   return stage == piece.first ? OperationKind::kForwardCheckpoint : OperationKind::kForwardDiscard;
 }
 
-void AppendSweep(const Piece& piece, Schedule* schedule) {
-  for (int l = piece.first; l <= piece.last; ++l) Append(SweepKind(piece, l), l, schedule);
+void AppendSweep(const Chain& chain, const Piece& piece, Schedule* schedule) {
+  for (int l = piece.first; l <= piece.last; ++l) {
+    Append(SweepKind(piece, l), l, schedule);
+    schedule->operations.back().save_option =
+        std::min(piece.save_option, chain.stage(l).last_option());
+  }
 }
 
 void AppendBackward(const Piece& piece, Schedule* schedule) {
@@ -35,7 +39,8 @@ void AppendBackward(const Piece& piece, Schedule* schedule) {
 
 // Saved stages join the piece in front of them.
 void AppendStages(const Piece& piece, std::vector<Piece>* pieces) {
-  if (!piece.recomputed && !pieces->empty() && !pieces->back().recomputed) {
+  if (!piece.recomputed && !pieces->empty() && !pieces->back().recomputed &&
+      piece.save_option == pieces->back().save_option) {
     pieces->back().last = piece.last;
   } else {
     pieces->push_back(piece);
@@ -48,12 +53,15 @@ std::vector<Piece> PiecesOfSweep(const Chain& chain, const Schedule& schedule) {
   std::vector<Piece> pieces;
   for (int l = 1; l <= chain.length(); ++l) {
     const auto index = static_cast<size_t>(l) - 1;
-    const OperationKind kind = index < schedule.operations.size() ? schedule.operations[index].kind
-                                                                  : OperationKind::kForwardSave;
+    const Operation operation = index < schedule.operations.size()
+                                    ? schedule.operations[index]
+                                    : Operation{OperationKind::kForwardSave, l};
+    const OperationKind kind = operation.kind;
     if (kind == OperationKind::kForwardDiscard && !pieces.empty() && pieces.back().recomputed) {
       pieces.back().last = l;
     } else {
-      AppendStages({l, l, kind == OperationKind::kForwardCheckpoint}, &pieces);
+      const bool recomputed = kind == OperationKind::kForwardCheckpoint;
+      AppendStages({l, l, recomputed, recomputed ? 0 : operation.save_option}, &pieces);
     }
   }
   return pieces;
@@ -64,7 +72,7 @@ std::vector<Piece> PiecesOfSweep(const Chain& chain, const Schedule& schedule) {
 Schedule FlatSchedule(const Chain& chain, const std::vector<Piece>& pieces) {
   assert(!pieces.empty() && pieces.front().first == 1 && pieces.back().last == chain.length());
   Schedule schedule;
-  for (const Piece& piece : pieces) AppendSweep(piece, &schedule);
+  for (const Piece& piece : pieces) AppendSweep(chain, piece, &schedule);
   Append(OperationKind::kForwardSave, chain.length() + 1, &schedule);
   Append(OperationKind::kBackward, chain.length() + 1, &schedule);
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
@@ -96,7 +104,7 @@ Schedule OffloadSchedule(const Chain& chain, const OffloadPlan& plan) {
     return SplitAtNoRecompute(chain, {plan.pieces[static_cast<size_t>(i)]});
   };
   for (int i = 0; i < count; ++i) {
-    for (const Piece& part : parts(i)) AppendSweep(part, &schedule);
+    for (const Piece& part : parts(i)) AppendSweep(chain, part, &schedule);
     copy(OperationKind::kRelease, i - plan.ahead);
     copy(OperationKind::kOffload, i);
   }
@@ -135,7 +143,7 @@ std::vector<Piece> SplitAtNoRecompute(const Chain& chain, const std::vector<Piec
     for (int l = piece.first; l <= piece.last; ++l) {
       if (piece.recomputed && !chain.stage(l).no_recompute) continue;
       if (begin < l) split.push_back({begin, l - 1, /*recomputed=*/true});
-      AppendStages({l, l, /*recomputed=*/false}, &split);
+      AppendStages({l, l, /*recomputed=*/false, piece.save_option}, &split);
       begin = l + 1;
     }
     if (begin <= piece.last) split.push_back({begin, piece.last, /*recomputed=*/true});

@@ -1,7 +1,8 @@
 // Flat plans: what frameworks can express. The stages 1..L are cut into pieces; the first sweep
 // saves some of them, and of every other one keeps only the input. Before the backward of such a
 // segment its forwards run again, once, and save, as torch.utils.checkpoint does. Nothing is
-// nested. The loss is always saved.
+// nested. A stage that the first sweep saves may be saved by one of its options, as selective
+// checkpointing does. The loss is always saved, in its own way.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_FLAT_FLAT_PLAN_H_
 #define STOWAGE_SOLVER_ALGORITHMS_FLAT_FLAT_PLAN_H_
 
@@ -18,6 +19,8 @@ struct Piece {
   int first = 0;
   int last = 0;
   bool recomputed = false;  // one segment; false: every stage is saved in the first sweep
+  // By this of its save_options, or by the last that it has. Requires: 0 where `recomputed`.
+  int save_option = 0;
 
   bool operator==(const Piece&) const = default;
 };
@@ -47,15 +50,15 @@ std::vector<int> ValuesLeft(const Chain& chain, const Piece& piece);
 // Requires: the pieces are 1..L in order without a gap, and ahead >= 1.
 Schedule OffloadSchedule(const Chain& chain, const OffloadPlan& plan);
 
-// The inverse: the pieces whose FlatSchedule() is `schedule`, with neighbouring saved stages as one
-// piece. O(operations).
+// The inverse: the pieces whose FlatSchedule() is `schedule`, with neighbouring stages that are
+// saved by the same option as one piece. O(operations).
 // Errors: INVALID_ARGUMENT names the first operation that no flat plan has there, as in
 //   "operations[3] FORWARD_DISCARD 1: a flat plan has BACKWARD 5 there".
 // Requires: Violations(chain) is empty.
 absl::StatusOr<std::vector<Piece>> PiecesOf(const Chain& chain, const Schedule& schedule);
 
 // Cuts each recomputed piece at its no_recompute stages, which are saved, and joins neighbouring
-// saved pieces. O(stages). Requires: the pieces are 1..L in order without a gap.
+// pieces that are saved by the same option. O(stages). Requires: the pieces are 1..L in order without a gap.
 std::vector<Piece> SplitAtNoRecompute(const Chain& chain, const std::vector<Piece>& pieces);
 
 }  // namespace stowage

@@ -19,19 +19,32 @@ using Plan = std::vector<Piece> (*)(const Chain& chain, const std::vector<Piece>
 struct Setting {
   const char* solver;
   Plan plan;
+  bool by_options;  // its layers may be saved in part
 };
 
-constexpr Setting kUniform = {"uniform", UniformPlan};
-constexpr Setting kBlock = {"block", BlockPlan};
-constexpr Setting kEveryNth = {"every_nth", EveryNthPlan};
+constexpr Setting kUniform = {"uniform", UniformPlan, false};
+constexpr Setting kBlock = {"block", BlockPlan, true};
+constexpr Setting kEveryNth = {"every_nth", EveryNthPlan, true};
 
 std::vector<Piece> NothingRecomputed(const Chain& chain) { return {{1, chain.length(), false}}; }
 
 // One count, or, as 0, recomputing nothing.
 struct Trial {
   int count = 0;
+  int save_option = 0;  // of the layers that are not recomputed then; 0: they are
   PlanCost cost;
 };
+
+std::vector<Piece> PiecesOf(const Setting& setting, const Chain& chain,
+                            const std::vector<Piece>& layers, int count, int save_option) {
+  if (count == 0) return NothingRecomputed(chain);
+  if (save_option == 0) return setting.plan(chain, layers, count);
+  std::vector<Piece> pieces = setting.plan(chain, layers, count);
+  for (Piece& piece : pieces) {
+    if (piece.recomputed) piece = {piece.first, piece.last, false, save_option};
+  }
+  return pieces;
+}
 
 class SettingSolution final : public Solution {
  public:
@@ -49,9 +62,8 @@ class SettingSolution final : public Solution {
       }
     }
     if (best == nullptr) return std::optional<Candidate>();
-    const std::vector<Piece> pieces = best->count == 0
-                                          ? NothingRecomputed(chain_)
-                                          : setting_.plan(chain_, LayersOf(chain_), best->count);
+    const std::vector<Piece> pieces =
+        PiecesOf(setting_, chain_, LayersOf(chain_), best->count, best->save_option);
     return Candidate{FlatSchedule(chain_, pieces), setting_.solver, Guarantee::kOptimal, {}};
   }
 
@@ -69,11 +81,14 @@ absl::StatusOr<std::vector<Trial>> TryAll(const Setting& setting, const Instance
   const std::vector<Piece> layers = LayersOf(chain);
   const PlanCosts costs(chain);
   std::vector<Trial> trials;
-  trials.push_back({0, costs.Of(NothingRecomputed(chain))});
+  trials.push_back({0, 0, costs.Of(NothingRecomputed(chain))});
   const int last = static_cast<int>(layers.size());
+  const int options = setting.by_options && chain.has_save_options() ? kMaxSaveOptions : 0;
   for (int count = 1; count <= last; ++count) {
     RETURN_IF_ERROR(context.CheckStop());
-    trials.push_back({count, costs.Of(setting.plan(chain, layers, count))});
+    for (int k = 0; k <= options; ++k) {
+      trials.push_back({count, k, costs.Of(PiecesOf(setting, chain, layers, count, k))});
+    }
     context.Report(static_cast<double>(count) / last);
   }
   return trials;

@@ -8,7 +8,8 @@
 //              (transformers' every_n_layers recomputes the first one instead)
 //
 // A solver tries every count, and recomputing nothing. no_recompute stages are saved and cut their
-// segment.
+// segment. `block` and `every_nth` also try to save the layers that they name by option 1, 2, … in
+// place of recomputing them; a stage that has not so many by the last that it has.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_FLAT_LAYERS_H_
 #define STOWAGE_SOLVER_ALGORITHMS_FLAT_LAYERS_H_
 

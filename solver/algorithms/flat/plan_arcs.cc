@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 namespace stowage {
@@ -22,25 +23,32 @@ int64_t TicksOf(double seconds, int exponent) {
   return std::llround(std::ldexp(seconds, exponent));
 }
 
-// What saving stage l takes beside k.
-int64_t SaveNeed(const Chain& chain, int l) { return chain.stage(l).SaveNeedBytes(0); }
+// What saving stage l by option k takes beside what the device keeps.
+int64_t SaveNeed(const Chain& chain, int l, int k = 0) { return chain.stage(l).SaveNeedBytes(k); }
 
 // What its backward takes, ā^l included.
-int64_t BackwardNeed(const Chain& chain, int l) {
-  return chain.saved_bytes(l) + chain.gradient_bytes(l) + chain.gradient_bytes(l - 1) +
-         chain.stage(l).backward_overhead_bytes;
+int64_t BackwardNeed(const Chain& chain, int l, int k = 0) {
+  return chain.stage(l).SavedBytes(k) + chain.gradient_bytes(l) + chain.gradient_bytes(l - 1) +
+         chain.stage(l).BackwardOverheadBytes(k);
 }
 
-int64_t SavedNeed(const Chain& chain, int l) {
-  return std::max(SaveNeed(chain, l), BackwardNeed(chain, l));
+int64_t SavedNeed(const Chain& chain, int l, int k = 0) {
+  return std::max(SaveNeed(chain, l, k), BackwardNeed(chain, l, k));
 }
 
-Arc SavedStage(const Chain& chain, int l) {
+// How much longer its backward is.
+int64_t LongerTicks(const Stage& stage, int k, int exponent) {
+  return TicksOf(stage.BackwardSeconds(k) - stage.backward_seconds, exponent);
+}
+
+Arc SavedStage(const Chain& chain, int exponent, int l, int k) {
   return {.to = l + 1,
-          .need = SavedNeed(chain, l),
-          .add = chain.saved_bytes(l),
-          .sweep_need = SaveNeed(chain, l),
-          .backward_need = BackwardNeed(chain, l),
+          .save_option = k,
+          .need = SavedNeed(chain, l, k),
+          .add = chain.stage(l).SavedBytes(k),
+          .ticks = LongerTicks(chain.stage(l), k, exponent),
+          .sweep_need = SaveNeed(chain, l, k),
+          .backward_need = BackwardNeed(chain, l, k),
           .copies = chain.stage(l).no_offload ? 0 : 1};
 }
 
@@ -109,7 +117,10 @@ Arc Joined(const Chain& chain, int exponent, const std::vector<Piece>& pieces) {
   Arc whole;
   for (const Piece& piece : pieces) {
     if (!piece.recomputed) {
-      for (int l = piece.first; l <= piece.last; ++l) Append(SavedStage(chain, l), &whole);
+      for (int l = piece.first; l <= piece.last; ++l) {
+        const int option = std::min(piece.save_option, chain.stage(l).last_option());
+        Append(SavedStage(chain, exponent, l, option), &whole);
+      }
       continue;
     }
     Segment segment(chain, exponent, piece.first);
@@ -125,6 +136,9 @@ class ArcsOfChain : public PlanArcs {
     for (const Stage& stage : chain.stages) {
       tick_step_ = std::gcd(tick_step_, TicksOf(stage.forward_seconds, exponent_));
       tick_step_ = std::gcd(tick_step_, TicksOf(stage.ReplaySeconds(), exponent_));
+      for (int k = 1; k <= stage.last_option(); ++k) {
+        tick_step_ = std::gcd(tick_step_, LongerTicks(stage, k, exponent_));
+      }
     }
     tick_step_ = std::max<int64_t>(1, tick_step_);
   }
@@ -137,6 +151,12 @@ class ArcsOfChain : public PlanArcs {
   int64_t tick_step() const override { return tick_step_; }
 
  protected:
+  void AddSaved(int l, std::vector<Arc>* arcs) const {
+    for (int k = 0; k <= chain_.stage(l).last_option(); ++k) {
+      arcs->push_back(SavedStage(chain_, exponent_, l, k));
+    }
+  }
+
   const Chain chain_;
   const int exponent_;
 
@@ -149,11 +169,14 @@ class StageArcs final : public ArcsOfChain {
   StageArcs(const Chain& chain, int longest) : ArcsOfChain(chain), longest_(longest) {}
 
   int positions() const override { return chain_.length(); }
-  int64_t most_arcs() const override { return int64_t{longest_ + 1} * chain_.length(); }
+  int64_t most_arcs() const override {
+    const int ways = chain_.has_save_options() ? 1 + kMaxSaveOptions : 1;
+    return int64_t{longest_ + ways} * chain_.length();
+  }
 
   void From(int position, int64_t room, std::vector<Arc>* arcs) const override {
     arcs->clear();
-    arcs->push_back(SavedStage(chain_, position));
+    AddSaved(position, arcs);
     Segment segment(chain_, exponent_, position);
     const int last = std::min(chain_.length(), position + longest_ - 1);
     for (int l = position; l <= last && !chain_.stage(l).no_recompute; ++l) {
@@ -205,6 +228,37 @@ class LayerArcs final : public ArcsOfChain {
   std::vector<Arc> arcs_;  // of each layer, saved and recomputed
 };
 
+// The same with stages as positions: those of a saved layer each have their options.
+class LayerStageArcs final : public ArcsOfChain {
+ public:
+  LayerStageArcs(const Chain& chain, const std::vector<Piece>& layers)
+      : ArcsOfChain(chain), recomputed_(static_cast<size_t>(chain.length()) + 1) {
+    for (const Piece& layer : layers) {
+      Arc arc = Joined(chain, exponent_, SplitAtNoRecompute(chain, {{layer.first, layer.last,
+                                                                     /*recomputed=*/true}}));
+      arc.recomputed = true;
+      recomputed_[static_cast<size_t>(layer.first)] = arc;
+    }
+  }
+
+  int positions() const override { return chain_.length(); }
+  int64_t most_arcs() const override { return int64_t{2 + kMaxSaveOptions} * chain_.length(); }
+
+  void From(int position, int64_t, std::vector<Arc>* arcs) const override {
+    arcs->clear();
+    AddSaved(position, arcs);
+    const std::optional<Arc>& layer = recomputed_[static_cast<size_t>(position)];
+    if (layer.has_value()) arcs->push_back(*layer);
+  }
+
+  Piece PieceOf(int position, int to, bool recomputed) const override {
+    return {position, to - 1, recomputed};
+  }
+
+ private:
+  std::vector<std::optional<Arc>> recomputed_;  // by the first stage of a layer
+};
+
 }  // namespace
 
 std::unique_ptr<const PlanArcs> ArcsOfStages(const Chain& chain, int longest) {
@@ -212,6 +266,7 @@ std::unique_ptr<const PlanArcs> ArcsOfStages(const Chain& chain, int longest) {
 }
 
 std::unique_ptr<const PlanArcs> ArcsOfLayers(const Chain& chain, const std::vector<Piece>& layers) {
+  if (chain.has_save_options()) return std::make_unique<LayerStageArcs>(chain, layers);
   return std::make_unique<LayerArcs>(chain, layers);
 }
 

@@ -5,7 +5,8 @@
 // the value in front of it included. A piece has
 //   need   what its hungriest operation takes beside k, in the first sweep or in its backward
 //   add    what it leaves: behind it the device keeps k + add
-//   ticks  the time of the forwards that run again
+//   ticks  the time of the forwards that run again, and of what a backward takes longer by an
+//          option
 // and fits where k + need is at most the memory. What it leaves may be offloaded, if there is a
 // link, once or in several copies.
 #ifndef STOWAGE_SOLVER_ALGORITHMS_FLAT_PLAN_ARCS_H_
@@ -24,6 +25,7 @@ namespace stowage {
 struct Arc {
   int to = 0;  // a position behind the one that it begins at
   bool recomputed = false;
+  int save_option = 0;  // of a saved stage
   int64_t need = 0;
   int64_t add = 0;
   int64_t ticks = 0;
@@ -57,18 +59,19 @@ class PlanArcs {
   virtual Piece PieceOf(int position, int to, bool recomputed) const = 0;
 };
 
-// Every stage may be saved, and every stretch of at most `longest` stages without a no_recompute
-// one be a segment.
+// Every stage may be saved, by each of its options, and every stretch of at most `longest` stages
+// without a no_recompute one be a segment.
 std::unique_ptr<const PlanArcs> ArcsOfStages(const Chain& chain, int longest);
 
-// Each of `layers` is saved, or recomputed as one segment, which its no_recompute stages cut.
+// Each of `layers` is saved, or recomputed as one segment, which its no_recompute stages cut. Of a
+// chain with save_options, each stage of a saved layer is an arc for each of its options.
 // Requires: they are 1..L in order without a gap.
 std::unique_ptr<const PlanArcs> ArcsOfLayers(const Chain& chain, const std::vector<Piece>& layers);
 
 // What a whole plan costs.
 struct PlanCost {
   int64_t peak_bytes = 0;  // as the simulator finds it for FlatSchedule()
-  int64_t ticks = 0;       // of the forwards that run again
+  int64_t ticks = 0;       // of the forwards that run again, and of longer backwards
 };
 
 // Costs of many plans of one chain. Immutable, thread-safe. Borrows the chain.

@@ -21,12 +21,15 @@ constexpr int64_t kMaxWork = 1'100'000'000;
 struct Label {
   int64_t kept = 0;
   int64_t ticks = 0;
-  int32_t from = 0;   // the position that its last arc begins at, times 4, and its two flags
+  int32_t from = 0;   // the position that its last arc begins at, times kFlags, and its flags
   int32_t index = 0;  // of the label there
 };
 using Front = std::vector<Label>;
 constexpr int kRecomputed = 1;
 constexpr int kOffloaded = 2;
+constexpr int kSaveOption = 4;  // times the option
+constexpr int kFlags = 32;
+static_assert(kSaveOption * (kMaxSaveOptions + 1) <= kFlags);
 
 // A front is thinned at once where it has grown to so many.
 size_t LongestFront(size_t labels) { return 2 * labels + 128; }
@@ -86,8 +89,9 @@ class Round {
     plan->ticks = fronts_.back().back().ticks;
     int to = arcs_.positions() + 1;
     for (Label label = fronts_.back().back(); label.from != 0;) {
-      const int from = label.from / 4;
+      const int from = label.from / kFlags;
       plan->pieces.push_back(arcs_.PieceOf(from, to, (label.from & kRecomputed) != 0));
+      plan->pieces.back().save_option = label.from % kFlags / kSaveOption;
       plan->offloaded.push_back((label.from & kOffloaded) != 0);
       label = fronts_[static_cast<size_t>(from)][static_cast<size_t>(label.index)];
       to = from;
@@ -108,8 +112,9 @@ class Round {
       if (!remaining_.FitsArc(arc, front[i].kept) || !remaining_.Fits(arc.to, kept)) break;
       const int64_t ticks = front[i].ticks + arc.ticks;
       if (ticks + remaining_.LeastTicks(arc.to, kept, &at) > highest_) continue;
-      const int flags = (arc.recomputed ? kRecomputed : 0) + (arc.offloaded ? kOffloaded : 0);
-      extended_.push_back({kept, ticks, 4 * p + flags, static_cast<int32_t>(i)});
+      const int flags = (arc.recomputed ? kRecomputed : 0) + (arc.offloaded ? kOffloaded : 0) +
+                        kSaveOption * arc.save_option;
+      extended_.push_back({kept, ticks, kFlags * p + flags, static_cast<int32_t>(i)});
     }
     if (extended_.empty()) return;
     Front& target = fronts_[static_cast<size_t>(arc.to)];

@@ -106,8 +106,7 @@ bool WaysAreCoarse(const Chain& chain, int64_t levels) {
 
 Instance InOwnWays(const Instance& instance) {
   Chain chain = instance.chain();
-  for (Stage& stage : chain.stages) stage.save_options.clear();
-  chain.loss.save_options.clear();
+  chain.ClearSaveOptions();
   return instance.WithChain(std::move(chain));
 }
 
