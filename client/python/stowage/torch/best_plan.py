@@ -28,14 +28,17 @@ def best_plan(
         fitting = _fitting(profile, platform, memory, ask)
     if not fitting:
         smallest = _smallest(profile, platform, ask)
-        fitting = [
-            planned
-            for peak, planned in smallest
-            if max(peak, profile.outside_backward_bytes) <= memory
-        ]
+        fitting = [planned for peak, planned in smallest if peak <= memory]
         if not fitting:
             return min((peak for peak, _ in smallest), default=None)
     return min(fitting, key=lambda planned: _makespan(planned.answer))
+
+
+def least_memory(
+    profile: Profile, platform: Platform, ask: Callable[[Chain, int], Planned]
+) -> int | None:
+    """The least memory with which `best_plan` finds a schedule; None: no memory is enough."""
+    return min((peak for peak, _ in _smallest(profile, platform, ask)), default=None)
 
 
 def _fitting(
@@ -86,13 +89,14 @@ def _fitting(
 def _smallest(
     profile: Profile, platform: Platform, ask: Callable[[Chain, int], Planned]
 ) -> list[tuple[int, Planned]]:
-    """Schedules for the least memory that the solver needs, and what they take."""
+    """Schedules for the least memory that the solver needs, and what a step with them takes."""
     found = []
     for chain in (profile.memory.lean(profile.chain), profile.chain):
         least = ask(chain, 0).answer.minimum_memory_bytes
         planned = None if least is None else ask(chain, least)
         if planned is not None and planned.answer.schedule is not None:
-            found.append((_peak(profile, platform, planned.answer), planned))
+            peak = _peak(profile, platform, planned.answer)
+            found.append((max(peak, profile.outside_backward_bytes), planned))
     return found
 
 

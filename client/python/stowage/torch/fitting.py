@@ -18,7 +18,7 @@ from stowage.errors import BudgetError, InfeasibleError, NotAChainError, Stowage
 from stowage.local import memory_range, solve
 from stowage.model import Chain, Platform, Schedule
 from stowage.planner import Planned, plan
-from stowage.torch.best_plan import best_plan
+from stowage.torch.best_plan import best_plan, least_memory
 from stowage.torch.budget import (
     MemoryUse,
     bytes_of,
@@ -111,7 +111,7 @@ def fit(
         memory: of the device, for all of the job: bytes, "12GiB", or "80%" of the device. What
             weights, their gradients and the optimizer take is subtracted.
         activations: in place of `memory`, the memory of activations alone: bytes, "3GiB", or "40%"
-            of the range from the memory floor to that of plain training.
+            of the range from the least with which there is a schedule to plain training's.
         layers: the modules that are called one after the other, each with the output of the one
             before. Found when None.
         loss: of the model's output, a tensor of one number; by default the output's ``loss``, or
@@ -149,13 +149,13 @@ def fit(
             type(model).__name__, selective=selective
         )
         use = memory_use(model, optimizer, optimizer_copies)
-        total, budget = _budget(memory, activations, profile, use, device)
-        platform = Platform(memory_bytes=max(0, budget - profile.outside_bytes))
+        platform = Platform(memory_bytes=0)
         if offload or (offload is None and device.type == "cuda"):
             platform = measure_link(platform, device)
-        answer, source, notes = _answer(
-            profile, platform, budget, use, server, plan_cache, solver, progress, plan_options
-        )
+        solving = _Solving(profile, platform, solver, server, plan_cache, plan_options)
+        total, budget = _budget(memory, activations, solving, use, device)
+        platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
+        answer, source, notes = _answer(solving, budget, use, progress)
     program = (
         everything_stored(len(stages))
         if answer is None or answer.schedule is None
@@ -311,10 +311,48 @@ def _discover(model: nn.Module, work: Workload, layers: Iterable[nn.Module] | No
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class _Solving:
+    """What schedules are looked for with."""
+
+    profile: Profile
+    platform: Platform  # without its memory
+    solver: str
+    server: str | None
+    plan_cache: str | None
+    plan_options: Mapping[str, Any]
+
+    def ask(self, chain: Chain, memory: int) -> Planned:
+        return plan(
+            chain,
+            replace(self.platform, memory_bytes=memory),
+            server=self.server,
+            plan_cache=self.plan_cache,
+            solver=self.solver,
+            **self.plan_options,
+        )
+
+    def range_of_activations(self) -> tuple[int, int]:
+        """From the least with which there is a schedule to those of plain training."""
+
+        def ask_here(chain: Chain, memory: int) -> Planned:
+            # The cache is for the schedule that is used.
+            found = solve(chain, self.platform, memory=memory, solver=self.solver)
+            return Planned(answer=found, source="local solve")
+
+        least, most = memory_range(self.profile.chain)
+        found = least_memory(self.profile, self.platform, ask_here)
+        least = max(least, self.profile.outside_backward_bytes) if found is None else found
+        least += self.profile.outside_bytes
+        if self.profile.plain_peak_bytes is None:
+            return least, max(least, most + self.profile.outside_bytes)
+        return least, max(least, self.profile.plain_peak_bytes)
+
+
 def _budget(
     memory: int | str | None,
     activations: int | str | None,
-    profile: Profile,
+    solving: _Solving,
     use: MemoryUse,
     device: torch.device,
 ) -> tuple[int, int]:
@@ -323,12 +361,11 @@ def _budget(
         raise BudgetError("memory, activations: pass one of the two")
     if activations is not None:
         if isinstance(activations, str) and activations.strip().endswith("%"):
-            least, most = memory_range(profile.chain)
-            least = max(least, profile.outside_backward_bytes)
-            most = max(most, least)
-            inside = least + bytes_of(activations, "activations", most - least)
-            return use.total + inside + profile.outside_bytes, inside + profile.outside_bytes
-        budget = bytes_of(activations, "activations", 0)
+            share = bytes_of(activations, "activations", _WHOLE) / _WHOLE
+            least, most = solving.range_of_activations()
+            budget = least + int(share * (most - least))
+        else:
+            budget = bytes_of(activations, "activations", 0)
         return use.total + budget, budget
     total = bytes_of(memory, "memory", device_memory(device))  # type: ignore[arg-type]
     if total <= use.total:
@@ -339,31 +376,20 @@ def _budget(
     return total, total - use.total
 
 
+_WHOLE = 1 << 40  # of which a share is taken
+
+
 def _answer(
-    profile: Profile,
-    platform: Platform,
-    budget: int,
-    use: MemoryUse,
-    server: str | None,
-    plan_cache: str | None,
-    solver: str,
-    progress: Progress,
-    plan_options: Mapping[str, Any],
+    solving: _Solving, budget: int, use: MemoryUse, progress: Progress
 ) -> tuple[Answer | None, str, tuple[str, ...]]:
     """The schedule; None where plain training fits, or is no worse."""
+    profile, solver = solving.profile, solving.solver
     plain = profile.plain_peak_bytes
     if solver == "auto" and plain is not None and plain <= budget:
         return None, "measured", ()
     progress("solving", 1.0)
-
-    def ask(chain: Chain, memory: int) -> Planned:
-        there = replace(platform, memory_bytes=memory)
-        return plan(
-            chain, there, server=server, plan_cache=plan_cache, solver=solver, **plan_options
-        )
-
-    memory = platform.memory_bytes or 0
-    found = best_plan(profile, platform, memory, ask)
+    memory = max(0, budget - profile.outside_bytes)
+    found = best_plan(profile, solving.platform, memory, solving.ask)
     if isinstance(found, Planned):
         return found.answer, found.source, found.notes
     activations = profile.outside_bytes + max(found or 0, profile.outside_backward_bytes)

@@ -75,7 +75,7 @@ class ChainMemory:
             chain,
             [
                 (
-                    max(o.save, o.checkpoint) + self.shared,
+                    max(o.save, o.checkpoint, o.replay - o.unread) + self.shared,
                     o.backward + self.shared,
                 )
                 for o in self.of_stages

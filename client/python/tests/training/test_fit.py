@@ -83,6 +83,35 @@ def stowage_least(example: Example) -> int:
     return 4 * parameters + sum(b.nbytes for b in example.model.buffers())
 
 
+class _Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64))
+
+    def forward(self, value: Tensor) -> Tensor:
+        return value + self.inner(value)
+
+
+@pytest.mark.parametrize("name", ["residual", "blocks", "gpt2"])
+def test_the_range_is_from_the_least_that_works_to_plain_training(name: str) -> None:
+    torch.manual_seed(0)
+    if name == "residual":
+        model = nn.Sequential(*(_Residual() for _ in range(6)))
+        example = Example(model, torch.randn(32, 64))
+    else:
+        example = models.make(name)
+    least = _fit(example, activations="0%")
+    plain = _fit(example, activations="100%")
+    assert least.answer is not None
+    assert plain.answer is None
+    assert plain.activations == plain.profile.plain_peak_bytes
+    assert least.activations < plain.activations
+    with pytest.raises(stowage.InfeasibleError):
+        _fit(example, activations=int(least.activations * 0.9))
+    middle = _fit(example, activations="50%").activations
+    assert middle == pytest.approx((least.activations + plain.activations) / 2, rel=0.02)
+
+
 @pytest.mark.parametrize("memory", ["12Gib", "-1", "150%", -5, "many", 1.5, True])
 def test_a_budget_that_cannot_be_read_is_named(memory: Any) -> None:
     with pytest.raises(BudgetError, match="memory: is"):
