@@ -139,7 +139,8 @@ class Pass:
             snapshot,
             hooks.notes,
         )
-        return returned, hooks.take_saved(), keep.results() if keep is not None else None
+        kept = keep.results(drew=snapshot.random is not None) if keep is not None else None
+        return returned, hooks.take_saved(), kept
 
     def _way_of(self, number: int) -> Way | None:
         """How the operation before the next one saves the stage; None: all, or nothing."""

@@ -99,8 +99,8 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
         self._end = self._count
         return False
 
-    def results(self) -> KeptResults:
-        """After the run, without what a rerun does not come to."""
+    def results(self, *, drew: bool) -> KeptResults:
+        """After the run, without what a rerun does not come to. `drew`: it drew random numbers."""
         kept = {} if self._is_other else self._tensors
         self._tensors = {}
         outputs = {
@@ -112,7 +112,7 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
             if number < self._end
         }
         several = {number for number in outputs if isinstance(kept[number], tuple)}
-        return KeptResults(self._way, outputs, several, self._random)
+        return KeptResults(self._way, outputs, several, self._random if drew else {})
 
 
 class HandOn(Mode):  # type: ignore[no-untyped-call, unused-ignore]

@@ -131,7 +131,8 @@ class Recorder(Mode):  # type: ignore[no-untyped-call, unused-ignore]
             bool(tensors)
             and keys.isdisjoint(others)
             and not isinstance(output, list)
-            and all(tensor.device == self._device for tensor in tensors)
+            # Attention on a GPU returns the state of a generator, on the host.
+            and all(t.device == self._device or t.nbytes <= _FEW_BYTES for t in tensors)
         )
         for tensor in tensors:
             key = storage_key(tensor)
@@ -185,10 +186,14 @@ def record(arguments: Arguments, device: torch.device) -> Recording:
         with hooks, recorder:
             return arguments.stage.run(args, kwargs)
 
-    arguments.run_by(run, gradients=True)
+    try:
+        arguments.run_by(run, gradients=True)
+    except Exception as error:  # as of code that does not run under a dispatch mode
+        raise UnsuitedError(f"it cannot be recorded: {error}") from error
     return Recording(recorder.operators, hooks.notes)
 
 
+_FEW_BYTES = 64
 _COLLECTIVES = ("c10d", "c10d_functional", "_c10d_functional", "symm_mem")
 
 

@@ -56,7 +56,9 @@ class Stage:
             call.notes, self.name, tensors, call.chain, saves=saves, stops=stops, part=keep
         )
         outputs = self._replay(call, tensors, run, keep) if run.is_needed else []
-        return Value.of(outputs, run.take_saved(), keep.results() if keep is not None else None)
+        drew = call.snapshot.random is not None
+        kept = keep.results(drew=drew) if keep is not None else None
+        return Value.of(outputs, run.take_saved(), kept)
 
     def rerun(self, call: Call, inputs: Sequence[Tensor], value: Value) -> list[Saved]:
         """All that the stage saves, of a value that has a part. Takes that from the value."""

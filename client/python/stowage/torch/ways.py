@@ -5,6 +5,7 @@ Of equal layers, such as the blocks of a transformer, one is measured.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -26,6 +27,7 @@ from stowage.torch.transfers import transfers_for
 from stowage.torch.walk import Arguments, Walk, distinct
 from stowage.torch.workload import Clock, Progress, Workload
 
+_log = logging.getLogger("stowage")
 _COUNT = 5  # ways of a layer at most, as of a stage of a chain
 _LEAST_GAIN = 0.05  # of the bytes that a layer saves
 _RECORDINGS = 3
@@ -117,7 +119,8 @@ class _Seconds(Walk):
                 self.kinds[key] = None  # also where that raises
                 self.kinds[key] = self._measured(number, arguments, recording)
             return self.kinds[key]
-        except (UnsuitedError, OtherRunError, torch.OutOfMemoryError):
+        except (UnsuitedError, OtherRunError, torch.OutOfMemoryError) as error:
+            _log.debug("%s is not saved in part: %s", arguments.stage.name, error)
             return None
 
     def _measured(self, number: int, arguments: Arguments, recording: Recording) -> Kind | None:

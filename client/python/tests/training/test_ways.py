@@ -195,6 +195,61 @@ def test_a_rerun_finds_numbers_as_the_forward_did() -> None:
     assert differences(expected, found) == []
 
 
+class _Attends(nn.Module):
+    """Its attention could draw random numbers, and draws none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(32, 96)
+        self.outer = nn.Linear(32, 32)
+
+    def forward(self, value: Tensor) -> Tensor:
+        parts = self.inner(value).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        found = nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
+        return value + torch.tanh(self.outer(found.transpose(1, 2).flatten(2)))
+
+
+def test_a_rerun_leaves_random_numbers_alone() -> None:
+    def example() -> Example:
+        torch.manual_seed(0)
+        model = nn.Sequential(*(_Attends() for _ in range(3)))
+        return Example(model, torch.randn(2, 8, 32, generator=generator(5)))
+
+    def drawing(example: Example) -> Any:
+        output = example.forward()
+        torch.rand(1, device=DEVICE)  # between forward and backward
+        return output
+
+    plain = example()
+    expected = train(plain, forward=lambda: drawing(plain))
+    profiled = schedules.profiled(example())
+    recordings = schedules.recorded(profiled.example, profiled.stages, profiled.slots)
+    for stage, recording in zip(profiled.stages, recordings, strict=True):
+        attention = [
+            number
+            for number, operator in enumerate(recording.operators)
+            if "scaled_dot_product" in operator.cost()["name"]
+        ]
+        stage.ways = (recording.way("attention", attention),)
+    with profiled.under(_saved_by([1] * 3)):
+        found = train(profiled.example, forward=lambda: drawing(profiled.example))
+    assert differences(expected, found) == []
+
+
+def test_a_layer_that_runs_under_no_mode_has_no_ways() -> None:
+    class Refuses(_Layer):
+        def forward(self, value: Tensor) -> Tensor:
+            mode = torch.utils._python_dispatch._get_current_dispatch_mode()
+            if mode is not None and not mode.supports_higher_order_operators:
+                raise NotImplementedError("as flex_attention does")
+            return super().forward(value)
+
+    torch.manual_seed(0)
+    model = nn.Sequential(Refuses(), _Layer(), _Layer())
+    profiled = schedules.profiled(Example(model, torch.randn(64, 32)), selective=True)
+    assert profiled.stages[0].ways == ()
+
+
 def test_other_operators_than_in_the_forward_are_an_error() -> None:
     switches = {"more": False}
 
@@ -260,13 +315,17 @@ def test_fit_keeps_a_part_where_that_is_faster() -> None:
     )
     model = nn.Sequential(*layers)
     sample = torch.randn(8, 128, 128, generator=generator(6))
-    fitted = stowage.fit(model, sample, activations="50%", verbose=False)
-    assert all(stage.save_options for stage in fitted.profile.chain.stages)
-    assert fitted.answer is not None
-    assert fitted.answer.schedule is not None
-    used = [operation.save_option for operation in fitted.answer.schedule.operations]
-    assert any(used)
-    assert fitted.measured_peak_bytes is not None
-    assert fitted.measured_peak_bytes <= 1.03 * fitted.activations
+    for _ in range(3):  # times, which other work on the machine may disturb, decide
+        fitted = stowage.fit(model, sample, activations="50%", verbose=False)
+        assert all(stage.save_options for stage in fitted.profile.chain.stages)
+        assert fitted.measured_peak_bytes is not None
+        assert fitted.measured_peak_bytes <= 1.03 * fitted.activations
+        assert fitted.answer is not None
+        assert fitted.answer.schedule is not None
+        if any(operation.save_option for operation in fitted.answer.schedule.operations):
+            break
+    else:
+        pytest.fail("no layer was saved in part")
+    assert any(layer.kept == "part" and layer.way for layer in stowage.report(model).layers)
     without = stowage.fit(model, sample, activations="50%", selective=False, verbose=False)
     assert not any(stage.save_options for stage in without.profile.chain.stages)
