@@ -18,6 +18,8 @@ cd "$(dirname "$0")/.."
 # Not with sanitizers: the kernel on every target, which is minutes of arithmetic, and what a released
 # program takes, which is not what it takes with them: files, memory, libraries.
 not_sanitized='MinPlusTables|TenThousandConnections|RanOutOfFiles|PackagesAreThose|AddressSpace'
+# Two thousand simulations of ten thousand operations.
+not_sanitized+='|UnreadResponses'
 # Nor, unless all is asked for: what concerns files of deploy/ and peers' programs rather than memory
 # of ours, and waits for them.
 not_sanitized_in_short='Alerts|Dashboard|Systemd|Deployment|Balancer|Haproxy|OpenCallsOfAHost|RollingRestart|Layers|RetryPolicy|^Train\.'
