@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Python package and checks it: ruff, mypy, pytest, in the venv of deploy/venv.sh. Needs
-# build/dev/bin/stowage and stowage-server, or those in the folder that STOWAGE_PROGRAMS names.
+# Builds the Python package and tests it, with pytest in two processes, in the venv of deploy/venv.sh.
+# Needs build/dev/bin/stowage and stowage-server, or those in the folder that STOWAGE_PROGRAMS names.
 # Arguments go to pytest.
 #   deploy/python.sh
 #   deploy/python.sh -k plan -x
@@ -20,9 +20,6 @@ flock -u 9
 echo "python: built in $((SECONDS - begin)) s"
 
 package=client/python
-"$venv/bin/ruff" check --quiet "$package"
-"$venv/bin/ruff" format --quiet --check "$package"
-"$venv/bin/mypy" --config-file "$package/pyproject.toml" "$package/stowage"
 # From here, where no folder is called stowage: the tests import the installed package.
 STOWAGE_WHEEL=$PWD/$wheel "$venv/bin/python" -m pytest -c "$package/pyproject.toml" \
-  --rootdir "$package" "$package/tests" "$@"
+  --rootdir "$package" --numprocesses 2 --dist worksteal "$package/tests" "$@"

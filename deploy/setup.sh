@@ -49,6 +49,7 @@ test=(
   curl                                        # reads the port for operators in a test
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
   chromium                                    # shows the page in a test
+  clang-format                                # checks the format of the sources
 )
 # Build the page of server/web again. Node's own packages hold both, and conflict with Debian's npm.
 command -v npm >/dev/null || test+=(nodejs npm)
@@ -60,7 +61,7 @@ cuda_wheels=(
   nvidia-cuda-runtime==13.0.96                # headers and the static library
   nvidia-cuda-crt==13.0.88                    # headers that those include
 )
-dev=(clang-format clang-tidy git)
+dev=(clang-tidy git)
 carried=(
   libabsl-dev libabsl20220623 libhwy-dev libhwy1 libcli11-dev nlohmann-json3-dev
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev libbenchmark1debian

@@ -4,6 +4,7 @@
 # folder that STOWAGE_PROGRAMS names. Arguments go to Node's test runner.
 #   deploy/web.sh
 #   deploy/web.sh --test-name-pattern=axe
+#   deploy/web.sh --build       only builds it and compares, which checks the types of its sources
 #   deploy/web.sh --update      only builds the page, into what is committed
 #   deploy/web.sh --pictures    only takes the pictures of README.md and tests/experiments, of what the
 #                               programs hold
@@ -41,4 +42,5 @@ if ! cmp "$built" "$web/bundle/page.html"; then
   exit 1
 fi
 echo "web: the bundle is what its sources give"
+[ "${1:-}" != "--build" ] || exit 0
 node --test "$@" tests/web/*_test.mjs

@@ -30,7 +30,7 @@ using Align = Table::Align;
 constexpr size_t kStagesShown = 12;
 constexpr size_t kProvenanceCharacters = 76;  // of a value
 
-struct Arguments {
+struct ChainArguments {
   std::string file;
   std::string format = "text";
 };
@@ -206,7 +206,7 @@ std::string SummaryJson(const Chain& chain) {
   return summary.dump(1) + "\n";
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunChain(const ChainArguments& arguments) {
   ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.file));
   const std::string text =
       arguments.format == "json"
@@ -221,14 +221,14 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddChainCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ChainArguments>();
   CLI::App& command = *app.add_subcommand("chain", "summarize a profile");
   command
       .add_option("file", arguments->file, "profile of the network, JSON; - reads standard input")
       ->required()
       ->type_name("FILE");
   AddFormat(command, &arguments->format);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback([arguments, chosen] { *chosen = [arguments] { return RunChain(*arguments); }; });
 }
 
 }  // namespace stowage

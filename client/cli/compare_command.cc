@@ -19,7 +19,7 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   ExportFlags flags;
   int rows = 20;
 };
@@ -53,7 +53,7 @@ std::string Json(const std::vector<ComparedSchedule>& compared) {
   return nlohmann::ordered_json{{"settings", settings}}.dump(1) + "\n";
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunCompare(const CompareArguments& arguments) {
   ASSIGN_OR_RETURN(const ExportRequest request, ReadExportRequest(arguments.flags));
   ASSIGN_OR_RETURN(const std::vector<ComparedSchedule> compared,
                    CompareSettings(request, LocalOptions()));
@@ -67,7 +67,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddCompareCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   CLI::App& command = *app.add_subcommand(
       "compare", "rank the settings of a framework by what they cost on a chain");
   AddExportFlags(command, &arguments->flags);
@@ -76,7 +76,7 @@ void AddCompareCommand(CLI::App& app, Subcommand* chosen) {
       ->capture_default_str();
   command.callback([arguments, chosen] {
     arguments->flags.solve.local = true;
-    *chosen = [arguments] { return Run(*arguments); };
+    *chosen = [arguments] { return RunCompare(*arguments); };
   });
 }
 

@@ -20,7 +20,7 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct ExportArguments {
   ExportFlags flags;
   ServerFlags server;
   bool list = false;
@@ -89,7 +89,7 @@ std::string InfeasibleText(const ExportRequest& request, const Export& result) {
 }
 
 // A server's, or one that is solved in this process.
-absl::StatusOr<Export> Find(const Arguments& arguments, const ExportRequest& request) {
+absl::StatusOr<Export> Find(const ExportArguments& arguments, const ExportRequest& request) {
   ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server));
   if (options.servers.empty()) {
     return MakeExport(request, LocalOptions{.timeout_seconds = options.timeout_seconds});
@@ -101,7 +101,7 @@ absl::StatusOr<Export> Find(const Arguments& arguments, const ExportRequest& req
   return *result.exported;
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunExport(const ExportArguments& arguments) {
   const bool json = arguments.flags.format == "json";
   if (arguments.list) {
     std::fputs((json ? ListJson() : ListText()).c_str(), stdout);
@@ -121,7 +121,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddExportCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExportArguments>();
   CLI::App& command = *app.add_subcommand(
       "export", "print the best plan that a framework can express, as its own settings");
   AddExportFlags(command, &arguments->flags);
@@ -129,7 +129,7 @@ void AddExportCommand(CLI::App& app, Subcommand* chosen) {
   command.add_flag("--list", arguments->list, "say what each can express, and what is lost");
   command.callback([arguments, chosen] {
     arguments->flags.solve.local = true;
-    *chosen = [arguments] { return Run(*arguments); };
+    *chosen = [arguments] { return RunExport(*arguments); };
   });
 }
 

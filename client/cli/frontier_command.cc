@@ -32,7 +32,9 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+using Align = Table::Align;
+
+struct FrontierArguments {
   SolveFlags solve;
   PlatformFlags platform;
   int points = 0;
@@ -41,7 +43,8 @@ struct Arguments {
   std::string format = "text";
 };
 
-absl::StatusOr<FrontierRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
+absl::StatusOr<FrontierRequest> MakeRequest(const FrontierArguments& arguments,
+                                            const ChainFile& file) {
   ASSIGN_OR_RETURN(
       FrontierRequest request,
       ReadRequest<FrontierRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kAbsent));
@@ -84,7 +87,6 @@ std::string Remark(const Chain& chain, const Frontier& frontier, size_t index) {
 
 // One row a budget. An infeasible one has neither a prediction nor a solver: those cells are empty.
 std::string PointTable(const Chain& chain, const Frontier& frontier) {
-  using Align = Table::Align;
   Table table({Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                Align::kLeft, Align::kLeft, Align::kLeft});
   table.Add({"budget", "range", "makespan", "overhead", "peak", "outcome", "solver", ""});
@@ -143,7 +145,7 @@ absl::StatusOr<v1::View> FrontierView(const ChainFile& file, const FrontierReque
   return view;
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunFrontier(const FrontierArguments& arguments) {
   if (arguments.solve.chain == "-" && arguments.platform.file == "-") {
     return absl::InvalidArgumentError("--platform: standard input is already read by --chain");
   }
@@ -168,7 +170,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddFrontierCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<FrontierArguments>();
   CLI::App& command =
       *app.add_subcommand("frontier", "compute the makespan for each of many memory budgets");
   AddChainFlag(command, &arguments->solve);
@@ -191,7 +193,8 @@ void AddFrontierCommand(CLI::App& app, Subcommand* chosen) {
   AddSolveFlags(command, &arguments->solve);
   AddHtml(command, &arguments->html);
   AddFormat(command, &arguments->format);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback(
+      [arguments, chosen] { *chosen = [arguments] { return RunFrontier(*arguments); }; });
 }
 
 }  // namespace stowage

@@ -21,16 +21,18 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+using Align = Table::Align;
+
+struct OperatorArguments {
   ServerFlags server;
   std::string target;  // a fingerprint or a log level
   std::string format = "text";
 };
 
 // Runs with a client of the server that the flags name.
-using Act = absl::Status (*)(OperatorClient& client, const Arguments& arguments);
+using Act = absl::Status (*)(OperatorClient& client, const OperatorArguments& arguments);
 
-absl::StatusOr<int> Run(Act act, const Arguments& arguments) {
+absl::StatusOr<int> RunOperator(Act act, const OperatorArguments& arguments) {
   ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server, kDefaultServer));
   if (options.servers.size() > 1) {
     return absl::InvalidArgumentError("--server: operators talk to one server at a time");
@@ -53,7 +55,6 @@ std::string StateText(const v1::SolveInFlight& solve) {
 
 std::string SolvesText(const v1::ListSolvesResponse& response) {
   if (response.solves().empty()) return "no solves in flight\n";
-  using Align = Table::Align;
   Table table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight,
                Align::kRight, Align::kLeft, Align::kLeft});
   table.Add({"fingerprint", "solver", "stages", "budget", "waited", "ran", "state", "clients"});
@@ -67,50 +68,51 @@ std::string SolvesText(const v1::ListSolvesResponse& response) {
   return table.ToString(0);
 }
 
-absl::Status ListSolves(OperatorClient& client, const Arguments& arguments) {
+absl::Status ListSolves(OperatorClient& client, const OperatorArguments& arguments) {
   ASSIGN_OR_RETURN(const v1::ListSolvesResponse response, client.ListSolves());
   const std::string text = arguments.format == "json" ? ToJson(response) : SolvesText(response);
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
 }
 
-absl::Status CancelSolve(OperatorClient& client, const Arguments& arguments) {
+absl::Status CancelSolve(OperatorClient& client, const OperatorArguments& arguments) {
   ASSIGN_OR_RETURN(const v1::CancelSolveResponse response, client.CancelSolve(arguments.target));
   absl::PrintF("solves stopped: %d; callers that got ABORTED: %d\n", response.solves(),
                response.callers());
   return absl::OkStatus();
 }
 
-absl::Status DropAnswer(OperatorClient& client, const Arguments& arguments) {
+absl::Status DropAnswer(OperatorClient& client, const OperatorArguments& arguments) {
   RETURN_IF_ERROR(client.DropAnswer(arguments.target));
   std::puts("dropped from memory and from disk");
   return absl::OkStatus();
 }
 
-absl::Status SetLogLevel(OperatorClient& client, const Arguments& arguments) {
+absl::Status SetLogLevel(OperatorClient& client, const OperatorArguments& arguments) {
   RETURN_IF_ERROR(client.SetLogLevel(arguments.target));
   absl::PrintF("the server logs from level %s on\n", arguments.target);
   return absl::OkStatus();
 }
 
-absl::Status Drain(OperatorClient& client, const Arguments& /*arguments*/) {
+absl::Status Drain(OperatorClient& client, const OperatorArguments& /*arguments*/) {
   RETURN_IF_ERROR(client.Drain());
   std::puts("the server drains, and exits when its calls have ended");
   return absl::OkStatus();
 }
 
 // Declares `stowage operator NAME`, and returns where its arguments go.
-std::shared_ptr<Arguments> AddAction(CLI::App& parent, const char* name, const char* help, Act act,
-                                     Subcommand* chosen, CLI::App** command) {
-  auto arguments = std::make_shared<Arguments>();
+std::shared_ptr<OperatorArguments> AddAction(CLI::App& parent, const char* name, const char* help,
+                                             Act act, Subcommand* chosen, CLI::App** command) {
+  auto arguments = std::make_shared<OperatorArguments>();
   *command = parent.add_subcommand(name, help);
   AddServer(**command, kDefaultServer, &arguments->server);
   (*command)
       ->get_option("--server")
       ->description(
           absl::StrCat("host:port or unix:PATH of the server; default: ", kDefaultServer));
-  (*command)->callback(
-      [arguments, act, chosen] { *chosen = [arguments, act] { return Run(act, *arguments); }; });
+  (*command)->callback([arguments, act, chosen] {
+    *chosen = [arguments, act] { return RunOperator(act, *arguments); };
+  });
   return arguments;
 }
 

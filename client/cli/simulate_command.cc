@@ -28,7 +28,7 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct SimulateArguments {
   std::string chain;
   std::string schedule;
   std::string setting;  // in the place of the schedule
@@ -46,7 +46,7 @@ struct Input {
 };
 
 // The schedule of --as.
-absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& chain) {
+absl::StatusOr<Schedule> ReadSetting(const SimulateArguments& arguments, const Chain& chain) {
   ASSIGN_OR_RETURN(const NamedSetting named,
                    Prefixed("--as", ParseNamedSetting(arguments.setting)));
   ASSIGN_OR_RETURN(const LayerStages stages,
@@ -63,7 +63,8 @@ absl::StatusOr<Schedule> ReadSetting(const Arguments& arguments, const Chain& ch
 
 // Reads the schedule of `request`, which has its chain. Returns the platform that an answer of
 // `solve` contains.
-absl::StatusOr<v1::Platform> ReadSchedule(const Arguments& arguments, SimulateRequest* request) {
+absl::StatusOr<v1::Platform> ReadSchedule(const SimulateArguments& arguments,
+                                          SimulateRequest* request) {
   if (arguments.schedule.empty()) {
     ASSIGN_OR_RETURN(request->schedule, ReadSetting(arguments, request->chain));
     return v1::Platform();
@@ -79,7 +80,7 @@ absl::StatusOr<v1::Platform> ReadSchedule(const Arguments& arguments, SimulateRe
 
 // The platform is read after the chain and the schedule: a budget in percent needs the chain, and
 // an answer of `solve` contains the default platform.
-absl::StatusOr<Input> ReadInputs(const Arguments& arguments) {
+absl::StatusOr<Input> ReadInputs(const SimulateArguments& arguments) {
   if (arguments.schedule.empty() && arguments.setting.empty()) {
     return absl::InvalidArgumentError("--schedule or --as is required");
   }
@@ -122,7 +123,7 @@ std::string VerdictText(const SimulateRequest& request, const ExplainedSimulatio
 
 void Print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunSimulate(const SimulateArguments& arguments) {
   ASSIGN_OR_RETURN(const Input input, ReadInputs(arguments));
   const SimulateRequest& request = input.request;
   // The local simulation runs even with a server: it fills in the text and cross-checks the
@@ -158,7 +159,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddSimulateCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SimulateArguments>();
   CLI::App& command =
       *app.add_subcommand("simulate", "say what a schedule costs and whether it fits");
   command
@@ -181,7 +182,8 @@ void AddSimulateCommand(CLI::App& app, Subcommand* chosen) {
   AddServer(command, "none, simulate in this process", &arguments->server);
   AddHtml(command, &arguments->html);
   AddFormat(command, &arguments->format);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback(
+      [arguments, chosen] { *chosen = [arguments] { return RunSimulate(*arguments); }; });
 }
 
 }  // namespace stowage

@@ -31,7 +31,7 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct SolveArguments {
   SolveFlags solve;
   PlatformFlags platform;
   bool rounding_loss = false;
@@ -42,7 +42,7 @@ struct Arguments {
   std::string format = "text";
 };
 
-absl::StatusOr<SolveRequest> MakeRequest(const Arguments& arguments, const ChainFile& file) {
+absl::StatusOr<SolveRequest> MakeRequest(const SolveArguments& arguments, const ChainFile& file) {
   ASSIGN_OR_RETURN(
       SolveRequest request,
       ReadRequest<SolveRequest>(arguments.solve, arguments.platform, file, MemoryFlag::kRequired));
@@ -83,7 +83,7 @@ SolveCall CallWithProgress() {
 }
 
 // Callbacks make RemoteScheduler use the streaming RPC, so they are set only for --progress.
-absl::StatusOr<SolveResult> Solve(const Arguments& arguments, const SolveRequest& request) {
+absl::StatusOr<SolveResult> Solve(const SolveArguments& arguments, const SolveRequest& request) {
   ASSIGN_OR_RETURN(const std::unique_ptr<Scheduler> scheduler, MakeScheduler(arguments.solve));
   if (!arguments.progress) return scheduler->Solve(request, {});
   absl::StatusOr<SolveResult> result = scheduler->Solve(request, CallWithProgress());
@@ -181,7 +181,7 @@ absl::StatusOr<std::string> ScheduleText(const Chain& chain, const SolveRequest&
   return absl::StrCat(OutcomeText(result), FiguresText(chain, platform, schedule, simulation));
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunSolve(const SolveArguments& arguments) {
   if (arguments.solve.chain == "-" && arguments.platform.file == "-") {
     return absl::InvalidArgumentError("--platform: standard input is already read by --chain");
   }
@@ -225,7 +225,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddSolveCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SolveArguments>();
   CLI::App& command = *app.add_subcommand("solve", "find the schedule with the least time lost");
   AddChainFlag(command, &arguments->solve);
   AddPlatform(command, MemoryFlag::kRequired, &arguments->platform);
@@ -253,7 +253,7 @@ void AddSolveCommand(CLI::App& app, Subcommand* chosen) {
       ->group("Output");
   AddHtml(command, &arguments->html);
   AddFormat(command, &arguments->format);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback([arguments, chosen] { *chosen = [arguments] { return RunSolve(*arguments); }; });
 }
 
 }  // namespace stowage

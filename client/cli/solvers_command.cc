@@ -18,14 +18,14 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct SolversArguments {
   ServerFlags server;
   std::string format = "text";
 };
 
 // In messages: a SolverDescription points to constants of this program, which a server may not
 // share.
-absl::StatusOr<v1::ListSolversResponse> List(const Arguments& arguments) {
+absl::StatusOr<v1::ListSolversResponse> List(const SolversArguments& arguments) {
   if (!arguments.server.servers.empty()) {
     ASSIGN_OR_RETURN(const RemoteOptions options, ReadServer(arguments.server));
     return FailoverClient(options).ListSolvers();
@@ -43,7 +43,7 @@ std::string Uses(const v1::SolverDescription& solver) {
   return uses.empty() ? "nothing" : absl::StrJoin(uses, ", ");
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunSolvers(const SolversArguments& arguments) {
   ASSIGN_OR_RETURN(const v1::ListSolversResponse response, List(arguments));
   if (arguments.format == "json") {
     std::fputs(ToJson(response).c_str(), stdout);
@@ -65,11 +65,12 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddSolversCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<SolversArguments>();
   CLI::App& command = *app.add_subcommand("solvers", "list the solvers and what they promise");
   AddServer(command, "none, list this program's own", &arguments->server);
   AddFormat(command, &arguments->format);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback(
+      [arguments, chosen] { *chosen = [arguments] { return RunSolvers(*arguments); }; });
 }
 
 }  // namespace stowage

@@ -80,8 +80,8 @@ class Replay {
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<at::Generator> generators_;
   RandomStates states_;  // before the first run, of the generators that it drew from
-  Tensors buffers_;   // of the module, at the first run
-  Tensors contents_;  // by buffer, before the first run; undefined: the run does not write it
+  Tensors buffers_;      // of the module, at the first run
+  Tensors contents_;     // by buffer, before the first run; undefined: the run does not write it
   std::vector<bool> written_;  // by buffer: whether first runs write it
   // In which `written_` was observed: the training modes of the module and its parts.
   std::vector<bool> modes_;

@@ -54,7 +54,7 @@ function(stowage_library name)
 endfunction()
 
 # For code that parses a command line once. CLI11's headers emit 120 KB of code in every file that
-# includes them; -O3 takes four seconds a file longer for it than -O1. Targets that do not exist are
+# includes them; -O2 takes seconds a file longer for it than -O1. Targets that do not exist are
 # skipped.
 function(stowage_optimize_less)
   foreach(target ${ARGN})
@@ -64,8 +64,8 @@ function(stowage_optimize_less)
   endforeach()
 endfunction()
 
-# The solvers' inner loops are too slow to test unoptimized; asserts stay on. -O3 as in a release
-# build: at -O2 GCC does not vectorize loops whose rows might overlap.
+# The solvers' inner loops are too slow to test unoptimized; asserts stay on. At -O2, as in a release
+# build, GCC does not vectorize loops whose rows might overlap.
 function(stowage_optimize)
   if(STOWAGE_SOLVER_OPTIMIZED)
     foreach(target ${ARGN})

@@ -27,10 +27,10 @@ struct OperatorCost {
 };
 
 struct KeptChoice {
-  std::string name = {};           // "keep linear+2 of 3 dropout"
+  std::string name = {};            // "keep linear+2 of 3 dropout"
   std::set<size_t> operators = {};  // their numbers, in order of the calls, from 0
-  int64_t kept_bytes = 0;    // about what it holds beside the stage's output
-  double rerun_seconds = 0;  // about what its rerun takes
+  int64_t kept_bytes = 0;           // about what it holds beside the stage's output
+  double rerun_seconds = 0;         // about what its rerun takes
 };
 
 // Choices between keeping nothing and `most_bytes`, at most `count` and neither: of every choice

@@ -1,5 +1,6 @@
-// Fit on five networks, within two budgets, thoroughly four, by every solver: no step takes more than
-// its budget, and losses, weights and buffers are those of plain training to the bit.
+// Fit on five networks, within a small and a large budget by turns, thoroughly four, by every
+// solver: no step takes more than its budget, and losses, weights and buffers are those of plain
+// training to the bit.
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,6 +31,7 @@ struct Sweep {
   std::string solver;
   bool recomputes = false;
   bool offloads = false;
+  bool within_little = false;  // unless all budgets are tried
 };
 std::ostream& operator<<(std::ostream& out, const Sweep& sweep) {
   return out << sweep.network << " by " << sweep.solver;
@@ -43,7 +45,8 @@ std::vector<Sweep> Sweeps() {
       const std::string solver(info.description.name);
       const bool all = network == "resnet18" || network == "gpt2";
       if (all || solver == "auto" || solver == "rotor") {
-        sweeps.push_back({network, solver, info.description.recomputes, info.description.offloads});
+        sweeps.push_back({network, solver, info.description.recomputes, info.description.offloads,
+                          /*within_little=*/sweeps.size() % 2 == 0});
       }
     }
   }
@@ -90,7 +93,7 @@ TEST_P(FitSweepTest, KeepsTheBudgetAndTrainsToTheBit) {
   };
   Train(&plain);
   int trained = 0;
-  std::vector<const char*> budgets = {"20%", "80%"};
+  std::vector<const char*> budgets = {sweep.within_little ? "20%" : "80%"};
   if (IsThorough()) budgets = {"20%", "40%", "60%", "80%"};
   for (const char* memory : budgets) {
     SCOPED_TRACE(memory);
@@ -118,7 +121,7 @@ TEST_P(FitSweepTest, KeepsTheBudgetAndTrainsToTheBit) {
   }
   RecordProperty("trained", trained);
   // What may recompute has a schedule within the largest budget; store_all may not.
-  if (sweep.recomputes) {
+  if (sweep.recomputes && budgets.back() == std::string("80%")) {
     EXPECT_GT(trained, 0);
   }
 }

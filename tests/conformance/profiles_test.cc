@@ -60,10 +60,10 @@ int64_t LeastBytes(const Chain& chain, const Setting& setting) {
   return Ask(chain, 0, setting).minimum_memory_bytes.value();
 }
 
-// Evenly from `least` to what storing everything takes: 7, thoroughly 20, and fewer for chains of
+// Evenly from `least` to what storing everything takes: 4, thoroughly 20, and fewer for chains of
 // hundreds of stages, which take seconds each.
 std::vector<int64_t> Budgets(const Chain& chain, int64_t least) {
-  int count = IsThorough() ? 20 : 7;
+  int count = IsThorough() ? 20 : 4;
   if (chain.length() > 100) count = IsThorough() ? 6 : 3;
   const int64_t most = std::max(least, StoreAllPeakBytes(chain));
   std::vector<int64_t> budgets;

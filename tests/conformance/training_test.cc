@@ -77,8 +77,8 @@ class TrainingTest : public testing::TestWithParam<const char*> {
     chain_ = Profile({.repeats = 1});
   }
 
-  // In place of measured times, which other work on the machine changes and with them the schedules:
-  // times of each draw are the same in every run, and so are the schedules.
+  // In place of measured times, which other work on the machine changes and with them the
+  // schedules: times of each draw are the same in every run, and so are the schedules.
   void GiveTimes(unsigned draw) {
     std::mt19937 random(draw);
     const auto seconds = [&random] { return 1e-3 * static_cast<double>(1 + random() % 8); };

@@ -11,7 +11,7 @@
 namespace stowage {
 namespace {
 
-constexpr int kMaxSmallStages = 6;
+constexpr int kMaxSolvedStages = 6;
 constexpr int64_t kMaxSolverBytes = 32 << 20;
 
 }  // namespace
@@ -53,7 +53,7 @@ void Require(bool holds, absl::string_view what) {
 }
 
 void SolveAndCheck(const SolveRequest& request) {
-  if (request.chain.length() > kMaxSmallStages) return;
+  if (request.chain.length() > kMaxSolvedStages) return;
   // What a solver takes is declared before: sizes that would take more are refused.
   const absl::StatusOr<Answer> answer = AnswerRequest(request, SmallContext());
   if (!answer.ok()) {

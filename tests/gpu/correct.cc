@@ -102,9 +102,9 @@ struct Tally {
   int trained() const { return same + alike + different; }
 };
 
-class Experiment {
+class CorrectExperiment {
  public:
-  explicit Experiment(Lab* lab) : lab_(*lab) {}
+  explicit CorrectExperiment(Lab* lab) : lab_(*lab) {}
 
   absl::Status Run() {
     for (const Model& model : lab_.models) {
@@ -220,6 +220,6 @@ class Experiment {
 
 }  // namespace
 
-absl::Status Correct(Lab* lab) { return Experiment(lab).Run(); }
+absl::Status Correct(Lab* lab) { return CorrectExperiment(lab).Run(); }
 
 }  // namespace stowage

@@ -12,7 +12,7 @@
 namespace stowage {
 namespace {
 
-constexpr std::array<double, 4> kShares = {0.25, 0.4, 0.6, 0.8};
+constexpr std::array<double, 4> kFourShares = {0.25, 0.4, 0.6, 0.8};
 // More runs than in a job, since every prediction depends on these times.
 const ProfileOptions kProfile = {.warmups = 2, .repeats = 11};
 
@@ -23,9 +23,9 @@ struct SolverResults {
   std::vector<PredictedAndMeasured> bytes = {};
 };
 
-class Experiment {
+class HonestExperiment {
  public:
-  explicit Experiment(Lab* lab) : lab_(*lab) {}
+  explicit HonestExperiment(Lab* lab) : lab_(*lab) {}
 
   absl::Status Run() {
     for (const Model& model : lab_.models) {
@@ -33,7 +33,9 @@ class Experiment {
                                                      {.steps = lab_.steps, .profile = kProfile}));
       RETURN_IF_ERROR(bench->Profile());
       for (SolverResults& results : results_) {
-        for (const double share : kShares) RETURN_IF_ERROR(Measure(bench.get(), &results, share));
+        for (const double share : kFourShares) {
+          RETURN_IF_ERROR(Measure(bench.get(), &results, share));
+        }
       }
     }
     std::vector<std::string> remarks;
@@ -91,6 +93,6 @@ class Experiment {
 
 }  // namespace
 
-absl::Status Honest(Lab* lab) { return Experiment(lab).Run(); }
+absl::Status Honest(Lab* lab) { return HonestExperiment(lab).Run(); }
 
 }  // namespace stowage

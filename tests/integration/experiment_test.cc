@@ -15,7 +15,7 @@
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
-namespace stowage {
+namespace stowage::experiment_test {
 namespace {
 
 using testing::AllOf;
@@ -304,4 +304,4 @@ TEST_F(ExperimentCommand, AnOutputThatIsNoFolderIsAnError) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::experiment_test

@@ -19,7 +19,7 @@
 #include "tests/support/process.h"
 #include "tests/support/status_matchers.h"
 
-namespace stowage {
+namespace stowage::failover_test {
 namespace {
 
 using testing::AllOf;
@@ -276,4 +276,4 @@ TEST(Failover, ReportsAnExecutionOnce) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::failover_test

@@ -29,7 +29,7 @@
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
-namespace stowage {
+namespace stowage::hostile_clients_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -508,4 +508,4 @@ TEST_F(HostileClients, AHeaderOfTheHttpPortHasAnEnd) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::hostile_clients_test

@@ -16,7 +16,7 @@
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
-namespace stowage {
+namespace stowage::operators_port_test {
 namespace {
 
 using testing::AllOf;
@@ -191,4 +191,4 @@ TEST_F(OperatorsPort, TopReadsItAndSaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::operators_port_test

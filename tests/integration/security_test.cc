@@ -27,7 +27,7 @@
 #include "tests/support/files.h"
 #include "tests/support/process.h"
 
-namespace stowage {
+namespace stowage::security_test {
 namespace {
 
 using testing::AllOf;
@@ -588,4 +588,4 @@ TEST(Security, SighupReadsTheCertificateAgainAndReportsWhatHasChanged) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::security_test

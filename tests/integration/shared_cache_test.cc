@@ -30,7 +30,7 @@ using testing::Optional;
 // Without a disk, and with patience: a busy machine is no reason for a miss here, nor for a solve
 // that is cut off, which is not stored.
 std::vector<std::string> Flags(const std::string& url, const char* timeout = "60s") {
-  return {"--cache-dir", "none", "--shared-cache", url, "--shared-cache-timeout", timeout,
+  return {"--cache-dir",      "none", "--shared-cache", url, "--shared-cache-timeout", timeout,
           "--max-solve-time", "900s"};
 }
 

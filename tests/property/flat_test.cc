@@ -143,8 +143,7 @@ Plans EveryCount(const Chain& chain, int options, Segment segment) {
   for (int count = 1; count <= LayerOfStages(chain).back() + 1; ++count) {
     plans.push_back(PlanOfLayers(chain, [&](int i) { return segment(i, count); }));
     for (int k = 1; k <= options; ++k) {
-      plans.push_back(
-          PlanOfLayers(chain, [&](int i) { return segment(i, count) == 0 ? 0 : -k; }));
+      plans.push_back(PlanOfLayers(chain, [&](int i) { return segment(i, count) == 0 ? 0 : -k; }));
     }
   }
   return plans;
@@ -159,8 +158,7 @@ Plans PlansOf(const std::string& solver, const Chain& chain) {
     return EveryCount(chain, 0, [](int i, int count) { return i / count + 1; });
   }
   if (solver == "block") {
-    return EveryCount(chain, kMostOptions,
-                      [](int i, int count) { return i < count ? i + 1 : 0; });
+    return EveryCount(chain, kMostOptions, [](int i, int count) { return i < count ? i + 1 : 0; });
   }
   return EveryCount(chain, kMostOptions,
                     [](int i, int count) { return i % count == count - 1 ? i + 1 : 0; });

@@ -23,7 +23,7 @@
 #include "tests/support/program_search.h"
 #include "tests/support/transfers.h"
 
-namespace stowage {
+namespace stowage::lower_bound_test {
 namespace {
 
 // Relative rounding error of the bound.
@@ -386,4 +386,4 @@ RC_GTEST_PROP(LowerBound, IsTwiceAsLongWhenAllTimesAre, ()) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::lower_bound_test

@@ -22,7 +22,7 @@
 #include "tests/support/chains.h"
 #include "tests/support/mixed_brute_force.h"
 
-namespace stowage {
+namespace stowage::mixed_mode_test {
 namespace {
 
 // More slots than any of these budgets has bytes, so memory is not rounded.
@@ -277,4 +277,4 @@ TEST(AutoOverModes, EntersGraphModeAsSeldomAsItCan) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::mixed_mode_test

@@ -22,7 +22,7 @@
 #include "tests/support/chains.h"
 #include "tests/support/transfers.h"
 
-namespace stowage {
+namespace stowage::program_search_test {
 namespace {
 
 // Uniform in 0..bound-1; the nominal size keeps RapidCheck's small first cases from limiting it.
@@ -281,4 +281,4 @@ RC_GTEST_PROP(ProgramSearch, NeverLosesByABetterPlatform, ()) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::program_search_test

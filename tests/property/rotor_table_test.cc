@@ -26,7 +26,7 @@
 #include "tests/support/step_rotor.h"
 #include "tests/support/textbook_rotor.h"
 
-namespace stowage {
+namespace stowage::rotor_table_test {
 
 // For failure messages.
 void showValue(Saving saving, std::ostream& out) {
@@ -197,4 +197,4 @@ RC_GTEST_PROP(LeavingMinimum, IsTheFirstFeasibleBudget, ()) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::rotor_table_test

@@ -15,7 +15,7 @@
 #include "tests/support/brute_force.h"
 #include "tests/support/chains.h"
 
-namespace stowage {
+namespace stowage::rotor_test {
 namespace {
 
 // More slots than any of these budgets has bytes, so memory is not rounded.
@@ -154,4 +154,4 @@ RC_GTEST_PROP(Rotor, GainsFromMemoryAndNeverFromSizeOrTime, ()) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::rotor_test

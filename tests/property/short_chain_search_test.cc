@@ -17,7 +17,7 @@
 #include "tests/support/chains.h"
 #include "tests/support/program_search.h"
 
-namespace stowage {
+namespace stowage::short_chain_search_test {
 namespace {
 
 constexpr double kSlow = 1e6;  // above every makespan here
@@ -158,4 +158,4 @@ RC_GTEST_PROP(ShortProgramSearch, MakesAutoOptimalWithALink, ()) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::short_chain_search_test

@@ -38,9 +38,9 @@ struct Step {
   double seconds = 0;
 };
 
-class Search {
+class BruteForce {
  public:
-  Search(const Chain& chain, int64_t memory_bytes, ScheduleClass schedules)
+  BruteForce(const Chain& chain, int64_t memory_bytes, ScheduleClass schedules)
       : chain_(chain),
         memory_bytes_(memory_bytes),
         schedules_(schedules),
@@ -215,7 +215,7 @@ class Search {
 
 std::optional<BruteForceResult> FastestByBruteForce(const Chain& chain, int64_t memory_bytes,
                                                     ScheduleClass schedules) {
-  return Search(chain, memory_bytes, schedules).Run();
+  return BruteForce(chain, memory_bytes, schedules).Run();
 }
 
 }  // namespace stowage

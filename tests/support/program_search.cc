@@ -14,19 +14,19 @@ namespace stowage {
 namespace {
 
 enum class Form : uint8_t { kAbsent, kOutput, kSaved };
-enum class Place : uint8_t { kDevice, kDeviceAndCopied, kHost };  // kDevice when absent
+enum class Location : uint8_t { kDevice, kDeviceAndCopied, kHost };  // kDevice when absent
 
 struct Value {
   Form form = Form::kAbsent;
-  Place place = Place::kDevice;
+  Location location = Location::kDevice;
   int way = 0;  // of kSaved: in which of the stage's ways, 0 for its own
 
-  bool on_device() const { return form != Form::kAbsent && place != Place::kHost; }
-  bool on_host() const { return form != Form::kAbsent && place != Place::kDevice; }
-  bool droppable() const { return form != Form::kAbsent && place == Place::kDevice; }
+  bool on_device() const { return form != Form::kAbsent && location != Location::kHost; }
+  bool on_host() const { return form != Form::kAbsent && location != Location::kDevice; }
+  bool droppable() const { return form != Form::kAbsent && location == Location::kDevice; }
 
   bool operator<(const Value& other) const {
-    return std::tie(form, place, way) < std::tie(other.form, other.place, other.way);
+    return std::tie(form, location, way) < std::tie(other.form, other.location, other.way);
   }
 };
 
@@ -86,9 +86,9 @@ struct Later {
   }
 };
 
-class Search {
+class ProgramSearch {
  public:
-  Search(const Chain& chain, const Platform& platform, const ProgramSearchOptions& options)
+  ProgramSearch(const Chain& chain, const Platform& platform, const ProgramSearchOptions& options)
       : chain_(chain), platform_(platform), options_(options), loss_(chain.length() + 1) {
     assert(chain.length() <= kMaxProgramStages);
     backwards_from_.assign(loss_ + 1, chain.stage(1).backward_seconds);
@@ -165,9 +165,9 @@ class Search {
       case OperationKind::kOffload:
         return MayOffload(now, l);
       case OperationKind::kRelease:
-        return now.values[l].place == Place::kDeviceAndCopied && Fits(now, 0);
+        return now.values[l].location == Location::kDeviceAndCopied && Fits(now, 0);
       case OperationKind::kPrefetch:
-        return now.values[l].place == Place::kHost && Fits(now, Bytes(now, l));
+        return now.values[l].location == Location::kHost && Fits(now, Bytes(now, l));
     }
     return false;
   }
@@ -242,18 +242,18 @@ class Search {
     Situation next = now;
     switch (operation.kind) {
       case OperationKind::kForwardSave:
-        next.values[l] = {Form::kSaved, Place::kDevice, operation.save_option};
+        next.values[l] = {Form::kSaved, Location::kDevice, operation.save_option};
         break;
       case OperationKind::kForwardSaveDiscard:
-        next.values[l] = {Form::kSaved, Place::kDevice, operation.save_option};
+        next.values[l] = {Form::kSaved, Location::kDevice, operation.save_option};
         next.values[l - 1] = Value{};
         break;
       case OperationKind::kForwardDiscard:
-        next.values[l] = {Form::kOutput, Place::kDevice};
+        next.values[l] = {Form::kOutput, Location::kDevice};
         next.values[l - 1] = Value{};
         break;
       case OperationKind::kForwardCheckpoint:
-        next.values[l] = {Form::kOutput, Place::kDevice};
+        next.values[l] = {Form::kOutput, Location::kDevice};
         break;
       case OperationKind::kBackward:
         next.values[l] = Value{};
@@ -262,13 +262,13 @@ class Search {
         next.replayed = false;
         break;
       case OperationKind::kOffload:
-        next.values[l].place = Place::kDeviceAndCopied;
+        next.values[l].location = Location::kDeviceAndCopied;
         break;
       case OperationKind::kRelease:
-        next.values[l].place = Place::kHost;
+        next.values[l].location = Location::kHost;
         break;
       case OperationKind::kPrefetch:
-        next.values[l].place = Place::kDevice;
+        next.values[l].location = Location::kDevice;
         break;
     }
     return next;
@@ -314,7 +314,7 @@ class Search {
   void Forget(const Situation& now, Clocks* clocks) const {
     for (int v = 0; v <= loss_; ++v) {
       if (!now.values[v].on_device()) clocks->prefetched[v] = 0;
-      if (now.values[v].place != Place::kDeviceAndCopied) clocks->offloaded[v] = 0;
+      if (now.values[v].location != Location::kDeviceAndCopied) clocks->offloaded[v] = 0;
     }
   }
 
@@ -335,7 +335,7 @@ class Search {
       if (value.on_device()) prefetched = std::max(prefetched, released);
       // Read only by the RELEASE of the value, which waits for earlier releases.
       double& offloaded = clocks->offloaded[v];
-      if (value.place == Place::kDeviceAndCopied) offloaded = std::max(offloaded, released);
+      if (value.location == Location::kDeviceAndCopied) offloaded = std::max(offloaded, released);
     }
   }
 
@@ -431,7 +431,7 @@ class Search {
 
 std::optional<ProgramResult> FastestProgram(const Chain& chain, const Platform& platform,
                                             const ProgramSearchOptions& options) {
-  return Search(chain, platform, options).Run();
+  return ProgramSearch(chain, platform, options).Run();
 }
 
 }  // namespace stowage

@@ -190,9 +190,9 @@ class Timing {
 };
 
 // Enumerates every nested persistent program, one operation at a time.
-class Search {
+class RelaxedSearch {
  public:
-  Search(const Chain& chain, const Platform& platform)
+  RelaxedSearch(const Chain& chain, const Platform& platform)
       : chain_(chain), platform_(platform), loss_(chain.length() + 1) {}
 
   std::optional<RelaxedResult> Run() {
@@ -295,7 +295,7 @@ std::optional<double> RelaxedSeconds(const Chain& chain, const Platform& platfor
 }
 
 std::optional<RelaxedResult> FastestRelaxed(const Chain& chain, const Platform& platform) {
-  return Search(chain, platform).Run();
+  return RelaxedSearch(chain, platform).Run();
 }
 
 }  // namespace stowage

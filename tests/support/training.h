@@ -19,6 +19,11 @@
 
 namespace stowage {
 
+// Schedules of three and of seven stages and the loss: what stores all, and what stores nothing.
+inline constexpr const char* kThreeStored = "S1 S2 S3 S4 B4 B3 B2 B1";
+inline constexpr const char* kThreeRecomputed = "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1";
+inline constexpr const char* kSevenStored = "S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1";
+
 // A network, its data, and the state of SGD with momentum 0.9 and learning rate 0.05.
 struct Training {
   std::vector<TorchStage> stages;

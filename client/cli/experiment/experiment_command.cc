@@ -33,7 +33,7 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct ExperimentArguments {
   std::vector<std::string> chains;
   SweepFlags sweep;
   PlatformFlags platform;
@@ -48,7 +48,7 @@ std::string NetworkName(const std::string& path) {
   return path == "-" ? "standard input" : Printable(std::filesystem::path(path).stem().string());
 }
 
-absl::StatusOr<std::vector<NetworkProfile>> ReadNetworks(const Arguments& arguments) {
+absl::StatusOr<std::vector<NetworkProfile>> ReadNetworks(const ExperimentArguments& arguments) {
   std::vector<NetworkProfile> networks;
   std::map<std::string, std::string> paths;  // by name
   for (const std::string& path : arguments.chains) {
@@ -142,7 +142,7 @@ struct Results {
 };
 
 // Runs the whole sweep; writes the CSV file.
-absl::StatusOr<Results> Measure(const Arguments& arguments, const Sweep& sweep,
+absl::StatusOr<Results> Measure(const ExperimentArguments& arguments, const Sweep& sweep,
                                 const LocalOptions& local,
                                 const std::vector<NetworkProfile>& networks) {
   RETURN_IF_ERROR(MakeFolder(arguments.output));
@@ -162,7 +162,7 @@ absl::StatusOr<Results> Measure(const Arguments& arguments, const Sweep& sweep,
 }
 
 // The page of all rows, which --html writes.
-v1::View ViewOf(const Arguments& arguments, const LocalOptions& local,
+v1::View ViewOf(const ExperimentArguments& arguments, const LocalOptions& local,
                 const std::vector<NetworkProfile>& networks, const std::vector<Measurement>& rows,
                 const Summary& summary) {
   v1::View view;
@@ -180,7 +180,7 @@ std::string Counted(size_t count, const std::string& thing) {
   return absl::StrCat(count, " ", thing, count == 1 ? "" : "s");
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunExperiment(const ExperimentArguments& arguments) {
   ASSIGN_OR_RETURN(const Sweep sweep, ReadSweep(arguments.sweep));
   ASSIGN_OR_RETURN(const LocalOptions local, ReadLocalOptions(arguments.solve));
   ASSIGN_OR_RETURN(const std::vector<NetworkProfile> networks, ReadNetworks(arguments));
@@ -268,7 +268,7 @@ void AddLimits(CLI::App& command, SolveFlags* flags) {
       ->group(kSolverGroup);
 }
 
-void AddOutput(CLI::App& command, Arguments* arguments) {
+void AddOutput(CLI::App& command, ExperimentArguments* arguments) {
   command
       .add_option(
           "--output", arguments->output,
@@ -284,7 +284,7 @@ void AddOutput(CLI::App& command, Arguments* arguments) {
 }  // namespace
 
 void AddExperimentCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ExperimentArguments>();
   CLI::App& command = *app.add_subcommand(
       "experiment", "compare solvers over budgets and bandwidths, as the papers do");
   command
@@ -298,7 +298,8 @@ void AddExperimentCommand(CLI::App& app, Subcommand* chosen) {
           &arguments->platform);
   AddLimits(command, &arguments->solve);
   AddOutput(command, arguments.get());
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback(
+      [arguments, chosen] { *chosen = [arguments] { return RunExperiment(*arguments); }; });
 }
 
 }  // namespace stowage

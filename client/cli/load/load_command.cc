@@ -25,7 +25,7 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct LoadArguments {
   std::vector<std::string> chains;
   SolveFlags solve;
   PlatformFlags platform;
@@ -53,7 +53,7 @@ absl::StatusOr<std::array<int, 3>> ParseMix(const std::string& text) {
 }
 
 // `chain`: the first one; a budget is not read here, since every request sets its own.
-absl::StatusOr<LoadOptions> ReadOptions(const Arguments& arguments, const Chain& chain) {
+absl::StatusOr<LoadOptions> ReadOptions(const LoadArguments& arguments, const Chain& chain) {
   LoadOptions options;
   ASSIGN_OR_RETURN(options.mix, ParseMix(arguments.mix));
   ASSIGN_OR_RETURN(options.seconds, Prefixed("--duration", ParseSeconds(arguments.duration)));
@@ -153,7 +153,7 @@ std::string Json(const LoadResult& result) {
   return json.dump(1) + "\n";
 }
 
-absl::StatusOr<int> Run(const Arguments& arguments) {
+absl::StatusOr<int> RunLoadCommand(const LoadArguments& arguments) {
   std::vector<Chain> chains;
   for (const std::string& path : arguments.chains) {
     ASSIGN_OR_RETURN(ChainFile file, ReadChain(path));
@@ -177,7 +177,7 @@ absl::StatusOr<int> Run(const Arguments& arguments) {
 }  // namespace
 
 void AddLoadCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<LoadArguments>();
   CLI::App& command = *app.add_subcommand("load", "put load on a server and check every answer");
   command
       .add_option("chains", arguments->chains,
@@ -215,7 +215,8 @@ void AddLoadCommand(CLI::App& app, Subcommand* chosen) {
                                  "commas, which get an equal number of callers each; default: ",
                                  kDefaultServer));
   AddFormat(command, &arguments->format);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback(
+      [arguments, chosen] { *chosen = [arguments] { return RunLoadCommand(*arguments); }; });
 }
 
 }  // namespace stowage

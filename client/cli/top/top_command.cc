@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kPlainWidth = 120;  // of output that is not on a terminal
 
-struct Arguments {
+struct TopArguments {
   std::string http = "127.0.0.1:50052";
   CredentialFiles credentials;
   std::string interval = "2s";
@@ -92,7 +92,7 @@ class Watch {
 };
 
 // Prints a block after each interval, about that interval.
-absl::StatusOr<int> Print(const Arguments& arguments, Clock::duration interval,
+absl::StatusOr<int> Print(const TopArguments& arguments, Clock::duration interval,
                           StatusReader& reader, Watch& watch) {
   // `next` advances by the interval, not from the end of a fetch, so that blocks do not drift;
   // after a slow fetch it skips what it missed.
@@ -150,7 +150,7 @@ absl::StatusOr<int> Draw(Clock::duration interval, const StatusTarget& target, W
   }
 }
 
-absl::StatusOr<int> Run(Arguments arguments) {
+absl::StatusOr<int> RunTop(TopArguments arguments) {
   ASSIGN_OR_RETURN(const Clock::duration interval, ReadInterval(arguments.interval));
   if (arguments.once) arguments.count = 1;
   ASSIGN_OR_RETURN(const Credentials credentials, ReadCredentials(arguments.credentials));
@@ -202,7 +202,7 @@ void AddHttpCredentials(CLI::App& command, CredentialFiles* files) {
 }  // namespace
 
 void AddTopCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TopArguments>();
   CLI::App& command = *app.add_subcommand(
       "top", "watch a server: calls, hit ratio, latencies, queue, running solves");
   command.footer(
@@ -230,7 +230,7 @@ void AddTopCommand(CLI::App& app, Subcommand* chosen) {
       ->excludes(count)
       ->group("Output");
   AddFormat(command, &arguments->format);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback([arguments, chosen] { *chosen = [arguments] { return RunTop(*arguments); }; });
 }
 
 }  // namespace stowage

@@ -5,21 +5,21 @@
 namespace stowage {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json OfQuantiles(bool has_any, const v1::Quantiles& quantiles) {
+OrderedJson OfQuantiles(bool has_any, const v1::Quantiles& quantiles) {
   if (!has_any) return {};
   return {{"p50", quantiles.p50()}, {"p90", quantiles.p90()}, {"p99", quantiles.p99()}};
 }
 
-Json OfCounts(const NamedCounts& counts) {
-  Json json = Json::object();
+OrderedJson OfCounts(const NamedCounts& counts) {
+  OrderedJson json = OrderedJson::object();
   for (const v1::NamedCount& count : counts) json[count.name()] = count.count();
   return json;
 }
 
-Json OfWindow(const v1::StatusWindow& window) {
-  Json calls = Json::object();
+OrderedJson OfWindow(const v1::StatusWindow& window) {
+  OrderedJson calls = OrderedJson::object();
   for (const v1::MethodCalls& method : window.calls()) {
     calls[method.method()] = {
         {"calls", method.calls()},
@@ -27,7 +27,7 @@ Json OfWindow(const v1::StatusWindow& window) {
         {"errors", OfCounts(method.errors())},
         {"latency_seconds", OfQuantiles(method.has_latency_seconds(), method.latency_seconds())}};
   }
-  Json clients = Json::object();
+  OrderedJson clients = OrderedJson::object();
   for (const v1::ClientCalls& client : window.clients()) {
     clients[client.client()] = {{"calls", client.calls()},
                                 {"per_second", PerSecond(client.calls(), window)},
@@ -39,7 +39,7 @@ Json OfWindow(const v1::StatusWindow& window) {
           {"calls", calls},
           {"clients", clients},
           {"answers", OfCounts(window.answers())},
-          {"hit_ratio", window.has_hit_ratio() ? Json(window.hit_ratio()) : Json()},
+          {"hit_ratio", window.has_hit_ratio() ? OrderedJson(window.hit_ratio()) : OrderedJson()},
           {"queue_seconds", OfQuantiles(window.has_queue_seconds(), window.queue_seconds())},
           {"rejected", OfCounts(window.rejected())},
           {"evictions", OfCounts(window.evictions())},
@@ -51,7 +51,7 @@ Json OfWindow(const v1::StatusWindow& window) {
 // An unreachable server has no figures: those of an earlier scrape would pass for current ones.
 std::string TopJson(const TopView& view) {
   const v1::ServerStatus& status = view.status;
-  Json json = {{"server", view.address}, {"reachable", view.problem.empty()}};
+  OrderedJson json = {{"server", view.address}, {"reachable", view.problem.empty()}};
   if (!view.problem.empty()) {
     json["problem"] = view.problem;
     json["problem_seconds"] = view.problem_seconds;
@@ -69,13 +69,13 @@ std::string TopJson(const TopView& view) {
     json["solves"] = {{"waiting", solves.waiting()}, {"waiting_limit", solves.waiting_limit()},
                       {"running", solves.running()}, {"running_limit", solves.running_limit()},
                       {"bytes", solves.bytes()},     {"limit_bytes", solves.limit_bytes()}};
-    json["caches"] = Json::object();
+    json["caches"] = OrderedJson::object();
     for (const v1::CacheStatus& cache : status.caches()) {
       json["caches"][cache.name()] = {{"bytes", cache.bytes()},
                                       {"limit_bytes", cache.limit_bytes()},
                                       {"entries", cache.entries()}};
     }
-    json["running"] = Json::array();
+    json["running"] = OrderedJson::array();
     for (const v1::SolveProgress& solve : status.running()) {
       json["running"].push_back({{"thread", solve.thread()},
                                  {"solver", solve.solver()},
@@ -83,11 +83,11 @@ std::string TopJson(const TopView& view) {
                                  {"seconds", solve.seconds()},
                                  {"fraction", solve.fraction()}});
     }
-    json["last"] = status.has_last() ? OfWindow(status.last()) : Json();
+    json["last"] = status.has_last() ? OfWindow(status.last()) : OrderedJson();
     json["since_start"] = OfWindow(status.since_start());
   }
   // One line. Names from the server may be invalid UTF-8, which dump() would throw on.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace stowage

@@ -22,8 +22,6 @@
 namespace stowage {
 namespace {
 
-using nlohmann::json;
-
 // Of one operation, seconds from the start of the step.
 struct Ran {
   std::string name;  // of the operation, as in the trace
@@ -34,8 +32,8 @@ struct Ran {
 using Step = std::map<size_t, Ran>;  // by the operation's index
 
 // The number of the process with that name.
-std::optional<int64_t> ProcessCalled(const std::string& name, const json& events) {
-  for (const json& event : events) {
+std::optional<int64_t> ProcessCalled(const std::string& name, const nlohmann::json& events) {
+  for (const nlohmann::json& event : events) {
     if (event.value("ph", "") != "M" || event.value("name", "") != "process_name") continue;
     if (event.at("args").value("name", "") == name) return event.at("pid").get<int64_t>();
   }
@@ -43,10 +41,10 @@ std::optional<int64_t> ProcessCalled(const std::string& name, const json& events
 }
 
 // Intervals have the index of their operation; a count of the memory follows that of its operation.
-Step StepOf(int64_t process, const json& events) {
+Step StepOf(int64_t process, const nlohmann::json& events) {
   Step step;
   Ran* last = nullptr;
-  for (const json& event : events) {
+  for (const nlohmann::json& event : events) {
     if (event.at("pid").get<int64_t>() != process) continue;
     const std::string kind = event.value("ph", "");
     if (kind == "X") {
@@ -63,10 +61,10 @@ Step StepOf(int64_t process, const json& events) {
 
 absl::StatusOr<Step> ReadTrace(absl::string_view text) {
   try {
-    const json events = json::parse(text).at("traceEvents");
+    const auto events = nlohmann::json::parse(text).at("traceEvents");
     const std::optional<int64_t> process = ProcessCalled("measured", events);
     if (process.has_value()) return StepOf(*process, events);
-  } catch (const json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat("is no trace of a step: ", Shortened(Printable(error.what()), 200)));
   }

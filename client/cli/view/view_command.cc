@@ -30,7 +30,7 @@
 namespace stowage {
 namespace {
 
-struct Arguments {
+struct ViewArguments {
   std::vector<std::string> files;  // the chain, then schedules
   PlatformFlags platform;
   SolveFlags solve;
@@ -122,7 +122,7 @@ bool IsFrontier(const std::string& json) {
 }
 
 // The schedules and budgets of files. A trace is a step of the schedule before it.
-absl::Status AddFiles(const Arguments& arguments, const SolveRequest& request, v1::View* view) {
+absl::Status AddFiles(const ViewArguments& arguments, const SolveRequest& request, v1::View* view) {
   for (size_t i = 1; i < arguments.files.size(); ++i) {
     const std::string& path = arguments.files[i];
     ASSIGN_OR_RETURN(const std::string json, ReadInput(path));
@@ -148,7 +148,7 @@ absl::Status AddFiles(const Arguments& arguments, const SolveRequest& request, v
   return absl::OkStatus();
 }
 
-absl::StatusOr<int> Run(Arguments arguments) {
+absl::StatusOr<int> RunView(ViewArguments arguments) {
   ASSIGN_OR_RETURN(const ChainFile file, ReadChain(arguments.files.front()));
   if (arguments.platform.memory.empty() && arguments.platform.file.empty()) {
     arguments.platform.memory = "50%";
@@ -185,7 +185,7 @@ absl::StatusOr<int> Run(Arguments arguments) {
 }  // namespace
 
 void AddViewCommand(CLI::App& app, Subcommand* chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<ViewArguments>();
   CLI::App& command = *app.add_subcommand(
       "view", "show a chain and its schedules in a browser, and solve as a slider moves");
   command
@@ -205,7 +205,7 @@ void AddViewCommand(CLI::App& app, Subcommand* chosen) {
       ->type_name("N")
       ->group("Output");
   AddHtml(command, &arguments->html);
-  command.callback([arguments, chosen] { *chosen = [arguments] { return Run(*arguments); }; });
+  command.callback([arguments, chosen] { *chosen = [arguments] { return RunView(*arguments); }; });
 }
 
 }  // namespace stowage

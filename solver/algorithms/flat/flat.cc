@@ -75,8 +75,9 @@ std::vector<std::string> NotesOf(const PlanClass& plans, const Chain& chain, con
                                  const FoundPlan& found) {
   std::vector<std::string> notes;
   if (found.ticks > found.least_ticks) {
-    const double seconds = EagerSeconds(chain) + found.ticks * arcs.seconds_per_tick();
-    const double faster = (found.ticks - found.least_ticks) * arcs.seconds_per_tick() / seconds;
+    const double tick = arcs.seconds_per_tick();
+    const double seconds = EagerSeconds(chain) + static_cast<double>(found.ticks) * tick;
+    const double faster = static_cast<double>(found.ticks - found.least_ticks) * tick / seconds;
     notes.push_back(absl::StrFormat(
         "%s rounded to end in time: no plan of its kind is more than %.2g %% faster", plans.solver,
         100 * faster));
@@ -141,9 +142,9 @@ class PlanSolver final : public Solver {
     const Chain chain = InOwnWays(instance.chain());
     const std::unique_ptr<const PlanArcs> arcs = plans_.arcs(chain);
     const std::unique_ptr<const PlanArcs> offloads = plans_.offloads(chain);
-    ASSIGN_OR_RETURN(const int64_t least,
-                     LeastOffloadBytes({chain, instance.platform(), *arcs, *offloads, {}, 0},
-                                       context));
+    ASSIGN_OR_RETURN(
+        const int64_t least,
+        LeastOffloadBytes({chain, instance.platform(), *arcs, *offloads, {}, 0}, context));
     return least;
   }
 

@@ -58,7 +58,8 @@ Schedule OffloadSchedule(const Chain& chain, const OffloadPlan& plan);
 absl::StatusOr<std::vector<Piece>> PiecesOf(const Chain& chain, const Schedule& schedule);
 
 // Cuts each recomputed piece at its no_recompute stages, which are saved, and joins neighbouring
-// pieces that are saved by the same option. O(stages). Requires: the pieces are 1..L in order without a gap.
+// pieces that are saved by the same option. O(stages). Requires: the pieces are 1..L in order
+// without a gap.
 std::vector<Piece> SplitAtNoRecompute(const Chain& chain, const std::vector<Piece>& pieces);
 
 }  // namespace stowage

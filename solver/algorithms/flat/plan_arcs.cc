@@ -234,8 +234,9 @@ class LayerStageArcs final : public ArcsOfChain {
   LayerStageArcs(const Chain& chain, const std::vector<Piece>& layers)
       : ArcsOfChain(chain), recomputed_(static_cast<size_t>(chain.length()) + 1) {
     for (const Piece& layer : layers) {
-      Arc arc = Joined(chain, exponent_, SplitAtNoRecompute(chain, {{layer.first, layer.last,
-                                                                     /*recomputed=*/true}}));
+      Arc arc = Joined(chain, exponent_,
+                       SplitAtNoRecompute(chain, {{layer.first, layer.last,
+                                                   /*recomputed=*/true}}));
       arc.recomputed = true;
       recomputed_[static_cast<size_t>(layer.first)] = arc;
     }

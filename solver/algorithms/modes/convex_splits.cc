@@ -17,7 +17,7 @@ namespace {
 // w(j,i) of a sub-sequence and the share that attains it.
 struct Priced {
   double charged = kInfiniteSeconds;  // seconds + price * share
-  int64_t share = 0;       // slots
+  int64_t share = 0;                  // slots
 };
 
 // The solution of the recurrence at one price.

@@ -7,9 +7,7 @@
 #include "solver/base/status_macros.h"
 
 namespace stowage {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 // Recomputes the seconds, so that all splits are compared by the same sums.
 int64_t KeepIfFaster(const ModeTables& tables, std::vector<SubSequence> sequences, int64_t share,
@@ -30,9 +28,8 @@ std::optional<ShareRange> UsefulShares(const std::vector<double>& cost, size_t c
   const auto end = cost.begin() + static_cast<std::ptrdiff_t>(count);
   // Costs fall with the share, so both ends of the range are partition points.
   const double fastest = cost[count - 1];
-  const auto finite =
-      std::partition_point(cost.begin(), end,
-                           [](double seconds) { return seconds == kInfiniteSeconds; });
+  const auto finite = std::partition_point(
+      cost.begin(), end, [](double seconds) { return seconds == kInfiniteSeconds; });
   const auto least =
       std::partition_point(finite, end, [fastest](double seconds) { return seconds > fastest; });
   return ShareRange{static_cast<size_t>(finite - cost.begin()),

@@ -7,9 +7,7 @@
 #include "solver/base/status_macros.h"
 
 namespace stowage {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 absl::StatusOr<ModeTables> ModeTables::Build(const Chain& chain, const Options& options,
                                              const SolveContext& context) {

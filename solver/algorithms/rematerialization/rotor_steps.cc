@@ -9,9 +9,7 @@
 #include "solver/model/modes.h"
 
 namespace stowage {
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 RotorSteps::RotorSteps(const Chain& chain, const Options& options)
     : options_(options),

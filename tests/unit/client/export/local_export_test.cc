@@ -12,7 +12,7 @@
 #include "tests/support/chains.h"
 #include "tests/support/status_matchers.h"
 
-namespace stowage {
+namespace stowage::local_export_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(MakeExport, WritesNamesOnOneLine) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::local_export_test

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-namespace stowage {
+namespace stowage::routing_key_test {
 namespace {
 
 v1::SolveRequest Request() {
@@ -89,4 +89,4 @@ TEST(RoutingKey, IsStable) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::routing_key_test

@@ -12,11 +12,9 @@
 namespace stowage {
 namespace {
 
-constexpr const char* kStoreAll = "S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1";
-
 // For the seven stages of ConvolutionTraining() and the loss.
 const std::vector<const char*> kSchedules = {
-    kStoreAll,
+    kSevenStored,
     // Keeps only the input: every backward recomputes all stages before it.
     "C1 D2 D3 D4 D5 D6 D7 S8 B8 C1 D2 D3 D4 D5 D6 S7 B7 C1 D2 D3 D4 D5 S6 B6 "
     "C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1",

@@ -27,8 +27,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-constexpr const char* kStoreAll = "S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1";
-
 // A behaviour of a stage that recomputation must reproduce.
 struct Habit {
   const char* name;
@@ -220,9 +218,6 @@ Training Around(TorchStage stage) {
   training.loss = [](const at::Tensor& output) { return output.square().sum(); };
   return training;
 }
-
-constexpr absl::string_view kThreeStored = "S1 S2 S3 S4 B4 B3 B2 B1";
-constexpr absl::string_view kThreeRecomputed = "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1";
 
 absl::Status StepOf(const Training& training, absl::string_view schedule,
                     const TorchOptions& options = {}) {
@@ -461,7 +456,7 @@ TEST(TorchStages, KnowWhatIsKeptElsewhere) {
 TEST(TorchStages, SayWhatFoundNoMemoryAndGiveBackWhatTheyHad) {
   HostMemoryMeter& memory = HostMemory();
   const Training training = ConvolutionTraining();
-  ScheduledTraining trained(training, EqualChain(7), Ops(kStoreAll));
+  ScheduledTraining trained(training, EqualChain(7), Ops(kSevenStored));
   ASSERT_THAT(trained.Step(), IsOk());  // gradients are there now
   const int64_t before = memory.LiveBytes();
   memory.SetLimit(before + 20'000);
@@ -526,7 +521,7 @@ TEST(TorchStages, ComeFromASequential) {
 }
 
 TEST(TorchStages, LeaveOtherGraphsAlone) {
-  ScheduledTraining trained(ConvolutionTraining(), EqualChain(7), Ops(kStoreAll));
+  ScheduledTraining trained(ConvolutionTraining(), EqualChain(7), Ops(kSevenStored));
   const at::Tensor x = at::full({1}, 3.0).requires_grad_();
   const at::Tensor before = x * x;
   std::thread other([&] {

@@ -23,15 +23,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr const char* kThreeStored = "S1 S2 S3 S4 B4 B3 B2 B1";
-constexpr const char* kThreeRecomputed = "C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1";
-
 // For the seven stages of TupleTraining() and the loss.
 class TuplesTest : public testing::TestWithParam<const char*> {};
 
 INSTANTIATE_TEST_SUITE_P(
     TorchStages, TuplesTest,
-    testing::Values("S1 S2 S3 S4 S5 S6 S7 S8 B8 B7 B6 B5 B4 B3 B2 B1",
+    testing::Values(kSevenStored,
                     "C1 D2 D3 D4 D5 D6 D7 S8 B8 C1 D2 D3 D4 D5 D6 S7 B7 C1 D2 D3 D4 D5 S6 B6 "
                     "C1 D2 D3 D4 S5 B5 C1 D2 D3 S4 B4 C1 D2 S3 B3 C1 S2 B2 S1 B1",
                     "S1 D2 C3 D4 S5 S6 C7 S8 B8 S7 B7 B6 B5 C3 S4 B4 S3 B3 S1 S2 B2 B1",

@@ -24,7 +24,7 @@
 #include "tests/integration/raw_client.h"
 #include "tests/support/files.h"
 
-namespace stowage {
+namespace stowage::listener_test {
 namespace {
 
 using testing::AllOf;
@@ -240,4 +240,4 @@ TEST(Listener, ReportsWhyItCannotListen) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::listener_test

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace stowage {
+namespace stowage::status_test {
 namespace {
 
 class Status : public testing::Test {
@@ -149,4 +149,4 @@ TEST_F(Status, RemembersFewMomentsAndAnyWindow) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::status_test

@@ -11,7 +11,7 @@
 #include "proto/service/origin.h"
 #include "server/events/rejection.h"
 
-namespace stowage {
+namespace stowage::status_window_test {
 namespace {
 
 using testing::ElementsAre;
@@ -183,4 +183,4 @@ TEST_F(Windows, HaveTheTiersAndExecutions) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::status_window_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace stowage {
+namespace stowage::summary_test {
 namespace {
 
 using testing::HasSubstr;
@@ -61,4 +61,4 @@ TEST(Summary, CountsNetworksBudgetsAndLinksAsPoints) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::summary_test

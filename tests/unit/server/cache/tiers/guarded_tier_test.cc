@@ -14,7 +14,7 @@
 #include "tests/support/solved_requests.h"
 #include "tests/support/status_matchers.h"
 
-namespace stowage {
+namespace stowage::guarded_tier_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -177,4 +177,4 @@ TEST_F(GuardedTierTest, WritesWhatWaitsBeforeItEnds) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::guarded_tier_test

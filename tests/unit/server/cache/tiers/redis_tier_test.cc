@@ -19,7 +19,7 @@
 #include "tests/support/redis_nodes.h"
 #include "tests/support/status_matchers.h"
 
-namespace stowage {
+namespace stowage::redis_tier_test {
 namespace {
 
 using testing::HasSubstr;
@@ -289,4 +289,4 @@ TEST(RedisTierTest, SurvivesWhateverRedisAnswers) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::redis_tier_test

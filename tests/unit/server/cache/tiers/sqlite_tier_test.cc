@@ -16,7 +16,7 @@
 #include "tests/support/numbered_keys.h"
 #include "tests/support/status_matchers.h"
 
-namespace stowage {
+namespace stowage::sqlite_tier_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -204,4 +204,4 @@ TEST_F(DiskTierTest, KeepsTheFileWithinItsBytes) {
 }
 
 }  // namespace
-}  // namespace stowage
+}  // namespace stowage::sqlite_tier_test
