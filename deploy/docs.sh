@@ -44,7 +44,8 @@ torch=$(deploy/venv.sh)
 tool=$(build_venv)
 packages=$(echo "$torch"/lib/python3*/site-packages)
 if ! ls "$package"/stowage/_core*.so >/dev/null 2>&1; then
-  STOWAGE_BUILD_PYTHON=$torch/bin/python deploy/wheel.sh --develop
+  # With the options of deploy/python.sh, which may have compiled it.
+  STOWAGE_BUILD_PYTHON=$torch/bin/python STOWAGE_WERROR=ON deploy/wheel.sh --develop
 fi
 
 rm -rf "$output"
