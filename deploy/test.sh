@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Installs what is missing, checks format, types and documents, builds, and runs every test: the dev
-# preset with all of them; the Python package and the page, which need dev's programs; then the tests that concern threads under
-# ThreadSanitizer, then those that concern memory again under AddressSanitizer and
-# UndefinedBehaviorSanitizer, for which dev's integration and golden tests run asan's programs, then
-# each fuzzer for seconds, and last quickstart.sh with what is released. Ends with the twenty slowest
-# tests and the time that each step took. The step `release` compiles that preset whole, `torch2`
+# preset with all of them; the Python package and the page, which need dev's programs; then the tests
+# that concern threads under ThreadSanitizer, then those that concern memory again under
+# AddressSanitizer and UndefinedBehaviorSanitizer, for which dev's integration and golden tests run
+# asan's programs, then each fuzzer for seconds, and last quickstart.sh with what is released. Ends
+# with the twenty slowest tests and the time that each step took. The step `release` compiles that preset whole, `torch2`
 # compiles the adapter with the LibTorch of PyPI, CUDA included, and tests it on the CPU.
 # Properties run on 500 random chains, in sanitized builds on 100, and matrices on a sample of their
 # budgets; `all` before the steps tries ten times the chains, every budget, and all tests in the
 # sanitized builds, which takes an hour longer.
-# Reports of each step, as JUnit, are in build/reports. Steps joined by + run beside each other: each
-# uses one core. Safe to run again.
+# Reports of each step, as JUnit, are in build/reports. Steps joined by + run beside each other.
+# Safe to run again.
 #   deploy/test.sh [all] [STEP…]    default: check dev web+python tsan asan fuzz quickstart
 set -euo pipefail
 cd "$(dirname "$0")/.."
