@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from stowage.torch.checkpointed import all_in_turn, run_checkpointed, traced_by_compile
 from stowage.torch.executor import Pass
+from stowage.torch.kept_results import Way
 from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.program import Program
 from stowage.torch.stage import Stage
@@ -30,19 +32,29 @@ class LayerForward:
     """
 
     def __init__(
-        self, module: nn.Module, original: Callable[..., Any], was_own: bool, handler: Any
+        self,
+        module: nn.Module,
+        original: Callable[..., Any],
+        was_own: bool,
+        handler: Any,
+        traced: Callable[..., Any] | None,
     ) -> None:
         self._module = module
         self._original = original
         self._was_own = was_own
         self._handler = handler  # (args, kwargs) -> what the layer returns
+        self._traced = traced  # by torch.compile of the whole model; None: its graph breaks here
         functools.update_wrapper(self, original, updated=())
 
-    # torch.compile of the whole model breaks its graph here instead of tracing the executor.
-    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not torch.is_grad_enabled():
             return self._original(*args, **kwargs)
+        if self._traced is not None and torch.compiler.is_compiling():
+            return self._traced(*args, **kwargs)
+        return self._run(args, kwargs)
+
+    @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]
+    def _run(self, args: Any, kwargs: Any) -> Any:
         return self._handler(args, kwargs)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -62,16 +74,21 @@ class LayerForward:
 class Installation:
     """The replaced forwards of some stages. Undone by `remove`, once."""
 
-    def __init__(self, stages: Sequence[Stage], handler: Handler) -> None:
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        handler: Handler,
+        traced: Callable[[int], Callable[..., Any] | None] = lambda stage: None,
+    ) -> None:
         self._replaced: list[tuple[nn.Module, str, bool, Any]] = []
         for number, stage in enumerate(stages, 1):
             first, *others = stage.modules
             originals = [self._original(module) for module in stage.modules]
             stage.forwards = tuple(original for _, _, original in originals)
-            self._replace(first, originals[0], _at_stage(handler, number))
+            self._replace(first, originals[0], _at_stage(handler, number), traced(number))
             # The first module of a joined stage has run them all.
             for module, original in zip(others, originals[1:], strict=True):
-                self._replace(module, original, _passes_on)
+                self._replace(module, original, _passes_on, _first_of)
 
     def remove(self) -> None:
         for module, attribute, was_own, value in reversed(self._replaced):
@@ -90,11 +107,15 @@ class Installation:
         return "forward", "forward" in module.__dict__, module.forward
 
     def _replace(
-        self, module: nn.Module, original: tuple[str, bool, Callable[..., Any]], handler: Any
+        self,
+        module: nn.Module,
+        original: tuple[str, bool, Callable[..., Any]],
+        handler: Any,
+        traced: Callable[..., Any] | None,
     ) -> None:
         attribute, was_own, function = original
         self._replaced.append((module, attribute, was_own, function))
-        module.__dict__[attribute] = LayerForward(module, function, was_own, handler)
+        module.__dict__[attribute] = LayerForward(module, function, was_own, handler, traced)
 
 
 def _at_stage(handler: Handler, number: int) -> Any:
@@ -105,12 +126,19 @@ def _passes_on(args: Any, kwargs: Any) -> Any:
     return args[0]
 
 
+def _first_of(value: Any) -> Any:
+    return value
+
+
 class Coordinator:
     """Starts a pass at each forward of the first layer, and hands it the layers' calls.
 
     One thread at a time. Several passes may be under way: each lives as long as the graph of the
     caller's output, so that a forward without a backward, or one that raised, leaves nothing.
     Between two layers it lives as long as any output of the first.
+
+    With `by_checkpoint`, programs that replay layers in turn are run by `torch.utils.checkpoint`
+    instead, layer by layer and without a pass.
     """
 
     def __init__(
@@ -120,19 +148,23 @@ class Coordinator:
         transfers: Transfers,
         chain_slots: Sequence[int],
         other_sizes: OtherSizes | None = None,
+        *,
+        by_checkpoint: bool = False,
     ) -> None:
         self.stages = tuple(stages)
         self.program = program
+        self._by_checkpoint = by_checkpoint
+        # Of the step, where it is run without a pass.
+        self._without_pass: Program | None = program if self._can_do_without(program) else None
         self._other_sizes = other_sizes
         self._transfers = transfers
         self._chain_slots = tuple(chain_slots)
         self._pass: Pass | None = None
         self._outputs: list[weakref.ref[Tensor]] = []  # of the layer called last
-        self._is_plain = False  # whether that is one of plain training
         self._installed: Installation | None = None
 
     def install(self) -> None:
-        self._installed = Installation(self.stages, self._call)
+        self._installed = Installation(self.stages, self._call, self._traced)
 
     def remove(self) -> None:
         self._pass = None
@@ -145,11 +177,13 @@ class Coordinator:
             program, observed = self.program, None
             if self._other_sizes is not None:
                 program, observed = self._other_sizes.program_for(args, kwargs)
-            self._is_plain = program.is_plain
-            self._pass = Pass(self.stages, program, self._transfers, observed)
-        if self._is_plain:
+            is_without = self._can_do_without(program) and observed is None
+            self._without_pass = program if is_without else None
+            if not is_without:
+                self._pass = Pass(self.stages, program, self._transfers, observed)
+        if self._without_pass is not None:
             self._pass = None
-            return self.stages[stage - 1].run(args, kwargs)
+            return self._run_alone(self._without_pass, stage, args, kwargs)
         run = self._pass
         if run is None or run.called != stage - 1:
             self._pass = None
@@ -165,6 +199,27 @@ class Coordinator:
             self._outputs = [weakref.ref(tensor, self._forget) for tensor in tensors_of(output)]
             self._pass = run
         return output
+
+    def _can_do_without(self, program: Program) -> bool:
+        return program.is_plain or (self._by_checkpoint and program.in_turn)
+
+    def _run_alone(self, program: Program, stage: int, args: Any, kwargs: Any) -> Any:
+        if program.plain[stage]:
+            return self.stages[stage - 1].run(args, kwargs)
+        return run_checkpointed(self.stages[stage - 1], self._way(program, stage), args, kwargs)
+
+    def _traced(self, stage: int) -> Callable[..., Any] | None:
+        """What torch.compile of the whole model traces; None: nothing of the program."""
+        of_stage = self.stages[stage - 1]
+        if not self._can_do_without(self.program):
+            return None
+        if not self.program.plain[stage]:
+            return traced_by_compile(of_stage, self._way(self.program, stage))
+        return all_in_turn(of_stage)
+
+    def _way(self, program: Program, stage: int) -> Way | None:
+        option = program.option_of(stage)
+        return self.stages[stage - 1].ways[option - 1] if option else None
 
     def _forget(self, output: weakref.ref[Tensor]) -> None:
         # The model has dropped all outputs and will not call the next layer: it has raised.

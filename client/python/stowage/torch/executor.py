@@ -126,13 +126,14 @@ class Pass:
         sides: list[Any] = list(tensors)
         for slot, _ in chain:
             sides[slot] = None
-        snapshot = stage.replay.before(devices)
+        sides = [side if side is None or side.is_leaf else side.detach() for side in sides]
+        snapshot = stage.replay.before(devices, sides)
         with context.again(), hooks, keep or contextlib.nullcontext():
             returned = stage.run(args, kwargs)
-        stage.replay.after(snapshot, sides)
+        stage.replay.after(snapshot)
         self._calls[number] = Call(
             template,
-            [side if side is None or side.is_leaf else side.detach() for side in sides],
+            sides,
             tuple(tensor.requires_grad for tensor in tensors),
             chain,
             context,

@@ -36,6 +36,7 @@ from stowage.torch.other_sizes import OtherSizes
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.progress import progress_bar
+from stowage.torch.route import IN_TURN_SOLVER, PLAIN, RUNS, Route, choose_route
 from stowage.torch.sharding import refuse_sharded, without_collectives
 from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
@@ -61,6 +62,7 @@ class Fitted:
     notes: tuple[str, ...]
     # Of a step's activations, those outside of the chain included; None: plain ran out of memory.
     predicted_peak_bytes: int | None
+    route: Route
     measured_seconds: float | None = None
     measured_peak_bytes: int | None = None  # of activations, of the whole step
 
@@ -92,6 +94,7 @@ def fit(
     solver: str = "auto",
     offload: bool | None = None,
     selective: bool = True,
+    run: str = "auto",
     measure: bool = True,
     verbose: bool = True,
     **plan_options: Any,
@@ -124,6 +127,9 @@ def fit(
         offload: whether values may go to host memory; by default where the device is a GPU.
         selective: whether a layer may keep a part of what its backward needs, operator by
             operator, and rerun the rest. Finding such ways takes a few steps' time.
+        run: "torch": by PyTorch's own `torch.utils.checkpoint`, layer by layer, as torch.compile of
+            the whole model needs; "stowage": by Stowage's executor, which also replays several
+            layers in a row and offloads; "auto": the first where a plan for it is as fast.
         measure: whether to run a step at the end, for `report`.
         verbose: writes progress and a paragraph to standard error.
         plan_options: further arguments of `stowage.plan`.
@@ -136,6 +142,9 @@ def fit(
     """
     refuse_sharded(model)
     _check_call(model, sample, optimizer, plan_options)
+    _check_run(run, offload)
+    if run == "torch":
+        offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
     refuse_lazy(model)
     _unfit_parts(model)
     device = _device_of(model)
@@ -155,17 +164,26 @@ def fit(
         solving = _Solving(profile, platform, solver, server, plan_cache, plan_options)
         total, budget = _budget(memory, activations, solving, use, device)
         platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
-        answer, source, notes = _answer(solving, budget, use, progress)
+        planned, route = _planned(solving, budget, use, run, progress)
+    answer = planned.answer if planned is not None else None
     program = (
         everything_stored(len(stages))
         if answer is None or answer.schedule is None
         else Program.of(answer.schedule, len(stages))
     )
-    other_sizes = _other_sizes(profile, platform, program, solver, server, plan_options)
+    if route.run == "torch" and solver == "auto":
+        solver = IN_TURN_SOLVER
+    least_solver = solver if run == "torch" else "rotor"
     coordinator = Coordinator(
-        stages, program, transfers_for(device), found.input_slots, other_sizes
+        stages,
+        program,
+        transfers_for(device),
+        found.input_slots,
+        _other_sizes(profile, platform, program, solver, least_solver, server, plan_options),
+        by_checkpoint=route.run != "stowage",
     )
     plain_sums = None
+    notes = planned.notes if planned is not None else ()
     if answer is not None:
         fits = profile.plain_peak_bytes is not None
         plain_sums, rounding, why_not = plain_step(model, work, fits=fits)
@@ -178,9 +196,10 @@ def fit(
         budget,
         platform,
         answer,
-        source,
+        planned.source if planned is not None else "measured",
         (*profile.notes, *notes),
         _predicted_peak(profile, platform, answer),
+        route,
     )
     _fitted[model] = fitted
     try:
@@ -227,6 +246,7 @@ def _other_sizes(
     platform: Platform,
     program: Program,
     solver: str,
+    least_solver: str,
     server: str | None,
     plan_options: Mapping[str, Any],
 ) -> OtherSizes:
@@ -234,11 +254,11 @@ def _other_sizes(
 
     def least() -> Schedule | None:
         without_link = Platform(memory_bytes=0)
-        none = solve(profile.chain, without_link, solver="rotor")
+        none = solve(profile.chain, without_link, solver=least_solver)
         if none.minimum_memory_bytes is None:
             return None
         return solve(
-            profile.chain, without_link, memory=none.minimum_memory_bytes, solver="rotor"
+            profile.chain, without_link, memory=none.minimum_memory_bytes, solver=least_solver
         ).schedule
 
     def find(chain: Chain, outside: int) -> Schedule | None:
@@ -269,6 +289,15 @@ def _check_call(
         raise StowageError("gradients are off: call stowage.fit outside of torch.no_grad()")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise StowageError("no parameter of the model needs a gradient: there is nothing to train")
+
+
+def _check_run(run: str, offload: bool | None) -> None:
+    if run not in RUNS:
+        raise ValueError(f"run: is {run!r}; pass one of " + ", ".join(map(repr, RUNS)))
+    if run == "torch" and offload:
+        raise ValueError(
+            "offload: run='torch' sends nothing to host memory; leave one of the two out"
+        )
 
 
 def _device_of(model: nn.Module) -> torch.device:
@@ -332,6 +361,10 @@ class _Solving:
             **self.plan_options,
         )
 
+    def in_turn(self) -> _Solving:
+        """For plans that `checkpoint` can run."""
+        return replace(self, solver=IN_TURN_SOLVER, platform=Platform(memory_bytes=0))
+
     def range_of_activations(self) -> tuple[int, int]:
         """From the least with which there is a schedule to those of plain training."""
 
@@ -379,21 +412,28 @@ def _budget(
 _WHOLE = 1 << 40  # of which a share is taken
 
 
-def _answer(
-    solving: _Solving, budget: int, use: MemoryUse, progress: Progress
-) -> tuple[Answer | None, str, tuple[str, ...]]:
-    """The schedule; None where plain training fits, or is no worse."""
+def _planned(
+    solving: _Solving, budget: int, use: MemoryUse, run: str, progress: Progress
+) -> tuple[Planned | None, Route]:
+    """The plan and how it is run; None where plain training fits, or is no worse."""
     profile, solver = solving.profile, solving.solver
     plain = profile.plain_peak_bytes
-    if solver == "auto" and plain is not None and plain <= budget:
-        return None, "measured", ()
+    is_free = solver == "auto" or run == "torch"
+    if is_free and plain is not None and plain <= budget:
+        return None, PLAIN
     progress("solving", 1.0)
     memory = max(0, budget - profile.outside_bytes)
     found = best_plan(profile, solving.platform, memory, solving.ask)
     if isinstance(found, Planned):
-        return found.answer, found.source, found.notes
+
+        def find_in_turn() -> Planned | None:
+            alone = solving.in_turn()
+            in_turn = best_plan(profile, alone.platform, memory, alone.ask)
+            return in_turn if isinstance(in_turn, Planned) else None
+
+        return choose_route(run, solver, len(profile.chain.stages), found, find_in_turn)
     activations = profile.outside_bytes + max(found or 0, profile.outside_backward_bytes)
-    if solver == "auto" and plain is not None:
+    if is_free and plain is not None:
         activations = min(activations, plain)
     least = use.total + activations
     raise InfeasibleError(

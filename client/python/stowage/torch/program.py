@@ -117,6 +117,23 @@ class Program:
         """Whether a step is one of plain training."""
         return all(self.plain[1:])
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether each stage is kept, kept in part, or replayed once, right before its backward."""
+        return not any(self.travels) and all(
+            step in (Step.SAVE, Step.CHECKPOINT, Step.BACKWARD)
+            and (
+                step == Step.BACKWARD
+                or index == self.first_forward[stage]
+                or (self.ends_early[index] and not self.save_options[index])
+            )
+            for index, (step, stage) in enumerate(self.operations)
+        )
+
+    def option_of(self, stage: int) -> int:
+        """How the stage's first forward saves it; 0: all, or nothing."""
+        return self.save_options[self.first_forward[stage]]
+
 
 def saved_by(option: int) -> Program:
     """Saves the one stage that there is by an option, and reruns the rest within its backward."""

@@ -129,9 +129,10 @@ class Snapshot:
     modules: list[nn.Module] = field(default_factory=list)
     before: list[Read] = field(default_factory=list)  # attributes, by module
     after: list[Read] = field(default_factory=list)
-    # Parameters and arguments, their versions and addresses after the run.
+    # Parameters, their versions and addresses after the run.
     parameters: list[nn.Parameter | None] = field(default_factory=list)
     versions: list[tuple[int, int]] = field(default_factory=list)
+    # Arguments, and their versions before the run: one that writes them cannot be repeated.
     arguments: list[tuple[Tensor, int]] = field(default_factory=list)
     all_buffers: list[tuple[nn.Module, str, Tensor, int]] = field(default_factory=list)
     # By module and name, for the buffers that the run writes.
@@ -155,10 +156,15 @@ class Replay:
         self._modes: tuple[bool, ...] | None = None
         self._written: set[tuple[int, str]] = set()
 
-    def before(self, devices: tuple[torch.device, ...]) -> Snapshot:
-        """Begins the snapshot, right before the first run."""
+    def before(
+        self, devices: tuple[torch.device, ...], arguments: Iterable[Tensor | None]
+    ) -> Snapshot:
+        """Begins the snapshot, right before the first run, which has these arguments."""
         modules = self._listed()
         snapshot = Snapshot(devices, RandomStates(devices), modules)
+        snapshot.arguments = [
+            (tensor, tensor._version) for tensor in arguments if tensor is not None
+        ]
         snapshot.before = [attributes.read() for attributes in self._attributes]
         buffers = snapshot.all_buffers = [
             (part, name, buffer, buffer._version)
@@ -176,7 +182,7 @@ class Replay:
             ]
         return snapshot
 
-    def after(self, snapshot: Snapshot, arguments: Iterable[Tensor | None]) -> None:
+    def after(self, snapshot: Snapshot) -> None:
         """Completes the snapshot, right after the first run."""
         random = snapshot.random
         if random is not None and random.equals(RandomStates(snapshot.devices)):
@@ -186,9 +192,6 @@ class Replay:
             self._note_buffers(snapshot)
         snapshot.parameters = _parameters(snapshot.modules)
         snapshot.versions = _versions(snapshot.parameters)
-        snapshot.arguments = [
-            (tensor, tensor._version) for tensor in arguments if tensor is not None
-        ]
 
     def _note_buffers(self, snapshot: Snapshot) -> None:
         buffers, before = snapshot.all_buffers, snapshot.buffers

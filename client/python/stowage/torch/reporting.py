@@ -40,6 +40,8 @@ class Report:
     plain_seconds: float | None
     plain_peak_bytes: int | None
     budget_bytes: int
+    run: str  # "torch": by torch.utils.checkpoint; "stowage": by Stowage's executor; "plain"
+    run_reason: str
     layers: tuple[LayerReport, ...]
     notes: tuple[str, ...]
 
@@ -50,6 +52,7 @@ class Report:
         sizes = (self.predicted_peak_bytes, self.measured_peak_bytes, self.plain_peak_bytes)
         lines.append(f"{'peak':10}" + "".join(f"{_bytes(value):>14}" for value in sizes))
         lines.append(f"{'budget':10}{text_of(self.budget_bytes):>14}")
+        lines.append(f"{'run':10}{_RUN_BY[self.run]}: {self.run_reason}")
         width = max(len("layer"), *(len(layer.name) for layer in self.layers))
         lines.append(f"{'layer':{width}}  {'kept':8}  recomputed  offloaded")
         lines += [
@@ -73,11 +76,18 @@ def report(model: nn.Module) -> Report:
         found.profile.plain_seconds,
         found.profile.plain_peak_bytes,
         found.activations,
+        found.route.run,
+        found.route.reason,
         tuple(_layers(found)),
         found.notes,
     )
 
 
+_RUN_BY = {
+    "plain": "as without Stowage",
+    "torch": "by torch.utils.checkpoint",
+    "stowage": "by Stowage's executor",
+}
 _KEPT = {
     FirstSweep.KEEPS_SAVED: "all",
     FirstSweep.KEEPS_OUTPUT: "output",
@@ -139,8 +149,8 @@ def paragraph(found: Fitted) -> str:
     parts = f", keeps a part of {in_part}" if in_part else ""
     return (
         begin + f"The schedule ({found.answer.origin.solver if found.answer.origin else ''}, from "
-        f"{found.source}) recomputes {recomputed} layers{parts} and offloads {offloaded}; "
-        "predicted: "
+        f"{found.source}) recomputes {recomputed} layers{parts} and offloads {offloaded}, "
+        f"{_RUN_BY[found.route.run]}; predicted: "
         f"{_bytes(found.predicted_peak_bytes)} and {_seconds(found.predicted_seconds)} a step; "
         f"measured: {_bytes(found.measured_peak_bytes)} and {_seconds(found.measured_seconds)}."
         + _notes(found)

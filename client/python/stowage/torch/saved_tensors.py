@@ -29,7 +29,7 @@ Note = tuple[str, int, Any, Any, Any]
 _PARAMETER = "a parameter"
 _ARGUMENT = "an argument"
 INPUT = "the input"
-_MADE = "a tensor"
+MADE = "a tensor"
 
 
 class Holder(Protocol):
@@ -74,7 +74,7 @@ class _Owners:
             isinstance(root, nn.Parameter) or (root.is_leaf and root.requires_grad)
         ):
             return _PARAMETER, id(root), tensor.shape, tensor.dtype, None
-        return _MADE, 0, tensor.shape, tensor.dtype, tensor.device
+        return MADE, 0, tensor.shape, tensor.dtype, tensor.device
 
 
 class Part(Protocol):
@@ -83,7 +83,7 @@ class Part(Protocol):
     def has(self, tensor: Tensor) -> bool: ...
 
 
-class _Hooks:
+class Hooks:
     """What autograd is told while a layer runs."""
 
     def __init__(
@@ -130,7 +130,7 @@ class _Hooks:
             self._saved.append(None)
 
 
-class FirstRun(_Hooks):
+class FirstRun(Hooks):
     """Hooks around a layer's first run.
 
     Args:
@@ -175,7 +175,7 @@ class OtherRunError(RuntimeError):
     """A replay does not save what the first run has saved."""
 
 
-class ReplayRun(_Hooks):
+class ReplayRun(Hooks):
     """Hooks around a replay, which must save what the first run has saved.
 
     Args:
@@ -218,7 +218,7 @@ class ReplayRun(_Hooks):
         """How many of the notes are those up to the last tensor that is not there."""
         end = handle = 0
         for count, note in enumerate(self._notes, 1):
-            if note[0] is _MADE or note[0] is INPUT:
+            if note[0] is MADE or note[0] is INPUT:
                 if self._held[handle] is None:
                     end = count
                 handle += 1
@@ -241,9 +241,8 @@ class ReplayRun(_Hooks):
                 "that as it is until the backward, or call stowage.unfit(model)"
             )
 
-    def _pack(self, tensor: Tensor) -> None:
-        if self.is_complete:
-            return  # what runs while the layer ends
+    def compare(self, tensor: Tensor) -> Note:
+        """Raises where the layer saves the tensor and saved another one in the first run."""
         number = self._count
         if self._problem or number == len(self._notes):
             self.refuse(f"saves more than {number} tensors")
@@ -251,11 +250,22 @@ class ReplayRun(_Hooks):
         if note != self._notes[number]:
             self.refuse(f"saves {_text(note)} in place of {_text(self._notes[number])}")
         self._count += 1
-        if note[0] is _MADE or note[0] is INPUT:
-            self._keep_or_hold(tensor, note)
+        return note
+
+    def end_where_complete(self) -> None:
+        """Raises `Complete` once the last tensor has been saved, where a replay may end then."""
         if self._count == self._end:
             self.is_complete = True
             raise Complete
+
+    def _pack(self, tensor: Tensor) -> Any:
+        if self.is_complete:
+            return None  # what runs while the layer ends
+        note = self.compare(tensor)
+        if note[0] is MADE or note[0] is INPUT:
+            self._keep_or_hold(tensor, note)
+        self.end_where_complete()
+        return None
 
     def _keep_or_hold(self, tensor: Tensor, note: Note) -> None:
         handle = len(self._saved)

@@ -160,10 +160,10 @@ class Bytes(Walk):
         stage = arguments.stage
         device = self.work.device
         of_others = _other_generators()
-        snapshot = stage.replay.before(() if device.type == "cpu" else (device,))
+        snapshot = stage.replay.before(() if device.type == "cpu" else (device,), ())
         first = [output.detach() for output in arguments.run(gradients=True, saves=False)[0]]
         notes = arguments.notes
-        stage.replay.after(snapshot, ())
+        stage.replay.after(snapshot)
         draws_elsewhere = _other_generators() != of_others
         with stage.replay.again(snapshot):
             second = [output.detach() for output in arguments.run(gradients=True)[0]]

@@ -58,12 +58,12 @@ class Seconds(Walk):
         replay, device = arguments.stage.replay, self.work.device
         notes = self._replays[number - 1]
         if notes is not None:
-            snapshot = replay.before(() if device.type == "cpu" else (device,))
+            snapshot = replay.before(() if device.type == "cpu" else (device,), ())
         begin = self._clock.now()
         outputs, leaves = arguments.run(gradients=True)
         middle = self._clock.now()
         if notes is not None:
-            replay.after(snapshot, ())
+            replay.after(snapshot)
         roots = [output for output in outputs if output.requires_grad]
         inputs = [*leaves, *arguments.stage.parameters()]
         backward_begins = end = middle

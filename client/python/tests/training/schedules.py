@@ -34,9 +34,16 @@ class Profiled:
     profile: Profile
 
     @contextlib.contextmanager
-    def under(self, schedule: stowage.Schedule) -> Iterator[None]:
+    def under(self, schedule: stowage.Schedule, *, by_checkpoint: bool = False) -> Iterator[None]:
         program = Program.of(schedule, len(self.stages))
-        coordinator = Coordinator(self.stages, program, transfers_for(DEVICE), self.slots)
+        assert program.in_turn or not by_checkpoint
+        coordinator = Coordinator(
+            self.stages,
+            program,
+            transfers_for(DEVICE),
+            self.slots,
+            by_checkpoint=by_checkpoint,
+        )
         coordinator.install()
         try:
             yield
@@ -80,6 +87,22 @@ def random_way(recording: Recording, chance: random.Random) -> Way:
     can_be_kept = [i for i, operator in enumerate(recording.operators) if operator.can_keep]
     share = chance.random()
     return recording.way("random", [i for i in can_be_kept if chance.random() < share])
+
+
+def in_turn(options: Sequence[int | None]) -> stowage.Schedule:
+    """Saves each stage by its option, and the loss; None: replays it right before its backward."""
+    kind = stowage.OperationKind
+    operations = [
+        stowage.Operation(kind=kind.FORWARD_CHECKPOINT, stage=stage)
+        if option is None
+        else stowage.Operation(kind=kind.FORWARD_SAVE, stage=stage, save_option=option or None)
+        for stage, option in enumerate([*options, 0], 1)
+    ]
+    for stage in range(len(options) + 1, 0, -1):
+        if stage <= len(options) and options[stage - 1] is None:
+            operations.append(stowage.Operation(kind=kind.FORWARD_SAVE, stage=stage))
+        operations.append(stowage.Operation(kind=kind.BACKWARD, stage=stage))
+    return stowage.Schedule(operations=tuple(operations))
 
 
 def _silent(text: str, done: float) -> None:

@@ -1,14 +1,19 @@
-"""Layers that torch.compile wraps train under a schedule as they do without one."""
+"""Layers that torch.compile wraps, and whole models, train under a plan as without one."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from typing import Any
 
 import models
 import pytest
+import schedules
 import torch
+from functorch.compile import make_boxed_func
 from models import Example, differences, loss_of, train
+from torch import Tensor, nn
+from torch._dynamo.backends.common import aot_autograd
 
 import stowage
 
@@ -68,3 +73,104 @@ def test_copies_of_compiled_layers_are_plain() -> None:
     copied = copy.deepcopy(example.model)
     assert differences(expected, train(Example(copied, example.sample))) == []
     assert differences(expected, train(example)) == []
+
+
+def _wide() -> Example:
+    """Blocks whose layers gain from being kept in part."""
+    torch.manual_seed(0)
+    layers = [
+        nn.TransformerEncoderLayer(64, 4, 128, dropout=0.0, batch_first=True) for _ in range(4)
+    ]
+    example = Example(nn.Sequential(*layers), torch.randn(4, 32, 64))
+    example.model.train()
+    return example
+
+
+def _gradients(example: Example, backend: str) -> tuple[list[Tensor], int]:
+    """Of the compiled model, and the number of its graphs."""
+    torch._dynamo.utils.counters.clear()
+    compiled = torch.compile(example.model, backend=backend, fullgraph=True)
+    for _ in range(2):
+        example.model.zero_grad()
+        torch.manual_seed(2)
+        loss_of(compiled(example.sample)).backward()
+    gradients = [p.grad for p in example.model.parameters() if p.grad is not None]
+    return gradients, torch._dynamo.utils.counters["stats"]["unique_graphs"]
+
+
+@pytest.mark.parametrize("activations", ["5%", "40%", "100%"])
+@pytest.mark.parametrize("kind", ["blocks", "wide"])
+def test_a_fitted_model_is_compiled_as_one_graph(kind: str, activations: str) -> None:
+    make = _wide if kind == "wide" else lambda: models.make("blocks")
+    expected, graphs = _gradients(make(), "aot_eager")
+    example = make()
+    stowage.fit(
+        example.model,
+        example.sample,
+        activations=activations,
+        loss=loss_of,
+        run="torch",
+        verbose=False,
+    )
+    found, of_fitted = _gradients(example, "aot_eager")
+    assert of_fitted == graphs == 1
+    assert len(found) == len(expected)
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def _bytes_left(model: nn.Module, sample: Tensor) -> int:
+    """By the forward of the compiled model, for its backward."""
+    left: list[int] = []
+
+    def forward(module: Any, inputs: Any) -> Any:
+        outputs = next(node for node in module.graph.nodes if node.op == "output").args[0]
+        made = [node.meta["val"] for node in outputs if node and node.op == "call_function"]
+        left.append(sum(tensor.nbytes for tensor in made if isinstance(tensor, Tensor)))
+        return make_boxed_func(module.forward)
+
+    backend = aot_autograd(fw_compiler=forward, bw_compiler=lambda module, _: module.forward)
+    torch.compiler.reset()
+    torch.compile(model, backend=backend, fullgraph=True)(sample)
+    return left[0]
+
+
+def test_a_compiled_model_keeps_what_the_plan_says() -> None:
+    expected, _ = _gradients(_wide(), "aot_eager")
+    profiled = schedules.profiled(_wide())
+    recordings = schedules.recorded(profiled.example, profiled.stages, profiled.slots)
+    for stage, recording in zip(profiled.stages, recordings, strict=True):
+        products = [
+            i for i, made in enumerate(recording.operators) if "addmm" in str(made.operator)
+        ]
+        stage.ways = (recording.way("products", products),)
+    model, sample = profiled.example.model, profiled.example.sample
+    left = []
+    for option in (None, 1, 0):
+        with profiled.under(schedules.in_turn([option] * 4), by_checkpoint=True):
+            left.append(_bytes_left(model, sample))
+    assert left[0] < left[1] < left[2]
+    with profiled.under(schedules.in_turn([None, 1, 1, 0]), by_checkpoint=True):
+        found, graphs = _gradients(profiled.example, "aot_eager")
+    assert graphs == 1
+    for one, other in zip(expected, found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_plan_of_the_executor_breaks_a_compiled_models_graph_at_each_layer() -> None:
+    expected, _ = _gradients(models.make("blocks"), "aot_eager")
+    example = models.make("blocks")
+    stowage.fit(
+        example.model,
+        example.sample,
+        activations="5%",
+        loss=loss_of,
+        run="stowage",
+        verbose=False,
+    )
+    compiled = torch.compile(example.model, backend="aot_eager")
+    torch.manual_seed(2)
+    loss_of(compiled(example.sample)).backward()
+    for one, parameter in zip(expected, example.model.parameters(), strict=True):
+        assert parameter.grad is not None
+        torch.testing.assert_close(one, parameter.grad)

@@ -1,6 +1,6 @@
 """State changes between a forward and its backward: the gradient of plain training, or an error.
 
-Every layer is replayed, most of them twice, so that what it reads then matters.
+Every layer is replayed, by the executor most of them twice, so that what it reads then matters.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ LENGTH = 6
 REFUSED = r"layers\.\d.*(was changed|does not run as it did)|modified by an inplace operation"
 
 
-@contextlib.contextmanager
-def _replayed(layers: Any) -> Iterator[None]:
+def _nested() -> list[tuple[stowage.OperationKind, int]]:
+    """Replays most layers twice."""
     kind = stowage.OperationKind
     order = [
         (kind.FORWARD_DISCARD if stage % 2 == 0 else kind.FORWARD_CHECKPOINT, stage)
@@ -47,15 +47,44 @@ def _replayed(layers: Any) -> Iterator[None]:
         if stage % 2 == 0:  # its input was dropped
             order.append((kind.FORWARD_CHECKPOINT, stage - 1))
         order += [(kind.FORWARD_SAVE, stage), (kind.BACKWARD, stage)]
+    return order
+
+
+def _in_turn() -> list[tuple[stowage.OperationKind, int]]:
+    """Replays each layer right before its backward."""
+    kind = stowage.OperationKind
+    order = [(kind.FORWARD_CHECKPOINT, stage) for stage in range(1, LENGTH + 1)]
+    order += [(kind.FORWARD_SAVE, LENGTH + 1), (kind.BACKWARD, LENGTH + 1)]
+    for stage in range(LENGTH, 0, -1):
+        order += [(kind.FORWARD_SAVE, stage), (kind.BACKWARD, stage)]
+    return order
+
+
+Replayed = Callable[[Any], contextlib.AbstractContextManager[None]]
+
+
+@pytest.fixture(params=["stowage", "torch"])
+def replayed(request: pytest.FixtureRequest) -> Replayed:
+    """Has layers replayed by the executor, or by `torch.utils.checkpoint`."""
+    by_checkpoint = request.param == "torch"
+    order = _in_turn() if by_checkpoint else _nested()
     operations = tuple(stowage.Operation(kind=step, stage=stage) for step, stage in order)
-    stages = [Stage(f"layers.{index}", [layer]) for index, layer in enumerate(layers)]
     program = Program.of(stowage.Schedule(operations=operations), LENGTH)
-    coordinator = Coordinator(stages, program, transfers_for(DEVICE), (0,))
-    coordinator.install()
-    try:
-        yield
-    finally:
-        coordinator.remove()
+    assert program.in_turn == by_checkpoint
+
+    @contextlib.contextmanager
+    def install(layers: Any) -> Iterator[None]:
+        stages = [Stage(f"layers.{index}", [layer]) for index, layer in enumerate(layers)]
+        coordinator = Coordinator(
+            stages, program, transfers_for(DEVICE), (0,), by_checkpoint=by_checkpoint
+        )
+        coordinator.install()
+        try:
+            yield
+        finally:
+            coordinator.remove()
+
+    return install
 
 
 class Layer(nn.Module):
@@ -178,14 +207,14 @@ def _outcome(model: Any, sample: Tensor, name: str) -> tuple[list[Tensor], str]:
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_gradient_of_plain_training_or_an_error(name: str) -> None:
+def test_the_gradient_of_plain_training_or_an_error(replayed: Replayed, name: str) -> None:
     torch.manual_seed(0)
     plain = Layers()
-    replayed = copy.deepcopy(plain)
+    model = copy.deepcopy(plain)
     sample = torch.randn(8, 16, generator=generator(1))
     expected, _ = _outcome(plain, sample, name)
-    with _replayed(replayed.layers):
-        found, error = _outcome(replayed, sample, name)
+    with replayed(model.layers):
+        found, error = _outcome(model, sample, name)
     if error:
         assert name not in EXACT, error
         assert re.search(REFUSED, error), error
@@ -207,7 +236,7 @@ class Skips(nn.Module):
 
 
 @pytest.mark.parametrize("kind", ["python", "numpy"])
-def test_layers_that_skip_by_a_generator_of_their_own(kind: str) -> None:
+def test_layers_that_skip_by_a_generator_of_their_own(replayed: Replayed, kind: str) -> None:
     torch.manual_seed(0)
     outcomes = set()
     for seed in range(40):
@@ -222,7 +251,7 @@ def test_layers_that_skip_by_a_generator_of_their_own(kind: str) -> None:
 
         model = Layers(lambda noting=noting: Skips(noting))
         sample = torch.randn(8, 16)
-        with _replayed(model.layers):
+        with replayed(model.layers):
             loss = loss_of(model(sample))
             in_forward = list(skipped)
             try:
@@ -258,12 +287,12 @@ class Swallows(nn.Module):
             return value
 
 
-def test_a_layer_that_swallows_every_exception() -> None:
+def test_a_layer_that_swallows_every_exception(replayed: Replayed) -> None:
     torch.manual_seed(0)
     plain = Layers(Swallows)
     example = Example(copy.deepcopy(plain), torch.randn(8, 16))
     expected = train(Example(plain, example.sample))
-    with _replayed(example.model.layers):
+    with replayed(example.model.layers):
         assert differences(expected, train(example)) == []
 
 
@@ -292,11 +321,11 @@ class Ranges(nn.Module):
         return value + torch.tanh(found / (self.high - self.low))
 
 
-def test_buffers_that_are_sized_at_their_first_use() -> None:
+def test_buffers_that_are_sized_at_their_first_use(replayed: Replayed) -> None:
     torch.manual_seed(0)
     plain = Example(Layers(Ranges), torch.randn(8, 16))
     example = plain.fresh()
-    with _replayed(example.model.layers):
+    with replayed(example.model.layers):
         assert differences(train(plain), train(example)) == []
 
 
@@ -346,7 +375,9 @@ def _bfloat16() -> Iterator[None]:
     ("make", "context", "dtype"),
     [(Positions, _bfloat16, torch.bfloat16), (Gelu, Halves, torch.float32)],
 )
-def test_contexts_of_the_forward_alone(make: Any, context: Any, dtype: torch.dtype) -> None:
+def test_contexts_of_the_forward_alone(
+    replayed: Replayed, make: Any, context: Any, dtype: torch.dtype
+) -> None:
     torch.manual_seed(0)
     plain = Example(Layers(make), torch.randn(8, 16).to(dtype))
     example = plain.fresh()
@@ -359,7 +390,7 @@ def test_contexts_of_the_forward_alone(make: Any, context: Any, dtype: torch.dty
         return run
 
     expected = train(plain, forward=forward(plain))
-    with _replayed(example.model.layers):
+    with replayed(example.model.layers):
         assert differences(expected, train(example, forward=forward(example))) == []
     assert torch.get_default_dtype() is torch.float32
 
@@ -368,7 +399,7 @@ def _passes() -> list[Pass]:
     return [thing for thing in gc.get_objects() if type(thing) is Pass]
 
 
-def test_a_pass_that_an_error_between_layers_ends_leaves_nothing() -> None:
+def test_a_pass_that_an_error_between_layers_ends_leaves_nothing(replayed: Replayed) -> None:
     torch.manual_seed(0)
     example = Example(Layers(), torch.randn(8, 16))
     failures: list[str] = []
@@ -377,7 +408,7 @@ def test_a_pass_that_an_error_between_layers_ends_leaves_nothing() -> None:
     def fails(module: nn.Module, args: Any, output: Tensor) -> None:
         raise ValueError("on purpose")
 
-    with _replayed(example.model.layers):
+    with replayed(example.model.layers):
         handle = example.model.layers[3].register_forward_hook(fails)
         try:
             example.forward()
@@ -401,11 +432,11 @@ SIZES = {
 }  # fmt: skip
 
 
-def _same_steps(model: nn.Module, step: Callable[[Any, int], Tensor], **fit: Any) -> None:
+def _same_steps(model: nn.Module, step: Callable[[Any, int], Tensor], run: str) -> None:
     torch.manual_seed(0)
     plain = copy.deepcopy(model)
     sample = _tokens()
-    fitted = stowage.fit(model, sample, activations="15%", verbose=False, **fit)
+    fitted = stowage.fit(model, sample, activations="15%", verbose=False, run=run)
     assert fitted.answer is not None
     for number in range(2):
         for one in (plain, model):
@@ -426,14 +457,16 @@ def _attentions(model: Any, number: int) -> Tensor:
     return out.loss + sum(a.square().sum() for a in (out.attentions or ())[2:3])
 
 
+@pytest.mark.parametrize("run", ["stowage", "torch"])
 @pytest.mark.parametrize("step", [_hidden, _attentions])
-def test_what_transformers_collects_by_hooks_gets_its_gradient(step: Any) -> None:
+def test_what_transformers_collects_by_hooks_gets_its_gradient(step: Any, run: str) -> None:
     config = transformers.LlamaConfig(**SIZES, attn_implementation="eager")
-    _same_steps(transformers.LlamaForCausalLM(config), step)
+    _same_steps(transformers.LlamaForCausalLM(config), step, run)
 
 
+@pytest.mark.parametrize("run", ["stowage", "torch"])
 @pytest.mark.parametrize("in_sample", [True, False])
-def test_the_loss_of_a_router_gets_its_gradient(in_sample: bool) -> None:
+def test_the_loss_of_a_router_gets_its_gradient(in_sample: bool, run: str) -> None:
     config = transformers.MixtralConfig(
         **SIZES, num_local_experts=4, num_experts_per_tok=2, output_router_logits=in_sample
     )
@@ -441,12 +474,58 @@ def test_the_loss_of_a_router_gets_its_gradient(in_sample: bool) -> None:
     _same_steps(
         model,
         lambda one, number: one(**_tokens(), output_router_logits=in_sample or number > 0).loss,
+        run,
     )
 
 
-def test_a_backward_of_gradients_is_refused_by_name() -> None:
-    model = Layers(Gelu)
-    with _replayed(model.layers):
-        loss = loss_of(model(torch.randn(8, 16)))
-        with pytest.raises(RuntimeError, match=r"layers\.\d.*create_graph"):
-            torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+def test_gradients_of_gradients_are_right_or_refused_by_name(replayed: Replayed) -> None:
+    torch.manual_seed(0)
+    plain = Layers(Gelu)
+    model = copy.deepcopy(plain)
+    sample = torch.randn(8, 16)
+
+    def twice(one: Layers) -> list[Tensor]:
+        parameters = list(one.parameters())
+        gradients = torch.autograd.grad(loss_of(one(sample)), parameters, create_graph=True)
+        norm = torch.stack([gradient.square().sum() for gradient in gradients]).sum()
+        return list(torch.autograd.grad(norm, parameters))
+
+    with replayed(model.layers):
+        try:
+            found = twice(model)
+        except RuntimeError as raised:
+            error = str(raised)
+        else:
+            error = ""
+    if error:
+        assert re.search(r"layers\.\d.*create_graph", error)
+        return
+    for one, other in zip(twice(plain), found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_a_second_backward_is_right_or_refused_by_name(replayed: Replayed) -> None:
+    torch.manual_seed(0)
+    plain = Layers()
+    model = copy.deepcopy(plain)
+    sample = torch.randn(8, 16)
+    with replayed(model.layers):
+        torch.manual_seed(3)
+        loss = loss_of(model(sample))
+        loss.backward(retain_graph=True)
+        try:
+            loss.backward()
+        except RuntimeError as raised:
+            error = str(raised)
+        else:
+            error = ""
+    if error:
+        assert re.search(r"layers\.\d.*retain_graph", error)
+        return
+    torch.manual_seed(3)
+    loss = loss_of(plain(sample))
+    loss.backward(retain_graph=True)
+    loss.backward()
+    for one, other in zip(plain.parameters(), model.parameters(), strict=True):
+        assert (one.grad is None) == (other.grad is None)
+        assert one.grad is None or torch.equal(one.grad, other.grad)  # type: ignore[arg-type]

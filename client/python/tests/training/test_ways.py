@@ -6,7 +6,6 @@ import functools
 import gc
 import random
 import weakref
-from collections.abc import Sequence
 from typing import Any
 
 import models
@@ -18,6 +17,7 @@ from models import Example, differences, loss_of, train
 from torch import Tensor, nn
 
 import stowage
+from stowage.torch.checkpointed import CheckpointedCall
 from stowage.torch.executor import Pass
 from stowage.torch.model_state import unchanged
 from stowage.torch.workload import Workload, measure_step
@@ -25,17 +25,7 @@ from stowage.torch.workload import Workload, measure_step
 KIND = stowage.OperationKind
 
 
-def _saved_by(options: Sequence[int]) -> stowage.Schedule:
-    """Saves each stage by its option, and the loss."""
-    length = len(options)
-    forwards = [
-        stowage.Operation(kind=KIND.FORWARD_SAVE, stage=stage, save_option=option or None)
-        for stage, option in enumerate([*options, 0], 1)
-    ]
-    backwards = [
-        stowage.Operation(kind=KIND.BACKWARD, stage=stage) for stage in range(length + 1, 0, -1)
-    ]
-    return stowage.Schedule(operations=(*forwards, *backwards))
+both = pytest.mark.parametrize("by_checkpoint", [False, True], ids=["stowage", "torch"])
 
 
 @functools.cache
@@ -50,7 +40,10 @@ def _restart(profiled: schedules.Profiled, name: str) -> None:
 
 @pytest.mark.parametrize("bfloat16", [False, True], ids=["float32", "bfloat16"])
 @pytest.mark.parametrize("name", ["blocks", *models.MODELS])
-def test_random_ways_train_as_plain_training_does(name: str, bfloat16: bool) -> None:
+@both
+def test_random_ways_train_as_plain_training_does(
+    name: str, bfloat16: bool, by_checkpoint: bool
+) -> None:
     expected = train(models.make(name), bfloat16=bfloat16)
     profiled = _profiled(name)
     of_profile = [stage.ways for stage in profiled.stages]
@@ -61,7 +54,9 @@ def test_random_ways_train_as_plain_training_does(name: str, bfloat16: bool) -> 
         for stage, recording in zip(profiled.stages, recordings, strict=True):
             stage.ways = (schedules.random_way(recording, chance),)
         _restart(profiled, name)
-        with profiled.under(_saved_by([1] * len(profiled.stages))):
+        with profiled.under(
+            schedules.in_turn([1] * len(profiled.stages)), by_checkpoint=by_checkpoint
+        ):
             found = train(profiled.example, bfloat16=bfloat16)
     finally:
         for stage, ways in zip(profiled.stages, of_profile, strict=True):
@@ -70,7 +65,8 @@ def test_random_ways_train_as_plain_training_does(name: str, bfloat16: bool) -> 
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "vit", "resnet50"])
-def test_ways_take_what_was_measured(name: str) -> None:
+@both
+def test_ways_take_what_was_measured(name: str, by_checkpoint: bool) -> None:
     profiled = _profiled(name)
     chain = profiled.profile.chain
     most = max(len(stage.save_options) for stage in chain.stages)
@@ -79,10 +75,13 @@ def test_ways_take_what_was_measured(name: str) -> None:
     work = Workload(profiled.example.forward, loss_of, DEVICE)
     for option in range(1, most + 1):
         options = [min(option, len(stage.save_options)) for stage in chain.stages]
-        schedule = _saved_by(options)
+        schedule = schedules.in_turn(options)
         inside = profiled.profile.memory.peak(chain, platform, schedule)
         expected = max(inside, profiled.profile.outside_backward_bytes)
-        with unchanged(profiled.example.model, work), profiled.under(schedule):
+        with (
+            unchanged(profiled.example.model, work),
+            profiled.under(schedule, by_checkpoint=by_checkpoint),
+        ):
             measure_step(work)  # which makes what stays
             peak = measure_step(work)[1]
         assert peak == pytest.approx(expected + profiled.profile.outside_bytes, rel=0.03), option
@@ -148,7 +147,8 @@ def _keeping(example: Example, *names: str) -> schedules.Profiled:
 @pytest.mark.parametrize(
     "names", [("addmm",), ("native_batch_norm", "addmm"), ("bernoulli",), ("native_batch_norm",)]
 )
-def test_what_is_kept_is_not_run_again(names: tuple[str, ...]) -> None:
+@both
+def test_what_is_kept_is_not_run_again(names: tuple[str, ...], by_checkpoint: bool) -> None:
     if DEVICE.type != "cpu":
         pytest.skip("names of a CPU's operators")
     expected = train(_small())
@@ -162,7 +162,7 @@ def test_what_is_kept_is_not_run_again(names: tuple[str, ...]) -> None:
             calls.append(str(func).split(".")[1].rstrip("_"))
             return func(*args, **(kwargs or {}))
 
-    with profiled.under(_saved_by([1] * 4)):
+    with profiled.under(schedules.in_turn([1] * 4), by_checkpoint=by_checkpoint):
         loss = loss_of(profiled.example.forward())
         with Counts():
             loss.backward()
@@ -180,7 +180,8 @@ def test_what_is_kept_is_not_run_again(names: tuple[str, ...]) -> None:
         assert name in calls, calls
 
 
-def test_a_rerun_finds_numbers_as_the_forward_did() -> None:
+@both
+def test_a_rerun_finds_numbers_as_the_forward_did(by_checkpoint: bool) -> None:
     expected = train(_small(), steps=1, micro_batches=1)
     profiled = _keeping(_small(), "addmm")
     layers = profiled.example.model
@@ -190,7 +191,7 @@ def test_a_rerun_finds_numbers_as_the_forward_did() -> None:
         layers[1].scale = 2.0
         return output
 
-    with profiled.under(_saved_by([1] * 4)):
+    with profiled.under(schedules.in_turn([1] * 4), by_checkpoint=by_checkpoint):
         found = train(profiled.example, steps=1, micro_batches=1, forward=forward)
     assert differences(expected, found) == []
 
@@ -209,7 +210,8 @@ class _Attends(nn.Module):
         return value + torch.tanh(self.outer(found.transpose(1, 2).flatten(2)))
 
 
-def test_a_rerun_leaves_random_numbers_alone() -> None:
+@both
+def test_a_rerun_leaves_random_numbers_alone(by_checkpoint: bool) -> None:
     def example() -> Example:
         torch.manual_seed(0)
         model = nn.Sequential(*(_Attends() for _ in range(3)))
@@ -231,7 +233,7 @@ def test_a_rerun_leaves_random_numbers_alone() -> None:
             if "scaled_dot_product" in operator.cost()["name"]
         ]
         stage.ways = (recording.way("attention", attention),)
-    with profiled.under(_saved_by([1] * 3)):
+    with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
         found = train(profiled.example, forward=lambda: drawing(profiled.example))
     assert differences(expected, found) == []
 
@@ -250,7 +252,8 @@ def test_a_layer_that_runs_under_no_mode_has_no_ways() -> None:
     assert profiled.stages[0].ways == ()
 
 
-def test_other_operators_than_in_the_forward_are_an_error() -> None:
+@both
+def test_other_operators_than_in_the_forward_are_an_error(by_checkpoint: bool) -> None:
     switches = {"more": False}
 
     class Switches(_Layer):
@@ -261,14 +264,15 @@ def test_other_operators_than_in_the_forward_are_an_error() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(*(Switches() for _ in range(3)))
     profiled = _keeping(Example(model, torch.randn(8, 32)), "addmm")
-    with profiled.under(_saved_by([1] * 3)):
+    with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
         loss = loss_of(profiled.example.forward())
         switches["more"] = True
         with pytest.raises(RuntimeError, match="2 does not run as it did in the forward"):
             loss.backward()
 
 
-def test_a_kept_result_that_is_changed_in_place_is_an_error() -> None:
+@both
+def test_a_kept_result_that_is_changed_in_place_is_an_error(by_checkpoint: bool) -> None:
     class Leaks(_Layer):
         def forward(self, value: Tensor) -> Tensor:
             self.product = self.one(value)
@@ -277,7 +281,7 @@ def test_a_kept_result_that_is_changed_in_place_is_an_error() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(*(Leaks() for _ in range(3)))
     profiled = _keeping(Example(model, torch.randn(8, 32)), "addmm")
-    with profiled.under(_saved_by([1] * 3)):
+    with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
         loss = loss_of(profiled.example.forward())
         with torch.no_grad():
             model[1].product.mul_(2)
@@ -285,26 +289,27 @@ def test_a_kept_result_that_is_changed_in_place_is_an_error() -> None:
             loss.backward()
 
 
-def test_nothing_is_left_of_a_step() -> None:
+@both
+def test_nothing_is_left_of_a_step(by_checkpoint: bool) -> None:
     profiled = _keeping(_small(), "addmm")
     before = {id(run) for run in _passes()}  # of tests that have failed
     gc.disable()
     try:
-        with profiled.under(_saved_by([1] * 4)):
+        with profiled.under(schedules.in_turn([1] * 4), by_checkpoint=by_checkpoint):
             loss = loss_of(profiled.example.forward())
             runs = [weakref.ref(run) for run in _passes() if id(run) not in before]
-            assert len(runs) == 1
+            assert len(runs) == (4 if by_checkpoint else 1)
             loss.backward()
             del loss
-            assert runs[0]() is None
+            assert not any(run() for run in runs)
             loss_of(profiled.example.forward())  # without a backward
             assert {id(run) for run in _passes()} <= before
     finally:
         gc.enable()
 
 
-def _passes() -> list[Pass]:
-    return [thing for thing in gc.get_objects() if type(thing) is Pass]
+def _passes() -> list[Any]:
+    return [thing for thing in gc.get_objects() if type(thing) in (Pass, CheckpointedCall)]
 
 
 def test_fit_keeps_a_part_where_that_is_faster() -> None:
