@@ -77,7 +77,7 @@ def save(
     path = pathlib.Path(directory) / file_name(request)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_durably(path, plan.to_json().encode())
+        write_durably(path, plan.to_json().encode())
     except StowageError as error:  # of provenance, which nobody else reads
         raise PlanError(f"cannot write {path}: {error}") from error
     except (OSError, ValueError) as error:
@@ -213,7 +213,7 @@ def _read(path: pathlib.Path) -> bytes:
         return stream.read()
 
 
-def _write_durably(path: pathlib.Path, content: bytes) -> None:
+def write_durably(path: pathlib.Path, content: bytes) -> None:
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     # With the rights that the umask leaves; those of tempfile are the owner's alone.
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)

@@ -6,15 +6,15 @@ it saves tensors of the same sizes, nothing else tells: the sums of the gradient
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-import torch
 from torch import nn
 
 from stowage.errors import NotAChainError
-from stowage.torch.model_state import same_state, unchanged
-from stowage.torch.workload import Workload
+from stowage.torch.model_state import same_state
+from stowage.torch.sharding import without_collectives
+from stowage.torch.workload import Workload, metered_step, seconds_of_step
 
 # Steps are equal to the bit, or up to rounding; what is lost is seldom so small. The first is
 # relative to a parameter's gradient, the second to what rounding does to it: some gradients, as
@@ -32,25 +32,34 @@ class StepSums(dict[str, tuple[float, float]]):
     """By parameter: the sum of its gradient, and of the gradient's absolute values."""
 
 
-def sums_of_step(model: nn.Module, work: Workload) -> StepSums:
-    """Of one step from where generators and buffers are; leaves them there."""
-    with unchanged(model, work):
-        value = _step(work)
-        return StepSums({_LOSS: (value, abs(value)), **_sums(model)})
+@dataclass(frozen=True, slots=True)
+class PlainSteps:
+    """What steps of plain training take and give."""
+
+    seconds: float
+    peak_bytes: int  # beyond parameters and gradients
+    sums: StepSums
+    # By parameter, and of the loss: how far apart two steps are, of which one rounds otherwise.
+    rounding: Mapping[str, float]
 
 
-def rounding_of_step(model: nn.Module, work: Workload) -> dict[str, float]:
-    """By parameter: how far apart two plain steps are, of which one rounds otherwise."""
-    with unchanged(model, work):
-        with same_state(model, work):
-            one = _step(work, _FACTOR)
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                parameter.grad.div_(-_FACTOR)
-        # The second step adds its gradients to those of the first.
-        other = _step(work)
-        apart = {name: size for name, (_, size) in _sums(model).items()}
-        return {_LOSS: abs(one - other), **apart}
+def plain_steps(model: nn.Module, work: Workload) -> PlainSteps:
+    """From where generators and buffers are. Requires: `unchanged`."""
+    with same_state(model, work), without_collectives(model):
+        one = _step(work, _FACTOR)  # makes kernels and pools as well
+    sums = StepSums({_LOSS: (one, abs(one)), **_sums(model, _FACTOR)})
+    for parameter in model.parameters():
+        if parameter.grad is not None:
+            parameter.grad.div_(-_FACTOR)
+    # Adds its gradients to those of the first.
+    other, peak = metered_step(work)
+    apart = {name: size for name, (_, size) in _sums(model).items()}
+    return PlainSteps(seconds_of_step(work), peak, sums, {_LOSS: abs(one - other), **apart})
+
+
+def sums_of(model: nn.Module, loss: float) -> StepSums:
+    """Of the model's gradients after a step of this loss."""
+    return StepSums({_LOSS: (loss, abs(loss)), **_sums(model)})
 
 
 def _step(work: Workload, factor: float = 1.0) -> float:
@@ -62,33 +71,27 @@ def _step(work: Workload, factor: float = 1.0) -> float:
     return value
 
 
-def _sums(model: nn.Module) -> dict[str, tuple[float, float]]:
+def _sums(model: nn.Module, factor: float = 1.0) -> dict[str, tuple[float, float]]:
+    """Of gradients that are `factor` times as large."""
     sums = {}
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
             gradient = parameter.grad.double()
-            sums[name] = (float(gradient.sum()), float(gradient.abs().sum()))
+            sums[name] = (float(gradient.sum()) / factor, float(gradient.abs().sum()) / factor)
     return sums
 
 
-def plain_step(
-    model: nn.Module, work: Workload, *, fits: bool
-) -> tuple[StepSums | None, Mapping[str, float], str]:
-    """What a step of plain training gives, up to which rounding, and why there is no such step.
-
-    `fits` is whether plain training fits into the device's memory as far as is known.
-    """
+def why_not_compared(plain: PlainSteps | None) -> str:
+    """Why no step can be compared with plain training's; "": it can be."""
     why = "plain training runs out of memory"
-    if fits:
-        with contextlib.suppress(torch.OutOfMemoryError):
-            plain, rounding = sums_of_step(model, work), rounding_of_step(model, work)
-            if can_be_compared(plain, rounding):
-                return plain, rounding, ""
-            why = (
-                f"the losses of two plain steps on the sample are {rounding[_LOSS]:.2g} apart, of "
-                f"{plain[_LOSS][0]:.4g}"
-            )
-    return None, {}, f"loss and gradients were not compared with plain training's: {why}"
+    if plain is not None:
+        if can_be_compared(plain.sums, plain.rounding):
+            return ""
+        why = (
+            f"the losses of two plain steps on the sample are {plain.rounding[_LOSS]:.2g} apart, "
+            f"of {plain.sums[_LOSS][0]:.4g}"
+        )
+    return f"loss and gradients were not compared with plain training's: {why}"
 
 
 def can_be_compared(plain: StepSums, rounding: Mapping[str, float]) -> bool:

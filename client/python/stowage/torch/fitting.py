@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,13 +27,20 @@ from stowage.torch.budget import (
     memory_use,
     text_of,
 )
-from stowage.torch.comparison import compare_steps, plain_step, sums_of_step
+from stowage.torch.comparison import (
+    PlainSteps,
+    compare_steps,
+    plain_steps,
+    sums_of,
+    why_not_compared,
+)
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.discover import find_layers
 from stowage.torch.graph_leaves import leaves_of
 from stowage.torch.link import measure_link
 from stowage.torch.model_state import refuse_lazy, unchanged
 from stowage.torch.other_sizes import OtherSizes
+from stowage.torch.profile_file import ProfileFile
 from stowage.torch.profiler import Profile, Profiler
 from stowage.torch.program import Program, everything_stored
 from stowage.torch.progress import progress_bar
@@ -41,7 +49,7 @@ from stowage.torch.sharding import refuse_sharded, without_collectives
 from stowage.torch.stage import Stage
 from stowage.torch.structure import tensors_of
 from stowage.torch.transfers import transfers_for
-from stowage.torch.workload import Progress, Workload, measure_step
+from stowage.torch.workload import Progress, Workload, metered_step, seconds_of_step
 
 _log = logging.getLogger("stowage")
 _fitted: weakref.WeakKeyDictionary[nn.Module, Fitted] = weakref.WeakKeyDictionary()
@@ -122,7 +130,8 @@ def fit(
         optimizer: what its state takes is subtracted from `memory`. Without one,
             `optimizer_copies` of the parameters: 2 as for Adam.
         server: host:port of a Stowage server, or several with commas between; None: solves here.
-        plan_cache: a folder that keeps the schedule for the next start.
+        plan_cache: a folder that keeps the profile and the schedule for the next start, which then
+            takes two steps.
         solver: a solver's name, as in `stowage.solvers`.
         offload: whether values may go to host memory; by default where the device is a GPU.
         selective: whether a layer may keep a part of what its backward needs, operator by
@@ -147,47 +156,101 @@ def fit(
         offload, solver = False, IN_TURN_SOLVER if solver == "auto" else solver
     refuse_lazy(model)
     _unfit_parts(model)
+    wishes = _Wishes(
+        sample,
+        memory,
+        activations,
+        None if layers is None else tuple(layers),
+        loss or _loss_of,
+        optimizer,
+        optimizer_copies,
+        server,
+        plan_cache,
+        solver,
+        offload,
+        selective,
+        run,
+        measure,
+        verbose,
+        plan_options,
+    )
+    try:
+        done = _fit(model, wishes, measures_anew=False)
+    except _OutdatedError as error:
+        _log.info("%s; measures anew", error)
+        done = _fit(model, wishes, measures_anew=True)
+    _log.info("%s", done)
+    if verbose:
+        print(done, file=sys.stderr)
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """Arguments of `fit`."""
+
+    sample: Any
+    memory: int | str | None
+    activations: int | str | None
+    layers: tuple[nn.Module, ...] | None
+    loss: Callable[[Any], Tensor]
+    optimizer: torch.optim.Optimizer | None
+    optimizer_copies: float
+    server: str | None
+    plan_cache: str | None
+    solver: str
+    offload: bool | None
+    selective: bool
+    run: str
+    measure: bool
+    verbose: bool
+    plan_options: Mapping[str, Any]
+
+
+class _OutdatedError(StowageError):
+    """A saved profile is not of what the model does now."""
+
+
+def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
     device = _device_of(model)
-    work = Workload(_caller(model, sample), loss or _loss_of, device, tensors_of(sample))
-    found = _discover(model, work, layers)
+    work = Workload(_caller(model, wishes.sample), wishes.loss, device, tensors_of(wishes.sample))
+    found = _discover(model, work, wishes.layers)
     stages = [
         Stage(name, modules) for name, modules in zip(found.names, found.modules, strict=True)
     ]
-    with progress_bar("stowage", enabled=verbose) as progress:
-        profile = Profiler(model, stages, found.input_slots, work, progress).run(
-            type(model).__name__, selective=selective
-        )
-        use = memory_use(model, optimizer, optimizer_copies)
+    with progress_bar("stowage", enabled=wishes.verbose) as progress:
+        profiler = Profiler(model, stages, found.input_slots, work, progress)
+        measured = _measured(model, profiler, stages, work, wishes, measures_anew=measures_anew)
+        profile = measured.profile
+        use = memory_use(model, wishes.optimizer, wishes.optimizer_copies)
         platform = Platform(memory_bytes=0)
-        if offload or (offload is None and device.type == "cuda"):
+        if wishes.offload or (wishes.offload is None and device.type == "cuda"):
             platform = measure_link(platform, device)
-        solving = _Solving(profile, platform, solver, server, plan_cache, plan_options)
-        total, budget = _budget(memory, activations, solving, use, device)
-        platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
-        planned, route = _planned(solving, budget, use, run, progress)
+        solving = _Solving(
+            profile,
+            platform,
+            wishes.solver,
+            wishes.server,
+            wishes.plan_cache,
+            wishes.plan_options,
+        )
+        total, budget = _budget(wishes.memory, wishes.activations, solving, use, device)
+        planned, route = _planned(solving, budget, use, wishes.run, progress)
+    platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
     answer = planned.answer if planned is not None else None
     program = (
         everything_stored(len(stages))
         if answer is None or answer.schedule is None
         else Program.of(answer.schedule, len(stages))
     )
-    if route.run == "torch" and solver == "auto":
-        solver = IN_TURN_SOLVER
-    least_solver = solver if run == "torch" else "rotor"
     coordinator = Coordinator(
         stages,
         program,
         transfers_for(device),
         found.input_slots,
-        _other_sizes(profile, platform, program, solver, least_solver, server, plan_options),
+        _other_sizes(profile, platform, program, route, wishes),
         by_checkpoint=route.run != "stowage",
     )
-    plain_sums = None
-    notes = planned.notes if planned is not None else ()
-    if answer is not None:
-        fits = profile.plain_peak_bytes is not None
-        plain_sums, rounding, why_not = plain_step(model, work, fits=fits)
-        notes = (*notes, *([why_not] if why_not else []))
     fitted = Fitted(
         coordinator,
         profile,
@@ -197,25 +260,104 @@ def fit(
         platform,
         answer,
         planned.source if planned is not None else "measured",
-        (*profile.notes, *notes),
+        (*profile.notes, *(planned.notes if planned is not None else ())),
         _predicted_peak(profile, platform, answer),
         route,
     )
     _fitted[model] = fitted
     try:
-        coordinator.install()
-        if plain_sums is not None:
-            compare_steps(plain_sums, sums_of_step(model, work), rounding)
-        if measure:
-            with unchanged(model, work):
-                fitted.measured_seconds, fitted.measured_peak_bytes = measure_step(work)
+        _try(model, work, fitted, measured, measure=wishes.measure)
     except BaseException:
         unfit(model)
         raise
-    _log.info("%s", fitted)
-    if verbose:
-        print(fitted, file=sys.stderr)
     return fitted
+
+
+@dataclass(slots=True)
+class _Measured:
+    """A model's profile, and where it is saved; None: nowhere."""
+
+    profile: Profile
+    file: ProfileFile | None
+    is_saved: bool  # it comes from there
+    plain: PlainSteps | None  # None: out of memory, or not measured in this start
+
+
+def _measured(
+    model: nn.Module,
+    profiler: Profiler,
+    stages: Sequence[Stage],
+    work: Workload,
+    wishes: _Wishes,
+    *,
+    measures_anew: bool,
+) -> _Measured:
+    file = None
+    if wishes.plan_cache is not None:
+        file = ProfileFile(wishes.plan_cache, model, stages, work, selective=wishes.selective)
+        profile = None if measures_anew else file.load()
+        if profile is not None:
+            return _Measured(profile, file, True, None)
+    profile = profiler.run(type(model).__name__, selective=wishes.selective)
+    if file is not None:
+        file.save(profile, None)
+    return _Measured(profile, file, False, profiler.plain)
+
+
+def _try(
+    model: nn.Module, work: Workload, fitted: Fitted, measured: _Measured, *, measure: bool
+) -> None:
+    """Puts the schedule in place, compares a step with plain training's, and measures steps."""
+    profile, schedule, file = fitted.profile, None, measured.file
+    if fitted.answer is not None:
+        schedule = fitted.answer.schedule
+    if schedule is None:
+        fitted.coordinator.install()
+        if measure:
+            fitted.measured_seconds = profile.plain_seconds
+            fitted.measured_peak_bytes = profile.plain_peak_bytes
+        return
+    plain = measured.plain
+    if file is None or not file.has_compared(schedule):
+        if measured.is_saved and profile.plain_seconds is not None:
+            plain = _plain_steps(model, work)
+        why_not = why_not_compared(plain)
+        if why_not:
+            plain, fitted.notes = None, (*fitted.notes, why_not)
+    fitted.coordinator.install()
+    if plain is None and not measure:
+        return
+    with unchanged(model, work):
+        loss, peak = metered_step(work)
+        _refuse_outdated(measured, fitted, peak)
+        if plain is not None:
+            compare_steps(plain.sums, sums_of(model, loss), plain.rounding)
+            if file is not None:
+                file.save(profile, schedule)
+        if measure:
+            if work.device.type == "cuda":  # where the first step has made workspaces
+                _, peak = metered_step(work)
+            fitted.measured_seconds = seconds_of_step(work)
+            fitted.measured_peak_bytes = peak
+
+
+def _plain_steps(model: nn.Module, work: Workload) -> PlainSteps | None:
+    """None: out of memory."""
+    with unchanged(model, work), contextlib.suppress(torch.OutOfMemoryError):
+        return plain_steps(model, work)
+    return None
+
+
+def _refuse_outdated(measured: _Measured, fitted: Fitted, peak: int) -> None:
+    predicted = fitted.predicted_peak_bytes or 0
+    if measured.is_saved and peak > (1 + _PEAKS_DIFFER) * max(predicted, fitted.activations):
+        assert measured.file is not None
+        measured.file.forget()
+        raise _OutdatedError(f"{measured.file.path}: a step takes {text_of(peak)}")
+
+
+# By more than what is predicted of a profile that was just measured.
+_PEAKS_DIFFER = 0.05
 
 
 def unfit(model: nn.Module) -> None:
@@ -242,28 +384,27 @@ def fitted(model: nn.Module) -> Fitted:
 
 
 def _other_sizes(
-    profile: Profile,
-    platform: Platform,
-    program: Program,
-    solver: str,
-    least_solver: str,
-    server: str | None,
-    plan_options: Mapping[str, Any],
+    profile: Profile, platform: Platform, program: Program, route: Route, wishes: _Wishes
 ) -> OtherSizes:
     budget = (platform.memory_bytes or 0) + profile.outside_bytes
+    solver = wishes.solver
+    if route.run == "torch" and solver == "auto":
+        solver = IN_TURN_SOLVER
+    of_least = solver if wishes.run == "torch" else "rotor"
 
     def least() -> Schedule | None:
         without_link = Platform(memory_bytes=0)
-        none = solve(profile.chain, without_link, solver=least_solver)
+        none = solve(profile.chain, without_link, solver=of_least)
         if none.minimum_memory_bytes is None:
             return None
         return solve(
-            profile.chain, without_link, memory=none.minimum_memory_bytes, solver=least_solver
+            profile.chain, without_link, memory=none.minimum_memory_bytes, solver=of_least
         ).schedule
 
     def find(chain: Chain, outside: int) -> Schedule | None:
         there = replace(platform, memory_bytes=max(0, budget - outside))
-        return plan(chain, there, server=server, solver=solver, **plan_options).answer.schedule
+        planned = plan(chain, there, server=wishes.server, solver=solver, **wishes.plan_options)
+        return planned.answer.schedule
 
     return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)
 
@@ -352,6 +493,9 @@ class _Solving:
     plan_options: Mapping[str, Any]
 
     def ask(self, chain: Chain, memory: int) -> Planned:
+        if self.solver == IN_TURN_SOLVER:
+            # Plan files are named after the chain, and there may be one of another solver.
+            chain = replace(chain, name=f"{chain.name}-{self.solver}")
         return plan(
             chain,
             replace(self.platform, memory_bytes=memory),

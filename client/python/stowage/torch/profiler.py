@@ -11,6 +11,7 @@ from torch import nn
 
 from stowage.model import Chain, SaveOption
 from stowage.model import Stage as ChainStage
+from stowage.torch.comparison import PlainSteps, plain_steps
 from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import Signature
 from stowage.torch.overheads import ChainMemory
@@ -19,7 +20,7 @@ from stowage.torch.stage import Stage
 from stowage.torch.stage_bytes import Bytes
 from stowage.torch.stage_seconds import Seconds
 from stowage.torch.ways import find_ways
-from stowage.torch.workload import Progress, Workload, backward, measure_step
+from stowage.torch.workload import Progress, Workload
 
 _LEAST_GAIN = 0.05  # of a replay's time over its forward's
 
@@ -63,16 +64,14 @@ class Profiler:
         self._model = model
         self._work = work
         self._walk = (stages, input_slots, work, progress)
+        self.plain: PlainSteps | None = None  # of `run`; None: out of memory
 
     def run(self, name: str, repeats: int = 3, *, selective: bool = True) -> Profile:
         """With `selective` also looks for ways to save the stages in part."""
-        plain: tuple[float, int] | None = None
         with unchanged(self._model, self._work):
             with contextlib.suppress(torch.OutOfMemoryError):
-                # The first step makes kernels and pools.
-                with without_collectives(self._model):
-                    backward(self._work.loss(self._work.forward()))
-                plain = measure_step(self._work)
+                self.plain = plain_steps(self._model, self._work)
+            plain = self.plain
             if plain is None:  # after the error, which held what the step had made
                 torch.cuda.empty_cache()
                 # Makes what that step did not: workspaces would be counted as a stage's bytes.
@@ -87,7 +86,7 @@ class Profiler:
                 options = find_ways(chain.stages, *self._walk, repeats)
                 chain = _with_options(chain, options)
         if plain:
-            chain = _within(chain, plain[0])
+            chain = _within(chain, plain.seconds)
         memory = ChainMemory(
             tuple(bytes_of.overheads),
             bytes_of.shared_bytes(),
@@ -99,8 +98,8 @@ class Profiler:
             bytes_of.input,
             bytes_of.outside_bytes,
             bytes_of.outside_backward_bytes,
-            plain[0] if plain else None,
-            plain[1] if plain else None,
+            plain.seconds if plain else None,
+            plain.peak_bytes if plain else None,
             memory,
             tuple(bytes_of.notes),
         )

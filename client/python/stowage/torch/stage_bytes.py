@@ -89,18 +89,48 @@ class Bytes(Walk):
         self._sides += [
             tensor for slot, tensor in enumerate(arguments.tensors) if slot not in arguments.chain
         ]
-        call = self._compare_runs(arguments)
+        outputs, call = self._measure_runs(number, arguments, facts)
         facts["may_rerun"] = call is not None
         self.replays.append(None if call is None else self._measure_replay(number, call, arguments))
-        with self._meter.span(f"forward {number}"):
-            outputs, _ = arguments.run(gradients=True, saves=False)
-        facts["output"] = sum(storage.nbytes() for storage in distinct(outputs))
-        del outputs
-        self._measure_gradients(number, arguments, facts)
-        outputs, _ = arguments.run(gradients=False)
         if number == len(self.stages):
             self._head.enter_context(self._meter.span("head"))
         return outputs
+
+    def _measure_runs(
+        self, number: int, arguments: Arguments, facts: dict[str, Any]
+    ) -> tuple[list[Tensor], Call | None]:
+        """The layer's outputs of a run that keeps nothing, and its call, where a second run, which
+        saves and has a backward, gives the same.
+        """
+        stage, device = arguments.stage, self.work.device
+        of_others = _other_generators()
+        snapshot = stage.replay.before(() if device.type == "cpu" else (device,), ())
+        with self._meter.span(f"forward {number}"):
+            first, _ = arguments.run(gradients=True, saves=False)
+        facts["output"] = sum(storage.nbytes() for storage in distinct(first))
+        first = [output.detach() for output in first]
+        notes = arguments.notes
+        stage.replay.after(snapshot)
+        draws_elsewhere = _other_generators() != of_others
+        with stage.replay.again(snapshot), self._meter.span(f"save {number}"):
+            outputs, leaves = arguments.run(gradients=True)
+        is_same = _equal(first, [output.detach() for output in outputs]) and not draws_elsewhere
+        roots = [output for output in outputs if output.requires_grad]
+        del outputs
+        if roots:
+            self._measure_gradients(number, arguments, roots, leaves, facts)
+        if is_same:
+            return first, arguments.call(snapshot, notes)
+        self.notes.append(
+            f"{stage.name} gives another result when it runs again, so it runs once: "
+            + (
+                "it draws numbers from Python's or numpy's generator"
+                if draws_elsewhere
+                else "it reads or changes something beside its arguments, buffers and torch's "
+                "random numbers, such as a cache"
+            )
+        )
+        return first, None
 
     def _measure_replay(
         self, number: int, call: Call, arguments: Arguments
@@ -115,20 +145,22 @@ class Bytes(Walk):
         del held
         return call.notes if arguments.stage.can_stop else None
 
-    def _measure_gradients(self, number: int, arguments: Arguments, facts: dict[str, Any]) -> None:
-        with self._meter.span(f"save {number}"):
-            outputs, leaves = arguments.run(gradients=True)
+    def _measure_gradients(
+        self,
+        number: int,
+        arguments: Arguments,
+        roots: list[Tensor],
+        leaves: Sequence[Tensor],
+        facts: dict[str, Any],
+    ) -> None:
+        """Of the outputs `roots`, of which this has the last references."""
         inputs = [*leaves, *arguments.stage.parameters()]
-        roots = [output for output in outputs if output.requires_grad]
-        del outputs
-        if not roots:
-            return
         self._check_leaves(arguments.stage.name, leaves_of(roots), inputs)
         gradients = [torch.ones_like(root) for root in roots]
         with self._meter.span(f"backward {number}"):
             # Gradients of parameters are added one by one, as in training.
             torch.autograd.backward(roots, gradients, inputs=inputs)
-            del roots
+            roots.clear()
         of_input = [leaf.grad for leaf in leaves if leaf.grad is not None]
         facts["gradient"] = sum(storage.nbytes() for storage in distinct(of_input))
 
@@ -154,31 +186,6 @@ class Bytes(Walk):
             for tensor in part:
                 counts[id(tensor)] = counts.get(id(tensor), 0) + 1
         return sum(tensors[key].nbytes for key, count in counts.items() if count > 1)
-
-    def _compare_runs(self, arguments: Arguments) -> Call | None:
-        """The layer's call, where it gives the same again."""
-        stage = arguments.stage
-        device = self.work.device
-        of_others = _other_generators()
-        snapshot = stage.replay.before(() if device.type == "cpu" else (device,), ())
-        first = [output.detach() for output in arguments.run(gradients=True, saves=False)[0]]
-        notes = arguments.notes
-        stage.replay.after(snapshot)
-        draws_elsewhere = _other_generators() != of_others
-        with stage.replay.again(snapshot):
-            second = [output.detach() for output in arguments.run(gradients=True)[0]]
-        if _equal(first, second) and not draws_elsewhere:
-            return arguments.call(snapshot, notes)
-        self.notes.append(
-            f"{stage.name} gives another result when it runs again, so it runs once: "
-            + (
-                "it draws numbers from Python's or numpy's generator"
-                if draws_elsewhere
-                else "it reads or changes something beside its arguments, buffers and torch's "
-                "random numbers, such as a cache"
-            )
-        )
-        return None
 
     def chain(self, name: str) -> Chain:
         """Without times, and without the overheads of the stages."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,14 +13,18 @@ from torch import Tensor
 from stowage.torch.saved_tensors import Note, OtherRunError
 from stowage.torch.stage import Call
 from stowage.torch.walk import Arguments, Walk
-from stowage.torch.workload import Clock
+from stowage.torch.workload import Clock, is_enough
 
+_T = TypeVar("_T")
 # Of a forward and of a backward, the begin and the end.
 Marks = tuple[Any, Any, Any, Any]
 
 
 class Seconds(Walk):
-    """How long the stages take: medians over several walks, after one that is not counted."""
+    """How long the stages take: medians over several walks, after one that is not counted.
+
+    There are fewer where they take long. All kernels have run before.
+    """
 
     def __init__(self, repeats: int, replays: Sequence[Sequence[Note] | None], *walk: Any) -> None:
         """`replays` are by stage: notes of what a replay that ends early saves; None: none does."""
@@ -41,13 +46,18 @@ class Seconds(Walk):
         return [
             None
             if notes is None
-            else statistics.median(self._clock.seconds(begin, end) for begin, end in marks[1:])
+            else statistics.median(
+                self._clock.seconds(begin, end) for begin, end in _counted(marks)
+            )
             for notes, marks in zip(self._replays, self._marks_of_replays, strict=True)
         ]
 
     def measure(self) -> None:
         losses: list[Marks] = []
-        for _ in range(self._repeats + 1):
+        begin = time.perf_counter()
+        while len(losses) <= self._repeats and (
+            not losses or not is_enough(time.perf_counter() - begin)
+        ):
             loss = self.work.loss(self.walk())
             middle = self._clock.now()
             self.backward(loss)
@@ -88,9 +98,14 @@ class Seconds(Walk):
         self._marks_of_replays[number - 1].append((begin, self._clock.now()))
 
     def _medians(self, runs: Sequence[Marks]) -> tuple[float, float]:
-        """Of forward and backward, but for the first run."""
+        """Of forward and backward."""
         seconds = self._clock.seconds
         return (
-            statistics.median(seconds(begin, end) for begin, end, _, _ in runs[1:]),
-            statistics.median(seconds(begin, end) for _, _, begin, end in runs[1:]),
+            statistics.median(seconds(begin, end) for begin, end, _, _ in _counted(runs)),
+            statistics.median(seconds(begin, end) for _, _, begin, end in _counted(runs)),
         )
+
+
+def _counted(runs: Sequence[_T]) -> Sequence[_T]:
+    """Without the first, where there are others."""
+    return runs[1:] or runs

@@ -31,6 +31,7 @@ _log = logging.getLogger("stowage")
 _COUNT = 5  # ways of a layer at most, as of a stage of a chain
 _LEAST_GAIN = 0.05  # of the bytes that a layer saves
 _RECORDINGS = 3
+_LONG_SECONDS = 0.02
 
 
 @dataclass(slots=True)
@@ -41,7 +42,8 @@ class Kind:
     ways: list[Way]
     reruns: list[float]  # seconds of the ways' reruns, by the operators that these run
     options: list[SaveOption] = field(default_factory=list)
-    seconds: list[list[float]] = field(default_factory=list)  # of all of it, then of each way
+    # Of all of it, then of each way; none where the operators' tell enough.
+    seconds: list[list[float]] = field(default_factory=list)
 
 
 def find_ways(
@@ -73,7 +75,7 @@ def find_ways(
 def _keep_worthwhile(kind: Kind, stage: ChainStage) -> None:
     """Leaves those that save less than the layer does, and are quicker than all that save less."""
     # Noise only ever lengthens such short times.
-    own, *others = [min(runs) for runs in kind.seconds]
+    own, *others = [min(runs, default=0.0) for runs in kind.seconds]
     measured = []
     for option, seconds, rerun, way in zip(
         kind.options, others, kind.reruns, kind.ways, strict=True
@@ -137,6 +139,9 @@ class _Seconds(Walk):
         arguments.stage.ways = tuple(kind.ways)
         runs = [_Run(arguments, option) for option in range(len(kind.ways) + 1)]
         kind.seconds = [[] for _ in runs]
+        stage = self._chain_stages[number - 1]
+        if stage.forward_seconds + stage.backward_seconds > _LONG_SECONDS:
+            return kind  # what Python takes for each operator is little beside that
         for repeat in range(self._repeats + 1):
             for run, seconds in zip(runs, kind.seconds, strict=True):
                 marks = self._time(run)

@@ -13,6 +13,10 @@ from torch import Tensor
 
 from stowage.torch.meter import MemoryMeter
 
+# What is measured several times to be sure is not measured again after so long.
+_ENOUGH_SECONDS = 0.5
+_STEPS = 3
+
 # Told of what is done: a text, and the part that is done.
 Progress = Callable[[str, float], None]
 
@@ -37,6 +41,11 @@ def backward(loss: Tensor) -> None:
     # As where each step's autocast ends before its backward: what it has cast is the step's.
     torch.clear_autocast_cache()
     torch.autograd.backward([loss])
+
+
+def is_enough(seconds: float) -> bool:
+    """Whether what has been measured for so long is not measured once more."""
+    return seconds >= _ENOUGH_SECONDS
 
 
 def synchronize(device: torch.device) -> None:
@@ -67,16 +76,22 @@ class Clock:
         return float(begin.elapsed_time(end)) / 1e3
 
 
-def measure_step(work: Workload) -> tuple[float, int]:
-    """Seconds and highest memory of a step, beyond what is in use before it."""
+def metered_step(work: Workload) -> tuple[float, int]:
+    """The loss of a step, and the step's highest memory beyond what is in use before it."""
     with MemoryMeter(work.device) as meter, meter.span("step"):
-        backward(work.loss(work.forward()))
+        loss = work.loss(work.forward())
+        backward(loss)
     span = meter.spans["step"]
-    seconds = []
-    for _ in range(3):
+    return float(loss.detach()), span.peak - span.before
+
+
+def seconds_of_step(work: Workload) -> float:
+    """The median of some steps; of one where it is long."""
+    seconds: list[float] = []
+    while not seconds or (len(seconds) < _STEPS and not is_enough(sum(seconds))):
         synchronize(work.device)
         begin = time.perf_counter()
         backward(work.loss(work.forward()))
         synchronize(work.device)
         seconds.append(time.perf_counter() - begin)
-    return statistics.median(seconds), span.peak - span.before
+    return statistics.median(seconds)

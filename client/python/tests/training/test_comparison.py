@@ -43,7 +43,7 @@ def _out_of_memory(*_: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "step", ["stowage.torch.profiler.measure_step", "stowage.torch.comparison.rounding_of_step"]
+    "step", ["stowage.torch.profiler.plain_steps", "stowage.torch.comparison.metered_step"]
 )
 def test_plain_training_that_runs_out_of_memory_is_said(
     step: str, monkeypatch: pytest.MonkeyPatch
@@ -76,6 +76,6 @@ def test_what_is_said_is_so(monkeypatch: pytest.MonkeyPatch) -> None:
     example = models.make("blocks")
     _fit(example)
     assert compared == ["once"]
-    monkeypatch.setattr("stowage.torch.comparison.rounding_of_step", _out_of_memory)
+    monkeypatch.setattr("stowage.torch.comparison.metered_step", _out_of_memory)
     assert len(_notes(example, _fit(example))) == 1
     assert compared == ["once"]

@@ -16,7 +16,7 @@ import stowage
 from stowage.torch.coordinator import Coordinator
 from stowage.torch.model_state import unchanged
 from stowage.torch.other_sizes import OtherSizes
-from stowage.torch.workload import Workload, measure_step
+from stowage.torch.workload import Workload, metered_step
 
 
 def _fitted(example: Example, **more: Any) -> stowage.torch.Fitted:
@@ -64,9 +64,9 @@ def test_a_longer_sequence_stays_within_the_budget() -> None:
     other = Example(example.model, longer)
     work = Workload(other.forward, loss_of, DEVICE)
     with unchanged(example.model):
-        _, first = measure_step(work)
+        _, first = metered_step(work)
         _sizes(fitted.coordinator).wait()
-        _, later = measure_step(work)
+        _, later = metered_step(work)
     for peak in (first, later):
         assert peak < fitted.activations * 1.06
 

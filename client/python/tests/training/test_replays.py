@@ -27,7 +27,7 @@ from stowage.torch.best_plan import best_plan
 from stowage.torch.model_state import unchanged
 from stowage.torch.profiler import Profile
 from stowage.torch.program import Program
-from stowage.torch.workload import Workload, measure_step
+from stowage.torch.workload import Workload, metered_step
 
 _LAYERS = 6
 
@@ -84,8 +84,8 @@ def _with_times_of_sizes(profile: Profile) -> Profile:
 def _peak(example: Example) -> int:
     work = Workload(example.forward, loss_of, DEVICE)
     with unchanged(example.model, work):
-        measure_step(work)  # which makes what stays
-        return measure_step(work)[1]
+        metered_step(work)  # which makes what stays
+        return metered_step(work)[1]
 
 
 @pytest.mark.parametrize("make", [_gpt2, _llama])

@@ -444,10 +444,15 @@ def test_a_fit_that_fails_leaves_all_as_it_was(name: str, where: str) -> None:
         _check_failing(kind, where, step)
 
 
+_WITHOUT_PLAN = {"vit"}
+
+
 @pytest.mark.parametrize("name", sorted(KINDS.keys() - SMALL.keys()))
 def test_a_fit_of_a_model_that_fails_at_last_leaves_all_as_it_was(name: str) -> None:
     kind = _make(name)
-    _check_failing(kind, "backward", _steps(kind))
+    # Where there is no plan, layers are measured last, outside of the step.
+    where = "loss" if name in _WITHOUT_PLAN else "backward"
+    _check_failing(kind, where, _steps(kind))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ import stowage
 from stowage.torch.checkpointed import CheckpointedCall
 from stowage.torch.executor import Pass
 from stowage.torch.model_state import unchanged
-from stowage.torch.workload import Workload, measure_step
+from stowage.torch.workload import Workload, metered_step
 
 KIND = stowage.OperationKind
 
@@ -82,8 +82,8 @@ def test_ways_take_what_was_measured(name: str, by_checkpoint: bool) -> None:
             unchanged(profiled.example.model, work),
             profiled.under(schedule, by_checkpoint=by_checkpoint),
         ):
-            measure_step(work)  # which makes what stays
-            peak = measure_step(work)[1]
+            metered_step(work)  # which makes what stays
+            peak = metered_step(work)[1]
         assert peak == pytest.approx(expected + profiled.profile.outside_bytes, rel=0.03), option
 
 

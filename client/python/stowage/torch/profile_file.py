@@ -1,0 +1,245 @@
+"""A model's profile, saved in the directory of its plans so that a restarted job measures nothing.
+
+What tells whether a profile is of the same work is written into the file and compared: the model's
+modules, their attributes, sizes and types, the sample's, the device, versions and switches of
+PyTorch. A wrong profile costs time or memory and no gradient: the executor compares each replay
+with the first run, whatever the profile says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import stowage
+from stowage.errors import StowageError
+from stowage.local import memory_range
+from stowage.model import Chain, SaveOption, Schedule
+from stowage.plan_file import write_durably
+from stowage.torch.kept_results import Way
+from stowage.torch.overheads import ChainMemory, Overheads
+from stowage.torch.profiler import Profile
+from stowage.torch.stage import Stage
+from stowage.torch.workload import Workload
+
+_log = logging.getLogger("stowage")
+_FORMAT = 1
+_SWITCHES = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled")
+_SIMPLE = (bool, int, float, str, type(None), torch.dtype)
+
+
+class ProfileFile:
+    """The saved profile of one model. What cannot be read or written is as if it were not there.
+
+    Args:
+        directory: of plans; made where it is missing.
+        stages: the model's. `load` sets their ways.
+        selective: as of `fit`.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        model: nn.Module,
+        stages: Sequence[Stage],
+        work: Workload,
+        *,
+        selective: bool,
+    ) -> None:
+        self._stages = stages
+        self._of = {**_of_torch(work), **_of_model(model, stages, work), "selective": selective}
+        digest = hashlib.sha256(json.dumps(self._of, sort_keys=True).encode()).hexdigest()
+        self.path = pathlib.Path(directory) / f"{type(model).__name__}-{digest[:16]}.profile.json"
+        self._compared: set[str] = set()
+
+    def load(self) -> Profile | None:
+        try:
+            content = json.loads(self.path.read_bytes())
+            if content["format"] != _FORMAT or content["of"] != self._of:
+                return None
+            profile = _profile_of(content)
+            memory_range(profile.memory.lean(profile.chain))  # raises where it is not valid
+            ways = [[_way_of(way) for way in of_stage] for of_stage in content["ways"]]
+            counts = [len(stage.save_options) for stage in profile.chain.stages]
+            if counts != [len(of_stage) for of_stage in ways] or len(counts) != len(self._stages):
+                return None
+            compared = set(content["compared"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, StowageError) as error:
+            _log.warning("%s is of no use: %s", self.path, error)
+            return None
+        self._compared = compared
+        for stage, of_stage in zip(self._stages, ways, strict=True):
+            stage.ways = tuple(of_stage)
+        return profile
+
+    def save(self, profile: Profile, compared: Schedule | None) -> None:
+        """With `compared`, whose step gave what plain training gives."""
+        if compared is not None:
+            self._compared.add(_digest(compared))
+        content = {
+            "format": _FORMAT,
+            "of": self._of,
+            **_content_of(profile),
+            "ways": [[_content_of_way(way) for way in stage.ways] for stage in self._stages],
+            "compared": sorted(self._compared),
+        }
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            write_durably(self.path, json.dumps(content).encode())
+        except OSError as error:
+            _log.warning("cannot write %s: %s", self.path, error)
+
+    def has_compared(self, schedule: Schedule) -> bool:
+        """Whether a step of the schedule gave what plain training gives, in an earlier start."""
+        return _digest(schedule) in self._compared
+
+    def forget(self) -> None:
+        self._compared = set()
+        self.path.unlink(missing_ok=True)
+
+
+def _digest(schedule: Schedule) -> str:
+    return hashlib.sha256(schedule.to_json().encode()).hexdigest()
+
+
+def _of_torch(work: Workload) -> dict[str, Any]:
+    device = work.device
+    kind = device.type
+    name = torch.cuda.get_device_name(device) if kind == "cuda" else ""
+    return {
+        "stowage": stowage.__version__,
+        "torch": torch.__version__,
+        "device": [kind, name, torch.get_num_threads() if kind == "cpu" else 0],
+        "default type": str(torch.get_default_dtype()),
+        "autocast": [torch.is_autocast_enabled(kind), str(torch.get_autocast_dtype(kind))],
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "precision": torch.get_float32_matmul_precision(),
+        "attention": [getattr(torch.backends.cuda, switch)() for switch in _SWITCHES],
+        "cudnn": [torch.backends.cudnn.enabled, torch.backends.cudnn.benchmark],
+    }
+
+
+def _of_model(model: nn.Module, stages: Sequence[Stage], work: Workload) -> dict[str, Any]:
+    modules = [
+        [name, _class_of(module), *_simple(vars(module)), "forward" in vars(module)]
+        for name, module in model.named_modules()
+    ]
+    # Of transformers: which attention it uses, and what else layers look at.
+    configs = [_simple(vars(config)) for config in _configs_of(model)]
+    tensors = [
+        [name, *_size_of(tensor)] for name, tensor in (*_parameters(model), *model.named_buffers())
+    ]
+    # The tree of modules and all tensors are long.
+    digest = hashlib.sha256(json.dumps([modules, configs, tensors]).encode()).hexdigest()
+    return {
+        "model": [_class_of(model), digest],
+        "layers": [stage.name for stage in stages],
+        "sample": [_size_of(tensor) for tensor in work.sample],
+        "loss": getattr(work.loss, "__qualname__", _class_of(work.loss)),
+    }
+
+
+def _parameters(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    # A weight that is used twice has two names.
+    return model.named_parameters(remove_duplicate=False)
+
+
+def _configs_of(model: nn.Module) -> Iterator[Any]:
+    seen: set[int] = set()
+    for module in model.modules():
+        config = vars(module).get("config")
+        if hasattr(config, "__dict__") and id(config) not in seen:
+            seen.add(id(config))
+            yield config
+
+
+def _class_of(thing: Any) -> str:
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+def _simple(entries: dict[str, Any]) -> list[list[str]]:
+    return sorted(
+        [name, repr(value)] for name, value in entries.items() if isinstance(value, _SIMPLE)
+    )
+
+
+def _size_of(tensor: Tensor) -> list[Any]:
+    return [list(tensor.shape), str(tensor.dtype), tensor.requires_grad]
+
+
+def _content_of(profile: Profile) -> dict[str, Any]:
+    memory = profile.memory
+    return {
+        "chain": json.loads(profile.chain.to_json()),
+        "input": [[list(shape), str(dtype)] for shape, dtype in profile.input],
+        "outside_bytes": profile.outside_bytes,
+        "outside_backward_bytes": profile.outside_backward_bytes,
+        "plain_seconds": profile.plain_seconds,
+        "plain_peak_bytes": profile.plain_peak_bytes,
+        "overheads": [asdict(overheads) for overheads in memory.of_stages],
+        "shared": memory.shared,
+        "passing": memory.passing,
+        "options": [[asdict(option) for option in of_stage] for of_stage in memory.options],
+        "notes": list(profile.notes),
+    }
+
+
+def _profile_of(content: dict[str, Any]) -> Profile:
+    memory = ChainMemory(
+        tuple(Overheads(**overheads) for overheads in content["overheads"]),
+        content["shared"],
+        content["passing"],
+        tuple(tuple(SaveOption(**option) for option in each) for each in content["options"]),
+    )
+    return Profile(
+        Chain.from_json(json.dumps(content["chain"])),
+        tuple((tuple(shape), _dtype_of(dtype)) for shape, dtype in content["input"]),
+        content["outside_bytes"],
+        content["outside_backward_bytes"],
+        content["plain_seconds"],
+        content["plain_peak_bytes"],
+        memory,
+        tuple(content["notes"]),
+    )
+
+
+def _dtype_of(text: str) -> torch.dtype:
+    dtype = getattr(torch, text.removeprefix("torch."))
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(f"{text} is no type of a tensor")
+    return dtype
+
+
+def _content_of_way(way: Way) -> dict[str, Any]:
+    return {
+        "name": way.name,
+        "operators": [str(operator) for operator in way.operators],
+        "kept": sorted(way.kept),
+        "joined": sorted(way.joined.items()),
+    }
+
+
+def _way_of(content: dict[str, Any]) -> Way:
+    return Way(
+        content["name"],
+        tuple(_operators_of(content["operators"])),
+        frozenset(content["kept"]),
+        dict(content["joined"]),
+    )
+
+
+def _operators_of(names: Iterable[str]) -> Iterator[Any]:
+    for name in names:
+        namespace, operator, overload = name.split(".")
+        yield getattr(getattr(getattr(torch.ops, namespace), operator), overload)
