@@ -21,6 +21,8 @@ SIMPLE = (
     # Compared by identity.
     *(type, types.FunctionType, types.BuiltinFunctionType),
 )
+# What is not looked at: other things, or too many of them. Of no type that is SIMPLE.
+_UNKNOWN = object()
 _CONTAINERS = (list, tuple, set, frozenset, dict)
 _MOST_ENTRIES = 32
 # Torch's own, but for the mode.
@@ -80,19 +82,19 @@ def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 def _copy(value: Any) -> Any:
-    """What an attribute holds, without holding a tensor; None: other things, or too many."""
+    """What an attribute holds, without holding a tensor."""
     if isinstance(value, SIMPLE):
         return value
     if isinstance(value, Tensor):
         # What needs a gradient is rather what a hook has left there than what a layer reads.
-        return None if value.requires_grad else (id(value), value._version)
+        return _UNKNOWN if value.requires_grad else (id(value), value._version)
     if not isinstance(value, _CONTAINERS) or len(value) > _MOST_ENTRIES:
-        return None
+        return _UNKNOWN
     entries: Iterable[Any] = value
     if isinstance(value, dict):
         entries = [thing for pair in value.items() for thing in pair]
     if not all(isinstance(entry, SIMPLE) for entry in entries):
-        return None
+        return _UNKNOWN
     return frozenset(entries) if isinstance(value, (set, frozenset)) else tuple(entries)
 
 

@@ -45,15 +45,30 @@ def run_checkpointed(stage: Stage, way: Way | None, args: Any, kwargs: Any) -> A
 
 def traced_by_compile(stage: Stage, way: Way | None) -> Callable[..., Any]:
     """What torch.compile traces in the place of the layer's forward."""
-    run = all_in_turn(stage)
-    if way is None:
-        return functools.partial(checkpoint, run, use_reentrant=False)
-    return functools.partial(
-        checkpoint,
-        run,
-        use_reentrant=False,
-        context_fn=functools.partial(_contexts_of, _calls_kept(way)),
-    )
+    context: dict[str, Any] = {}
+    if way is not None:
+        context["context_fn"] = functools.partial(_contexts_of, _calls_kept(way))
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        # Where the graph breaks inside of the layer, checkpoint runs it as it stands, and a replay
+        # would restore and compare nothing.
+        if not torch.compiler.is_compiling():
+            raise BrokenGraphError(
+                f"torch.compile breaks its graph inside of {stage.name}, so that it cannot be "
+                "recomputed as a part of the graph: mend that (fullgraph=True says where it is), "
+                "compile the layers one by one, or pass run='stowage' to stowage.fit"
+            )
+        return stage.run(args, kwargs)
+
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        # Arguments of the layer's may have names that are checkpoint's.
+        return checkpoint(lambda: run(*args, **kwargs), use_reentrant=False, **context)
+
+    return traced
+
+
+class BrokenGraphError(RuntimeError):
+    """A layer is not a part of the graph that torch.compile has traced it for."""
 
 
 class CheckpointedCall:
@@ -62,6 +77,7 @@ class CheckpointedCall:
     def __init__(self, stage: Stage, way: Way | None, args: Any, kwargs: Any) -> None:
         self._stage = stage
         self._way = way
+        self._arguments = args, kwargs  # the caller's own lists and dicts, for the first run
         self._tensors: list[Tensor] = []
         self._template = take_tensors((args, kwargs), self._tensors)
         self._context: Context
@@ -72,10 +88,11 @@ class CheckpointedCall:
         self._kept: KeptResults | None = None  # of a way
 
     def __call__(self) -> Any:
-        # As at the first run, whatever has become of lists and dicts since.
-        args, kwargs = put_tensors(self._template, self._tensors)
         if self._snapshot is not None:
+            # As at the first run, whatever has become of lists and dicts since.
+            args, kwargs = put_tensors(self._template, self._tensors)
             return self._run_again(self._snapshot, args, kwargs)
+        (args, kwargs), self._arguments = self._arguments, ((), {})
         return self._run_first(args, kwargs)
 
     def _run_first(self, args: Any, kwargs: Any) -> Any:
@@ -171,7 +188,7 @@ class _ReplayRun(ReplayRun):
         if stops and missing:
             self._end = missing[-1] + 1
         self._of_first_run = held
-        self._pack_of_checkpoint, self._unpack_of_checkpoint = _hooks_in_use()
+        self._pack_of_checkpoint, _ = _hooks_in_use()
 
     def _pack(self, tensor: Tensor) -> Any:
         if self.is_complete:
@@ -183,9 +200,6 @@ class _ReplayRun(ReplayRun):
             self.hand_over(self._of_first_run[self._end :])
         self.end_where_complete()
         return packed
-
-    def _unpack(self, packed: Any) -> Tensor:
-        return self._unpack_of_checkpoint(packed)
 
     def hand_over(self, rest: Iterable[Held | None]) -> None:
         """To checkpoint, which waits for all that the first run has saved."""

@@ -44,7 +44,7 @@ class PlainSteps:
     rounding: Mapping[str, float]
 
 
-def plain_steps(model: nn.Module, work: Workload) -> PlainSteps:
+def plain_steps(model: nn.Module, work: Workload, known_seconds: float | None = None) -> PlainSteps:
     """From where generators and buffers are. Requires: `unchanged`."""
     with same_state(model, work), without_collectives(model):
         begin = time.perf_counter()
@@ -58,7 +58,7 @@ def plain_steps(model: nn.Module, work: Workload) -> PlainSteps:
     # Adds its gradients to those of the first.
     other, peak = metered_step(work)
     apart = {name: size for name, (_, size) in _sums(model).items()}
-    seconds = first if is_enough(first) else seconds_of_step(work)
+    seconds = known_seconds or (first if is_enough(first) else seconds_of_step(work))
     return PlainSteps(seconds, peak, sums, {_LOSS: abs(one - other), **apart})
 
 

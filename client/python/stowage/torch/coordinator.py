@@ -13,7 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from stowage.torch.checkpointed import all_in_turn, run_checkpointed, traced_by_compile
+from stowage.torch.checkpointed import (
+    BrokenGraphError,
+    all_in_turn,
+    run_checkpointed,
+    traced_by_compile,
+)
 from stowage.torch.executor import Pass
 from stowage.torch.kept_results import Way
 from stowage.torch.other_sizes import OtherSizes
@@ -50,7 +55,12 @@ class LayerForward:
         if not torch.is_grad_enabled():
             return self._original(*args, **kwargs)
         if self._traced is not None and torch.compiler.is_compiling():
-            return self._traced(*args, **kwargs)
+            # Where the graph breaks inside of the layer, torch.compile runs all of this as it
+            # stands, since it cannot go on in the middle of a try.
+            try:
+                return self._traced(*args, **kwargs)
+            except BrokenGraphError:
+                pass
         return self._run(args, kwargs)
 
     @torch.compiler.disable  # type: ignore[untyped-decorator, unused-ignore]

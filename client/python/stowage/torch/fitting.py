@@ -131,7 +131,7 @@ def fit(
             `optimizer_copies` of the parameters: 2 as for Adam.
         server: host:port of a Stowage server, or several with commas between; None: solves here.
         plan_cache: a folder that keeps the profile and the schedule for the next start, which then
-            takes two steps.
+            measures no layers.
         solver: a solver's name, as in `stowage.solvers`.
         offload: whether values may go to host memory; by default where the device is a GPU.
         selective: whether a layer may keep a part of what its backward needs, operator by
@@ -235,7 +235,12 @@ def _fit(model: nn.Module, wishes: _Wishes, *, measures_anew: bool) -> Fitted:
             wishes.plan_options,
         )
         total, budget = _budget(wishes.memory, wishes.activations, solving, use, device)
-        planned, route = _planned(solving, budget, use, wishes.run, progress)
+        try:
+            planned, route = _planned(solving, budget, use, wishes.run, progress)
+        except InfeasibleError as error:
+            if not measured.is_saved:
+                raise
+            raise _OutdatedError("no schedule fits with the saved profile") from error
     platform = replace(platform, memory_bytes=max(0, budget - profile.outside_bytes))
     answer = planned.answer if planned is not None else None
     program = (
@@ -300,7 +305,7 @@ def _measured(
             return _Measured(profile, file, True, None)
     profile = profiler.run(type(model).__name__, selective=wishes.selective)
     if file is not None:
-        file.save(profile, None)
+        file.save(profile)
     return _Measured(profile, file, False, profiler.plain)
 
 
@@ -308,22 +313,23 @@ def _try(
     model: nn.Module, work: Workload, fitted: Fitted, measured: _Measured, *, measure: bool
 ) -> None:
     """Puts the schedule in place, compares a step with plain training's, and measures steps."""
-    profile, schedule, file = fitted.profile, None, measured.file
-    if fitted.answer is not None:
-        schedule = fitted.answer.schedule
-    if schedule is None:
+    profile = fitted.profile
+    if fitted.answer is None:
         fitted.coordinator.install()
+        if measure and measured.is_saved:
+            with unchanged(model, work):
+                _, peak = metered_step(work)
+            _refuse_outdated(measured, fitted, peak)
         if measure:
             fitted.measured_seconds = profile.plain_seconds
             fitted.measured_peak_bytes = profile.plain_peak_bytes
         return
     plain = measured.plain
-    if file is None or not file.has_compared(schedule):
-        if measured.is_saved and profile.plain_seconds is not None:
-            plain = _plain_steps(model, work)
-        why_not = why_not_compared(plain)
-        if why_not:
-            plain, fitted.notes = None, (*fitted.notes, why_not)
+    if measured.is_saved and profile.plain_seconds is not None:
+        plain = _plain_steps(model, work, profile.plain_seconds)
+    why_not = why_not_compared(plain)
+    if why_not:
+        plain, fitted.notes = None, (*fitted.notes, why_not)
     fitted.coordinator.install()
     if plain is None and not measure:
         return
@@ -332,8 +338,6 @@ def _try(
         _refuse_outdated(measured, fitted, peak)
         if plain is not None:
             compare_steps(plain.sums, sums_of(model, loss), plain.rounding)
-            if file is not None:
-                file.save(profile, schedule)
         if measure:
             if work.device.type == "cuda":  # where the first step has made workspaces
                 _, peak = metered_step(work)
@@ -341,10 +345,10 @@ def _try(
             fitted.measured_peak_bytes = peak
 
 
-def _plain_steps(model: nn.Module, work: Workload) -> PlainSteps | None:
-    """None: out of memory."""
+def _plain_steps(model: nn.Module, work: Workload, seconds: float) -> PlainSteps | None:
+    """Of a model whose steps are known to take so long. None: out of memory."""
     with unchanged(model, work), contextlib.suppress(torch.OutOfMemoryError):
-        return plain_steps(model, work)
+        return plain_steps(model, work, seconds)
     return None
 
 
@@ -391,6 +395,8 @@ def _other_sizes(
     if route.run == "torch" and solver == "auto":
         solver = IN_TURN_SOLVER
     of_least = solver if wishes.run == "torch" else "rotor"
+    # Not all of the wishes: they have the sample, the optimizer and a loss.
+    server, plan_options = wishes.server, wishes.plan_options
 
     def least() -> Schedule | None:
         without_link = Platform(memory_bytes=0)
@@ -403,7 +409,7 @@ def _other_sizes(
 
     def find(chain: Chain, outside: int) -> Schedule | None:
         there = replace(platform, memory_bytes=max(0, budget - outside))
-        planned = plan(chain, there, server=wishes.server, solver=solver, **wishes.plan_options)
+        planned = plan(chain, there, server=server, solver=solver, **plan_options)
         return planned.answer.schedule
 
     return OtherSizes(profile.input, program, profile.chain, profile.outside_bytes, least, find)

@@ -70,6 +70,7 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
         self._count = 0
         self._is_other = False
         self._tensors: dict[int, Any] = {}
+        self._versions: dict[int, list[int]] = {}  # after the operator and what is joined to it
         self._random: dict[int, RandomStates] = {}
         self._storages: set[int] = set()
         self._end = 0  # a rerun runs so many operators
@@ -83,11 +84,16 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
         if number >= len(way.operators) or way.operators[number] is not func:
             self._is_other = True
             return output
+        leader = way.joined.get(number, number)
         if number in way.kept:
             self._tensors[number] = _detached(output)
             self._storages.update(_storages_of(output))
-        elif number not in way.joined:
+        elif leader == number:
             return output
+        elif storage_key(args[0]) not in _storages_of(self._tensors[leader]):
+            self._is_other = True  # it writes elsewhere than when it was recorded
+            return output
+        self._versions[leader] = _versions_of(self._tensors[leader])
         if draws(func):
             self._random[number] = RandomStates(self._devices)
         return output
@@ -101,8 +107,11 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def results(self, *, drew: bool) -> KeptResults:
         """After the run, without what a rerun does not come to. `drew`: it drew random numbers."""
-        kept = {} if self._is_other else self._tensors
-        self._tensors = {}
+        kept, self._tensors = self._tensors, {}
+        if self._is_other or any(
+            _versions_of(output) != self._versions[number] for number, output in kept.items()
+        ):
+            kept = {}
         outputs = {
             number: [
                 Held(part, self._layer) if isinstance(part, Tensor) else part
@@ -169,6 +178,11 @@ def _detached(output: Any) -> Any:
     # Below autograd a detached tensor would have a count of its own.
     with torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.ADInplaceOrView, False):
         return output.detach()
+
+
+def _versions_of(output: Any) -> list[int]:
+    parts = output if isinstance(output, (tuple, list)) else (output,)
+    return [part._version for part in parts if isinstance(part, Tensor)]
 
 
 def _storages_of(output: Any) -> list[int]:

@@ -2,17 +2,20 @@
 
 What tells whether a profile is of the same work is written into the file and compared: the model's
 modules, their attributes, sizes and types, the sample's, the device, versions and switches of
-PyTorch. A wrong profile costs time or memory and no gradient: the executor compares each replay
-with the first run, whatever the profile says.
+PyTorch. What code does is not looked at. A wrong profile costs time or memory and no gradient: each
+start compares a step with plain training's, and each step its replays with the first run.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import json
 import logging
 import os
 import pathlib
+import types
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -23,7 +26,7 @@ from torch import Tensor, nn
 import stowage
 from stowage.errors import StowageError
 from stowage.local import memory_range
-from stowage.model import Chain, SaveOption, Schedule
+from stowage.model import Chain, SaveOption
 from stowage.plan_file import write_durably
 from stowage.torch.kept_results import Way
 from stowage.torch.overheads import ChainMemory, Overheads
@@ -34,6 +37,10 @@ from stowage.torch.workload import Workload
 _log = logging.getLogger("stowage")
 _FORMAT = 1
 _SWITCHES = ("flash_sdp_enabled", "mem_efficient_sdp_enabled", "math_sdp_enabled")
+_UNREADABLE = (
+    *(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError),
+    StowageError,
+)
 _SIMPLE = (bool, int, float, str, type(None), torch.dtype)
 
 
@@ -59,7 +66,6 @@ class ProfileFile:
         self._of = {**_of_torch(work), **_of_model(model, stages, work), "selective": selective}
         digest = hashlib.sha256(json.dumps(self._of, sort_keys=True).encode()).hexdigest()
         self.path = pathlib.Path(directory) / f"{type(model).__name__}-{digest[:16]}.profile.json"
-        self._compared: set[str] = set()
 
     def load(self) -> Profile | None:
         try:
@@ -72,27 +78,21 @@ class ProfileFile:
             counts = [len(stage.save_options) for stage in profile.chain.stages]
             if counts != [len(of_stage) for of_stage in ways] or len(counts) != len(self._stages):
                 return None
-            compared = set(content["compared"])
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, StowageError) as error:
+        except _UNREADABLE as error:
             _log.warning("%s is of no use: %s", self.path, error)
             return None
-        self._compared = compared
         for stage, of_stage in zip(self._stages, ways, strict=True):
             stage.ways = tuple(of_stage)
         return profile
 
-    def save(self, profile: Profile, compared: Schedule | None) -> None:
-        """With `compared`, whose step gave what plain training gives."""
-        if compared is not None:
-            self._compared.add(_digest(compared))
+    def save(self, profile: Profile) -> None:
         content = {
             "format": _FORMAT,
             "of": self._of,
             **_content_of(profile),
             "ways": [[_content_of_way(way) for way in stage.ways] for stage in self._stages],
-            "compared": sorted(self._compared),
         }
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,17 +100,9 @@ class ProfileFile:
         except OSError as error:
             _log.warning("cannot write %s: %s", self.path, error)
 
-    def has_compared(self, schedule: Schedule) -> bool:
-        """Whether a step of the schedule gave what plain training gives, in an earlier start."""
-        return _digest(schedule) in self._compared
-
     def forget(self) -> None:
-        self._compared = set()
-        self.path.unlink(missing_ok=True)
-
-
-def _digest(schedule: Schedule) -> str:
-    return hashlib.sha256(schedule.to_json().encode()).hexdigest()
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
 
 
 def _of_torch(work: Workload) -> dict[str, Any]:
@@ -132,11 +124,11 @@ def _of_torch(work: Workload) -> dict[str, Any]:
 
 def _of_model(model: nn.Module, stages: Sequence[Stage], work: Workload) -> dict[str, Any]:
     modules = [
-        [name, _class_of(module), *_simple(vars(module)), "forward" in vars(module)]
+        [name, _class_of(module), _code_of(type(module).forward), *_read(vars(module))]
         for name, module in model.named_modules()
     ]
     # Of transformers: which attention it uses, and what else layers look at.
-    configs = [_simple(vars(config)) for config in _configs_of(model)]
+    configs = [_read(vars(config)) for config in _configs_of(model)]
     tensors = [
         [name, *_size_of(tensor)] for name, tensor in (*_parameters(model), *model.named_buffers())
     ]
@@ -146,7 +138,7 @@ def _of_model(model: nn.Module, stages: Sequence[Stage], work: Workload) -> dict
         "model": [_class_of(model), digest],
         "layers": [stage.name for stage in stages],
         "sample": [_size_of(tensor) for tensor in work.sample],
-        "loss": getattr(work.loss, "__qualname__", _class_of(work.loss)),
+        "loss": _code_of(work.loss),
     }
 
 
@@ -168,10 +160,34 @@ def _class_of(thing: Any) -> str:
     return f"{type(thing).__module__}.{type(thing).__qualname__}"
 
 
-def _simple(entries: dict[str, Any]) -> list[list[str]]:
-    return sorted(
-        [name, repr(value)] for name, value in entries.items() if isinstance(value, _SIMPLE)
-    )
+def _read(attributes: dict[str, Any]) -> list[list[str]]:
+    """Those that tell what a module's code does."""
+    texts = [(name, _text_of(value)) for name, value in attributes.items()]
+    return sorted([name, text] for name, text in texts if text)
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, _SIMPLE):
+        return repr(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        texts = [_text_of(entry) for entry in value]
+        return str(texts if isinstance(value, (list, tuple)) else sorted(texts)) if texts else ""
+    if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType)):
+        return _code_of(value)
+    return ""
+
+
+def _code_of(function: Any) -> str:
+    """What a function is called and, where that is known, a digest of its code."""
+    if isinstance(function, functools.partial):
+        return _code_of(function.func)
+    name = getattr(function, "__qualname__", _class_of(function))
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return str(name)
+    constants = [entry for entry in code.co_consts if isinstance(entry, _SIMPLE)]
+    text = [code.co_code.hex(), repr(constants), repr(code.co_names)]
+    return f"{name} {hashlib.sha256(json.dumps(text).encode()).hexdigest()[:16]}"
 
 
 def _size_of(tensor: Tensor) -> list[Any]:
@@ -196,6 +212,19 @@ def _content_of(profile: Profile) -> dict[str, Any]:
 
 
 def _profile_of(content: dict[str, Any]) -> Profile:
+    sizes = [
+        *(content[field] for field in ("outside_bytes", "outside_backward_bytes")),
+        *(content["shared"], content["passing"]),
+        *(size for overheads in content["overheads"] for size in overheads.values()),
+        *(length for shape, _ in content["input"] for length in shape),
+    ]
+    plain = content["plain_peak_bytes"], content["plain_seconds"]
+    if plain != (None, None):
+        sizes.append(plain[0])
+        if not isinstance(plain[1], float):
+            raise TypeError("plain_seconds is no number")
+    if not all(type(size) is int for size in sizes):
+        raise TypeError("a size is no whole number")
     memory = ChainMemory(
         tuple(Overheads(**overheads) for overheads in content["overheads"]),
         content["shared"],

@@ -157,6 +157,58 @@ def test_a_compiled_model_keeps_what_the_plan_says() -> None:
         torch.testing.assert_close(one, other)
 
 
+class Breaks(nn.Module):
+    """Breaks its graph, counts in buffers, and has arguments of checkpoint's names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.outer = nn.Linear(16, 64), nn.Linear(64, 16)
+        self.norm = nn.BatchNorm1d(64)
+        self.scale = 1.0
+
+    def forward(self, value: Tensor, debug: bool = True, early_stop: bool = False) -> Tensor:
+        found = self.inner(value) * self.scale
+        if debug:
+            torch._dynamo.graph_break()
+        return value + self.outer(torch.tanh(self.norm(found)))
+
+
+class AllBreak(nn.Module):
+    def __init__(self, breaks: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Breaks() for _ in range(3))
+        self.breaks = breaks
+
+    def forward(self, value: Tensor) -> Tensor:
+        for layer in self.layers:
+            value = layer(value, debug=self.breaks, early_stop=True)
+        return value
+
+
+@pytest.mark.parametrize("breaks", [True, False])
+def test_a_graph_that_breaks_inside_of_a_layer(breaks: bool) -> None:
+    torch.manual_seed(0)
+    plain = Example(AllBreak(breaks), torch.randn(32, 16))
+    example = plain.fresh()
+    profiled = schedules.profiled(example)
+    gradients = []
+    with profiled.under(schedules.in_turn([None] * 3), by_checkpoint=True):
+        for one in (plain, example):
+            for _ in range(2):
+                one.model.zero_grad()
+                loss = loss_of(torch.compile(one.model, backend="aot_eager")(one.sample))
+                for layer in one.model.layers:
+                    layer.scale = 2.0  # which a replay must not see
+                loss.backward()
+                for layer in one.model.layers:
+                    layer.scale = 1.0
+            gradients.append([parameter.grad for parameter in one.model.parameters()])
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
+    for a, b in zip(plain.model.buffers(), example.model.buffers(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
 def test_a_plan_of_the_executor_breaks_a_compiled_models_graph_at_each_layer() -> None:
     expected, _ = _gradients(models.make("blocks"), "aot_eager")
     example = models.make("blocks")

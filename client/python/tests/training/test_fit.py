@@ -9,6 +9,7 @@ import pathlib
 import pickle
 import resource
 import types
+import weakref
 from typing import Any
 
 import models
@@ -435,6 +436,19 @@ def test_a_forward_without_a_backward_leaves_nothing(run: str) -> None:
     gc.collect()
     assert _calls_and_passes() <= others
     assert fitted.coordinator is not None
+
+
+@both
+def test_a_fitted_model_holds_neither_sample_nor_optimizer(run: str) -> None:
+    example = models.make("blocks")
+    optimizer = torch.optim.SGD(example.model.parameters(), lr=0.1)
+    sample = torch.randn(8, 16)
+    model = example.model
+    _fit(Example(model, sample), run=run, optimizer=optimizer, loss=lambda o: loss_of(o[:, :3]))
+    dead = weakref.ref(optimizer), weakref.ref(sample)
+    del optimizer, sample
+    gc.collect()
+    assert [one() is None for one in dead] == [True, True]
 
 
 def _calls_and_passes() -> set[int]:

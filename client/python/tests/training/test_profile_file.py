@@ -11,7 +11,7 @@ import models
 import pytest
 import torch
 from models import Example, differences, loss_of, train
-from torch import nn
+from torch import Tensor, nn
 
 import stowage
 from stowage.torch import fitting
@@ -58,7 +58,7 @@ def test_the_next_start_measures_nothing(
     assert runs == ["measured", "compared"]
     example = models.make(name)
     second = _fit(example, tmp_path)
-    assert runs == ["measured", "compared"]
+    assert runs == ["measured", "compared", "compared"]
     assert second.profile == first.profile
     assert second.source == "plan file"
     for one, other in zip(first.coordinator.stages, second.coordinator.stages, strict=True):
@@ -67,11 +67,54 @@ def test_the_next_start_measures_nothing(
     assert differences(train(models.make(name)), train(example)) == []
 
 
-def test_another_schedule_is_compared(tmp_path: pathlib.Path, runs: list[str]) -> None:
-    _fit(models.make("blocks"), tmp_path)
-    for _ in range(2):
-        _fit(models.make("blocks"), tmp_path, activations="70%")
-    assert runs == ["measured", "compared", "compared"]
+class Collects(nn.Module):
+    """Leaves a tensor in a list, whose gradient a replay would lose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 16))
+
+    def forward(self, value: Tensor, collected: list[Tensor]) -> Tensor:
+        found = self.inner(value)
+        collected.append(found.square().mean())
+        return value + found
+
+
+class Collected(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Collects() for _ in range(6))
+
+    def forward(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        collected: list[Tensor] = []
+        for layer in self.layers:
+            value = layer(value, collected)
+        return value, torch.stack(collected).sum()
+
+
+@pytest.mark.parametrize("run", ["stowage", "torch"])
+def test_each_start_compares_with_plain_training(run: str, tmp_path: pathlib.Path) -> None:
+    losses = [
+        lambda output: output[0].square().mean(),
+        lambda output: output[0].square().mean() + output[1],
+    ]
+    gradients = []
+    for loss in losses:  # the second one is of the same name
+        torch.manual_seed(0)
+        example = Example(Collected(), torch.randn(32, 16))
+        plain = example.fresh()
+        loss(plain.forward()).backward()
+        expected = [parameter.grad for parameter in plain.model.parameters()]
+        try:
+            _fit(example, tmp_path, loss=loss, run=run)
+        except stowage.NotAChainError:
+            gradients.append("refused")
+            continue
+        loss(example.forward()).backward()
+        found = [parameter.grad for parameter in example.model.parameters()]
+        same = all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))  # type: ignore[arg-type]
+        gradients.append("right" if same else "wrong")
+    assert "wrong" not in gradients
 
 
 def _another(change: Callable[[Any], object]) -> Callable[[Example], Example]:
@@ -89,6 +132,8 @@ OTHERS: dict[str, Callable[[Example], Example]] = {
     "frozen": _another(lambda model: model[3].linear.requires_grad_(False)),
     "layer": _another(lambda model: setattr(model[3], "norm", nn.LayerNorm(16))),
     "type": lambda example: Example(example.model.double(), example.sample.double()),
+    "function": _another(lambda model: setattr(model[3], "activation", torch.tanh)),
+    "list": _another(lambda model: setattr(model[3], "names", ["one"])),
     "no ways": lambda example: example,
 }
 
@@ -127,6 +172,8 @@ BROKEN: dict[str, Callable[[Any], Any]] = {
             "stages": [{**stage, "saved_bytes": "-4"} for stage in content["chain"]["stages"]],
         },
     },
+    "a size that is text": lambda content: {**content, "outside_bytes": "many"},
+    "no size": lambda content: {**content, "plain_peak_bytes": None},
     "overheads of another kind": lambda content: {**content, "overheads": [{"none": 1}]},
 }
 
@@ -167,6 +214,19 @@ def test_a_profile_whose_steps_take_more_is_measured_anew(
     assert runs.count("measured") == 2
     assert fitted.measured_peak_bytes is not None
     assert fitted.measured_peak_bytes <= 1.05 * budget
+
+
+def test_a_profile_with_which_nothing_fits_is_measured_anew(
+    tmp_path: pathlib.Path, runs: list[str]
+) -> None:
+    budget = _fit(models.make("blocks"), tmp_path).activations
+    path = _file(tmp_path)
+    content = json.loads(path.read_text())
+    content["outside_bytes"] += 100 * budget
+    content["plain_peak_bytes"] += 200 * budget
+    path.write_text(json.dumps(content))
+    assert _fit(models.make("blocks"), tmp_path, activations=budget).answer is not None
+    assert runs.count("measured") == 2
 
 
 def test_a_directory_that_cannot_be_written_is_no_error(tmp_path: pathlib.Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import gc
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -176,6 +177,69 @@ def test_what_leaves_a_layer_by_a_list_is_refused(run: str) -> None:
     with pytest.raises(NotAChainError, match=r"gets other tensors|under the schedule"):
         _fit(Example(model, torch.randn(8, 16)), layers=model.layers, run=run)
     assert not any("forward" in module.__dict__ for module in model.modules())
+
+
+class Adds(nn.Module):
+    """Adds little to the loss, by a list that is its argument, or an object's for one layer."""
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Linear(64, 16))
+
+        def forward(self, value: Tensor, added: list[Tensor] | None = None) -> Tensor:
+            found = self.inner(value)
+            if added is not None:
+                added.append(found.square().mean() * 1e-3)
+            return value + found
+
+    def __init__(self, in_object: bool) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Adds.Layer() for _ in range(6))
+        self.added = Adds.Box()
+        self.in_object = in_object
+        if in_object:
+            first, box = self.layers[0], self.added
+            first.forward = lambda value: box.note(Adds.Layer.forward(first, value))
+
+    class Box:
+        def __init__(self) -> None:
+            self.entries: list[Tensor] = []
+
+        def note(self, value: Tensor) -> Tensor:
+            self.entries.append(value.square().mean() * 1e-3)
+            return value
+
+    def forward(self, value: Tensor) -> Tensor:
+        added: list[Tensor] = self.added.entries if self.in_object else []
+        for layer in self.layers:
+            value = layer(value) if self.in_object else layer(value, added)
+        total = torch.stack(added).sum()
+        self.added.entries.clear()
+        return value.square().mean() + total
+
+
+@both
+@pytest.mark.parametrize("in_object", [False, True], ids=["list", "object"])
+def test_small_losses_that_leave_a_layer_count_or_are_refused(run: str, in_object: bool) -> None:
+    """Too small for `fit`'s comparison to find them."""
+    torch.manual_seed(0)
+    model, sample = Adds(in_object), torch.randn(32, 16)
+    torch.manual_seed(0)
+    plain = Example(Adds(in_object), sample)
+    example = Example(model, sample)
+    try:
+        _fit(example, run=run, loss=lambda output: output, layers=model.layers)
+    except (NotAChainError, RuntimeError) as raised:
+        error = str(raised)
+    else:
+        error = ""
+    if error:
+        assert re.search(r"layers\.\d|gets other tensors|under the schedule", error), error
+        return
+    for _ in range(2):
+        expected = _gradients_after(plain, lambda one: one.forward())
+        assert _same(expected, _gradients_after(example, lambda one: one.forward()))
 
 
 def _fast_link(platform: stowage.Platform, device: torch.device) -> stowage.Platform:

@@ -105,6 +105,7 @@ class Layer(nn.Module):
         self.scales = {"left": 1.0}
         self.table = torch.ones(16)
         self.extra: Tensor | None = None
+        self.seen: list[Tensor] | None = [torch.full((16,), 2.0)]
         self.function = torch.tanh
         self.warm_ups = 0
 
@@ -115,6 +116,7 @@ class Layer(nn.Module):
             found = found + getattr(self, name)(value) * self.scales[name]
         found = (found * self.scale + self.shift) * self.mask * self.table
         found = found if self.extra is None else found + self.extra
+        found = found if self.seen is None else found * self.seen[0]
         # Another kernel in the first steps, with the same tensors saved.
         found = found * (0.5 if self.warm_ups < 3 else 2.0)
         return value + self.dropout(self.norm(self.function(found) ** self.power))
@@ -167,6 +169,7 @@ CHANGES: dict[str, Callable[[Any], None]] = {
     "table in place": lambda layer: layer.table.mul_(2),
     "table replaced": lambda layer: _set(table=layer.table * 2)(layer),
     "tensor for None": _set(extra=torch.ones(16)),
+    "None for tensors in a list": _set(seen=None),
     "frozen parameter": lambda layer: layer.shift.add_(1.0),
     "weight in place": lambda layer: layer.left.weight.detach().mul_(2),
     "weight's data": _swap_weights,

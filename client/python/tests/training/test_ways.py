@@ -290,6 +290,36 @@ def test_a_kept_result_that_is_changed_in_place_is_an_error(by_checkpoint: bool)
 
 
 @both
+class _Chooses(nn.Module):
+    """Writes in place into one of two tensors: by the same operators, in the same order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.Linear(32, 32), nn.Linear(32, 32)
+
+    def forward(self, value: Tensor) -> Tensor:
+        one, two = self.one(value), self.two(value)
+        (one if _Chooses.chosen else two).mul_(2)
+        return value + torch.tanh(one) * torch.tanh(two)
+
+    chosen = True
+
+
+@both
+@pytest.mark.parametrize("names", [("addmm",), ("addmm", "tanh")])
+def test_an_operator_that_writes_elsewhere_than_when_it_was_recorded(
+    names: tuple[str, ...], by_checkpoint: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(0)
+    plain = Example(nn.Sequential(*(_Chooses() for _ in range(3))), torch.randn(16, 32))
+    profiled = _keeping(plain.fresh(), *names)
+    for chosen in (True, False):
+        monkeypatch.setattr(_Chooses, "chosen", chosen)
+        with profiled.under(schedules.in_turn([1] * 3), by_checkpoint=by_checkpoint):
+            found = train(profiled.example, steps=1)
+        assert differences(train(plain, steps=1), found) == []
+
+
 def test_nothing_is_left_of_a_step(by_checkpoint: bool) -> None:
     profiled = _keeping(_small(), "addmm")
     before = {id(run) for run in _passes()}  # of tests that have failed
