@@ -70,12 +70,16 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
         self._count = 0
         self._is_other = False
         self._tensors: dict[int, Any] = {}
-        self._versions: dict[int, list[int]] = {}  # after the operator and what is joined to it
+        # Of what is kept, after the operator and what is joined to it: torch counts a change in
+        # place once this has returned, so it is read at the next operator.
+        self._versions: dict[int, list[int]] = {}
+        self._changed: int | None = None
         self._random: dict[int, RandomStates] = {}
         self._storages: set[int] = set()
         self._end = 0  # a rerun runs so many operators
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self._note_version()
         output = func(*args, **(kwargs or {}))
         if func in IGNORED:
             return output
@@ -93,10 +97,15 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
         elif storage_key(args[0]) not in _storages_of(self._tensors[leader]):
             self._is_other = True  # it writes elsewhere than when it was recorded
             return output
-        self._versions[leader] = _versions_of(self._tensors[leader])
+        self._changed = leader
         if draws(func):
             self._random[number] = RandomStates(self._devices)
         return output
+
+    def _note_version(self) -> None:
+        if self._changed is not None:
+            self._versions[self._changed] = _versions_of(self._tensors[self._changed])
+            self._changed = None
 
     def has(self, tensor: Tensor) -> bool:
         """Whether what is kept holds the tensor. Else a rerun must come as far as this."""
@@ -107,6 +116,7 @@ class Keep(Mode):  # type: ignore[no-untyped-call, unused-ignore]
 
     def results(self, *, drew: bool) -> KeptResults:
         """After the run, without what a rerun does not come to. `drew`: it drew random numbers."""
+        self._note_version()
         kept, self._tensors = self._tensors, {}
         if self._is_other or any(
             _versions_of(output) != self._versions[number] for number, output in kept.items()

@@ -260,6 +260,9 @@ def _content_of_way(way: Way) -> dict[str, Any]:
 
 
 def _way_of(content: dict[str, Any]) -> Way:
+    kept, length = set(content["kept"]), len(content["operators"])
+    if not all(leader in kept and leader < number < length for number, leader in content["joined"]):
+        raise ValueError("an operator is joined to one that is not kept")
     return Way(
         content["name"],
         tuple(_operators_of(content["operators"])),

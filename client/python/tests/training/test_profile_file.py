@@ -164,6 +164,13 @@ BROKEN: dict[str, Callable[[Any], Any]] = {
         **content,
         "ways": [[{"name": "x", "operators": ["aten.none.default"], "kept": [0], "joined": []}]],
     },
+    "an operator that is joined to nothing": lambda content: {
+        **content,
+        "ways": [
+            [{**way, "joined": [[len(way["operators"]) - 1, -1]]} for way in ways]
+            for ways in content["ways"]
+        ],
+    },
     "a type that is not there": lambda content: {**content, "input": [[[1], "torch.nothing"]]},
     "a chain that is not valid": lambda content: {
         **content,

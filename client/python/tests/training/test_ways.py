@@ -289,7 +289,6 @@ def test_a_kept_result_that_is_changed_in_place_is_an_error(by_checkpoint: bool)
             loss.backward()
 
 
-@both
 class _Chooses(nn.Module):
     """Writes in place into one of two tensors: by the same operators, in the same order."""
 
@@ -320,6 +319,7 @@ def test_an_operator_that_writes_elsewhere_than_when_it_was_recorded(
         assert differences(train(plain, steps=1), found) == []
 
 
+@both
 def test_nothing_is_left_of_a_step(by_checkpoint: bool) -> None:
     profiled = _keeping(_small(), "addmm")
     before = {id(run) for run in _passes()}  # of tests that have failed
