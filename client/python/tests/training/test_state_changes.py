@@ -299,6 +299,38 @@ def test_a_layer_that_swallows_every_exception(replayed: Replayed) -> None:
         assert differences(expected, train(example)) == []
 
 
+class Writes(nn.Module):
+    """Writes an argument, which a replay then finds written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(16, 16)
+
+    def forward(self, value: Tensor, side: Tensor | None = None) -> Tensor:
+        found = torch.tanh(self.linear(value))
+        return value + (found if side is None else found * side.add_(1.0))
+
+
+class OneWrites(Layers):
+    def __init__(self) -> None:
+        super().__init__(Writes)
+
+    def forward(self, value: Tensor) -> Tensor:
+        side = torch.ones(16)
+        for number, layer in enumerate(self.layers):
+            value = layer(value, side) if number == 2 else layer(value)
+        return value
+
+
+def test_a_layer_that_writes_its_argument_is_refused(replayed: Replayed) -> None:
+    torch.manual_seed(0)
+    model = OneWrites()
+    with replayed(model.layers):
+        loss = loss_of(model(torch.randn(8, 16)))
+        with pytest.raises(RuntimeError, match=r"an argument of layers\.2 was changed in place"):
+            loss.backward()
+
+
 class Ranges(nn.Module):
     """Counts ranges, in buffers that have no size before the first run."""
 
