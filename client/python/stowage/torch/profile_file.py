@@ -1,9 +1,10 @@
 """A model's profile, saved in the directory of its plans so that a restarted job measures nothing.
 
 What tells whether a profile is of the same work is written into the file and compared: the model's
-modules, their attributes, sizes and types, the sample's, the device, versions and switches of
-PyTorch. What code does is not looked at. A wrong profile costs time or memory and no gradient: each
-start compares a step with plain training's, and each step its replays with the first run.
+modules, their attributes and the code of their forwards, sizes and types, the sample's, the code of
+the loss, the device, versions and switches of PyTorch. Functions that these call are not looked at.
+A wrong profile costs time or memory and no gradient: each start compares a step with plain
+training's, and each step its replays with the first run.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ class ProfileFile:
 
     Args:
         directory: of plans; made where it is missing.
+        model: whose profile it is, in its present modes.
         stages: the model's. `load` sets their ways.
+        work: the step that is measured.
         selective: as of `fit`.
     """
 
