@@ -233,7 +233,9 @@ def memory_range(chain: Chain) -> tuple[int, int]:
     """The bytes below which no schedule of any solver exists (0 %), and those that storing
     everything takes (100 %).
 
-    >>> layer = stowage.Stage(forward_seconds=1, backward_seconds=2, output_bytes=10, saved_bytes=30)
+    >>> layer = stowage.Stage(
+    ...     forward_seconds=1, backward_seconds=2, output_bytes=10, saved_bytes=30
+    ... )
     >>> stowage.memory_range(stowage.Chain(input_bytes=10, stages=(layer,) * 4))
     (60, 150)
 
