@@ -43,7 +43,7 @@ build_venv() {
 torch=$(deploy/venv.sh)
 tool=$(build_venv)
 packages=$(echo "$torch"/lib/python3*/site-packages)
-if ! ls "$package"/stowage/_core*.so >/dev/null 2>&1; then
+if ! ls "$package"/stowage/libstowage.so >/dev/null 2>&1; then
   # With the options of deploy/python.sh, which may have compiled it.
   STOWAGE_BUILD_PYTHON=$torch/bin/python STOWAGE_WERROR=ON deploy/wheel.sh --develop
 fi

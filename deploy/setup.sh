@@ -49,11 +49,12 @@ test=(
   curl                                        # reads the port for operators in a test
   clang libclang-rt-14-dev                    # builds with sanitizers, and the fuzzers
   chromium                                    # shows the page in a test
+  luajit                                      # runs the example in Lua
   clang-format                                # checks the format of the sources
 )
 # Build the page of server/web again. Node's own packages hold both, and conflict with Debian's npm.
 command -v npm >/dev/null || test+=(nodejs npm)
-pip=(python3-pip python3-venv python3-dev)  # fetches wheels; the Python package, and its tests' venv
+pip=(python3-pip python3-venv python3-dev)  # fetches wheels; the Python package and its tests, of which torch.compile compiles
 python_wheels=(
   grpcio==1.85.1 grpcio-status==1.85.1        # a generic client, which reads our errors
 )

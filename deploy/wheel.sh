@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Builds the wheel of the Python package into client/python/dist, for /usr/bin/python3 or the one that
-# PYTHON names. Copies the shared libraries that it needs beside those of every system, Abseil's and
-# Highway's, into it, and says on which systems it runs. Safe to run again; an unchanged one takes
-# seconds.
+# Builds the wheel of the Python package, for every Python from 3.10 on, into client/python/dist.
+# Copies the shared libraries that it needs beside those of every system, Abseil's and Highway's,
+# into it, and says on which systems it runs. Safe to run again; an unchanged one takes seconds.
 #   deploy/wheel.sh             prints the path of the wheel, last
 #   deploy/wheel.sh --develop   builds for imports from the checkout instead, into client/python/stowage
 # What builds it comes from PyPI, into a venv in the user's cache; or is installed in the Python that
@@ -10,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-python=${PYTHON:-/usr/bin/python3}
+python=/usr/bin/python3
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/stowage
 package=client/python
 
@@ -50,8 +49,7 @@ build_venv() {
 }
 
 tool=${STOWAGE_BUILD_PYTHON:-$(build_venv)}
-tag=$("$tool" -c 'import sys; print(sys.implementation.cache_tag)')
-work=$PWD/build/python/$tag
+work=$PWD/build/python
 log=$work/log
 mkdir -p "$work"
 options=(
@@ -67,7 +65,6 @@ if command -v mold >/dev/null; then options+=(--config-settings=cmake.define.STO
 # The tools of the venv do not activate it, and CMake looks for its ninja in PATH.
 export CMAKE_GENERATOR=Ninja
 
-echo "wheel: $tag" >&2
 rm -rf "$work/wheel"
 if ! "$tool" -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-deps \
     --wheel-dir "$work/wheel" "${options[@]}" "$package" >"$log" 2>&1; then
@@ -82,7 +79,7 @@ rm -rf "$work/unpacked"
 if [ "${1:-}" = --develop ]; then
   mkdir -p "$package/stowage/_proto"
   # A new file: processes that run may have the old one mapped.
-  cp --remove-destination "$work"/unpacked/stowage/_core*.so "$package/stowage/"
+  cp --remove-destination "$work"/unpacked/stowage/libstowage.so "$package/stowage/"
   cp "$work"/unpacked/stowage/_proto/* "$package/stowage/_proto/"
   echo "wheel: add $PWD/$package to PYTHONPATH, or to a .pth file of a venv" >&2
   exit
@@ -92,7 +89,7 @@ fi
 # their Debian packages. auditwheel lists them in the wheel's RECORD.
 add_licences() {
   local wheel=$1 library package packages=""
-  for library in $(ldd "$work"/unpacked/stowage/_core*.so | awk '$2 == "=>" { print $3 }'); do
+  for library in $(ldd "$work"/unpacked/stowage/libstowage.so | awk '$2 == "=>" { print $3 }'); do
     package=$(dpkg -S "*/$(uname -m)-linux-gnu/${library##*/}" | sed 's/:.*//' || true)
     case $package in
       "") fail "no Debian package has $library, so its licence is unknown" ;;
@@ -124,6 +121,6 @@ else
   tail -n 5 "$log" >&2
   echo "wheel: auditwheel cannot repair it: it runs on this system alone" >&2
 fi
-rm -f "$package/dist/"*"-${tag/cpython-/cp}-"*.whl
+rm -f "$package/dist/"*.whl
 cp "$built" "$package/dist/"
 echo "$package/dist/${built##*/}"

@@ -80,9 +80,10 @@ absl::StatusOr<SolveResult> LocalScheduler::Solve(const SolveRequest& request,
     return absl::OkStatus();
   };
   ASSIGN_OR_RETURN(const double seconds, RunLocally(limits, solve));
-  return SolveResult{std::make_shared<const Answer>(*std::move(answer)),
-                     {.solve_seconds = seconds},
+  SolveResult result{std::make_shared<const Answer>(*std::move(answer)), Origin(),
                      ChainWarnings(request.chain)};
+  result.origin.solve_seconds = seconds;
+  return result;
 }
 
 absl::StatusOr<FrontierResult> LocalScheduler::FindFrontier(const FrontierRequest& request) {

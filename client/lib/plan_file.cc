@@ -14,16 +14,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "client/lib/plan_difference.h"
+#include "client/lib/plan_reuse.h"
 #include "proto/convert/answer_message.h"
 #include "proto/convert/request_message.h"
 #include "solver/base/file.h"
 #include "solver/base/status_macros.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/model/validate.h"
-#include "solver/solve/answer_request.h"
-#include "solver/solve/catalog.h"
-#include "solver/solve/request_violations.h"
 #include "stowage/v1/plan.pb.h"
 
 namespace stowage {
@@ -31,26 +28,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// By how much the overhead (Prediction::overhead) may exceed that of the saved plan: times that are
-// measured again differ by a tenth and more, stage by stage, and a link's speed all at once.
-constexpr double kMoreOverhead = 0.01;
-constexpr double kMoreOverheadWithCopies = 0.05;
-constexpr double kMoreOverheadRelative = 0.25;
-
-double MostOverhead(const Answer& saved) {
-  return (1 + kMoreOverheadRelative) * saved.prediction.overhead +
-         (UsesLink(saved.schedule) ? kMoreOverheadWithCopies : kMoreOverhead);
-}
-
 constexpr absl::string_view kExtension = ".plan";
 
 fs::path PathOf(const std::string& directory, const SolveRequest& request) {
   return fs::path(directory) / PlanFileName(request);
-}
-
-bool Equal(const SolveRequest& a, const SolveRequest& b) {
-  return a.chain == b.chain && a.platform == b.platform && a.solver == b.solver &&
-         a.options == b.options;
 }
 
 absl::StatusOr<v1::SavedPlan> Read(const fs::path& path) {
@@ -114,18 +95,6 @@ std::optional<fs::path> OtherPlan(const std::string& directory, const SolveReque
   return last;
 }
 
-// In what the plan of `path` was made for something else, as a sentence.
-std::string MadeFor(const fs::path& path, absl::string_view difference) {
-  return absl::StrCat("the plan of ", absl::StripLeadingAsciiWhitespace(DayOf(path)),
-                      " was made for ", difference);
-}
-
-// 0 for a solver that this program does not have.
-int VersionOf(const std::string& solver) {
-  const SolverInfo* const info = FindSolver(solver);
-  return info != nullptr ? info->description.version : 0;
-}
-
 }  // namespace
 
 // The names only tell a directory's plans apart; LoadPlan() compares the requests themselves.
@@ -139,7 +108,7 @@ absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
   *message.mutable_request() = ToMessage(request);
   *message.mutable_response() = ToMessage(plan.result, request.platform);
   message.set_solved_locally(plan.solved_locally);
-  message.set_solver_version(VersionOf(plan.result.answer->solver));
+  message.set_solver_version(SolverVersion(plan.result.answer->solver));
   const fs::path path = PathOf(directory, request);
   std::error_code error;
   fs::create_directories(directory, error);
@@ -149,9 +118,6 @@ absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
   return ReplaceFile(path.string(), message.SerializeAsString());
 }
 
-// In this order: the file is for an equal request but for what a plan does not depend on, its
-// solver has not changed, and the schedule, simulated with the request's times, fits and is not
-// much worse than it was.
 absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequest& request) {
   fs::path path = PathOf(directory, request);
   absl::StatusOr<v1::SavedPlan> message = Read(path);
@@ -163,34 +129,19 @@ absl::StatusOr<SavedPlan> LoadPlan(const std::string& directory, const SolveRequ
     if (!message.ok()) return absl::NotFoundError(message.status().message());
   }
   RETURN_IF_ERROR(message.status());
-  const auto useless = [&path](absl::string_view why) {
-    return absl::FailedPreconditionError(absl::StrCat(path.string(), " is of no use: ", why));
-  };
   std::vector<FieldViolation> violations;
-  const SolveRequest saved_request = FromMessage(message->request(), &violations);
+  SolveRequest made_for = FromMessage(message->request(), &violations);
   absl::StatusOr<SolveResult> saved = FromMessage(message->response());
-  if (!violations.empty() || !saved.ok() || saved->answer->outcome == Outcome::kInfeasible ||
-      !RequestViolations(request).empty()) {
-    return useless("it is not valid");
+  const absl::StatusOr<Answer> answer =
+      violations.empty() && saved.ok()
+          ? ReusePlan({std::move(made_for), *saved->answer, message->solver_version()}, request)
+          : absl::FailedPreconditionError("is not valid");
+  if (!answer.ok()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path.string(), " is of no use: the plan of ",
+        absl::StripLeadingAsciiWhitespace(DayOf(path)), " ", answer.status().message()));
   }
-  const std::string difference = PlanDifference(saved_request, request, saved->answer->schedule);
-  if (!difference.empty()) return useless(MadeFor(path, difference));
-  if (message->solver_version() != VersionOf(message->response().origin().solver())) {
-    return useless("it is by another version of its solver");
-  }
-  // With other times an optimal schedule need not be optimal, and rounding loss and tight bound are
-  // unknown: the plan is used without these figures.
-  const SameInstance same =
-      Equal(saved_request, request) ? SameInstance::kExactly : SameInstance::kRounded;
-  SolveRequest reusing = request;
-  if (same == SameInstance::kRounded) reusing.options = WithoutMoreThanSchedule(request.options);
-  std::optional<Answer> answer = ReuseAnswer(reusing, *saved->answer, same);
-  if (!answer.has_value()) return useless("its schedule does not fit");
-  if (answer->prediction.overhead > MostOverhead(*saved->answer)) {
-    return useless("with these times its schedule loses more than it did");
-  }
-  if (same == SameInstance::kRounded) answer->rounding_loss.reset();
-  return SavedPlan{{std::make_shared<const Answer>(*std::move(answer)), std::move(saved->origin),
+  return SavedPlan{{std::make_shared<const Answer>(*answer), std::move(saved->origin),
                     ChainWarnings(request.chain)},
                    message->solved_locally()};
 }

@@ -1,112 +1,20 @@
 #include "proto/convert/json.h"
 
-#include <cstddef>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/util/json_util.h"
-#include "nlohmann/json.hpp"
-#include "solver/base/quote.h"
 #include "solver/base/status_macros.h"
+#include "solver/json/json_text.h"
 #include "stowage/v1/scheduler.pb.h"
 
 namespace stowage {
 namespace {
-
-// Protobuf's parser takes quadratic time for deeply nested texts, and its error names no field.
-constexpr size_t kMaxLevels = 32;
-
-// Reads a text up to the first error in its JSON, and tracks the path of the field that it is in.
-// Protobuf's own parser reports only the characters around an error, and accepts duplicate keys.
-class Inspector : public nlohmann::json_sax<nlohmann::json> {
- public:
-  // Protobuf silently drops nulls from arrays; a provenance may have them.
-  bool null() override {
-    const bool dropped =
-        !levels_.empty() && levels_.back().is_array && levels_[0].key != "provenance";
-    return dropped ? Stop("is null, not an object") : Value();
-  }
-  bool boolean(bool) override { return Value(); }
-  bool number_integer(number_integer_t) override { return Value(); }
-  bool number_unsigned(number_unsigned_t) override { return Value(); }
-  bool number_float(number_float_t, const string_t&) override { return Value(); }
-  bool string(string_t&) override { return Value(); }
-  bool binary(binary_t&) override { return Value(); }
-  bool start_object(size_t) override { return Open(/*is_array=*/false); }
-  bool key(string_t& name) override {
-    levels_.back().key = name;
-    return levels_.back().keys.insert(name).second || Stop("is given twice");
-  }
-  bool end_object() override { return Close(); }
-  bool start_array(size_t) override { return Open(/*is_array=*/true); }
-  bool end_array() override { return Close(); }
-  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    return Stop(Shorten(error.what()));
-  }
-
-  // Whether there is an error; then its path, as in ".stages[3].forward_seconds", and what it is.
-  bool stopped() const { return !problem_.empty(); }
-  const std::string& path() const { return path_; }
-  const std::string& problem() const { return problem_; }
-
- private:
-  struct Level {
-    bool is_array = false;
-    size_t index = 0;
-    std::string key;
-    absl::flat_hash_set<std::string> keys;
-  };
-
-  static std::string Shorten(absl::string_view problem);
-
-  bool Stop(std::string problem) {
-    problem_ = std::move(problem);
-    for (const Level& level : levels_) {
-      if (level.is_array) {
-        absl::StrAppend(&path_, "[", level.index, "]");
-      } else if (!level.key.empty()) {
-        absl::StrAppend(&path_, ".", level.key);
-      }
-    }
-    return false;
-  }
-  bool Value() {
-    if (levels_.empty()) return Stop("is not a JSON object");
-    ++levels_.back().index;
-    levels_.back().key.clear();
-    return true;
-  }
-  bool Open(bool is_array) {
-    if (levels_.empty() && is_array) return Stop("is an array, not a JSON object");
-    if (levels_.size() == kMaxLevels) return Stop("is nested too deep");
-    levels_.push_back({is_array, 0, "", {}});
-    return true;
-  }
-  bool Close() {
-    levels_.pop_back();
-    return levels_.empty() || Value();
-  }
-
-  std::vector<Level> levels_;
-  std::string path_;
-  std::string problem_;
-};
-
-// "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing
-// value - invalid literal; last read: 'N'" -> "line 1, column 5: not JSON: … invalid literal; …"
-std::string Inspector::Shorten(absl::string_view problem) {
-  const size_t bracket = problem.find("] ");
-  if (bracket != absl::string_view::npos) problem.remove_prefix(bracket + 2);
-  if (!absl::ConsumePrefix(&problem, "parse error at ")) return std::string(problem);
-  return absl::StrReplaceAll(problem, {{": syntax error while parsing ", ": not JSON: "}});
-}
 
 // A protobuf type as error messages name it.
 std::string TypeName(absl::string_view type) {
@@ -156,46 +64,17 @@ std::string FieldProblem(absl::string_view message, absl::string_view root) {
   return absl::StrCat(path, ": ", message);
 }
 
-// What the parsers say repeats parts of the text, of any length and with any bytes, such as keys
-// with line breaks.
-absl::Status Unreadable(absl::string_view problem) {
-  constexpr size_t kMaxBytes = 900;
-  const std::string line = absl::StrReplaceAll(problem, {{"\n", " "}});
-  return absl::InvalidArgumentError(ValidUtf8(Shortened(line, kMaxBytes)));
-}
-
-// By the byte order mark at its start, which is what editors and shells of Windows write; null for
-// a text without one, and for UTF-8's.
-const char* OtherEncoding(absl::string_view text) {
-  // UTF-32's little-endian mark begins with UTF-16's.
-  if (absl::StartsWith(text, absl::string_view("\xFF\xFE\0\0", 4)) ||
-      absl::StartsWith(text, absl::string_view("\0\0\xFE\xFF", 4))) {
-    return "UTF-32";
-  }
-  if (absl::StartsWith(text, "\xFF\xFE") || absl::StartsWith(text, "\xFE\xFF")) return "UTF-16";
-  return nullptr;
-}
-
 // Two passes: the first one only finds errors that protobuf reports badly or not at all.
 absl::Status Parse(absl::string_view json, absl::string_view root, bool ignore_unknown_fields,
                    google::protobuf::Message* message) {
-  if (const char* encoding = OtherEncoding(json); encoding != nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(root, ": is ", encoding, "; convert it to UTF-8"));
-  }
-  absl::ConsumePrefix(&json, "\xEF\xBB\xBF");  // a byte order mark
-  Inspector inspector;
-  nlohmann::json::sax_parse(json.begin(), json.end(), &inspector);
-  if (inspector.stopped()) {
-    return Unreadable(absl::StrCat(root, inspector.path(), ": ", inspector.problem()));
-  }
+  RETURN_IF_ERROR(CheckJsonText(root, &json));
   google::protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = ignore_unknown_fields;
   const auto status =
       google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, message, options);
   if (status.ok()) return absl::OkStatus();
   const absl::string_view problem(status.message().data(), status.message().size());
-  return Unreadable(FieldProblem(problem, root));
+  return UnreadableJson(FieldProblem(problem, root));
 }
 
 // Where the object ends that starts at the next brace from `at` on.

@@ -19,15 +19,18 @@ struct Unit {
   const char* name;
   int64_t bytes;
 };
-constexpr std::array<Unit, 9> kByteUnits = {{{"B", 1},
-                                             {"KB", 1000},
-                                             {"MB", 1000'000},
-                                             {"GB", 1000'000'000},
-                                             {"TB", 1000'000'000'000},
-                                             {"KiB", int64_t{1} << 10},
-                                             {"MiB", int64_t{1} << 20},
-                                             {"GiB", int64_t{1} << 30},
-                                             {"TiB", int64_t{1} << 40}}};
+constexpr std::array<Unit, 12> kByteUnits = {{{"B", 1},
+                                              {"kB", 1000},
+                                              {"KB", 1000},
+                                              {"MB", 1000'000},
+                                              {"GB", 1000'000'000},
+                                              {"TB", 1000'000'000'000},
+                                              {"PB", 1000'000'000'000'000},
+                                              {"KiB", int64_t{1} << 10},
+                                              {"MiB", int64_t{1} << 20},
+                                              {"GiB", int64_t{1} << 30},
+                                              {"TiB", int64_t{1} << 40},
+                                              {"PiB", int64_t{1} << 50}}};
 // The model's limit on every sum of sizes (kMaxTotalBytes).
 constexpr int64_t kLargestSize = int64_t{1} << 62;
 
@@ -72,8 +75,8 @@ bool ParseAmount(absl::string_view text, double* value) {
 
 absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
   constexpr absl::string_view kAccepted =
-      "a size below 2^62 bytes; write e.g. 4GiB, 1.5GB or a number of bytes (units: B KB MB GB TB "
-      "KiB MiB GiB TiB)";
+      "a size below 2^62 bytes; write e.g. 4GiB, 1.5GB or a number of bytes (units: B kB MB GB TB "
+      "PB KiB MiB GiB TiB PiB)";
   const NumberAndUnit parts = Split(text);
   const Unit* unit = FindByteUnit(parts.unit);
   if (unit == nullptr) return BadValue(text, kAccepted);

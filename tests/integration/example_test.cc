@@ -28,6 +28,16 @@ TEST(Example, SaysWhatIsWrong) {
   EXPECT_THAT(result.err, HasSubstr("no answer from a server at 127.0.0.1:1"));
 }
 
+TEST(Example, InCPrintsEventsAndTheAnswer) {
+  const ProgramResult result = RunProgram({Program("stowage-example-c"), "40%"});
+  EXPECT_EQ(result.exit_code, 0) << result;
+  EXPECT_THAT(result.out, HasSubstr("\"budget_bytes\":\"19084083\""));
+  EXPECT_THAT(result.out, HasSubstr("{\"kind\":\"BACKWARD\",\"stage\":1}"));
+  const ProgramResult wrong = RunProgram({Program("stowage-example-c"), "much"});
+  EXPECT_EQ(wrong.exit_code, 1) << wrong;
+  EXPECT_THAT(wrong.out, HasSubstr("\"field\":\"budget\""));
+}
+
 TEST(Example, TrainsWithKernelsOfItsOwnInTheMemoryItIsGiven) {
   const ProgramResult result = RunProgram({Program("stowage-example-own-kernels"), "20"});
   EXPECT_EQ(result.exit_code, 0) << result;

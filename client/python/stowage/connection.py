@@ -30,6 +30,9 @@ _LOG = logging.getLogger("stowage")
 
 _SERVICE = "/stowage.v1.Scheduler/"
 _CANCELLED = 1
+# A proxy ends a call whose server has died without a status, to which gRPC gives one of these:
+# UNKNOWN or INTERNAL.
+_OF_GRPC = (2, 13)
 _DETAILS = "grpc-status-details-bin"
 _INFO = "google.rpc.ErrorInfo"
 _LONGEST_ID = 128  # that a server takes over from its caller
@@ -119,6 +122,8 @@ class Connection:
         if code == _CANCELLED:  # by a server that stops; this side cancels without reading on
             message = f"the server at {self.server} ended the call as it stopped"
             return CallError(UNAVAILABLE, f"{message}; ask another server")
+        if not details and code in _OF_GRPC and GrpcText(text).broken:
+            return self._no_answer(GrpcText(text))
         if code == UNAVAILABLE:
             if details:
                 return CallError(UNAVAILABLE, f"{self.server}: {text}")
@@ -161,7 +166,8 @@ class Connection:
 
 def proxy_of(server: str, environment: Mapping[str, str]) -> str | None:
     """The proxy through which gRPC connects to the server, and the variable that names it: "a:3128,
-    that of http_proxy". None: there is none. The rules are those of client/lib/proxy.h.
+    that of http_proxy". None: there is none. The rules are those of client/lib/proxy.h, to which
+    tests/data/rules/proxies.json holds both.
     """
     if _is_this_machine(server):
         return None
@@ -267,9 +273,10 @@ def _details_of(error: Any) -> dict[str, bytes]:
 def _add(name: str, value: bytes, failure: CallError) -> None:
     if name == "stowage.v1.Violations":
         found = proto.message_class(name).FromString(value)
-        failure.violations = tuple(
-            FieldViolation(one.field, one.problem) for one in found.violations
-        )
+        if not found.more:
+            failure.violations = tuple(
+                FieldViolation(one.field, one.problem) for one in found.violations
+            )
     elif name == "stowage.v1.RetryAdvice":
         failure.advised_pause = proto.message_class(name).FromString(value).retry_after_seconds
     elif name == _INFO:

@@ -102,6 +102,10 @@ class UnimplementedError(StowageError, NotImplementedError):
     """The server does not have this call: it is older than this package."""
 
 
+class FailedPreconditionError(StowageError):
+    """What was asked for does not suit what there is now; says in what."""
+
+
 class AbortedError(StowageError):
     """An operator stopped the solve."""
 
@@ -124,6 +128,7 @@ _CLASSES: dict[int, type[StowageError]] = {
     4: DeadlineError,
     7: PermissionDeniedError,
     8: SolveMemoryError,
+    9: FailedPreconditionError,
     10: AbortedError,
     12: UnimplementedError,
     14: UnavailableError,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
 
-from stowage import _core
-from stowage.answer import Answer, ComparedSchedule, Prediction
+from stowage import native
+from stowage.answer import Answer, ComparedSchedule, ExportedPlan
 from stowage.errors import DeadlineError, InfeasibleError, invalid
 from stowage.local import CALLS, Memory, parse_bytes
-from stowage.model import Chain, Platform, Schedule
+from stowage.model import Chain, Platform
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ class Export:
 
 def export_targets() -> tuple[ExportTarget, ...]:
     """The frameworks that `export` knows."""
-    return tuple(ExportTarget(**values) for values in _core.export_targets())
+    return tuple(ExportTarget(**values) for values in native.call("catalog", {})["targets"])
 
 
 def export(
@@ -94,24 +93,23 @@ def export(
     request = {
         "chain": chain.to_dict(),
         "platform": platform.to_dict(),
-        "solver": "auto",
-        "options": {},
+        "export_for": target,
+        "export_layers": layers_text(layers),
+        "working_bytes": parse_bytes(working_memory, "working_memory"),
     }
     with CALLS.call(cancel) as cancelled:
-        found = _core.export(
+        found = native.call(
+            "export",
             request,
-            target,
-            layers_text(layers),
-            working_bytes=parse_bytes(working_memory, "working_memory"),
             cancelled=cancelled,
+            names={"export_for": "target", "export_layers": "layers"},
         )
-    if "exported" not in found:
-        raise no_plan(target, platform, found.get("minimum_memory_bytes"))
-    return Export(
-        text=found["text"],
-        exported=_compared(found["exported"]),
-        usual=_compared(found["usual"]) if "usual" in found else None,
-        full=_compared(found["full"]) if "full" in found else None,
+    full = found.pop("full", None)
+    return _export_of(
+        ExportedPlan.from_dict(found),
+        target,
+        platform,
+        None if full is None else ComparedSchedule.from_dict(full),
     )
 
 
@@ -138,7 +136,7 @@ def layers_text(layers: tuple[int, int] | str | None) -> str:
 
 def no_plan(target: str, platform: Platform, least: int | None) -> InfeasibleError:
     """The error where a framework can express nothing that fits."""
-    budget = _core.format_bytes(platform.memory_bytes or 0)
+    budget = native.format_bytes(platform.memory_bytes or 0)
     enough = "" if least is None else f"; {least} bytes are enough"
     return InfeasibleError(f"{target} can express no plan within {budget}{enough}", least)
 
@@ -150,13 +148,8 @@ def export_of(answer: Answer, target: str) -> Export:
         InfeasibleError: The framework can express nothing that fits.
         DeadlineError: No plan was found before time ran out.
     """
-    exported = answer.exported
-    assert exported is not None
+    assert answer.exported is not None
     assert answer.platform is not None
-    if exported.plan is None and exported.time_ran_out:
-        raise DeadlineError(f"no plan of {target} was found in time; allow more of it")
-    if exported.plan is None:
-        raise no_plan(target, answer.platform, exported.minimum_memory_bytes)
     full = None
     if answer.schedule is not None and answer.prediction is not None:
         solver = answer.origin.solver if answer.origin is not None else ""
@@ -166,13 +159,14 @@ def export_of(answer: Answer, target: str) -> Export:
             prediction=answer.prediction,
             fits=True,
         )
-    return Export(text=exported.text, exported=exported.plan, usual=exported.usual, full=full)
+    return _export_of(answer.exported, target, answer.platform, full)
 
 
-def _compared(values: dict[str, Any]) -> ComparedSchedule:
-    return ComparedSchedule(
-        name=values["name"],
-        schedule=Schedule.from_dict(values["schedule"]),
-        prediction=Prediction.from_dict(values["prediction"]),
-        fits=values["fits"],
-    )
+def _export_of(
+    found: ExportedPlan, target: str, platform: Platform, full: ComparedSchedule | None
+) -> Export:
+    if found.plan is None and found.time_ran_out:
+        raise DeadlineError(f"no plan of {target} was found in time; allow more of it")
+    if found.plan is None:
+        raise no_plan(target, platform, found.minimum_memory_bytes)
+    return Export(text=found.text, exported=found.plan, usual=found.usual, full=full)

@@ -1,5 +1,5 @@
 """What gRPC says of a failed call in words alone: it has no codes for these. The rules of
-client/lib/grpc_text.h.
+client/lib/grpc_text.h; tests/data/rules/grpc_failures.json holds both to them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ _BROKEN = (
     "GOAWAY",
     "Connection timed out",
     "eepalive",
+    "Stream removed",
+    "RST_STREAM with error code 2",
 )
 
 
@@ -31,7 +33,7 @@ class GrpcText:
 
     @property
     def broken(self) -> bool:
-        """Whether the connection broke in mid-call."""
+        """Whether the connection, or one behind a proxy, broke in mid-call."""
         return any(part in self.text for part in _BROKEN)
 
     @property

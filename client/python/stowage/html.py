@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from stowage import _core
+from stowage import native
 from stowage.answer import Answer, Frontier, FrontierPoint, Outcome
 
 _MAX_NOTES = 5
@@ -18,28 +18,28 @@ def answer(answer: Answer) -> str:
     head = f"{solver}: {answer.outcome.name}"
     rows: list[tuple[str, str]] = []
     if answer.platform is not None and answer.platform.memory_bytes is not None:
-        rows.append(("budget", _core.format_bytes(answer.platform.memory_bytes)))
+        rows.append(("budget", native.format_bytes(answer.platform.memory_bytes)))
     rows += [("warning", f"{one.field}: {one.problem}") for one in answer.warnings]
     prediction = answer.prediction
     if prediction is None:
         if answer.minimum_memory_bytes is not None:
-            rows.append(("least memory", _core.format_bytes(answer.minimum_memory_bytes)))
-        rows.append(("memory floor", _core.format_bytes(answer.memory_floor_bytes)))
+            rows.append(("least memory", native.format_bytes(answer.minimum_memory_bytes)))
+        rows.append(("memory floor", native.format_bytes(answer.memory_floor_bytes)))
         return _table(head, rows)
-    bound = _core.format_seconds(prediction.lower_bound_seconds)
+    bound = native.format_seconds(prediction.lower_bound_seconds)
     rows += [
-        ("peak", _core.format_bytes(prediction.peak_memory_bytes)),
+        ("peak", native.format_bytes(prediction.peak_memory_bytes)),
         (
             "step",
-            f"{_core.format_seconds(prediction.makespan_seconds)} "
+            f"{native.format_seconds(prediction.makespan_seconds)} "
             f"({prediction.overhead:+.1%} over storing everything)",
         ),
-        ("recomputed", _core.format_seconds(prediction.recompute_seconds)),
-        ("waiting for transfers", _core.format_seconds(prediction.idle_seconds)),
+        ("recomputed", native.format_seconds(prediction.recompute_seconds)),
+        ("waiting for transfers", native.format_seconds(prediction.idle_seconds)),
         ("no schedule is faster than", f"{bound} (gap {prediction.gap:.1%})"),
     ]
     if prediction.peak_host_bytes:
-        rows.append(("host memory", _core.format_bytes(prediction.peak_host_bytes)))
+        rows.append(("host memory", native.format_bytes(prediction.peak_host_bytes)))
     if answer.explanation is not None:
         rows += [("note", note) for note in answer.explanation.notes[:_MAX_NOTES]]
     return _table(head, rows)
@@ -58,12 +58,12 @@ def frontier(frontier: Frontier) -> str:
 
 
 def _point_row(point: FrontierPoint, remark: str) -> str:
-    numbers = [_core.format_bytes(point.memory_bytes), "", "", ""]
+    numbers = [native.format_bytes(point.memory_bytes), "", "", ""]
     if point.prediction is not None and point.outcome is not Outcome.INFEASIBLE:
         numbers[1:] = [
-            _core.format_seconds(point.prediction.makespan_seconds),
+            native.format_seconds(point.prediction.makespan_seconds),
             f"{point.prediction.overhead:+.1%}",
-            _core.format_bytes(point.prediction.peak_memory_bytes),
+            native.format_bytes(point.prediction.peak_memory_bytes),
         ]
     cells = [f"<td {_NUMBER}>{html.escape(text)}</td>" for text in numbers]
     words = (point.outcome.name, point.solver, remark)

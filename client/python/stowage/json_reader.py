@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from stowage.codec import FieldSpec, Kind, Message, spec_of, specs_by_name
+from stowage.codec import FieldSpec, Kind, Message, has_half_pair, spec_of, specs_by_name
 from stowage.errors import InvalidRequestError, invalid
 
 M = TypeVar("M", bound=Message)
@@ -27,7 +27,6 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _NUMBER = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE
 )
-_INT_LIMITS = {Kind.INT32: 1 << 31, Kind.INT64: 1 << 63}
 
 
 def parse(message: type[M], text: str | bytes) -> M:
@@ -115,14 +114,14 @@ def scalar(spec: FieldSpec, value: Any, path: str) -> Any:
     kind = spec.kind
     if kind is Kind.MESSAGE:
         return read(spec.type, value, path)
-    if kind in _INT_LIMITS:
+    if spec.limit:
         return _whole(spec, value, path)
     if kind is Kind.DOUBLE:
         return _number(spec, value, path)
     if kind is Kind.ENUM:
         return _enumerator(spec, value, path)
     if kind is Kind.STRING and isinstance(value, str):
-        if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        if has_half_pair(value):
             raise invalid(path, "has half a surrogate pair, which is not Unicode")
         return value
     if kind is Kind.BOOL and (isinstance(value, bool) or value in ("true", "false")):
@@ -140,8 +139,7 @@ def _whole(spec: FieldSpec, value: Any, path: str) -> int:
         number = int(value) if _WHOLE.fullmatch(value) and len(value) <= 20 else None
     elif not isinstance(value, bool) and hasattr(value, "__index__"):
         number = value.__index__()
-    limit = _INT_LIMITS[spec.kind]
-    if number is None or not -limit <= number < limit:
+    if number is None or not -spec.limit <= number < spec.limit:
         raise _refused(spec, value, path)
     return number
 
@@ -157,9 +155,9 @@ def _number(spec: FieldSpec, value: Any, path: str) -> float:
 
 
 def _enumerator(spec: FieldSpec, value: Any, path: str) -> enum.Enum:
+    if isinstance(value, str) and value in spec.members:
+        return spec.members[value]
     members: type[enum.Enum] = spec.type
-    if isinstance(value, str) and value in members.__members__:
-        return members[value]
     if isinstance(value, members):
         return value
     if isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stowage.codec import FieldSpec, Kind, Message, spec_of
+from stowage.codec import FieldSpec, Kind, Message, shown, spec_of
 from stowage.errors import invalid
 
 # What protobuf escapes, since HTML or JavaScript might read it, or nobody sees it.
@@ -26,13 +25,12 @@ _SHORT = {
     "\r": "\\r",
     "\t": "\\t",
 }
-_INT_LIMITS = {Kind.INT32: 1 << 31, Kind.INT64: 1 << 63}
 
 
 def write(message: Message) -> str:
     """The JSON of a message, indented by one space a level; ends with a newline."""
-    lines = _object(_members(message, type(message).root), "")
-    return lines + "\n"
+    kind = type(message)
+    return _object(_members(kind, message.to_dict(), kind.root), "") + "\n"
 
 
 def double(value: float) -> str:
@@ -70,9 +68,11 @@ def _has_presence(spec: FieldSpec) -> bool:
     return spec.optional and spec.kind not in (Kind.MESSAGE, Kind.STRUCT)
 
 
-def _members(message: Message, path: str) -> Iterator[tuple[str, Any, FieldSpec, str]]:
-    for spec in _order(type(message)):
-        value = getattr(message, spec.name)
+def _members(
+    message: type[Message], values: Mapping[str, Any], path: str
+) -> Iterator[tuple[str, Any, FieldSpec, str]]:
+    for spec in _order(message):
+        value = values.get(spec.name)
         if value is not None and not (spec.omit_empty and not value):
             yield spec.name, value, spec, f"{path}.{spec.name}"
 
@@ -89,34 +89,24 @@ def _object(members: Iterator[tuple[str, Any, FieldSpec, str]], indent: str) -> 
 def _value(spec: FieldSpec, value: Any, path: str, indent: str) -> str:
     if not spec.repeated:
         return _one(spec, value, path, indent)
-    if not isinstance(value, (list, tuple)):
-        raise invalid(path, f"{value!r} is not a tuple")
     inner = indent + " "
     parts = [f"{inner}{_one(spec, one, f'{path}[{i}]', inner)}" for i, one in enumerate(value)]
     return "[\n" + ",\n".join(parts) + f"\n{indent}]" if parts else "[]"
 
 
 def _one(spec: FieldSpec, value: Any, path: str, indent: str) -> str:
-    kind = spec.kind
-    if kind is Kind.MESSAGE and isinstance(value, spec.type):
-        return _object(_members(value, path), indent)
-    if kind is Kind.STRING and isinstance(value, str):
-        return string(value)
-    if kind is Kind.BOOL and isinstance(value, bool):
-        return "true" if value else "false"
-    if kind is Kind.ENUM and isinstance(value, spec.type):
-        assert isinstance(value, enum.Enum)
-        return f'"{value.name}"'
-    if kind is Kind.STRUCT and isinstance(value, Mapping):
+    """A value of `Message.to_dict`."""
+    if spec.kind is Kind.MESSAGE:
+        return _object(_members(spec.type, value, path), indent)
+    if spec.kind is Kind.STRUCT:
         return _free(value, path, indent)
-    if kind in _INT_LIMITS and hasattr(value, "__index__") and not isinstance(value, bool):
-        number = value.__index__()
-        if -_INT_LIMITS[kind] <= number < _INT_LIMITS[kind]:
-            return f'"{number}"' if kind is Kind.INT64 else str(number)
-    if kind is Kind.DOUBLE and hasattr(value, "__float__") and not isinstance(value, bool):
-        return double(float(value))
-    wanted = f"{kind.value} {spec.type.__name__}" if kind is Kind.MESSAGE else kind.value
-    raise invalid(path, f"{_short(value)} is not {wanted}")
+    if spec.kind is Kind.BOOL:
+        return "true" if value else "false"
+    if spec.kind is Kind.DOUBLE:
+        return double(value)
+    if spec.kind is Kind.INT32:
+        return str(value)
+    return f'"{value}"' if spec.kind is Kind.INT64 else string(value)
 
 
 def _free(value: Any, path: str, indent: str) -> str:
@@ -139,9 +129,4 @@ def _free(value: Any, path: str, indent: str) -> str:
     if isinstance(value, (list, tuple)):
         parts = [f"{inner}{_free(one, f'{path}[{i}]', inner)}" for i, one in enumerate(value)]
         return "[\n" + ",\n".join(parts) + f"\n{indent}]" if parts else "[]"
-    raise invalid(path, f"{_short(value)} is no value of JSON")
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"a value of type {type(value).__name__}"
+    raise invalid(path, f"{shown(value)} is no value of JSON")

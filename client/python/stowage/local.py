@@ -15,9 +15,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from stowage import _core
+from stowage import native
 from stowage.answer import Answer, Frontier, SolverDescription
-from stowage.errors import CancelledError, InfeasibleError, invalid
+from stowage.codec import Message
+from stowage.errors import (
+    CancelledError,
+    FieldViolation,
+    InfeasibleError,
+    InvalidRequestError,
+    invalid,
+)
 from stowage.model import Chain, Platform, Schedule, SolveOptions
 from stowage.simulation import Simulation
 
@@ -33,8 +40,8 @@ _MAX_EXIT_SECONDS = 3.0
 class _Calls:
     """The calls in progress, which end before the interpreter does.
 
-    A daemon thread that asks for the GIL once the interpreter finalizes is ended by unwinding its
-    stack, which the extension's C++ does not survive: the process would abort.
+    The threads of a call that a daemon thread has made would still work while the process destroys
+    what they use.
     """
 
     def __init__(self) -> None:
@@ -120,25 +127,27 @@ def solve(
         time_budget_seconds=0.0 if time_budget is None else time_budget,
     )
     request = {
-        "chain": _plain(chain, Chain, "chain"),
-        "platform": with_memory(chain, platform, memory).to_dict(),
+        **_plain(
+            chain=(chain, Chain),
+            platform=(with_memory(chain, platform, memory), Platform),
+            options=(options, SolveOptions),
+        ),
         "solver": solver,
-        "options": options.to_dict(),
+        "working_bytes": parse_bytes(working_memory, "working_memory"),
+        "timeout_seconds": checked_timeout(timeout),
+        "stream": improved is not None,
     }
 
     def read(values: dict[str, Any]) -> Answer:
         return replace(Answer.from_dict(values), chain=chain)
 
+    events: dict[str, Callable[[Any], object]] = {}
+    if progress is not None:
+        events["progress"] = lambda event: progress(event["solver"], event["fraction"])
+    if improved is not None:
+        events["improved"] = lambda best: improved(read(best))
     with CALLS.call(cancel) as cancelled:
-        answer = _core.solve(
-            request,
-            working_bytes=parse_bytes(working_memory, "working_memory"),
-            timeout_seconds=checked_timeout(timeout),
-            cancelled=cancelled,
-            progress=progress,
-            improved=None if improved is None else lambda best: improved(read(best)),
-        )
-    return read(answer)
+        return read(native.call("solve", request, cancelled=cancelled, events=events))
 
 
 def frontier(
@@ -179,21 +188,19 @@ def frontier(
         memory_slots=memory_slots, segments=segments, time_precision=time_precision
     )
     request = {
-        "chain": _plain(chain, Chain, "chain"),
-        "platform": _plain(platform or Platform(), Platform, "platform"),
+        **_plain(
+            chain=(chain, Chain),
+            platform=(platform or Platform(), Platform),
+            options=(options, SolveOptions),
+        ),
         "solver": solver,
-        "options": options.to_dict(),
         "points": points if budgets is None else 0,
         "memory_bytes": budgets_of(chain, budgets),
+        "working_bytes": parse_bytes(working_memory, "working_memory"),
+        "timeout_seconds": checked_timeout(timeout),
     }
     with CALLS.call(cancel) as cancelled:
-        found = _core.frontier(
-            request,
-            working_bytes=parse_bytes(working_memory, "working_memory"),
-            timeout_seconds=checked_timeout(timeout),
-            cancelled=cancelled,
-        )
-    return Frontier.from_dict(found)
+        return Frontier.from_dict(native.call("frontier", request, cancelled=cancelled))
 
 
 def simulate(
@@ -214,19 +221,16 @@ def simulate(
         InvalidRequestError: With every violated field, or with the first operation that is not
             valid, as in "operations[12] BACKWARD 4: value 3 is not on device: it was dropped".
     """
-    request = {
-        "chain": _plain(chain, Chain, "chain"),
-        "platform": _plain(platform, Platform, "platform"),
-        "schedule": _plain(schedule, Schedule, "schedule"),
-    }
+    request = _plain(
+        chain=(chain, Chain), platform=(platform, Platform), schedule=(schedule, Schedule)
+    )
     with CALLS.call(cancel) as cancelled:
-        found = _core.simulate(request, cancelled=cancelled)
-    return Simulation.from_dict(found)
+        return Simulation.from_dict(native.call("simulate", request, cancelled=cancelled))
 
 
 def solvers() -> tuple[SolverDescription, ...]:
     """The solvers of this package, "auto" first."""
-    return tuple(SolverDescription.from_dict(values) for values in _core.solvers())
+    return tuple(SolverDescription.from_dict(one) for one in native.call("catalog", {})["solvers"])
 
 
 def memory_range(chain: Chain) -> tuple[int, int]:
@@ -242,7 +246,8 @@ def memory_range(chain: Chain) -> tuple[int, int]:
     Raises:
         InvalidRequestError: With every violated field of the chain.
     """
-    return _core.memory_range(_plain(chain, Chain, "chain"))
+    found = native.call("memory", _plain(chain=(chain, Chain)))
+    return int(found["floor_bytes"]), int(found["most_bytes"])
 
 
 def replay(answer: Answer, chain: Chain | None) -> tuple[Chain, Schedule, Simulation]:
@@ -279,7 +284,8 @@ def with_memory(chain: Chain, platform: Platform | None, memory: Memory | None) 
 def budget_bytes(chain: Chain, memory: Memory, field: str) -> int:
     """The bytes of a budget."""
     if isinstance(memory, str) and memory.strip().endswith("%"):
-        return _core.budget(memory.strip(), _plain(chain, Chain, "chain"), field)
+        request = {**_plain(chain=(chain, Chain)), "budget": memory.strip()}
+        return int(native.call("memory", request, names={"budget": field})["budget_bytes"])
     return parse_bytes(memory, field)
 
 
@@ -293,7 +299,7 @@ def budgets_of(chain: Chain, budgets: Sequence[Memory] | None) -> list[int]:
 def parse_bytes(size: Memory, field: str) -> int:
     """The bytes of a size. Errors name `field`."""
     if isinstance(size, str):
-        return _core.parse_bytes(size, field)
+        return int(native.call("units", {"size": size}, names={"size": field})["bytes"])
     if isinstance(size, bool) or not hasattr(size, "__index__"):
         raise invalid(field, f'{size!r} is not a size; write bytes, or e.g. "12GiB"')
     number = size.__index__()
@@ -302,12 +308,20 @@ def parse_bytes(size: Memory, field: str) -> int:
     return number
 
 
-def _plain(
-    message: object, wanted: type[Chain | Platform | Schedule], field: str
-) -> dict[str, object]:
-    if not isinstance(message, wanted):
-        raise invalid(field, f"is a {type(message).__name__}, not a {wanted.__name__}")
-    return message.to_dict()
+def _plain(**parts: tuple[object, type[Message]]) -> dict[str, Any]:
+    """The messages of a request, each with its class, as JSON. Raises with all that is wrong."""
+    plain: dict[str, Any] = {}
+    violations: list[FieldViolation] = []
+    for field, (message, wanted) in parts.items():
+        if not isinstance(message, wanted):
+            raise invalid(field, f"is a {type(message).__name__}, not a {wanted.__name__}")
+        try:
+            plain[field] = message.to_dict()
+        except InvalidRequestError as error:
+            violations += error.violations
+    if violations:
+        raise InvalidRequestError("; ".join(map(str, violations)), violations)
+    return plain
 
 
 def checked_timeout(timeout: float | None) -> float | None:

@@ -14,22 +14,14 @@ import re
 import secrets
 import stat
 from dataclasses import dataclass, replace
-from typing import Any
 
-from stowage import _core
+from stowage import native
 from stowage.answer import Answer
-from stowage.errors import StowageError
+from stowage.errors import FailedPreconditionError, StowageError
 from stowage.local import solvers
-from stowage.model import Chain, OperationKind, SolveOptions, Stage
 from stowage.request import SavedPlan, SolveRequest
 
-# By how much the overhead (Prediction.overhead) may exceed that of the saved plan: times that are
-# measured again differ by a tenth and more, stage by stage, and a link's speed all at once.
-_MAX_MORE_OVERHEAD = 0.01
-_MAX_MORE_OVERHEAD_WITH_COPIES = 0.05
-_MAX_MORE_OVERHEAD_RELATIVE = 0.25
 _MAX_LETTERS = 80
-_DEFAULT_TIME_PRECISION = 0.01
 
 
 class PlanError(StowageError):
@@ -85,10 +77,9 @@ def save(
 
 
 def load(directory: str | os.PathLike[str], request: SolveRequest) -> LoadedPlan | None:
-    """The saved plan, if it serves `request`: the same solver and version, options, budget and
-    sizes, and a link where there is one now. Times and the link's speed may differ; the schedule is
-    simulated on the request's own chain, must fit, and its overhead may be a quarter and 0.01 more
-    than it was, or 0.05 where it copies. None where there is no file.
+    """The saved plan, if it serves `request` by the rules of client/lib/plan_reuse.h: the same
+    solver and version, options, budget and sizes, while times may differ as long as the schedule
+    loses little more than it did. None where there is no file.
 
     Raises:
         PlanError: The file cannot be read, or does not serve the request.
@@ -109,87 +100,20 @@ def _checked(path: pathlib.Path, plan: SavedPlan, request: SolveRequest) -> Load
     saved, useless = plan.response, f"{path} is of no use: "
     if saved.schedule is None or saved.prediction is None or saved.origin is None:
         raise PlanError(useless + "it is not valid")
+    question = {
+        **request.to_dict(),
+        "made_for": plan.request.to_dict(),
+        "answer": saved.to_dict(),
+        "solver_version": plan.solver_version,
+    }
     try:
-        difference = _core.plan_difference(
-            _plain(plan.request).to_dict(), _plain(request).to_dict(), _earlier(saved)
-        )
+        answer = Answer.from_dict(native.call("reuse", question))
+    except FailedPreconditionError as error:
+        raise PlanError(useless + f"it {error}") from error
     except StowageError as error:
         raise PlanError(useless + f"it is not valid: {error}") from error
-    if difference:
-        raise PlanError(useless + f"it was made for {difference}")
-    if plan.solver_version != _version_of(saved):
-        raise PlanError(useless + "it is by another version of its solver")
-    # With other times an optimal schedule need not be optimal, and the rounding loss is unknown.
-    exactly = _plain(plan.request) == _plain(request)
-    answer = _reuse(request, saved, exactly)
-    if answer is None or answer.prediction is None:
-        raise PlanError(useless + "its schedule does not fit")
-    if answer.prediction.overhead > _max_overhead(saved):
-        raise PlanError(useless + "with these times its schedule loses more than it did")
     answer = replace(answer, origin=saved.origin, chain=request.chain)
-    return LoadedPlan(
-        answer if exactly else replace(answer, rounding_loss=None), plan.solved_locally
-    )
-
-
-def _max_overhead(saved: Answer) -> float:
-    assert saved.schedule is not None
-    assert saved.prediction is not None
-    copies = any(operation.kind is OperationKind.OFFLOAD for operation in saved.schedule.operations)
-    more = _MAX_MORE_OVERHEAD_WITH_COPIES if copies else _MAX_MORE_OVERHEAD
-    return (1 + _MAX_MORE_OVERHEAD_RELATIVE) * saved.prediction.overhead + more
-
-
-def _earlier(saved: Answer) -> dict[str, Any]:
-    """As the core reads it."""
-    assert saved.origin is not None
-    assert saved.schedule is not None
-    earlier: dict[str, Any] = {
-        "outcome": saved.outcome.name,
-        "limit": saved.limit.name,
-        "schedule": saved.schedule.to_dict(),
-        "solver": saved.origin.solver,
-        "notes": list(saved.explanation.notes) if saved.explanation is not None else [],
-    }
-    if saved.minimum_memory_bytes is not None:
-        earlier["minimum_memory_bytes"] = saved.minimum_memory_bytes
-    if saved.rounding_loss is not None:
-        earlier["rounding_loss"] = saved.rounding_loss.to_dict()
-    return earlier
-
-
-def _reuse(request: SolveRequest, saved: Answer, exactly: bool) -> Answer | None:
-    """The saved schedule, simulated on the request's own chain."""
-    options = request.options or SolveOptions()
-    if not exactly:
-        options = replace(options, report_rounding_loss=False, tight_bound=False)
-    found = _core.reuse(replace(request, options=options).to_dict(), _earlier(saved), exactly)
-    return None if found is None else Answer.from_dict(found)
-
-
-def _plain(request: SolveRequest) -> SolveRequest:
-    """With what unset fields stand for, and without what no solver reads."""
-    chain, options = request.chain or Chain(), request.options or SolveOptions()
-    plain = replace(
-        chain,
-        stages=tuple(_plain_stage(stage) for stage in chain.stages),
-        loss=_plain_stage(chain.loss or Stage()),
-        provenance=None,
-        graph_entry_seconds=chain.graph_entry_seconds or 0.0,
-    )
-    precision = options.time_precision
-    plain_options = replace(
-        options,
-        time_precision=_DEFAULT_TIME_PRECISION if precision is None else precision,
-        use_cache=options.use_cache is not False,
-    )
-    return replace(request, chain=plain, options=plain_options)
-
-
-def _plain_stage(stage: Stage) -> Stage:
-    return replace(
-        stage, fusion_group=stage.fusion_group or "", control_flow=bool(stage.control_flow)
-    )
+    return LoadedPlan(answer, plan.solved_locally)
 
 
 def _version_of(answer: Answer) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from stowage import _core
+from stowage import native
 from stowage.answer import Answer, Frontier, Outcome
 from stowage.errors import MissingExtraError
 from stowage.local import replay
@@ -180,7 +180,7 @@ def _mark_knee(axes: Axes, frontier: Frontier) -> None:
     point = frontier.points[frontier.knee]
     assert point.prediction is not None
     axes.annotate(
-        f"knee: {_core.format_bytes(point.memory_bytes)}",
+        f"knee: {native.format_bytes(point.memory_bytes)}",
         (point.memory_bytes / 2**30, point.prediction.makespan_seconds),
         xytext=(12, 18),
         textcoords="offset points",
@@ -191,7 +191,7 @@ def _mark_knee(axes: Axes, frontier: Frontier) -> None:
 def _title(answer: Answer, chain: Chain) -> str:
     assert answer.prediction is not None
     solver = answer.origin.solver if answer.origin is not None else "stowage"
-    step = _core.format_seconds(answer.prediction.makespan_seconds)
-    peak = _core.format_bytes(answer.prediction.peak_memory_bytes)
+    step = native.format_seconds(answer.prediction.makespan_seconds)
+    peak = native.format_bytes(answer.prediction.peak_memory_bytes)
     overhead = f"{answer.prediction.overhead:+.1%}"
     return f"{chain.name or 'chain'}: {step} a step ({overhead}), peak {peak}, by {solver}"

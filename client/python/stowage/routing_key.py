@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stowage import _core
+from stowage import native
 
 HEADER = "x-stowage-key"
 """The metadata of a call. Servers do not read it."""
@@ -31,7 +31,7 @@ def routing_key(request: Any) -> str:
     if unnamed.HasField("options"):
         unnamed.options.ClearField("use_cache")
         unnamed.options.ClearField("time_budget_seconds")
-    return f"{_core.fnv1a(unnamed.SerializeToString()):016x}"
+    return f"{native.fnv1a(unnamed.SerializeToString()):016x}"
 
 
 def _clear_names(chain: Any) -> None:

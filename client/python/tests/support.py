@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from typing import Any
 
 from stowage import Chain, Stage
 
@@ -20,6 +23,13 @@ PROFILES = [
     for folder in (".", "modes", "suspicious")
     for path in sorted((DATA / folder).glob("*.json"))
 ]
+
+
+def rule_cases(name: str) -> list[dict[str, Any]]:
+    """The cases of tests/data/rules, which the tests of C++ read, too."""
+    cases = json.loads((DATA / f"rules/{name}.json").read_text())["cases"]
+    assert cases
+    return cases
 
 
 def profile(name: str) -> Chain:
@@ -58,6 +68,18 @@ def slow_chain(stages: int = 1200) -> Chain:
             for i in range(stages)
         ),
     )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
 
 
 class Server:

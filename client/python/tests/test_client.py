@@ -6,8 +6,18 @@ import subprocess
 import threading
 import time
 
+import grpc
 import pytest
-from support import chain_of, profile, slow_chain, without_seconds
+from support import (
+    chain_of,
+    free_port,
+    listens,
+    profile,
+    rule_cases,
+    slow_chain,
+    wait_until,
+    without_seconds,
+)
 
 import stowage
 from stowage import (
@@ -21,7 +31,8 @@ from stowage import (
     Source,
     connection,
 )
-from stowage.connection import proxy_of
+from stowage.connection import Connection, proxy_of
+from stowage.credentials import Credentials
 from stowage.errors import InfeasibleError, InvalidRequestError
 
 LINKED = Platform(offload_bytes_per_second=12e9, half_duplex=True)
@@ -187,12 +198,30 @@ def test_there_is_no_proxy_to_this_machine(server, monkeypatch):
         assert client.solve(chain_of(4), memory="50%").feasible
 
 
-def test_no_proxy_names_hosts_without_one():
-    variables = {"https_proxy": "http://a:1", "no_proxy": "x, .Example"}
-    assert proxy_of("one.example:1", variables) is None
-    assert proxy_of("one.example.org:1", variables) == "a:1, that of https_proxy"
-    assert proxy_of("one.example:1", variables | {"no_grpc_proxy": ""}) is not None
-    assert proxy_of("one.example.org:1", variables | {"grpc_proxy": ""}) is None
+@pytest.mark.parametrize("rule", rule_cases("proxies"), ids=str)
+def test_a_proxy_is_found_as_by_the_programs(rule):
+    named = rule["variable"] and f"{rule['address']}, that of {rule['variable']}"
+    assert proxy_of(rule["server"], rule["variables"]) == named
+
+
+class Failed:
+    """A call that failed, as grpc reports it, of which no Stowage server says why."""
+
+    def __init__(self, code: str, text: str) -> None:
+        self.code = lambda: getattr(grpc.StatusCode, code)
+        self.details = lambda: text
+        self.trailing_metadata = self.initial_metadata = lambda: ()
+
+
+@pytest.mark.parametrize("rule", rule_cases("grpc_failures"), ids=lambda rule: rule["text"])
+def test_failures_are_told_apart_as_by_the_programs(rule):
+    one = Connection("127.0.0.1:1", Credentials())
+    failure = one._error(Failed(rule["code"], rule["text"]), None)
+    one.close()
+    assert failure.code == getattr(grpc.StatusCode, rule["becomes"]).value[0]
+    assert failure.cause.name == rule["cause"]
+    assert failure.obstacle.name == rule["obstacle"]
+    assert failure.not_sent == rule["not_sent"]
 
 
 def test_the_next_server_answers_for_a_dead_one(server, caplog):
@@ -232,6 +261,50 @@ def test_a_stream_is_repeated_with_an_event(start_server):
         ):
             if not events:
                 dying.kill()
+            events.append(event)
+        assert any(isinstance(event, stowage.Repeated) for event in events)
+        assert isinstance(events[-1], Answer)
+
+
+PROXY = """
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend callers
+  bind {address} proto h2
+  default_backend servers
+backend servers
+  server one {one} proto h2
+  server two {two} proto h2
+"""
+
+
+@pytest.fixture
+def behind_proxy(start_server, tmp_path):
+    """The address of HAProxy, and the servers behind it; the first call goes to the first."""
+    servers = start_server(), start_server()
+    address = f"127.0.0.1:{free_port()}"
+    path = tmp_path / "haproxy.cfg"
+    path.write_text(PROXY.format(address=address, one=servers[0].address, two=servers[1].address))
+    with subprocess.Popen(["/usr/sbin/haproxy", "-db", "-f", path]) as proxy:
+        wait_until(lambda: listens(address) or proxy.poll() is not None)
+        yield address, servers
+        proxy.terminate()
+
+
+def test_a_stream_that_a_proxy_ends_is_repeated(behind_proxy):
+    """Its server dies after it has begun to answer."""
+    address, servers = behind_proxy
+    with Client(address, patience=20) as client:
+        events = []
+        options = SolveOptions(memory_slots=200)
+        for event in client.solve_stream(
+            slow_chain(700), memory="30%", solver="rotor", options=options
+        ):
+            if not events:
+                servers[0].kill()
             events.append(event)
         assert any(isinstance(event, stowage.Repeated) for event in events)
         assert isinstance(events[-1], Answer)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
+from support import rule_cases
 
 from stowage.failover import (
     DEADLINE_EXCEEDED,
@@ -15,6 +17,7 @@ from stowage.failover import (
     Failover,
     Obstacle,
     Time,
+    is_retryable,
     pauses,
     was_not_sent,
 )
@@ -24,6 +27,12 @@ BROKEN = CallError(UNAVAILABLE, "Socket closed", cause=Cause.BROKEN_CONNECTION)
 FULL = CallError(RESOURCE_EXHAUSTED, "the queue is full", advised_pause=0.5)
 LIMITED = CallError(RESOURCE_EXHAUSTED, "too many", advised_pause=0.5, cause=Cause.CALLERS_LIMIT)
 INVALID = CallError(3, "chain: is wrong")
+CODES = {
+    3: "INVALID_ARGUMENT",
+    DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
+    RESOURCE_EXHAUSTED: "RESOURCE_EXHAUSTED",
+    UNAVAILABLE: "UNAVAILABLE",
+}
 
 
 class Calls:
@@ -53,6 +62,47 @@ class Calls:
             attempts.failed(failure)
 
 
+# What an attempt of a shared rule ends with; a number behind it is the advised pause.
+SAYS = {
+    "OK": None,
+    "DEAD": DOWN,
+    "BROKEN": BROKEN,
+    "FULL": FULL,
+    "LIMITED": LIMITED,
+    "INVALID": INVALID,
+    "REFUSED": CallError(UNAVAILABLE, "refused", not_sent=True),
+    "LATE": CallError(DEADLINE_EXCEEDED, "too late"),
+}
+
+
+def said(text: str) -> CallError | None:
+    word, *advice = text.split()
+    return replace(SAYS[word], advised_pause=float(advice[0])) if advice else SAYS[word]
+
+
+@pytest.mark.parametrize("rule", rule_cases("failover"), ids=lambda rule: rule["name"])
+def test_calls_are_repeated_as_by_the_programs(rule):
+    says = rule["says"]
+    calls = Calls(
+        rule["servers"],
+        lambda _, attempt: said(says[min(attempt, len(says)) - 1]),
+        rule["patience"],
+        rule["attempt_seconds"],
+    )
+    may_repeat = was_not_sent if rule["rule"] == "WAS_NOT_SENT" else is_retryable
+    ends, message = "OK", ""
+    try:
+        calls.call(rule["timeout"], may_repeat=may_repeat)
+    except CallError as error:
+        ends, message = CODES[error.code], error.message
+    assert ends == rule["ends"]
+    assert rule["attempts"] in (None, len(calls.asked))
+    assert rule["pauses"] in (None, len(calls.pauses))
+    assert calls.now >= rule["least_seconds"] - 1e-6
+    assert rule["most_seconds"] is None or calls.now <= rule["most_seconds"] + 1e-6
+    assert (rule["message"] or "") in message
+
+
 def test_the_next_server_is_tried_at_once_and_remembered():
     calls = Calls(3, lambda server, _: DOWN if server == calls.asked[0] else None)
     calls.call()
@@ -75,70 +125,12 @@ def test_one_server_is_not_named_twice():
         calls.call()
 
 
-def test_a_timeout_limits_all_attempts():
-    calls = Calls(1, lambda *_: DOWN, patience=100, attempt_seconds=0.1)
-    with pytest.raises(CallError):
-        calls.call(timeout=1.0)
-    assert calls.now <= 1.0
-
-
-def test_a_full_queue_is_asked_again_when_it_says():
-    calls = Calls(1, lambda _, attempt: FULL if attempt == 1 else None)
-    calls.call()
-    assert 0.5 <= calls.pauses[0] <= 0.75
-
-
-def test_a_full_queue_is_given_up_after_ten_seconds_without_a_timeout():
-    calls = Calls(1, lambda *_: FULL)
-    with pytest.raises(CallError, match="the queue is full"):
-        calls.call()
-    assert 8 < calls.now <= 10
-
-
-def test_other_servers_are_asked_before_a_pause_but_not_for_the_callers_own_limit():
-    calls = Calls(2, lambda _, attempt: FULL if attempt == 1 else None)
-    calls.call()
-    assert not calls.pauses
-    calls = Calls(2, lambda _, attempt: LIMITED if attempt == 1 else None)
-    calls.call()
-    assert len(calls.pauses) == 1
-
-
-def test_the_second_broken_connection_is_the_last():
-    calls = Calls(5, lambda *_: BROKEN)
-    with pytest.raises(CallError, match="Socket closed"):
-        calls.call()
-    assert len(calls.asked) == 2
-
-
-def test_an_error_that_is_an_answer_is_not_repeated():
-    calls = Calls(3, lambda *_: INVALID)
-    with pytest.raises(CallError, match="is wrong"):
-        calls.call()
-    assert len(calls.asked) == 1
-
-
-def test_a_call_that_may_have_been_sent_is_not_repeated_by_that_rule():
-    refused = CallError(UNAVAILABLE, "refused", not_sent=True)
-    calls = Calls(2, lambda _, attempt: refused if attempt == 1 else BROKEN)
-    with pytest.raises(CallError):
-        calls.call(may_repeat=was_not_sent)
-    assert len(calls.asked) == 2
-
-
 def test_of_several_servers_the_first_obstacle_is_what_to_advise_on():
     kept = [Obstacle.NO_SERVER, Obstacle.TLS, Obstacle.CLOSED]
     calls = Calls(3, lambda server, _: CallError(UNAVAILABLE, "none", obstacle=kept[server]), 0.0)
     with pytest.raises(CallError) as error:
         calls.call()
     assert error.value.obstacle == Obstacle.TLS
-
-
-def test_a_timeout_while_repeating_says_why_it_was_repeated():
-    late = CallError(DEADLINE_EXCEEDED, "too late")
-    calls = Calls(1, lambda _, attempt: FULL if attempt == 1 else late)
-    with pytest.raises(CallError, match="too late; before that: the queue is full"):
-        calls.call(timeout=5)
 
 
 def test_pauses_double_up_to_two_seconds_with_jitter():

@@ -26,7 +26,7 @@ from stowage import (
     Platform,
     Schedule,
     SolveOptions,
-    _core,
+    native,
 )
 
 LINK = ("--offload-bandwidth", "12GB/s", "--half-duplex")
@@ -365,7 +365,7 @@ def test_fuzzed_requests_raise_or_answer():
         if not isinstance(request, dict):
             continue
         try:
-            _core.solve(request, working_bytes=1 << 28, timeout_seconds=5.0)
+            native.call("solve", {**request, "working_bytes": 1 << 28, "timeout_seconds": 5.0})
             outcomes["answer"] += 1
         except (InvalidRequestError, stowage.SolveMemoryError):
             outcomes["error"] += 1

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
 import zipfile
+from typing import Any
 
 import pytest
 from support import PROGRAMS, REPOSITORY
@@ -54,10 +56,16 @@ def wheel() -> pathlib.Path:
     path = os.environ.get("STOWAGE_WHEEL")
     if path is not None:
         return pathlib.Path(path)
-    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    built = sorted((REPOSITORY / "client/python/dist").glob(f"*-{tag}-*.whl"))
+    built = sorted((REPOSITORY / "client/python/dist").glob("*.whl"))
     assert built, "run deploy/wheel.sh"
     return built[-1]
+
+
+def test_there_is_one_wheel_for_every_python(wheel):
+    assert "-py3-none-" in wheel.name
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "stowage/libstowage.so" in names
+    assert not [name for name in names if "cpython" in name or name.endswith(".pyi")]
 
 
 def test_the_wheel_says_on_which_systems_it_runs(wheel):
@@ -66,7 +74,6 @@ def test_the_wheel_says_on_which_systems_it_runs(wheel):
     assert int(glibc.group(1)) <= 35, "Ubuntu 22.04 has glibc 2.35"
     names = zipfile.ZipFile(wheel).namelist()
     assert "stowage/py.typed" in names
-    assert "stowage/_core.pyi" in names
     assert "stowage/_proto/descriptors.binpb" in names
     assert not [name for name in names if "/tests/" in name or "protobuf" in name]
 
@@ -90,6 +97,47 @@ def test_the_wheel_has_the_licences_of_the_libraries_in_it(wheel):
         texts = [text for name, text in licences.items() if name.startswith(library)]
         assert texts, f"{library} is not among {sorted(licences)}"
         assert all("Apache License" in text for text in texts)
+
+
+LIBRARY = pathlib.Path(stowage.__file__).with_name("libstowage.so")
+
+
+def test_the_library_shows_nothing_but_the_c_interface():
+    """Other libraries of the process have their own Abseil."""
+    run = subprocess.run(
+        ["nm", "--dynamic", "--defined-only", LIBRARY], capture_output=True, text=True, check=True
+    )
+    shown = {line.split()[-1] for line in run.stdout.splitlines()}
+    header = (REPOSITORY / "client/c/stowage.h").read_text()
+    assert shown == set(re.findall(r"^STOWAGE_API .*?(stowage_\w+)\(", header, re.M))
+
+
+@pytest.mark.parametrize("first", [("grpc", "torch"), ("stowage",)])
+def test_it_works_beside_other_libraries_in_any_order(first):
+    imports = [*first, *({"grpc", "torch", "stowage"} - {*first})]
+    script = "\n".join(f"import {name}" for name in imports) + (
+        "\nchannel = grpc.insecure_channel('127.0.0.1:1')\nassert torch.ones(2).sum() == 2\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script + LIGHT], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_example_in_lua_prints_a_schedule():
+    program = REPOSITORY / "client/examples/solve_in_lua.lua"
+
+    def events(memory: str) -> list[dict[str, Any]]:
+        run = subprocess.run(
+            ["luajit", program, LIBRARY, memory], capture_output=True, text=True, check=True
+        )
+        return [json.loads(line) for line in run.stdout.splitlines()]
+
+    answer = stowage.Answer.from_dict(events("20971520")[-1]["result"])
+    assert answer.feasible
+    (error,) = events("-1")
+    (violation,) = error["error"]["violations"]
+    assert violation["field"] == "platform.memory_bytes"
 
 
 def test_there_is_no_source_distribution(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,35 +10,23 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from stowage.errors import BudgetError
+from stowage.errors import BudgetError, InvalidRequestError
+from stowage.local import parse_bytes
 from stowage.torch.values import parts_of, storage_key
 
-_UNITS = {
-    "": 1,
-    "B": 1,
-    **{unit + "B": 1000**power for power, unit in enumerate("kMGTP", 1)},
-    **{unit + "iB": 1024**power for power, unit in enumerate("KMGTP", 1)},
-}
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([A-Za-z]*)\s*")
 _PERCENT = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?)\s*%\s*")
 
 
-def bytes_of(size: int | str, name: str, whole: int) -> int:
-    """Bytes of 12_000_000_000, "12GiB", "1.5GB" or, of `whole`, "80%"; `name` is for errors."""
-    if isinstance(size, int) and not isinstance(size, bool) and 0 <= size < 2**62:
-        return size
-    if isinstance(size, str):
-        if match := _PERCENT.fullmatch(size):
-            percent = float(match[1])
-            if percent <= 100:
-                return int(whole * percent / 100)
-        elif (match := _SIZE.fullmatch(size)) and match[2] in _UNITS:
-            value = float(match[1]) * _UNITS[match[2]]
-            if value < 2**62:
-                return int(value)
+def bytes_of(size: int | str, name: str, whole: int, whole_name: str) -> int:
+    """Bytes of 12_000_000_000, "12GiB", "1.5GB" or, of `whole`, "80%"; the names are for errors."""
+    match = _PERCENT.fullmatch(size) if isinstance(size, str) else None
+    if match and float(match[1]) <= 100:
+        return int(whole * float(match[1]) / 100)
+    with contextlib.suppress(InvalidRequestError):
+        return parse_bytes(size, name)
     raise BudgetError(
         f'{name}: is {size!r}; it must be bytes, as 12_000_000_000, or a text as "12GiB", "1.5GB" '
-        'or "80%", of 0 to 100'
+        f'or "80%", from 0 to 100 % of {whole_name}'
     )
 
 
@@ -98,11 +87,3 @@ def _copies(optimizer: torch.optim.Optimizer) -> int:
 def _bytes(tensors: Iterable[Tensor]) -> int:
     parts = [part for tensor in tensors for part in parts_of(tensor)]
     return sum({storage_key(part): part.untyped_storage().nbytes() for part in parts}.values())
-
-
-def text_of(size: float) -> str:
-    """Bytes for people: 1.50 GiB."""
-    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
-        if size >= 2**power:
-            return f"{size / 2**power:.2f} {unit}"
-    return f"{size:.0f} B"

@@ -18,6 +18,7 @@ from stowage.answer import Answer
 from stowage.errors import BudgetError, InfeasibleError, NotAChainError, StowageError
 from stowage.local import memory_range, solve
 from stowage.model import Chain, Platform, Schedule
+from stowage.native import format_bytes
 from stowage.planner import Planned, plan
 from stowage.torch.best_plan import best_plan, least_memory
 from stowage.torch.budget import (
@@ -25,7 +26,6 @@ from stowage.torch.budget import (
     bytes_of,
     device_memory,
     memory_use,
-    text_of,
 )
 from stowage.torch.comparison import (
     PlainSteps,
@@ -357,7 +357,7 @@ def _refuse_outdated(measured: _Measured, fitted: Fitted, peak: int) -> None:
     if measured.is_saved and peak > (1 + _PEAKS_DIFFER) * max(predicted, fitted.activations):
         assert measured.file is not None
         measured.file.forget()
-        raise _OutdatedError(f"{measured.file.path}: a step takes {text_of(peak)}")
+        raise _OutdatedError(f"{measured.file.path}: a step takes {format_bytes(peak)}")
 
 
 # By more than what is predicted of a profile that was just measured.
@@ -544,22 +544,24 @@ def _budget(
         raise BudgetError("memory, activations: pass one of the two")
     if activations is not None:
         if isinstance(activations, str) and activations.strip().endswith("%"):
-            share = bytes_of(activations, "activations", _WHOLE) / _WHOLE
+            share = bytes_of(activations, "activations", _WHOLE, _RANGE) / _WHOLE
             least, most = solving.range_of_activations()
             budget = least + int(share * (most - least))
         else:
-            budget = bytes_of(activations, "activations", 0)
+            budget = bytes_of(activations, "activations", 0, _RANGE)
         return use.total + budget, budget
-    total = bytes_of(memory, "memory", device_memory(device))  # type: ignore[arg-type]
+    whole = device_memory(device)
+    total = bytes_of(memory, "memory", whole, "the device's memory")  # type: ignore[arg-type]
     if total <= use.total:
         raise BudgetError(
-            f"memory: is {text_of(total)}; weights, gradients and the optimizer's state alone take "
-            f"{text_of(use.total)}"
+            f"memory: is {format_bytes(total)}; weights, gradients and the optimizer's state alone "
+            f"take {format_bytes(use.total)}"
         )
     return total, total - use.total
 
 
 _WHOLE = 1 << 40  # of which a share is taken
+_RANGE = "the range from the least with which there is a schedule to plain training's"
 
 
 def _planned(
@@ -587,9 +589,9 @@ def _planned(
         activations = min(activations, plain)
     least = use.total + activations
     raise InfeasibleError(
-        f"no schedule of {solver} fits into {text_of(budget)} of activations; the least that works "
-        f"is activations={activations} ({text_of(activations)}), or memory={least} "
-        f"({text_of(least)}), of which {text_of(use.total)} are weights, gradients and the "
-        "optimizer's state",
+        f"no schedule of {solver} fits into {format_bytes(budget)} of activations; the least that "
+        f"works is activations={activations} ({format_bytes(activations)}), or memory={least} "
+        f"({format_bytes(least)}), of which {format_bytes(use.total)} are weights, gradients and "
+        "the optimizer's state",
         minimum_memory_bytes=least,
     )

@@ -39,7 +39,7 @@ class Recorded:
     filled_by: str = ""  # the first that is joined to it
 
     def cost(self) -> dict[str, Any]:
-        """For `_core.choose_kept`."""
+        """For `stowage_ways` of client/c/stowage.h."""
         inner = sum(size for key, size in self.outputs.items() if key in self.saved)
         name = _name_of(self.operator)
         return {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from stowage.answer import FirstSweep, StageFate
-from stowage.torch.budget import text_of
+from stowage.native import format_bytes
 
 if TYPE_CHECKING:
     from stowage.torch.fitting import Fitted
@@ -51,7 +51,7 @@ class Report:
         lines.append(f"{'step':10}" + "".join(f"{_seconds(value):>14}" for value in seconds))
         sizes = (self.predicted_peak_bytes, self.measured_peak_bytes, self.plain_peak_bytes)
         lines.append(f"{'peak':10}" + "".join(f"{_bytes(value):>14}" for value in sizes))
-        lines.append(f"{'budget':10}{text_of(self.budget_bytes):>14}")
+        lines.append(f"{'budget':10}{format_bytes(self.budget_bytes):>14}")
         lines.append(f"{'run':10}{_RUN_BY[self.run]}: {self.run_reason}")
         width = max(len("layer"), *(len(layer.name) for layer in self.layers))
         lines.append(f"{'layer':{width}}  {'kept':8}  recomputed  offloaded")
@@ -132,13 +132,14 @@ def paragraph(found: Fitted) -> str:
     plain = (
         "plain training runs out of memory"
         if profile.plain_peak_bytes is None
-        else f"plain training takes {text_of(profile.plain_peak_bytes)} and "
+        else f"plain training takes {format_bytes(profile.plain_peak_bytes)} and "
         f"{_seconds(profile.plain_seconds)} a step"
     )
     begin = (
         f"stowage: a chain of {len(found.coordinator.stages)} layers, from "
         f"{found.coordinator.stages[0].name} to {found.coordinator.stages[-1].name}; "
-        f"{text_of(found.activations)} for activations, of {text_of(found.memory)}; {plain}. "
+        f"{format_bytes(found.activations)} for activations, of {format_bytes(found.memory)}; "
+        f"{plain}. "
     )
     if found.answer is None:
         return begin + "It fits, so nothing is recomputed." + _notes(found)
@@ -168,4 +169,4 @@ def _seconds(value: float | None) -> str:
 
 
 def _bytes(value: int | None) -> str:
-    return "-" if value is None else text_of(value)
+    return "-" if value is None else format_bytes(value)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from stowage import _core
+from stowage import native
 from stowage.model import SaveOption
 from stowage.model import Stage as ChainStage
 from stowage.torch.executor import Pass
@@ -166,9 +166,10 @@ class _Seconds(Walk):
         costs = [operator.cost() for operator in recording.operators]
         # An operator takes longer where the host waits for each.
         factor = min(1.0, stage.forward_seconds / max(1e-12, sum(c["seconds"] for c in costs)))
-        for name, kept, rerun in _core.choose_kept(costs, most, _COUNT):
-            kind.ways.append(recording.way(name, kept))
-            kind.reruns.append(rerun * factor)
+        request = {"operators": costs, "most_bytes": most, "count": _COUNT}
+        for way in native.call("ways", request)["ways"]:
+            kind.ways.append(recording.way(way["name"], set(way["operators"])))
+            kind.reruns.append(way["rerun_seconds"] * factor)
         return kind
 
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "client/lib/failure.h"
 #include "google/rpc/error_details.pb.h"
 #include "stowage/v1/errors.pb.h"
+#include "tests/support/rules.h"
 
 namespace stowage {
 namespace {
@@ -53,33 +55,40 @@ TEST(FromGrpc, TellsTheCallersTimeLimitFromTheServers) {
   EXPECT_THAT(connection.FromGrpc(late, 5).message(), HasSubstr("did not answer within 5 s"));
 }
 
-TEST(FromGrpc, TellsConnectionsThatBrokeFromThoseThatWereNeverMade) {
-  const auto cause = [](const char* text) { return CauseOf(Unavailable(text)); };
-  EXPECT_EQ(cause(kDied), FailureCause::kBrokenConnection);
-  EXPECT_EQ(cause("recvmsg:Connection reset by peer"), FailureCause::kBrokenConnection);
-  EXPECT_EQ(cause("failed to connect to all addresses; last error: UNKNOWN"), FailureCause::kOther);
-  EXPECT_EQ(cause("keepalive watchdog timeout"), FailureCause::kBrokenConnection);
-  EXPECT_EQ(CauseOf(Draining()), FailureCause::kOther);
-  // A proxy without a server.
-  EXPECT_EQ(cause("Received http2 header with status: 503"), FailureCause::kOther);
-  EXPECT_EQ(cause("no healthy upstream"), FailureCause::kOther);
-  // REFUSED_STREAM: no server has begun the call.
-  EXPECT_EQ(cause("Received RST_STREAM with error code 7"), FailureCause::kOther);
+// The failure of a call of which no Stowage server says why.
+absl::Status FailureFor(const nlohmann::json& rule) {
+  static const std::map<std::string, grpc::StatusCode> codes = {
+      {"UNAVAILABLE", grpc::StatusCode::UNAVAILABLE},
+      {"UNKNOWN", grpc::StatusCode::UNKNOWN},
+      {"INTERNAL", grpc::StatusCode::INTERNAL},
+      {"CANCELLED", grpc::StatusCode::CANCELLED},
+      {"RESOURCE_EXHAUSTED", grpc::StatusCode::RESOURCE_EXHAUSTED},
+      {"DEADLINE_EXCEEDED", grpc::StatusCode::DEADLINE_EXCEEDED},
+      {"UNIMPLEMENTED", grpc::StatusCode::UNIMPLEMENTED}};
+  const Connection connection("127.0.0.1:1", {}, 1);
+  return connection.FromGrpc({codes.at(rule.at("code")), rule.at("text").get<std::string>()},
+                             std::nullopt);
 }
 
-// As HAProxy and others end a call whose server dies after it has begun to answer.
-TEST(FromGrpc, TakesAStreamThatAProxyEndsForABrokenConnection) {
-  const Connection connection("127.0.0.1:1", {}, 1);
-  for (const grpc::Status& status :
-       {grpc::Status(grpc::StatusCode::UNKNOWN, "Stream removed"),
-        grpc::Status(grpc::StatusCode::INTERNAL, "Received RST_STREAM with error code 2")}) {
-    const absl::Status failure = connection.FromGrpc(status, std::nullopt);
-    EXPECT_TRUE(absl::IsUnavailable(failure)) << failure;
-    EXPECT_EQ(CauseOf(failure), FailureCause::kBrokenConnection);
-    EXPECT_FALSE(WasNotSent(failure));
+TEST(FromGrpc, FollowsTheSharedRules) {
+  const std::map<std::string, FailureCause> causes = {
+      {"OTHER", FailureCause::kOther}, {"BROKEN_CONNECTION", FailureCause::kBrokenConnection}};
+  const std::map<std::string, Obstacle> obstacles = {{"TLS", Obstacle::kTls},
+                                                     {"CLOSED", Obstacle::kClosed},
+                                                     {"KEY", Obstacle::kKey},
+                                                     {"NO_SERVER", Obstacle::kNoServer},
+                                                     {"NONE", Obstacle::kNone}};
+  for (const nlohmann::json& rule : RuleCases("grpc_failures")) {
+    const absl::Status failure = FailureFor(rule);
+    EXPECT_EQ(absl::StatusCodeToString(failure.code()), rule.at("becomes")) << rule;
+    EXPECT_EQ(CauseOf(failure), causes.at(rule.at("cause"))) << rule;
+    EXPECT_EQ(ObstacleOf(failure), obstacles.at(rule.at("obstacle"))) << rule;
+    EXPECT_EQ(WasNotSent(failure), rule.at("not_sent").get<bool>()) << rule;
   }
-  const grpc::Status other(grpc::StatusCode::UNKNOWN, "Unexpected error in RPC handling");
-  EXPECT_TRUE(absl::IsUnknown(connection.FromGrpc(other, std::nullopt)));
+}
+
+TEST(FromGrpc, LeavesAServersOwnErrorsAlone) {
+  EXPECT_EQ(CauseOf(Draining()), FailureCause::kOther);
   EXPECT_TRUE(absl::IsInternal(
       FromServer(grpc::StatusCode::INTERNAL, "INTERNAL", "Received RST_STREAM with error code 2")));
 }
@@ -116,14 +125,7 @@ TEST(FromGrpc, KeepsTheViolatedFieldsWhereTheServerNamesAll) {
   EXPECT_THAT(violations_of(), testing::IsEmpty());
 }
 
-TEST(WasNotSent, IsTrueWhereNoConnectionWasMade) {
-  EXPECT_TRUE(WasNotSent(Unavailable(kRefused)));
-  EXPECT_TRUE(WasNotSent(Unavailable(kNoTls)));
-  EXPECT_TRUE(WasNotSent(Unavailable("DNS resolution failed for nobody:1: not found")));
-}
-
 TEST(WasNotSent, IsFalseWhereAServerMayHaveSeenTheRequest) {
-  EXPECT_FALSE(WasNotSent(Unavailable(kDied)));
   EXPECT_FALSE(WasNotSent(Draining()));
   EXPECT_FALSE(WasNotSent(absl::DeadlineExceededError(kRefused)));
   EXPECT_FALSE(WasNotSent(absl::OkStatus()));

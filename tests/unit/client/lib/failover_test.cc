@@ -3,16 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "client/lib/failure.h"
 #include "client/lib/retry.h"
+#include "tests/support/rules.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -63,12 +68,34 @@ class FailoverTest : public testing::Test {
   void Use(std::vector<std::string> servers, uint32_t seed = 0) {
     servers_ = std::move(servers);
     failover_.emplace(FailoverOptions{.servers = servers_, .patience_seconds = 3, .seed = seed},
-                      FailoverTime{.now = [this] { return now_; },
-                                   .sleep =
-                                       [this](std::chrono::duration<double> pause) {
-                                         pauses_.push_back(pause.count());
-                                         Pass(pause.count());
-                                       }});
+                      Time());
+  }
+  FailoverTime Time() {
+    return {.now = [this] { return now_; },
+            .sleep =
+                [this](std::chrono::duration<double> pause) {
+                  pauses_.push_back(pause.count());
+                  Pass(pause.count());
+                }};
+  }
+
+  // The first `count` of those servers.
+  void Use(std::vector<std::string> servers, int count, double patience) {
+    servers.resize(static_cast<size_t>(count));
+    servers_ = std::move(servers);
+    failover_.emplace(FailoverOptions{.servers = servers_, .patience_seconds = patience, .seed = 0},
+                      Time());
+  }
+
+  // The same, whatever the server.
+  absl::Status CallWith(std::optional<double> timeout_seconds, Failover::Rule rule,
+                        const std::function<absl::Status()>& attempt) {
+    tried_.clear();
+    pauses_.clear();
+    return failover_->Call(timeout_seconds, rule, [&](size_t server, std::optional<double> left) {
+      tried_.push_back({servers_[server], left});
+      return attempt();
+    });
   }
 
   absl::Status Call(std::optional<double> timeout_seconds = std::nullopt,
@@ -113,6 +140,55 @@ class FailoverTest : public testing::Test {
   std::vector<std::string> servers_;
   std::chrono::steady_clock::time_point now_;
 };
+
+// What an attempt of a shared rule ends with: "FULL 0.5" advises half a second.
+absl::Status Said(const std::string& text) {
+  const std::vector<std::string> words = absl::StrSplit(text, ' ');
+  const std::string& word = words.front();
+  if (word == "OK") return absl::OkStatus();
+  if (word == "DEAD") return Dead();
+  if (word == "BROKEN") return Broken();
+  if (word == "FULL") return Full(std::stod(words.at(1)));
+  if (word == "LIMITED") return AboveItsLimit(std::stod(words.at(1)));
+  if (word == "LATE") return absl::DeadlineExceededError("too late");
+  if (word == "INVALID") return absl::InvalidArgumentError("chain: is wrong");
+  if (word != "REFUSED") throw std::invalid_argument(text);
+  absl::Status refused = absl::UnavailableError("refused");
+  SetNotSent(&refused);
+  return refused;
+}
+
+TEST_F(FailoverTest, FollowsTheSharedRules) {
+  for (const nlohmann::json& rule : RuleCases("failover")) {
+    SCOPED_TRACE(rule.at("name").get<std::string>());
+    const int servers = rule.at("servers");
+    Use({"a", "b", "c", "d", "e"}, servers, rule.at("patience"));
+    const auto says = rule.at("says").get<std::vector<std::string>>();
+    const double begin = Elapsed();
+    const absl::Status end =
+        CallWith(rule.at("timeout").is_null() ? std::nullopt
+                                              : std::optional(rule.at("timeout").get<double>()),
+                 rule.at("rule") == "WAS_NOT_SENT" ? WasNotSent : IsRetryable, [&] {
+                   Pass(rule.at("attempt_seconds").get<double>());
+                   return Said(says[std::min(tried_.size(), says.size()) - 1]);
+                 });
+    const double seconds = Elapsed() - begin;
+    EXPECT_EQ(absl::StatusCodeToString(end.code()), rule.at("ends"));
+    if (!rule.at("attempts").is_null()) {
+      EXPECT_THAT(tried_, SizeIs(rule.at("attempts").get<size_t>()));
+    }
+    if (!rule.at("pauses").is_null()) {
+      EXPECT_THAT(pauses_, SizeIs(rule.at("pauses").get<size_t>()));
+    }
+    EXPECT_GE(seconds, rule.at("least_seconds").get<double>() - 1e-6);
+    if (!rule.at("most_seconds").is_null()) {
+      EXPECT_LE(seconds, rule.at("most_seconds").get<double>() + 1e-6);
+    }
+    if (!rule.at("message").is_null()) {
+      EXPECT_THAT(std::string(end.message()), HasSubstr(rule.at("message").get<std::string>()));
+    }
+  }
+}
 
 TEST_F(FailoverTest, BeginsAtARandomServer) {
   std::map<std::string, int> firsts;

@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/rules.h"
 #include "tests/support/status_matchers.h"
 
 namespace stowage {
@@ -9,26 +14,15 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(ParseBytes, TakesBinaryAndDecimalUnitsAndPlainBytes) {
-  EXPECT_EQ(*ParseBytes("4GiB"), int64_t{4} << 30);
-  EXPECT_EQ(*ParseBytes("1.5 GB"), 1'500'000'000);
-  EXPECT_EQ(*ParseBytes("10KB"), 10'000);
-  EXPECT_EQ(*ParseBytes("10KiB"), 10'240);
-  EXPECT_EQ(*ParseBytes("123"), 123);
-  EXPECT_EQ(*ParseBytes("7B"), 7);
-  EXPECT_EQ(*ParseBytes("1e3"), 1000);
-  EXPECT_EQ(*ParseBytes("0"), 0);
-}
-
-TEST(ParseBytes, IsExactForWholeNumbersThatADoubleCannotHold) {
-  EXPECT_EQ(*ParseBytes("4611686018427387903"), (int64_t{1} << 62) - 1);
-}
-
-TEST(ParseBytes, RefusesWhatIsNoSizeAndSaysWhatIs) {
-  for (const char* text : {"", "GiB", "-1", "-1GiB", "nan", "inf", "4 GiBs", "4gib",
-                           "4611686018427387904", "5000000TiB", "1e30", "4G", "--memory"}) {
-    EXPECT_THAT(ParseBytes(text), Fails(absl::StatusCode::kInvalidArgument, HasSubstr("e.g. 4GiB")))
-        << text;
+TEST(ParseBytes, FollowsTheSharedRules) {
+  for (const nlohmann::json& rule : RuleCases("sizes")) {
+    const auto text = rule.at("text").get<std::string>();
+    const absl::StatusOr<int64_t> bytes = ParseBytes(text);
+    if (rule.at("bytes").is_null()) {
+      EXPECT_THAT(bytes, Fails(absl::StatusCode::kInvalidArgument, HasSubstr("e.g. 4GiB"))) << text;
+    } else {
+      EXPECT_EQ(absl::StrCat(*bytes), rule.at("bytes").get<std::string>()) << text;
+    }
   }
 }
 
