@@ -28,6 +28,7 @@
 #include "solver/bounds/memory_range.h"
 #include "solver/export/targets.h"
 #include "solver/json/json_reader.h"
+#include "solver/json/json_text.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/solve/catalog.h"
 
@@ -38,6 +39,18 @@ std::string ViolationsEvent(const std::vector<FieldViolation>& violations) {
   return ErrorEvent(ViolationsStatus(violations), violations);
 }
 
+absl::string_view TextOf(const char* text, size_t size) {
+  return text == nullptr ? absl::string_view() : absl::string_view(text, size);
+}
+
+// Of CheckJsonText(): "chain.name: is given twice".
+std::string NotJsonEvent(const absl::Status& status) {
+  const std::string message(status.message());
+  const size_t colon = std::min(message.find(": "), message.size());
+  return ErrorEvent(status, {{message.substr(0, colon),
+                              message.substr(std::min(colon + 2, message.size()))}});
+}
+
 std::string LastEvent(const absl::StatusOr<OrderedJson>& reply) {
   return reply.ok() ? EventOf("result", *reply) : ErrorEvent(reply.status());
 }
@@ -45,14 +58,9 @@ std::string LastEvent(const absl::StatusOr<OrderedJson>& reply) {
 // Reads a question of type `Asked`. Null: `call` is that of its errors.
 template <typename Asked>
 std::unique_ptr<Asked> Read(const char* text, size_t size, stowage_call** call) {
-  const absl::StatusOr<nlohmann::json> json =
-      ParseJson("request", text == nullptr ? absl::string_view() : absl::string_view(text, size));
+  const absl::StatusOr<nlohmann::json> json = ParseJson("request", TextOf(text, size));
   if (!json.ok()) {
-    const std::string message(json.status().message());
-    const size_t colon = std::min(message.find(": "), message.size());
-    const FieldViolation violation{message.substr(0, colon),
-                                   message.substr(std::min(colon + 2, message.size()))};
-    *call = new stowage_call(ErrorEvent(json.status(), {violation}));
+    *call = new stowage_call(NotJsonEvent(json.status()));
     return nullptr;
   }
   auto asked = std::make_unique<Asked>();
@@ -231,6 +239,17 @@ stowage_call* stowage_units(const char* request, size_t size) {
 stowage_call* stowage_catalog(const char* request, size_t size) {
   return Answered<stowage::NoQuestion>(
       request, size, [](const stowage::NoQuestion&) { return stowage::CatalogEvent(); });
+}
+
+stowage_call* stowage_check_json(const char* root, const char* text, size_t size) {
+  try {
+    absl::string_view json = stowage::TextOf(text, size);
+    const absl::Status status = stowage::CheckJsonText(root == nullptr ? "" : root, &json);
+    return new stowage_call(status.ok() ? stowage::EventOf("result", stowage::OrderedJson::object())
+                                        : stowage::NotJsonEvent(status));
+  } catch (const std::exception&) {
+    return nullptr;
+  }
 }
 
 const char* stowage_next(stowage_call* call, int milliseconds) {

@@ -96,6 +96,11 @@ STOWAGE_API stowage_call* stowage_units(const char* request, size_t size);
  * "targets":[{"name","framework","setting","expresses","loses","usual","tried"}…]}. */
 STOWAGE_API stowage_call* stowage_catalog(const char* request, size_t size);
 
+/* Whether a text of `size` bytes is a JSON object that Stowage reads: UTF-8, no key twice, no null in
+ * an array, at most 32 levels. `root`, ended by a null byte, is what errors call it. Result: {}.
+ * Errors name the field and the place: "chain.stages[3].name: line 12, column 9: not JSON: …". */
+STOWAGE_API stowage_call* stowage_check_json(const char* root, const char* text, size_t size);
+
 /* The next event of a call, ended by a null byte; waits for one for at most `milliseconds`. Null:
  * there is none yet, or the last one was returned. Valid until the next stowage_next() or
  * stowage_free() of this call. */

@@ -9,19 +9,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from stowage import native
 from stowage.codec import FieldSpec, Kind, Message, has_half_pair, spec_of, specs_by_name
 from stowage.errors import InvalidRequestError, invalid
 
 M = TypeVar("M", bound=Message)
 
-_MAX_LEVELS = 32
-# Byte order marks of what editors and shells of Windows write; UTF-16's begins UTF-32's.
-_OTHER_MARKS = {
-    b"\xff\xfe\0\0": "UTF-32",
-    b"\0\0\xfe\xff": "UTF-32",
-    b"\xff\xfe": "UTF-16",
-    b"\xfe\xff": "UTF-16",
-}
 _WHOLE = re.compile(r"-?[0-9]+")
 # What C's strtod reads; it also accepts "inf" and "nan" in any case.
 _NUMBER = re.compile(
@@ -35,27 +28,13 @@ def parse(message: type[M], text: str | bytes) -> M:
     Raises:
         InvalidRequestError: Names the field, or the line and column where it is not JSON.
     """
-    root = message.root
-    for mark, encoding in _OTHER_MARKS.items():
-        if isinstance(text, bytes) and text.startswith(mark):
-            raise invalid(root, f"is {encoding}; convert it to UTF-8")
+    content = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    native.check_json(message.root, content)
     try:
-        if isinstance(text, bytes):
-            text = text.decode("utf-8-sig")
-        values = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_Pairs)
-    except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise invalid(root, f"{place}: not JSON: {error.msg}") from None
-    except UnicodeDecodeError as error:
-        raise invalid(root, f"not JSON: byte {error.start} is not UTF-8") from None
-    except RecursionError:
-        raise invalid(root, "is nested too deep") from None
+        values = json.loads(content.decode("utf-8-sig"))
     except ValueError:  # an int of more digits than Python reads
-        raise invalid(root, "has a number of thousands of digits") from None
-    if not isinstance(values, _Pairs):
-        what = "an array, not" if isinstance(values, list) else "not"
-        raise invalid(root, f"is {what} a JSON object")
-    return read(message, _merged(values, root, 1), root)
+        raise invalid(message.root, "has a number of thousands of digits") from None
+    return read(message, values, message.root)
 
 
 def read(message: type[M], values: Mapping[str, Any], path: str) -> M:
@@ -74,30 +53,6 @@ def read(message: type[M], values: Mapping[str, Any], path: str) -> M:
         if spec.required and spec.name not in fields:
             raise invalid(f"{path}.{spec.name}", f"is missing; {_wanted(spec)}")
     return message(**fields)
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object before it is known that no key is given twice."""
-
-
-def _merged(value: Any, path: str, level: int) -> Any:
-    """Objects as dicts. Raises where a key is given twice or a list has a null."""
-    if level > _MAX_LEVELS and isinstance(value, list):
-        raise invalid(path, "is nested too deep")
-    if isinstance(value, _Pairs):
-        merged: dict[str, Any] = {}
-        for key, entry in value:
-            if key in merged:
-                raise invalid(f"{path}.{key}", "is given twice")
-            merged[key] = _merged(entry, f"{path}.{key}", level + 1)
-        return merged
-    if isinstance(value, list):
-        free = ".provenance" in path
-        for i, entry in enumerate(value):
-            if entry is None and not free:
-                raise invalid(f"{path}[{i}]", "is null, not an object")
-        return [_merged(entry, f"{path}[{i}]", level + 1) for i, entry in enumerate(value)]
-    return value
 
 
 def _value(spec: FieldSpec, value: Any, parent: str) -> Any:

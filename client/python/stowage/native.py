@@ -24,6 +24,8 @@ _library.stowage_cancel.argtypes = [ctypes.c_void_p]
 _library.stowage_cancel.restype = None
 _library.stowage_free.argtypes = [ctypes.c_void_p]
 _library.stowage_free.restype = None
+_library.stowage_check_json.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
+_library.stowage_check_json.restype = ctypes.c_void_p
 _library.stowage_fnv1a.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
 _library.stowage_fnv1a.restype = ctypes.c_uint64
 
@@ -73,7 +75,21 @@ def call(
         BaseException: What `cancelled`, one of `events` or a signal raises; the call has ended.
     """
     text = _encoded(request)
-    handle = _FUNCTIONS[name](text, len(text))
+    return _result(_FUNCTIONS[name](text, len(text)), cancelled, events or {}, names or {})
+
+
+def check_json(root: str, text: bytes) -> None:
+    """Raises InvalidRequestError where a text, which the error calls `root`, is no JSON object that
+    Stowage reads: it names the field, and line and column."""
+    _result(_library.stowage_check_json(root.encode(), text, len(text)), None, {}, {})
+
+
+def _result(
+    handle: int | None,
+    cancelled: Callable[[], bool] | None,
+    events: Mapping[str, Callable[[Any], object]],
+    names: Mapping[str, str],
+) -> dict[str, Any]:
     if handle is None:
         raise MemoryError("the library of Stowage cannot start a call: memory is exhausted")
     try:
@@ -91,8 +107,8 @@ def call(
             if kind == "result":
                 return dict(value)
             if kind == "error":
-                raise _error(value, names or {})
-            if not is_cancelled and events is not None and kind in events:
+                raise _error(value, names)
+            if not is_cancelled and kind in events:
                 events[kind](value)
     finally:
         _library.stowage_free(handle)  # ends what has not ended

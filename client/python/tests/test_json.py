@@ -64,6 +64,13 @@ ERRORS = [
     '{"stages": [{"a": 1, "a": 2}]}',
     "[1]",
     "3",
+    "",
+    '{"name": nul',
+    '{"name": NaN}',
+    '{"name": "\\ud800"}',
+    '{"a":' * 5000,
+    '{"provenance":' + '{"a":' * 40 + "1" + "}" * 41,
+    '{"input_bytes": ' + "9" * 5000 + "}",
 ]
 
 
@@ -106,20 +113,15 @@ def test_reads_what_the_command_line_reads(case):
 
 
 def test_not_json_is_named_by_line_and_column():
-    with pytest.raises(InvalidRequestError, match=r"^chain: line 2, column 9: not JSON: "):
+    with pytest.raises(InvalidRequestError, match=r"^chain\.name: line 2, column 12: not JSON: "):
         Chain.from_json('{\n"name": nul')
-    with pytest.raises(InvalidRequestError, match=r"^chain: not JSON: byte 0 is not UTF-8"):
+    with pytest.raises(InvalidRequestError, match=r"^chain: line 1, column 1: not JSON: "):
         Chain.from_json(b"\xff")
     for encoding in ("utf-16", "utf-32"):
         expected = f"^chain: is {encoding.upper()}; convert it to UTF-8$"
         with pytest.raises(InvalidRequestError, match=expected):
             Chain.from_json('{"name": "a"}'.encode(encoding))
-    with pytest.raises(InvalidRequestError, match="nested too deep"):
-        Chain.from_json('{"a":' * 5000)
-    with pytest.raises(InvalidRequestError, match="nested too deep"):
-        Chain.from_json('{"provenance":' + '{"a":' * 40 + "1" + "}" * 41)
-    with pytest.raises(InvalidRequestError, match="thousands of digits"):
-        Chain.from_json('{"input_bytes": ' + "9" * 5000 + "}")
+    assert Chain.from_json('{"name": "a"}'.encode("utf-8-sig")).name == "a"
 
 
 def test_damaged_json_is_an_error_of_ours():

@@ -225,6 +225,18 @@ TEST(CInterface, TakesAnyBytes) {
               HasSubstr("request: line 1, column 1: not JSON: "));
 }
 
+TEST(CInterface, ChecksTextsBeforeTheyAreRead) {
+  const auto check = [](const std::string& text) {
+    const Call call(stowage_check_json("chain", text.data(), text.size()), stowage_free);
+    return EventsOf(call).back();
+  };
+  EXPECT_TRUE(check("{\"name\": \"a\"}").contains("result"));
+  EXPECT_THAT(ViolatedBy(check("{\"a\": {\"b\": 1, \"b\": 2}}")),
+              ElementsAre("chain.a.b: is given twice"));
+  EXPECT_THAT(ViolatedBy(check("\xFF")),
+              ElementsAre(HasSubstr("chain: line 1, column 1: not JSON: ")));
+}
+
 TEST(CInterface, HasProgressAndBetterAnswersOfACallThatTakesLong) {
   json request = SlowRequest();
   request["solver"] = "auto";
