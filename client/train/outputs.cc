@@ -9,7 +9,7 @@
 #include "solver/base/prefixed.h"
 #include "solver/base/quantile.h"
 #include "solver/base/status_macros.h"
-#include "solver/model/json.h"
+#include "solver/json/print_json.h"
 #include "solver/simulator/simulator.h"
 
 namespace stowage {

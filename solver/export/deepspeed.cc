@@ -8,7 +8,7 @@
 #include "solver/export/settings.h"
 #include "solver/export/targets.h"
 #include "solver/export/text.h"
-#include "solver/model/json.h"
+#include "solver/json/print_json.h"
 
 namespace stowage {
 namespace {

@@ -6,6 +6,8 @@
 //   Unless(name, value, unset)   the same, left out of JSON where it has the value `unset`
 //   Required(name, value)        a field without which the message means nothing
 //   Ignored(name)                a field that the plain type does not have
+// Fields that may be unset come last, as protobuf prints them. Those that most messages do without
+// are left out where they say nothing.
 #ifndef STOWAGE_SOLVER_JSON_JSON_FIELDS_H_
 #define STOWAGE_SOLVER_JSON_JSON_FIELDS_H_
 
@@ -155,12 +157,12 @@ void VisitFields(Visitor& visitor, Message& stage) {
   visitor.Field("no_recompute", stage.no_recompute);
   visitor.Field("no_offload", stage.no_offload);
   visitor.Field("graph", stage.graph);
-  visitor.Field("input_unread", stage.input_unread);
   visitor.Unless("save_options", stage.save_options, {});
   visitor.Field("gradient_bytes", stage.gradient_bytes);
   visitor.Unless("fusion_group", stage.fusion_group, "");
   visitor.Unless("control_flow", stage.control_flow, false);
   visitor.Field("replay_seconds", stage.replay_seconds);
+  visitor.Unless("input_unread", stage.input_unread, false);
   visitor.Field("save_overhead_bytes", stage.save_overhead_bytes);
 }
 
@@ -169,7 +171,7 @@ void VisitFields(Visitor& visitor, Message& chain) {
   visitor.Field("name", chain.name);
   visitor.Field("input_bytes", chain.input_bytes);
   visitor.Field("stages", chain.stages);
-  visitor.Field("loss", chain.loss);
+  visitor.Unless("loss", chain.loss, {});
   visitor.Ignored("provenance");
   visitor.Field("input_gradient_bytes", chain.input_gradient_bytes);
   visitor.Unless("graph_entry_seconds", chain.graph_entry_seconds, 0.0);
@@ -178,11 +180,11 @@ void VisitFields(Visitor& visitor, Message& chain) {
 template <typename Visitor, MessageOf<Platform> Message>
 void VisitFields(Visitor& visitor, Message& platform) {
   visitor.Field("name", platform.name);
-  visitor.Field("memory_bytes", platform.memory_bytes);
   visitor.Field("offload_bytes_per_second", platform.offload_bytes_per_second);
   visitor.Field("transfer_latency_seconds", platform.transfer_latency_seconds);
   visitor.Field("half_duplex", platform.half_duplex);
   visitor.Field("host_memory_bytes", platform.host_memory_bytes);
+  visitor.Field("memory_bytes", platform.memory_bytes);
   visitor.Field("prefetch_bytes_per_second", platform.prefetch_bytes_per_second);
 }
 

@@ -19,7 +19,7 @@
 #include "proto/convert/request_message.h"
 #include "proto/convert/schedule_message.h"
 #include "proto/service/results.h"
-#include "solver/model/json.h"
+#include "solver/json/print_json.h"
 #include "tests/support/chains.h"
 #include "tests/support/profiles.h"
 #include "tests/support/status_matchers.h"
@@ -209,7 +209,7 @@ TEST(ToJson, PrintsWarningsOnlyWhereThereAre) {
   EXPECT_EQ(FromMessage(read)->warnings, result.warnings);
 }
 
-// solver/model/json.h writes what protobuf would.
+// solver/json/print_json.h writes what protobuf would.
 TEST(ToJson, WritesAllProfilesAsTheModelDoes) {
   for (const std::string& name : AllProfiles()) {
     const Chain chain = LoadProfile(name);

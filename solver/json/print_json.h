@@ -1,8 +1,7 @@
-// Chains and platforms as JSON, without protobuf: byte for byte what proto/convert/json.h writes,
-// where names have no invisible characters beyond ASCII, which that escapes.
-// Pure, thread-safe.
-#ifndef STOWAGE_SOLVER_MODEL_JSON_H_
-#define STOWAGE_SOLVER_MODEL_JSON_H_
+// JSON as text, byte for byte what proto/convert/json.h writes, where strings have no invisible
+// characters beyond ASCII, which that escapes. Pure, thread-safe.
+#ifndef STOWAGE_SOLVER_JSON_PRINT_JSON_H_
+#define STOWAGE_SOLVER_JSON_PRINT_JSON_H_
 
 #include <string>
 
@@ -23,4 +22,4 @@ std::string ToJson(const Platform& platform);
 
 }  // namespace stowage
 
-#endif  // STOWAGE_SOLVER_MODEL_JSON_H_
+#endif  // STOWAGE_SOLVER_JSON_PRINT_JSON_H_

@@ -1,4 +1,4 @@
-#include "solver/model/json.h"
+#include "solver/json/print_json.h"
 
 #include <gtest/gtest.h>
 
