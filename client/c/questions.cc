@@ -139,6 +139,7 @@ namespace {
 // Of ChooseKept()'s table, which has a list of bytes for each.
 constexpr size_t kMaxOperators = 100'000;
 constexpr int kMaxWays = 100;
+constexpr double kMaxSeconds = 1e15;
 
 // A budget that is missing, which a budget of 0 bytes is not.
 constexpr int64_t kNoBudget = std::numeric_limits<int64_t>::min();
@@ -252,8 +253,14 @@ Violated ViolationsOf(UnitsQuestion& asked) {
   const int given = static_cast<int>(asked.size.has_value()) +
                     static_cast<int>(asked.bytes.has_value()) +
                     static_cast<int>(asked.seconds.has_value());
-  if (given == 1) return {};
-  return {{"size", "give one of size, bytes and seconds"}};
+  if (given != 1) return {{"size", "give one of size, bytes and seconds"}};
+  if (asked.bytes.has_value() && *asked.bytes < 0) {
+    return {{"bytes", absl::StrCat("is ", *asked.bytes, "; it must be at least 0")}};
+  }
+  if (asked.seconds.has_value() && !(*asked.seconds >= 0 && *asked.seconds < kMaxSeconds)) {
+    return {{"seconds", absl::StrCat("is ", *asked.seconds, "; it must be from 0 to below 1e15")}};
+  }
+  return {};
 }
 
 Violated ViolationsOf(NoQuestion& /*asked*/) { return {}; }
@@ -270,7 +277,10 @@ Violated ReadQuestion(const nlohmann::json& json, Question* asked) {
     asked->plan.request.options.time_precision = kDefaultTimePrecision;
   }
   Violated violations;
-  JsonReader(&violations).Read(JsonPath{}, json, asked);
+  {
+    JsonReader reader(&violations);
+    reader.Read(JsonPath{}, json, asked);
+  }
   return violations.empty() ? ViolationsOf(*asked) : violations;
 }
 

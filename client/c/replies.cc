@@ -1,8 +1,10 @@
 #include "client/c/replies.h"
 
-#include <utility>
+#include <new>
+#include <system_error>
 
 #include "client/c/named_origin.h"
+#include "solver/base/quote.h"
 
 namespace stowage {
 
@@ -41,6 +43,17 @@ std::string ErrorEvent(const absl::Status& status, const std::vector<FieldViolat
   error.Field("message", status.message());
   error.Unless("violations", violations, {});
   return EventOf("error", error.Take());
+}
+
+absl::Status ErrorOf(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return absl::ResourceExhaustedError("this machine has too little free memory");
+  }
+  if (dynamic_cast<const std::system_error*>(&error) != nullptr) {
+    return absl::ResourceExhaustedError(
+        "this process may start no further thread; raise its limit of threads");
+  }
+  return absl::InternalError(ValidUtf8(error.what()));
 }
 
 // As proto/convert/answer_message.cc: an infeasible answer has no schedule to describe.

@@ -2,6 +2,7 @@
 #ifndef STOWAGE_CLIENT_C_REPLIES_H_
 #define STOWAGE_CLIENT_C_REPLIES_H_
 
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ namespace stowage {
 // {"error":{…}} in one line. Requires: an error.
 std::string ErrorEvent(const absl::Status& status,
                        const std::vector<FieldViolation>& violations = {});
+// What an exception of the standard library says: RESOURCE_EXHAUSTED without a thread or memory,
+// else INTERNAL.
+absl::Status ErrorOf(const std::exception& error);
 // {`kind`:{…}} in one line.
 std::string EventOf(const char* kind, const OrderedJson& value);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -29,6 +29,7 @@
 #include "solver/export/targets.h"
 #include "solver/json/json_reader.h"
 #include "solver/json/json_text.h"
+#include "solver/json/print_json.h"
 #include "solver/model/chain_warnings.h"
 #include "solver/solve/catalog.h"
 
@@ -43,63 +44,65 @@ absl::string_view TextOf(const char* text, size_t size) {
   return text == nullptr ? absl::string_view() : absl::string_view(text, size);
 }
 
-// Of CheckJsonText(): "chain.name: is given twice".
-std::string NotJsonEvent(const absl::Status& status) {
-  const std::string message(status.message());
-  const size_t colon = std::min(message.find(": "), message.size());
-  return ErrorEvent(status, {{message.substr(0, colon),
-                              message.substr(std::min(colon + 2, message.size()))}});
-}
-
 std::string LastEvent(const absl::StatusOr<OrderedJson>& reply) {
   return reply.ok() ? EventOf("result", *reply) : ErrorEvent(reply.status());
 }
 
-// Reads a question of type `Asked`. Null: `call` is that of its errors.
+// The event that says what is wrong with a request; empty: nothing is, and `asked` is read.
 template <typename Asked>
-std::unique_ptr<Asked> Read(const char* text, size_t size, stowage_call** call) {
-  const absl::StatusOr<nlohmann::json> json = ParseJson("request", TextOf(text, size));
-  if (!json.ok()) {
-    *call = new stowage_call(NotJsonEvent(json.status()));
-    return nullptr;
+std::string Read(absl::string_view text, Asked* asked) {
+  if (const auto violation = JsonTextViolation("", &text); violation.has_value()) {
+    return ViolationsEvent({*violation});
   }
-  auto asked = std::make_unique<Asked>();
-  const std::vector<FieldViolation> violations = ReadQuestion(*json, asked.get());
-  if (violations.empty()) return asked;
-  *call = new stowage_call(ViolationsEvent(violations));
-  return nullptr;
+  const std::vector<FieldViolation> violations =
+      ReadQuestion(nlohmann::json::parse(text.begin(), text.end()), asked);
+  return violations.empty() ? "" : ViolationsEvent(violations);
 }
 
-// Starts a call that takes time: `work` gives its result.
+// A call that has ended with what `make_event` returns. Null where there is no memory for it.
+template <typename MakeEvent>
+stowage_call* Ended(MakeEvent make_event) {
+  try {
+    try {
+      return new stowage_call(make_event());
+    } catch (const std::exception& error) {
+      return new stowage_call(ErrorEvent(ErrorOf(error)));
+    }
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+// A call that has ended with the answer to a question that takes little time.
+template <typename Asked>
+stowage_call* Answered(const char* text, size_t size, std::string (*answer)(const Asked& asked)) {
+  return Ended([&] {
+    Asked asked;
+    std::string wrong = Read(TextOf(text, size), &asked);
+    return wrong.empty() ? answer(asked) : wrong;
+  });
+}
+
+// Starts a call that takes time: `work` gives its result. Looks whether it is cancelled between
+// reading, working and writing, each of which may take a second for a million operations.
 template <typename Asked>
 stowage_call* Start(const char* text, size_t size,
                     absl::StatusOr<OrderedJson> (*work)(const Asked& asked,
                                                         const LocalOptions& options,
                                                         stowage_call& call)) {
   try {
-    stowage_call* ended = nullptr;
-    std::shared_ptr<const Asked> asked = Read<Asked>(text, size, &ended);
-    if (asked == nullptr) return ended;
-    return new stowage_call([asked, work](stowage_call& call, const std::stop_token& stop) {
-      const Limits& limits = asked->limits;
-      const LocalOptions options{limits.working_bytes, limits.timeout_seconds, stop};
-      return LastEvent(work(*asked, options, call));
+    return new stowage_call([text = std::string(TextOf(text, size)), work](
+                                stowage_call& call, const std::stop_token& stop) -> std::string {
+      Asked asked;
+      std::string wrong = Read(text, &asked);
+      if (!wrong.empty()) return wrong;
+      if (stop.stop_requested()) return "";
+      const Limits& limits = asked.limits;
+      const auto reply = work(asked, {limits.working_bytes, limits.timeout_seconds, stop}, call);
+      return stop.stop_requested() ? "" : LastEvent(reply);
     });
-  } catch (const std::exception&) {  // no memory, or no thread
-    return nullptr;
-  }
-}
-
-// A call that has ended when it returns.
-template <typename Asked, typename Reply>
-stowage_call* Answered(const char* text, size_t size, Reply reply) {
-  try {
-    stowage_call* ended = nullptr;
-    const std::unique_ptr<const Asked> asked = Read<Asked>(text, size, &ended);
-    if (asked == nullptr) return ended;
-    return new stowage_call(reply(*asked));
-  } catch (const std::exception&) {
-    return nullptr;
+  } catch (const std::exception& error) {  // there is no thread for it
+    return Ended([&error] { return ErrorEvent(ErrorOf(error)); });
   }
 }
 
@@ -151,9 +154,31 @@ absl::StatusOr<OrderedJson> ExportPlan(const ExportQuestion& asked, const LocalO
   return ReplyOf(exported);
 }
 
-absl::StatusOr<OrderedJson> Reuse(const ReuseQuestion& asked) {
-  ASSIGN_OR_RETURN(Answer answer, ReusePlan(asked.plan, asked.request));
-  return ReplyOf(ResultFor(asked.request, std::move(answer)), asked.request.platform);
+std::string ReuseEvent(const ReuseQuestion& asked) {
+  absl::StatusOr<Answer> answer = ReusePlan(asked.plan, asked.request);
+  if (!answer.ok()) return ErrorEvent(answer.status());
+  return EventOf("result",
+                 ReplyOf(ResultFor(asked.request, *std::move(answer)), asked.request.platform));
+}
+
+std::string WaysEvent(const WaysQuestion& asked) {
+  const auto count = static_cast<size_t>(asked.count);
+  return EventOf("result", ReplyOf(ChooseKept(asked.operators, asked.most_bytes, count)));
+}
+
+// Of {"json":{…}}. Not a question, which would have its members in another order.
+std::string PrintEvent(absl::string_view text) {
+  if (const auto violation = JsonTextViolation("", &text); violation.has_value()) {
+    return ViolationsEvent({*violation});
+  }
+  const OrderedJson request = OrderedJson::parse(text.begin(), text.end());
+  const auto json = request.find("json");
+  if (json == request.end() || request.size() != 1) {
+    return ViolationsEvent({{"json", "is missing, or not alone; give what to print"}});
+  }
+  JsonObject reply;
+  reply.Field("text", PrintJson(*json));
+  return EventOf("result", reply.Take());
 }
 
 std::string MemoryEvent(const MemoryQuestion& asked) {
@@ -181,7 +206,7 @@ std::string UnitsEvent(const UnitsQuestion& asked) {
   return EventOf("result", reply.Take());
 }
 
-std::string CatalogEvent() {
+std::string CatalogEvent(const NoQuestion& /*asked*/) {
   OrderedJson solvers = OrderedJson::array();
   for (const SolverInfo& info : AllSolvers()) solvers.push_back(ReplyOf(info.description));
   OrderedJson targets = OrderedJson::array();
@@ -215,17 +240,11 @@ stowage_call* stowage_export(const char* request, size_t size) {
 }
 
 stowage_call* stowage_reuse(const char* request, size_t size) {
-  return Answered<stowage::ReuseQuestion>(request, size, [](const stowage::ReuseQuestion& asked) {
-    return stowage::LastEvent(stowage::Reuse(asked));
-  });
+  return Answered<stowage::ReuseQuestion>(request, size, &stowage::ReuseEvent);
 }
 
 stowage_call* stowage_ways(const char* request, size_t size) {
-  return Answered<stowage::WaysQuestion>(request, size, [](const stowage::WaysQuestion& asked) {
-    const auto count = static_cast<size_t>(asked.count);
-    return stowage::EventOf(
-        "result", stowage::ReplyOf(stowage::ChooseKept(asked.operators, asked.most_bytes, count)));
-  });
+  return Answered<stowage::WaysQuestion>(request, size, &stowage::WaysEvent);
 }
 
 stowage_call* stowage_memory(const char* request, size_t size) {
@@ -237,19 +256,20 @@ stowage_call* stowage_units(const char* request, size_t size) {
 }
 
 stowage_call* stowage_catalog(const char* request, size_t size) {
-  return Answered<stowage::NoQuestion>(
-      request, size, [](const stowage::NoQuestion&) { return stowage::CatalogEvent(); });
+  return Answered<stowage::NoQuestion>(request, size, &stowage::CatalogEvent);
 }
 
 stowage_call* stowage_check_json(const char* root, const char* text, size_t size) {
-  try {
+  return stowage::Ended([&] {
     absl::string_view json = stowage::TextOf(text, size);
-    const absl::Status status = stowage::CheckJsonText(root == nullptr ? "" : root, &json);
-    return new stowage_call(status.ok() ? stowage::EventOf("result", stowage::OrderedJson::object())
-                                        : stowage::NotJsonEvent(status));
-  } catch (const std::exception&) {
-    return nullptr;
-  }
+    const auto violation = stowage::JsonTextViolation(root == nullptr ? "" : root, &json);
+    return violation.has_value() ? stowage::ViolationsEvent({*violation})
+                                 : stowage::EventOf("result", stowage::OrderedJson::object());
+  });
+}
+
+stowage_call* stowage_print_json(const char* request, size_t size) {
+  return stowage::Ended([&] { return stowage::PrintEvent(stowage::TextOf(request, size)); });
 }
 
 const char* stowage_next(stowage_call* call, int milliseconds) {
@@ -258,7 +278,11 @@ const char* stowage_next(stowage_call* call, int milliseconds) {
 
 void stowage_cancel(stowage_call* call) { call->Cancel(); }
 
-void stowage_free(stowage_call* call) { delete call; }
+int stowage_has_ended(stowage_call* call) { return call->HasEnded() ? 1 : 0; }
+
+void stowage_free(stowage_call* call) {
+  if (call != nullptr && !call->IsOfAnotherProcess()) delete call;
+}
 
 const char* stowage_version(void) { return STOWAGE_VERSION; }
 

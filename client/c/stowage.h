@@ -1,28 +1,37 @@
 /* The C interface of Stowage: solvers, simulator and exports in the calling process, for every
  * language that can call C. Requests and results are JSON in UTF-8 with the API's fields
- * (proto/stowage/v1, in snake_case or lowerCamelCase); no protobuf, no gRPC.
+ * (proto/stowage/v1, in snake_case or lowerCamelCase, enumerators by name); no protobuf, no gRPC.
  *
- * A function that takes a request starts a call and returns at once; the work is done on threads of
- * the library. stowage_next() returns what happens, as JSON objects with one member each:
+ * A function that takes a request makes a call. stowage_next() returns what happens, as JSON
+ * objects with one member each:
  *
  *   {"progress":{"solver":"rotor","fraction":0.25}}   solve alone; at most one in 20 ms
- *   {"improved":{…}}                                  solve with "stream": a better answer
+ *   {"improved":{…}}                                  solve with "stream": a better answer; of
+ * those that nobody fetches the 64 newest are kept
  *   {"result":{…}}                                    last: what the function returns
  *   {"error":{"code":3,"message":"…","violations":[{"field":"…","problem":"…"}]}}
- *                                                     or last: a code of gRPC, and every field of
- *                                                     the request that is wrong, if that is why
+ *                                                     or last: a code of gRPC and, if that is why,
+ *                                                     the fields of the request that are wrong, the
+ *                                                     first 100 of them
  *
  *   const char* request = "{\"chain\":{\"input_bytes\":8,\"stages\":[…]},"
  *                         " \"platform\":{\"memory_bytes\":\"4294967296\"}}";
  *   stowage_call* call = stowage_solve(request, strlen(request));
- *   const char* event;
- *   while ((event = stowage_next(call, 60000)) != NULL) puts(event);
+ *   while (!stowage_has_ended(call)) {
+ *     const char* event = stowage_next(call, 1000);
+ *     if (event != NULL) puts(event);
+ *   }
  *   stowage_free(call);
+ *
+ * stowage_solve(), stowage_frontier(), stowage_simulate() and stowage_export() return at once, and
+ * threads of the library work. The others have ended when they return: they take milliseconds, and
+ * up to half a second with 10,000 stages.
  *
  * 64-bit integers are strings in results and may be numbers in requests. A null member is unset.
  * Functions are thread-safe; those of one call are for one thread at a time, but for
  * stowage_cancel(). No function throws or ends the process. After fork() a child must not use the
- * calls of its parent. client/examples/solve.c is a complete program.
+ * calls of its parent; freeing them does nothing. client/examples/solve_in_c.c is a complete
+ * program.
  */
 #ifndef STOWAGE_CLIENT_C_STOWAGE_H_
 #define STOWAGE_CLIENT_C_STOWAGE_H_
@@ -42,8 +51,8 @@ extern "C" {
 
 typedef struct stowage_call stowage_call; /* NOLINT(modernize-use-using): this is C */
 
-/* Starts a call with a request of `size` bytes, which the library copies. Null only where memory is
- * exhausted: what is wrong with a request is an event. */
+/* Each makes a call with a request of `size` bytes, which need not outlive it. Null only where
+ * memory is exhausted: what is wrong with a request is an event. */
 
 /* The best schedule within a budget. Request: SolveRequest without export_for, and
  *   "working_bytes"    what the solver may allocate, 4 GiB where unset
@@ -61,8 +70,9 @@ STOWAGE_API stowage_call* stowage_frontier(const char* request, size_t size);
 STOWAGE_API stowage_call* stowage_simulate(const char* request, size_t size);
 
 /* The best plan that a framework can express, as its settings. Request: SolveRequest with
- * export_for, a name of stowage_catalog(), "working_bytes" and "timeout_seconds".
- * Result: ExportedPlan, and "full": the schedule of "solver", which no framework limits. */
+ * export_for, a name of stowage_catalog(), "working_bytes" and "timeout_seconds"; its solver and
+ * options play no part. Result: ExportedPlan, and "full": the schedule of the solver "auto", which
+ * no framework limits. */
 STOWAGE_API stowage_call* stowage_export(const char* request, size_t size);
 
 /* The schedule of an earlier answer for a chain that was measured anew. Request: SolveRequest, and
@@ -96,17 +106,25 @@ STOWAGE_API stowage_call* stowage_units(const char* request, size_t size);
  * "targets":[{"name","framework","setting","expresses","loses","usual","tried"}…]}. */
 STOWAGE_API stowage_call* stowage_catalog(const char* request, size_t size);
 
-/* Whether a text of `size` bytes is a JSON object that Stowage reads: UTF-8, no key twice, no null in
- * an array, at most 32 levels. `root`, ended by a null byte, is what errors call it. Result: {}.
+/* Whether a text of `size` bytes is a JSON object that Stowage reads: UTF-8, no key twice, no null
+ * in an array, at most 32 levels. `root`, ended by a null byte, is what errors call it. Result: {}.
  * Errors name the field and the place: "chain.stages[3].name: line 12, column 9: not JSON: …". */
 STOWAGE_API stowage_call* stowage_check_json(const char* root, const char* text, size_t size);
+
+/* JSON as the command line prints it: indented, a member a line. Request: {"json":{…}}, whose
+ * members keep their order; numbers that are no int64 are doubles. Result: {"text":"{\n …}\n"}. */
+STOWAGE_API stowage_call* stowage_print_json(const char* request, size_t size);
 
 /* The next event of a call, ended by a null byte; waits for one for at most `milliseconds`. Null:
  * there is none yet, or the last one was returned. Valid until the next stowage_next() or
  * stowage_free() of this call. */
 STOWAGE_API const char* stowage_next(stowage_call* call, int milliseconds);
 
-/* Ends a call soon, within some 50 ms, with an error of code 1 (CANCELLED). From any thread. */
+/* Not 0 once stowage_next() has returned the last event. */
+STOWAGE_API int stowage_has_ended(stowage_call* call);
+
+/* Ends a call with an error of code 1 (CANCELLED): a solver stops within some 50 ms, while reading
+ * a request and writing a result of a million operations take up to a second. From any thread. */
 STOWAGE_API void stowage_cancel(stowage_call* call);
 
 /* Cancels a call that has not ended, waits for its threads and frees it. Null is ignored. */

@@ -20,8 +20,9 @@ static const char kChain[] =
 static int finish(stowage_call* call, char* result, size_t size) {
   static const char kResult[] = "{\"result\":";
   int has_result = 0;
-  const char* event;
-  while ((event = stowage_next(call, 60000)) != NULL) {
+  while (!stowage_has_ended(call)) {
+    const char* event = stowage_next(call, 1000);
+    if (event == NULL) continue;
     puts(event);
     if (strncmp(event, kResult, strlen(kResult)) == 0) {
       has_result = 1;

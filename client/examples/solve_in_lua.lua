@@ -7,6 +7,7 @@ ffi.cdef [[
   typedef struct stowage_call stowage_call;
   stowage_call* stowage_solve(const char* request, size_t size);
   const char* stowage_next(stowage_call* call, int milliseconds);
+  int stowage_has_ended(stowage_call* call);
   void stowage_free(stowage_call* call);
 ]]
 local stowage = ffi.load(arg[1])
@@ -19,8 +20,7 @@ local request = string.format(
   layer .. string.rep("," .. layer, 7), arg[2])
 
 local call = ffi.gc(stowage.stowage_solve(request, #request), stowage.stowage_free)
-while true do
-  local event = stowage.stowage_next(call, 60000)
-  if event == nil then break end
-  print(ffi.string(event))
+while stowage.stowage_has_ended(call) == 0 do
+  local event = stowage.stowage_next(call, 1000)
+  if event ~= nil then print(ffi.string(event)) end
 end

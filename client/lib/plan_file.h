@@ -27,8 +27,8 @@ std::string PlanFileName(const SolveRequest& request);
 absl::Status SavePlan(const std::string& directory, const SolveRequest& request,
                       const SavedPlan& plan);
 
-// The saved plan, if it serves `request` by the rules of ReusePlan(). Prediction and explanation are
-// for the request's chain. Errors: NOT_FOUND where there is no plan for such a chain;
+// The saved plan, if it serves `request` by the rules of ReusePlan(). Prediction and explanation
+// are for the request's chain. Errors: NOT_FOUND where there is no plan for such a chain;
 // FAILED_PRECONDITION, with the path and the reason, where the plan does not serve the request, as
 // in "... the plan of 24 Nov 2026 was made for memory 4.00 GiB, now 5.00 GiB"; DATA_LOSS where the
 // file cannot be read.

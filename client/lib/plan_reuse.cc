@@ -55,7 +55,8 @@ absl::StatusOr<Answer> ReusePlan(const EarlierPlan& plan, const SolveRequest& no
   std::optional<Answer> answer =
       ReuseAnswer(reusing, plan.answer, is_exact ? SameInstance::kExactly : SameInstance::kRounded);
   if (!answer.has_value()) return Useless("has a schedule that does not fit");
-  if (answer->prediction.overhead > MostOverhead(plan.answer)) {
+  // Written so that an overhead that is no number does not serve.
+  if (!(answer->prediction.overhead <= MostOverhead(plan.answer))) {
     return Useless("has a schedule that loses more than it did, with these times");
   }
   if (!is_exact) answer->rounding_loss.reset();

@@ -4,11 +4,10 @@
 #include <cmath>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "solver/base/quote.h"
-#include "solver/base/status_macros.h"
-#include "solver/json/json_text.h"
 
 namespace stowage {
 namespace {
@@ -17,6 +16,7 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxViolations = 100;
 constexpr size_t kMaxShown = 60;
+constexpr size_t kMaxPath = 300;
 
 std::string Text(const JsonPath& path) {
   const std::string before = path.parent != nullptr ? Text(*path.parent) : "";
@@ -37,22 +37,14 @@ bool HasCapital(const std::string& name) {
   return std::any_of(name.begin(), name.end(), [](char c) { return absl::ascii_isupper(c); });
 }
 
-std::string InSnakeCase(const std::string& name) {
-  std::string snake;
+std::string InCamelCase(absl::string_view name) {
+  std::string camel;
+  bool is_capital = false;
   for (const char c : name) {
-    if (absl::ascii_isupper(c)) snake.push_back('_');
-    snake.push_back(absl::ascii_tolower(c));
+    if (c != '_') camel.push_back(is_capital ? absl::ascii_toupper(c) : c);
+    is_capital = c == '_';
   }
-  return snake;
-}
-
-Json Renamed(const Json& object) {
-  Json renamed = Json::object();
-  for (const auto& [name, value] : object.items()) {
-    const std::string snake = InSnakeCase(name);
-    renamed[object.contains(snake) ? name : snake] = value;  // of both, the second is unknown
-  }
-  return renamed;
+  return camel;
 }
 
 bool IsWholeNumber(const std::string& text) {
@@ -64,14 +56,15 @@ bool IsWholeNumber(const std::string& text) {
 
 }  // namespace
 
-absl::StatusOr<Json> ParseJson(absl::string_view root, absl::string_view text) {
-  RETURN_IF_ERROR(CheckJsonText(root, &text));
-  return Json::parse(text.begin(), text.end());
+JsonReader::~JsonReader() {
+  if (seen_ <= kMaxViolations) return;
+  violations_.push_back(
+      {"request", absl::StrCat("has ", seen_ - kMaxViolations, " more fields that are wrong")});
 }
 
 void JsonReader::Add(const JsonPath& path, std::string problem) {
   if (seen_++ < kMaxViolations) {
-    violations_.push_back({ValidUtf8(Text(path)), std::move(problem)});
+    violations_.push_back({ValidUtf8(Shortened(Text(path), kMaxPath)), std::move(problem)});
   }
 }
 
@@ -96,8 +89,9 @@ void JsonReader::Read(const JsonPath& path, const Json& value, double* to) {
   }
   double number = 0;
   const std::string text = value.is_string() ? value.get<std::string>() : "";
-  // Abseil's function skips white space.
-  if (absl::StripAsciiWhitespace(text) != text || !absl::SimpleAtod(text, &number)) {
+  // Abseil's function skips white space and reads hexadecimal digits.
+  if (absl::StripAsciiWhitespace(text) != text ||
+      absl::StrContains(absl::AsciiStrToLower(text), "x") || !absl::SimpleAtod(text, &number)) {
     return Refuse(path, value, "a number");
   }
   *to = number;
@@ -150,18 +144,20 @@ void JsonReader::Read(const JsonPath& path, const Json& value, size_t* to) {
 
 JsonReader::Object::Object(JsonReader& reader, const JsonPath& path, const Json& object)
     : reader_(reader), path_(path), object_(object) {
-  for (const auto& [name, value] : object_.items()) {
-    if (!HasCapital(name)) continue;
-    renamed_ = Renamed(object_);
-    break;
-  }
+  for (const auto& [name, value] : object_.items()) has_capitals_ |= HasCapital(name);
 }
 
 const Json* JsonReader::Object::Find(absl::string_view name) {
   names_.push_back(name);
-  const Json& object = renamed_.is_object() ? renamed_ : object_;
-  const auto found = object.find(name);
-  return found == object.end() || found->is_null() ? nullptr : &*found;
+  auto found = object_.find(name);
+  if (has_capitals_) {
+    const auto other = object_.find(InCamelCase(name));
+    if (other != object_.end() && other != found) {
+      if (found != object_.end()) reader_.Add(At(name), "is given twice, in two spellings");
+      found = other;
+    }
+  }
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
 
 void JsonReader::Object::RefuseMissing(absl::string_view name, absl::string_view example) {
@@ -169,9 +165,11 @@ void JsonReader::Object::RefuseMissing(absl::string_view name, absl::string_view
 }
 
 void JsonReader::Object::RefuseUnknown() {
-  const Json& object = renamed_.is_object() ? renamed_ : object_;
-  for (const auto& [name, value] : object.items()) {
-    const bool is_known = std::find(names_.begin(), names_.end(), name) != names_.end();
+  for (const auto& [name, value] : object_.items()) {
+    const bool is_known =
+        std::any_of(names_.begin(), names_.end(), [&name = name, this](absl::string_view known) {
+          return known == name || (has_capitals_ && InCamelCase(known) == name);
+        });
     if (!is_known) reader_.Add(At(name), "unknown field");
   }
 }

@@ -11,16 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
 #include "solver/json/json_fields.h"
 #include "solver/model/validate.h"
 
 namespace stowage {
-
-// Parses a text whose errors call it `root`. Errors: those of CheckJsonText().
-absl::StatusOr<nlohmann::json> ParseJson(absl::string_view root, absl::string_view text);
 
 // Where a value stands in a document: built on the way down, made text only for an error.
 struct JsonPath {
@@ -34,13 +30,17 @@ struct JsonPath {
 // number out of range are violations, as in
 //   chain.stages[3].forward_secnds: "unknown field"
 //   chain.stages[3].saved_bytes: "1.5 is not a whole number from -2^63 to below 2^63"
-// and leave what they should have been read into as it was. Of many the first 100 are kept.
+// and leave what they should have been read into as it was. Of many the first 100 are kept, and
+// the number of the others.
 class JsonReader {
  public:
   using Json = nlohmann::json;
 
-  // `violations` outlives the reader.
+  // `violations` outlives the reader, and is whole when that has gone.
   explicit JsonReader(std::vector<FieldViolation>* violations) : violations_(*violations) {}
+  ~JsonReader();
+  JsonReader(const JsonReader&) = delete;
+  JsonReader& operator=(const JsonReader&) = delete;
 
   void Add(const JsonPath& path, std::string problem);
 
@@ -134,7 +134,7 @@ class JsonReader {
     JsonReader& reader_;
     const JsonPath& path_;
     const Json& object_;
-    Json renamed_;  // the object with names in snake_case, where it has others
+    bool has_capitals_ = false;                  // a name may be in lowerCamelCase
     std::vector<absl::string_view> names_ = {};  // that were asked for
   };
 

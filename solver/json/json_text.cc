@@ -105,6 +105,13 @@ std::string JsonInspector::Shorten(absl::string_view problem) {
   return absl::StrReplaceAll(problem, {{": syntax error while parsing ", ": not JSON: "}});
 }
 
+constexpr size_t kMaxBytes = 900;
+constexpr size_t kMaxPathBytes = 300;
+
+std::string OneLine(absl::string_view text, size_t max_bytes) {
+  return ValidUtf8(Shortened(absl::StrReplaceAll(text, {{"\n", " "}}), max_bytes));
+}
+
 // By the byte order mark at its start, which is what editors and shells of Windows write; null for
 // a text without one, and for UTF-8's.
 const char* OtherEncoding(absl::string_view text) {
@@ -119,22 +126,37 @@ const char* OtherEncoding(absl::string_view text) {
 
 }  // namespace
 
-absl::Status CheckJsonText(absl::string_view root, absl::string_view* json) {
+std::optional<FieldViolation> JsonTextViolation(absl::string_view root, absl::string_view* json) {
+  const absl::string_view whole = root.empty() ? "request" : root;
   if (const char* encoding = OtherEncoding(*json); encoding != nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(root, ": is ", encoding, "; convert it to UTF-8"));
+    return FieldViolation{std::string(whole),
+                          absl::StrCat("is ", encoding, "; convert it to UTF-8")};
   }
-  absl::ConsumePrefix(json, "\xEF\xBB\xBF");  // a byte order mark
+  constexpr absl::string_view kMark = "\xEF\xBB\xBF";
+  absl::ConsumePrefix(json, kMark);
+  // The parser would skip a second mark, and end at a null byte.
+  if (absl::StartsWith(*json, kMark)) {
+    return FieldViolation{std::string(whole), "begins with two byte order marks; leave one out"};
+  }
+  if (const size_t null = json->find('\0'); null != absl::string_view::npos) {
+    return FieldViolation{std::string(whole), absl::StrCat("not JSON: byte ", null, " is null")};
+  }
   JsonInspector inspector;
   nlohmann::json::sax_parse(json->begin(), json->end(), &inspector);
-  if (!inspector.stopped()) return absl::OkStatus();
-  return UnreadableJson(absl::StrCat(root, inspector.path(), ": ", inspector.problem()));
+  if (!inspector.stopped()) return std::nullopt;
+  std::string path = absl::StrCat(root, inspector.path());
+  if (root.empty()) path = path.empty() ? std::string(whole) : path.substr(1);  // of a dot
+  return FieldViolation{OneLine(path, kMaxPathBytes), OneLine(inspector.problem(), kMaxBytes)};
+}
+
+absl::Status CheckJsonText(absl::string_view root, absl::string_view* json) {
+  const std::optional<FieldViolation> violation = JsonTextViolation(root, json);
+  if (!violation.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(violation->field, ": ", violation->problem));
 }
 
 absl::Status UnreadableJson(absl::string_view problem) {
-  constexpr size_t kMaxBytes = 900;
-  const std::string line = absl::StrReplaceAll(problem, {{"\n", " "}});
-  return absl::InvalidArgumentError(ValidUtf8(Shortened(line, kMaxBytes)));
+  return absl::InvalidArgumentError(OneLine(problem, kMaxBytes));
 }
 
 }  // namespace stowage

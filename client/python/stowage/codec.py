@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import operator
 import types
 import typing
 from collections.abc import Mapping
@@ -226,10 +227,11 @@ def _plain_one(
         or (value.isascii() if kind is Kind.STRING else -limit <= value < limit)
     ):
         return value
-    if limit and not isinstance(value, bool) and hasattr(value, "__index__"):
-        number = value.__index__()
-        if -limit <= number < limit:
-            return number
+    if limit and not isinstance(value, bool):
+        with contextlib.suppress(TypeError):  # it is no integer
+            number = operator.index(value)
+            if -limit <= number < limit:
+                return number
     path = f"{parent}.{spec.name}" if index is None else f"{parent}.{spec.name}[{index}]"
     if kind is Kind.MESSAGE and isinstance(value, spec.type):
         return _plain(value, path, violations)
@@ -240,7 +242,8 @@ def _plain_one(
     if kind is Kind.STRUCT and isinstance(value, Mapping):
         return value
     if kind is Kind.DOUBLE and hasattr(value, "__float__") and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):  # an int beyond the largest double
+        # An int beyond the largest double, an array of several numbers, a tensor without any.
+        with contextlib.suppress(OverflowError, TypeError, ValueError, RuntimeError):
             return float(value)
     is_named = kind is Kind.MESSAGE or kind is Kind.ENUM
     wanted = f"{kind.value} {spec.type.__name__}" if is_named else kind.value
@@ -255,8 +258,10 @@ def has_half_pair(text: str) -> bool:
 
 def shown(value: object) -> str:
     """A value in an error. Of other classes only their name: their repr may be of any length."""
-    if type(value) not in (int, float, str, bool):
-        return f"a value of type {type(value).__name__}"
+    kind = type(value)
+    if kind not in (int, float, str, bool):
+        module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+        return f"a value of type {module}{kind.__qualname__}"
     try:
         text = repr(value)
     except ValueError:  # an int of more digits than Python prints

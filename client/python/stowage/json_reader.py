@@ -32,6 +32,8 @@ def parse(message: type[M], text: str | bytes) -> M:
     native.check_json(message.root, content)
     try:
         values = json.loads(content.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise invalid(message.root, f"not JSON: {error}") from None
     except ValueError:  # an int of more digits than Python reads
         raise invalid(message.root, "has a number of thousands of digits") from None
     return read(message, values, message.root)

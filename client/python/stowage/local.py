@@ -194,13 +194,16 @@ def frontier(
             options=(options, SolveOptions),
         ),
         "solver": solver,
-        "points": points if budgets is None else 0,
+        "points": _points(points) if budgets is None else 0,
         "memory_bytes": budgets_of(chain, budgets),
         "working_bytes": parse_bytes(working_memory, "working_memory"),
         "timeout_seconds": checked_timeout(timeout),
     }
     with CALLS.call(cancel) as cancelled:
-        return Frontier.from_dict(native.call("frontier", request, cancelled=cancelled))
+        found = native.call(
+            "frontier", request, cancelled=cancelled, names={"memory_bytes": "budgets"}
+        )
+    return Frontier.from_dict(found)
 
 
 def simulate(
@@ -294,6 +297,12 @@ def budgets_of(chain: Chain, budgets: Sequence[Memory] | None) -> list[int]:
     if isinstance(budgets, (str, int)):
         raise invalid("budgets", 'is one budget; give several, as in ["4GiB", "8GiB"]')
     return [budget_bytes(chain, one, f"budgets[{i}]") for i, one in enumerate(budgets or ())]
+
+
+def _points(points: int) -> int:
+    if isinstance(points, bool) or not hasattr(points, "__index__"):
+        raise invalid("points", f"is {points!r}; it must be a whole number")
+    return points.__index__()
 
 
 def parse_bytes(size: Memory, field: str) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import math
+import operator
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +17,17 @@ from typing import Any
 from stowage.errors import CancelledError, StowageError, from_status
 
 _POLL_MILLISECONDS = 20  # with the 50 ms in which a solver stops, Ctrl-C takes less than 100 ms
+
+
+class _Call(ctypes.c_void_p):
+    """A call, which ends at the latest when this goes: a signal may raise as soon as it is made."""
+
+    def free(self) -> None:
+        handle, self.value = self.value, None
+        _library.stowage_free(handle)
+
+    __del__ = free
+
 
 _library = ctypes.CDLL(str(pathlib.Path(__file__).with_name("libstowage.so")))
 _library.stowage_next.argtypes = [ctypes.c_void_p, ctypes.c_int]
@@ -25,7 +37,8 @@ _library.stowage_cancel.restype = None
 _library.stowage_free.argtypes = [ctypes.c_void_p]
 _library.stowage_free.restype = None
 _library.stowage_check_json.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t]
-_library.stowage_check_json.restype = ctypes.c_void_p
+_library.stowage_check_json.restype = _Call
+_library.stowage_has_ended.argtypes = [ctypes.c_void_p]
 _library.stowage_fnv1a.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
 _library.stowage_fnv1a.restype = ctypes.c_uint64
 
@@ -33,7 +46,7 @@ _library.stowage_fnv1a.restype = ctypes.c_uint64
 def _function(name: str) -> Any:
     function = getattr(_library, f"stowage_{name}")
     function.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    function.restype = ctypes.c_void_p
+    function.restype = _Call
     return function
 
 
@@ -51,6 +64,9 @@ _FUNCTIONS = {
         "catalog",
     )
 }
+
+
+_print_json = _function("print_json")
 
 
 def call(
@@ -74,7 +90,7 @@ def call(
         StowageError: That of `from_status` for what the library says.
         BaseException: What `cancelled`, one of `events` or a signal raises; the call has ended.
     """
-    text = _encoded(request)
+    text = _encoded({name: _without_provenance(value) for name, value in request.items()})
     return _result(_FUNCTIONS[name](text, len(text)), cancelled, events or {}, names or {})
 
 
@@ -84,22 +100,30 @@ def check_json(root: str, text: bytes) -> None:
     _result(_library.stowage_check_json(root.encode(), text, len(text)), None, {}, {})
 
 
+def print_json(values: Mapping[str, Any]) -> str:
+    """The text of JSON, its members in their order, as the command line prints it."""
+    text = _encoded({"json": values})
+    return str(_result(_print_json(text, len(text)), None, {}, {})["text"])
+
+
 def _result(
-    handle: int | None,
+    call: _Call,
     cancelled: Callable[[], bool] | None,
     events: Mapping[str, Callable[[Any], object]],
     names: Mapping[str, str],
 ) -> dict[str, Any]:
-    if handle is None:
+    if call.value is None:
         raise MemoryError("the library of Stowage cannot start a call: memory is exhausted")
     try:
         is_cancelled = False
         while True:
-            event = _library.stowage_next(handle, _POLL_MILLISECONDS)
+            event = _library.stowage_next(call, _POLL_MILLISECONDS)
             if not is_cancelled and cancelled is not None and cancelled():
                 is_cancelled = True
-                _library.stowage_cancel(handle)
+                _library.stowage_cancel(call)
             if event is None:
+                if _library.stowage_has_ended(call):  # without memory for its last event
+                    raise MemoryError("the library of Stowage has too little memory to answer")
                 continue
             ((kind, value),) = json.loads(event).items()
             if is_cancelled and kind in ("result", "error"):
@@ -111,7 +135,7 @@ def _result(
             if not is_cancelled and kind in events:
                 events[kind](value)
     finally:
-        _library.stowage_free(handle)  # ends what has not ended
+        call.free()  # ends what has not ended
 
 
 def _error(values: dict[str, Any], names: Mapping[str, str]) -> StowageError:
@@ -125,12 +149,12 @@ def _error(values: dict[str, Any], names: Mapping[str, str]) -> StowageError:
 
 def format_bytes(size: int) -> str:
     """As "4.00 GiB"."""
-    return str(call("units", {"bytes": size})["text"])
+    return str(call("units", {"bytes": operator.index(size)})["text"])
 
 
 def format_seconds(seconds: float) -> str:
     """As "25.0 ms"."""
-    return str(call("units", {"seconds": seconds})["text"])
+    return str(call("units", {"seconds": float(seconds)})["text"])
 
 
 def fnv1a(content: bytes) -> int:
@@ -139,7 +163,6 @@ def fnv1a(content: bytes) -> int:
 
 
 def _encoded(request: Mapping[str, Any]) -> bytes:
-    request = {name: _without_provenance(value) for name, value in request.items()}
     try:
         text = _json(request)
     except ValueError:

@@ -100,13 +100,13 @@ def _checked(path: pathlib.Path, plan: SavedPlan, request: SolveRequest) -> Load
     saved, useless = plan.response, f"{path} is of no use: "
     if saved.schedule is None or saved.prediction is None or saved.origin is None:
         raise PlanError(useless + "it is not valid")
-    question = {
-        **request.to_dict(),
-        "made_for": plan.request.to_dict(),
-        "answer": saved.to_dict(),
-        "solver_version": plan.solver_version,
-    }
     try:
+        question = {
+            **request.to_dict(),
+            "made_for": plan.request.to_dict(),
+            "answer": saved.to_dict(),
+            "solver_version": plan.solver_version,
+        }
         answer = Answer.from_dict(native.call("reuse", question))
     except FailedPreconditionError as error:
         raise PlanError(useless + f"it {error}") from error

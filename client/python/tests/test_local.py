@@ -118,8 +118,11 @@ def test_memory_is_bytes_a_size_or_a_share():
         ({"timeout": float("-inf")}, "timeout"),
         ({"timeout": "5"}, "timeout"),
         ({"working_memory": "much"}, "working_memory"),
+        ({"memory": "\ud800"}, "memory"),
+        ({"memory": "\ud800%"}, "memory"),
+        ({"solver": "\ud800"}, "solver"),
     ],
-    ids=str,
+    ids=repr,
 )
 def test_errors_name_the_argument(changes, field):
     with pytest.raises(InvalidRequestError) as error:
@@ -146,6 +149,22 @@ def test_numbers_of_numpy_are_numbers():
         stowage.solve(one, memory=numpy.int64(1 << 24), timeout=timeout) for one in (chain, plain)
     ]
     assert answers[0].schedule == answers[1].schedule
+
+
+def test_numbers_that_are_none_are_refused_by_name():
+    numpy = pytest.importorskip("numpy")
+    two = numpy.array([1.0, 2.0])
+    wrong = replace(chain_of(2), stages=(stowage.Stage(forward_seconds=two, output_bytes=two),))
+    with pytest.raises(InvalidRequestError, match=r"a value of type numpy.ndarray is not") as error:
+        wrong.to_dict()
+    assert [one.field for one in error.value.violations] == [
+        "chain.stages[0].forward_seconds",
+        "chain.stages[0].output_bytes",
+    ]
+    for points in ("3", 3.0, True):
+        with pytest.raises(InvalidRequestError, match=r"^points: is "):
+            stowage.frontier(chain_of(2), points=points)
+    assert len(stowage.frontier(chain_of(2), points=numpy.int64(3)).points) == 3
 
 
 def test_every_violated_field_is_named():
@@ -340,6 +359,60 @@ def test_python_exits_while_a_daemon_thread_solves(call, end, code, says):
     assert run.returncode == code, run.stderr
     assert run.stderr.strip().rpartition("\n")[2] == says
     assert set(run.stdout.split()) <= {"CancelledError"}
+
+
+def test_a_signal_at_any_time_leaves_no_call_behind():
+    """Also where it raises once the library has made the call and Python has not seen it yet."""
+    script = textwrap.dedent("""
+        import os, random, signal, sys, time
+        sys.path.insert(0, sys.argv[1])
+        import stowage
+        from support import slow_chain
+        chain, rng = slow_chain(300), random.Random(1)
+        stowage.solve(chain, memory="30%", solver="store_all")
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        for _ in range(40):
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.001, 0.03))
+            try:
+                stowage.solve(chain, memory="30%", solver="rotor", memory_slots=2000,
+                              working_memory="16GiB")
+            except KeyboardInterrupt:
+                pass
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        end = time.monotonic() + 10
+        while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        print(len(os.listdir("/proc/self/task")))
+    """)
+    tests = str(DATA.parents[1] / "client/python/tests")
+    run = subprocess.run(
+        [sys.executable, "-c", script, tests], capture_output=True, text=True, check=False
+    )
+    assert (run.stdout, run.stderr) == ("1\n", "")
+
+
+def test_a_process_that_may_start_no_thread_gets_an_error():
+    script = textwrap.dedent("""
+        import resource, sys
+        sys.path.insert(0, sys.argv[1])
+        import stowage
+        from support import chain_of
+        resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+        import os
+        os.setuid(65534)  # root has no such limit
+        for timeout in (None, 5):
+            try:
+                stowage.solve(chain_of(4), memory="50%", timeout=timeout)
+                print("answered")
+            except stowage.SolveMemoryError as error:
+                print("thread" in str(error))
+    """)
+    tests = str(DATA.parents[1] / "client/python/tests")
+    run = subprocess.run(
+        [sys.executable, "-c", script, tests], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "True\nTrue\n"
 
 
 def test_python_exits_while_a_callback_blocks():

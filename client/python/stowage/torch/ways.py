@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from stowage import native
+from stowage.errors import InvalidRequestError
 from stowage.model import SaveOption
 from stowage.model import Stage as ChainStage
 from stowage.torch.executor import Pass
@@ -167,7 +168,11 @@ class _Seconds(Walk):
         # An operator takes longer where the host waits for each.
         factor = min(1.0, stage.forward_seconds / max(1e-12, sum(c["seconds"] for c in costs)))
         request = {"operators": costs, "most_bytes": most, "count": _COUNT}
-        for way in native.call("ways", request)["ways"]:
+        try:
+            ways = native.call("ways", request)["ways"]
+        except InvalidRequestError:  # a time that is none, or too many operators
+            return kind
+        for way in ways:
             kind.ways.append(recording.way(way["name"], set(way["operators"])))
             kind.reruns.append(way["rerun_seconds"] * factor)
         return kind

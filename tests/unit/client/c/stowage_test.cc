@@ -35,8 +35,9 @@ Call Begin(Function function, const std::string& request) {
 // The events that are left.
 std::vector<json> EventsOf(const Call& call) {
   std::vector<json> events;
-  while (const char* event = stowage_next(call.get(), 60'000)) {
-    events.push_back(json::parse(event));
+  while (stowage_has_ended(call.get()) == 0) {
+    const char* const event = stowage_next(call.get(), 60'000);
+    if (event != nullptr) events.push_back(json::parse(event));
   }
   return events;
 }
@@ -126,6 +127,8 @@ TEST(CInterface, FindsFrontiersBudgetsAndUnits) {
   EXPECT_EQ(ResultOf(stowage_units, {{"seconds", 0.25}})["text"], "250.0 ms");
   EXPECT_THAT(ViolatedBy(Ask(stowage_units, json::object())),
               ElementsAre("size: give one of size, bytes and seconds"));
+  EXPECT_THAT(ViolatedBy(Ask(stowage_units, {{"seconds", "NaN"}})),
+              ElementsAre("seconds: is nan; it must be from 0 to below 1e15"));
 }
 
 TEST(CInterface, ExportsForTheFrameworksOfItsCatalog) {
@@ -168,6 +171,9 @@ TEST(CInterface, ReusesAPlanWhereItServesAndSaysWhereItDoesNot) {
   json newer = reuse;
   newer["solver_version"] = 0;
   EXPECT_EQ(Ask(stowage_reuse, newer)["error"]["message"], "is by another version of its solver");
+  json hostile = reuse;
+  hostile["answer"]["prediction"]["overhead"] = "NaN";
+  EXPECT_EQ(Ask(stowage_reuse, hostile)["error"]["code"], 9);
 }
 
 TEST(CInterface, ChoosesWaysToSaveAStage) {
@@ -235,6 +241,16 @@ TEST(CInterface, ChecksTextsBeforeTheyAreRead) {
               ElementsAre("chain.a.b: is given twice"));
   EXPECT_THAT(ViolatedBy(check("\xFF")),
               ElementsAre(HasSubstr("chain: line 1, column 1: not JSON: ")));
+}
+
+TEST(CInterface, PrintsJsonInTheOrderOfItsMembers) {
+  const json reply = ResultOf(stowage_print_json, json::parse(R"({"json": {}})"));
+  EXPECT_EQ(reply["text"], "{}\n");
+  const std::string request = R"({"json": {"b": [1, 0.5, "<"], "a": {"c": null}}})";
+  EXPECT_EQ(EventsOf(Begin(stowage_print_json, request)).back()["result"]["text"],
+            "{\n \"b\": [\n  1,\n  0.5,\n  \"\\u003c\"\n ],\n \"a\": {\n  \"c\": null\n }\n}\n");
+  EXPECT_THAT(ViolatedBy(Ask(stowage_print_json, {{"text", 1}})),
+              ElementsAre(HasSubstr("json: is missing")));
 }
 
 TEST(CInterface, HasProgressAndBetterAnswersOfACallThatTakesLong) {

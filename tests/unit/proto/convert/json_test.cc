@@ -220,7 +220,7 @@ TEST(ToJson, WritesAllProfilesAsTheModelDoes) {
 TEST(ToJson, WritesEveryFieldAsTheModelDoes) {
   Chain chain = EqualChain(3);
   for (int c = 1; c < 0x80; ++c) chain.name += static_cast<char>(c);
-  chain.name += "\u00e9\u65e5\u672c\U0001F600";
+  chain.name += "\u00e9\u65e5\u672c\U0001F600\u200b\u2028\ufeff\U0001D173\U000E0001\U000E0020";
   chain.input_bytes = INT64_MAX;
   chain.input_gradient_bytes = INT64_MIN;
   chain.stages[1] = {"conv", 1, 2, 3, 4, 5, 6, 7, true, true};

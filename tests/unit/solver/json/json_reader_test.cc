@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "solver/json/json_text.h"
 #include "solver/json/json_writer.h"
 #include "tests/support/chains.h"
 #include "tests/support/profiles.h"
@@ -32,10 +33,9 @@ std::string Written(const Message& message) {
 template <typename Message>
 std::vector<FieldViolation> Read(const std::string& text, Message* message) {
   std::vector<FieldViolation> violations;
-  const absl::StatusOr<nlohmann::json> json = ParseJson("chain", text);
-  EXPECT_TRUE(json.ok()) << json.status();
-  const JsonPath chain{nullptr, "chain"};
-  if (json.ok()) JsonReader(&violations).Read(chain, *json, message);
+  absl::string_view checked = text;
+  EXPECT_THAT(CheckJsonText("chain", &checked), IsOk());
+  JsonReader(&violations).Read(JsonPath{nullptr, "chain"}, nlohmann::json::parse(text), message);
   return violations;
 }
 
@@ -95,6 +95,7 @@ TEST(JsonReader, NamesTheFieldAndWhatItMayBe) {
       {R"("forward_seconds": "a")", {"forward_seconds", "\"a\" is not a number"}},
       {R"("forward_seconds": " 1")", {"forward_seconds", "\" 1\" is not a number"}},
       {R"("forward_seconds": true)", {"forward_seconds", "true is not a number"}},
+      {R"("forward_seconds": "0x10")", {"forward_seconds", "\"0x10\" is not a number"}},
       {R"("output_bytes": 1.5)", {"output_bytes", std::string("1.5") + kWhole}},
       {R"("output_bytes": "0x10")", {"output_bytes", std::string("\"0x10\"") + kWhole}},
       {R"("output_bytes": 9223372036854775808)",
@@ -117,7 +118,8 @@ TEST(JsonReader, NamesEveryFieldThatIsWrong) {
   std::string stages = "{\"x\": 1}";
   for (int i = 0; i < 200; ++i) stages += ", {\"x\": 1}";
   Chain chain;
-  EXPECT_THAT(Read("{\"stages\": [" + stages + "]}", &chain), SizeIs(100)) << "the first ones";
+  EXPECT_THAT(Read("{\"stages\": [" + stages + "]}", &chain), SizeIs(101))
+      << "the first ones, and how many more";
 }
 
 TEST(JsonReader, AsksForTheKindOfAnOperation) {
@@ -131,19 +133,34 @@ TEST(JsonReader, AsksForTheKindOfAnOperation) {
                                  "\"FORWARD\" is not a kind of operation, such as FORWARD_SAVE"}));
 }
 
-TEST(ParseJson, NamesTheFieldInWhichTheTextIsNotJson) {
+TEST(JsonReader, RefusesAFieldInTwoSpellings) {
+  EXPECT_THAT(OfStage(R"("saved_bytes": 1, "savedBytes": 2)"),
+              ElementsAre(FieldViolation{"chain.stages[1].saved_bytes",
+                                         "is given twice, in two spellings"}));
+  EXPECT_THAT(OfStage(R"("saved_Bytes": 1)"),
+              ElementsAre(FieldViolation{"chain.stages[1].saved_Bytes", "unknown field"}));
+}
+
+TEST(CheckJsonText, NamesTheFieldInWhichTheTextIsNotJson) {
+  const auto check = [](absl::string_view text) { return CheckJsonText("chain", &text); };
   const auto fails = [](const char* words) {
     return Fails(absl::StatusCode::kInvalidArgument, HasSubstr(words));
   };
-  EXPECT_THAT(ParseJson("chain", R"({"stages": [{"name": nul)"),
+  EXPECT_THAT(check(R"({"stages": [{"name": nul)"),
               fails("chain.stages[0].name: line 1, column 25: not JSON: "));
-  EXPECT_THAT(ParseJson("chain", R"({"name": "a", "name": "b"})"),
-              fails("chain.name: is given twice"));
-  EXPECT_THAT(ParseJson("chain", "\xFF\xFE{"), fails("chain: is UTF-16; convert it to UTF-8"));
-  EXPECT_THAT(ParseJson("chain", std::string(1000, '[')), fails("chain: is an array"));
-  EXPECT_THAT(ParseJson("chain", R"({"stages": [null]})"),
-              fails("chain.stages[0]: is null, not an object"));
-  EXPECT_TRUE(ParseJson("chain", "\xEF\xBB\xBF{}").ok()) << "a byte order mark";
+  EXPECT_THAT(check(R"({"name": "a", "name": "b"})"), fails("chain.name: is given twice"));
+  EXPECT_THAT(check("\xFF\xFE{"), fails("chain: is UTF-16; convert it to UTF-8"));
+  EXPECT_THAT(check(std::string(1000, '[')), fails("chain: is an array"));
+  EXPECT_THAT(check(R"({"stages": [null]})"), fails("chain.stages[0]: is null, not an object"));
+  EXPECT_THAT(check(absl::string_view("{}\0{}", 5)), fails("chain: not JSON: byte 2 is null"));
+  EXPECT_THAT(check("\xEF\xBB\xBF\xEF\xBB\xBF{}"), fails("chain: begins with two byte order"));
+  EXPECT_THAT(check("\xEF\xBB\xBF{}"), IsOk()) << "a byte order mark";
+}
+
+TEST(JsonTextViolation, TellsTheFieldFromTheProblem) {
+  const auto wrong = [](absl::string_view text) { return *JsonTextViolation("", &text); };
+  EXPECT_EQ(wrong(R"({"a: b": {"x": 1, "x": 2}})"), (FieldViolation{"a: b.x", "is given twice"}));
+  EXPECT_EQ(wrong("3"), (FieldViolation{"request", "is not a JSON object"}));
 }
 
 }  // namespace
