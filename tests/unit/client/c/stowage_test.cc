@@ -84,7 +84,7 @@ json SlowRequest() {
   }
   json request = Request(chain, 15'000);
   request["solver"] = "rotor";
-  request["options"] = {{"memory_slots", 2000}};
+  request["options"] = {{"memory_slots", 500}};
   request["working_bytes"] = int64_t{32} << 30;
   return request;
 }
@@ -267,10 +267,8 @@ TEST(CInterface, HasProgressAndBetterAnswersOfACallThatTakesLong) {
 
 TEST(CInterface, EndsACallThatIsCancelledOrFreed) {
   const Call call = Begin(stowage_solve, SlowRequest().dump());
-  EXPECT_EQ(stowage_next(call.get(), 0), nullptr) << "nothing has happened yet";
-  std::thread other([&call] { stowage_cancel(call.get()); });
+  stowage_cancel(call.get());
   const std::vector<json> events = EventsOf(call);
-  other.join();
   ASSERT_THAT(events, testing::SizeIs(testing::Ge(1)));
   EXPECT_EQ(events.back()["error"]["code"], 1);
   EXPECT_EQ(stowage_next(call.get(), 60'000), nullptr) << "the last one was returned";
