@@ -54,7 +54,7 @@ test=(
 )
 # Build the page of server/web again. Node's own packages hold both, and conflict with Debian's npm.
 command -v npm >/dev/null || test+=(nodejs npm)
-pip=(python3-pip python3-venv python3-dev)  # fetches wheels; the Python package and its tests, of which torch.compile compiles
+pip=(python3-pip python3-venv python3-dev)  # fetches wheels; the tests' venv; headers for what torch.compile compiles
 python_wheels=(
   grpcio==1.85.1 grpcio-status==1.85.1        # a generic client, which reads our errors
 )
